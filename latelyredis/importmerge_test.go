@@ -101,8 +101,13 @@ func TestImportAddsUp(t *testing.T) {
 		a ratelimit.Algorithm
 		n uint64
 	}{
-		{ratelimit.Sliding, 100}, {ratelimit.Exact, 30}, {ratelimit.Exact, 300}, {ratelimit.InFlight, 50}, {ratelimit.Weighted, 200},
-		{ratelimit.Weighted, 100_000}, {ratelimit.TwoBucket, 200},
+		{ratelimit.Sliding, 100},
+		{ratelimit.Exact, 30},
+		{ratelimit.Exact, 300},
+		{ratelimit.InFlight, 50},
+		{ratelimit.Weighted, 200},
+		{ratelimit.Weighted, 100_000},
+		{ratelimit.TwoBucket, 200},
 	} {
 		for range rounds {
 			f := newPartition(t, c.a, ratelimit.Limit{N: c.n, Span: []time.Duration{time.Minute, 997 * time.Millisecond}[rnd.IntN(2)]})

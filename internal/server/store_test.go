@@ -307,26 +307,3 @@ func TestStoreSettings(t *testing.T) {
 		t.Errorf("the settings file: %v", err)
 	}
 }
-
-// TestStoreWithData starts a server with a store on the data directory of one without: the limits
-// and bans of the directory are not in force, and it says so.
-func TestStoreWithData(t *testing.T) {
-	data := t.TempDir()
-	before := newNode(t, "", func(c *Config) { c.Data, c.StoreTimeout = data, 0 })
-	before.resp("TAKE shared 192.0.2.1 COST 4", "BAN shared 192.0.2.2 1h", "ADD pages / 3")
-	if err := before.save(); err != nil {
-		t.Fatal(err)
-	}
-	copied := copied(t, data)
-	after := newNode(t, storeOf(redistest.Own(t)), func(c *Config) { c.Data = copied })
-	after.wantReady(200)
-	if !after.take("shared", "192.0.2.1") || !after.take("shared", "192.0.2.2") {
-		t.Error("limits or bans of the directory are in force")
-	}
-	if text := after.resp("SUM pages /"); !strings.HasPrefix(text, ":3\r\n") {
-		t.Errorf("counters are not restored: %q", text)
-	}
-	if !strings.Contains(after.log.String(), "limits and bans of the data directory are not in force: those of the store are") {
-		t.Errorf("the log does not tell:\n%s", after.log)
-	}
-}

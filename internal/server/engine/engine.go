@@ -33,6 +33,7 @@ type Engine struct {
 	throttle *ratelimit.Throttle
 	integers *integer.Table
 
+	saved  atomic.Pointer[savedLimits] // or nil
 	rules  atomic.Pointer[ruleSet]
 	newest atomic.Int64 // event time so far, in milliseconds since 1970
 

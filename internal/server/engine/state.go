@@ -32,6 +32,7 @@ const (
 	recordHistory = 'g' // a savedHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
 	recordInteger = 'n' // a chunk of integer.Table.Export: numbers that callers added to
+	recordImport  = 'm' // the id under which the records of limits go to a store, see savedLimits
 )
 
 // A counterRecord names a counter, with what its counts depend on.
@@ -55,7 +56,7 @@ func addJSON(add func(typ byte, data []byte) error, typ byte, v any) error {
 // another engine. It does not block decisions.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 	now := e.Now()
-	if err := addAll(add, recordLimits, e.limiter.Export(now)); err != nil {
+	if err := e.saveLimits(add, now); err != nil {
 		return err
 	}
 	if err := addAll(add, recordCaller, e.throttle.Export(now)); err != nil {
@@ -111,8 +112,10 @@ func addAll(add func(typ byte, data []byte) error, typ byte, chunks iter.Seq[[]b
 // returned by a later call of Record, or by Wait.
 type Restorer struct {
 	e       *Engine
-	counter *counter // that counts belong to; nil if there is none
-	begun   bool     // a chunk has been imported
+	limits  *ratelimit.Limiter // that limits and bans are restored to
+	id      string             // of their import to a store, which was begun before
+	counter *counter           // that counts belong to; nil if there is none
+	begun   bool               // a chunk has been imported
 	workers sync.WaitGroup
 	slots   chan struct{} // as many as there may be workers
 
@@ -122,27 +125,30 @@ type Restorer struct {
 	Limits, Counts lately.Imported
 	Old            int // records of an earlier version, which are left out
 	Other          int // records of counters that count otherwise now
-	InStore        int // records of limits and bans, which are left out if there is a store
 }
 
-// Restorer returns a Restorer for e.
+// Restorer returns a Restorer for e. If limits are in a store, they and bans are restored to memory, for
+// [Engine.Import].
 func (e *Engine) Restorer() *Restorer {
-	return &Restorer{e: e, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	r := &Restorer{e: e, limits: e.limiter, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	if e.config.Store != nil {
+		r.limits, r.err = ratelimit.NewLimiter(e.limiter.Set(), ratelimit.Config{Budget: e.config.Budget, Bans: e.config.Bans})
+	}
+	return r
 }
 
 // Record restores one record.
 func (r *Restorer) Record(record journal.Record) error {
-	if err := r.e.requireLive(); err != nil {
+	if err := cmp.Or(r.e.requireLive(), r.failed()); err != nil {
 		return err
 	}
 	data := record.Data
 	switch record.Type {
 	case recordLimits:
-		if r.e.config.Store != nil { // it has them
-			r.InStore++
-			return nil
-		}
-		return r.restore(&r.Limits, data, r.e.limiter.Import)
+		return r.restore(&r.Limits, data, r.limits.Import)
+	case recordImport:
+		r.id = string(data)
+		return nil
 	case recordCounter:
 		return r.begin(data)
 	case recordCounts:
@@ -200,6 +206,10 @@ func (r *Restorer) restore(total *lately.Imported, chunk []byte, load func(time.
 			<-r.slots
 		})
 	}
+	return r.failed()
+}
+
+func (r *Restorer) failed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
@@ -208,6 +218,9 @@ func (r *Restorer) restore(total *lately.Imported, chunk []byte, load func(time.
 // Wait returns when all records have been restored.
 func (r *Restorer) Wait() error {
 	r.workers.Wait()
+	if r.err == nil {
+		r.e.keepLimits(r)
+	}
 	return r.err
 }
 
@@ -235,15 +248,11 @@ func (r *Restorer) Ban(data []byte) error {
 	if err := cmp.Or(r.e.requireLive(), r.Wait()); err != nil {
 		return err
 	}
-	if r.e.config.Store != nil {
-		r.InStore++
-		return nil
-	}
 	var line banLine
 	if err := json.Unmarshal(data, &line); err != nil {
 		return fmt.Errorf("line of the ban journal: %w", err)
 	}
-	l := r.e.limiter
+	l := r.limits
 	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
 		if _, err := l.Set().Named(ended.Rule); err == nil {
 			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
