@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ func TestCluster(t *testing.T) {
 	c := redistest.NewCluster(t, 3)
 	t.Run("Conforms", func(t *testing.T) { conforms(t, c.Client(t)) })
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })
+	t.Run("BatchedMoves", func(t *testing.T) { testBatchedMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })
 	t.Run("Bans", func(t *testing.T) { testClusterBans(t, c) })
 	t.Run("Slots", func(t *testing.T) { testSlots(t, c) })
@@ -158,6 +160,40 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	if now, _ := c.Owner(t, "{path="+keys[0]+"}"); now != to {
 		t.Errorf("node %d has the slot, want %d", now, to)
 	}
+}
+
+// testBatchedMoves moves the slot of a key from node to node while three nodes with Batched use up its
+// limit: they admit that, and no more than the bound.
+func testBatchedMoves(t *testing.T, c *redistest.Cluster) {
+	const n, moves = 20_000, 3
+	contest := newContest(t, batched(), n, c.Client(t), c.Client(t), c.Client(t))
+	from, slot := c.Owner(t, "{path=k}")
+	contest.upTo.Store(n / 10)
+	var load sync.WaitGroup
+	defer load.Wait()
+	defer contest.upTo.Store(math.MaxInt64)
+	load.Go(func() { contest.run(t) })
+	more := func() {
+		t.Helper()
+		upTo := contest.upTo.Load()
+		eventually(t, "more is admitted", func() bool { return contest.admitted.Load() >= upTo })
+		contest.upTo.Store(upTo + n/(4*moves))
+	}
+	for range moves {
+		to := (from + 1) % 3
+		move := c.Begin(t, slot, from, to)
+		more()
+		for move.Keys(t, 1) > 0 {
+		}
+		more() // by ASK
+		move.End(t)
+		more() // by MOVED
+		from = to
+	}
+	move := c.Begin(t, slot, from, (from+1)%3)
+	defer move.End(t)
+	contest.upTo.Store(math.MaxInt64)
+	load.Wait()
 }
 
 // testNewSubject asks for a subject of two keys that are not there yet, in a slot that moves:

@@ -2,11 +2,14 @@ package latelyredis_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/latelyredis"
@@ -138,42 +141,69 @@ func TestBatchedBound(t *testing.T) {
 	}
 }
 
-// TestBatchedLoad has goroutines of three nodes take from one limit as fast as they can, with all that
-// runs in the background: they admit the limit, and no more than the bound. Then Redis has counted all.
-func TestBatchedLoad(t *testing.T) {
-	const n, nodes = 20_000, 3
+// A contest is nodes with Batched whose goroutines take from one limit as fast as they can, until it is
+// used up.
+type contest struct {
+	n               uint64 // the limit, of a day
+	rules           *ratelimit.Set
+	stores          []*latelyredis.Store
+	upTo            atomic.Int64 // goroutines wait when so many were admitted
+	admitted, alone atomic.Int64
+}
+
+// newContest makes a node of each client.
+func newContest(t testing.TB, config latelyredis.Config, n uint64, clients ...rueidis.Client) *contest {
+	t.Helper()
 	r := limited("r", match.MustKey("path"), ratelimit.Sliding, n)
 	r.Limits[0].Span = 24 * time.Hour
-	rules, s, config := set(t, r), redis(t), batched()
-	var stores []*latelyredis.Store
-	for range nodes {
-		stores = append(stores, newStore(t, s.client(t), rules, config))
+	c := &contest{n: n, rules: set(t, r)}
+	c.upTo.Store(math.MaxInt64)
+	for _, client := range clients {
+		c.stores = append(c.stores, newStore(t, client, c.rules, config))
 	}
-	for _, store := range stores {
-		eventually(t, "each node knows of the others", func() bool { return store.Nodes() == nodes })
+	for _, store := range c.stores {
+		eventually(t, "each node knows of the others", func() bool { return store.Nodes() == len(clients) })
 	}
-	var admitted, alone atomic.Int64
+	return c
+}
+
+// run returns when the limit is used up, and complains if more or less than the bound was admitted.
+func (c *contest) run(t testing.TB) {
+	nodes := len(c.stores)
 	var all sync.WaitGroup
 	for i := range 4 * nodes {
 		all.Go(func() {
-			for store := stores[i%nodes]; ; {
-				r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+			for store := c.stores[i%nodes]; ; {
+				for c.admitted.Load() >= c.upTo.Load() {
+					time.Sleep(time.Millisecond)
+				}
+				r := &latelyredis.Request{Set: c.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
 				if store.DecideKnown(r) {
-					alone.Add(1)
+					c.alone.Add(1)
 				} else if store.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
 					continue // slow, or away for a moment
 				}
 				if r.Subjects[0].Outcome.Refused {
 					return
 				}
-				admitted.Add(1)
+				c.admitted.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	if a := admitted.Load(); a < n || a > n+nodes*(n/(8*nodes)) || alone.Load() < n/4 {
-		t.Errorf("%d were admitted, %d of them without a round trip, want %d, or an eighth more, many of them without", a, alone.Load(), n)
+	bound := c.n + uint64(nodes)*(c.n/uint64(8*nodes))
+	if a := uint64(c.admitted.Load()); a < c.n || a > bound || c.alone.Load() < int64(c.n)/4 {
+		t.Errorf("%d were admitted, %d of them without a round trip, want %d to %d, many of them without", a, c.alone.Load(), c.n, bound)
 	}
+}
+
+// TestBatchedLoad has goroutines of three nodes take from one limit as fast as they can, with all that
+// runs in the background: they admit the limit, and no more than the bound. Then Redis has counted all.
+func TestBatchedLoad(t *testing.T) {
+	s, config := redis(t), batched()
+	c := newContest(t, config, 20_000, s.client(t), s.client(t), s.client(t))
+	c.run(t)
+	stores, rules := c.stores, c.rules
 	another := func(s *latelyredis.Store) bool {
 		return s.DecideKnown(&latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "another")}})
 	}

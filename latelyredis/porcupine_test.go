@@ -204,7 +204,7 @@ func TestLinearizable(t *testing.T) {
 			t.Fatalf("seed %d: a history is %v", seed, result)
 		}
 	}
-	for range 1000 {
+	for i := range 1000 {
 		h := history(t, rnd, func(op operation, s *latelyredis.Store, rules *ratelimit.Set) opAnswer {
 			if op.verb != opTake {
 				return op.do(t, s, rules)
@@ -217,6 +217,7 @@ func TestLinearizable(t *testing.T) {
 			return a
 		})
 		if porcupine.CheckOperationsTimeout(porcupineModel, h, time.Minute) == porcupine.Illegal {
+			t.Logf("%d histories are legal; of a store that asks first and then takes, number %d is not", histories, i+1)
 			return
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 // TestFailover kills the primary under load after its replica was cut off, and has Sentinel promote
 // that: what is allowed before the cut and after the failover is the limit together, so no more
-// than what was allowed in between is allowed in addition. The ban of that time is written again. Then
-// the store is held to what every store promises.
+// than what was allowed in between is allowed in addition. The ban of that time is written again. The old
+// primary returns. Then the store is held to what every store promises.
 func TestFailover(t *testing.T) {
 	const limit = 400
 	w, config := redistest.NewWatched(t), prefixed()
@@ -94,5 +94,30 @@ func TestFailover(t *testing.T) {
 	for _, n := range nodes {
 		n.wantTold(t, 2)
 	}
+	testOldPrimary(t, w, f, nodes)
 	t.Run("Conforms", func(t *testing.T) { conforms(t, w.Client(t)) })
+}
+
+// testOldPrimary has the primary that was killed return, with nothing, until it is a replica: the nodes
+// go on with the new one, which refuses, and with the bans.
+func testOldPrimary(t *testing.T, w *redistest.Watched, f *flood, nodes []*node) {
+	before := f.allowed["k"].Load()
+	ends := make(chan struct{})
+	var load sync.WaitGroup
+	for _, n := range nodes {
+		load.Go(func() { f.run(t, n.Store, ends) })
+	}
+	w.Return(t)
+	asked := f.answered.Load()
+	eventually(t, "more is decided", func() bool { return f.answered.Load() >= asked+100 })
+	close(ends)
+	load.Wait()
+	if n := f.allowed["k"].Load() - before; n > 0 {
+		t.Errorf("%d allowed since the old primary has returned, want none: the limit was reached", n)
+	}
+	for _, key := range []string{"before", "lost"} {
+		if !nodes[0].banned(t, 1, key) {
+			t.Errorf("the ban of %s does not hold since the old primary has returned", key)
+		}
+	}
 }

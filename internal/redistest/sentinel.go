@@ -97,6 +97,8 @@ func (w *Watched) Fail(t testing.TB) {
 // made it a replica.
 func (w *Watched) Return(t testing.TB) {
 	t.Helper()
+	// By default, Sentinel takes ten seconds to see that it is a primary.
+	Do(t, w.Sentinel.Client(t), "SENTINEL", "DEBUG", "INFO-PERIOD", "100", "PUBLISH-PERIOD", "100")
 	if err := w.Replica.Run(); err != nil {
 		t.Fatal(err)
 	}
