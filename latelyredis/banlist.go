@@ -129,14 +129,15 @@ func (m *mirror) remove(b *ban.Ban) {
 	m.table.Remove(b.Rule, maphash.Bytes(m.seed, b.Key), b.Key, m.server()*1000)
 }
 
-// read reads a ban as it is listed, or only whose it is if there is no detail.
-func (m *mirror) read(of, detail string) (b ban.Ban, err error) {
+// read reads a ban as it is listed, or only whose it is if there is no detail. ok is false for what a
+// newer version has listed in another form: its record has the ban nevertheless.
+func (m *mirror) read(of, detail string) (b ban.Ban, ok bool) {
 	r := snapshot.NewReader([]byte(of))
 	r.Bytes(len(of)) // the name
 	r.Bytes(len(of)) // the fields
 	if r.Failed() || detail != "" && !b.Read(snapshot.NewReader([]byte(detail)), 0, 0) {
-		return b, errAnswer
+		return b, false
 	}
 	b.Rule, b.Key = m.id(of[:len(of)-r.Len()]), []byte(of[len(of)-r.Len():])
-	return b, nil
+	return b, true
 }

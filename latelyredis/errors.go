@@ -37,7 +37,8 @@ func codeIs(err error, code string) bool {
 }
 
 // advices says what the errors mean that a server which is set up wrongly, or is not ready,
-// answers. NOSCRIPT is not among them: the script is then sent in full.
+// answers. NOSCRIPT is not among them: the script is then sent in full. NEWERFORM is an error of the
+// scripts.
 var advices = map[string]string{
 	"READONLY":    "the server is a replica: connect to the primary, or through Sentinel or Cluster",
 	"LOADING":     "the server is loading its data, and answers when that is done",
@@ -53,6 +54,7 @@ var advices = map[string]string{
 	"BUSY":        "the server is busy with a script of someone else",
 	"MISCONF":     "the server cannot write its snapshot, and accepts no writes until it can",
 	"NOREPLICAS":  "too few replicas are connected: see min-replicas-to-write",
+	"NEWERFORM":   "a newer version of this program has written what is counted of the key: upgrade this one",
 	"WRONGTYPE":   "a key with the store's prefix is not of the store: use a prefix of its own",
 }
 

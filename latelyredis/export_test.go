@@ -178,3 +178,21 @@ func (s *Store) NeverAway() {
 		s.breakers.parts[i].failed.Store(math.MinInt32)
 	}
 }
+
+// EditScripts makes s use other scripts, as another version of this program does: each text is what edit
+// returns. Without fast, it has only those that can do all.
+func (s *Store) EditScripts(fast bool, edit func(text string) string) {
+	l := *s.layout.Load()
+	x, was := &l.scripts, l.scripts.fast
+	for _, sc := range []**script{&x.decide, &x.repair, &x.correct, &x.list, &x.page, &x.sync, &x.place, &x.merge, &x.memory} {
+		*sc = newScript(edit((*sc).text))
+	}
+	x.fast = make(map[string]*script)
+	for name, sc := range was {
+		if fast {
+			x.fast[name] = newScript(edit(sc.text))
+			x.fast[name].fast = true
+		}
+	}
+	s.layout.Store(&l)
+}

@@ -132,17 +132,14 @@ func (s *Store) relist(ctx context.Context, l *layout) error {
 }
 
 // change does to the copy what the list says.
-func (s *Store) change(of, detail string) error {
-	b, err := s.mirror.read(of, detail)
-	switch {
-	case err != nil:
-		return err
+func (s *Store) change(of, detail string) {
+	switch b, ok := s.mirror.read(of, detail); {
+	case !ok:
 	case detail == "":
 		s.mirror.remove(&b)
 	case s.mirror.add(&b):
 		s.tell(s.layout.Load(), &b)
 	}
-	return nil
 }
 
 // tell calls OnBan for a ban that a rule has begun.
@@ -166,13 +163,11 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 		if c.err != nil {
 			return c.err
 		}
-		err := s.each(c.data, func(of, detail string) error {
+		err := s.each(c.data, func(of, detail string) {
 			known[of] = true
-			b, err := s.mirror.read(of, detail)
-			if err == nil && s.mirror.add(&b) && !first {
+			if b, ok := s.mirror.read(of, detail); ok && s.mirror.add(&b) && !first {
 				s.tell(l, &b)
 			}
-			return err
 		})
 		if err != nil {
 			return err
@@ -219,7 +214,7 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 }
 
 // each calls f for each entry of a part of the list, or of its changes.
-func (s *Store) each(entries string, f func(of, detail string) error) error {
+func (s *Store) each(entries string, f func(of, detail string)) error {
 	for len(entries) > 0 {
 		if len(entries) < 8 {
 			return errAnswer
@@ -228,9 +223,7 @@ func (s *Store) each(entries string, f func(of, detail string) error) error {
 		if entries = entries[8:]; a+b > len(entries) {
 			return errAnswer
 		}
-		if err := f(entries[:a], entries[a:a+b]); err != nil {
-			return err
-		}
+		f(entries[:a], entries[a:a+b])
 		entries = entries[a+b:]
 	}
 	return nil

@@ -43,7 +43,7 @@ local function readRecord(r)
   if not v then return true end
   r.found = true
   local version, newest, resets, n, i = unpack_('>BI7I2B', v)
-  if version ~= 1 then error('latelyredis: a record of version ' .. version .. ', which this version does not know') end
+  if version ~= 1 then error('NEWERFORM a record of version ' .. version .. ': must be 1') end
   r.newest, r.cut, r.resets = newest, resets >= CUT, resets % CUT
   local same = n == #r.all
   for j = 1, n do

@@ -53,6 +53,7 @@ local function limitsOf(stored)
   for j = 1, string.byte(stored, 11) do
     local s, from, length
     s, i = readLimit(stored, i)
+    if not s.window then error('NEWERFORM a record of algorithm ' .. s.a .. ', which is unknown') end
     length, from = unpack_('>I3', stored, i)
     i = from + length
     s.body = sub(stored, from, i - 1)

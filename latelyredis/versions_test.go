@@ -1,0 +1,251 @@
+package latelyredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// otherScripts are scripts that do the same, but have other names in Redis.
+func otherScripts(text string) string { return "-- the next version\n" + text }
+
+// nextForm are the scripts of a version that writes records of form 2, and reads form 1 as well.
+var nextForm = strings.NewReplacer(
+	"version ~= 1", "version ~= 1 and version ~= 2",
+	"pack('>BI7I2B', 1,", "pack('>BI7I2B', 2,",
+	"pack('>BI7I2', 1,", "pack('>BI7I2', 2,",
+).Replace
+
+// versionsLockstep has three versions of the scripts decide random events in turn, each with a Config of
+// its own, and compares them with one memory. It returns what differs first.
+func versionsLockstep(t *testing.T, rnd *rand.Rand, config func() latelyredis.Config) (differs string) {
+	var now atomic.Int64
+	now.Store(time.Now().UnixMicro())
+	rules := set(t, randomRules(rnd)...)
+	memory := microMemory(t, rules)
+	var nodes [3]*ratelimit.Limiter
+	for i := range nodes {
+		store, err := latelyredis.NewAt(redis(t).client(t), rules, config(), &now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			store.EditScripts(i == 1, otherScripts)
+		}
+		if nodes[i], err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for step := range 100 {
+		at, e, n, peek := randomEvent(rnd, rules, &now)
+		node := rnd.IntN(len(nodes))
+		want, _ := outcomes(memory, at, &e, n, peek)
+		if got, _ := outcomes(nodes[node], at, &e, n, peek); !slices.Equal(got, want) {
+			for i := range rules.Len() {
+				differs += fmt.Sprintf("rule %d: %+v\n", i, *rules.Rule(i))
+			}
+			return differs + fmt.Sprintf("step %d: version %d returns\n%+v\nand memory\n%+v", step, node, got, want)
+		}
+	}
+	return ""
+}
+
+// TestVersionsLockstep has nodes of three versions decide, as while they are upgraded: each decision is that of
+// one memory. If they do not share their records, it is not.
+func TestVersionsLockstep(t *testing.T) {
+	rounds := 60
+	if testing.Short() {
+		rounds = 20
+	}
+	seed := randtest.Seed(t)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	apart := 0
+	for round := range rounds {
+		config := prefixed()
+		if differs := versionsLockstep(t, rnd, func() latelyredis.Config { return config }); differs != "" {
+			t.Fatalf("seed %d, round %d: %s", seed, round, differs)
+		}
+		if round < 20 && versionsLockstep(t, rnd, prefixed) != "" {
+			apart++
+		}
+	}
+	if apart < 10 {
+		t.Errorf("of versions that do not share their records, only %d of 20 rounds differ from one memory", apart)
+	}
+}
+
+// TestVersionsShareCounts has two versions, with the clock and the copies of bans and refusals of production, take at
+// the same time: together they admit the limit. A ban of one is in force on the other.
+func TestVersionsShareCounts(t *testing.T) {
+	const limit, callers = 300, 4
+	path := match.MustKey("path")
+	for _, batched := range []bool{false, true} {
+		rules := set(t, limited("one", path, ratelimit.Sliding, limit), limited("two", path, ratelimit.GCRA, limit))
+		for i := range rules.Len() {
+			rules.Rule(i).Limits[0].Span = 24 * time.Hour
+		}
+		config := prefixed()
+		config.Batched = batched
+		var stores [2]*latelyredis.Store
+		var allowed atomic.Int64
+		var all sync.WaitGroup
+		for i := range stores {
+			stores[i] = newStore(t, redis(t).client(t), rules, config)
+			if i == 1 {
+				stores[i].EditScripts(true, otherScripts)
+			}
+		}
+		for i := range stores {
+			for range callers {
+				all.Go(func() {
+					for range limit / callers {
+						if r := take(context.Background(), stores[i], rules, "k"); r.Err != nil {
+							t.Error(r.Err)
+						} else if !r.Subjects[0].Outcome.Refused && !r.Subjects[1].Outcome.Refused {
+							allowed.Add(1)
+						}
+					}
+				})
+			}
+		}
+		all.Wait()
+		most := int64(limit)
+		if batched {
+			most += limit / 4 // both may not know yet that there are two
+		}
+		if n := allowed.Load(); n < limit || n > most {
+			t.Errorf("batched %v: %d are allowed, want %d to %d", batched, n, limit, most)
+		}
+		for i, s := range stores {
+			key := strconv.Itoa(i)
+			if err := s.Ban(context.Background(), ratelimit.BanRecord{Rule: "one", Key: []string{key}, Until: time.Now().Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the ban of the other version is known", func() bool { return stores[1-i].Copied("one", key) })
+		}
+	}
+}
+
+// TestNewerForm has a node of the next version write records in another form. It goes on from what the older one
+// has counted. The older one answers with an error for these keys, whatever it is asked to do, and changes none.
+func TestNewerForm(t *testing.T) {
+	path := match.MustKey("path")
+	banning := limited("r", path, ratelimit.Sliding, 10)
+	banning.Ban = &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+	for name, r := range map[string]ratelimit.Rule{
+		"a log": limited("r", path, ratelimit.Sliding, 10), "slots": limited("r", path, ratelimit.Weighted, 10), "a bucket": limited("r", path, ratelimit.GCRA, 10),
+		"a window": limited("r", path, ratelimit.Fixed, 10), "a ban": banning,
+	} {
+		r.Limits[0].Span = time.Hour
+		rules, config, client := set(t, r), prefixed(), redis(t).client(t)
+		var stores [2]*latelyredis.Store
+		for i := range stores {
+			var err error
+			if stores[i], err = latelyredis.NewQuiet(client, rules, config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old, next := stores[0], stores[1]
+		next.EditScripts(true, nextForm)
+		for i, s := range []*latelyredis.Store{old, old, next, next} {
+			if r := take(context.Background(), s, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != uint64(9-i) {
+				t.Fatalf("%s: decision %d: %v, %+v", name, i, r.Err, r.Subjects[0].Outcome)
+			}
+		}
+		key := config.Prefix + "{path=k}:r"
+		before := do(t, client, "GET", key)
+		if before[0] != 2 {
+			t.Fatalf("%s: the next version has written form %d", name, before[0])
+		}
+		testOld(t, name, old, rules)
+		if after := do(t, client, "GET", key); after != before {
+			t.Errorf("%s: the older version has changed the record from %q to %q", name, before, after)
+		}
+		if r := take(context.Background(), old, rules, "other"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 9 {
+			t.Errorf("%s: a key that only the older version has used: %v, %+v", name, r.Err, r.Subjects[0].Outcome)
+		}
+		if r := take(context.Background(), next, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 5 {
+			t.Errorf("%s: the next version goes on: %v, %+v", name, r.Err, r.Subjects[0].Outcome)
+		}
+	}
+}
+
+// testOld has the older version of TestNewerForm do all that it can do with the key: the rule decides as it says for a
+// store that fails, and all else is an error that says what to do.
+func testOld(t *testing.T, name string, old *latelyredis.Store, rules *ratelimit.Set) {
+	t.Helper()
+	ctx := context.Background()
+	ban := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}
+	for what, err := range map[string]error{
+		"a decision": take(ctx, old, rules, "k").Err,
+		"a charge":   old.Adjust(ctx, &latelyredis.Adjustment{Set: rules, Key: []byte("k"), N: 1}),
+		"a refund":   old.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Refund, Set: rules, Key: []byte("k"), N: 1}),
+		"a reset":    old.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: rules, Key: []byte("k")}),
+		"a ban":      old.Ban(ctx, ban),
+		"an import":  importOne(t, old, rules),
+	} {
+		answer, ok := errors.AsType[*latelyredis.ServerError](err)
+		if !ok || answer.Code != "NEWERFORM" || !strings.Contains(err.Error(), "upgrade this one") {
+			t.Errorf("%s: %s of the older version: %v, want a ServerError with the code NEWERFORM", name, what, err)
+		}
+	}
+	if _, err := old.Unban(ctx, "r", []byte("k")); err == nil {
+		t.Errorf("%s: the older version ends a ban in a record that it cannot read", name)
+	}
+	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: old, StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := rule(t, l).Take("k"); d.Err == nil || !d.Allowed {
+		t.Errorf("%s: the rule decides in local memory for a record that it cannot read: %+v", name, d)
+	}
+}
+
+// importOne imports one of the key k.
+func importOne(t *testing.T, old *latelyredis.Store, rules *ratelimit.Set) (err error) {
+	t.Helper()
+	memory, to := microMemory(t, rules), (*ratelimit.Limiter)(nil)
+	if to, err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: old, StoreTimeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	rule(t, memory).TakeN(time.Now(), 1, "k")
+	for _, failed := range memory.CopyTo(context.Background(), to, "id") {
+		err = failed
+	}
+	return err
+}
+
+// TestNewerBans has the list of bans have an entry in a form that this version cannot read: it copies all others.
+func TestNewerBans(t *testing.T) {
+	rules, config, client := anyRules(t), prefixed(), redis(t).client(t)
+	reader := newStore(t, client, rules, config)
+	eventually(t, "the list is read", reader.Read)
+	tag := config.Prefix + "{bans}:"
+	newer := fmt.Sprintf("\x01a\x04path%s", "newer")
+	for part := range 16 {
+		do(t, client, "ZADD", tag+"ends:"+strconv.Itoa(part), strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10), newer)
+		do(t, client, "HSET", tag+"details:"+strconv.Itoa(part), newer, "\xff\xff another form")
+	}
+	do(t, client, "XADD", tag+"changes", "*", newer, "\xff\xff another form")
+	writer := newStore(t, client, rules, config)
+	if err := writer.Ban(context.Background(), ratelimit.BanRecord{Rule: "a", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	late := newStore(t, client, rules, config)
+	for what, s := range map[string]*latelyredis.Store{"that reads changes": reader, "that reads the list": late} {
+		eventually(t, "a node "+what+" knows the ban", func() bool { return s.Copied("a", "k") })
+	}
+}
