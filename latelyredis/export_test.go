@@ -146,6 +146,27 @@ func (s *Store) SpoilGrants(spoil func(allows, pending, left *uint64)) {
 	}
 }
 
+// KeepSent has s keep the next commands that it sends, which again sends once more, as a network may
+// that was slow.
+func (s *Store) KeepSent() (again func(context.Context) []Reply) {
+	k := &keeping{Conn: s.conn}
+	s.conn = k
+	return func(ctx context.Context) []Reply { return k.Run(ctx, k.commands) }
+}
+
+// keeping keeps the first commands.
+type keeping struct {
+	Conn
+	commands []Command
+}
+
+func (k *keeping) Run(ctx context.Context, commands []Command) []Reply {
+	if k.commands == nil {
+		k.commands = slices.Clone(commands)
+	}
+	return k.Conn.Run(ctx, commands)
+}
+
 // LoseAnswers makes every second answer to several commands, or one, be lost from now on, or no more.
 func (s *Store) LoseAnswers(lose bool) {
 	if l, ok := s.conn.(*lossy); ok {

@@ -293,6 +293,29 @@ func TestBatchedOnce(t *testing.T) {
 	}
 }
 
+// TestBatchedLate has what a node has sent arrive once more, after what it has sent later: it is counted
+// once.
+func TestBatchedLate(t *testing.T) {
+	f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1000)), batched())
+	s, ctx := f.stores[0], context.Background()
+	ask(t, s, f.rules, about(0, "k"))
+	again := s.KeepSent()
+	for range 2 {
+		if !s.DecideKnown(&latelyredis.Request{Set: f.rules, Cost: 3, Subjects: []latelyredis.Subject{about(0, "k")}}) {
+			t.Fatal("the node does not admit by itself")
+		}
+		if !s.Merge(ctx) {
+			t.Fatal("what it has admitted is not sent")
+		}
+	}
+	if late := again(ctx)[0]; late.Err != nil {
+		t.Fatal(late.Err)
+	}
+	if got := ask(t, f.stores[1], f.rules, about(0, "k"))[0].Outcome.Remaining; got != 1000-1-6-1 {
+		t.Errorf("%d left, want 992: eight were taken", got)
+	}
+}
+
 // TestBatchedUnanswered has a node that gets no answers while it admits and sends one event after
 // the other: it admits no more than it was granted, an eighth of what was left.
 func TestBatchedUnanswered(t *testing.T) {
