@@ -3,9 +3,13 @@ package latelyredis_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -48,6 +52,55 @@ func TestImportChangedRules(t *testing.T) {
 		if d := r.PeekN(time.Now(), 0, "k"); d.Remaining != want || d.Err != nil {
 			t.Errorf("%s: %+v, want %d left", name, d, want)
 		}
+	}
+}
+
+// testImport imports counts and bans of some hundred keys twice under one id and once under another, with a client of
+// a cluster, or one that may do little.
+func testImport(t *testing.T, client rueidis.Client, c latelyredis.Config) {
+	t.Helper()
+	const keys = 300
+	rules := anyRules(t)
+	for i := range rules.Len() {
+		if l := &rules.Rule(i).Limits[0]; l.Per == 0 {
+			l.Span = time.Hour
+		}
+	}
+	memory, err := ratelimit.NewLimiter(rules, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newStore(t, client, rules, c)
+	redis, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := memory.Rule("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		r.TakeN(time.Now(), 3, strconv.Itoa(i))
+	}
+	if err := memory.Bans().Add(ratelimit.BanRecord{Rule: "b", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []lately.Imported{{Keys: keys, Bans: 1}, {Kept: keys, Bans: 1}, {Keys: keys, Bans: 1}} {
+		if done := copyAll(t, memory, redis, []string{"first", "first", "second"}[i]); done != want {
+			t.Errorf("import %d: %+v, want %+v", i, done, want)
+		}
+	}
+	for i := range keys {
+		req := &latelyredis.Request{Set: rules, Peek: true, Subjects: []latelyredis.Subject{about(0, strconv.Itoa(i))}}
+		if store.Decide(context.Background(), []*latelyredis.Request{req}); req.Err != nil || req.Subjects[0].Outcome.Remaining != 4 {
+			t.Fatalf("key %d: %v, %+v, want 4 left", i, req.Err, req.Subjects[0].Outcome)
+		}
+	}
+	if all := listed(t, store); len(all) != 1 {
+		t.Errorf("%d bans are listed, want one", len(all))
+	}
+	if _, err := store.Unban(context.Background(), "b", []byte("k")); err != nil {
+		t.Error(err)
 	}
 }
 
