@@ -208,7 +208,11 @@ func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: cmp.Or(r.HotMemory, hotkey.NoBudget)})
+	budget := int64(hotkey.NoBudget)
+	if r.Lateness > 0 {
+		budget = streamBudget
+	}
+	return hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: cmp.Or(r.HotMemory, budget)})
 }
 
 func (c *Config) applyDefaults() error {

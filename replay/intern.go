@@ -1,9 +1,12 @@
 package replay
 
+import "strings"
+
 // interner numbers the distinct values of one field, from 1; 0 is no value.
 type interner struct {
 	ids    map[string]uint32
-	values []string // by number; number 0 has none
+	values []string         // by number; number 0 has none
+	text   *strings.Builder // of copies of the newest values; nil if values are not copied
 }
 
 func newInterner() *interner {
@@ -17,7 +20,10 @@ func (in *interner) id(value []byte) uint32 {
 	return in.add(string(value))
 }
 
-// idOf is id without a copy of the value.
+// textBytes is how many bytes of values are in one piece of memory.
+const textBytes = 16 << 10
+
+// idOf is id without a copy of the value, unless in copies it.
 func (in *interner) idOf(value string) uint32 {
 	if id, ok := in.ids[value]; ok {
 		return id
@@ -26,6 +32,14 @@ func (in *interner) idOf(value string) uint32 {
 }
 
 func (in *interner) add(value string) uint32 {
+	if in.text != nil {
+		if in.text.Cap()-in.text.Len() < len(value) {
+			in.text.Reset()
+			in.text.Grow(max(textBytes, len(value)))
+		}
+		in.text.WriteString(value)
+		value = in.text.String()[in.text.Len()-len(value):]
+	}
 	id := uint32(len(in.values))
 	in.values = append(in.values, value)
 	in.ids[value] = id

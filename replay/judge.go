@@ -190,7 +190,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 func (e *events) judgeOf(j *judging, part int) (_ *judge, err error) {
 	if j.judges[part] == nil {
 		own := &judge{reader: e.newEventReader(j.limits.Fields())}
-		if own.limiter, err = e.run.limiter(j.limits); err != nil {
+		if own.limiter, err = e.run.limiter(j.ruleset); err != nil {
 			return nil, err
 		}
 		if own.alone, err = j.judgeKeys(own.limiter); err != nil {
@@ -265,12 +265,24 @@ func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*det
 	return hot.detectors[part], nil
 }
 
-// limiter returns a Limiter of set for one goroutine, in event time. It counts as
+// limiter returns a Limiter of rs for one goroutine, in event time. It counts as
 // a live one does, in nanoseconds, unless the times were floored on demand. A ruleset has at
 // most one for each core.
-func (r *run) limiter(set *ratelimit.Set) (*ratelimit.Limiter, error) {
-	return ratelimit.NewLimiter(set, ratelimit.Config{Resolution: r.Resolution, Budget: cmp.Or(r.Budget/int64(r.Cores), ratelimit.NoBudget), JitterSeed: 1})
+func (r *run) limiter(rs *ruleset) (*ratelimit.Limiter, error) {
+	c := ratelimit.Config{Resolution: r.Resolution, Budget: cmp.Or(r.Budget/int64(r.Cores), ratelimit.NoBudget), JitterSeed: 1}
+	if r.Lateness > 0 && rs.compared == nil { // which is about the bytes of all keys
+		c.Budget, c.Bans = streamBudget, streamBans
+	}
+	return ratelimit.NewLimiter(rs.limits, c)
 }
+
+// The events of a stream are judged in the order of time, so a key whose windows are empty
+// may be deleted. A limiter or detector without a budget keeps it; with a budget, even one
+// that is never spent, it deletes it before it takes memory for others.
+const (
+	streamBudget = 1 << 50
+	streamBans   = 1 << 28 // the most that there can be
+)
 
 // reportAll reports all rules except those that can match no event of the log.
 func (e *events) reportAll(ctx context.Context, judgings []*judging) error {

@@ -102,103 +102,74 @@ type keyCounts struct {
 	spans  []time.Duration
 	counts []int64
 	peaks  [][]int64 // by span and number of the key
-
-	// If there are more chunks: the times of each key that are in windows of the
-	// longest span with events to come, how many there are, and how many there were
-	// when those that are not were last removed.
-	tails       [][]int64
-	tailed, was int
+	recent moments   // of the longest span
 }
 
 func newKeyCounts(keys *keyColumn, spans []time.Duration) *keyCounts {
-	return &keyCounts{keys: keys, spans: spans, peaks: make([][]int64, len(spans))}
+	return &keyCounts{keys: keys, spans: spans, peaks: make([][]int64, len(spans)), recent: moments{span: int64(slices.Max(spans))}}
 }
 
 // countKeys counts the events of the chunk, or those that have that outcome.
 func (e *events) countKeys(c *keyCounts, keep func(event int) bool) {
-	r, n := e.run, len(c.keys.texts)
-	from, events := c.keys.byKey(keep)
+	n := len(c.keys.texts)
 	c.counts = grown(c.counts, n)
 	for w := range c.peaks {
 		c.peaks[w] = grown(c.peaks[w], n)
 	}
-	if r.Lateness > 0 {
-		c.tails = grown(c.tails, n)
+	if e.run.Lateness == 0 {
+		from, events := c.keys.byKey(keep)
+		c.count(e.run, n, func(own []moment, id int) ([]moment, int, uint32) {
+			own = e.momentsOf(own, events[from[id]:from[id+1]])
+			return own, len(own), uint32(id)
+		})
+		return
 	}
-	added := make([]int, r.Cores)
+	ids := c.keys.ids
+	if keep != nil {
+		ids = kept(ids, keep)
+	}
+	keys, first := c.recent.add(e.times, ids, n)
+	c.count(e.run, len(keys), func(own []moment, k int) ([]moment, int, uint32) {
+		own, added := c.recent.of(own, keys[k], first)
+		return own, added, keys[k]
+	})
+	c.recent.trim(e.times[len(e.times)-1])
+}
+
+// momentsOf appends to dst the times of some events, which are in the order of judging, the
+// newest first.
+func (e *events) momentsOf(dst []moment, own []int32) []moment {
+	for _, event := range slices.Backward(own) {
+		at := e.times[event]
+		if n := len(dst); n > 0 && dst[n-1].at == at {
+			dst[n-1].n++ // there are at most maxEvents
+			continue
+		}
+		dst = append(dst, moment{at: at, n: 1})
+	}
+	if e.run.FileOrder {
+		slices.SortFunc(dst, func(a, b moment) int { return cmp.Compare(b.at, a.at) })
+	}
+	return dst
+}
+
+// count counts the events of so many keys. of appends to own the moments of the k-th, the
+// newest first, and returns how many of them are new, and the number of the key.
+func (c *keyCounts) count(r *run, keys int, of func(own []moment, k int) (all []moment, added int, id uint32)) {
 	r.parallel(r.Cores, func(part int) {
-		var own []int64
-		for id := part; id < n; id += r.Cores {
-			if from[id] == from[id+1] {
-				continue
+		var own []moment
+		for k := part; k < keys; k += r.Cores {
+			var added int
+			var id uint32
+			own, added, id = of(own[:0], k)
+			for _, m := range own[:added] {
+				c.counts[id] += int64(m.n)
 			}
-			own = own[:0]
-			if c.tails != nil {
-				own = append(own, c.tails[id]...)
-			}
-			tail := len(own)
-			for _, event := range events[from[id]:from[id+1]] {
-				own = append(own, e.times[event])
-			}
-			if r.FileOrder {
-				slices.Sort(own)
-			}
-			c.counts[id] += int64(len(own) - tail)
 			for w, span := range c.spans {
-				c.peaks[w][id] = max(c.peaks[w][id], peak(own, tail, int64(span)))
-			}
-			if c.tails != nil {
-				c.tails[id] = append(c.tails[id][:0], own[firstAfter(own, own[len(own)-1]-c.longest()):]...)
-				added[part] += len(c.tails[id]) - tail
+				c.peaks[w][id] = max(c.peaks[w][id], peak(own, added, int64(span)))
 			}
 		}
 	})
-	for _, n := range added {
-		c.tailed += n
-	}
-	if c.tailed > 2*c.was+r.chunkEvents {
-		c.sweep(e.times[len(e.times)-1])
-	}
-}
-
-func (c *keyCounts) longest() int64 { return int64(slices.Max(c.spans)) }
-
-// sweep removes the times that are in no window at now and later.
-func (c *keyCounts) sweep(now int64) {
-	c.tailed = 0
-	for id, tail := range c.tails {
-		if tail == nil {
-			continue
-		}
-		c.tails[id] = nil
-		if tail = tail[firstAfter(tail, now-c.longest()):]; len(tail) > 0 {
-			c.tails[id] = slices.Clone(tail)
-		}
-		c.tailed += len(tail)
-	}
-	c.was = c.tailed
-}
-
-// firstAfter returns the index of the first of times, which ascend, after t.
-func firstAfter(times []int64, t int64) int {
-	i, _ := slices.BinarySearch(times, t+1)
-	return i
-}
-
-// peak returns the largest number of times in any (t-span, t], t being one of those from
-// index first on; times ascend.
-func peak(times []int64, first int, span int64) int64 {
-	most, from := 0, 0
-	if first > 0 {
-		from = firstAfter(times, times[first]-span)
-	}
-	for i, t := range times[first:] {
-		for times[from] <= t-span {
-			from++
-		}
-		most = max(most, first+i-from+1)
-	}
-	return int64(most)
 }
 
 // suggest returns the limits that fit the peaks of all keys. The peak of a value that no

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -59,15 +60,28 @@ hot:
   - {name: product, key: path, when: {path: "/product/*"}, threshold: 5 per 10s}
 `
 
+// algorithmRules has each algorithm: what a stream deletes of a key must be what is in no
+// window of it.
+func algorithmRules() string {
+	text := "version: 1\nlimits:\n"
+	for i, name := range ratelimit.Algorithms() {
+		limit := map[string]string{"calendar": "30 per hour", "in-flight": "4 at once for 20s"}[name]
+		text += fmt.Sprintf("- {name: %s, key: %s, algorithm: %s, limit: %s, mode: shadow, ban: {after: 3 refusals in 2m, for: 1m, factor: 2, max: 1h, remember: %dm}}\n",
+			name, []string{"client", "[client, path]"}[i%2], name, cmp.Or(limit, "4 per 20s"), 1+10*i)
+	}
+	return text
+}
+
 // streamConfigs are the rules that streams and sorted replays are compared under.
 func streamConfigs(t testing.TB) map[string]replay.Config {
 	return map[string]replay.Config{
 		"what-ifs": {WhatIfs: []replay.WhatIf{
 			mustWhatIf(t, replay.Limit, "5/10s"), mustWhatIf(t, replay.Ban, "20/1m:10m"), mustWhatIf(t, replay.Hot, "path:5/10s"), mustWhatIf(t, replay.Hot, "client:200/1m"),
 		}},
-		"by path": {Key: "path", Algorithm: ratelimit.Exact, WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "10/1m")}},
-		"rules":   {Rules: mustRules(t, streamRules)},
-		"nothing": {Top: 3},
+		"by path":    {Key: "path", Algorithm: ratelimit.Exact, WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "10/1m")}},
+		"rules":      {Rules: mustRules(t, streamRules)},
+		"algorithms": {Rules: mustRules(t, algorithmRules())},
+		"nothing":    {Top: 3},
 	}
 }
 
@@ -256,10 +270,12 @@ func TestStreamOfRealLogs(t *testing.T) {
 	})
 }
 
-// A lineSource gives so many lines of smallFormat, a hundred a second, and measures the
-// live memory after each of some pieces.
+// A lineSource gives so many lines of smallFormat, a hundred a second by so many clients, and
+// measures the live memory after each of some pieces.
 type lineSource struct {
 	left, until int
+	clients     int
+	digits      int // of the number of a client
 	buf         []byte
 	most        uint64
 }
@@ -267,7 +283,7 @@ type lineSource struct {
 func (s *lineSource) Read(p []byte) (int, error) {
 	for len(s.buf) < len(p) && s.left > 0 {
 		s.left--
-		s.buf = fmt.Appendf(s.buf, "%d,client-%d\n", 1_700_000_000-s.left/100, s.left%7)
+		s.buf = fmt.Appendf(s.buf, "%d,client-%0*d\n", 1_700_000_000-s.left/100, s.digits, s.left%s.clients)
 		if s.left%s.until == 0 {
 			var m runtime.MemStats
 			runtime.GC()
@@ -283,30 +299,53 @@ func (s *lineSource) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// memoryOf replays a log and returns the most live memory that this takes.
+func memoryOf(t *testing.T, src lineSource, lateness time.Duration, whatIfs ...replay.WhatIf) int {
+	t.Helper()
+	lines := src.left
+	src.until = lines / 20
+	for range 2 { // what a sync.Pool is in lives for two collections
+		runtime.GC()
+	}
+	c := replay.Config{Files: []string{"-"}, Stdin: &src, Format: smallFormat, Lateness: lateness, Cores: 2, WhatIfs: whatIfs}
+	c.InPieces(10_000)
+	if r := mustRun(t, c); r.Events != int64(lines) {
+		t.Fatalf("%d events, want %d", r.Events, lines)
+	}
+	return int(src.most)
+}
+
 // TestStreamMemory holds the memory of a stream to a bound that the sorted replay of the
 // same log exceeds.
 func TestStreamMemory(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("SKIP: the long form measures memory")
 	}
-	// A stream takes 10 to 17 MiB, by how far its goroutines are ahead of each other, and all
-	// events 28 MiB.
-	const lines, bound, longest = 1_300_000, 25 << 20, 3650 * 24 * time.Hour
-	used := func(lateness time.Duration) uint64 {
-		src := &lineSource{left: lines, until: lines / 20}
-		c := replay.Config{Files: []string{"-"}, Stdin: src, Format: smallFormat, Lateness: lateness, Cores: 2, WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "60/1m")}}
-		c.InPieces(10_000)
-		r := mustRun(t, c)
-		if r.Events != lines {
-			t.Fatalf("%d events, want %d", r.Events, lines)
-		}
-		return src.most
-	}
-	if most := used(time.Minute); most > bound {
+	// A stream takes 7 to 17 MiB, by how far its goroutines are ahead of each other, and all
+	// events 37 MiB.
+	const bound, longest = 25 << 20, 3650 * 24 * time.Hour
+	log, limit := lineSource{left: 2_600_000, clients: 7}, mustWhatIf(t, replay.Limit, "60/1m")
+	if most := memoryOf(t, log, time.Minute, limit); most > bound {
 		t.Errorf("a stream takes %d bytes, want at most %d", most, bound)
 	}
-	if most := used(longest); most < bound {
+	if most := memoryOf(t, log, longest, limit); most < bound {
 		t.Errorf("all events take %d bytes, so a bound of %d says nothing", most, bound)
+	}
+}
+
+// TestStreamForgetsKeys streams a log in which each client comes once. A limit and a hot rule
+// keep nothing of those that are in no window, but for two numbers of events of each key.
+func TestStreamForgetsKeys(t *testing.T) {
+	if testing.Short() || raceDetector {
+		t.Skip("SKIP: the long form measures memory")
+	}
+	const lines, bound = 200_000, 70
+	log := lineSource{left: lines, clients: lines, digits: 80}
+	none := memoryOf(t, log, time.Minute)
+	for _, rule := range []replay.WhatIf{mustWhatIf(t, replay.Limit, "200/1m"), mustWhatIf(t, replay.Hot, "client:200/1m")} {
+		if perKey := (memoryOf(t, log, time.Minute, rule) - none) / lines; perKey > bound { // 118 and 193 if all keys are kept
+			t.Errorf("%s %s takes %d bytes per client; want at most %d", rule.Kind, rule.Text, perKey, bound)
+		}
 	}
 }
 

@@ -98,6 +98,9 @@ func (w *worker) newParsed(b block) *parsed {
 	for i := range p.cols {
 		p.cols[i] = make([]uint32, 0, guess)
 	}
+	if w.run.positions {
+		p.places = make([]position, 0, guess)
+	}
 	return p
 }
 

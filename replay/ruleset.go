@@ -232,12 +232,7 @@ func (c *keyColumn) numberAlike(values []string) {
 func (c *keyColumn) byKey(keep func(event int) bool) (from []int, events []int32) {
 	ids := c.ids
 	if keep != nil {
-		ids = slices.Clone(ids)
-		for i := range ids {
-			if !keep(i) {
-				ids[i] = 0
-			}
-		}
+		ids = kept(ids, keep)
 	}
 	from = make([]int, len(c.texts)+1)
 	for _, id := range ids {
@@ -256,6 +251,17 @@ func (c *keyColumn) byKey(keep func(event int) bool) (from []int, events []int32
 		}
 	}
 	return from, events
+}
+
+// kept returns the keys of the events for which keep is true, and 0 for the others.
+func kept(ids []uint32, keep func(event int) bool) []uint32 {
+	ids = slices.Clone(ids)
+	for i := range ids {
+		if !keep(i) {
+			ids[i] = 0
+		}
+	}
+	return ids
 }
 
 // eventReader makes events of the records again, with some of their fields.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 )
 
@@ -31,7 +32,11 @@ const chunkEvents = 1 << 17
 func (r *run) newStream(judge func(context.Context, *timeline) error) *stream {
 	s := &stream{run: r, judge: judge}
 	for range r.fields {
-		s.all = append(s.all, newInterner())
+		in := newInterner()
+		if r.Lateness > 0 { // the workers do not keep their values
+			in.text = new(strings.Builder)
+		}
+		s.all = append(s.all, in)
 	}
 	return s
 }
@@ -123,6 +128,7 @@ func (s *stream) takeNext(l *logFile, b *parsed) {
 		l.held = append(l.held, b)
 		if s.Lateness > 0 {
 			s.settle(l, b)
+			b.places = nil // only late events are named
 		}
 	}
 	if b.end {

@@ -71,17 +71,18 @@ func (t *trial) judged(n uint64, keys, refused int64) {
 func (s *suggesting) peakOf(g *suggestGroup, span int64) uint64 {
 	peaks := make([]int64, len(g.from)-1)
 	s.run.parallel(s.run.Cores, func(part int) {
-		var own []int64
+		var own []moment
 		for id := part; id < len(peaks); id += s.run.Cores {
 			own = own[:0]
 			for _, event := range g.own[g.from[id]:g.from[id+1]] {
 				t := s.times[event]
 				if len(own) > 0 {
-					t = max(t, own[len(own)-1]) // in the order of files
+					t = max(t, own[len(own)-1].at) // in the order of files
 				}
-				own = append(own, t)
+				own = append(own, moment{at: t, n: 1})
 			}
-			peaks[id] = peak(own, 0, span)
+			slices.Reverse(own)
+			peaks[id] = peak(own, len(own), span)
 		}
 	})
 	slices.Sort(peaks)
