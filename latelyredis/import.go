@@ -24,6 +24,10 @@ const (
 	importMerge   = "merge" // there is a record: merge has to add to it
 )
 
+// importApart is how far the clocks of the node and the server may be apart: times are then those of the
+// node, as a difference of less than that may not be one.
+const importApart = 100 * time.Millisecond
+
 // recordVersion is that of the form of records, see record.lua.
 const recordVersion = 1
 
@@ -33,6 +37,12 @@ const recordVersion = 1
 // counted twice, however often entries come.
 func (s *Store) Import(ctx context.Context, id string, entries []entry) error {
 	l := s.layout.Load()
+	if !s.read.Load() {
+		if err := s.sync(ctx); err != nil { // what time it is on the server is not known yet
+			return err
+		}
+	}
+	ahead := time.Duration(s.mirror.ahead.Load()) * time.Microsecond
 	var bans []*entry
 	places, merges := &imports{s: s, l: l, id: id}, &imports{s: s, l: l, id: id}
 	was := make(map[int]*rule)
@@ -51,6 +61,9 @@ func (s *Store) Import(ctx context.Context, id string, entries []entry) error {
 				return &RuleError{e.Was.Rule(e.WasRule).Name, err}
 			}
 			was[e.WasRule] = &r
+		}
+		if ahead.Abs() > importApart {
+			move(e, int64(ahead))
 		}
 		places.add(e, l.scripts.place, was[e.WasRule].counted(e))
 	}
@@ -135,6 +148,49 @@ func (s *Store) importBans(ctx context.Context, l *layout, entries []*entry) err
 		errs = append(errs, c.err)
 	}
 	return errors.Join(errs...)
+}
+
+// move makes the times of e those of a clock that is ahead by d. Slots are moved to the next ones,
+// so none leaves too early, but the two of TwoBucket, which are as long as the span, only by whole ones. The
+// periods of a calendar stay.
+func move(e *entry, d int64) {
+	r := e.Was.Rule(e.WasRule)
+	e.At, e.Ends = e.At+d, e.Ends+d
+	for i := range e.States {
+		s := &e.States[i]
+		for j := range s.Times {
+			s.Times[j] += d
+		}
+		s.Since += d
+		if i >= len(r.Limits) {
+			continue // what the ban counts has times
+		}
+		span := int64(r.Limits[i].Span)
+		switch width := slotWidth(span); {
+		case s.Counts != nil && r.Algorithm == ratelimit.TwoBucket:
+			s.Newest += floorDiv(d, span)
+		case s.Counts != nil:
+			s.Newest -= floorDiv(-d, width)
+		case s.Ends != 0 && r.Algorithm != ratelimit.Calendar:
+			s.Ends += d
+		}
+	}
+}
+
+// slotWidth returns the width of the slots of a span, see slots.lua.
+func slotWidth(span int64) int64 {
+	if span%int64(3*time.Millisecond) == 0 {
+		return span / 60
+	}
+	return span / 64
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
 }
 
 // counted returns what e has counted, under the rule that rl was made of, in the form of a record.
