@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/snapshot"
@@ -65,12 +63,9 @@ func (s *Store) syncKeys() []string {
 // A mirror is the copy of the list that a node holds. Its times are those of the server, in
 // nanoseconds: a ban that is told of twice is the same.
 type mirror struct {
+	nodeClock
 	table *ban.Table
 	seed  maphash.Seed
-	now   func() int64 // the time of the node, in microseconds
-
-	// ahead is by how much the server is ahead of that, in microseconds.
-	ahead atomic.Int64
 
 	mu  sync.Mutex
 	ids map[string]uint32 // what stands for a rule in the table, by listedRule
@@ -78,11 +73,7 @@ type mirror struct {
 
 // newMirror returns an empty copy.
 func newMirror() *mirror {
-	start := time.Now()
-	return &mirror{
-		table: ban.NewTable(ban.Config{}), seed: maphash.MakeSeed(), ids: make(map[string]uint32),
-		now: func() int64 { return start.Add(time.Since(start)).UnixMicro() },
-	}
+	return &mirror{nodeClock: newNodeClock(), table: ban.NewTable(ban.Config{}), seed: maphash.MakeSeed(), ids: make(map[string]uint32)}
 }
 
 // id returns the number of a rule in the table.
@@ -96,17 +87,6 @@ func (m *mirror) id(listed string) uint32 {
 	}
 	return id
 }
-
-// at notes that it was server on the server, in microseconds, at some time between two of the
-// node. What was noted before stays if it may be right.
-func (m *mirror) at(server, sent, received int64) {
-	if ahead := m.ahead.Load(); ahead < server-received || ahead > server-sent {
-		m.ahead.Store(server - (sent+received)/2)
-	}
-}
-
-// server returns what time it is on the server, in microseconds.
-func (m *mirror) server() int64 { return m.now() + m.ahead.Load() }
 
 // until returns when the ban of a key under a rule ends that holds now, in nanoseconds.
 func (m *mirror) until(rule uint32, key []byte) (until int64, ok bool) {

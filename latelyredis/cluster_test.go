@@ -26,6 +26,7 @@ func TestCluster(t *testing.T) {
 	t.Run("BatchedMoves", func(t *testing.T) { testBatchedMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })
 	t.Run("Bans", func(t *testing.T) { testClusterBans(t, c) })
+	t.Run("Counters", func(t *testing.T) { testClusterCounters(t, c) })
 	t.Run("Slots", func(t *testing.T) { testSlots(t, c) })
 	t.Run("NodeStopped", func(t *testing.T) { testNodeStopped(t, c) })
 	t.Run("Check", func(t *testing.T) { testClusterCheck(t, c) })

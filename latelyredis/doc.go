@@ -53,6 +53,11 @@
 // subject bans the key of an event, what a ban of this one has counted is taken back, but
 // not a ban that the event began.
 //
+// # Counters
+//
+// [Counters] share windows of counts for each key, without limits: each process has all of them in its memory,
+// and tells the others every 100 ms what was added.
+//
 // # Not kept in Redis
 //
 // Rules with Adapt, and with bans after distinct values, are rejected by [New]. Networks cannot
@@ -62,8 +67,8 @@
 // # Cost
 //
 // A round trip for each request, or batch, and node. What goroutines ask at the same time is sent
-// together, except to a cluster; decisions under the same rules, about up to 16 keys, are one
-// script then. A key takes 190 to 350 bytes with all
+// together, except to a cluster; up to 16 decisions under the same rule, if it has one limit, are
+// one script then. A key takes 190 to 350 bytes with all
 // slots in use, and 7 bytes for each time that an exact limit keeps. docs/redis.md has
 // the names of keys, their contents and a table of failures.
 package latelyredis

@@ -66,7 +66,6 @@ type rule struct {
 	most      []uint64 // what each limit lets be used
 	told      []byte   // with the bounds of periods left open
 	shapes    []string // of the limits, and of what the ban counts, as records have them
-	fixed     string   // told, if nothing is left open
 	calendars []calendar
 	fast      string // the family of its fast script, or ""
 
@@ -123,7 +122,6 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 		rl.told[1+uint56]++
 		rl.addBan(r.Ban)
 	}
-	rl.fixed = string(rl.told)
 	return rl, nil
 }
 
@@ -207,7 +205,7 @@ func periodOf(l ratelimit.Limit) limit.Period {
 // microseconds.
 func (rl *rule) argument(now int64) string {
 	if len(rl.calendars) == 0 && rl.part == 0 {
-		return rl.fixed
+		return string(rl.told)
 	}
 	told := append([]byte(nil), rl.told...)
 	if rl.part > 0 {

@@ -1,10 +1,12 @@
 package latelyredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,18 +106,22 @@ func NewWith(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
 }
 
 func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, error) {
-	if c.Prefix == "" {
-		c.Prefix = "lately:"
+	prefix, err := checkedPrefix(c.Prefix)
+	if err != nil {
+		return nil, err
 	}
-	for _, b := range []byte(c.Prefix) {
-		if b == '{' || b == '}' {
-			return nil, fmt.Errorf("latelyredis: prefix: %q: must not contain a brace, which would put all keys into one slot", c.Prefix)
-		}
-	}
-	s := &Store{conn: conn, prefix: c.Prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
+	s := &Store{conn: conn, prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched = s.mirror.seed, c.Batched
 	s.breakers.began = time.Now()
 	return s, s.use(set)
+}
+
+// checkedPrefix returns the prefix of keys, with its default.
+func checkedPrefix(prefix string) (string, error) {
+	if strings.ContainsAny(prefix, "{}") {
+		return "", fmt.Errorf("latelyredis: prefix: %q: must not contain a brace, which would put all keys into one slot", prefix)
+	}
+	return cmp.Or(prefix, "lately:"), nil
 }
 
 // use makes the store answer requests for set.
@@ -164,11 +170,6 @@ const attempts = 5
 // judged a call, because it does not know the script or needs another, gets it
 // again; all other errors are final.
 func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
-	s.send(ctx, l, s.unlessAway(calls))
-}
-
-// unlessAway returns the calls that are sent. The others fail at once.
-func (s *Store) unlessAway(calls []*call) []*call {
 	away := 0
 	for _, c := range calls {
 		if c.err = nil; s.breakers.open(c) {
@@ -176,20 +177,18 @@ func (s *Store) unlessAway(calls []*call) []*call {
 		}
 	}
 	if away > 0 {
-		return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.err != nil })
+		calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.err != nil })
 	}
-	return calls
+	s.send(ctx, l, calls)
 }
 
 // send is exchange, whether Redis has answered before or not.
 func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
-	s.transmit(ctx, l, calls)
-	s.breakers.note(calls)
-}
-
-// transmit is send, without telling the breakers what came of it.
-func (s *Store) transmit(ctx context.Context, l *layout, calls []*call) {
-	defer s.endReturned(l, calls)
+	all := calls
+	defer func() {
+		s.breakers.note(all)
+		s.endReturned(l, all)
+	}()
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
 		bundles := bundled(calls, s.slotted())
 		commands := make([]Command, len(bundles))
@@ -234,7 +233,7 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		c.full, c.err = true, errAgain
 		return true
 	}
-	if codeIs(r.Err, "CROSSSLOT") && c.script.each {
+	if codeIs(r.Err, "CROSSSLOT") && c.script.fast {
 		s.crossed.Store(true)
 		c.err = errAgain
 		return true

@@ -30,7 +30,7 @@ cmd/manpages  -> internal/cli, github.com/spf13/cobra
 internal/server         -> api, latelyredis, internal/store, internal/loglimit, github.com/redis/rueidis, internal/follow, accesslog, latelyhttp, internal/enforce, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/integer, internal/loglimit, rules, match, ratelimit, hotkey, lately
 internal/server/httpapi -> api, replay, internal/follow, internal/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
-internal/server/engine  -> api, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/integer, internal/journal, internal/snapshot, internal/loglimit
+internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/integer, internal/journal, internal/snapshot, internal/loglimit
 internal/server/hotlist -> api
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
@@ -42,7 +42,7 @@ client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/ta
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
-latelyredis -> ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, github.com/redis/rueidis
+latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match

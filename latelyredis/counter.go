@@ -1,0 +1,153 @@
+package latelyredis
+
+import (
+	"hash/maphash"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lately-go/lately"
+)
+
+const (
+	maxCounterName = 1024
+
+	// addShards is in how many parts a counter notes what was added.
+	addShards = 16
+
+	// maxOpen is how many keys are noted until the next entries are made. Adds of others are
+	// counted in this process only.
+	maxOpen = 1 << 18
+)
+
+// A Counter counts in a table of windows for each key, which processes share; see [Counters].
+// It is safe for concurrent use.
+type Counter struct {
+	of      *Counters
+	name    string
+	config  lately.TableConfig
+	windows []lately.Window
+	table   atomic.Pointer[lately.Table]
+	shards  [addShards]addShard
+}
+
+// An addShard notes the adds of some keys. Its lock is held while one is counted in the table, so that what
+// is noted and what is counted are the same.
+type addShard struct {
+	mu       sync.Mutex
+	slices   []slice // the last one is open until the time until
+	until    int64
+	deferred bool // what is noted is not counted yet
+	_        [16]byte
+}
+
+// A slice is what was added in a part of the time in which no slot of any window ends.
+type slice struct {
+	from   int64 // when the part begins, in nanoseconds
+	counts map[string]*uint64
+}
+
+// AddBytes adds n to the count of a key now. It reports false, and nothing is counted, if there
+// is no memory for the key.
+func (x *Counter) AddBytes(key []byte, n uint64) bool {
+	s := &x.shards[maphash.Bytes(x.of.seed, key)%addShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := x.of.now()
+	if !s.deferred && !x.table.Load().AddBytesAt(time.Unix(0, at), key, n) {
+		return false
+	}
+	if n > 0 && !s.note(x, at, key, n) {
+		x.of.unshared.Add(1)
+	}
+	return true
+}
+
+// note notes an add. It reports false if there is no memory.
+//
+// REQUIRES: s.mu.
+func (s *addShard) note(x *Counter, at int64, key []byte, n uint64) bool {
+	if last := len(s.slices) - 1; last < 0 || at < s.slices[last].from || at >= s.until {
+		var from int64
+		from, s.until = x.between(at)
+		s.slices = append(s.slices, slice{from, make(map[string]*uint64)})
+	}
+	counts := s.slices[len(s.slices)-1].counts
+	if count := counts[string(key)]; count != nil {
+		*count += min(n, math.MaxUint64-*count)
+		return true
+	}
+	if x.of.open.Add(1) > maxOpen {
+		x.of.open.Add(-1)
+		return false
+	}
+	counts[string(key)] = &n
+	return true
+}
+
+// between returns the last time until at, and the first after it, at which a slot of a window begins.
+func (x *Counter) between(at int64) (from, until int64) {
+	until = math.MaxInt64
+	for _, w := range x.windows {
+		slot := int64(w.Slot)
+		begins := at / slot * slot
+		from, until = max(from, begins), min(until, begins+slot)
+	}
+	return from, until
+}
+
+// Counts returns the counts of all processes, and the time at which they are to be read: now, by the clock
+// of Redis. Use both at once: the table may be another later. To add, use AddBytes.
+func (x *Counter) Counts() (table *lately.Table, now time.Time) {
+	return x.table.Load(), time.Unix(0, x.of.now())
+}
+
+// newTable returns an empty table of x.
+func (x *Counter) newTable() (*lately.Table, error) {
+	for i, w := range x.windows {
+		if w.Slot == 0 {
+			x.windows[i].Slot = lately.Last(w.Span).Slot
+		}
+	}
+	return lately.NewTable(x.config, x.windows...)
+}
+
+// now returns the time of Redis as the node knows it, in nanoseconds.
+func (c *Counters) now() int64 { return c.clock.server() * 1000 }
+
+// take returns what was noted, which is counted by now. With deferred, what is noted from now on
+// is counted by the next take.
+func (x *Counter) take(deferred bool) (all []slice) {
+	for i := range x.shards {
+		s := &x.shards[i]
+		s.mu.Lock()
+		if s.deferred {
+			x.count(x.table.Load(), s.slices)
+		}
+		all = append(all, s.slices...)
+		s.slices, s.deferred = nil, deferred
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// count counts slices in a table.
+func (x *Counter) count(table *lately.Table, all []slice) {
+	for _, s := range all {
+		for key, n := range s.counts {
+			table.AddAt(time.Unix(0, s.from), key, *n)
+		}
+	}
+}
+
+// replace makes next the table of x, with what is noted.
+func (x *Counter) replace(next *lately.Table) {
+	for i := range x.shards {
+		s := &x.shards[i]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		x.count(next, s.slices)
+	}
+	x.table.Store(next)
+}

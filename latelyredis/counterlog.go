@@ -1,0 +1,157 @@
+package latelyredis
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/snapshot"
+)
+
+// What nodes have counted is in the log as entries: the name of the node and the number of the entry,
+// and then for each part of the time of a counter its name, when it began, and keys with what was added. The adds
+// of an entry are counted by a node if it has not counted one of that number or above: so an entry that
+// is in the log twice, since no answer came, counts once.
+
+const (
+	// entryBytes is how long an entry becomes, and at most a key more.
+	entryBytes = 60 << 10
+
+	// unsentBytes bounds the entries that Redis has not confirmed.
+	unsentBytes = 16 << 20
+
+	// maxSeqs is of how many nodes the newest entry is known.
+	maxSeqs = 1000
+)
+
+// unsent are entries that Redis has not confirmed, oldest first.
+type unsent struct {
+	list  []logEntry
+	bytes int
+	last  uint64 // the number of the newest
+}
+
+type logEntry struct {
+	seq  uint64
+	adds uint64 // keys of parts of the time
+	text string
+}
+
+// drop removes the first n.
+func (u *unsent) drop(n int) {
+	for _, e := range u.list[:n] {
+		u.bytes -= len(e.text)
+	}
+	u.list = slices.Delete(u.list, 0, n)
+}
+
+// collect makes entries of what was noted.
+func (c *Counters) collect() { c.enter(false) }
+
+// enter makes entries of what was noted. With deferred, what is noted from now on is
+// counted only when enter is called again.
+func (c *Counters) enter(deferred bool) {
+	w := entryWriter{c: c}
+	for _, x := range c.list() {
+		for _, s := range x.take(deferred) {
+			w.add(x.name, &s)
+		}
+	}
+	w.end()
+	c.open.Add(-w.keys)
+	for c.entries.bytes > unsentBytes {
+		c.unshared.Add(c.entries.list[0].adds)
+		c.entries.drop(1)
+	}
+}
+
+// An entryWriter makes entries.
+type entryWriter struct {
+	c    *Counters
+	buf  []byte
+	adds uint64 // of buf
+	keys int64  // of all
+}
+
+// add adds a slice of a counter.
+func (w *entryWriter) add(name string, s *slice) {
+	w.begin(name, s.from)
+	for key, n := range s.counts {
+		if len(w.buf) >= entryBytes {
+			w.buf = append(w.buf, 0)
+			w.end()
+			w.begin(name, s.from)
+		}
+		w.buf = snapshot.AppendBytes(binary.AppendUvarint(w.buf, *n), key)
+		w.adds++
+		w.keys++
+	}
+	w.buf = append(w.buf, 0)
+}
+
+func (w *entryWriter) begin(name string, from int64) {
+	if len(w.buf) == 0 {
+		w.c.entries.last++
+		w.buf = binary.AppendUvarint(snapshot.AppendBytes(nil, w.c.node), w.c.entries.last)
+	}
+	w.buf = binary.AppendVarint(snapshot.AppendBytes(w.buf, name), from)
+}
+
+func (w *entryWriter) end() {
+	if u := &w.c.entries; len(w.buf) > 0 {
+		u.list = append(u.list, logEntry{u.last, w.adds, string(w.buf)})
+		u.bytes += len(w.buf)
+	}
+	w.buf, w.adds = nil, 0
+}
+
+// countEntries counts entries of the log, unless they are counted, and returns how many there are.
+func (c *Counters) countEntries(data string) (n int, err error) {
+	err = eachPart(data, func(text string) error {
+		n++
+		r := snapshot.NewReader([]byte(text))
+		node, seq := string(r.Bytes(len(text))), r.Uvarint()
+		own := node == c.node && seq >= c.ownFrom // was counted as it was added
+		if r.Failed() || own || seq <= c.seqs[node].seq {
+			return nil
+		}
+		c.noteSeq(node, seq)
+		readEntry(r, func(name string) *lately.Table {
+			if x := c.named(name); x != nil {
+				return x.table.Load()
+			}
+			return nil
+		})
+		return nil
+	})
+	return n, err
+}
+
+// noteSeq notes that an entry of a node is counted. That of the node which was heard of longest ago is
+// evicted if there are too many.
+func (c *Counters) noteSeq(node string, seq uint64) {
+	if _, known := c.seqs[node]; !known && len(c.seqs) >= maxSeqs {
+		oldest := ""
+		for name, s := range c.seqs {
+			if oldest == "" || s.at < c.seqs[oldest].at {
+				oldest = name
+			}
+		}
+		delete(c.seqs, oldest)
+	}
+	c.seqs[node] = read{seq, uint64(c.heard)}
+}
+
+// readEntry counts what follows the number of an entry, in the tables of these names that are not nil.
+func readEntry(r *snapshot.Reader, table func(name string) *lately.Table) {
+	for r.Len() > 0 {
+		to, at := table(string(r.Bytes(maxCounterName))), time.Unix(0, r.Varint())
+		for n := r.Uvarint(); n > 0; n = r.Uvarint() {
+			key := r.Bytes(lately.MaxTableKey)
+			if to != nil && !r.Failed() {
+				to.AddBytesAt(at, key, n)
+			}
+		}
+	}
+}

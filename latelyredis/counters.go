@@ -1,0 +1,325 @@
+package latelyredis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately"
+)
+
+const (
+	// passEvery is how often a node tells others what it has counted, and asks what they have.
+	passEvery = 100 * time.Millisecond
+
+	// passTimeout bounds one call.
+	passTimeout = time.Second
+
+	// passEntries is how many entries are sent together, and how many are received.
+	passEntries = 16
+
+	// joinTries is how often in a row nobody is there whom a node asks for the counts of others, until it
+	// begins with its own; startTries if it has just started, so that those which have counts go first.
+	joinTries, startTries = 10, 30
+)
+
+// CountersConfig is how [Counters] use Redis. Its zero value is the default.
+type CountersConfig struct {
+	// Prefix begins the name of every key; "" means "lately:". It must not contain a brace.
+	Prefix string
+
+	// Unknown, when not nil, is told the name of a counter that another process counts in and
+	// this one does not have. It may make the counter. It is called by one goroutine.
+	Unknown func(name string)
+}
+
+// Counters are counters that processes share by Redis or Valkey: what is added in any process
+// is, within some hundred milliseconds, in the counts of all. Each process has all counts in its memory, so
+// reads and adds need no round trip, and go on while Redis is away.
+//
+//	counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
+//	pages, err := counters.Counter("pages", lately.TableConfig{}, lately.Last(time.Hour))
+//	counters.Connect(client)
+//	defer counters.Close()
+//	...
+//	pages.AddBytes([]byte("/"), 1)
+//	table, now := pages.Counts()
+//	top, err := table.TopAt(now, 10, time.Hour)
+//
+// Every add is counted once by each process that hears of it, whatever calls fail. A process that starts
+// gets the counts of another. docs/redis.md says what holds during failures.
+//
+// Counters are safe for concurrent use. The zero value is not usable; call [NewCounters].
+type Counters struct {
+	prefix     string
+	unknown    func(string)
+	clock      nodeClock
+	seed       maphash.Seed
+	scripts    countScripts
+	conn       Conn
+	background sync.WaitGroup
+	stop       context.CancelFunc
+
+	mu   sync.Mutex
+	all  map[string]*Counter
+	open atomic.Int64 // keys that were counted and are in no entry yet
+
+	passing  sync.Mutex // for what follows
+	node     string
+	entries  unsent
+	complete atomic.Bool     // it has the counts of all nodes
+	again    atomic.Bool     // see Refresh
+	tries    int             // since it asks for them
+	have     string          // the newest entry of the log that is counted
+	heard    int64           // the newest time that Redis has told, in microseconds
+	heardAt  int64           // when it was heard of, at the latest, by the clock of the node
+	seqs     map[string]read // the newest entry of each node that is counted
+	ownFrom  uint64          // the first entry of this node that was counted as it was added
+	unshared atomic.Uint64
+}
+
+// read is the newest entry of a node that is counted, and when that was.
+type read struct{ seq, at uint64 }
+
+// countScripts are the scripts of counters.
+type countScripts struct{ pass, write, page *script }
+
+// NewCounters returns Counters that count by themselves until Connect. The error names what is
+// wrong with c.
+func NewCounters(c CountersConfig) (*Counters, error) { return newCounters(c, source("clock")) }
+
+func newCounters(config CountersConfig, clock string) (*Counters, error) {
+	prefix, err := checkedPrefix(config.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	return &Counters{
+		prefix: prefix, unknown: config.Unknown, clock: newNodeClock(), seed: maphash.MakeSeed(), stop: func() {},
+		scripts: countScripts{newScript(clock + source("counts")), newScript(source("counts_write")), newScript(source("counts_page"))},
+		all:     make(map[string]*Counter), node: newNode(), have: noEntry, seqs: make(map[string]read), ownFrom: 1,
+	}, nil
+}
+
+// Connect begins to share by client, which is as for [New]. Call it once. The caller closes the Counters, and
+// then the client. It does not wait for the server.
+func (c *Counters) Connect(client rueidis.Client) { c.ConnectWith(rueidisConn{client}) }
+
+// ConnectWith is Connect for a client of another library, as [NewWith] is.
+func (c *Counters) ConnectWith(conn Conn) {
+	ctx, stop := context.WithCancel(context.Background())
+	c.conn, c.stop = conn, stop
+	c.background.Go(func() {
+		tick := time.NewTicker(passEvery)
+		defer tick.Stop()
+		for {
+			for more := true; more && ctx.Err() == nil; {
+				more, _ = c.pass(ctx) // or at the next tick
+			}
+			select {
+			case <-ctx.Done():
+				c.pass(context.Background())
+				return
+			case <-tick.C:
+			}
+		}
+	})
+}
+
+// Close tells the others what they do not know yet, if Redis answers within a second, and ends what
+// runs in the background. It does not close the client. Counters then count by themselves.
+func (c *Counters) Close() {
+	c.stop()
+	c.background.Wait()
+}
+
+// Complete reports whether this process has the counts of the others, as of when Redis answered last.
+func (c *Counters) Complete() bool { return c.complete.Load() }
+
+// Unshared returns how many adds were not told to others, for lack of memory while Redis was away. They are
+// counted in this process only.
+func (c *Counters) Unshared() uint64 { return c.unshared.Load() }
+
+// Counter returns a new counter of that name, which takes the place of one that has it. Windows are those
+// of [lately.NewTable]. In each process, only the memory and the windows of its own counter
+// matter: others count the same adds in theirs. A name has at most 1,024 bytes.
+func (c *Counters) Counter(name string, config lately.TableConfig, windows ...lately.Window) (*Counter, error) {
+	if len(name) > maxCounterName {
+		return nil, fmt.Errorf("latelyredis: counter name: %d bytes: must be at most %d", len(name), maxCounterName)
+	}
+	x := &Counter{of: c, name: name, config: config, windows: slices.Clone(windows)}
+	table, err := x.newTable()
+	if err != nil {
+		return nil, err
+	}
+	x.table.Store(table)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[name] = x
+	return x, nil
+}
+
+// Refresh gets the counts of another process again, for counters that were made after Connect and that others
+// have had before.
+func (c *Counters) Refresh() { c.again.Store(true) }
+
+// Remove ends the sharing of x. What it has counted and not told is not told any more.
+func (c *Counters) Remove(x *Counter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all[x.name] == x {
+		delete(c.all, x.name)
+	}
+}
+
+// list returns the counters in the order of their names.
+func (c *Counters) list() (all []*Counter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.all)) {
+		all = append(all, c.all[name])
+	}
+	return all
+}
+
+// named returns the counter of that name, or nil. Unknown may make it.
+func (c *Counters) named(name string) *Counter {
+	find := func() *Counter {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.all[name]
+	}
+	x := find()
+	if x == nil && c.unknown != nil {
+		c.unknown(name)
+		x = find()
+	}
+	return x
+}
+
+// What the script counts says of a node.
+const (
+	passGoesOn = iota // entries follow
+	passAlone         // nobody has counts: it begins with its own
+	passReady         // it may read the state
+	passWait          // a node is to write the state
+	passMissed        // entries that it has not read are gone: it needs the state
+	passBytes  = uint56 + 1 + 1 + 8 + 8
+)
+
+// keys returns the names of the Redis keys.
+func (c *Counters) keys(names ...string) (keys []string) {
+	for _, name := range names {
+		keys = append(keys, c.prefix+"{counters}:"+name)
+	}
+	return keys
+}
+
+// pass tells others what was counted, and counts what they tell. It reports whether there is more.
+func (c *Counters) pass(ctx context.Context) (more bool, err error) {
+	c.passing.Lock()
+	defer c.passing.Unlock()
+	c.collect()
+	if c.again.Swap(false) && c.complete.Swap(false) {
+		c.tries = 0
+	}
+	has, sends := "0", 0
+	if c.complete.Load() {
+		has, sends = "1", min(len(c.entries.list), passEntries)
+	} else if c.tries >= startTries || c.tries >= joinTries && c.have != noEntry {
+		has = "2"
+	}
+	sent, least := c.clock.now(), int64(0)
+	if c.heard > 0 {
+		least = c.heard + sent - c.heardAt
+	}
+	args := []string{c.node, has, c.have, strconv.FormatInt(least, 10)}
+	for _, e := range c.entries.list[:sends] {
+		args = append(args, e.text)
+	}
+	data, err := c.run(ctx, c.scripts.pass, c.keys("log", "state", "nodes", "time", "wanted"), args...)
+	if err == nil && len(data) < passBytes {
+		err = errAnswer
+	}
+	if err != nil {
+		return false, err
+	}
+	c.heard, c.heardAt = readUint56(data), c.clock.now()
+	c.clock.at(c.heard, sent, c.heardAt)
+	what, flag, id := data[uint56], data[uint56+1], entryID(data[uint56+2:])
+	switch what {
+	case passAlone, passGoesOn:
+		c.complete.Store(true)
+		c.entries.drop(sends)
+		n, err := c.countEntries(data[passBytes:])
+		if err != nil {
+			return false, err
+		}
+		if c.have = id; flag == 1 {
+			err = c.writeState(ctx)
+		}
+		return n == passEntries || len(c.entries.list) > 0, err
+	case passReady:
+		return true, c.readState(ctx)
+	case passWait:
+		if c.tries++; flag == 1 {
+			c.tries = 0 // one of the others writes it
+		}
+	case passMissed:
+		c.complete.Store(false)
+		c.tries = 0
+	}
+	return false, nil
+}
+
+// noEntry is before all entries.
+const noEntry = "0-0"
+
+// entryID reads the number of an entry.
+func entryID(data string) string {
+	b := []byte(data[:16])
+	return fmt.Sprintf("%d-%d", binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
+}
+
+// eachPart calls f for each part of an answer.
+func eachPart(data string, f func(part string) error) error {
+	for len(data) > 0 {
+		if len(data) < 4 {
+			return errAnswer
+		}
+		n := int(binary.BigEndian.Uint32([]byte(data[:4])))
+		if data = data[4:]; n > len(data) {
+			return errAnswer
+		}
+		if err := f(data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// run runs a script, which is sent in full if the server does not know it.
+func (c *Counters) run(ctx context.Context, s *script, keys []string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
+	command := command{script: s, keys: keys, args: args}
+	reply := c.conn.Run(ctx, []Command{command.sent()})[0]
+	if codeIs(reply.Err, "NOSCRIPT") {
+		command.full = true
+		reply = c.conn.Run(ctx, []Command{command.sent()})[0]
+	}
+	return reply.Data, reply.Err
+}
+
+// errOver is the error of a state that another node writes by now.
+var errOver = errors.New("latelyredis: another node writes the state of counters")

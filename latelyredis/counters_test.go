@@ -1,0 +1,406 @@
+package latelyredis_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/latelyredis"
+)
+
+// countedWindows are those of counters in tests.
+var countedWindows = []lately.Window{{Span: time.Second, Slot: time.Second / 10}, {Span: 9 * time.Second, Slot: 900 * time.Millisecond}, {Span: time.Hour, Slot: 6 * time.Minute}}
+
+// A countsRun is random histories of nodes that share a counter, beside one table that counts the same.
+type countsRun struct {
+	t      testing.TB
+	rnd    *rand.Rand
+	client rueidis.Client
+	config latelyredis.CountersConfig
+	time   int64        // in microseconds, as all clocks have it that are right
+	redis  atomic.Int64 // the time of the server
+	nodes  []*countsNode
+	model  *lately.Table
+	spoil  func(*latelyredis.Counters) // before each pass, or nil
+	did    map[string]int
+}
+
+type countsNode struct {
+	*latelyredis.Counters
+	*latelyredis.Counter
+	clock atomic.Int64
+}
+
+// start makes a node, whose clock is up to 100 ms off.
+func (r *countsRun) start() *countsNode {
+	n := new(countsNode)
+	n.clock.Store(r.time + r.rnd.Int64N(2e5) - 1e5)
+	var err error
+	if n.Counters, err = latelyredis.NewCountersAt(r.client, r.config, &r.redis, &n.clock); err != nil {
+		r.t.Fatal(err)
+	}
+	if n.Counter, err = n.Counters.Counter("pages", lately.TableConfig{}, countedWindows...); err != nil {
+		r.t.Fatal(err)
+	}
+	n.Pass(context.Background(), 0) // until then, it counts by its own clock
+	return n
+}
+
+// pass has a node talk to Redis, which may fail if loses is set.
+func (r *countsRun) pass(n *countsNode, loses bool) {
+	if r.spoil != nil {
+		r.spoil(n.Counters)
+	}
+	lost := 0
+	if loses && r.rnd.IntN(4) == 0 {
+		lost = 1 + r.rnd.IntN(2)
+	}
+	was := n.Complete()
+	n.Pass(context.Background(), lost)
+	if was != n.Complete() {
+		r.did["joins"]++
+	}
+}
+
+// wait lets time pass everywhere.
+func (r *countsRun) wait(d time.Duration) {
+	r.time += d.Microseconds()
+	r.redis.Add(d.Microseconds())
+	for _, n := range r.nodes {
+		n.clock.Add(d.Microseconds())
+	}
+}
+
+// settle has all nodes tell and learn everything.
+func (r *countsRun) settle() {
+	for range 60 {
+		for _, n := range r.nodes {
+			r.pass(n, false)
+		}
+		r.wait(10 * time.Millisecond)
+	}
+}
+
+// step does something.
+func (r *countsRun) step() {
+	n := r.nodes[r.rnd.IntN(len(r.nodes))]
+	switch k := r.rnd.IntN(100); {
+	case k < 55:
+		key, count := fmt.Sprint("/", r.rnd.IntN(6)), 1+uint64(r.rnd.IntN(5))
+		if !n.AddBytes([]byte(key), count) {
+			r.t.Fatal("no memory")
+		}
+		r.model.AddAt(n.At(), key, count)
+		r.did["adds"]++
+	case k < 85:
+		r.pass(n, true)
+	case k < 97:
+		r.wait(time.Duration(r.rnd.IntN(int([...]time.Duration{time.Millisecond, 200 * time.Millisecond, 2 * time.Second}[r.rnd.IntN(3)]))))
+	case k < 98:
+		r.redis.Add((time.Duration(r.rnd.IntN(3)-1) * time.Minute).Microseconds())
+	case k < 99:
+		r.settle()
+		r.nodes[slices.Index(r.nodes, n)] = r.start()                 // the others have all that it has counted
+		do(r.t, r.client, "DEL", r.config.Prefix+"{counters}:wanted") // which expires if it was to write the state
+	default:
+		r.settle()
+		do(r.t, r.client, "DEL", r.config.Prefix+"{counters}:log", r.config.Prefix+"{counters}:time", r.config.Prefix+"{counters}:nodes")
+		r.did["deletes"]++
+	}
+}
+
+// differences returns what nodes count otherwise than the model.
+func (r *countsRun) differences() (all []string) {
+	for i, n := range r.nodes {
+		table, now := n.Counts()
+		for _, w := range countedWindows {
+			for _, span := range []time.Duration{w.Span, w.Span / 2} {
+				top, err := table.TopAt(now, 10, span)
+				want, err2 := r.model.TopAt(now, 10, span)
+				if err != nil || err2 != nil || !slices.Equal(top, want) {
+					all = append(all, fmt.Sprintf("node %d, %v: %v, want %v", i, span, top, want))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// run has random histories until one has differences, which it returns.
+func (r *countsRun) run(rounds int) (differences []string) {
+	r.did = make(map[string]int)
+	for range rounds {
+		r.config = latelyredis.CountersConfig{Prefix: prefixed().Prefix}
+		r.time = time.Now().UnixMicro()
+		r.redis.Store(r.time)
+		var err error
+		if r.model, err = lately.NewTable(lately.TableConfig{}, countedWindows...); err != nil {
+			r.t.Fatal(err)
+		}
+		r.nodes = nil
+		for range 3 {
+			r.nodes = append(r.nodes, r.start())
+		}
+		for range 150 {
+			r.step()
+		}
+		r.settle()
+		if all := r.differences(); len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}
+
+// TestCountersLockstep compares random histories of nodes with one table: clocks that differ and are
+// set, answers that are lost, nodes that start, and a Redis that loses all.
+func TestCountersLockstep(t *testing.T) {
+	client := redis(t).client(t)
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	newRun := func() *countsRun {
+		return &countsRun{t: t, rnd: rand.New(rand.NewPCG(randtest.Seed(t), 0)), client: client}
+	}
+	r := newRun()
+	if all := r.run(rounds); len(all) > 0 {
+		t.Error(all)
+	}
+	for _, what := range []string{"adds", "joins", "deletes"} {
+		if r.did[what] < rounds/5 {
+			t.Errorf("only %v", r.did)
+		}
+	}
+	for name, spoil := range map[string]func(*latelyredis.Counters){
+		"entries are counted again": (*latelyredis.Counters).ForgetSeqs, "own entries are counted again": (*latelyredis.Counters).ForgetOwn,
+	} {
+		broken := newRun()
+		broken.spoil = spoil
+		if len(broken.run(rounds)) == 0 {
+			t.Errorf("%s, and no history shows it", name)
+		}
+	}
+}
+
+// sharing returns Counters that share by a client, with a counter of an hour.
+func sharing(t testing.TB, client rueidis.Client, config latelyredis.CountersConfig) *countsNode {
+	t.Helper()
+	n := new(countsNode)
+	var err error
+	if n.Counters, err = latelyredis.NewCounters(config); err != nil {
+		t.Fatal(err)
+	}
+	if n.Counter, err = n.Counters.Counter("pages", lately.TableConfig{}, lately.Last(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	n.Connect(client)
+	t.Cleanup(n.Close)
+	return n
+}
+
+// total returns the adds of all keys that n knows of.
+func (n *countsNode) total(t testing.TB) (sum uint64) {
+	table, now := n.Counts()
+	top, err := table.TopAt(now, 1000, time.Hour)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, k := range top {
+		sum += k.Hi
+	}
+	return sum
+}
+
+// wantTotal waits until each node knows of so many adds, and of no more a little later.
+func wantTotal(t testing.TB, want uint64, nodes ...*countsNode) {
+	t.Helper()
+	for i, n := range nodes {
+		eventually(t, fmt.Sprintf("node %d has %d adds", i, want), func() bool { return n.Complete() && n.total(t) >= want })
+	}
+	for i, n := range nodes {
+		if got := n.total(t); got != want {
+			t.Errorf("node %d has %d adds, want %d", i, got, want)
+		}
+		if n.Unshared() != 0 {
+			t.Errorf("node %d has not told of %d adds", i, n.Unshared())
+		}
+	}
+}
+
+// TestCountersLoad has goroutines add on nodes while others start, and get what was counted, and one ends.
+func TestCountersLoad(t *testing.T) {
+	client, config := redis(t).client(t), latelyredis.CountersConfig{Prefix: prefixed().Prefix}
+	nodes := []*countsNode{sharing(t, client, config), sharing(t, client, config)}
+	eventually(t, "both nodes share", func() bool { return nodes[0].Complete() && nodes[1].Complete() })
+	var adds atomic.Uint64
+	var all sync.WaitGroup
+	ends := make(chan struct{})
+	load := func(n *countsNode, ends <-chan struct{}) {
+		for g := range 2 {
+			all.Go(func() {
+				for i := g; ; i++ {
+					select {
+					case <-ends:
+						return
+					default:
+					}
+					if n.AddBytes(fmt.Appendf(nil, "/%d", i%200), 2) {
+						adds.Add(2)
+					}
+					if i%100 == 0 {
+						runtime.Gosched()
+					}
+				}
+			})
+		}
+	}
+	last := make(chan struct{})
+	load(nodes[0], last)
+	load(nodes[1], ends)
+	for range 3 {
+		n := sharing(t, client, config)
+		load(n, last)
+		eventually(t, "a node that starts has what others counted", n.Complete)
+		nodes = append(nodes, n)
+	}
+	close(ends)
+	runtime.Gosched()
+	close(last)
+	all.Wait()
+	nodes[1].Close() // tells the rest
+	wantTotal(t, adds.Load(), nodes[0], nodes[2], nodes[3], nodes[4])
+}
+
+// TestCountersOutage takes Redis away while nodes count, once for good with all that it has. Adds do not fail, and
+// all are in the counts of all nodes afterwards.
+func TestCountersOutage(t *testing.T) {
+	s := own(t)
+	var nodes []*countsNode
+	for range 3 {
+		nodes = append(nodes, sharing(t, s.client(t), latelyredis.CountersConfig{}))
+	}
+	sum := uint64(0)
+	add := func() {
+		t.Helper()
+		for i, n := range nodes {
+			for j := range 50 {
+				if !n.AddBytes(fmt.Appendf(nil, "/%d", j%7), uint64(1+i)) {
+					t.Fatal("an add fails")
+				}
+				sum += uint64(1 + i)
+			}
+		}
+	}
+	add()
+	wantTotal(t, sum, nodes...)
+	process := s.Process()
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	add()
+	if got := nodes[0].total(t); got <= sum/2 {
+		t.Errorf("while Redis does not answer, a node has %d adds of %d", got, sum)
+	}
+	if err := process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	wantTotal(t, sum, nodes...)
+	s.Kill()
+	add()
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	add()
+	wantTotal(t, sum, nodes...)
+	// One that starts has all, although Redis has lost what it had.
+	wantTotal(t, sum, sharing(t, s.client(t), latelyredis.CountersConfig{}))
+}
+
+// testClusterCounters has counters in a cluster, by the documented user, while the slot of their keys moves.
+func testClusterCounters(t *testing.T, c *redistest.Cluster) {
+	documentedUser(t, c.Nodes...)
+	var nodes []*countsNode
+	for range 2 {
+		nodes = append(nodes, sharing(t, c.Client(t, asDocumented), latelyredis.CountersConfig{}))
+	}
+	sum := uint64(0)
+	add := func() {
+		t.Helper()
+		for _, n := range nodes {
+			for i := range 20 {
+				n.AddBytes(fmt.Appendf(nil, "/%d", i), 1)
+				sum++
+			}
+		}
+	}
+	add()
+	wantTotal(t, sum, nodes...)
+	from, slot := c.Owner(t, "{counters}")
+	move := c.Begin(t, slot, from, (from+1)%3)
+	add()
+	for move.Keys(t, 1) > 0 {
+		add()
+	}
+	move.End(t)
+	add()
+	wantTotal(t, sum, append(nodes, sharing(t, c.Client(t, asDocumented), latelyredis.CountersConfig{}))...)
+}
+
+// TestCountersFull counts more keys than a node keeps until Redis has confirmed them: it says how many others were
+// not told.
+func TestCountersFull(t *testing.T) {
+	var now, node atomic.Int64
+	c, err := latelyredis.NewCountersAt(redis(t).client(t), latelyredis.CountersConfig{Prefix: prefixed().Prefix}, &now, &node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := c.Counter("pages", lately.TableConfig{}, lately.Window{Span: time.Hour, Slot: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now.Store(time.Now().UnixMicro())
+	node.Store(now.Load())
+	const keys = latelyredis.MaxOpen + 1000
+	for i := range keys {
+		if !pages.AddBytes(fmt.Appendf(nil, "/%d", i), 1) {
+			t.Fatal("no memory")
+		}
+	}
+	if got := c.Unshared(); got != keys-latelyredis.MaxOpen {
+		t.Errorf("%d of %d adds are not told of, want %d", got, keys, keys-latelyredis.MaxOpen)
+	}
+	if table, _ := pages.Counts(); table.Len() != keys {
+		t.Errorf("%d keys are counted, want %d", table.Len(), keys)
+	}
+}
+
+// TestCountersConfig rejects what cannot be shared.
+func TestCountersConfig(t *testing.T) {
+	if _, err := latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: "a{b"}); err == nil || !strings.Contains(err.Error(), "must not contain a brace") {
+		t.Errorf("a prefix with a brace: %v", err)
+	}
+	c, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Counter(strings.Repeat("a", 1025), lately.TableConfig{}, lately.Last(time.Hour)); err == nil || !strings.Contains(err.Error(), "must be at most 1024") {
+		t.Errorf("a long name: %v", err)
+	}
+	if _, err := c.Counter("a", lately.TableConfig{}); err == nil {
+		t.Error("a counter without windows is accepted")
+	}
+}

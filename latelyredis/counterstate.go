@@ -1,0 +1,144 @@
+package latelyredis
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/snapshot"
+)
+
+// A node that starts, or has missed entries, gets the counts of another one: that writes its state
+// into Redis when it is asked to, in parts, up to an entry of the log. While it does so, it counts
+// nothing of what comes, so that the state has the adds of exactly these entries, and of its own entries by
+// number. The first part is the newest entry of each node that is counted; the others are the name of a
+// counter, or a chunk of its table.
+
+// The types of parts.
+const (
+	partCounter = 't'
+	partCounts  = 'c'
+)
+
+// writeState writes the state.
+func (c *Counters) writeState(ctx context.Context) error {
+	c.enter(true)
+	defer c.enter(false)
+	send := func(what, data string) error {
+		answer, err := c.run(ctx, c.scripts.write, c.keys("state", "wanted"), c.node, what, data)
+		if err == nil && answer != "1" {
+			err = errOver
+		}
+		return err
+	}
+	seqs := binary.AppendUvarint(snapshot.AppendBytes(nil, c.node), c.entries.last)
+	for node, s := range c.seqs {
+		if node != c.node {
+			seqs = binary.AppendUvarint(snapshot.AppendBytes(seqs, node), s.seq)
+		}
+	}
+	if err := send("first", string(seqs)); err != nil {
+		return err
+	}
+	for _, x := range c.list() {
+		if err := send("part", string(partCounter)+x.name); err != nil {
+			return err
+		}
+		table, now := x.Counts()
+		for chunk := range table.ExportAt(now) {
+			if err := send("part", string(partCounts)+string(chunk)); err != nil {
+				return err
+			}
+		}
+	}
+	return send("end", c.have)
+}
+
+// A countState is a state that is read.
+type countState struct {
+	seqs   map[string]read // nil before the first part
+	tables map[*Counter]*lately.Table
+	last   *lately.Table // nil if this process does not have the counter
+	end    string
+}
+
+// readState reads the state, and makes it that of this node.
+func (c *Counters) readState(ctx context.Context) error {
+	s := &countState{tables: make(map[*Counter]*lately.Table)}
+	for after := noEntry; s.end == ""; {
+		data, err := c.run(ctx, c.scripts.page, c.keys("state"), after)
+		if err != nil {
+			return err
+		}
+		if len(data) <= 16 {
+			return errAnswer // it has expired
+		}
+		after = entryID(data)
+		if err := eachPart(data[16:], func(part string) error { return c.readPart(s, part) }); err != nil {
+			return err
+		}
+	}
+	c.use(s)
+	return nil
+}
+
+// readPart reads a part of a state.
+func (c *Counters) readPart(s *countState, part string) error {
+	if len(part) < 2 || (part[0] == 'f') == (s.seqs != nil) {
+		return errOver // and not the rest of the one that was begun
+	}
+	switch what, data := part[0], part[1:]; {
+	case what == 'f':
+		s.seqs = make(map[string]read)
+		for r := snapshot.NewReader([]byte(data)); r.Len() > 0; {
+			node, seq := string(r.Bytes(len(data))), r.Uvarint()
+			s.seqs[node] = read{seq, uint64(c.heard)}
+		}
+	case what == 'e':
+		s.end = data
+	case data[0] == partCounter:
+		s.last = nil
+		if x := c.named(data[1:]); x != nil {
+			var err error
+			if s.last, err = x.newTable(); err != nil {
+				return err
+			}
+			s.tables[x] = s.last
+		}
+	case s.last != nil:
+		_, err := s.last.ImportAt(time.Unix(0, c.now()), []byte(data[1:]))
+		return err
+	}
+	return nil
+}
+
+// use makes the state s that of this node, with what it has counted and the state does not have.
+func (c *Counters) use(s *countState) {
+	c.collect()
+	for _, x := range c.list() {
+		if s.tables[x] == nil {
+			s.tables[x], _ = x.newTable() // as it was made before
+		}
+	}
+	known := 0
+	for known < len(c.entries.list) && c.entries.list[known].seq <= s.seqs[c.node].seq {
+		known++
+	}
+	c.entries.drop(known)
+	c.ownFrom = c.entries.last + 1
+	for i, e := range c.entries.list {
+		if i == 0 {
+			c.ownFrom = e.seq
+		}
+		r := snapshot.NewReader([]byte(e.text))
+		r.Bytes(len(e.text))
+		r.Uvarint()
+		readEntry(r, func(name string) *lately.Table { return s.tables[c.named(name)] })
+	}
+	for x, table := range s.tables {
+		x.replace(table)
+	}
+	c.seqs, c.have = s.seqs, s.end
+	c.complete.Store(true)
+}

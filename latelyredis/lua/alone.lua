@@ -1,1 +1,0 @@
-return decide(1)
