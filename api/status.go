@@ -90,6 +90,8 @@ type StoreStatus struct {
 	RulesHash  string    `json:"rules_hash" doc:"of the limits, bans and allow list that this server enforces"`
 	Nodes      int       `json:"nodes" doc:"servers that share the store, this one included"`
 	OtherRules int       `json:"other_rules" doc:"servers among them that enforce other rules than this one"`
+	Counters   bool      `json:"counters" doc:"the counters here have what all servers have counted, as of when the store answered last"`
+	Unshared   uint64    `json:"unshared" doc:"adds to counters that other servers were not told of, for lack of memory while the store did not answer"`
 }
 
 // FollowedLog is the state of a log that a server follows, with the counts since its start.

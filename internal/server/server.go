@@ -91,7 +91,7 @@ func (s *Server) start() error {
 		CallerBudget: s.config.callerBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout,
 	}
 	if s.store != nil {
-		c.Store = s.store.prepare
+		c.Store, c.Counters = s.store.prepare, s.store.newCounters
 	}
 	if s.engine, err = engine.New(c); err != nil {
 		return storeRules(&f, err)
@@ -104,6 +104,9 @@ func (s *Server) start() error {
 	}
 	if err := s.restore(); err != nil {
 		return err
+	}
+	if s.store != nil {
+		s.store.shareCounters() // what was restored is of them
 	}
 	if err := s.startEnforcing(); err != nil {
 		return err

@@ -47,7 +47,8 @@ func (e *Engine) rulesOf(c *counter) (same []*ratelimit.Rule) {
 // peak returns the events per second of a key in the slot of the span that had most.
 func (c *counter) peak(t time.Time, span time.Duration, key string) float64 {
 	var most uint64
-	for _, n := range c.table.ReadAt(t, key).Slots(span) {
+	table, t := c.counts(t)
+	for _, n := range table.ReadAt(t, key).Slots(span) {
 		most = max(most, n)
 	}
 	window := slices.Max(c.Spans)

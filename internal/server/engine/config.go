@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -50,6 +51,10 @@ type Config struct {
 	// that the Engine begins with. The store calls onBan for each ban that a rule has begun.
 	// nil means this process's memory.
 	Store func(set *ratelimit.Set, onBan func(ratelimit.BanRecord)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error)
+
+	// Counters returns the counters that servers share. They call unknown with the name of each
+	// counter that another server has. nil means that counters are of this process only.
+	Counters func(unknown func(name string)) (*latelyredis.Counters, error)
 
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration

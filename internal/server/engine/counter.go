@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -19,6 +20,8 @@ import (
 type counter struct {
 	rules.Counter
 	table   *lately.Table
+	shared  *latelyredis.Counter // instead of table, or nil
+	budget  int64
 	dynamic bool // created by adding to it, not by the rules file
 }
 
@@ -31,16 +34,23 @@ const dynamicField = "key"
 // dynamicSpans are the windows of dynamic counters.
 var dynamicSpans = [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
-func newCounter(c rules.Counter, budget int64) (*counter, error) {
+func newCounter(of rules.Counter, budget int64) (*counter, error) {
+	c := &counter{Counter: of, budget: budget}
+	config, windows := c.tableOf()
+	var err error
+	if c.table, err = lately.NewTable(config, windows...); err != nil {
+		return nil, fmt.Errorf("counter %q: %w", c.Name, err)
+	}
+	return c, nil
+}
+
+// tableOf returns what the table of c is made of.
+func (c *counter) tableOf() (lately.TableConfig, []lately.Window) {
 	windows := make([]lately.Window, len(c.Spans))
 	for i, span := range c.Spans {
 		windows[i] = lately.Window{Span: span, Slot: slotOf(span)}
 	}
-	table, err := lately.NewTable(lately.TableConfig{Budget: budget, Compare: true}, windows...)
-	if err != nil {
-		return nil, fmt.Errorf("counter %q: %w", c.Name, err)
-	}
-	return &counter{Counter: c, table: table}, nil
+	return lately.TableConfig{Budget: c.budget, Compare: true}, windows
 }
 
 // slotOf cuts a span of whole milliseconds into slots of whole nanoseconds.
@@ -53,9 +63,25 @@ func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
 	}
 	key, ok := c.Key.Append(key[:0], e)
 	if ok {
-		c.table.AddBytesAt(t, key, 1) // a full table counts the adds that it refuses
+		c.addAt(t, key, 1) // a full table counts the adds that it refuses
 	}
 	return key
+}
+
+// addAt adds n to a key: at t, or now if c is shared. It reports false if there is no memory.
+func (c *counter) addAt(t time.Time, key []byte, n uint64) bool {
+	if c.shared != nil {
+		return c.shared.AddBytes(key, n)
+	}
+	return c.table.AddBytesAt(t, key, n)
+}
+
+// counts returns the table of c, and the time at which to read it: t, or now if c is shared.
+func (c *counter) counts(t time.Time) (*lately.Table, time.Time) {
+	if c.shared != nil {
+		return c.shared.Counts()
+	}
+	return c.table, t
 }
 
 // Counters yields the counters, those of the rules file first, with the statistics of their
@@ -63,9 +89,10 @@ func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
 func (e *Engine) Counters() iter.Seq2[api.Counter, lately.TableStats] {
 	return func(yield func(api.Counter, lately.TableStats) bool) {
 		for _, c := range e.rules.Load().counters {
-			stats := c.table.Stats()
+			table, _ := c.counts(time.Time{})
+			stats := table.Stats()
 			info := api.Counter{
-				Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: c.table.Len(), Bytes: stats.Bytes,
+				Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: table.Len(), Bytes: stats.Bytes,
 			}
 			for _, span := range c.Spans {
 				info.Spans = append(info.Spans, api.MillisOf(span))
@@ -101,7 +128,8 @@ func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api
 
 // topOfAll is Top of all keys.
 func (c *counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCount, error) {
-	top, err := c.table.TopAt(t, n, span)
+	table, t := c.counts(t)
+	top, err := table.TopAt(t, n, span)
 	if err != nil {
 		return nil, errorf(api.BadArg, "%v", err)
 	}
@@ -121,7 +149,8 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 		})
 		found = found[:min(n, len(found))]
 	}
-	for key, r := range c.table.AllAt(t) {
+	table, t := c.counts(t)
+	for key, r := range table.AllAt(t) {
 		parts := values(c.Key, key)
 		if !f.selects(parts) {
 			continue
@@ -211,6 +240,9 @@ func (e *Engine) createCounter(name string) (*counter, error) {
 		return nil, err
 	}
 	c.dynamic = true
+	if err := e.share(c); err != nil {
+		return nil, err
+	}
 	next := *r
 	next.counters = append(slices.Clip(r.counters), c)
 	e.rules.Store(&next)

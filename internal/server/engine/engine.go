@@ -17,6 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -30,6 +31,7 @@ type Engine struct {
 	lines    *loglimit.Handler // bounds the lines of log about bans
 	started  time.Time
 	limiter  *ratelimit.Limiter
+	counters *latelyredis.Counters // that servers share, or nil
 	throttle *ratelimit.Throttle
 	integers *integer.Table
 
@@ -88,8 +90,16 @@ func New(c Config) (*Engine, error) {
 	if e.limiter, err = newLimiter(&c, e.banned); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
+	if c.Counters != nil {
+		if e.counters, err = c.Counters(e.counterElsewhere); err != nil {
+			return nil, err
+		}
+	}
 	r, err := newRuleSet(&c, c.Rules, new(ruleSet))
 	if err != nil {
+		return nil, err
+	}
+	if err := e.shareAll(r, new(ruleSet)); err != nil {
 		return nil, err
 	}
 	e.rules.Store(r)
@@ -183,6 +193,9 @@ func (e *Engine) reload(file *rules.File) error {
 		return fmt.Errorf("limits: %w", err)
 	}
 	e.ignoreIn(r)
+	if err := e.shareAll(r, e.rules.Load()); err != nil {
+		return err
+	}
 	e.rules.Store(r)
 	if unused := r.fields.unused; len(unused) > 0 {
 		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))

@@ -52,7 +52,8 @@ func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) erro
 		return err
 	}
 	r.Key = api.KeyOf(values(c.Key, string(k))...)
-	reading := c.table.ReadAt(e.Now(), string(k))
+	table, now := c.counts(e.Now())
+	reading := table.ReadAt(now, string(k))
 	for _, span := range c.Spans {
 		count, err := countOf(reading, span)
 		if err != nil {

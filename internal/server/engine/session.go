@@ -357,7 +357,7 @@ func (s *Session) Add(name string, n uint64, key ...string) error {
 	if err := s.counterKey(c, key); err != nil {
 		return err
 	}
-	if !c.table.AddBytesAt(s.e.Now(), s.key, n) {
+	if !c.addAt(s.e.Now(), s.key, n) {
 		return errorf(api.Overload, "counter %q: no memory for another key", name)
 	}
 	return nil
@@ -373,10 +373,10 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 	if err = s.counterKey(c, key); err != nil {
 		return count, 0, err
 	}
-	now := s.e.Now()
-	count.Lo, count.Hi, err = c.table.BoundsLastAt(now, view(s.key), span)
+	table, now := c.counts(s.e.Now())
+	count.Lo, count.Hi, err = table.BoundsLastAt(now, view(s.key), span)
 	if err == nil {
-		count.Estimate, err = c.table.EstimateLastAt(now, view(s.key), span)
+		count.Estimate, err = table.EstimateLastAt(now, view(s.key), span)
 	}
 	if err != nil {
 		return count, 0, &Error{api.BadArg, err.Error()}

@@ -88,7 +88,8 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 		if err := addJSON(add, recordCounter, counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic}); err != nil {
 			return err
 		}
-		if err := addAll(add, recordCounts, c.table.ExportAt(now)); err != nil {
+		table, now := c.counts(now)
+		if err := addAll(add, recordCounts, table.ExportAt(now)); err != nil {
 			return err
 		}
 	}
@@ -156,7 +157,8 @@ func (r *Restorer) Record(record journal.Record) error {
 			r.Other++
 			return nil
 		}
-		return r.restore(&r.Counts, data, r.counter.table.ImportAt)
+		table, _ := r.counter.counts(time.Time{})
+		return r.restore(&r.Counts, data, table.ImportAt)
 	case recordCaller:
 		return r.restore(new(lately.Imported), data, r.e.throttle.Import)
 	case recordInteger:

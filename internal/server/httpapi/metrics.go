@@ -201,6 +201,8 @@ func (m metricWriter) store(s *Server) {
 	m.counter("store_failures_total", "Calls of the store that failed. Decisions among them were made as on_store_failure says.", x.Failures)
 	m.gauge("store_nodes", "Servers that share the store, this one included.", int64(x.Nodes))
 	m.gauge("store_nodes_other_rules", "Servers that share the store and enforce other rules than this one.", int64(x.OtherRules))
+	m.flag("store_counters_shared", "1 if the counters have what all servers have counted, as of when the store answered last, else 0.", x.Counters)
+	m.counter("store_counters_unshared_total", "Adds to counters that other servers were not told of, for lack of memory while the store did not answer.", x.Unshared)
 }
 
 func (m metricWriter) enforcement(s *Server) {
