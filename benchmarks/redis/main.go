@@ -1,14 +1,17 @@
 // Command redis measures the store of package latelyredis beside redis_rate and plain INCR,
-// on a redis-server that it starts: 64 callers, 100,000 keys and one key.
+// on a redis-server that it starts: 64 callers, 100,000 keys and one key, without and with
+// a delay between client and server.
 //
 //	go run ./redis -seconds 2 -passes 5
 //
-// Of each row it prints the median of the passes: decisions per second, and how much
-// processor time the server and this process took for each. Rows take turns.
+// Of each row it prints the median of the passes: decisions per second, how many times those of
+// redis_rate with the same delay, and how much processor time the server and this process took for
+// each. Rows take turns. Then it prints the bytes of a key for each algorithm.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -16,7 +19,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +39,7 @@ import (
 // A row is one way to decide about a key.
 type row struct {
 	name   string
+	delay  time.Duration
 	keys   int
 	decide func(ctx context.Context, key string) error
 	passes []figures
@@ -56,38 +59,37 @@ func main() {
 }
 
 func run(length time.Duration, passes, callers int) error {
-	dir, err := os.MkdirTemp("", "lately-redis-")
+	server, stop, err := startServer()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	socket := filepath.Join(dir, "socket")
-	port := freePort()
-	server := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir)
-	if err := server.Start(); err != nil {
-		return err
-	}
-	defer server.Wait()
-	defer server.Process.Kill()
-	plain := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:" + port, PoolSize: callers, MaxRetries: -1})
-	defer plain.Close()
-	for plain.Ping(context.Background()).Err() != nil {
-		time.Sleep(10 * time.Millisecond)
-	}
-	pipelined, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{"127.0.0.1:" + port}, DisableRetry: true, DisableCache: true, AlwaysPipelining: true,
-	})
-	if err != nil {
-		return err
-	}
-	defer pipelined.Close()
-	rows, err := rowsOf(plain, pipelined)
-	if err != nil {
-		return err
+	defer stop()
+	admin := goredis.NewClient(&goredis.Options{Addr: server})
+	defer admin.Close()
+	var rows []*row
+	for _, delay := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond} {
+		address := server
+		if delay > 0 {
+			if address, err = relay(address, delay); err != nil {
+				return err
+			}
+		}
+		plain := goredis.NewClient(&goredis.Options{Addr: address, PoolSize: callers, MaxRetries: -1})
+		defer plain.Close()
+		pipelined, err := newPipelined(address)
+		if err != nil {
+			return err
+		}
+		defer pipelined.Close()
+		some, err := rowsOf(plain, pipelined, delay)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, some...)
 	}
 	for range passes {
 		for _, r := range rows {
-			f, err := r.measure(plain, length, callers)
+			f, err := r.measure(admin, length, callers)
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
@@ -95,14 +97,62 @@ func run(length time.Duration, passes, callers int) error {
 		}
 	}
 	fmt.Printf("%d callers, median of %d passes of %v\n\n", callers, passes, length)
-	fmt.Println("| row | keys | per second | server µs | client µs |")
-	fmt.Println("|---|---|---|---|---|")
+	printRows(rows)
+	stop()
+	return printBytes()
+}
+
+// peer is the name of the row that others are compared with.
+const peer = "redis_rate"
+
+func printRows(rows []*row) {
+	peers := make(map[time.Duration]float64)
 	for _, r := range rows {
 		slices.SortFunc(r.passes, func(a, b figures) int { return int(a.rate - b.rate) })
-		f := r.passes[len(r.passes)/2]
-		fmt.Printf("| %s | %d | %.0f | %.2f | %.2f |\n", r.name, r.keys, f.rate, f.server, f.client)
+		if r.name == peer {
+			peers[r.delay] = r.median().rate
+		}
 	}
-	return nil
+	fmt.Println("| row | delay | keys | a second | times redis_rate | server µs | client µs |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
+	for _, r := range rows {
+		f := r.median()
+		fmt.Printf("| %s | %v | %d | %.0f | %.2f | %.2f | %.2f |\n", r.name, r.delay, r.keys, f.rate, f.rate/peers[r.delay], f.server, f.client)
+	}
+}
+
+// median is that of sorted passes.
+func (r *row) median() figures { return r.passes[len(r.passes)/2] }
+
+// startServer starts a server, and returns when it answers.
+func startServer() (address string, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "lately-redis-")
+	if err != nil {
+		return "", nil, err
+	}
+	port := freePort()
+	server := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
+	if err := server.Start(); err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	address = "127.0.0.1:" + port
+	client := goredis.NewClient(&goredis.Options{Addr: address})
+	defer client.Close()
+	for client.Ping(context.Background()).Err() != nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return address, sync.OnceFunc(func() {
+		server.Process.Kill()
+		server.Wait()
+		os.RemoveAll(dir)
+	}), nil
+}
+
+// newPipelined returns a client that puts all goroutines on one connection.
+func newPipelined(address string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{address}, DisableRetry: true, DisableCache: true, AlwaysPipelining: true,
+	})
 }
 
 func freePort() string {
@@ -117,8 +167,10 @@ func freePort() string {
 // manyKeys is the number of keys of rows about many.
 const manyKeys = 100_000
 
-func rowsOf(plain *goredis.Client, pipelined rueidis.Client) (rows []*row, err error) {
-	limiter := redis_rate.NewLimiter(plain)
+// rowsOf returns the rows with clients that are delayed by so much: all without a delay, and
+// else the peers and two of ours.
+func rowsOf(plain *goredis.Client, pipelined rueidis.Client, delay time.Duration) (rows []*row, err error) {
+	rate := redis_rate.NewLimiter(plain)
 	rows = []*row{
 		{name: "INCR, go-redis", keys: manyKeys, decide: func(ctx context.Context, key string) error {
 			return plain.Incr(ctx, key).Err()
@@ -126,8 +178,8 @@ func rowsOf(plain *goredis.Client, pipelined rueidis.Client) (rows []*row, err e
 		{name: "INCR, rueidis", keys: manyKeys, decide: func(ctx context.Context, key string) error {
 			return pipelined.Do(ctx, pipelined.B().Incr().Key(key).Build()).Error()
 		}},
-		{name: "redis_rate", keys: manyKeys, decide: func(ctx context.Context, key string) error {
-			_, err := limiter.Allow(ctx, key, redis_rate.PerMinute(1000))
+		{name: peer, keys: manyKeys, decide: func(ctx context.Context, key string) error {
+			_, err := rate.Allow(ctx, key, redis_rate.PerMinute(1000))
 			return err
 		}},
 	}
@@ -140,48 +192,54 @@ func rowsOf(plain *goredis.Client, pipelined rueidis.Client) (rows []*row, err e
 		batched bool
 	}{
 		{"gcra 1000/min", ratelimit.GCRA, 1000, manyKeys, false},
+		{"sliding 100/min, times", ratelimit.Sliding, 100, manyKeys, false},
 		{"two-bucket 1000/min", ratelimit.TwoBucket, 1000, manyKeys, false},
 		{"weighted 1000/min, 60 slots", ratelimit.Weighted, 1000, manyKeys, false},
 		{"sliding 1000/min, 60 slots", ratelimit.Sliding, 1000, 1000, false},
-		{"sliding 100/min, times", ratelimit.Sliding, 100, manyKeys, false},
-		{"sliding 100/min, times", ratelimit.Sliding, 100, 1, false},
-		{"gcra 1000/min", ratelimit.GCRA, 1000, 1, false},
+		{"gcra 10^8/min, allowed", ratelimit.GCRA, 100_000_000, 1, false},
+		{"sliding 10^8/min, 60 slots, allowed", ratelimit.Sliding, 100_000_000, 1, false},
+		{"sliding 100/min, times, refused", ratelimit.Sliding, 100, 1, false},
+		{"gcra 1000/min, refused", ratelimit.GCRA, 1000, 1, false},
 		{"sliding 10^7/min, batched", ratelimit.Sliding, 10_000_000, 1000, true},
 		{"sliding 10^7/min, batched", ratelimit.Sliding, 10_000_000, 100, true},
 		{"gcra 10^9/min, batched", ratelimit.GCRA, 1_000_000_000, 1, true},
 	} {
-		r, err := ours(pipelined, c.name, c.a, c.n, c.keys, c.batched, len(rows))
+		if delay > 0 && len(rows) == 5 {
+			break
+		}
+		prefix := fmt.Sprintf("row%d,%v:", len(rows), delay)
+		l, err := limiter(pipelined, c.a, ratelimit.Limit{N: c.n, Span: time.Minute}, latelyredis.Config{Prefix: prefix, Batched: c.batched})
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, r)
+		rows = append(rows, &row{name: "lately " + c.name, keys: c.keys, decide: func(_ context.Context, key string) error {
+			var e match.Event
+			e.SetString(match.Client, key)
+			return l.Take(&e).Err
+		}})
+	}
+	for _, r := range rows {
+		r.delay = delay
 	}
 	return rows, nil
 }
 
-// ours is a row of a Limiter over latelyredis.
-func ours(client rueidis.Client, name string, a ratelimit.Algorithm, n uint64, keys int, batched bool, i int) (*row, error) {
+// limiter returns one with a limit for each client, which fails while Redis does not answer.
+func limiter(client rueidis.Client, a ratelimit.Algorithm, limit ratelimit.Limit, c latelyredis.Config) (*ratelimit.Limiter, error) {
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
-		Name: "per-client", Key: match.MustKey("client"), Algorithm: a, Limits: []ratelimit.Limit{{N: n, Span: time.Minute}},
-		OnStoreFailure: ratelimit.FailClosed,
+		Name: ruleName, Key: match.MustKey("client"), Algorithm: a, Limits: []ratelimit.Limit{limit}, OnStoreFailure: ratelimit.FailClosed,
 	})
 	if err != nil {
 		return nil, err
 	}
-	store, err := latelyredis.New(client, set, latelyredis.Config{Prefix: fmt.Sprintf("row%d:", i), Batched: batched})
+	store, err := latelyredis.New(client, set, c)
 	if err != nil {
 		return nil, err
 	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: 10 * time.Second})
-	if err != nil {
-		return nil, err
-	}
-	return &row{name: "lately " + name, keys: keys, decide: func(_ context.Context, key string) error {
-		var e match.Event
-		e.SetString(match.Client, key)
-		return l.Take(&e).Err
-	}}, nil
+	return ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: 10 * time.Second})
 }
+
+const ruleName = "per-client"
 
 // measure asks for a while, with all callers.
 func (r *row) measure(admin *goredis.Client, length time.Duration, callers int) (f figures, err error) {
