@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/match"
 )
 
 // bouncing returns an Enforcer for bouncers, whose clock is now.
@@ -189,4 +191,50 @@ func TestDecisionStream(t *testing.T) {
 	if n := len(e.CrowdSec.bouncers); n != maxBouncers {
 		t.Errorf("%d bouncers are kept, want %d", n, maxBouncers)
 	}
+}
+
+// FuzzDecisions has queries of any bytes: each is rejected with a parameter that is named, or
+// selects some of all decisions, those of the address that it is about.
+func FuzzDecisions(f *testing.F) {
+	now := func() time.Time { return start }
+	b := newBans(10, now)
+	for i, network := range []string{"192.0.2.7/32", "192.0.2.0/24", "2001:db8::/64", "2001:db8::1/128"} {
+		b.add(netip.MustParsePrefix(network), *banAt(start, fmt.Sprint("Rule ", i), network, time.Hour, []string{ruleSource, "manual"}[i%2]))
+	}
+	c := newCrowdSec(b, now)
+	all, err := c.Decisions(nil)
+	if err != nil || len(all) != 4 {
+		f.Fatalf("%v, %v", all, err)
+	}
+	for _, text := range []string{
+		"", "ip=192.0.2.7", "ip=192.0.2.7&contains=false", "range=192.0.2.0%2F24&contains=0", "range=2001:db8::/64", "ip=::ffff:192.0.2.7",
+		"scopes=Ip,range&origins=crowdsec", "scope=ip&scenarios_containing=rule+1", "scenarios_not_containing=rule", "type=ban&value=192.0.2.7",
+		"contains=perhaps", "ip=192.0.2", "range=192.0.2.0/33", "ip=192.0.2.7%25eth0",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := url.ParseQuery(text)
+		if err != nil {
+			return
+		}
+		got, err := c.Decisions(q)
+		if err != nil {
+			if name, _, _ := strings.Cut(err.Error(), ":"); !q.Has(name) {
+				t.Errorf("%q: %v: the query has no such parameter", text, err)
+			}
+			return
+		}
+		contains := !q.Has("contains") || q.Get("contains") == "" || slices.Contains([]string{"1", "t", "T", "TRUE", "true", "True"}, q.Get("contains"))
+		for _, d := range got {
+			if !slices.Contains(all, d) {
+				t.Errorf("%q: %+v is not one of all decisions", text, d)
+			}
+			asked, err := match.ParsePrefix(q.Get("ip"))
+			banned, _ := match.ParsePrefix(d.Value)
+			if q.Get("range") == "" && err == nil && contains && (!banned.Contains(asked.Addr()) || banned.Bits() > asked.Bits()) {
+				t.Errorf("%q: %s does not contain the address", text, d.Value)
+			}
+		}
+	})
 }
