@@ -171,8 +171,12 @@ func (d *Detector) add(now int64, e *match.Event, n uint64, dst []Edge) []Edge {
 // and When, and reports the edge if the key becomes hot. It returns an error if no
 // rule has that name.
 func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
-	hot, err = d.addKey(unread, rule, key, 1, &edge)
-	return edge, hot, err
+	i, ok := d.set.index(rule)
+	if !ok {
+		return Edge{}, false, unknownRule(rule)
+	}
+	c, err := d.count(i, unread, key, 1, &edge)
+	return edge, c.hot, err
 }
 
 // AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey]. If the
@@ -180,21 +184,15 @@ func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
 // nothing else. AddKeyN also returns an error if it counted nothing: ErrNever, or
 // ErrNoMemory.
 func (d *Detector) AddKeyN(t time.Time, rule, key string, n uint64) (edge Edge, hot bool, err error) {
-	hot, err = d.addKey(keytable.Nanos(t, MaxSpan), rule, key, n, &edge)
-	return edge, hot, err
-}
-
-// addKey sets the edge if the key becomes hot.
-func (d *Detector) addKey(now int64, rule, key string, n uint64, edge *Edge) (hot bool, err error) {
 	i, ok := d.set.index(rule)
 	if !ok {
-		return false, unknownRule(rule)
+		return Edge{}, false, unknownRule(rule)
 	}
-	c, err := d.count(i, now, key, n, edge)
+	c, err := d.count(i, keytable.Nanos(t, MaxSpan), key, n, &edge)
 	if !c.hot && c.now < c.until {
 		edge.Until = nanos(c.until)
 	}
-	return c.hot, err
+	return edge, c.hot, err
 }
 
 // Errors of events that were not counted, and of keys that cannot be made hot.

@@ -26,8 +26,8 @@ type table struct {
 	view   *keytable.Blocks // of a copy of a window
 	span   int64
 
-	// listed are the keys that are always hot, true, or never counted, false. The map
-	// does not change: list makes another.
+	// listed are the keys that are always hot, true, or never counted, false; nil if there
+	// are none. The map does not change: list makes another.
 	listed atomic.Pointer[map[string]bool]
 
 	forward atomic.Pointer[forward] // or nil
@@ -92,7 +92,7 @@ func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sket
 	for _, key := range r.Never {
 		listed[key] = false
 	}
-	t.listed.Store(&listed)
+	t.setListed(nil, listed)
 	t.newest.Store(math.MinInt64)
 	t.expired.Store(math.MinInt64)
 	var err error
@@ -120,8 +120,8 @@ func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sket
 // listing reports whether key is listed, and then whether it is always hot or never
 // counted.
 func (t *table) listing(key string) (always, ok bool) {
-	if listed := *t.listed.Load(); len(listed) > 0 {
-		always, ok = listed[key]
+	if listed := t.listed.Load(); listed != nil {
+		always, ok = (*listed)[key]
 	}
 	return always, ok
 }
@@ -130,16 +130,27 @@ func (t *table) listing(key string) (always, ok bool) {
 func (t *table) list(key string, never bool) {
 	for {
 		was := t.listed.Load()
-		next := maps.Clone(*was)
+		next := make(map[string]bool)
+		if was != nil {
+			maps.Copy(next, *was)
+		}
 		if never {
 			next[strings.Clone(key)] = false
 		} else {
 			delete(next, key)
 		}
-		if t.listed.CompareAndSwap(was, &next) {
+		if t.setListed(was, next) {
 			return
 		}
 	}
+}
+
+// setListed makes listed the keys that are listed, unless these are was no longer.
+func (t *table) setListed(was *map[string]bool, listed map[string]bool) bool {
+	if len(listed) == 0 {
+		return t.listed.CompareAndSwap(was, nil)
+	}
+	return t.listed.CompareAndSwap(was, &listed)
 }
 
 // begin ends LockOrAddAt, which has returned r and state for a key that had no record. If

@@ -60,28 +60,39 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 	if h.g == nil {
 		return Record{}, busy
 	}
-	var first, second uint64
-	short := t.skip > 1 && len(key) <= MaxShortKey
-	if short {
-		first, second = shortKey(key)
+	head, state := h.g.probe(h.at, t.step, tagOf(hash))
+	r := Record{group{t, h.g}, head}
+	if state != Found || t.plain {
+		return r, state
 	}
-	tag, step := tagOf(hash), t.step
-	end := uint(h.g.places) * step
-	for at := h.at; ; {
-		head := (*atomic.Uint64)(unsafe.Add(h.g.memory, at))
+	if t.skip > 1 && len(key) <= MaxShortKey {
+		if first, second := shortKey(key); *r.keyWords() == [shortWords]uint64{first, second} {
+			return r, Found
+		}
+	} else if r.is(key) {
+		return r, Found
+	}
+	h.at = r.g.next(r.index()) * t.step // another key has the same hash
+	r.Unlock()
+	return t.search(h, hash, key)
+}
+
+// probe locks the first record of the hash with that tag from at on, in steps of a
+// record, and returns its head, or that of the empty place before which there is none. It
+// calls nothing, so that all it uses is in registers.
+func (g *header) probe(at, step uint, tag uint64) (*atomic.Uint64, State) {
+	memory, end := g.memory, uint(g.places)*step
+	for {
+		head := (*atomic.Uint64)(unsafe.Add(memory, at))
 		w := head.Load()
 		if (w^tag)&^status == 0 {
 			if w&locked != 0 || !head.CompareAndSwap(w, w|locked) {
-				return Record{}, busy
+				return head, busy
 			}
-			r := Record{group{t, h.g}, head}
-			if short && *r.keyWords() == [shortWords]uint64{first, second} || t.plain || !short && r.is(key) {
-				return r, Found
-			}
-			head.Store(w)
+			return head, Found
 		}
 		if w == 0 {
-			return Record{group{t, h.g}, head}, Absent
+			return head, Absent
 		}
 		if at += step; at == end {
 			at = 0
