@@ -129,6 +129,14 @@ func (t *networkText) network(a netip.Addr, bits int) []byte {
 // networkUntil returns when the ban of a network around key ends that holds at now and
 // ends last.
 func (m *memory) networkUntil(mr *memoryRule, key []byte, now int64) (until int64, ok bool) {
+	if m.networks.Load() == nil {
+		return 0, false
+	}
+	return m.anyNetworkUntil(mr, key, now)
+}
+
+// anyNetworkUntil is networkUntil where networks are banned.
+func (m *memory) anyNetworkUntil(mr *memoryRule, key []byte, now int64) (until int64, ok bool) {
 	var text networkText
 	addr, lengths := m.networksAround(mr, key)
 	for _, bits := range lengths {

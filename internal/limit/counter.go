@@ -141,7 +141,9 @@ func (m *Counter) Fits(w []uint64, b *keytable.Blocks, cost uint64) uint64 {
 // its burst. It cannot fail after Reserve of as much; without, a log may drop its
 // oldest times.
 func (m *Counter) Charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
-	m.window.charge(w, b, t, cost)
+	if m.sliding == nil || !m.sliding.addNewest(w, t, cost) {
+		m.window.charge(w, b, t, cost)
+	}
 }
 
 // Take is Advance, and Reserve and Charge if cost is no more than what is left of n, which
@@ -169,6 +171,8 @@ func (m *Counter) Take(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) 
 	case cost == 1 && m.sliding != nil && fits(w, 1):
 		push(w, t)
 		return left - 1, true
+	case m.sliding != nil && m.sliding.addNewest(w, t, cost):
+		return left - cost, true
 	case !m.Reserve(w, b, cost):
 		return left, false
 	}
@@ -197,11 +201,7 @@ func (m *Counter) Count(w []uint64, b *keytable.Blocks, t int64, cost uint64) (u
 // CountNewest is Count if t is in the newest slot of Sliding and no slot has left the
 // window: it then adds cost to the slot. Otherwise it reports false and changes nothing.
 func (m *Counter) CountNewest(w []uint64, t int64, cost uint64) (used uint64, ok bool) {
-	if m.sliding == nil || !slotted(w) || t >= int64(w[ringLeaves]) {
-		return 0, false
-	}
-	r := &m.sliding.ring
-	if before := int64(w[ringEnd]) - t; before <= 0 || before > r.width || !r.addPending(w, cost) {
+	if m.sliding == nil || t >= int64(w[ringLeaves]) || !m.sliding.addNewest(w, t, cost) {
 		return 0, false
 	}
 	return w[ringSum], true
@@ -271,6 +271,8 @@ func (m *Counter) Reset(w []uint64, b *keytable.Blocks, t int64) time.Duration {
 		return time.Duration(b.Newest(w) + m.log.span - t)
 	case m.sliding != nil && listed(w) && len(list(w)) > 0:
 		return time.Duration(b.Newest(w) + m.sliding.times - t)
+	case m.sliding != nil && slotted(w) && w[ringPlace]&ringNewestEmpty == 0:
+		return time.Duration(m.sliding.ring.leaves(w, 0) - t)
 	}
 	return m.until(w, b, t, 0)
 }

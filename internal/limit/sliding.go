@@ -159,6 +159,13 @@ func (s *sliding) add(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	s.two.charge(w[1:], nil, t, cost)
 }
 
+// addNewest adds cost to the newest slot if t is in it and nothing beside the record
+// changes. Otherwise it reports false and changes nothing.
+func (s *sliding) addNewest(w []uint64, t int64, cost uint64) bool {
+	before := int64(w[ringEnd]) - t
+	return slotted(w) && before > 0 && before <= s.ring.width && s.ring.addPending(w, cost)
+}
+
 // spill puts the times of the list into slots at t.
 func (s *sliding) spill(w []uint64, b *keytable.Blocks, t int64) {
 	var times [Inline]uint64
