@@ -58,10 +58,11 @@ func (x *Counter) AddBytes(key []byte, n uint64) bool {
 	if !s.deferred && !x.table.Load().AddBytesAt(time.Unix(0, at), key, n) {
 		return false
 	}
-	if n > 0 && !s.note(x, at, key, n) {
-		x.of.unshared.Add(1)
+	if n == 0 || s.note(x, at, key, n) {
+		return true
 	}
-	return true
+	x.of.unshared.Add(1)
+	return !s.deferred || x.table.Load().AddBytesAt(time.Unix(0, at), key, n)
 }
 
 // note notes an add. It reports false if there is no memory.
@@ -82,7 +83,8 @@ func (s *addShard) note(x *Counter, at int64, key []byte, n uint64) bool {
 		x.of.open.Add(-1)
 		return false
 	}
-	counts[string(key)] = &n
+	first := n // so that n is on the heap only for a new key
+	counts[string(key)] = &first
 	return true
 }
 

@@ -383,6 +383,9 @@ func TestCountersFull(t *testing.T) {
 	if got := c.Unshared(); got != keys-latelyredis.MaxOpen {
 		t.Errorf("%d of %d adds are not told of, want %d", got, keys, keys-latelyredis.MaxOpen)
 	}
+	if testing.AllocsPerRun(1000, func() { pages.AddBytes([]byte("/7"), 1) }) > 0 {
+		t.Error("an add to a key that was noted allocates")
+	}
 	if table, _ := pages.Counts(); table.Len() != keys {
 		t.Errorf("%d keys are counted, want %d", table.Len(), keys)
 	}
