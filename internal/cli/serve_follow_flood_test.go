@@ -24,7 +24,7 @@ func TestFloodIsDropped(t *testing.T) {
 	host, outside := netnstest.New(t), netnstest.New(t)
 	const server, flooder, neighbour = "198.51.100.1", "198.51.100.2", "198.51.100.3"
 	host.Link(outside, []string{server + "/24"}, []string{flooder + "/24", neighbour + "/24"})
-	host.UseNFT()
+	host.Use("nft")
 	dir := t.TempDir()
 	rules, log := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log")
 	appendTo(t, rules, floodRules)

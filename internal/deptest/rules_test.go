@@ -58,7 +58,7 @@ sampled                 -> lately
 internal/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/randtest -> std
-internal/netnstest -> std
+internal/netnstest -> golang.org/x/sys
 internal/browsertest -> std
 internal/freeport -> std
 lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants

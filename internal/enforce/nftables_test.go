@@ -32,7 +32,7 @@ func newNamespace(t *testing.T) namespace {
 // enforcer returns an Enforcer for n, which does not run, in place of this machine's own nft.
 func (n namespace) enforcer() *Enforcer {
 	n.t.Helper()
-	n.UseNFT()
+	n.Use("nft")
 	c := config(n.t)
 	c.NFTables = true
 	e, err := New(c)

@@ -1,3 +1,3 @@
-// Package netnstest gives tests a network of their own in the Linux kernel, with an nft that
-// changes it in place of this machine's.
+// Package netnstest gives tests networks of their own in the Linux kernel, with programs that run in
+// them in place of this machine's, such as nft, and with packets that are dropped.
 package netnstest

@@ -3,14 +3,19 @@
 package netnstest
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Namespace is a network of its own.
@@ -69,19 +74,22 @@ func (n Namespace) Run(stdin, program string, args ...string) string {
 	return out
 }
 
-// UseNFT puts an nft in PATH that changes n, for this process and those that it starts.
-func (n Namespace) UseNFT() {
+// Use puts a program in PATH that runs in n, in place of the one of that name, for this process and those
+// that it starts. It returns its path.
+func (n Namespace) Use(program string) string {
 	n.t.Helper()
-	nft, err := exec.LookPath("nft")
+	path, err := exec.LookPath(program)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	dir := n.t.TempDir()
-	script := fmt.Sprintf("#!/bin/sh\nexec nsenter -t %d -n %s \"$@\"\n", n.pid, nft)
-	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte(script), 0o700); err != nil {
+	script := fmt.Sprintf("#!/bin/sh\nexec nsenter -t %d -n %s \"$@\"\n", n.pid, path)
+	own := filepath.Join(dir, filepath.Base(program))
+	if err := os.WriteFile(own, []byte(script), 0o700); err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return own
 }
 
 // Link joins n and another network by a cable, with these addresses at its ends.
@@ -98,6 +106,42 @@ func (n Namespace) Link(other Namespace, here, there []string) {
 		other.Run("", "ip", "addr", "add", a, "dev", "far", "nodad")
 	}
 	other.Run("", "ip", "link", "set", "far", "up")
+}
+
+// Cut drops all packets that come to n from now on. Nobody is told. heal ends that.
+func (n Namespace) Cut() (heal func()) {
+	n.t.Helper()
+	n.Run("table inet cut {\nchain in {\ntype filter hook input priority 0; policy drop;\n}\n}\n", "nft", "-f", "-")
+	return func() {
+		n.t.Helper()
+		n.Run("", "nft", "delete", "table", "inet", "cut")
+	}
+}
+
+// Dial connects from n.
+func (n Namespace) Dial(ctx context.Context, d *net.Dialer, address string) (net.Conn, error) {
+	// A socket is of the network of the thread that makes it. If the thread cannot return from n, it stays
+	// locked, and ends with the goroutine.
+	runtime.LockOSThread()
+	own, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	there, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", n.pid))
+	if err != nil {
+		return nil, err
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, err
+	}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
+		return nil, back
+	}
+	runtime.UnlockOSThread()
+	return conn, err
 }
 
 // Exit statuses of curl, as returned by Connect.

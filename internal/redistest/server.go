@@ -38,7 +38,8 @@ type Server struct {
 	ended          chan struct{} // closed when the process has ended
 }
 
-func program() string {
+// Program returns the program that is started as a server.
+func Program() string {
 	if p := os.Getenv(ProgramVariable); p != "" {
 		return p
 	}
@@ -48,8 +49,8 @@ func program() string {
 // Needs skips t where there is no redis-server.
 func Needs(t testing.TB) {
 	t.Helper()
-	if _, err := exec.LookPath(program()); err != nil {
-		t.Skipf("SKIP: there is no %s here; tools/have-servers installs redis-server", program())
+	if _, err := exec.LookPath(Program()); err != nil {
+		t.Skipf("SKIP: there is no %s here; tools/have-servers installs redis-server", Program())
 	}
 }
 
@@ -120,7 +121,7 @@ var errEnded = errors.New("the server has ended")
 
 // Run starts s again, empty, after Kill.
 func (s *Server) Run() error {
-	s.process = exec.Command(program(), slices.Concat(s.file, []string{
+	s.process = exec.Command(Program(), slices.Concat(s.file, []string{
 		"--port", "0", "--unixsocket", s.Socket(), "--dir", s.dir, "--save", "", "--appendonly", "no",
 		"--daemonize", "no", "--logfile", filepath.Join(s.dir, "log"),
 	}, s.settings)...)
@@ -140,11 +141,11 @@ func (s *Server) Run() error {
 		select {
 		case <-s.ended:
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-			return fmt.Errorf("%s: %w: %s", program(), errEnded, log)
+			return fmt.Errorf("%s: %w: %s", Program(), errEnded, log)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s does not answer within %v", program(), starting)
+	return fmt.Errorf("%s does not answer within %v", Program(), starting)
 }
 
 // Kill ends the process of s, if it runs.
