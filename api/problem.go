@@ -11,6 +11,7 @@ const (
 	NoAuth    Code = "NOAUTH"    // the request has no token
 	WrongPass Code = "WRONGPASS" // the token is unknown
 	NoPerm    Code = "NOPERM"    // the role of the token does not suffice
+	NoFeed    Code = "NOFEED"    // the feed is not open in this session: open it
 	Overload  Code = "OVERLOAD"  // memory or time is short; try again later
 	Conflict  Code = "CONFLICT"  // it would do more than was asked for
 	Failed    Code = "ERR"       // anything else

@@ -93,7 +93,7 @@ func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
 
 // live compares the rules of a running server with a draft, on the events that it keeps.
 func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
-	if err := onlyForLogs(cmd, "server", "key", "protect", "top", "tz", "json"); err != nil {
+	if err := onlyWithout(cmd, forLogs, "server", "key", "protect", "top", "tz", "json"); err != nil {
 		return err
 	}
 	if len(args) != 1 {

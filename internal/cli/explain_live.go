@@ -17,7 +17,7 @@ import (
 
 // live explains from what a running server refused.
 func (f *explainFlags) live(cmd *cobra.Command, args []string) error {
-	if err := onlyForLogs(cmd, "server", "key", "json"); err != nil {
+	if err := onlyWithout(cmd, forLogs, "server", "key", "json"); err != nil {
 		return err
 	}
 	switch {
@@ -31,11 +31,14 @@ func (f *explainFlags) live(cmd *cobra.Command, args []string) error {
 	}, refusalLines)
 }
 
-// onlyForLogs returns an error if a flag was given besides these, which --server does not use.
-func onlyForLogs(cmd *cobra.Command, used ...string) (err error) {
+// forLogs is why --server does not use a flag.
+const forLogs = "it is for logs"
+
+// onlyWithout returns an error, with why, if a flag was given besides these, which --server does not use.
+func onlyWithout(cmd *cobra.Command, why string, used ...string) (err error) {
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !slices.Contains(used, flag.Name) && !slices.Contains(connectNames[:], flag.Name) {
-			err = fmt.Errorf("--%s: must not be given with --server: it is for logs", flag.Name)
+			err = fmt.Errorf("--%s: must not be given with --server: %s", flag.Name, why)
 		}
 	})
 	return err

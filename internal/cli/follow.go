@@ -20,6 +20,8 @@ import (
 // followCommand is the flags of follow.
 type followCommand struct {
 	settings settingFlags
+	connect  connectFlags
+	name     string
 	dryRun   bool
 	json     bool
 }
@@ -33,8 +35,8 @@ var (
 func newFollow() *cobra.Command {
 	var c followCommand
 	cmd := &cobra.Command{
-		Use:   "follow [flags] --rules FILE LOG[=FORMAT]...",
-		Short: "Judge the events of live logs: ban from them, or print what would be banned",
+		Use:   "follow [flags] { --rules FILE | --server ADDRESS } LOG[=FORMAT]...",
+		Short: "Judge the events of live logs: ban from them, print what would be banned, or send them to a server",
 		Long: `Follow reads logs while they are written, through rotations of every kind, and judges their events at
 the times of the log. It is lately serve --follow without listeners: bans are in its log, and with --nftables, --deny-file
 or --webhook they are enforced. A LOG is a file, a directory, or a pattern such as "/var/log/nginx/*.log"; the format is found from the first
@@ -46,17 +48,25 @@ has counted each line once.
 With --dry-run nothing is banned outside of this process, and each refusal by a limit and each ban is a line of
 output; events that a ban refuses are not.
 
-SIGHUP reads the rules again. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something could not be
-read or written; 2 the command line or the rules file is wrong.`,
+With --server it sends the events to a running server, which judges them by its rules, as those of the logs that it follows
+itself. It needs no directory: the server keeps how far the logs were read, in the snapshot that has what they have counted. While
+the server is away, nothing is read. Each process needs a --name of its own; one that takes the name over ends the other. The
+token needs the role check. At the end it prints what was sent, with --json as JSON.
+
+SIGHUP reads the rules again, without --server. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something
+could not be read or written, or the server refuses the events; 2 the command line or the rules file is wrong.`,
 		Example: `  lately follow --rules rules.yaml --dry-run /var/log/nginx/access.log
   lately follow --rules rules.yaml --data /var/lib/lately --nftables /var/log/nginx/access.log
-  lately follow --rules rules.yaml --dry-run --json app.log=json:time=ts@s,client=ip`,
+  lately follow --rules rules.yaml --dry-run --json app.log=json:time=ts@s,client=ip
+  lately follow --server https://lately.example.org --token-file token /var/log/nginx/access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print refusals and bans, and enforce nothing")
-	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object a line")
+	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object a line; with --server: print what was sent as JSON")
+	flags.StringVar(&c.name, "name", "", "with --server: the `NAME` under which it keeps how far the logs were read (default: the name of the machine)")
+	c.connect.registerAs(cmd, "server", "", "send the events to the server whose HTTP listener has this `ADDRESS`, instead of judging them")
 	c.settings = registerSettings(flags, func(name string) bool {
 		return slices.Contains(followSettings, name) || slices.Contains(followEnforcing, name)
 	})
@@ -71,12 +81,18 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	switch {
 	case len(logs) == 0:
 		return fmt.Errorf("follow: no LOG: must be at least one")
-	case config.RulesFile == "":
-		return fmt.Errorf("--rules: missing: must be a rules file")
+	case c.connect.addr == "" && config.RulesFile == "":
+		return fmt.Errorf("--rules: missing: must be a rules file, or --server")
 	case c.dryRun && slices.ContainsFunc(followEnforcing, cmd.Flags().Changed):
 		return fmt.Errorf("--dry-run: must be without --%s: it enforces nothing and keeps nothing", strings.Join(followEnforcing, ", --"))
-	case c.json && !c.dryRun:
-		return fmt.Errorf("--json: must be with --dry-run")
+	case c.connect.addr == "" && c.json && !c.dryRun:
+		return fmt.Errorf("--json: must be with --dry-run or --server")
+	case c.connect.addr == "" && c.name != "":
+		return fmt.Errorf("--name: must be with --server")
+	case c.connect.addr == "":
+		if err := notForLogs(cmd); err != nil {
+			return err
+		}
 	}
 	for _, s := range config.Settings() {
 		if s.Name == "follow" {
@@ -84,6 +100,9 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 				return err
 			}
 		}
+	}
+	if c.connect.addr != "" {
+		return c.toServer(cmd, &config)
 	}
 	if !c.dryRun {
 		return runServer(cmd, config, func(*server.Server) {})

@@ -23,14 +23,14 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, internal/migrate, internal/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+internal/cli  -> internal/server, internal/follow, internal/eventlist, internal/migrate, internal/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> internal/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
 internal/server         -> api, latelyredis, internal/store, internal/loglimit, github.com/redis/rueidis, internal/follow, accesslog, latelyhttp, internal/enforce, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/integer, internal/loglimit, rules, match, ratelimit, hotkey, lately
 internal/server/httpapi -> api, replay, internal/follow, internal/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
-internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/integer, internal/journal, internal/snapshot, internal/loglimit
+internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/integer, internal/journal, internal/snapshot, internal/loglimit, internal/eventlist
 internal/server/hotlist -> api
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
@@ -51,7 +51,8 @@ internal/store/storetest      -> internal/store, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
-internal/follow -> api, accesslog, match, internal/decompress
+internal/follow -> api, accesslog, match, internal/decompress, internal/eventlist
+internal/eventlist -> match
 
 accesslog               -> match
 sampled                 -> lately

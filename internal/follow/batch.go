@@ -19,6 +19,8 @@ type batch struct {
 	n      int
 	text   []byte
 
+	size                int // of the lines that have ended, since the batch before
+	begun               int // events of the line after these, if that has not ended
 	lines, skipped, bad uint64
 	columns             string // the last line that names columns, if there is one
 }
@@ -46,6 +48,9 @@ type blockParser struct {
 	rest   []byte
 	event  match.Event // of the line before rest
 	inLine bool        // it may have another event
+	begun  int         // events of that line so far
+	skip   int         // of these, those that were passed on before
+	left   int         // bytes from the first line that has not ended
 }
 
 // parse returns the events of p, in batches of those that are free. Each is to be given back.
@@ -65,17 +70,33 @@ func (p *blockParser) parse(free <-chan *batch) <-chan *batch {
 // fill replaces b by the next events.
 func (p *blockParser) fill(b *batch) {
 	*b = batch{events: b.events, text: b.text[:0]}
+	begin, line := p.left, p.left
 	for b.n < batchEvents && len(b.text) < batchText {
-		switch {
-		case p.inLine && p.Next(&p.event):
-			b.add(&p.event)
-		case len(p.rest) > 0:
-			p.inLine = p.line(b)
-		default:
-			p.inLine = false
-			return
+		if p.inLine && p.Next(&p.event) {
+			p.add(b)
+			continue
 		}
+		p.inLine, p.begun = false, 0
+		line = len(p.rest)
+		if line == 0 {
+			break
+		}
+		p.inLine = p.line(b)
 	}
+	if p.left = line; !p.inLine {
+		p.left = len(p.rest)
+	}
+	b.size, b.begun = begin-p.left, p.begun
+}
+
+// add adds the event of a line, unless it was passed on before.
+func (p *blockParser) add(b *batch) {
+	p.begun++
+	if p.skip == 0 {
+		b.add(&p.event)
+		return
+	}
+	p.skip--
 }
 
 // line parses the next line, and reports whether it has an event.
@@ -85,7 +106,7 @@ func (p *blockParser) line(b *batch) bool {
 	b.lines++
 	switch {
 	case p.Parse(line, &p.event):
-		b.add(&p.event)
+		p.add(b)
 		return true
 	case p.Skipped():
 		b.skipped++

@@ -62,7 +62,18 @@ func TestBatches(t *testing.T) {
 	}
 	tail := &tail{batches: newBatches(), lateness: int64(time.Hour)}
 	block := []byte(data.String())
-	tail.passBlock(&generation{parser: newLineParser(format)}, block, func(ev *match.Event) { got = append(got, text(ev)) })
+	// At each point between batches, what is left of the block has the events that are left.
+	g := &generation{place: place{Offset: 1}, parser: newLineParser(format)}
+	tail.passed = func() {
+		rest := blockParser{lineParser: newLineParser(format), rest: block[g.Offset-1:], skip: g.Begun, left: len(block) - int(g.Offset-1)}
+		var b batch
+		if rest.fill(&b); len(got) < len(want) && text(&b.events[0]) != want[len(got)] {
+			t.Fatalf("after %d events, %d bytes and %d events of a line, %s is next, want %s", len(got), g.Offset-1, g.Begun, text(&b.events[0]), want[len(got)])
+		}
+	}
+	if err := tail.passBlock(g, block, func(ev *match.Event) { got = append(got, text(ev)) }); err != nil || g.Offset != 1+int64(len(block)) || g.Begun != 0 {
+		t.Errorf("%v; %d of %d bytes and %d events were passed", err, g.Offset-1, len(block), g.Begun)
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%d events, want %d", len(got), len(want))
 	}

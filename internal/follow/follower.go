@@ -36,6 +36,12 @@ type Config struct {
 	// returns.
 	Judge func(*match.Event)
 
+	// Passed is called between lines, after some of them and after each poll, by the goroutine of
+	// Run. It may wait; files are not read meanwhile. If it returns an error, Run ends with that, and
+	// no event is passed on any more. It must not be set together with Lateness. With it, events of several
+	// logs are in the order of time from one block of lines to the next only. nil means nothing.
+	Passed func(Point) error
+
 	// Log receives what happens to the files; nil discards it.
 	Log *slog.Logger
 }
@@ -71,6 +77,7 @@ type Follower struct {
 	event      match.Event // of the queue
 	buf        []byte
 	batches    chan *batch // free
+	failed     error       // of Config.Passed
 }
 
 // New returns a Follower. The error names the wrong field of c.
@@ -80,6 +87,8 @@ func New(c Config) (*Follower, error) {
 		return nil, errors.New("follow: no log: must be at least one")
 	case c.Lateness < 0 || c.Lateness > maxLate:
 		return nil, fmt.Errorf("lateness: %v: must be 0s to %v", c.Lateness, maxLate)
+	case c.Lateness > 0 && c.Passed != nil:
+		return nil, fmt.Errorf("lateness: %v: must be 0s, since events that wait are not part of a Point", c.Lateness)
 	case c.Silence < 0:
 		return nil, fmt.Errorf("silence: %v: must be more than 0s", c.Silence)
 	}
@@ -121,6 +130,7 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 		return f.tails[i]
 	}
 	t := &tail{path: path, format: format, log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
+	t.passed = func() { f.passed(true) }
 	t.stats = api.FollowedLog{File: path, LastLine: time.Now()}
 	f.tails = append(f.tails, t)
 	return t
@@ -130,7 +140,7 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 // after Resume.
 func (f *Follower) Open() { f.look(time.Now()) }
 
-// Run follows the logs until ctx is done. It ends with the error of ctx.
+// Run follows the logs until ctx is done. It ends with the error of ctx, or of Config.Passed.
 func (f *Follower) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -141,7 +151,9 @@ func (f *Follower) Run(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-timer.C:
 		}
-		f.poll(ctx, time.Now())
+		if f.poll(ctx, time.Now()); f.failed != nil {
+			return f.failed
+		}
 		timer.Reset(poll)
 	}
 }
@@ -157,7 +169,7 @@ func (f *Follower) close() {
 // poll reads what there is to read at now.
 func (f *Follower) poll(ctx context.Context, now time.Time) {
 	f.look(now)
-	for ctx.Err() == nil && f.readNext(now) {
+	for ctx.Err() == nil && f.failed == nil && f.readNext(now) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,6 +179,7 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 	for _, t := range f.tails {
 		t.listen(f.config.Silence, now)
 	}
+	f.passed(false)
 }
 
 // look looks which files there are.
@@ -202,7 +215,7 @@ func (f *Follower) readNext(now time.Time) bool {
 		return false
 	}
 	each := f.config.Judge
-	if behind > 1 || f.config.Lateness > 0 || f.queue.Len() > 0 {
+	if f.config.Passed == nil && (behind > 1 || f.config.Lateness > 0) || f.queue.Len() > 0 {
 		each = f.hold
 	}
 	next.readBlock(f.buf, each, now)

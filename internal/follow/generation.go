@@ -82,11 +82,11 @@ func (g *generation) firstBytes() []byte {
 
 // continueAt makes g, which has not been read, go on where p ended. The file is like p.
 func (g *generation) continueAt(p *place) error {
-	if p.Offset == 0 {
+	if p.Offset == 0 && p.Begun == 0 {
 		return nil
 	}
 	g.head = bytes.Clone(g.firstBytes()[:p.HeadLen])
-	g.Offset, g.Columns, g.Skipping = p.Offset, p.Columns, p.Skipping
+	g.Offset, g.Columns, g.Skipping, g.Begun = p.Offset, p.Columns, p.Skipping, p.Begun
 	if g.unpacked == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (g *generation) advance(data []byte) error {
 // restart makes g read its file from the beginning.
 func (g *generation) restart() {
 	g.Offset, g.waiting = 0, 0
-	g.Columns, g.Skipping, g.parser = "", false, nil
+	g.Columns, g.Skipping, g.Begun, g.parser = "", false, 0, nil
 	g.identify()
 }
 

@@ -3,6 +3,7 @@ package follow
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -39,9 +40,10 @@ func (p *lineParser) Parse(line []byte, ev *match.Event) bool {
 // columnsDirective begins a line that names the columns of those after it.
 var columnsDirective = []byte("#Fields:")
 
-// passBlock passes on the events of data, whole lines of g. They are parsed on another core.
-func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) {
-	p := blockParser{lineParser: g.parser, rest: data}
+// passBlock passes on the events of data, whole lines of g, and goes past them. They are parsed
+// on another core.
+func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) (err error) {
+	p := blockParser{lineParser: g.parser, rest: data, skip: g.Begun, left: len(data)}
 	now := time.Now()
 	for b := range p.parse(t.batches) {
 		t.stats.Lines += b.lines
@@ -51,8 +53,12 @@ func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) {
 		for i := range b.n {
 			t.pass(&b.events[i], each, now)
 		}
+		err = errors.Join(err, g.advance(data[:b.size]))
+		data, g.Begun = data[b.size:], b.begun
 		t.batches <- b
+		t.passed()
 	}
+	return err
 }
 
 // pass passes on an event. One that is ahead of now has the time now: a wrong time in one
@@ -121,9 +127,8 @@ func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time
 		return false, nil
 	}
 	t.useParser(g, data)
-	t.passBlock(g, data, each)
 	t.stats.LastLine = now
-	return true, g.advance(data)
+	return true, t.passBlock(g, data, each)
 }
 
 // skip goes past a line that is too long, or the part of it that data has.

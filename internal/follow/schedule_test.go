@@ -43,6 +43,7 @@ type schedule struct {
 	saved    [][]byte
 	counted  int // how many of judged were with saved
 
+	fed    *fedServer                 // or nil: events are counted in the process of the follower
 	tamper func(record []byte) []byte // of the broken controls
 }
 
@@ -78,36 +79,50 @@ func (s *schedule) must(err error) {
 func (s *schedule) start() {
 	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
 	s.must(err)
-	f, err := New(Config{Logs: []Log{{Path: s.path, Format: format}}, Log: slog.New(slog.NewTextHandler(s, nil)), Judge: func(ev *match.Event) {
-		n, err := strconv.Atoi(string(ev.Get(match.Client)))
-		if err != nil {
-			return // half of a line that was lost by nature
-		}
-		s.judged = append(s.judged, n)
-	}})
+	c, saved := Config{Logs: []Log{{Path: s.path, Format: format}}, Log: slog.New(slog.NewTextHandler(s, nil)), Judge: s.judge}, s.saved
+	if s.fed != nil {
+		c, saved = s.fed.connect(c)
+	}
+	f, err := New(c)
 	s.must(err)
-	if s.saved != nil {
-		for _, record := range s.saved {
-			if s.tamper != nil {
-				record = s.tamper(record)
-			}
-			s.must(f.Resume(record))
+	for _, record := range saved {
+		if s.tamper != nil {
+			record = s.tamper(record)
 		}
+		s.must(f.Resume(record))
 	}
 	s.follower = f
+}
+
+func (s *schedule) judge(ev *match.Event) {
+	n, err := strconv.Atoi(string(ev.Get(match.Client)))
+	if err != nil {
+		return // half of a line that was lost by nature
+	}
+	s.judged = append(s.judged, n)
 }
 
 // kill ends the follower without a word, and starts the next one.
 func (s *schedule) kill() {
 	s.note("kill")
 	s.follower.close()
-	s.judged = s.judged[:s.counted]
+	if s.fed == nil || s.rnd.IntN(2) == 0 {
+		s.judged = s.judged[:s.counted]
+		if s.fed != nil {
+			s.fed.restart()
+		}
+	}
 	s.start()
 }
 
 func (s *schedule) save() {
 	s.note("save")
-	s.must(s.follower.Save(func(records [][]byte) error {
+	save := s.follower.Save
+	if s.fed != nil {
+		s.fed.flush()
+		save = s.fed.feeds.Save
+	}
+	s.must(save(func(records [][]byte) error {
 		s.saved, s.counted = records, len(s.judged)
 		return nil
 	}))
@@ -117,6 +132,9 @@ func (s *schedule) poll() {
 	s.note("poll")
 	s.now = s.now.Add(time.Second)
 	s.follower.poll(context.Background(), s.now)
+	if s.fed != nil {
+		s.fed.flush()
+	}
 }
 
 // begin looks which files there are, reads some of them, and saves: as a server does that is

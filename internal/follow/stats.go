@@ -10,6 +10,10 @@ import (
 func (f *Follower) Stats() []api.FollowedLog {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.logs()
+}
+
+func (f *Follower) logs() []api.FollowedLog {
 	all := make([]api.FollowedLog, 0, len(f.tails))
 	for _, t := range f.tails {
 		s := t.stats

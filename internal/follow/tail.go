@@ -45,6 +45,7 @@ type tail struct {
 
 	lateness int64
 	batches  chan *batch // free, of the Follower
+	passed   func()      // is called between lines
 }
 
 // current returns the generation that the path names, or nil.
@@ -315,7 +316,7 @@ func (t *tail) places() []place {
 
 // keep keeps the place of a finished file in mind.
 func (t *tail) keep(p place) {
-	if p.Offset == 0 {
+	if p.Offset == 0 && p.Begun == 0 {
 		return
 	}
 	t.past = slices.DeleteFunc(t.past, func(o place) bool {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"strings"
+	"time"
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/follow"
@@ -11,9 +12,12 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// recordLogs is the type of the records that say how far the logs were read. Those of the
-// engine have other types.
-const recordLogs = 'f'
+// The types of the records that say how far the logs were read, here and by followers on other
+// machines. Those of the engine have other types.
+const (
+	recordLogs = 'f'
+	recordFeed = 'F'
+)
 
 // followed is the form of a log to follow. A path that has a '=' needs a format.
 var followed = form[follow.Log]{"FILE, or FILE=FORMAT with a format of `lately replay --formats`", func(s string) (follow.Log, bool) {
@@ -69,6 +73,8 @@ func (s *Server) openLogs() (err error) {
 func (s *Server) restoring(r *engine.Restorer) func(journal.Record) error {
 	return func(record journal.Record) error {
 		switch {
+		case record.Type == recordFeed:
+			return s.feeds.Restore(record.Data, time.Now())
 		case record.Type != recordLogs:
 			return r.Record(record)
 		case s.logs == nil: // no log is followed any more
@@ -81,15 +87,23 @@ func (s *Server) restoring(r *engine.Restorer) func(journal.Record) error {
 // saveLogs adds the state of the engine, and how far the logs were read: the state has counted
 // just the lines up to there.
 func (s *Server) saveLogs(add func(typ byte, data []byte) error) error {
-	if s.logs == nil {
-		return s.engine.Save(add)
-	}
-	return s.logs.Save(func(records [][]byte) error {
-		for _, record := range records {
-			if err := add(recordLogs, record); err != nil {
+	save := func(feeds [][]byte) error {
+		for _, record := range feeds {
+			if err := add(recordFeed, record); err != nil {
 				return err
 			}
 		}
 		return s.engine.Save(add)
+	}
+	if s.logs == nil {
+		return s.feeds.Save(save)
+	}
+	return s.logs.Save(func(logs [][]byte) error {
+		for _, record := range logs {
+			if err := add(recordLogs, record); err != nil {
+				return err
+			}
+		}
+		return s.feeds.Save(save)
 	})
 }

@@ -28,8 +28,9 @@ type Server struct {
 	version string
 	log     *slog.Logger
 	engine  *engine.Engine
-	dir     *journal.Dir      // or nil
-	logs    *follow.Follower  // or nil
+	dir     *journal.Dir     // or nil
+	logs    *follow.Follower // or nil
+	feeds   *follow.Feeds
 	enforce *enforce.Enforcer // or nil
 	store   *sharedStore      // or nil
 
@@ -70,6 +71,7 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 		config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2),
 		storage: storage{log: log, journal: writes{name: "ban journal"}, snapshots: writes{name: "snapshots"}},
 	}
+	s.feeds = follow.NewFeeds(s.requestSnapshot)
 	if err := s.start(); err != nil {
 		s.close()
 		return nil, err
@@ -142,7 +144,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
 			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respListener,
-			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs,
+			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds,
 		})
 		if err != nil {
 			return err

@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"encoding/binary"
 	"iter"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventlist"
 	"github.com/lately-go/lately/match"
 )
 
@@ -69,7 +68,10 @@ func newKeptEvents(budget int64) *keptEvents {
 
 // add keeps an event.
 func (k *keptEvents) add(stripe uint64, t time.Time, ev *match.Event, cost uint64) {
-	size := sizeOf(ev)
+	size, ok := eventlist.Size(ev)
+	if !ok {
+		size = maxKeptEvent + 1
+	}
 	s := &k.stripes[stripe%keptStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,22 +83,8 @@ func (k *keptEvents) add(stripe uint64, t time.Time, ev *match.Event, cost uint6
 	if cost != 1 {
 		c.missed.Costs++
 	}
-	at := t.UnixNano()
-	c.newest = max(c.newest, at)
-	c.data = appendEvent(c.data, at, ev)
-}
-
-// sizeOf returns the bytes that an event takes at most, and more than maxKeptEvent if its
-// form cannot have it.
-func sizeOf(ev *match.Event) int {
-	size, fields := 8+1, 0
-	for name, value := range ev.Fields() {
-		if fields++; len(name) > math.MaxUint8 || fields > math.MaxUint8 {
-			return maxKeptEvent + 1
-		}
-		size += 1 + len(name) + binary.MaxVarintLen32 + len(value)
-	}
-	return size
+	c.newest = max(c.newest, t.UnixNano())
+	c.data = eventlist.Append(c.data, t, ev)
 }
 
 // miss counts a decision about a key.
@@ -139,48 +127,6 @@ func (k *keptEvents) next(full *eventChunk) *eventChunk {
 		c.data = make([]byte, 0, keptChunk)
 	}
 	return c
-}
-
-// appendEvent appends the form of an event: its time, the number of fields, and of each the
-// length of the name, the name, the length of the value and the value.
-func appendEvent(dst []byte, at int64, ev *match.Event) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(at))
-	count := len(dst)
-	dst = append(dst, 0)
-	for name, value := range ev.Fields() {
-		dst[count]++
-		dst = append(append(dst, byte(len(name))), name...)
-		dst = append(binary.AppendUvarint(dst, uint64(len(value))), value...)
-	}
-	return dst
-}
-
-// An eventReader reads what appendEvent has written.
-type eventReader struct {
-	ev    match.Event
-	names map[string]string
-}
-
-// next makes r.ev the first event of src, as a view of it, and returns the rest.
-func (r *eventReader) next(src []byte) []byte {
-	r.ev.Reset()
-	r.ev.Time = time.Unix(0, int64(binary.LittleEndian.Uint64(src))).UTC()
-	fields := src[8]
-	src = src[9:]
-	for range fields {
-		n := 1 + int(src[0])
-		name, ok := r.names[string(src[1:n])]
-		if !ok {
-			name = string(src[1:n])
-			r.names[name] = name
-		}
-		src = src[n:]
-		long, n := binary.Uvarint(src)
-		end := n + int(long)
-		r.ev.SetNamed(name, src[n:end])
-		src = src[end:]
-	}
-	return src
 }
 
 // KeptEvents is the events that an [Engine] has kept.
@@ -232,12 +178,11 @@ func (k *keptEvents) all() *KeptEvents {
 // All yields the events, not in order. An event is valid until the next.
 func (a *KeptEvents) All() iter.Seq[*match.Event] {
 	return func(yield func(*match.Event) bool) {
-		r := eventReader{names: make(map[string]string)}
+		var r eventlist.Reader
 		for _, data := range a.chunks {
-			for len(data) > 0 {
-				data = r.next(data)
+			for rest, ok := r.Next(data); ok; rest, ok = r.Next(rest) {
 				// Of the time before, a part of the events is not kept any more.
-				if at := r.ev.Time.UnixNano(); (a.from == 0 || at > a.from) && !yield(&r.ev) {
+				if at := r.Event.Time.UnixNano(); (a.from == 0 || at > a.from) && !yield(&r.Event) {
 					return
 				}
 			}

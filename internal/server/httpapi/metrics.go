@@ -225,10 +225,7 @@ func (m metricWriter) enforcement(s *Server) {
 }
 
 func (m metricWriter) logs(s *Server) {
-	if s.config.Logs == nil {
-		return
-	}
-	for _, x := range s.config.Logs.Stats() {
+	for _, x := range s.followed() {
 		m.counter("log_lines_total", "Lines of a log that is followed.", x.Lines, "file", x.File)
 		m.counter("log_bad_lines_total", "Lines of a log that its format does not describe.", x.Bad, "file", x.File)
 		m.counter("log_skipped_lines_total", "Lines of a log that other programs wrote, and comments.", x.Skipped, "file", x.File)

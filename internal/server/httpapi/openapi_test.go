@@ -248,6 +248,11 @@ var vectors = []vector{
 	{"GET", "/v1/counters/mine/rate?key=k&span=1m", "", 200, `{"per_second":0.11`},
 	{"GET", "/v1/counters/requests/top?n=2&span=1m", "", 200, `{"top":[{"key":["203.0.113.9"],"lo":3,"hi":3,"estimate":3,"peak_per_second":0.5,"refused":1,"refused_by":"per-client"}`},
 	{"GET", "/v1/counters/requests/top?n=0", "", 400, `n: \"0\": must be 1 to 1000`},
+	{"POST", "/v1/feeds/open", `{"feed":"web-1","process":"a1"}`, 200, `{"session":"a1.`},
+	{"POST", "/v1/feeds/open", `{"feed":"","process":"a1"}`, 400, `feed: 0 bytes: must be 1 to 255`},
+	{"POST", "/v1/feeds/events", `{"feed":"web-1","session":"a1.x","number":1,"events":"","state":"AA==","logs":[]}`, 404, `"code":"NOFEED"`},
+	{"POST", "/v1/feeds/events", `{"feed":"web-1","session":"b1.x","number":1,"events":"","state":"AA==","logs":[]}`, 409, `another process`},
+	{"POST", "/v1/feeds/events", `{"feed":"web-1","session":"a1.x","number":1,"events":"AA==","state":"AA==","logs":[]}`, 400, `index 0: must be whole`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":["203.0.113.66"],"for":"10m","reason":"too much"}`, 201, `"reason":"too much","source":"http"`},
 	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="]`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"0.0.0.0/0","for":"10m"}`, 400, `too many clients: must be /8 or longer`},
@@ -353,7 +358,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		}
 	})
 	doc := readDocument(t, s)
-	asked := map[string]bool{"events": true, "watchHot": true, "forwardAuth": true} // in tests of their own
+	asked := map[string]bool{"events": true, "watchHot": true, "forwardAuth": true, "judgeFeed": true} // in tests of their own
 	for _, v := range vectors {
 		r := request{method: v.method, path: v.path, body: v.body}
 		if v.path == rulesCheckPath {

@@ -80,7 +80,7 @@ func asAPI(err error) *apiError {
 
 func statusOf(c api.Code) int {
 	switch c {
-	case api.NoRule:
+	case api.NoRule, api.NoFeed:
 		return http.StatusNotFound
 	case api.BadArg:
 		return http.StatusBadRequest

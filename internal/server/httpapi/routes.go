@@ -97,6 +97,7 @@ const (
 	authPath       = "/v1/auth"
 	rulesCheckPath = "/v1/rules/check" // whose body is YAML
 	countersPath   = "/v1/counters/"   // with names that may have slashes
+	feedPath       = "/v1/feeds/events"
 )
 
 // routes returns the table of routes, in the order of the document.
@@ -113,6 +114,8 @@ func decisionRoutes() []route {
 		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back what a key has used under a rule, the oldest first", nil},
 		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
 		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},
+		{"POST", "/v1/feeds/open", access.Check, bodyHandler(openFeed), "openFeed", "Begin to send the events of logs that are followed on another machine, and return how far they were judged", nil},
+		{"POST", feedPath, access.Check, bodyHandler(judgeFeed), "judgeFeed", "Judge events of a feed at their own times, and keep where its follower is", nil},
 		{"POST", "/v1/reset", access.Admin, bodyHandler(reset), "reset", "Delete what a key has used under a rule; bans are kept", nil},
 		{
 			"", authPath, access.Check, forwardHandler, "forwardAuth",
@@ -221,12 +224,16 @@ func (t *route) foreign() bool { return t.path == authPath }
 const (
 	maxBody  = 1 << 20
 	maxLogin = 4 << 10 // of a body from clients that need no role
+	maxFeed  = 4 << 20 // of a batch of a follower
 )
 
 // maxBody returns how long a body of t may be.
 func (t *route) maxBody() int {
-	if t.role == access.None {
+	switch {
+	case t.role == access.None:
 		return maxLogin
+	case t.path == feedPath:
+		return maxFeed
 	}
 	return maxBody
 }

@@ -42,6 +42,9 @@ type Config struct {
 	// Logs is the logs that are followed; nil means that there are none.
 	Logs *follow.Follower
 
+	// Feeds is what followers on other machines send; nil means one of the Server's own.
+	Feeds *follow.Feeds
+
 	// Enforcer has others refuse what is banned; nil means that nothing does.
 	Enforcer *enforce.Enforcer
 
@@ -98,6 +101,9 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Listener: listener, config: c, routes: routes(), sessions: newSessions()}
+	if c.Feeds == nil {
+		s.config.Feeds = follow.NewFeeds(func() {})
+	}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.mux = newMux(s.routes)
 	if s.hosts, err = allowedHosts(c.Hosts); err != nil {

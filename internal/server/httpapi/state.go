@@ -42,9 +42,7 @@ func status(c *call) (api.Status, error) {
 	if c.s.config.Enforcer != nil {
 		a.Enforcement = c.s.config.Enforcer.Status()
 	}
-	if c.s.config.Logs != nil {
-		a.Logs = c.s.config.Logs.Stats()
-	}
+	a.Logs = c.s.followed()
 	if c.s.Store != nil {
 		a.Store = c.s.Store()
 	}

@@ -1,0 +1,263 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/freeport"
+	"github.com/lately-go/lately/internal/randtest"
+)
+
+// A following is a process of `lately follow --server`.
+type following struct {
+	cmd *exec.Cmd
+	log logFile
+}
+
+// followTo starts a process that sends the events of a log to a server.
+func followTo(t *testing.T, server string, args ...string) *following {
+	t.Helper()
+	f := &following{log: logFile(filepath.Join(t.TempDir(), "follow"))}
+	log, err := os.Create(string(f.log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	f.cmd = exec.Command("lately", append([]string{"follow", "--server", server}, args...)...)
+	f.cmd.Stderr, f.cmd.Stdout = log, log
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.kill)
+	return f
+}
+
+func (f *following) kill() {
+	if f.cmd.ProcessState == nil {
+		_ = f.cmd.Process.Kill()
+		_ = f.cmd.Wait() // says that it was killed
+	}
+}
+
+// TestFollowServerKilled kills a server, and the process that follows a log for it, at any moment. The log
+// is written to and rotated meanwhile. In the end the server has counted each line once.
+func TestFollowServerKilled(t *testing.T) {
+	rounds := 5
+	if os.Getenv("LATELY_LONG") != "" {
+		rounds = 100
+	}
+	rnd := randtest.New(t)
+	dir := t.TempDir()
+	rules := filepath.Join(dir, "rules.yaml")
+	appendTo(t, rules, killRules)
+	log := &rotatedLog{t: t, rnd: rnd, path: filepath.Join(dir, "access.log"), counts: map[string]int{}}
+	addr := freeport.Addr(t)
+	args := []string{"--http", addr, "--rules", rules, "--data", filepath.Join(dir, "data"), "--snapshot-every", "1s"}
+	clients := []string{"192.0.2.1", "192.0.2.2", "198.51.100.7", "2001:db8::"}
+	log.write(1000, clients...)
+	server := serve(t, args...)
+	follower := followTo(t, addr, log.path+"=clf")
+	marks := 0
+	caughtUp := func() {
+		t.Helper()
+		marks++
+		mark := fmt.Sprintf("mark%d", marks)
+		log.write(1, mark)
+		c := server.dial()
+		for deadline := time.Now().Add(2 * time.Minute); c.say("SUM", "requests", mark) != "1"; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the last line is not counted\n%s\n%s", server.log.String(), follower.log.String())
+			}
+		}
+		for client, want := range log.counts {
+			if got := c.say("SUM", "requests", client); got != strconv.Itoa(want) {
+				t.Errorf("%s: %s lines are counted, want %d\n%s\n%s", client, got, want, server.log.String(), follower.log.String())
+			}
+		}
+	}
+	caughtUp()
+	for range rounds {
+		for range 1 + rnd.IntN(5) {
+			log.write(rnd.IntN(4000), clients...)
+			if rnd.IntN(3) == 0 {
+				log.rotate()
+				log.write(rnd.IntN(10), clients...)
+			}
+			time.Sleep(time.Duration(rnd.Int64N(int64(20 * time.Millisecond))))
+		}
+		if which := rnd.IntN(3); which > 0 {
+			server.kill()
+			if which == 2 {
+				log.write(rnd.IntN(1000), clients...)
+			}
+			server = serve(t, args...)
+		}
+		if rnd.IntN(3) > 0 {
+			follower.kill()
+			log.write(rnd.IntN(1000), clients...)
+			follower = followTo(t, addr, log.path+"=clf")
+		}
+		if rnd.IntN(2) == 0 {
+			caughtUp()
+		}
+	}
+	caughtUp()
+	t.Logf("%d rounds, %d lines", rounds, log.lines)
+}
+
+// A badNetwork is a server before another one, which loses requests and answers, and repeats requests.
+type badNetwork struct {
+	mu     sync.Mutex
+	rnd    *rand.Rand
+	to     string
+	broken int // requests that were lost or repeated, or whose answer was
+}
+
+func (n *badNetwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	send := func() (*http.Response, error) {
+		return http.Post("http://"+n.to+r.URL.Path, r.Header.Get("Content-Type"), bytes.NewReader(body))
+	}
+	fault := n.rnd.IntN(8)
+	if fault < 4 {
+		n.broken++
+	}
+	if fault == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	if fault == 1 {
+		if first, err := send(); err == nil {
+			first.Body.Close()
+		}
+	}
+	answer, err := send()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer answer.Body.Close()
+	switch fault {
+	case 2:
+		panic(http.ErrAbortHandler)
+	case 3:
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body)
+}
+
+// TestFollowServerBadNetwork sends a log through a network that fails: each line is counted once, and at the
+// end the command says what it has sent.
+func TestFollowServerBadNetwork(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	appendTo(t, path("rules.yaml"), killRules)
+	s := serve(t, "--rules", path("rules.yaml"))
+	network := &badNetwork{rnd: randtest.New(t), to: strings.TrimPrefix(s.http, "http://")}
+	front := httptest.NewServer(network)
+	defer front.Close()
+	log := &rotatedLog{t: t, rnd: network.rnd, path: path("access.log"), counts: map[string]int{}}
+	log.write(20000, "192.0.2.1", "192.0.2.2")
+	ctx, interrupt := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"follow", "--server", front.URL, "--name", "web-1", "--json", log.path + "=clf"}, nil, &stdout, &stderr)
+	}()
+	c := s.dial()
+	count := func(client string) func() bool {
+		return func() bool { return c.say("SUM", "requests", client) == strconv.Itoa(log.counts[client]) }
+	}
+	for range 10 {
+		log.write(100, "192.0.2.1", "192.0.2.2")
+		if !eventually(count("192.0.2.1")) || !eventually(count("192.0.2.2")) {
+			t.Fatalf("%v are written, %s and %s counted", log.counts, c.say("SUM", "requests", "192.0.2.1"), c.say("SUM", "requests", "192.0.2.2"))
+		}
+	}
+	status := string(get(t, s.http+"/v1/status"))
+	interrupt()
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	var report feedReport
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || report.Events == 0 || report.Sessions == 0 || network.broken == 0 {
+		t.Errorf("%v, %+v, %d requests failed", err, report, network.broken)
+	}
+	if !strings.Contains(status, `"file":"web-1:`+log.path+`"`) {
+		t.Errorf("the status is %s", status)
+	}
+}
+
+// TestFollowServerEnds has servers that refuse what is sent, and command lines that are wrong.
+func TestFollowServerEnds(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	appendTo(t, path("access.log"), requests("192.0.2.1", time.Now(), 1))
+	s := serve(t)
+	replayer := serve(t, "--event-time")
+	follow := func(args ...string) (int, string) {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"follow", path("access.log") + "=clf"}, args...), nil, &stdout, &stderr)
+		return code, stderr.String()
+	}
+	for _, x := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--server " + replayer.http, "judges by the times of events", exitInput},
+		{"--server " + s.http + " --rules r", "--rules: must not be given with --server: the server judges the events, by its own settings", exitUsage},
+		{"--server " + s.http + " --lateness 5s", "--lateness: must not be given", exitUsage},
+		{"--server " + s.http + " --dry-run", "--dry-run: must not be given", exitUsage},
+		{"--server ftp://x", "--server: server address", exitUsage},
+		{"--server " + s.http + " --name " + strings.Repeat("x", 256), "feed: 256 bytes: must be 1 to 255", exitInput},
+		{"--rules r --name x", "--name: must be with --server", exitUsage},
+		{"--rules r --insecure", "--insecure: must be given with --server", exitUsage},
+	} {
+		if code, stderr := follow(strings.Fields(x.args)...); code != x.code || !strings.Contains(stderr, x.want) {
+			t.Errorf("%s: exit code %d, %s", x.args, code, stderr)
+		}
+	}
+
+	// The second process of a name ends the first one.
+	first := followTo(t, s.http, "--name", "web-1", path("access.log")+"=clf")
+	known := func(text string) func() bool {
+		return func() bool { return strings.Contains(string(get(t, s.http+"/v1/status")), text) }
+	}
+	if !eventually(known(`"lines":1,`)) {
+		t.Fatalf("the log is not read:\n%s", first.log.String())
+	}
+	second := followTo(t, s.http, "--name", "web-1", path("access.log")+"=clf")
+	if !eventually(func() bool {
+		return strings.Contains(s.log.String(), "feed opened") && strings.Count(s.log.String(), "feed opened") > 1
+	}) {
+		t.Fatalf("it does not begin:\n%s", second.log.String())
+	}
+	appendTo(t, path("access.log"), requests("192.0.2.1", time.Now(), 1))
+	err := first.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitInput || !strings.Contains(first.log.String(), "another process has opened the feed") {
+		t.Errorf("%v\n%s", err, first.log.String())
+	}
+}

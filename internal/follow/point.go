@@ -1,0 +1,40 @@
+package follow
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/lately-go/lately/api"
+)
+
+// A Point is a place between two lines of the logs, or of one of several logs: the events before it
+// were passed on, and none after. It is valid until the function returns that it is passed to.
+type Point struct {
+	// More reports whether there may be more lines to read at once.
+	More bool
+
+	f *Follower
+}
+
+// passed calls Config.Passed.
+func (f *Follower) passed(more bool) {
+	if f.config.Passed != nil && f.failed == nil {
+		f.failed = f.config.Passed(Point{more, f})
+	}
+}
+
+// State returns a record for [Follower.Resume]: a Follower that resumes from it goes on here.
+func (p Point) State() ([]byte, error) {
+	var state savedState
+	for _, t := range p.f.tails {
+		state.Logs = append(state.Logs, t.saved())
+	}
+	record, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("follow: %w", err)
+	}
+	return record, nil
+}
+
+// Logs returns what Stats does.
+func (p Point) Logs() []api.FollowedLog { return p.f.logs() }
