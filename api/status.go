@@ -127,13 +127,14 @@ type HotTotals struct {
 // A Mark is a moment that explains a change in the rates.
 type Mark struct {
 	Time time.Time `json:"time"`
-	Type string    `json:"type" doc:"start, reload, or failed: a reload that kept the rules as they were"`
+	Type string    `json:"type" doc:"start, reload, or failed: a reload that kept the rules as they were; ban or unban: bans that began or ended by hand"`
+	N    uint64    `json:"n,omitempty" doc:"how many bans, from this time on within ten seconds of each other"`
 }
 
 // A RateList is the answer of GET /v1/rates.
 type RateList struct {
 	Rates []Rate `json:"rates"`
-	Marks []Mark `json:"marks" doc:"starts and reloads in the span, the oldest first"`
+	Marks []Mark `json:"marks" doc:"starts, reloads, and bans and unbans by hand in the span, the oldest first"`
 }
 
 // A LoginRequest is the body of POST /v1/login.

@@ -83,8 +83,9 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 		t.Errorf("unmatched is named %d times beside the chart, want once", names)
 	}
 
-	// Reloads and restarts are marked.
-	p.Wait(`[...document.querySelectorAll('.turns text')].map((e) => e.textContent).join() === 'reload'`)
+	// Reloads, restarts, and bans by hand are marked.
+	p.Wait(`[...document.querySelectorAll('.turns text')].map((e) => e.textContent).join() === 'reload,3 bans by hand,unban'`)
+	p.Wait(`document.querySelectorAll('.turns line.byhand').length === 2`)
 
 	// So are the bans that rules began, each in its second.
 	p.Wait(`document.querySelectorAll('.pins rect').length > 0 && document.querySelector('.chart .legend').checkVisibility()`)

@@ -89,6 +89,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 		*r = held
 	}
 	if !r.Until.After(asked) { // else nothing has changed
+		e.markBan(BannedByHand)
 		e.hub.publish(banEvent(r))
 	}
 	return e.write(banLine{Ban: r})
@@ -149,6 +150,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	if !ok {
 		return false, journal.Pending{}, nil
 	}
+	e.markBan(EndedByHand)
 	now := e.Now()
 	e.hub.publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began

@@ -18,8 +18,9 @@ type history struct {
 	minute   part   // to the end of the last of minutes
 	seconds  []part // oldest first
 	minutes  []part
-	restored int        // how many of minutes are of processes before this one
-	marks    []api.Mark // oldest first
+	restored int                  // how many of minutes are of processes before this one
+	marks    []api.Mark           // oldest first
+	handled  map[string]time.Time // the last ban by hand, by the type of its mark
 }
 
 const (
@@ -271,7 +272,12 @@ const (
 	Started      = "start"
 	Reloaded     = "reload"
 	ReloadFailed = "failed" // the rules stay as they were
+	BannedByHand = "ban"
+	EndedByHand  = "unban"
 )
+
+// byHand is within which time bans by hand have one mark, so that a script does not fill them.
+const byHand = 10 * time.Second
 
 // mark adds a mark of now.
 func (e *Engine) mark(typ string) {
@@ -279,6 +285,34 @@ func (e *Engine) mark(typ string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks = keep(h.marks, api.Mark{Time: time.Now().UTC(), Type: typ}, keptMarks)
+}
+
+// markBan adds a ban by hand, or the end of one, to the last mark of this type, or a mark of
+// its own.
+func (e *Engine) markBan(typ string) {
+	h := &e.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	since := h.handled[typ]
+	if h.handled == nil {
+		h.handled = make(map[string]time.Time)
+	}
+	h.handled[typ] = now
+	if now.Sub(since) < byHand {
+		for i := range slices.Backward(h.marks) {
+			if h.marks[i].Type == typ {
+				h.marks[i].N++
+				return
+			}
+		}
+	}
+	// Starts and reloads are kept longer than these.
+	if isBan := func(m api.Mark) bool { return m.N > 0 }; len(h.marks) >= keptMarks && slices.ContainsFunc(h.marks, isBan) {
+		i := slices.IndexFunc(h.marks, isBan)
+		h.marks = slices.Delete(h.marks, i, i+1)
+	}
+	h.marks = keep(h.marks, api.Mark{Time: now.UTC(), Type: typ, N: 1}, keptMarks)
 }
 
 // Marks returns the newest marks of the last span, up to 256, the oldest first. Restored

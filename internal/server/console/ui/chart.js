@@ -154,12 +154,12 @@ export class SlotChart {
   #drawMarks() {
     const nodes = [];
     let free = -Infinity;
-    for (const { at, name } of this.marks) {
+    for (const { at, name, css = '' } of this.marks) {
       if (at < this.#edge() - this.span - 2000) continue;
       const x = this.#x(at);
-      nodes.push(svg('line', { x1: x.toFixed(2), x2: x.toFixed(2), y1: 0, y2: this.height }));
+      nodes.push(svg('line', { class: css, x1: x.toFixed(2), x2: x.toFixed(2), y1: 0, y2: this.height }));
       if (x < free) continue;
-      nodes.push(svg('text', { x: (x + 4).toFixed(2), y: 16 }, name));
+      nodes.push(svg('text', { class: css, x: (x + 4).toFixed(2), y: 16 }, name));
       free = x + 12 + 7 * name.length;
     }
     this.turns.replaceChildren(...nodes);
