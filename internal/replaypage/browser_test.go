@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/browsertest"
 	"github.com/lately-go/lately/internal/replaypage"
 	"github.com/lately-go/lately/replay"
+	"github.com/lately-go/lately/rules"
 )
 
 // TestInBrowser opens pages from files in a headless browser, as their readers do.
@@ -41,8 +42,8 @@ func TestInBrowser(t *testing.T) {
 	}
 }
 
-// TestPicture writes the picture of the documents to the folder that LATELY_PICTURES names,
-// and looks whether it shows what it should.
+// TestPicture writes the pictures of the documents to the folder that LATELY_PICTURES names,
+// and looks whether they can be made.
 func TestPicture(t *testing.T) {
 	if pictures := os.Getenv("LATELY_PICTURES"); pictures != "" {
 		folder, err := filepath.Abs(pictures)
@@ -53,14 +54,43 @@ func TestPicture(t *testing.T) {
 	} else {
 		t.Setenv("LATELY_SCREENSHOTS", "")
 	}
-	r := sampleReport(t, replay.Config{}, "limit", "60/1m", "ban", "100/5m:1h")
-	p := open(t, browsertest.Start(t), r, time.UTC, 1280, 1080)
+	b := browsertest.Start(t)
+	for _, c := range []struct{ name, rules string }{
+		{"replay", ""},
+		{"slow-morning", `limits:
+  - {name: search, key: client, when: {path: /search}, limit: 5 per 1m, ban: {after: 20 refusals in 5m, for: 1h}}
+`},
+		{"fail2ban", `bans:
+  - {name: web-login, key: client, when: {method: POST, path: /login, status: 401}, after: 9 hits in 10m, for: 1h, factor: 2, max: 7d}
+`},
+	} {
+		t.Run(c.name, func(t *testing.T) { testPictureOf(t, b, c.name, c.rules) })
+	}
+}
+
+// testPictureOf writes the picture of the page about the sample log, under rules, or limits of the
+// command line if these are "".
+func testPictureOf(t *testing.T, b *browsertest.Browser, name, text string) {
+	var r *replay.Report
+	if text == "" {
+		r = sampleReport(t, replay.Config{}, "limit", "60/1m", "ban", "100/5m:1h")
+	} else {
+		file, err := rules.Parse(name+".yaml", []byte("version: 1\n"+text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r = sampleReport(t, replay.Config{Rules: file})
+	}
+	p := open(t, b, r, time.UTC, 1280, 1080)
 	p.Media("prefers-color-scheme: light")
-	p.Wait(`document.querySelector('.plot path').getAttribute('d').length > 1000 && document.querySelector('#limit').getBoundingClientRect().bottom < innerHeight`)
+	p.Wait(`document.querySelector('.plot path').getAttribute('d').length > 1000`)
 	var height float64
-	p.JS(`document.querySelector('.slider').getBoundingClientRect().bottom + 14`, &height)
+	p.JS(`(document.querySelector('.slider') ?? document.querySelector('main').lastElementChild).getBoundingClientRect().bottom + 6`, &height)
+	if height < 500 || height > 4000 {
+		t.Fatalf("the picture would have a height of %v", height)
+	}
 	p.Size(1280, int(height))
-	p.Picture("replay")
+	p.Picture(name)
 	p.Clean()
 }
 
