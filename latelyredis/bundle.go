@@ -1,21 +1,22 @@
 package latelyredis
 
 import (
+	"encoding/binary"
 	"iter"
-	"strings"
+	"slices"
 )
 
-// bundleCalls is how many calls are in a command at most: Redis does nothing else meanwhile.
-const bundleCalls = 16
+// bundleKeys is about how many keys are in a command at most: Redis does nothing else meanwhile.
+const bundleKeys = 16
 
 // repair is what a script answers instead of a decision that the script repair has to make.
 const repair = "repair"
 
-// A bundle is the calls of a command: one, or several that a fast script decides under the same
-// rule. What Redis and the client do for each command is most of what such a decision costs.
+// A bundle is the calls of a command: one, or several decisions under the same rules. What Redis
+// and the client do for each command is most of what a decision costs.
 type bundle []*call
 
-// bundled puts calls into bundles, each alone if slotted and all that no fast script decides.
+// bundled puts calls into bundles, each alone if slotted.
 func bundled(calls []*call, slotted bool) []bundle {
 	all := make([]bundle, 0, len(calls))
 calls:
@@ -34,43 +35,47 @@ calls:
 // slotted reports whether the keys of a command must be in one slot.
 func (s *Store) slotted() bool { return s.crossed.Load() || s.conn.Clustered() }
 
-// takes reports whether c may be added to b.
+// takes reports whether c may be added to b: its rules are told in the same words, and nothing
+// else is.
 func (b bundle) takes(c *call) bool {
 	first := b[0]
-	return c.script.fast && first.script == c.script && first.rules[0] == c.rules[0] && first.full == c.full && len(b) < bundleCalls
+	return c.script.each && first.script == c.script && first.full == c.full && len(b)*len(c.keys) < bundleKeys &&
+		len(c.args) == 1+len(c.keys) && slices.Equal(first.args[1:], c.args[1:])
 }
 
-// sent returns the command of b. A call has a key, its cost with flags, and the rule.
+// sent returns the command of b.
 func (b bundle) sent() Command {
 	first := b[0]
-	if !first.script.fast {
+	if len(b) == 1 {
 		return first.sent()
 	}
-	keys, costs := make([]string, len(b)), make([]byte, 0, len(b)*uint56)
-	for i, c := range b {
-		keys[i], costs = c.keys[0], append(costs, c.args[0][:uint56]...)
+	keys, heads := make([]string, 0, len(b)*len(first.keys)), make([]byte, 0, len(b)*len(first.args[0]))
+	for _, c := range b {
+		keys, heads = append(keys, c.keys...), append(heads, c.args[0]...)
 	}
-	together := command{first.script, first.full, keys, []string{first.args[1], string(costs)}}
+	together := command{first.script, first.full, keys, append([]string{string(heads)}, first.args[1:]...)}
 	return together.sent()
 }
 
 // replies yields the calls of b, each with its part of the reply.
 func (b bundle) replies(r Reply) iter.Seq2[*call, Reply] {
 	return func(yield func(*call, Reply) bool) {
+		const lengthBytes = 4
 		rest := r.Data
-		for i, c := range b {
-			length := len(rest)
-			switch {
-			case i == len(b)-1:
-			case strings.HasPrefix(rest, repair): // which no time begins with
-				length = len(repair)
-			default:
-				length = min(length, uint56+answerBytes)
+		for _, c := range b {
+			part := Reply{rest, r.Err}
+			if c.script.each && r.Err == nil {
+				if len(rest) < lengthBytes {
+					part.Err = errAnswer
+				} else if n := int(binary.BigEndian.Uint32([]byte(rest[:lengthBytes]))); n > len(rest)-lengthBytes {
+					part.Err = errAnswer
+				} else {
+					part.Data, rest = rest[lengthBytes:][:n], rest[lengthBytes+n:]
+				}
 			}
-			if !yield(c, Reply{rest[:length], r.Err}) {
+			if !yield(c, part) {
 				return
 			}
-			rest = rest[length:]
 		}
 	}
 }

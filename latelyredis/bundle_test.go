@@ -23,18 +23,19 @@ func askEach(s *latelyredis.Store, rules *ratelimit.Set, n int) (batch []*lately
 	return batch
 }
 
-// fastRules have one limit each, of the three fast scripts.
-func fastRules(t testing.TB) *ratelimit.Set {
+// eachRules have a rule for each script that decides about several subjects.
+func eachRules(t testing.TB) *ratelimit.Set {
 	t.Helper()
 	path := match.MustKey("path")
-	return set(t, limited("bucket", path, ratelimit.GCRA, 10), limited("times", path, ratelimit.Exact, 10), limited("slots", path, ratelimit.Weighted, 10))
+	return set(t, limited("bucket", path, ratelimit.GCRA, 10), limited("times", path, ratelimit.Exact, 10), limited("slots", path, ratelimit.Weighted, 10),
+		limited("two", path, ratelimit.TwoBucket, 10))
 }
 
 // TestBundleFails puts values that are no records in the places of some of those that are decided
 // by one command: these decisions fail, and all others are made, once.
 func TestBundleFails(t *testing.T) {
 	client := redis(t).client(t)
-	rules, config, head := fastRules(t), prefixed(), "\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01"
+	rules, config, head := eachRules(t), prefixed(), "\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01"
 	store := newStore(t, client, rules, config)
 	failed := map[string]bool{}
 	for rule := range rules.Len() {
@@ -60,10 +61,10 @@ func TestBundleFails(t *testing.T) {
 
 // TestBundleRepairs changes a limit: records of before are in the same command as new ones.
 func TestBundleRepairs(t *testing.T) {
-	rules := fastRules(t)
+	rules := eachRules(t)
 	store := newStore(t, redis(t).client(t), rules, prefixed())
 	askEach(store, rules, 10)
-	more := fastRules(t)
+	more := eachRules(t)
 	for i := range more.Len() {
 		more.Rule(i).Limits[0].N++
 	}

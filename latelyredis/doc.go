@@ -67,8 +67,8 @@
 // # Cost
 //
 // A round trip for each request, or batch, and node. What goroutines ask at the same time is sent
-// together, except to a cluster; up to 16 decisions under the same rule, if it has one limit, are
-// one script then. A key takes 190 to 350 bytes with all
+// together, except to a cluster; decisions under the same rules, about up to 16 keys, are one
+// script then. A key takes 190 to 350 bytes with all
 // slots in use, and 7 bytes for each time that an exact limit keeps. docs/redis.md has
 // the names of keys, their contents and a table of failures.
 package latelyredis

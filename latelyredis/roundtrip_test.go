@@ -63,17 +63,17 @@ func TestRoundTrips(t *testing.T) {
 	for i := range 100 {
 		batch = append(batch, ask(about(0, fmt.Sprint("/batch/", i)), about(1, fmt.Sprint("/batch/", i))))
 	}
-	decide("a batch of 100 subjects", 100, batch...)
+	decide("a batch of 100 subjects, 8 in a script", 13, batch...)
 	for _, r := range batch {
 		r.Subjects = r.Subjects[:1]
 	}
-	decide("a batch of 100 subjects of one rule, 16 in a command", 7, batch...)
+	decide("a batch of 100 subjects of one rule, 16 in a script", 7, batch...)
 
 	for what, c := range map[string]struct {
 		rules    []int
 		commands int // at least
 	}{
-		"100 at once":             {[]int{0, 1}, 100},
+		"100 at once":             {[]int{0, 1}, 13},
 		"100 at once of one rule": {[]int{0}, 7},
 	} {
 		p.Hold(c.commands)

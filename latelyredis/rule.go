@@ -66,6 +66,7 @@ type rule struct {
 	most      []uint64 // what each limit lets be used
 	told      []byte   // with the bounds of periods left open
 	shapes    []string // of the limits, and of what the ban counts, as records have them
+	fixed     string   // told, if nothing is left open
 	calendars []calendar
 	fast      string // the family of its fast script, or ""
 
@@ -122,6 +123,7 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 		rl.told[1+uint56]++
 		rl.addBan(r.Ban)
 	}
+	rl.fixed = string(rl.told)
 	return rl, nil
 }
 
@@ -205,7 +207,7 @@ func periodOf(l ratelimit.Limit) limit.Period {
 // microseconds.
 func (rl *rule) argument(now int64) string {
 	if len(rl.calendars) == 0 && rl.part == 0 {
-		return string(rl.told)
+		return rl.fixed
 	}
 	told := append([]byte(nil), rl.told...)
 	if rl.part > 0 {

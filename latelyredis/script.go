@@ -17,12 +17,19 @@ var lua embed.FS
 // A script is Lua that Redis runs, and the name by which it knows it.
 type script struct {
 	text, sha string
-	fast      bool // it decides about several subjects, see bundle.go
+	each      bool // it decides about several subjects, see bundle.go
 }
 
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// newEachScript returns a script that has a function decide, for each subject.
+func newEachScript(text string) *script {
+	s := newScript(text + source("each"))
+	s.each = true
+	return s
 }
 
 // scripts are those of a rule set.
@@ -82,13 +89,12 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 	record, repair := source("record"), source("ban")+source("repair")
 	fast := make(map[string]*script)
 	for _, f := range fastFamilies {
-		fast[f] = newScript(clock + source("fast") + source("fast_"+f) + source("fast_end"))
-		fast[f].fast = true
+		fast[f] = newEachScript(clock + source("fast") + source("fast_"+f) + source("fast_end"))
 	}
 	return scripts{
 		fast:    fast,
-		decide:  newScript(some.String() + record + bans + source("decide")),
-		repair:  newScript(all.String() + record + repair + source("decide")),
+		decide:  newEachScript(some.String() + record + bans + source("decide")),
+		repair:  newScript(all.String() + record + repair + source("decide") + source("alone")),
 		correct: newScript(all.String() + record + repair + source("correct")),
 		list:    newScript(clock + source("list")),
 		page:    newScript(clock + source("page")),

@@ -59,7 +59,7 @@ func undeclared(script string) (wrong []string) {
 	}
 	// A record has the key that it is read by, one of KEYS, and nothing else sets it.
 	for _, set := range regexp.MustCompile(`\bkey\s*=\s*([^,}\n]+)|readRule\(([^,]+),`).FindAllStringSubmatch(script, -1) {
-		if v := strings.TrimSpace(set[1] + set[2]); v != "key" && v != "r.key" && v != "KEYS[i]" && v != "KEYS[1]" {
+		if v := strings.TrimSpace(set[1] + set[2]); v != "key" && v != "r.key" && v != "KEYS[first + i]" && v != "KEYS[subject]" {
 			wrong = append(wrong, set[0])
 		}
 	}

@@ -233,7 +233,7 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		c.full, c.err = true, errAgain
 		return true
 	}
-	if codeIs(r.Err, "CROSSSLOT") && c.script.fast {
+	if codeIs(r.Err, "CROSSSLOT") && c.script.each {
 		s.crossed.Store(true)
 		c.err = errAgain
 		return true

@@ -5,7 +5,7 @@ local REFUND, CHARGE, OLDEST, RESET, ADD_BAN, END_BAN = 1, 2, 3, 4, 5, 6
 local ANY = 65535
 local what, amount, at, resets = unpack_('>BI7I7I2', ARGV[1])
 
-local records, answer = openAll(1, 1)
+local records, answer = openAll(0, 1)
 if not records then return answer end
 local r, taken = records[1], 0
 

@@ -1,125 +1,131 @@
--- KEYS: the records of a subject. ARGV: the cost and flags, the rule of each key, and
--- with the flag 4 the time, and of each key the number of resets and whether the ban has
--- counted, of a charge to be withdrawn. With the flag 16, the cost is 0, and there are one
--- record, the number of the last merge of a node, and behind the rule what the node has admitted and
--- the number of this merge: it is charged once, however often it is sent.
-local cost, flags = unpack_('>I7B', ARGV[1])
-local peek, refused, banned, merge = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags >= 16
-local again = refused -- this event has been judged, and rules of another subject refuse it
+-- Decisions about subjects that have the same rules. KEYS: the records of each. ARGV: cost 7 and
+-- flags 1 of each, the rules, and with the flag 4, of the only subject, the time, and of each key the number of
+-- resets and whether the ban has counted, of a charge to be withdrawn. With the flag 16, the cost is 0, and
+-- there are one record, the number of the last merge of a node, and behind the rule what the node has admitted
+-- and the number of this merge: it is charged once, however often it is sent.
+local heads, clock = ARGV[1], now
+local keys = #KEYS * 8 / #heads -- of a subject
 
-local records, answer = openAll(1, merge and 1 or #KEYS)
-if not records then return answer end
-
-if merge then
-  local amount, from = unpack_('>I7', ARGV[3])
-  local told, marker = sub(ARGV[3], from), KEYS[2]
-  if tonumber(redis.call('GET', marker) or 0) < tonumber(told) then -- an earlier one may arrive late
-    charge(records[1], amount)
-    records[1].changed = true
-    redis.call('SET', marker, told, 'PX', 60000)
-  end
-end
-
-if flags % 8 >= 4 then
-  local withdrawn = ARGV[#KEYS + 2]
-  local at = unpack_('>I7', withdrawn)
-  for i = 1, #records do
-    local r = records[i]
-    local resets, struck = unpack_('>I2B', withdrawn, 5 + 3 * i)
-    if resets == r.resets then
-      for j = 1, #r do r[j].window.refund(r[j], now, at, cost) end
-      r.changed = true
-    end
-    if struck == 1 and r.strikes then
-      r.strikes.window.refund(r.strikes, now, at, 1)
-      r.changed = true
-    end
-  end
-end
-
-local function wait(s)
+local function wait(s, cost)
   if cost > s.most then return NEVER end
   if cost == 0 or s.window.used(s, now) <= s.most - cost then return 0 end
   return s.window.till(s, now, s.most - cost) - now
 end
 
-for i = 1, #records do
-  local r = records[i]
-  if r.ban and now < r.ban.ends then
-    bans.holds(r, cost > 0 and not peek and not again)
-    if not r.shadow then banned = true end
-  end
-end
+local function decide(subject)
+  local cost, flags = unpack_('>I7B', heads, subject * 8 - 7)
+  local peek, refused, banned, merge = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags >= 16
+  local again = refused -- this event has been judged, and rules of another subject refuse it
 
-for i = 1, #records do
-  local r = records[i]
-  local s = r.strikes
-  if r.banned then
-  elseif banned then
-    r.skipped, r.left = true, 0
-  else
-    if s and s.a == HITS and cost > 0 and not again then
-      bans.strike(r, peek)
-    elseif #r == 0 then
-      r.left = s.n - min(s.window.used(s, now), s.n)
+  now = clock
+  local records, answer = openAll((subject - 1) * keys, merge and 1 or keys)
+  if not records then return answer end
+
+  if merge then
+    local amount, from = unpack_('>I7', ARGV[3])
+    local told, marker = sub(ARGV[3], from), KEYS[2]
+    if tonumber(redis.call('GET', marker) or 0) < tonumber(told) then -- an earlier one may arrive late
+      charge(records[1], amount)
+      records[1].changed = true
+      redis.call('SET', marker, told, 'PX', 60000)
     end
-    local above, over, tells = false, false, not r.refused
-    for j = 1, #r do
-      local s = r[j]
-      local left = s.most - min(s.window.used(s, now), s.most)
-      local higher = cost > s.most
-      if cost > left then over = true end
-      -- The limit that is told is that with the least remaining, and of such that which
-      -- refuses for longest, but one that the cost is above before all others.
-      if tells and (j == 1 or higher and not above or higher == above and
-          (left < r.left or left == r.left and cost > left and wait(s) > wait(r[r.told]))) then
-        r.left, r.told, above = left, j, higher
+  end
+
+  if flags % 8 >= 4 then
+    local withdrawn = ARGV[keys + 2]
+    local at = unpack_('>I7', withdrawn)
+    for i = 1, #records do
+      local r = records[i]
+      local resets, struck = unpack_('>I2B', withdrawn, 5 + 3 * i)
+      if resets == r.resets then
+        for j = 1, #r do r[j].window.refund(r[j], now, at, cost) end
+        r.changed = true
+      end
+      if struck == 1 and r.strikes then
+        r.strikes.window.refund(r.strikes, now, at, 1)
+        r.changed = true
       end
     end
-    if over then
-      if s and s.a == REFUSALS and not again then bans.strike(r, peek) end
-      r.refused = true
-    end
   end
-  if r.refused and not r.shadow then refused = true end
-end
-refused = refused or banned
 
-local out, last = {pack('>I7', now)}, ''
-for i = 1, #records do
-  local r = records[i]
-  local charged = not banned and not r.banned and not (refused and r.shadow) and (r.countRefused or not refused and not r.refused)
-  local status = r.refused and 1 or 0
-  if charged and not (refused and peek) and cost > 0 and #r > 0 then
-    charge(r, cost)
-    r.changed = not peek
-    status = status + 4
-  end
-  local retry, reset, delay = 0, 0, 0
-  for j = 1, #r do
-    local s = r[j]
-    if refused or r.refused then
-      retry = max(retry, wait(s))
-    elseif s.a == 5 and s.most > 0 then
-      delay = max(delay, s.window.delay(s, now))
+  for i = 1, #records do
+    local r = records[i]
+    if r.ban and now < r.ban.ends then
+      bans.holds(r, cost > 0 and not peek and not again)
+      if not r.shadow then banned = true end
     end
-    if s.window.used(s, now) > 0 then reset = max(reset, s.window.ends(s, now) - now) end
   end
-  if charged and #r > 0 then
-    r.left = r.left - min(cost, r.left)
-    if not refused and not r.refused and not peek and (cost > 0 or r[1].a ~= IN_FLIGHT) then status = status + 2 end
-  end
-  if r.strikes or r.banned then
-    retry, reset = bans.waits(r, retry, reset, cost > 0 and (refused or r.refused))
+
+  for i = 1, #records do
+    local r = records[i]
+    local s = r.strikes
     if r.banned then
-      status, last = status + 8, last .. bans.answer(r.ban)
+    elseif banned then
+      r.skipped, r.left = true, 0
+    else
+      if s and s.a == HITS and cost > 0 and not again then
+        bans.strike(r, peek)
+      elseif #r == 0 then
+        r.left = s.n - min(s.window.used(s, now), s.n)
+      end
+      local above, over, tells = false, false, not r.refused
+      for j = 1, #r do
+        local s = r[j]
+        local left = s.most - min(s.window.used(s, now), s.most)
+        local higher = cost > s.most
+        if cost > left then over = true end
+        -- The limit that is told is that with the least remaining, and of such that which
+        -- refuses for longest, but one that the cost is above before all others.
+        if tells and (j == 1 or higher and not above or higher == above and
+            (left < r.left or left == r.left and cost > left and wait(s, cost) > wait(r[r.told], cost))) then
+          r.left, r.told, above = left, j, higher
+        end
+      end
+      if over then
+        if s and s.a == REFUSALS and not again then bans.strike(r, peek) end
+        r.refused = true
+      end
     end
-    status = status + (r.started and 16 or 0) + (r.extended and 64 or 0) + (r.struck and 256 or 0)
+    if r.refused and not r.shadow then refused = true end
   end
-  if r.skipped then status = status + 32 end
-  if r.tellsBan or #r == 0 then status = status + 128 end
-  if r.changed and not peek then save(r) end
-  out[i + 1] = pack('>I2BI7I7I7I7I2', status, (r.told or 1) - 1, r.left, retry, reset, delay, r.resets)
+  refused = refused or banned
+
+  local out, last = {pack('>I7', now)}, ''
+  for i = 1, #records do
+    local r = records[i]
+    local charged = not banned and not r.banned and not (refused and r.shadow) and (r.countRefused or not refused and not r.refused)
+    local status = r.refused and 1 or 0
+    if charged and not (refused and peek) and cost > 0 and #r > 0 then
+      charge(r, cost)
+      r.changed = not peek
+      status = status + 4
+    end
+    local retry, reset, delay = 0, 0, 0
+    for j = 1, #r do
+      local s = r[j]
+      if refused or r.refused then
+        retry = max(retry, wait(s, cost))
+      elseif s.a == 5 and s.most > 0 then
+        delay = max(delay, s.window.delay(s, now))
+      end
+      if s.window.used(s, now) > 0 then reset = max(reset, s.window.ends(s, now) - now) end
+    end
+    if charged and #r > 0 then
+      r.left = r.left - min(cost, r.left)
+      if not refused and not r.refused and not peek and (cost > 0 or r[1].a ~= IN_FLIGHT) then status = status + 2 end
+    end
+    if r.strikes or r.banned then
+      retry, reset = bans.waits(r, retry, reset, cost > 0 and (refused or r.refused))
+      if r.banned then
+        status, last = status + 8, last .. bans.answer(r.ban)
+      end
+      status = status + (r.started and 16 or 0) + (r.extended and 64 or 0) + (r.struck and 256 or 0)
+    end
+    if r.skipped then status = status + 32 end
+    if r.tellsBan or #r == 0 then status = status + 128 end
+    if r.changed and not peek then save(r) end
+    out[i + 1] = pack('>I2BI7I7I7I7I2', status, (r.told or 1) - 1, r.left, retry, reset, delay, r.resets)
+  end
+  out[#out + 1] = last
+  return table.concat(out)
 end
-out[#out + 1] = last
-return table.concat(out)

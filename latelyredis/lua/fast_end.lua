@@ -12,10 +12,3 @@ if used < most then left = most - used end
 if refused then status = 1 end
 return pack('>I7I2BI7I7I7I7I2', now, status, 0, left, retry, ends - now, 0, resets)
 end
-
-local out = {}
-for i = 1, #KEYS do
-  local done, answer = pcall(decide, i)
-  out[i] = done and answer or 'repair'
-end
-return table.concat(out)

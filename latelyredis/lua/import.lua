@@ -2,7 +2,7 @@
 -- import. ARGV: when nothing of it is used any more, the rule, and the record.
 local ends = tonumber(ARGV[1])
 if redis.call('GET', KEYS[2]) then return 'known' end
-local records, answer = openAll(1, 1)
+local records, answer = openAll(0, 1)
 if not records then return answer end
 if ends <= now then return 'expired' end
 

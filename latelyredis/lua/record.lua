@@ -62,13 +62,13 @@ local function readRecord(r)
   return same or n == 0
 end
 
--- openAll reads the records of so many keys, and sets now to the time to judge at: the
+-- openAll reads the records of so many keys behind the first ones, and sets now to the time to judge at: the
 -- newest of them, unless the clock was set back since. It returns nil and an answer
 -- for the caller if this script cannot judge them.
 local function openAll(first, count)
   local records, newest, whole = {}, now, true
   for i = 1, count do
-    local r = readRule(KEYS[i], ARGV[first + i])
+    local r = readRule(KEYS[first + i], ARGV[1 + i])
     records[i] = r
     whole = readRecord(r) and whole
     newest = max(newest, r.newest)
