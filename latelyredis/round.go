@@ -57,11 +57,15 @@ func (o *rounds) close(r *round) {
 // same answers. The nodes of a cluster do not wait for each other: there, and without a
 // deadline, the calls are sent alone.
 func (s *Store) exchangeTogether(ctx context.Context, l *layout, calls []*call) {
-	deadline, ok := ctx.Deadline()
-	if !ok || s.slotted() {
-		s.exchange(ctx, l, calls)
+	if calls = s.unlessAway(calls); len(calls) == 0 {
 		return
 	}
+	deadline, ok := ctx.Deadline()
+	if !ok || s.slotted() {
+		s.send(ctx, l, calls)
+		return
+	}
+	defer s.breakers.note(calls) // each for itself: a round that is lost is as many lost calls
 	r, first := l.rounds.join(calls, deadline)
 	if !first {
 		<-r.over
@@ -75,5 +79,5 @@ func (s *Store) exchangeTogether(ctx context.Context, l *layout, calls []*call) 
 		ctx, cancel = context.WithDeadline(context.WithoutCancel(ctx), deadline)
 		defer cancel()
 	}
-	s.exchange(ctx, l, r.calls)
+	s.transmit(ctx, l, r.calls)
 }

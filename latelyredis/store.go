@@ -170,6 +170,11 @@ const attempts = 5
 // judged a call, because it does not know the script or needs another, gets it
 // again; all other errors are final.
 func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
+	s.send(ctx, l, s.unlessAway(calls))
+}
+
+// unlessAway returns the calls that are sent. The others fail at once.
+func (s *Store) unlessAway(calls []*call) []*call {
 	away := 0
 	for _, c := range calls {
 		if c.err = nil; s.breakers.open(c) {
@@ -177,18 +182,20 @@ func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
 		}
 	}
 	if away > 0 {
-		calls = slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.err != nil })
+		return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool { return c.err != nil })
 	}
-	s.send(ctx, l, calls)
+	return calls
 }
 
 // send is exchange, whether Redis has answered before or not.
 func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
-	all := calls
-	defer func() {
-		s.breakers.note(all)
-		s.endReturned(l, all)
-	}()
+	s.transmit(ctx, l, calls)
+	s.breakers.note(calls)
+}
+
+// transmit is send, without telling the breakers what came of it.
+func (s *Store) transmit(ctx context.Context, l *layout, calls []*call) {
+	defer s.endReturned(l, calls)
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {
 		bundles := bundled(calls, s.slotted())
 		commands := make([]Command, len(bundles))
