@@ -205,14 +205,18 @@ func (s *Store) NeverAway() {
 func (s *Store) EditScripts(fast bool, edit func(text string) string) {
 	l := *s.layout.Load()
 	x, was := &l.scripts, l.scripts.fast
+	edited := func(sc *script) *script {
+		other := newScript(edit(sc.text))
+		other.each = sc.each
+		return other
+	}
 	for _, sc := range []**script{&x.decide, &x.repair, &x.correct, &x.list, &x.page, &x.sync, &x.place, &x.merge, &x.memory} {
-		*sc = newScript(edit((*sc).text))
+		*sc = edited(*sc)
 	}
 	x.fast = make(map[string]*script)
 	for name, sc := range was {
 		if fast {
-			x.fast[name] = newScript(edit(sc.text))
-			x.fast[name].fast = true
+			x.fast[name] = edited(sc)
 		}
 	}
 	s.layout.Store(&l)
