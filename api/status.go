@@ -128,7 +128,7 @@ type HotTotals struct {
 type Mark struct {
 	Time time.Time `json:"time"`
 	Type string    `json:"type" doc:"start, reload, or failed: a reload that kept the rules as they were; ban or unban: bans that began or ended by hand"`
-	N    uint64    `json:"n,omitempty" doc:"how many bans, from this time on within ten seconds of each other"`
+	Bans uint64    `json:"bans,omitempty" doc:"how many, from this time on within ten seconds of each other"`
 }
 
 // A RateList is the answer of GET /v1/rates.

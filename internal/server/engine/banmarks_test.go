@@ -32,7 +32,7 @@ func TestMarksOfBans(t *testing.T) {
 		marks := func() string {
 			var all []string
 			for _, m := range e.Marks(24 * time.Hour) {
-				all = append(all, fmt.Sprintf("%s %d", m.Type, m.N))
+				all = append(all, fmt.Sprintf("%s %d", m.Type, m.Bans))
 			}
 			return strings.Join(all, ", ")
 		}

@@ -302,17 +302,17 @@ func (e *Engine) markBan(typ string) {
 	if now.Sub(since) < byHand {
 		for i := range slices.Backward(h.marks) {
 			if h.marks[i].Type == typ {
-				h.marks[i].N++
+				h.marks[i].Bans++
 				return
 			}
 		}
 	}
 	// Starts and reloads are kept longer than these.
-	if isBan := func(m api.Mark) bool { return m.N > 0 }; len(h.marks) >= keptMarks && slices.ContainsFunc(h.marks, isBan) {
+	if isBan := func(m api.Mark) bool { return m.Bans > 0 }; len(h.marks) >= keptMarks && slices.ContainsFunc(h.marks, isBan) {
 		i := slices.IndexFunc(h.marks, isBan)
 		h.marks = slices.Delete(h.marks, i, i+1)
 	}
-	h.marks = keep(h.marks, api.Mark{Time: now.UTC(), Type: typ, N: 1}, keptMarks)
+	h.marks = keep(h.marks, api.Mark{Time: now.UTC(), Type: typ, Bans: 1}, keptMarks)
 }
 
 // Marks returns the newest marks of the last span, up to 256, the oldest first. Restored

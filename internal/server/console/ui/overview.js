@@ -15,7 +15,7 @@ const spans = new Map([[second, [60, 2]], [10 * second, [60, 2]], [60 * second, 
 
 // The names of the marks of the chart.
 const markNames = { start: 'start', reload: 'reload', failed: 'reload failed', ban: 'ban by hand', unban: 'unban' };
-const markName = ({ type, n }) => (n > 1 ? `${count(n)} ${type === 'ban' ? 'bans by hand' : 'unbans'}` : markNames[type] ?? type);
+const markName = ({ type, bans }) => (bans > 1 ? `${count(bans)} ${type === 'ban' ? 'bans by hand' : 'unbans'}` : markNames[type] ?? type);
 
 export const decisions = [
   { name: 'allowed', css: 'allowed', value: (s) => s.all.allowed },
@@ -72,7 +72,7 @@ export function overviewView(main, _, signal) {
     poll(every * second, mine, async () => {
       const answer = await get('rates', { span: `${Math.max(span, 60 * second) / second}s`, points, rules: 1 }, mine);
       rates = slotsOf(answer.rates ?? []);
-      marks = (answer.marks ?? []).map((m) => ({ at: Date.parse(m.time) - live.offset, name: markName(m), css: m.n ? 'byhand' : '' }));
+      marks = (answer.marks ?? []).map((m) => ({ at: Date.parse(m.time) - live.offset, name: markName(m), css: m.bans ? 'byhand' : '' }));
       bans = rates.map((r) => ({ from: r.from, to: r.to, n: Object.values(r.rules ?? {}).reduce((n, rule) => n + rule.bans, 0) })).filter((b) => b.n > 0);
       byRule.show(rates, span);
       draw();
