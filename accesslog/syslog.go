@@ -3,6 +3,7 @@ package accesslog
 import (
 	"time"
 
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/match"
 )
 
@@ -102,7 +103,7 @@ const tolerance = daySeconds
 // is when it is that of the next dated line after one at last.
 func yearsAfter(last, t int64) int64 {
 	const january, december = 1, 12
-	year := floorDiv(last, yearSeconds)
+	year := ring.FloorDiv(last, yearSeconds)
 	before, month := standInMonth(last-year*yearSeconds), standInMonth(t)
 	switch {
 	case before == december && month == january:
@@ -131,7 +132,7 @@ func standInMonth(second int64) int {
 // added to the times of a chunk that begins with the line at first. See
 // [Parser.Dated].
 func YearsAfter(last, first time.Time) int {
-	inYear := first.Unix() - floorDiv(first.Unix(), yearSeconds)*yearSeconds
+	inYear := first.Unix() - ring.FloorDiv(first.Unix(), yearSeconds)*yearSeconds
 	return int(yearsAfter(last.Unix(), inYear))
 }
 
@@ -148,7 +149,7 @@ func YearsAfter(last, first time.Time) int {
 // year outside 1 to 9999.
 func InYear(t time.Time, year int) (time.Time, bool) {
 	second := t.Unix()
-	index := floorDiv(second, yearSeconds)
+	index := ring.FloorDiv(second, yearSeconds)
 	second -= index * yearSeconds
 	month := standInMonth(second)
 	day := int(second/daySeconds) - beforeMonth[month] + 1
@@ -157,12 +158,4 @@ func InYear(t time.Time, year int) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return utc(date+second%daySeconds, int64(t.Nanosecond())), true
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

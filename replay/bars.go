@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"time"
+
+	"github.com/lately-go/lately/internal/ring"
 )
 
 // A Timeline is the events over time, in bars of equal length.
@@ -62,13 +64,13 @@ type barScale struct {
 // number returns the number of the bar of a time, from 0.
 func (s barScale) number(t int64) int64 {
 	w := barWidths[s.width]
-	return floorDiv(t, w) - floorDiv(s.first, w)
+	return ring.FloorDiv(t, w) - ring.FloorDiv(s.first, w)
 }
 
 // start returns when a bar begins.
 func (s barScale) start(number int64) int64 {
 	w := barWidths[s.width]
-	return (floorDiv(s.first, w) + number) * w
+	return (ring.FloorDiv(s.first, w) + number) * w
 }
 
 func (s barScale) bars() int64 { return s.number(s.last) + 1 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -51,10 +52,10 @@ func (x *explaining) sinceEmpty(l ratelimit.Limit, counted []int32) []int32 {
 // ends at the event that is explained.
 func (x *explaining) inSlots(width, span int64, counted []int32) []int32 {
 	tick := int64(max(x.run.Resolution, time.Nanosecond))
-	first := (floorDiv(x.times[x.found.event]-span, tick) + 1) * tick
+	first := (ring.FloorDiv(x.times[x.found.event]-span, tick) + 1) * tick
 	from := sort.Search(len(counted), func(i int) bool {
-		end := (floorDiv(x.times[counted[i]], width) + 1) * width
-		return floorDiv(end-1, tick)*tick >= first
+		end := (ring.FloorDiv(x.times[counted[i]], width) + 1) * width
+		return ring.FloorDiv(end-1, tick)*tick >= first
 	})
 	return counted[from:]
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/ring"
 )
 
 // A logFile is one of the files of a run, and what was read of it.
@@ -120,7 +121,7 @@ func (s *stream) settle(l *logFile, b *parsed) {
 	}
 	if r := int64(s.Resolution); r != 0 {
 		for i, t := range b.times {
-			b.times[i] = floorDiv(t, r) * r
+			b.times[i] = ring.FloorDiv(t, r) * r
 		}
 	}
 	l.noteJumps(b.times)

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"sort"
 
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -154,9 +155,9 @@ func (l *modelLimit) refuses(t int64) bool {
 func (l *modelLimit) add(t int64) {
 	switch l.form {
 	case bySlots:
-		t = (floorDiv(t, l.width)+1)*l.width - 1 + l.span
+		t = (ring.FloorDiv(t, l.width)+1)*l.width - 1 + l.span
 	case weighted:
-		t = floorDiv(t, l.width)
+		t = ring.FloorDiv(t, l.width)
 	case bucket:
 		if n := len(l.charged); n > 0 {
 			t = max(t, l.charged[n-1])
@@ -170,7 +171,7 @@ func (l *modelLimit) add(t int64) {
 // gradually.
 func (l *modelLimit) weight(t int64) int64 {
 	first := t - l.span + 1
-	oldest := floorDiv(first, l.width)
+	oldest := ring.FloorDiv(first, l.width)
 	in := sort.Search(len(l.charged), func(i int) bool { return l.charged[i] >= oldest })
 	newer := in + sort.Search(len(l.charged)-in, func(i int) bool { return l.charged[in+i] > oldest })
 	count, left := int64(newer-in), (oldest+1)*l.width-first
@@ -198,12 +199,4 @@ func (m *limitModel) memory() (longest int64) {
 		longest = max(longest, remembered)
 	}
 	return longest
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

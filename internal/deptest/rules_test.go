@@ -34,7 +34,7 @@ internal/server/engine  -> api, latelyredis, internal/server/access, internal/se
 internal/server/hotlist -> api
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/decompress, github.com/klauspost/compress
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/ring, internal/decompress, github.com/klauspost/compress
 internal/replaypage     -> internal/server/console, replay
 
 internal/migrate -> rules, match, github.com/goccy/go-yaml
@@ -47,14 +47,14 @@ latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_go
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
-internal/store/storetest      -> internal/store, ratelimit, match, lately
+internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, lately
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
 hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
 internal/follow -> api, accesslog, match, internal/decompress, internal/eventlist
 internal/eventlist -> match
 
-accesslog               -> match
+accesslog               -> match, internal/ring
 sampled                 -> lately
 internal/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress

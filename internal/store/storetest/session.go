@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -30,7 +31,7 @@ func (c *check) session(rules ...ratelimit.Rule) *session {
 
 // start returns the time of a first request.
 func (c *check) start() int64 {
-	return floorDiv(c.base, int64(c.config.Resolution)) * int64(c.config.Resolution)
+	return ring.FloorDiv(c.base, int64(c.config.Resolution)) * int64(c.config.Resolution)
 }
 
 // set compiles rules.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -81,7 +82,7 @@ func (w *window) holds(at, t int64) bool {
 	case w.rule.Algorithm == ratelimit.Calendar:
 		return w.shows(at) == w.shows(t)
 	case w.slots:
-		left, _ := w.left(floorDiv(at, w.width), t)
+		left, _ := w.left(ring.FloorDiv(at, w.width), t)
 		return left > 0
 	}
 	return at > t-w.span
@@ -93,7 +94,7 @@ func (w *window) together(a, b int64) bool {
 	case w.rule.Algorithm == ratelimit.Fixed, w.rule.Algorithm == ratelimit.Calendar:
 		return true
 	case w.slots:
-		return floorDiv(a, w.width) == floorDiv(b, w.width)
+		return ring.FloorDiv(a, w.width) == ring.FloorDiv(b, w.width)
 	}
 	return a == b
 }
@@ -101,7 +102,7 @@ func (w *window) together(a, b int64) bool {
 // multiples returns how many times a clock of the window's resolution shows in
 // [from, to].
 func (w *window) multiples(from, to int64) int64 {
-	return floorDiv(to, w.resolution) - floorDiv(from-1, w.resolution)
+	return ring.FloorDiv(to, w.resolution) - ring.FloorDiv(from-1, w.resolution)
 }
 
 // left returns how many times of slot k are in the window at t, and how many
@@ -122,7 +123,7 @@ func (w *window) used(t int64) (n uint64) {
 		switch {
 		case !w.holds(c.t, t):
 		case weighted:
-			slots[floorDiv(c.t, w.width)] += c.cost
+			slots[ring.FloorDiv(c.t, w.width)] += c.cost
 		default:
 			n += c.cost
 		}
@@ -208,13 +209,4 @@ func (w *window) shows(t int64) string {
 		return fmt.Sprint(at.ISOWeek())
 	}
 	return at.Format(layouts[w.limit.Per])
-}
-
-// floorDiv returns a/b, rounded down; b is above 0.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
