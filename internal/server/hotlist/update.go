@@ -2,7 +2,6 @@ package hotlist
 
 import (
 	"encoding/json"
-	"strconv"
 	"sync"
 	"time"
 
@@ -27,62 +26,50 @@ func (u *Update) Parts() [][]byte { return u.parts }
 // partBytes is about the length at which a message ends and the next one begins.
 const partBytes = 64 << 10
 
+// A message is an [api.HotUpdate] whose elements are already JSON.
+type message struct {
+	api.HotUpdate
+	Hot     []json.RawMessage `json:"hot"`
+	Cold    []json.RawMessage `json:"cold"`
+	Changed []json.RawMessage `json:"changed"`
+}
+
 // write makes the messages of u.
 func (u *Update) write() {
-	p := part{u: u, first: true}
+	var m message
+	size := 0
+	begin := func() {
+		m = message{Hot: []json.RawMessage{}, Cold: []json.RawMessage{}, Changed: []json.RawMessage{}}
+		m.HotUpdate = api.HotUpdate{Instance: u.instance, From: u.from, Version: u.version, Rule: u.rule, Reset: u.reset && u.parts == nil}
+		size = 0
+	}
+	end := func() {
+		text, _ := json.Marshal(&m) // its elements have no errors
+		u.parts = append(u.parts, text)
+	}
+	add := func(list *[]json.RawMessage, element any) {
+		text, err := json.Marshal(element)
+		if err != nil {
+			return // a time after the year 9999
+		}
+		if size > 0 && size+len(text) > partBytes {
+			m.More = true
+			end()
+			begin()
+		}
+		*list = append(*list, text)
+		size += len(text) + 1 // and a comma
+	}
+	begin()
 	for i := range u.hot {
-		p.add(0, u.hot[i].onWire(u.made, u.hot[i].Changed))
+		add(&m.Hot, u.hot[i].onWire(u.made, u.hot[i].Changed))
 	}
 	for i := range u.cold {
-		p.add(1, api.RuleKey{Rule: u.cold[i].Rule, Key: u.cold[i].Key})
+		add(&m.Cold, api.RuleKey{Rule: u.cold[i].Rule, Key: u.cold[i].Key})
 	}
 	for i := range u.changed {
-		p.add(2, api.RuleKey{Rule: u.changed[i].Rule, Key: u.changed[i].Key})
+		add(&m.Changed, api.RuleKey{Rule: u.changed[i].Rule, Key: u.changed[i].Key})
 	}
-	p.end(false)
+	end()
 	u.hot, u.cold, u.changed = nil, nil, nil
-}
-
-// A part is a message that is being made.
-type part struct {
-	u     *Update
-	first bool
-	lists [3][]byte // the elements of hot, cold and changed, joined by commas
-}
-
-// add adds an element to a list, or to that of another part if this one is full.
-func (p *part) add(list int, element any) {
-	text, err := json.Marshal(element)
-	if err != nil {
-		return // a time after the year 9999
-	}
-	if n := len(p.lists[0]) + len(p.lists[1]) + len(p.lists[2]); n > 0 && n+len(text) > partBytes {
-		p.end(true)
-	}
-	if len(p.lists[list]) > 0 {
-		p.lists[list] = append(p.lists[list], ',')
-	}
-	p.lists[list] = append(p.lists[list], text...)
-}
-
-// end ends the message, and says whether there are more.
-func (p *part) end(more bool) {
-	u := p.u
-	b := make([]byte, 0, 256+len(u.rule)+len(p.lists[0])+len(p.lists[1])+len(p.lists[2]))
-	b = append(append(b, `{"instance":"`...), u.instance...)
-	b = strconv.AppendUint(append(b, `","from":`...), u.from, 10)
-	b = strconv.AppendUint(append(b, `,"version":`...), u.version, 10)
-	if u.rule != "" {
-		rule, _ := json.Marshal(u.rule) // a string has no errors
-		b = append(append(b, `,"rule":`...), rule...)
-	}
-	b = strconv.AppendBool(append(b, `,"reset":`...), u.reset && p.first)
-	b = strconv.AppendBool(append(b, `,"more":`...), more)
-	for i, name := range []string{"hot", "cold", "changed"} {
-		b = append(append(append(b, `,"`...), name...), `":[`...)
-		b = append(append(b, p.lists[i]...), ']')
-		p.lists[i] = p.lists[i][:0]
-	}
-	u.parts = append(u.parts, append(b, '}'))
-	p.first = false
 }
