@@ -158,13 +158,3 @@ func (e *Engine) ignoreIn(r *ruleSet) {
 		}
 	}
 }
-
-// saveIgnored writes records of the keys that are ignored by hand.
-func (e *Engine) saveIgnored(add func(typ byte, data []byte) error) error {
-	for _, k := range *e.ignored.Load() {
-		if err := addJSON(add, recordIgnored, api.RuleKey{Rule: k.rule, Key: api.KeyOf(k.values...)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -16,19 +16,6 @@ type hotRecord struct {
 	Saved time.Time `json:"saved"`
 }
 
-// saveHot writes records of the hot keys that the rules file does not have.
-func (e *Engine) saveHot(add func(typ byte, data []byte) error, now time.Time) error {
-	for _, k := range e.hot.All("") {
-		if k.Until.IsZero() {
-			continue
-		}
-		if err := addJSON(add, recordHotKey, hotRecord{k.HotKey(now), []byte(k.ID), now}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // hotKey lists a key that is still hot.
 func (r *Restorer) hotKey(data []byte) error {
 	var was hotRecord

@@ -29,9 +29,8 @@ type savedPart struct {
 // savedParts is how many parts a record has at most: its length is bounded.
 const savedParts = 64
 
-// saveHistory writes records of the history.
-func (e *Engine) saveHistory(add func(typ byte, data []byte) error) error {
-	h := &e.history
+// save adds records of the history.
+func (h *history) save(s *saver) {
 	h.mu.Lock()
 	record := savedHistory{Marks: slices.Clone(h.marks)}
 	parts := h.wholeMinutes()
@@ -39,15 +38,13 @@ func (e *Engine) saveHistory(add func(typ byte, data []byte) error) error {
 	for i := range parts {
 		p := &parts[i]
 		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !(slices.Equal(record.Names, p.rules.names) && slices.Equal(record.Hot, p.hot.names)) {
-			if err := addJSON(add, recordHistory, record); err != nil {
-				return err
-			}
+			s.json(recordHistory, record)
 			record = savedHistory{}
 		}
 		record.Names, record.Hot = p.rules.names, p.hot.names
 		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.all, p.rules.of, p.hot.of})
 	}
-	return addJSON(add, recordHistory, record)
+	s.json(recordHistory, record)
 }
 
 // history restores a record, before what this process has decided.

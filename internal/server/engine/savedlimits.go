@@ -40,15 +40,13 @@ func (e *Engine) keepLimits(r *Restorer) {
 }
 
 // saveLimits adds the limits and bans that this process has.
-func (e *Engine) saveLimits(add func(typ byte, data []byte) error, now time.Time) error {
+func (e *Engine) saveLimits(s *saver, now time.Time) {
 	limiter := e.limiter
 	if saved := e.saved.Load(); saved != nil {
 		limiter = saved.limiter
-		if err := add(recordImport, []byte(saved.id)); err != nil {
-			return err
-		}
+		s.record(recordImport, []byte(saved.id))
 	}
-	return addAll(add, recordLimits, limiter.Export(now))
+	s.chunks(recordLimits, limiter.Export(now))
 }
 
 // Importing reports whether limits and bans were restored that the store does not have yet.

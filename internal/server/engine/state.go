@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
@@ -43,66 +44,62 @@ type counterRecord struct {
 	Made   bool            `json:"made,omitempty"`
 }
 
-// addJSON adds a record with v as JSON.
-func addJSON(add func(typ byte, data []byte) error, typ byte, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
+// A saver adds records until the first error.
+type saver struct {
+	add func(typ byte, data []byte) error
+	err error
+}
+
+func (s *saver) record(typ byte, data []byte) {
+	if s.err == nil {
+		s.err = s.add(typ, data)
 	}
-	return add(typ, data)
+}
+
+// json adds a record with v as JSON.
+func (s *saver) json(typ byte, v any) {
+	data, err := json.Marshal(v)
+	s.err = cmp.Or(s.err, err)
+	s.record(typ, data)
+}
+
+// chunks adds a record for each chunk.
+func (s *saver) chunks(typ byte, chunks iter.Seq[[]byte]) {
+	for chunk := range chunks {
+		if s.record(typ, chunk); s.err != nil {
+			return
+		}
+	}
 }
 
 // Save adds records of the counts, the bans and the history of rates, for the Restorer of
 // another engine. It does not block decisions.
 func (e *Engine) Save(add func(typ byte, data []byte) error) error {
-	now := e.Now()
-	if err := e.saveLimits(add, now); err != nil {
-		return err
-	}
-	if err := addAll(add, recordCaller, e.throttle.Export(now)); err != nil {
-		return err
-	}
-	if err := addAll(add, recordInteger, e.integers.Export(now)); err != nil {
-		return err
-	}
+	s, now := &saver{add: add}, e.Now()
+	e.saveLimits(s, now)
+	s.chunks(recordCaller, e.throttle.Export(now))
+	s.chunks(recordInteger, e.integers.Export(now))
 	for _, h := range e.rules.Load().hot {
 		for chunk := range h.detector.Export(now) {
-			if err := add(recordHot, append([]byte(h.Name+"\x00"), chunk...)); err != nil {
-				return err
-			}
+			s.record(recordHot, append([]byte(h.Name+"\x00"), chunk...))
 		}
 	}
-	if err := e.saveHot(add, now); err != nil {
-		return err
+	for _, k := range e.hot.All("") {
+		if !k.Until.IsZero() { // else the rules file has it
+			s.json(recordHotKey, hotRecord{k.HotKey(now), []byte(k.ID), now})
+		}
 	}
-	if err := addAll(add, recordHotUses, e.past.uses.ExportAt(now)); err != nil {
-		return err
+	s.chunks(recordHotUses, e.past.uses.ExportAt(now))
+	for _, k := range *e.ignored.Load() {
+		s.json(recordIgnored, api.RuleKey{Rule: k.rule, Key: api.KeyOf(k.values...)})
 	}
-	if err := e.saveIgnored(add); err != nil {
-		return err
-	}
-	if err := e.saveHistory(add); err != nil {
-		return err
-	}
+	e.history.save(s)
 	for _, c := range e.rules.Load().counters {
-		if err := addJSON(add, recordCounter, counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic}); err != nil {
-			return err
-		}
+		s.json(recordCounter, counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic})
 		table, now := c.counts(now)
-		if err := addAll(add, recordCounts, table.ExportAt(now)); err != nil {
-			return err
-		}
+		s.chunks(recordCounts, table.ExportAt(now))
 	}
-	return nil
-}
-
-func addAll(add func(typ byte, data []byte) error, typ byte, chunks iter.Seq[[]byte]) error {
-	for chunk := range chunks {
-		if err := add(typ, chunk); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.err
 }
 
 // A Restorer restores records that Save added, in their order, before the first decision;
