@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/match"
@@ -82,16 +84,10 @@ func readFile(path string) ([]byte, error) {
 // for any data: a file made to be slow takes about a second.
 func Parse(name string, data []byte) (*File, error) {
 	r := &reader{file: name, names: make(map[string]place)}
-	root := r.tree(data)
 	var f *File
-	if len(r.errs) == 0 {
-		f = r.readFile(root)
+	if err := r.parse(data, func(root ast.Node) { f = r.readFile(root) }); err != nil {
+		return nil, err
 	}
-	if len(r.errs) > 0 {
-		r.errs.sort()
-		return nil, r.errs
-	}
-	r.warnings.sort()
 	f.Text, f.Warnings, f.names = data, r.warnings, r.names
 	return f, nil
 }

@@ -64,6 +64,18 @@ func tokenPosition(t *token.Token) (line, column int) {
 	return t.Position.Line, t.Position.Column
 }
 
+// parse reads data by read, which gets its one document, and returns all mistakes.
+func (r *reader) parse(data []byte, read func(root ast.Node)) error {
+	if root := r.tree(data); len(r.errs) == 0 {
+		read(root)
+	}
+	r.warnings.sort()
+	if r.errs.sort(); len(r.errs) > 0 {
+		return r.errs
+	}
+	return nil
+}
+
 // tree parses data into its one document. It returns nil after a mistake.
 func (r *reader) tree(data []byte) ast.Node {
 	if len(data) > MaxSize {

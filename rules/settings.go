@@ -1,5 +1,7 @@
 package rules
 
+import "github.com/goccy/go-yaml/ast"
+
 // A Setting is one setting of a settings file, with its value as it was written:
 // one text, or several if it was a list.
 type Setting struct {
@@ -14,9 +16,8 @@ type Setting struct {
 // validates the values and reports errors with [Setting.Error].
 func ParseSettings(file string, data []byte, names []string) ([]Setting, error) {
 	r := &reader{file: file}
-	root := r.tree(data)
 	var settings []Setting
-	if len(r.errs) == 0 {
+	err := r.parse(data, func(root ast.Node) {
 		pairs, _ := r.pairs(root, "file", "a mapping of settings")
 		for _, p := range pairs {
 			if !r.checkKey(p, "file", names) {
@@ -29,10 +30,9 @@ func ParseSettings(file string, data []byte, names []string) ([]Setting, error) 
 			}
 			settings = append(settings, s)
 		}
-	}
-	if len(r.errs) > 0 {
-		r.errs.sort()
-		return nil, r.errs
+	})
+	if err != nil {
+		return nil, err
 	}
 	return settings, nil
 }

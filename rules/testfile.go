@@ -85,16 +85,10 @@ func ParseTests(name string, data []byte, f *File) (*TestFile, error) {
 	for i := range f.Limits.Len() {
 		r.rules = append(r.rules, f.Limits.Rule(i).Name)
 	}
-	root := r.tree(data)
 	out := &TestFile{Name: name}
-	if len(r.errs) == 0 {
-		out.Tests = r.readTests(root)
+	if err := r.parse(data, func(root ast.Node) { out.Tests = r.readTests(root) }); err != nil {
+		return nil, err
 	}
-	if len(r.errs) > 0 {
-		r.errs.sort()
-		return nil, r.errs
-	}
-	r.warnings.sort()
 	out.Warnings = r.warnings
 	return out, nil
 }

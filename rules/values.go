@@ -260,13 +260,8 @@ func (r *reader) readName(n ast.Node) string {
 
 // clip shortens what an error quotes.
 func clip(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
 	}
-	cut := most
-	for cut > 0 && s[cut]&0xC0 == 0x80 { // not within a character
-		cut--
-	}
-	return s[:cut] + "…"
+	return s
 }
