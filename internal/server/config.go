@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -154,11 +155,11 @@ func (c Config) Validate() error {
 
 // withDefaults returns c with its defaults, or an error that names a wrong field.
 func (c Config) withDefaults() (Config, error) {
-	set(&c.RESP, DefaultRESP)
-	set(&c.HTTP, DefaultHTTP)
-	set(&c.SnapshotEvery, time.Minute)
-	set(&c.RulesPoll, 2*time.Second)
-	set(&c.ShutdownDelay, 2*time.Second)
+	c.RESP = cmp.Or(c.RESP, DefaultRESP)
+	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
+	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, time.Minute)
+	c.RulesPoll = cmp.Or(c.RulesPoll, 2*time.Second)
+	c.ShutdownDelay = cmp.Or(c.ShutdownDelay, 2*time.Second)
 	if err := c.shareMemory(); err != nil {
 		return c, err
 	}
@@ -203,13 +204,6 @@ func (c Config) Logger(w io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
-}
-
-func set[T comparable](v *T, otherwise T) {
-	var zero T
-	if *v == zero {
-		*v = otherwise
-	}
 }
 
 // safe returns an error for an address that other machines can reach without tokens or TLS,

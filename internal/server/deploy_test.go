@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,8 +29,8 @@ func started(t *testing.T, c Config) (s *Server, url string) {
 // startedWith is started with a log.
 func startedWith(t *testing.T, c Config, log *slog.Logger) (s *Server, url string) {
 	t.Helper()
-	set(&c.RESP, "127.0.0.1:0")
-	set(&c.HTTP, "127.0.0.1:0")
+	c.RESP = cmp.Or(c.RESP, "127.0.0.1:0")
+	c.HTTP = cmp.Or(c.HTTP, "127.0.0.1:0")
 	s, err := New(c, "test", log)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/lately-go/lately/hotkey"
@@ -42,8 +43,8 @@ func (c *Config) shareMemory() error {
 	case whole < minMemory:
 		return fmt.Errorf("memory: %d bytes: must be at least %d MiB", whole, minMemory/mib)
 	}
-	set(&c.MemoryLimit, whole/4)
-	set(&c.CounterBudget, whole/4)
+	c.MemoryLimit = cmp.Or(c.MemoryLimit, whole/4)
+	c.CounterBudget = cmp.Or(c.CounterBudget, whole/4)
 	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
 	if c.MaxConnections == 0 {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -78,8 +79,8 @@ func storeOptions(url string) (rueidis.ClientOption, error) {
 		return o, errors.New(storeMust)
 	}
 	o.DisableRetry, o.DisableCache, o.AlwaysPipelining = true, true, true
-	set(&o.Dialer.Timeout, storeDial)
-	set(&o.ConnWriteTimeout, storeWrite)
+	o.Dialer.Timeout = cmp.Or(o.Dialer.Timeout, storeDial)
+	o.ConnWriteTimeout = cmp.Or(o.ConnWriteTimeout, storeWrite)
 	if o.Sentinel.MasterSet != "" {
 		o.Sentinel.TLSConfig = o.TLSConfig
 		o.Sentinel.TopologyRefreshInterval = storeSentinel

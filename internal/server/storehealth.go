@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -77,8 +78,7 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 	if err == nil {
 		bounded, cancel := context.WithTimeout(ctx, beatTimeout)
 		defer cancel()
-		prefix := s.config.Prefix
-		set(&prefix, "lately:")
+		prefix := cmp.Or(s.config.Prefix, "lately:")
 		hashes, err = beatScript.Exec(bounded, s.client, []string{prefix + "{nodes}"}, []string{h.node, hash}).AsStrSlice()
 	}
 	if ctx.Err() != nil {
