@@ -14,15 +14,19 @@ import (
 type layout struct {
 	algorithm Algorithm
 	zone      *time.Location
-	limits    []Limit  // of the rule, then those of former
-	keep      []uint64 // the largest N that a record holds for each limit, see retain
-	most      uint64   // the largest N that an Adapt can reach; 0 without one
-	former    *former  // or nil
-	bans      bool
-	after     uint64
-	of        Cause
-	field     string
-	span      time.Duration
+	limits    []Limit   // of the rule, then those of former
+	keep      []uint64  // the largest N that a record holds for each limit, see retain
+	most      uint64    // the largest N that an Adapt can reach; 0 without one
+	former    *former   // or nil
+	ban       banLayout // zero without a ban
+}
+
+// A banLayout is what is counted for a ban.
+type banLayout struct {
+	After uint64
+	Of    Cause
+	Span  time.Duration
+	Field string `json:",omitempty"` // whose values are counted
 }
 
 // A former is the limits that a rule had before its algorithm changed. They judge
@@ -69,7 +73,7 @@ func newLayout(r *Rule, before *memoryRule) (layout, error) {
 		l.most = r.Adapt.most()
 	}
 	if r.Ban != nil {
-		l.bans, l.after, l.of, l.field, l.span = true, r.Ban.After, r.Ban.Of, r.Ban.Field, r.Ban.Span
+		l.ban = banLayout{After: r.Ban.After, Of: r.Ban.Of, Span: r.Ban.Span, Field: r.Ban.Field}
 	}
 	for _, rl := range l.limits {
 		l.keep = append(l.keep, max(rl.N, l.most))
@@ -163,8 +167,7 @@ func (l *layout) logged(i int) bool {
 
 func (l layout) equal(o layout) bool {
 	return l.algorithm == o.algorithm && sameZone(l.zone, o.zone) && l.most == o.most &&
-		slices.Equal(l.limits, o.limits) && slices.Equal(l.keep, o.keep) && l.former == o.former &&
-		l.bans == o.bans && l.after == o.after && l.of == o.of && l.field == o.field && l.span == o.span
+		slices.Equal(l.limits, o.limits) && slices.Equal(l.keep, o.keep) && l.former == o.former && l.ban == o.ban
 }
 
 // sameZone reports whether a and b are one zone, which a rules file that is read
@@ -202,8 +205,8 @@ func (l *layout) meters(resolution time.Duration) ([]limit.Counter, error) {
 		}
 		ms = append(ms, m)
 	}
-	if l.bans {
-		m, err := limit.New(limit.Config{Algorithm: limit.Exact, Distinct: l.of == Distinct, N: l.after, Span: l.span, Resolution: resolution})
+	if l.ban.Span > 0 {
+		m, err := limit.New(limit.Config{Algorithm: limit.Exact, Distinct: l.ban.Of == Distinct, N: l.ban.After, Span: l.ban.Span, Resolution: resolution})
 		if err != nil {
 			return nil, err
 		}

@@ -119,7 +119,7 @@ func (rs *records) inherit(old *records) {
 			rs.overflow()[i] = (*was)[j]
 		}
 	}
-	if sketched && rs.ban != nil && old.ban != nil && rs.layout.span == old.layout.span {
+	if sketched && rs.ban != nil && old.ban != nil && rs.layout.ban.Span == old.layout.ban.Span {
 		rs.overflow()[len(rs.limits)] = (*was)[len(old.limits)]
 	}
 	if sketched { // what they count may be as new

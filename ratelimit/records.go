@@ -133,7 +133,7 @@ func (rs *records) place(meters []limit.Counter) {
 	n := len(rs.layout.limits)
 	rs.limits = rs.meters[:n]
 	rs.own = slices.Concat(rs.meters[:rs.layout.own()], rs.meters[n:])
-	if rs.layout.bans {
+	if rs.layout.ban.Span > 0 {
 		rs.ban = &rs.meters[n]
 	}
 }
@@ -170,7 +170,7 @@ func (rs *records) Weight(r keytable.Record) uint64 {
 // halfOf returns N of the i-th meter as it holds now, of which the half protects.
 func (rs *records) halfOf(i int) uint64 {
 	if i == len(rs.limits) {
-		return rs.layout.after
+		return rs.layout.ban.After
 	}
 	if rs.layout.algorithm == InFlight {
 		return 0 // what is under way must not be forgotten at all
@@ -304,7 +304,7 @@ func (m *recordMeter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64])
 // from a ban's, a limit's as its layout has it. It is nil if there is none.
 func (rs *records) heir(i int, old *records) *recordMeter {
 	if i >= len(rs.limits) {
-		if rs.layout.of != old.layout.of || rs.layout.field != old.layout.field {
+		if rs.layout.ban.Of != old.layout.ban.Of || rs.layout.ban.Field != old.layout.ban.Field {
 			return nil
 		}
 		return old.ban

@@ -23,14 +23,8 @@ type savedLayout struct {
 }
 
 type savedBan struct {
-	After uint64
-	Of    Cause
-	Span  time.Duration
-
-	// Field is whose values are counted, and Hash the hash of none, which is another
-	// with another secret.
-	Field string `json:",omitempty"`
-	Hash  uint64 `json:",omitempty"`
+	banLayout
+	Hash uint64 `json:",omitempty"` // of no value: another with another secret
 }
 
 // january is when the offset of a zone is saved.
@@ -42,9 +36,9 @@ func (l *layout) save(resolution time.Duration, none uint64) []byte {
 	if l.zone != nil {
 		s.Zone, s.Offset = l.zone.String(), offset(january, l.zone)
 	}
-	if l.bans {
-		s.Ban = &savedBan{After: l.after, Of: l.of, Span: l.span, Field: l.field}
-		if l.of == Distinct {
+	if l.ban.Span > 0 {
+		s.Ban = &savedBan{banLayout: l.ban}
+		if l.ban.Of == Distinct {
 			s.Ban.Hash = none
 		}
 	}
@@ -79,9 +73,8 @@ func savedLayoutOf(b []byte, none uint64) (layout, time.Duration, error) {
 		}
 	}
 	if s.Ban != nil {
-		l.bans, l.after, l.of, l.span = true, s.Ban.After, s.Ban.Of, s.Ban.Span
-		if l.of == Distinct && s.Ban.Hash == none {
-			l.field = s.Ban.Field
+		if l.ban = s.Ban.banLayout; l.ban.Of != Distinct || s.Ban.Hash != none {
+			l.ban.Field = ""
 		}
 	}
 	return l, s.Resolution, nil

@@ -19,14 +19,14 @@ func (l *layout) window(i int) time.Duration {
 	if i < len(l.limits) {
 		return l.limits[i].Window()
 	}
-	return l.span
+	return l.ban.Span
 }
 
 // sketchConfigs returns what the sketches are to be, within that many bytes. ok
 // is false if these are too few.
 func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total int64, ok bool) {
 	for i := range rs.meters {
-		n := rs.layout.after
+		n := rs.layout.ban.After
 		if i < len(rs.limits) {
 			n = rs.layout.keep[i]
 		}
