@@ -176,7 +176,7 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 		f.spec, err = parseSpec(body, '\t', false)
 	case ok && prefix == "nginx":
 		f.kind = textLines
-		f.spec, err = parseNginx(body)
+		f.spec, err = parseVariables(body, nil)
 	case ok && prefix == "apache":
 		f.kind = textLines
 		f.spec, err = parseApache(body)

@@ -61,9 +61,6 @@ var nginxVariables = map[string]variable{
 	"request_time":         durationVariable(0),
 }
 
-// parseNginx compiles a format string of nginx's log_format.
-func parseNginx(text string) (*spec, error) { return parseVariables(text, nil) }
-
 // parseVariables compiles a format string with variables of nginx and of presets.
 func parseVariables(text string, more map[string]variable) (*spec, error) {
 	pieces, err := nginxPieces(text)

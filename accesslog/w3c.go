@@ -111,7 +111,7 @@ func (p *Parser) w3c(line []byte, ev *match.Event) bool {
 		return false
 	}
 	if p.spec == nil || p.spec.header == nil {
-		p.skipped = isEmpty(line)
+		p.skipped = afterBlanks(line, 0) == len(line)
 		return false
 	}
 	h := p.spec.header
@@ -157,8 +157,6 @@ func (p *Parser) w3c(line []byte, ev *match.Event) bool {
 	p.values[0] = p.scratch[n:len(p.scratch):len(p.scratch)]
 	return p.fill(ev)
 }
-
-func isEmpty(line []byte) bool { return afterBlanks(line, 0) == len(line) }
 
 // afterBlanks returns the index of the first byte of line from i on that is no blank.
 func afterBlanks(line []byte, i int) int {

@@ -63,18 +63,12 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 			if received {
 				failures = 1
 			}
-			if !wait(ctx, failures, least) {
+			// And a random time, so that the clients of a server do not all return at once.
+			if !pause(ctx, least+rand.N(longestWait(failures))) {
 				return
 			}
 		}
 	}
-}
-
-// wait waits before another attempt, after this many failures in a row: least, and a
-// random time up to a bound, so that the clients of a server do not all return at once.
-// It reports whether ctx is not done.
-func wait(ctx context.Context, failures int, least time.Duration) bool {
-	return pause(ctx, least+rand.N(longestWait(failures)))
 }
 
 // longestWait returns the bound of the random wait after this many failures in a row.

@@ -282,7 +282,7 @@ func (h *hot) ship(n *node, rule int) {
 		h.command = resp.AppendArray(h.command[:0], out.n+2)
 		h.command = resp.AppendBulk(resp.AppendBulk(h.command, "HOT.REPORT"), h.rules[rule].name)
 		h.command = append(h.command, out.args...)
-		err = p.sendRaw(q, h.command)
+		err = p.enqueue(q, nil, h.command)
 	}
 	if err != nil {
 		q.fail(err)

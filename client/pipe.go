@@ -60,9 +60,7 @@ func newPipe(conn net.Conn, push func([]resp.Value)) *pipe {
 // send queues a command. The error is errNotSent or one that wraps it.
 func (p *pipe) send(q *request, args []string) error { return p.enqueue(q, args, nil) }
 
-// sendRaw is send for a command that is written already.
-func (p *pipe) sendRaw(q *request, command []byte) error { return p.enqueue(q, nil, command) }
-
+// enqueue queues a command of args, or one that is written already.
 func (p *pipe) enqueue(q *request, args []string, command []byte) error {
 	p.mu.Lock()
 	switch {

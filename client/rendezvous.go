@@ -33,14 +33,11 @@ func hashOf(rule, key string) uint64 {
 	return mix(fnv1a(fnv1a(fnvStart, rule)*fnvPrime, key)) // the zero byte between them
 }
 
-// score returns the score of a node for a key.
-func score(node, key uint64) uint64 { return mix(node ^ key) }
-
 // choose returns the node with the largest score for key below a bound, or nil. Nodes are
 // asked for in the order of their scores by passing the score of the one before.
 func choose(nodes []*node, key, below uint64) (best *node, most uint64) {
 	for _, n := range nodes {
-		if s := score(n.hash, key); s < below && (best == nil || s > most) {
+		if s := mix(n.hash ^ key); s < below && (best == nil || s > most) {
 			best, most = n, s
 		}
 	}

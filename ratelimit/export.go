@@ -46,7 +46,8 @@ func (l *Limiter) Export(now time.Time) iter.Seq[[]byte] {
 func (m *memory) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		x := &exporter{Writer: snapshot.NewWriter(snapshot.Secret, nanos(now), yield), m: m, now: nanos(now)}
-		_ = x.secret() && x.bans() && x.adapts() && x.counts()
+		x.Buf = append(x.Buf, m.secret.Load()[:]...) // of long keys
+		_ = x.Flush() && x.bans() && x.adapts() && x.counts()
 	}
 }
 
@@ -57,12 +58,6 @@ type exporter struct {
 
 	m   *memory
 	now int64
-}
-
-// secret exports the secret of long keys.
-func (x *exporter) secret() bool {
-	x.Buf = append(x.Buf, x.m.secret.Load()[:]...)
-	return x.Flush()
 }
 
 // appendRule appends what identifies a rule.

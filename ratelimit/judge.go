@@ -237,10 +237,10 @@ func (p *probe) addBanWait(now int64, again bool) {
 	}
 	p.strikes(now)
 	if p.Ban.Of == Hits && again {
-		o.RetryAfter = longer(o.RetryAfter, p.strikeWait(now))
+		o.RetryAfter = longer(o.RetryAfter, p.waitOf(len(p.records.limits), now, max(p.Ban.After, 1), 1))
 	}
 	if len(p.Limits) == 0 && !o.Banned {
-		o.ResetAfter = max(o.ResetAfter, p.strikeReset(now))
+		o.ResetAfter = max(o.ResetAfter, p.reset(len(p.records.limits), now))
 	}
 }
 

@@ -194,9 +194,3 @@ func (p *probe) clearStrikes() {
 		m.Clear(p.w[m.at:], m.blocks)
 	}
 }
-
-func (p *probe) strikeWait(now int64) time.Duration {
-	return p.waitOf(len(p.records.limits), now, max(p.Ban.After, 1), 1)
-}
-
-func (p *probe) strikeReset(now int64) time.Duration { return p.reset(len(p.records.limits), now) }

@@ -59,7 +59,9 @@ func (b *keyBounds) banning() Range {
 // follow adds the states that may come next after state s before an event.
 func (b *keyBounds) follow(event int, s state, before [][]state) {
 	w := b.watch(event)
-	b.mayBeFree(event, w.free)
+	for i := event; i < w.free; i++ {
+		b.free[i] = true
+	}
 	for i, begin := range w.begins {
 		b.afterBan(begin, s, func(next int, after state) {
 			during := int64(next - begin - 1)
@@ -84,12 +86,6 @@ func reach(states *[]state, s state) {
 		}
 	}
 	*states = append(*states, s)
-}
-
-func (b *keyBounds) mayBeFree(from, to int) {
-	for i := from; i < to; i++ {
-		b.free[i] = true
-	}
 }
 
 // banned returns which events of the key a ban of the rule holds for, whatever the

@@ -73,11 +73,6 @@ type reading struct {
 	err  error
 }
 
-func read(path string) *reading {
-	text, err := readFile(path)
-	return &reading{text, err}
-}
-
 // same reports whether two readings have the same contents, or both have none.
 func (r *reading) same(o *reading) bool {
 	return o != nil && (r.err == nil) == (o.err == nil) && bytes.Equal(r.text, o.text)
@@ -89,7 +84,8 @@ func changes(ctx context.Context, path string, last *reading, interval time.Dura
 	return func(yield func(*File, error) bool) {
 		var before *reading
 		for ctx.Err() == nil {
-			now, wait := read(path), interval
+			text, err := readFile(path)
+			now, wait := &reading{text, err}, interval
 			switch {
 			case now.same(last):
 			case !now.same(before):

@@ -35,9 +35,9 @@ func Write(w io.Writer, c Config) (Truth, error) {
 		b     batch
 	)
 	for cell := range p.weights {
-		b.reset()
+		b.buf, b.lines = b.buf[:0], b.lines[:0]
 		p.fill(&b, s, cell, times)
-		b.sort()
+		slices.SortStableFunc(b.lines, func(x, y line) int { return cmp.Compare(x.at, y.at) })
 		for _, l := range b.lines {
 			truth.Lines++
 			if l.event {
@@ -67,8 +67,6 @@ type line struct {
 	event    bool // false for a bad line
 }
 
-func (b *batch) reset() { b.buf, b.lines = b.buf[:0], b.lines[:0] }
-
 // end ends the line whose text was appended to buf after from.
 func (b *batch) end(at int64, from int, client string, event bool) {
 	b.buf = append(b.buf, '\n')
@@ -85,7 +83,3 @@ func (b *batch) cut() {
 
 // cutAt is a length within the time of a line.
 const cutAt = 34
-
-func (b *batch) sort() {
-	slices.SortStableFunc(b.lines, func(x, y line) int { return cmp.Compare(x.at, y.at) })
-}

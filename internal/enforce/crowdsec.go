@@ -34,10 +34,6 @@ type bouncer struct {
 // least recently makes way for another, and is sent all decisions when it asks again.
 const maxBouncers = 1024
 
-func newCrowdSec(b *bans, now func() time.Time) *CrowdSec {
-	return &CrowdSec{bans: b, now: now, bouncers: make(map[string]bouncer)}
-}
-
 // Decisions returns the decisions in force that a query of /v1/decisions selects: nil, which
 // is null in JSON, if there are none. The error names the parameter that is wrong.
 func (c *CrowdSec) Decisions(query url.Values) (api.CrowdSecDecisions, error) {

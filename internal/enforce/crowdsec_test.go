@@ -201,7 +201,7 @@ func FuzzDecisions(f *testing.F) {
 	for i, network := range []string{"192.0.2.7/32", "192.0.2.0/24", "2001:db8::/64", "2001:db8::1/128"} {
 		b.add(netip.MustParsePrefix(network), *banAt(start, fmt.Sprint("Rule ", i), network, time.Hour, []string{ruleSource, "manual"}[i%2]))
 	}
-	c := newCrowdSec(b, now)
+	c := &CrowdSec{bans: b, now: now, bouncers: make(map[string]bouncer)}
 	all, err := c.Decisions(nil)
 	if err != nil || len(all) != 4 {
 		f.Fatalf("%v, %v", all, err)

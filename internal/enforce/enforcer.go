@@ -85,7 +85,7 @@ func (e *Enforcer) addTargets() error {
 		e.follow("file", newDenyFile(e.config.DenyFile), pace{whole: true, pause: 500 * time.Millisecond})
 	}
 	if e.config.CrowdSec {
-		e.CrowdSec = newCrowdSec(e.bans, e.config.Now)
+		e.CrowdSec = &CrowdSec{bans: e.bans, now: e.config.Now, bouncers: make(map[string]bouncer)}
 	}
 	if e.config.Webhook.URL != "" {
 		t, err := newWebhook(e.config.Webhook, e.config.Now)

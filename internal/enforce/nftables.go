@@ -69,7 +69,7 @@ func (n *nftables) apply(ctx context.Context, whole bool, changes []change) erro
 		}
 		set.elements(&script, changes, now, whole)
 	}
-	if err := n.run(ctx, script.Bytes()); err != nil {
+	if _, err := n.run(ctx, script.Bytes()); err != nil {
 		return err
 	}
 	n.sets = sets
@@ -84,7 +84,7 @@ func (n *nftables) verify(ctx context.Context) error {
 	for set := range n.sets {
 		fmt.Fprintf(&script, "get element %s %s { %s }\n", nftTable, set, set.mask())
 	}
-	out, err := n.output(ctx, script.Bytes())
+	out, err := n.run(ctx, script.Bytes())
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,8 @@ func (n *nftables) verify(ctx context.Context) error {
 	return nil
 }
 
-func (n *nftables) run(ctx context.Context, script []byte) error {
-	_, err := n.output(ctx, script)
-	return err
-}
-
-// output runs nft with a script on its standard input.
-func (n *nftables) output(ctx context.Context, script []byte) (string, error) {
+// run runs nft with a script on its standard input, and returns its output.
+func (n *nftables) run(ctx context.Context, script []byte) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, nftTimeout)
 	defer cancel()
 	var out, complaint bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync"
@@ -119,7 +120,7 @@ func New(c Config) (*Engine, error) {
 	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
-	e.recent, e.kept = newRefusals(), newKeptEvents(c.KeepEvents)
+	e.recent, e.kept = &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, newKeptEvents(c.KeepEvents)
 	e.reloads.at = e.started
 	e.history.init(e)
 	e.hub.init()

@@ -28,7 +28,7 @@ const (
 // refusals keeps the keys that rules refused lately, each with one of the events. A key that
 // is refused again and again takes one record, so that it does not push out others. A new
 // key replaces that of its set which was refused longest ago. It is safe for concurrent use
-// and allocates nothing after newRefusals.
+// and allocates nothing once it is made.
 type refusals struct {
 	seed maphash.Seed
 	sets []refusalSet
@@ -54,10 +54,6 @@ type refusalRecord struct {
 	method, host, key uint16
 	path              uint16 // lengths, in the order key, method, host, path
 	text              [refusalText]byte
-}
-
-func newRefusals() *refusals {
-	return &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}
 }
 
 // add counts a refusal of key, in the form of countRefused. ev is nil if there is only

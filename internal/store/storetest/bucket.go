@@ -15,8 +15,6 @@ type bucket struct {
 	at    int64
 }
 
-func newBucket(l ratelimit.Limit) *bucket { return &bucket{limit: l, level: new(big.Rat)} }
-
 func rational(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
 
 // drains returns how much drains in a time.

@@ -290,13 +290,6 @@ func (m *model) unban(rule, key string) (was ban) {
 	return was
 }
 
-// reset deletes what was counted of the subjects.
-func (m *model) reset(subjects []subject) {
-	for i := range subjects {
-		m.at(&subjects[i]).clear(m.resolution)
-	}
-}
-
 // chargeTo charges one of the limits. A bucket that is full then may have lost a part of
 // the charge: nothing is given back until all limits are empty.
 func (rec *record) chargeTo(w *window, now int64, cost uint64) {

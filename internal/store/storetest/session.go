@@ -337,7 +337,9 @@ func (s *session) reset(subjects ...subject) {
 			s.broken("Reset returned %w", err)
 		}
 	}
-	s.model.reset(subjects)
+	for i := range subjects {
+		s.model.at(&subjects[i]).clear(s.model.resolution)
+	}
 }
 
 // update moves the store to another set; see model.update.

@@ -48,7 +48,7 @@ func newWindow(r *ratelimit.Rule, l ratelimit.Limit, resolution int64) *window {
 	case ratelimit.TwoBucket:
 		w.width = w.span
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
-		w.bucket = newBucket(l)
+		w.bucket = &bucket{limit: l, level: new(big.Rat)}
 	}
 	w.slots = r.Algorithm == ratelimit.Weighted || r.Algorithm == ratelimit.TwoBucket
 	return w
