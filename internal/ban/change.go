@@ -152,10 +152,10 @@ func (t *Table) open(manual bool, rule uint32, hash uint64, key []byte, text int
 
 // takePlace takes a place for a ban, and reports whether it is one of the reserve.
 func (t *Table) takePlace(manual bool) (reserve, ok bool) {
-	if t.shared.take() {
+	if t.shared.places.Take(1, 0) {
 		return false, true
 	}
-	ok = manual && t.reserve.take()
+	ok = manual && t.reserve.places.Take(1, 0)
 	return ok, ok
 }
 

@@ -125,7 +125,7 @@ func (s *shard) remove(number uint32) {
 	e := s.entry(number)
 	s.unplace(e)
 	e.clear()
-	s.t.pool(e.reserve).used.Add(-1)
+	s.t.pool(e.reserve).places.Give(1)
 	if s.entries() == 0 {
 		s.pay(0, false)
 		s.memory.Store(nil)

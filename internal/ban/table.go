@@ -38,25 +38,8 @@ type Table struct {
 	refused, dropped atomic.Uint64
 }
 
-// A pool is a part of the bans and of the memory of a Table.
-type pool struct {
-	budget *keytable.Budget
-	most   int64 // bans
-	used   atomic.Int64
-}
-
-// take takes a place for a ban.
-func (p *pool) take() bool {
-	for {
-		used := p.used.Load()
-		if used >= p.most {
-			return false
-		}
-		if p.used.CompareAndSwap(used, used+1) {
-			return true
-		}
-	}
-}
+// A pool is a part of the memory and of the number of bans of a Table.
+type pool struct{ budget, places *keytable.Budget }
 
 // A Config configures a Table. Its zero value is the default.
 type Config struct {
@@ -127,8 +110,8 @@ func NewTable(c Config) *Table {
 	if !c.Budget.Take(aside, 0) {
 		aside = 0
 	}
-	t.shared.budget, t.shared.most = c.Budget, int64(most-reserve)
-	t.reserve.budget, t.reserve.most = keytable.NewBudget(aside), int64(reserve)
+	t.shared = pool{c.Budget, keytable.NewBudget(int64(most - reserve))}
+	t.reserve = pool{keytable.NewBudget(aside), keytable.NewBudget(int64(reserve))}
 	return t
 }
 
@@ -139,7 +122,7 @@ func (t *Table) Reserved() int64 {
 }
 
 // Len returns the number of bans that hold or are remembered.
-func (t *Table) Len() int { return int(t.shared.used.Load() + t.reserve.used.Load()) }
+func (t *Table) Len() int { return int(t.shared.places.Used() + t.reserve.places.Used()) }
 
 // Until returns when the ban of key under rule ends that holds at now. hash is the key's,
 // the same for every rule. It takes no lock.

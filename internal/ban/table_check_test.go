@@ -49,8 +49,8 @@ func checkTable(t testing.TB, table *Table) {
 		}
 	}
 	for reserve, n := range in {
-		if p := table.pool(reserve); p.used.Load() != n || n > p.most {
-			t.Fatalf("reserve %v: there are %d bans, %d are counted, and there may be %d", reserve, n, p.used.Load(), p.most)
+		if p := table.pool(reserve).places; p.Used() != n || n > p.Limit() {
+			t.Fatalf("reserve %v: there are %d bans, %d are counted, and there may be %d", reserve, n, p.Used(), p.Limit())
 		}
 	}
 	if n := int64(table.Len()); n != in[false]+in[true] {

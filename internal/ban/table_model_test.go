@@ -212,7 +212,7 @@ func TestBanTableAgainstModel(t *testing.T) {
 
 func modelTable(t *testing.T, rnd *rand.Rand, c Config, full bool, seen map[string]int) {
 	table := NewTable(c)
-	model := &banModel{bans: map[banID]*modelBan{}, most: map[bool]int{false: int(table.shared.most), true: int(table.reserve.most)}}
+	model := &banModel{bans: map[banID]*modelBan{}, most: map[bool]int{false: int(table.shared.places.Limit()), true: int(table.reserve.places.Limit())}}
 	seed := maphash.MakeSeed()
 	mask := []uint64{^uint64(0), ^uint64(0), 0, 7, 0xf000_000f, 1 << 40}[rnd.IntN(6)] // some of them hash badly
 	hash := func(key string) uint64 { return maphash.String(seed, key) & mask }
