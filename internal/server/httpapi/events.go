@@ -44,7 +44,11 @@ func subscribe(c *call) error {
 	totals := c.s.Engine.Totals()
 	return c.stream(func(st *stream) {
 		st.totals = totals
-		st.serve(sub)
+		if st.run(sub.Wait, sub.Done(), func() bool { return st.take(sub) }, st.rates) && sub.Slow() {
+			c.s.Cut.Add(1)
+			st.out = appendEvent(st.out, "resync", []byte("{}"))
+			st.flush()
+		}
 	})
 }
 
@@ -80,35 +84,32 @@ func (c *call) stream(serve func(*stream)) error {
 	return nil
 }
 
-// serve sends the events, and the rates every second.
-func (st *stream) serve(sub *engine.Subscription) {
+// run sends what take and tick append: take when wait's channel has something, and tick every
+// second. It reports whether ended was closed, and else returns when take or sending fails,
+// the subscriber has disconnected or is no longer authorized, or the server shuts down.
+func (st *stream) run(wait func() <-chan struct{}, ended <-chan struct{}, take func() bool, tick func()) bool {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for {
+	for st.flush() {
 		select {
 		case <-st.c.r.Context().Done():
-			return
+			return false
 		case <-st.c.s.drained.Done():
-			return
+			return false
+		case <-ended:
+			return true
 		case <-second.C:
 			if !st.authorized() {
-				return
+				return false
 			}
-			st.rates()
-		case <-sub.Done():
-			if sub.Slow() {
-				st.c.s.Cut.Add(1)
-				st.out = appendEvent(st.out, "resync", []byte("{}"))
+			tick()
+		case <-wait():
+			if !take() {
+				return false
 			}
-			st.flush()
-			return
-		case <-sub.Wait():
-			st.take(sub)
-		}
-		if !st.flush() {
-			return
 		}
 	}
+	return false
 }
 
 // rates appends the decisions of the last second.
@@ -122,14 +123,15 @@ func (st *stream) rates() {
 }
 
 // take appends the events that wait, up to streamBatch bytes.
-func (st *stream) take(sub *engine.Subscription) {
+func (st *stream) take(sub *engine.Subscription) bool {
 	for len(st.out) < streamBatch {
 		ev, ok := sub.Next()
 		if !ok {
-			return
+			break
 		}
 		st.out = appendEvent(st.out, ev.Type, ev.JSON)
 	}
+	return true
 }
 
 // flush sends what is in st.out. It reports false if the subscriber has disconnected or

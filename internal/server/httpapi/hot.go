@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"time"
-
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -23,39 +21,26 @@ func watchHot(c *call) error {
 		return err
 	}
 	defer w.Close()
-	return c.stream(func(st *stream) { st.watch(w) })
+	return c.stream(func(st *stream) {
+		seconds := 0
+		st.run(w.Wait, nil, func() bool { return st.updates(w) }, func() {
+			if seconds++; seconds%quietSeconds == 0 {
+				st.out = append(st.out, ": still here\n\n"...) // by which a proxy sees that the stream lasts
+			}
+		})
+	})
 }
 
-// watch sends the updates of w, and comments by which a proxy sees that the stream lasts.
-func (st *stream) watch(w *hotlist.Watcher) {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	for seconds := 1; ; {
-		wake := w.Wait()
-		for u := w.Next(); u != nil; u = w.Next() {
-			for _, part := range u.Parts() {
-				if st.out = appendEvent(st.out, api.KeyHot, part); !st.flush() {
-					return
-				}
-			}
-		}
-		select {
-		case <-st.c.r.Context().Done():
-			return
-		case <-st.c.s.drained.Done():
-			return
-		case <-wake:
-		case <-second.C:
-			if !st.authorized() {
-				return
-			}
-			if seconds++; seconds%quietSeconds == 0 {
-				if st.out = append(st.out, ": still here\n\n"...); !st.flush() {
-					return
-				}
+// updates sends the updates that w has.
+func (st *stream) updates(w *hotlist.Watcher) bool {
+	for u := w.Next(); u != nil; u = w.Next() {
+		for _, part := range u.Parts() {
+			if st.out = appendEvent(st.out, api.KeyHot, part); !st.flush() {
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // quietSeconds is how often a stream of hot keys has a comment.
