@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/wait"
 )
 
 // Connected is the type of the event that [Client.Events] yields each time it has
@@ -64,7 +65,7 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 				failures = 1
 			}
 			// And a random time, so that the clients of a server do not all return at once.
-			if !pause(ctx, least+rand.N(longestWait(failures))) {
+			if wait.For(ctx, least+rand.N(longestWait(failures))) != nil {
 				return
 			}
 		}

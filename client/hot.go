@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/tally"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
 )
 
@@ -153,7 +154,7 @@ func (h *hot) run() {
 			h.finish()
 			return
 		case <-h.urgent:
-			urgent = pause(h.f.ctx, max(0, urgentFlush-time.Since(last)))
+			urgent = wait.For(h.f.ctx, max(0, urgentFlush-time.Since(last))) == nil
 		case <-timer.C:
 		}
 		last = time.Now()

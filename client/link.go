@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/wait"
 )
 
 const (
@@ -103,7 +104,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		l.setDown(err)
 		failures++
-		if !pause(ctx, rand.N(min(maxRetry, longestWait(failures)))) {
+		if wait.For(ctx, rand.N(min(maxRetry, longestWait(failures)))) != nil {
 			return
 		}
 	}
@@ -251,18 +252,6 @@ func (l *link) get(ctx context.Context) (*pipe, error) {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", errNotSent, context.Cause(ctx))
 		}
-	}
-}
-
-// pause waits for d, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

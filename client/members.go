@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/internal/wait"
 )
 
 // A node is a server of a fleet.
@@ -108,7 +110,7 @@ func (f *Fleet) discover() {
 		} else {
 			next = min(next, longestWait(failures))
 		}
-		if !pause(f.ctx, next) {
+		if wait.For(f.ctx, next) != nil {
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -145,7 +146,7 @@ func (i *Interceptor) outcome(c *Call, p *plan, v *Verdict) error {
 	switch d := &v.Decision; {
 	case !d.Allowed:
 		return i.refusal(c, p, v)
-	case d.Delay <= 0 || middleware.Sleep(c.ctx, d.Delay):
+	case d.Delay <= 0 || wait.Within(c.ctx, d.Delay) == nil:
 		return nil
 	case c.ctx.Err() != nil:
 		return status.FromContextError(c.ctx.Err()).Err()

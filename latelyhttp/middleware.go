@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -159,7 +160,7 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 			held.Cancel()
 		}
 	}()
-	if v.Decision.Delay > 0 && !middleware.Sleep(r.Context(), v.Decision.Delay) {
+	if v.Decision.Delay > 0 && wait.Within(r.Context(), v.Decision.Delay) != nil {
 		v.giveUp()
 	}
 	s.Text = m.writeHeaders(w.Header(), p, &v, s.Text)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
 )
 
@@ -180,7 +181,7 @@ func (r *Reservation) turn(ctx context.Context) error {
 	if r.Decision.Delay == 0 {
 		return nil
 	}
-	err := sleep(ctx, r.Decision.Delay)
+	err := wait.Within(ctx, r.Decision.Delay)
 	if err != nil {
 		err = errors.Join(err, r.Cancel())
 	}
@@ -197,20 +198,5 @@ func pause(ctx context.Context, d *Decision, cost uint64) error {
 	case d.RetryAfter == Never:
 		return &costError{Rule: d.Rule, Cost: cost, Limit: d.Limit} // a limit of 0
 	}
-	return sleep(ctx, max(d.RetryAfter, 1))
-}
-
-// sleep waits for d, or as long as ctx lasts, or not at all if that is shorter.
-func sleep(ctx context.Context, d time.Duration) error {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-		return context.DeadlineExceeded
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait.Within(ctx, max(d.RetryAfter, 1))
 }

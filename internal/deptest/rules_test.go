@@ -38,17 +38,17 @@ replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, l
 internal/replaypage     -> internal/server/console, replay
 
 internal/migrate -> rules, match, github.com/goccy/go-yaml
-client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally
+client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally, internal/wait
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
-latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately
-latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf
+latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, internal/wait
+latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
 latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, lately
-ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants
+ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants, internal/wait
 hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
 internal/follow -> api, accesslog, match, internal/decompress, internal/eventlist
@@ -81,7 +81,8 @@ internal/redistest  -> github.com/redis/rueidis
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm
 internal/loglimit   -> std
-internal/enforce    -> api, match, ratelimit, internal/fileperm, internal/loglimit
+internal/wait       -> std
+internal/enforce    -> api, match, ratelimit, internal/fileperm, internal/loglimit, internal/wait
 internal/invariants -> std
 internal/deptest    -> std
 `

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/wait"
 )
 
 // A target is a program that refuses what is banned.
@@ -63,12 +64,12 @@ func (r *runner) run(ctx context.Context) {
 		}
 		r.note(err)
 		if err != nil {
-			sleep(ctx, min(retryAfter<<min(failures, 16), maxRetry))
+			_ = wait.For(ctx, min(retryAfter<<min(failures, 16), maxRetry))
 			failures++
 			continue
 		}
 		failures = 0
-		sleep(ctx, r.pause)
+		_ = wait.For(ctx, r.pause)
 		select {
 		case <-ctx.Done():
 			return
@@ -142,14 +143,4 @@ func (r *runner) status() api.EnforcementTarget {
 	lag, dropped := r.bans.lag(r.watch)
 	s.Name, s.Lag, s.Dropped = r.name, api.MillisOf(lag), dropped
 	return s
-}
-
-// sleep returns after d, or when ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -1,9 +1,6 @@
 package middleware
 
 import (
-	"context"
-	"time"
-
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -63,21 +60,5 @@ func (l Lease) Done() {
 func (l Lease) Cancel() {
 	if l.reservation != nil {
 		_ = l.reservation.Cancel()
-	}
-}
-
-// Sleep waits for d. It reports false as soon as ctx is done, and at once if its
-// deadline is earlier.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
