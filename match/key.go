@@ -218,6 +218,14 @@ func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 	}
 }
 
+// Values returns copies of the values of a key that k has made.
+func (k Key) Values(key string) (values []string) {
+	for part := range k.Parts([]byte(key)) {
+		values = append(values, string(part))
+	}
+	return values
+}
+
 // Has reports whether v is one of the values of a key that k has made: of a client, v may
 // be any spelling of the same one, and of a field with alternatives, v may lack the name
 // of its field.

@@ -32,10 +32,7 @@ func listedDigest(k match.Key, values []string) (key []byte, ok bool) {
 // banValues returns the values in a key of k. The digest of a key that is too long to be
 // stored is one value.
 func banValues(k match.Key, key []byte) []string {
-	var values []string
-	for v := range k.Parts(key) {
-		values = append(values, string(v))
-	}
+	values := k.Values(string(key))
 	if len(values) != len(k.Fields()) {
 		return []string{string(key)}
 	}

@@ -222,7 +222,7 @@ func (j *judging) bannedTimes() map[string]bannedKey {
 			name := rule.Key.String() + "\x00" + key
 			b, ok := all[name]
 			if !ok {
-				b = bannedKey{fields: rule.Key.Fields(), values: parts(rule.Key, key)}
+				b = bannedKey{fields: rule.Key.Fields(), values: rule.Key.Values(key)}
 			}
 			b.bans = append(b.bans, interval{time.Unix(0, start.at), time.Unix(0, start.at).Add(start.long)})
 			all[name] = b

@@ -98,7 +98,7 @@ func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []banSta
 }
 
 // key returns the key of that number.
-func (r *ruleOutcomes) key(id uint32) api.Key { return api.KeyOf(parts(r.Key, r.keys.texts[id])...) }
+func (r *ruleOutcomes) key(id uint32) api.Key { return api.KeyOf(r.Key.Values(r.keys.texts[id])...) }
 
 // reportHot reports a hot rule.
 func (e *events) reportHot(j *judging, number int) RuleReport {
@@ -119,18 +119,10 @@ func (e *events) reportHot(j *judging, number int) RuleReport {
 		rep.HotMemory = &HotMemory{Limit: e.run.HotMemory, Bytes: s.Bytes, Keys: s.Keys, Evicted: s.Evicted, Refused: s.Refused, Lost: s.Lost}
 	}
 	for _, f := range first[:min(len(first), maxFirst)] {
-		key := api.KeyOf(parts(rule.Key, hot.keys.texts[f.key])...)
+		key := api.KeyOf(rule.Key.Values(hot.keys.texts[f.key])...)
 		rep.FirstHot = append(rep.FirstHot, Moment{epoch(f.at), key})
 	}
 	return rep
-}
-
-// parts returns the values in a key that k made.
-func parts(k match.Key, key string) (values []string) {
-	for part := range k.Parts([]byte(key)) {
-		values = append(values, string(part))
-	}
-	return values
 }
 
 // digestEvents returns the SHA-256 of "<t>\t<key>\n" for each event, in hex. t is
@@ -141,7 +133,7 @@ func (e *events) digestEvents(events []keyEvent, key match.Key, keys *keyColumn)
 	var line []byte
 	for _, ev := range events {
 		line = append(epoch(ev.at).append(line[:0]), '\t')
-		joined := strings.Join(parts(key, keys.texts[ev.key]), "\t")
+		joined := strings.Join(key.Values(keys.texts[ev.key]), "\t")
 		if text {
 			line = append(line, joined...)
 		} else {

@@ -168,7 +168,7 @@ func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Key = values(rule.Key, string(key))
+	r.Key = rule.Key.Values(string(key))
 	return rule, nil
 }
 

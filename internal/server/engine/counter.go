@@ -135,7 +135,7 @@ func (c *counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCou
 	}
 	out := make([]api.KeyCount, len(top))
 	for i, k := range top {
-		out[i] = api.KeyCount{Key: api.KeyOf(values(c.Key, k.Key)...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}}
+		out[i] = api.KeyCount{Key: api.KeyOf(c.Key.Values(k.Key)...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}}
 	}
 	return out, nil
 }
@@ -151,7 +151,7 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 	}
 	table, t := c.counts(t)
 	for key, r := range table.AllAt(t) {
-		parts := values(c.Key, key)
+		parts := c.Key.Values(key)
 		if !f.selects(parts) {
 			continue
 		}
@@ -180,15 +180,6 @@ func countOf(r lately.Reading, span time.Duration) (c api.Count, err error) {
 }
 
 const maxTop = 1000
-
-// values returns copies of the values of a key of k.
-func values(k match.Key, key string) []string {
-	var out []string
-	for part := range k.Parts([]byte(key)) {
-		out = append(out, string(part))
-	}
-	return out
-}
 
 // counterFor returns a counter and the span that is asked for.
 func (e *Engine) counterFor(name string, span time.Duration) (*counter, time.Duration, error) {

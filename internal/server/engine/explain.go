@@ -57,7 +57,7 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 // refusal returns a record as the API has it, with what the rule decides now.
 func (e *Engine) refusal(set *ratelimit.Set, r *refusalRecord) (api.Refusal, error) {
 	rule, key, _ := refusedKey(set, r.text[:r.key])
-	parts := values(rule.Key, string(key))
+	parts := rule.Key.Values(string(key))
 	d := ratelimit.Decision{Rule: rule.Name, Limit: r.limit, Remaining: r.remaining, RetryAfter: r.retry, ResetAfter: r.reset}
 	if r.bannedUntil != 0 {
 		d.BannedUntil = moment(r.bannedUntil)

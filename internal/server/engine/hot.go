@@ -66,7 +66,7 @@ func (e *Engine) becameHot(h *hotRule, edges ...hotkey.Edge) {
 // another ID than the detector knows.
 func (h *hotRule) entry(edge *hotkey.Edge) hotlist.Entry {
 	k := hotlist.Entry{Rule: h.Name, ID: edge.Key, Of: h, Since: edge.Time, Until: edge.Until, Hold: h.hold(), Lo: edge.Lo, Hi: edge.Hi}
-	shown, cut := shown(values(h.Key, edge.Key))
+	shown, cut := shown(h.Key.Values(edge.Key))
 	k.Key = api.KeyOf(shown...)
 	if cut {
 		id, _ := h.Key.Rejoin(nil, shown...) // as many values as the key has, none empty

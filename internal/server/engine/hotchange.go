@@ -124,7 +124,7 @@ func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
 	if err != nil {
 		return err
 	}
-	was, kept := *e.ignored.Load(), values(h.Key, joined)
+	was, kept := *e.ignored.Load(), h.Key.Values(joined)
 	at := was.index(rule, kept)
 	if !off && at < 0 && len(was) >= maxIgnored {
 		return errorf(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)

@@ -127,7 +127,7 @@ func (e *Engine) inspectHot(h *hotRule, key []string, r *api.KeyReport) error {
 		return err
 	}
 	now, name := e.Now(), string(text)
-	r.Key = api.KeyOf(values(h.Key, name)...)
+	r.Key = api.KeyOf(h.Key.Values(name)...)
 	count, _ := h.detector.HotAt(now, h.Name, name)
 	id := appendHotID(nil, h.Name, name)
 	k := api.HotKeyReport{Rule: h.Name, Lo: count.Lo, Span: api.MillisOf(h.Span), Day: []api.Slot{}, Processes: []api.HotProcess{}}

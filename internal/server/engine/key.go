@@ -51,7 +51,7 @@ func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) erro
 	if err != nil {
 		return err
 	}
-	r.Key = api.KeyOf(values(c.Key, string(k))...)
+	r.Key = api.KeyOf(c.Key.Values(string(k))...)
 	table, now := c.counts(e.Now())
 	reading := table.ReadAt(now, string(k))
 	for _, span := range c.Spans {
@@ -72,7 +72,7 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 	if err != nil {
 		return err
 	}
-	parts := values(rule.Key, string(k))
+	parts := rule.Key.Values(string(k))
 	r.Key = api.KeyOf(parts...)
 	judge, err := e.limiter.Rule(rule.Name)
 	if err != nil {

@@ -80,7 +80,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 		if !ok {
 			continue
 		}
-		parts := values(rule.Key, string(key))
+		parts := rule.Key.Values(string(key))
 		r := api.RefusedKey{
 			Rule: rule.Name, Key: api.KeyOf(parts...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}, PerSecond: float64(k.Estimate) / span.Seconds(),
 		}
