@@ -48,17 +48,20 @@ func (m *memory) Decided(r *Request) error { return m.decide(r) }
 
 // ReserveAt is Reserve at time t.
 func (r *RuleLimiter) ReserveAt(t time.Time, n uint64, key ...string) *Reservation {
-	return r.reserve(nanos(t), n, key)
+	res := new(Reservation)
+	r.limiter.reserve(&query{now: nanos(t), rule: r.name, key: key, cost: n}, res)
+	return res
 }
 
 // ChargeAt is Charge at time t.
 func (r *RuleLimiter) ChargeAt(t time.Time, n uint64, key ...string) error {
-	return r.charge(nanos(t), n, key)
+	_, err := r.adjust(store.Charge, nanos(t), n, key)
+	return err
 }
 
 // RefundAt is Refund at time t.
 func (r *RuleLimiter) RefundAt(t time.Time, n uint64, key ...string) (uint64, error) {
-	return r.refund(nanos(t), n, key)
+	return r.adjust(store.Refund, nanos(t), n, key)
 }
 
 // SettleAt is Settle at time t.

@@ -83,7 +83,7 @@ func (l Limit) Validate(a Algorithm) error {
 		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
 	case a == Calendar && l.Per != 0 && l.Span != 0:
 		return fmt.Errorf("limit: period %s and span %v: must be one of them", l.Per, l.Span)
-	case a == Calendar && l.period() == 0:
+	case a == Calendar && l.Period() == 0:
 		return fmt.Errorf("span: %v: must be 1s, 1m, 1h, 24h, 168h or a period with calendar", l.Span)
 	}
 	_, err := limit.New(l.config(a, nil))
@@ -94,13 +94,13 @@ func (l Limit) Validate(a Algorithm) error {
 func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
 	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst, Period: limit.Period(l.Per)}
 	if a == Calendar {
-		c.Span, c.Period, c.Zone = 0, limit.Period(l.period()), zone
+		c.Span, c.Period, c.Zone = 0, limit.Period(l.Period()), zone
 	}
 	return c
 }
 
-// period returns the period of a Calendar limit.
-func (l Limit) period() Period {
+// Period returns the period of a Calendar limit: Per, or that which Span is as long as, or 0.
+func (l Limit) Period() Period {
 	if l.Per != 0 {
 		return l.Per
 	}

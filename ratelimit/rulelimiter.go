@@ -117,12 +117,8 @@ func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) Decision {
 // Reserve judges a key now with a cost that is known only later; see
 // [Limiter.Reserve].
 func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
-	return r.reserve(r.limiter.now(), n, key)
-}
-
-func (r *RuleLimiter) reserve(now int64, n uint64, key []string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&query{now: now, rule: r.name, key: key, cost: n}, res)
+	r.limiter.reserve(&query{now: r.limiter.now(), rule: r.name, key: key, cost: n}, res)
 	return res
 }
 
@@ -136,11 +132,7 @@ func (r *RuleLimiter) reserve(now int64, n uint64, key []string) *Reservation {
 // Charge is not a hit for a ban, and a key whose client is on the allow list is not
 // charged. The key is evicted as any other if the budget is spent.
 func (r *RuleLimiter) Charge(n uint64, key ...string) error {
-	return r.charge(r.limiter.now(), n, key)
-}
-
-func (r *RuleLimiter) charge(now int64, n uint64, key []string) error {
-	_, err := r.adjust(store.Charge, now, n, key)
+	_, err := r.adjust(store.Charge, r.limiter.now(), n, key)
 	return err
 }
 
@@ -163,11 +155,7 @@ func (r *RuleLimiter) charge(now int64, n uint64, key []string) error {
 // An event that is given back so and by its Reservation as well is given back
 // twice.
 func (r *RuleLimiter) Refund(n uint64, key ...string) (uint64, error) {
-	return r.refund(r.limiter.now(), n, key)
-}
-
-func (r *RuleLimiter) refund(now int64, n uint64, key []string) (uint64, error) {
-	return r.adjust(store.Refund, now, n, key)
+	return r.adjust(store.Refund, r.limiter.now(), n, key)
 }
 
 // adjust has the store change what a key has used, and returns how much was given back.

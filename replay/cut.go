@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -44,9 +45,7 @@ var boundLayouts = []string{
 // "2024-01-29 10:05", 2024-01-29 or 29/Jan/2024:10:05:00 +0000, or -2h, two hours before
 // the newest event of the log. A time without a zone is one of zone; nil is UTC.
 func ParseBound(text string, zone *time.Location) (Bound, error) {
-	if zone == nil {
-		zone = time.UTC
-	}
+	zone = cmp.Or(zone, time.UTC)
 	if before, ok := strings.CutPrefix(text, "-"); ok {
 		d, err := rules.ParseDuration(before)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -42,12 +41,6 @@ func formOf(a ratelimit.Algorithm) limitForm {
 	return perSpan
 }
 
-// periods are the spans by which a limit of algorithm calendar may name its period.
-var periods = map[time.Duration]ratelimit.Period{
-	time.Second: ratelimit.PerSecond, time.Minute: ratelimit.PerMinute, time.Hour: ratelimit.PerHour,
-	day: ratelimit.PerDay, week: ratelimit.PerWeek,
-}
-
 // parseLimit parses a limit of algorithm a: "60 per 1m", "60 per 1m burst 10", "1000
 // per day" or "20 at once for 30s".
 func parseLimit(s string, a ratelimit.Algorithm) (ratelimit.Limit, error) {
@@ -55,7 +48,7 @@ func parseLimit(s string, a ratelimit.Algorithm) (ratelimit.Limit, error) {
 	if err != nil {
 		return ratelimit.Limit{}, err
 	}
-	if p, ok := periods[l.Span]; ok && a == ratelimit.Calendar && form == perSpan {
+	if p := l.Period(); p != 0 && a == ratelimit.Calendar && form == perSpan {
 		l.Per, l.Span, form = p, 0, perPeriod
 	}
 	if own := formOf(a); form != own && (form != perSpan || own != withBurst) {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,7 +91,7 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 	case ratelimit.Fixed:
 		return fmt.Sprintf("%s in the %s from the first on", requests, span), "the " + next + " in that " + span
 	case ratelimit.Calendar:
-		return requests + " per " + periodOf(l).String(), "the " + next + " in " + article(periodOf(l).String())
+		return requests + " per " + l.Period().String(), "the " + next + " in " + article(l.Period().String())
 	case ratelimit.InFlight:
 		return requests + " under way at once" + aside("each believed to last at most "+span, of), "the " + next + " at once"
 	}
@@ -105,23 +106,12 @@ func aside(s string, of int) string {
 	return ", " + s
 }
 
-func periodOf(l ratelimit.Limit) ratelimit.Period {
-	if l.Per != 0 {
-		return l.Per
-	}
-	return periods[l.Span]
-}
-
 // counting adds how the limits of r count, what they allow at worst, and what else
 // differs from the defaults.
 func (s *sentence) counting(r *ratelimit.Rule) {
 	text := "The algorithm is " + r.Algorithm.String()
 	if r.Algorithm == ratelimit.Calendar {
-		zone := r.Zone
-		if zone == nil {
-			zone = time.UTC
-		}
-		text += ", in the time of " + zone.String()
+		text += ", in the time of " + cmp.Or(r.Zone, time.UTC).String()
 	}
 	if most := atWorst(r); most != "" {
 		text += ": at worst " + most
@@ -150,7 +140,7 @@ func atWorst(r *ratelimit.Rule) string {
 		more = more || n > l.N
 		switch {
 		case r.Algorithm == ratelimit.Calendar:
-			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(periodOf(l).String())))
+			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(l.Period().String())))
 		case r.Algorithm == ratelimit.LeakyBucket:
 			worst = append(worst, fmt.Sprintf("%d are queued within %s", n, FormatDuration(l.Span)))
 		default:
