@@ -173,10 +173,5 @@ func cookie(lines []string, name string) string {
 }
 
 func isCookieValue(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == ';' || c == '\\' {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f || r == '"' || r == ';' || r == '\\' })
 }

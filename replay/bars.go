@@ -172,8 +172,7 @@ func (e *events) reportTimes(judgings []*judging) {
 	if e.bars == nil {
 		return
 	}
-	first, last := epoch(e.scale.first), epoch(e.scale.last)
-	e.report.First, e.report.Last = &first, &last
+	e.report.First, e.report.Last = new(epoch(e.scale.first)), new(epoch(e.scale.last))
 	scale := e.scale
 	for barWidths[scale.width] < int64(e.run.resolution) && scale.width < len(barWidths)-1 {
 		scale.width++

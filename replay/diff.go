@@ -84,8 +84,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events}
 	d.Field, d.Keys, d.Bans = r.Key, []api.KeyDifference{}, []api.BanDifference{}
 	if first, last, ok := e.span(); ok {
-		f, l := epoch(first), epoch(last)
-		d.First, d.Last = &f, &l
+		d.First, d.Last = new(epoch(first)), new(epoch(last))
 	}
 	d.Old, d.New = judgings[0].side(c.Old.Name, report.Events), judgings[1].side(c.New.Name, report.Events)
 	protected := newKeyList(r.Key, c.Protect)

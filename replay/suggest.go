@@ -322,8 +322,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 	r := s.run
 	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Field: r.Key, Share: share, Limits: []SuggestedRule{}}
 	if first, last, ok := s.span(); ok {
-		f, l := epoch(first), epoch(last)
-		out.First, out.Last = &f, &l
+		out.First, out.Last = new(epoch(first)), new(epoch(last))
 	}
 	rs := make([]ratelimit.Rule, len(s.trials))
 	for i, t := range s.trials {

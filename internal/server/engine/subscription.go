@@ -1,6 +1,10 @@
 package engine
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/lately-go/lately/internal/server/hotlist"
+)
 
 // A Subscription reads events, in order, from when it began:
 //
@@ -54,17 +58,10 @@ func (s *Subscription) Wait() <-chan struct{} {
 	wake := *s.hub.wake[s.group].Load()
 	s.hub.waiting.Store(true)
 	if p := s.hub.ring[s.next%ringSize].Load(); p != nil && p.seq >= s.next {
-		return closed
+		return hotlist.Closed
 	}
 	return wake
 }
-
-// closed is a channel that is closed.
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // Done returns a channel that is closed when the subscription has ended.
 func (s *Subscription) Done() <-chan struct{} { return s.done }
