@@ -25,11 +25,9 @@ func errorText(err error) string {
 
 func checkRules(c *call) (v api.RulesValidation, err error) {
 	file, err := rules.Parse("rules", c.body)
-	if errs, ok := errors.AsType[rules.Errors](err); ok {
-		return api.RulesValidation{Errors: mistakes(errs)}, nil
-	}
 	if err != nil {
-		return v, err
+		errs, _ := errors.AsType[rules.Errors](err)
+		return api.RulesValidation{Errors: mistakes(errs)}, nil
 	}
 	return api.RulesValidation{OK: true, Sentences: file.Sentences(), Warnings: mistakes(file.Warnings)}, nil
 }

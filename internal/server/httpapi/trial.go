@@ -20,12 +20,10 @@ import (
 func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 	trial.Unknown = []string{}
 	draft, err := rules.Parse("draft", []byte(req.Rules))
-	if errs, ok := errors.AsType[rules.Errors](err); ok {
+	if err != nil {
+		errs, _ := errors.AsType[rules.Errors](err)
 		trial.Errors = mistakes(errs)
 		return trial, nil
-	}
-	if err != nil {
-		return trial, err
 	}
 	trial.Warnings = mistakes(draft.Warnings)
 	top := cmp.Or(req.Top, 20)
