@@ -48,14 +48,11 @@ func queueCheck(c *conn, args [][]byte) error {
 	return c.couldQueue(err)
 }
 
-func queueTake(c *conn, args [][]byte) error { return c.queueKey(args, false) }
-
-func queuePeek(c *conn, args [][]byte) error { return c.queueKey(args, true) }
-
-func (c *conn) queueKey(args [][]byte, peek bool) error {
+// queueTake queues TAKE and PEEK.
+func queueTake(c *conn, args [][]byte) error {
 	cost, err := costOf(args)
 	if err == nil {
-		err = c.caller.QueueTake(view(args[1]), cost, peek, view(args[2]))
+		err = c.caller.QueueTake(view(args[1]), cost, isWord(args[0], "peek"), view(args[2]))
 	}
 	return c.couldQueue(err)
 }

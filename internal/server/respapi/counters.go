@@ -30,30 +30,21 @@ func spanOf(args [][]byte) (time.Duration, error) {
 	return readDuration("SPAN", value)
 }
 
-func sum(c *conn, args [][]byte) error {
+// count is SUM and RATE.
+func count(c *conn, args [][]byte) error {
 	span, err := spanOf(args)
 	if err != nil {
 		return err
 	}
-	count, _, err := c.caller.Count(view(args[1]), span, view(args[2]))
-	if err != nil {
-		return err
+	count, perSecond, err := c.caller.Count(view(args[1]), span, view(args[2]))
+	switch {
+	case err != nil:
+	case isWord(args[0], "rate"):
+		c.w.Double(perSecond)
+	default:
+		c.w.Int(wireCount(count.Lo))
 	}
-	c.w.Int(wireCount(count.Lo))
-	return nil
-}
-
-func rate(c *conn, args [][]byte) error {
-	span, err := spanOf(args)
-	if err != nil {
-		return err
-	}
-	_, perSecond, err := c.caller.Count(view(args[1]), span, view(args[2]))
-	if err != nil {
-		return err
-	}
-	c.w.Double(perSecond)
-	return nil
+	return err
 }
 
 func top(c *conn, args [][]byte) error {

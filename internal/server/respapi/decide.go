@@ -162,29 +162,20 @@ func wireCount(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 // millis returns d in milliseconds, rounded up, and -1 for [ratelimit.Never].
 func millis(d time.Duration) int64 { return engine.RoundUp(d, time.Millisecond) }
 
-func refund(c *conn, args [][]byte) error {
+// giveBack is REFUND and RELEASE: it answers how much was given back to a key.
+func giveBack(c *conn, args [][]byte) error {
 	n, err := costOf(args)
-	if err == nil {
+	switch {
+	case err != nil:
+	case isWord(args[0], "release"):
+		n, err = c.caller.Release(view(args[1]), n, view(args[2]))
+	default:
 		n, err = c.caller.Refund(view(args[1]), n, view(args[2]))
 	}
-	return c.gaveBack(n, err)
-}
-
-func release(c *conn, args [][]byte) error {
-	n, err := costOf(args)
 	if err == nil {
-		n, err = c.caller.Release(view(args[1]), n, view(args[2]))
+		c.w.Int(wireCount(n))
 	}
-	return c.gaveBack(n, err)
-}
-
-// gaveBack answers how much was given back to a key.
-func (c *conn) gaveBack(n uint64, err error) error {
-	if err != nil {
-		return err
-	}
-	c.w.Int(wireCount(n))
-	return nil
+	return err
 }
 
 // reset is the RESET of Redis without arguments, and otherwise resets a key.

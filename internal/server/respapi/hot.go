@@ -128,18 +128,9 @@ func changedHot(c *conn, args [][]byte) error {
 	}
 	hot, err := c.s.Engine.ChangedHot(rule, key)
 	if err == nil {
-		c.flag(hot)
+		c.w.Int(oneIf(hot))
 	}
 	return err
-}
-
-// flag answers 1 or 0.
-func (c *conn) flag(b bool) {
-	if b {
-		c.w.Int(1)
-	} else {
-		c.w.Int(0)
-	}
 }
 
 // addHot makes a key hot by hand.
@@ -177,7 +168,7 @@ func removeHot(c *conn, args [][]byte) error {
 		return err
 	}
 	c.audit("hot key removed by hand", "rule", rule, "key", engine.KeyText(key), "was_hot", hot)
-	c.flag(hot)
+	c.w.Int(oneIf(hot))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -37,13 +38,16 @@ func (f *subscriber) list(pattern bool) *[]string {
 	return &f.channels
 }
 
-func subscribe(c *conn, args [][]byte) error { return c.subscribe("subscribe", args[1:], false) }
+// subscribe is SUBSCRIBE and PSUBSCRIBE, and unsubscribe what ends them.
+func subscribe(c *conn, args [][]byte) error {
+	kind := strings.ToLower(string(args[0]))
+	return c.subscribe(kind, args[1:], kind[0] == 'p')
+}
 
-func psubscribe(c *conn, args [][]byte) error { return c.subscribe("psubscribe", args[1:], true) }
-
-func unsubscribe(c *conn, args [][]byte) error { return c.unsubscribe("unsubscribe", args[1:], false) }
-
-func punsubscribe(c *conn, args [][]byte) error { return c.unsubscribe("punsubscribe", args[1:], true) }
+func unsubscribe(c *conn, args [][]byte) error {
+	kind := strings.ToLower(string(args[0]))
+	return c.unsubscribe(kind, args[1:], kind[0] == 'p')
+}
 
 // subscribe adds subscriptions, all of them or none, and answers for each.
 func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {

@@ -26,15 +26,15 @@ var commands = []command{
 	},
 	{
 		name: "peek", usage: "rule key [COST n]", summary: "Say what TAKE would, and change nothing",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: peek, queue: queuePeek,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: peek, queue: queueTake,
 	},
 	{
 		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: refund,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
 	},
 	{
 		name: "release", usage: "rule key [COST n]", summary: "End events under way of a key under an in-flight rule; answers how many there were",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: release,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
 	},
 	{
 		name: "cl.throttle", usage: "key max_burst count period [quantity]", summary: "Judge an event of a key by the limit in the command, as redis-cell does",
@@ -64,11 +64,11 @@ var commands = []command{
 
 	{
 		name: "sum", usage: "counter key [SPAN duration]", summary: "A key's count over a span that ends now; the counter's longest if none is given",
-		group: groupCounters, role: access.Read, least: 3, most: 5, key: 2, handle: sum,
+		group: groupCounters, role: access.Read, least: 3, most: 5, key: 2, handle: count,
 	},
 	{
 		name: "rate", usage: "counter key [SPAN duration]", summary: "A key's events a second over a span that ends now",
-		group: groupCounters, role: access.Read, least: 3, most: 5, key: 2, handle: rate,
+		group: groupCounters, role: access.Read, least: 3, most: 5, key: 2, handle: count,
 	},
 	{
 		name: "top", usage: "counter n [SPAN duration]", summary: "The n keys with the largest counts, each followed by its count",
@@ -137,7 +137,7 @@ var commands = []command{
 	},
 	{
 		name: "psubscribe", usage: "pattern [pattern ...]", summary: "Be told of what is published on channels that a pattern matches",
-		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: psubscribe,
+		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
 	},
 	{
 		name: "unsubscribe", usage: "[channel ...]", summary: "End subscriptions to these channels, or to all",
@@ -145,7 +145,7 @@ var commands = []command{
 	},
 	{
 		name: "punsubscribe", usage: "[pattern ...]", summary: "End subscriptions to these patterns, or to all",
-		group: groupPubSub, role: access.Read, least: 1, whileSubscribed: true, notQueued: true, handle: punsubscribe,
+		group: groupPubSub, role: access.Read, least: 1, whileSubscribed: true, notQueued: true, handle: unsubscribe,
 	},
 
 	{
