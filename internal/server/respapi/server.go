@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/wait"
 )
 
 // A Server answers RESP connections from an engine. It is safe for concurrent use.
@@ -76,11 +77,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 		case isShortage(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.Log.Error("no connection can be accepted for now", "error", err, "pause", pause.String())
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(pause):
-			}
+			_ = wait.For(ctx, pause) // after its end, Accept fails
 		default:
 			return fmt.Errorf("resp: %w", err)
 		}
