@@ -265,8 +265,10 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		span, _ := time.ParseDuration(q.Get("span"))
 		points, _ := strconv.Atoi(q.Get("points"))
 		answer(w, object{"rates": rates(now, span, points, q.Get("rules") == "1"), "marks": list{
-			object{"time": now.Add(-20 * time.Minute), "type": "start"}, object{"time": now.Add(-25 * time.Second), "type": "reload"},
-			object{"time": now.Add(-14 * time.Second), "type": "ban", "bans": 3}, object{"time": now.Add(-5 * time.Second), "type": "unban", "bans": 1},
+			object{"time": now.Add(-20 * time.Minute), "type": "start"},
+			object{"time": now.Add(-25 * time.Second), "type": "reload"},
+			object{"time": now.Add(-14 * time.Second), "type": "ban", "bans": 3},
+			object{"time": now.Add(-5 * time.Second), "type": "unban", "bans": 1},
 		}})
 	case "bans":
 		answer(w, f.search(q.Get("rule"), q.Get("q")))
