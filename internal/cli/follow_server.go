@@ -20,6 +20,7 @@ import (
 	"github.com/lately-go/lately/internal/eventlist"
 	logs "github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
 )
 
@@ -217,11 +218,6 @@ func (f *feeder) failed(ctx context.Context, err error, attempt int) error {
 		f.away = true
 		f.log.Warn("the server does not answer: waiting for it; nothing is read meanwhile", "server", f.client.Addr(), "error", err)
 	}
-	wait := min(maxWait, firstWait<<min(attempt, 10))
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(mathrand.N(wait)): // full jitter: followers must not come all at once
-	}
-	return nil
+	// With full jitter, so that followers do not come all at once.
+	return wait.For(ctx, mathrand.N(min(maxWait, firstWait<<min(attempt, 10))))
 }

@@ -1,9 +1,9 @@
 // Package eventlist writes events as bytes, one after the other, and reads them: those that a
 // server keeps, and those that a follower sends to one.
 //
-// An event is its time in nanoseconds since 1970, as 8 bytes of which the lowest comes first; the
-// number of its fields in a byte; and of each the length of the name in a byte, the name, the
-// length of the value as a varint, and the value.
+// An event is its time in nanoseconds since 1970, in 8 bytes with the lowest first; the number of
+// its fields in a byte; and for each field the length of the name in a byte, the name, the length
+// of the value as a varint, and the value.
 package eventlist
 
 import (

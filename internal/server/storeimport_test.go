@@ -52,6 +52,7 @@ func TestStoreImports(t *testing.T) {
 	if text := after.resp("SUM pages /"); !strings.HasPrefix(text, ":3\r\n") {
 		t.Errorf("counters are not restored: %q", text)
 	}
+	eventually(t, "the log tells that the server serves", func() bool { return strings.Contains(after.log.String(), "msg=serving") })
 	log := after.log.String()
 	if done := strings.Index(log, importDone); done < 0 || done > strings.Index(log, "msg=serving") {
 		t.Errorf("the log does not tell that all was imported before the server serves:\n%s", log)
