@@ -1,6 +1,7 @@
 package latelyredis
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -235,7 +236,7 @@ func appendBody(b []byte, r *ratelimit.Rule, a ratelimit.Algorithm, l ratelimit.
 	case s.Count > 0:
 		first := micros(s.Ends) - l.Span.Microseconds()
 		if a == ratelimit.Calendar {
-			start, _ := periodOf(l).Bounds(s.Ends-1, zoneOf(r))
+			start, _ := limit.Period(l.Period()).Bounds(s.Ends-1, cmp.Or(r.Zone, time.UTC))
 			first = start / 1000
 		}
 		b = appendUint56(appendUint56(b, first), micros(s.Ends))

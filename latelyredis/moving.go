@@ -1,7 +1,6 @@
 package latelyredis
 
 import (
-	"context"
 	"time"
 )
 
@@ -20,15 +19,3 @@ const (
 
 // moves reports whether c is about records, and was not judged since their slot moves.
 func (c *call) moves() bool { return len(c.rules) > 0 && codeIs(c.err, "TRYAGAIN") }
-
-// wait waits for d, and reports whether ctx has not ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

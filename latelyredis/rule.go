@@ -1,6 +1,7 @@
 package latelyredis
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -136,7 +137,7 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 	rl.most = append(rl.most, most)
 	rl.addShape(byte(r.Algorithm), l.N, l.Window(), most)
 	if r.Algorithm == ratelimit.Calendar {
-		rl.calendars = append(rl.calendars, calendar{len(rl.told), periodOf(l), zoneOf(r)})
+		rl.calendars = append(rl.calendars, calendar{len(rl.told), limit.Period(l.Period()), cmp.Or(r.Zone, time.UTC)})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
 	}
 }
@@ -184,23 +185,6 @@ func keep(r *ratelimit.Rule) int64 {
 		}
 	}
 	return longest.Microseconds()
-}
-
-func zoneOf(r *ratelimit.Rule) *time.Location {
-	if r.Zone == nil {
-		return time.UTC
-	}
-	return r.Zone
-}
-
-// periodOf returns the period of a Calendar limit, which may be given as a span.
-func periodOf(l ratelimit.Limit) limit.Period {
-	for p := ratelimit.PerSecond; l.Per == 0 && p < ratelimit.PerMonth; p++ {
-		if (ratelimit.Limit{Per: p}).Window() == l.Span {
-			return limit.Period(p)
-		}
-	}
-	return limit.Period(l.Per)
 }
 
 // argument returns what the script is told of rl at about the time now, in

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -213,7 +214,7 @@ func (s *Store) transmit(ctx context.Context, l *layout, calls []*call) {
 		}
 		if calls = again; !moves {
 			tries++
-		} else if waits++; waits > movingWaits || !wait(ctx, movingWait) {
+		} else if waits++; waits > movingWaits || wait.For(ctx, movingWait) != nil {
 			return
 		}
 	}
