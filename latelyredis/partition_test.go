@@ -40,6 +40,14 @@ func newParted(t *testing.T) *parted {
 	p.there.Link(p.here, []string{partedServer + "/24"}, []string{partedNode + "/24"})
 	t.Setenv(redistest.ProgramVariable, p.there.Use(redistest.Program()))
 	p.server = own(t, "--bind", partedServer, "--port", "6379", "--protected-mode", "no")
+	// The first packets may be lost, and are sent again after the timeout of a client.
+	eventually(t, "the cable carries", func() bool {
+		conn, err := p.here.Dial(t.Context(), &net.Dialer{Timeout: 5 * time.Second}, partedServer+":6379")
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
 	return p
 }
 
