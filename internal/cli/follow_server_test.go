@@ -176,10 +176,11 @@ func TestFollowServerBadNetwork(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	appendTo(t, path("rules.yaml"), killRules)
 	s := serve(t, "--rules", path("rules.yaml"))
-	network := &badNetwork{rnd: randtest.New(t), to: strings.TrimPrefix(s.http, "http://")}
+	rnd := randtest.New(t)
+	network := &badNetwork{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), to: strings.TrimPrefix(s.http, "http://")}
 	front := httptest.NewServer(network)
 	defer front.Close()
-	log := &rotatedLog{t: t, rnd: network.rnd, path: path("access.log"), counts: map[string]int{}}
+	log := &rotatedLog{t: t, rnd: rnd, path: path("access.log"), counts: map[string]int{}}
 	log.write(20000, "192.0.2.1", "192.0.2.2")
 	ctx, interrupt := context.WithCancel(t.Context())
 	var stdout, stderr bytes.Buffer
@@ -202,9 +203,12 @@ func TestFollowServerBadNetwork(t *testing.T) {
 	if code := <-ended; code != exitOK {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
+	network.mu.Lock()
+	broken := network.broken
+	network.mu.Unlock()
 	var report feedReport
-	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || report.Events == 0 || report.Sessions == 0 || network.broken == 0 {
-		t.Errorf("%v, %+v, %d requests failed", err, report, network.broken)
+	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || report.Events == 0 || report.Sessions == 0 || broken == 0 {
+		t.Errorf("%v, %+v, %d requests failed", err, report, broken)
 	}
 	if !strings.Contains(status, `"file":"web-1:`+log.path+`"`) {
 		t.Errorf("the status is %s", status)
