@@ -32,13 +32,13 @@ type Counter struct {
 	shards  [addShards]addShard
 }
 
-// An addShard notes the adds of some keys. Its lock is held while one is counted in the table, so that what
-// is noted and what is counted are the same.
+// An addShard notes the adds of some keys. Its lock is held while an add is counted in the table and
+// noted, so that a table that takes the place of another one misses no add.
 type addShard struct {
 	mu       sync.Mutex
 	slices   []slice // the last one is open until the time until
 	until    int64
-	deferred bool // what is noted is not counted yet
+	deferred bool // adds are noted now, and counted by the next take
 	_        [16]byte
 }
 

@@ -38,7 +38,7 @@ type scripts struct {
 	// script at each call.
 	decide *script
 	// fast decides about one rule with one limit, by the family of its window. It has one
-	// function, of which decide has more than thirty, and takes half the time.
+	// function where decide has more than thirty, and takes half the time.
 	fast map[string]*script
 	// repair decides as well, and also withdraws a charge, reads a record of other limits
 	// and moves one whose clock was set back.

@@ -108,7 +108,7 @@ func (s *Server) start() error {
 		return err
 	}
 	if s.store != nil {
-		s.store.shareCounters() // what was restored is of them
+		s.store.shareCounters() // after the restore, whose counts are shared too
 	}
 	if err := s.startEnforcing(); err != nil {
 		return err

@@ -74,9 +74,8 @@ type Knowing[R any] interface {
 
 // Importing is a Store that takes over what the memory of a process has counted.
 type Importing[R any] interface {
-	// Import adds entries to what is counted, each once under one id. It sets Known of those
-	// with a rule and key that were added before, and Expired of those of which nothing is
-	// used any more. After an error, some were added. ErrStale says that Set is not that of the store.
+	// Import adds entries to what is counted, each once under one id. It sets Known if the
+	// rule and key were added before, and Expired if nothing of the entry counts any more. After an error, some were added. ErrStale says that Set is not that of the store.
 	Import(ctx context.Context, id string, entries []Entry[R]) error
 }
 
