@@ -35,6 +35,7 @@ var givesUp = map[string]string{
 	"ratelimit,leaky-bucket":          "N + burst in a window, spread by waiting",
 	"ratelimit,fixed":                 "2N across its edge",
 	"ratelimit,calendar":              "2N across its edge",
+	"ratelimit,in-flight":             "nothing: at most N at the same time",
 	"ratelimit,sliding,ban":           "as sliding, with a ban after 20 refusals in 5 minutes",
 	"ratelimit,sliding,8-rules":       "as sliding: eight limits on one key, decided together",
 }
