@@ -51,7 +51,10 @@ func ExampleFleet_Take() {
 	second, stopSecond := startNode(text)
 	defer stopSecond()
 
-	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{first, second}})
+	f, err := client.NewFleet(client.FleetConfig{
+		Nodes:   []string{first, second},
+		Timeout: time.Minute, // in production a second, the default: the machine of a test may be busy
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +96,10 @@ hot:
 		if err != nil {
 			log.Fatal(err)
 		}
-		fleet, err := client.NewFleet(client.FleetConfig{Nodes: []string{addr}, Detector: detector})
+		fleet, err := client.NewFleet(client.FleetConfig{
+			Nodes: []string{addr}, Detector: detector,
+			Timeout: time.Minute, // in production a second, the default: the machine of a test may be busy
+		})
 		if err != nil {
 			log.Fatal(err)
 		}

