@@ -37,7 +37,7 @@ limits:
 bans:
   - {name: flood, key: client, after: 600 hits in 1m, for: 1h, when: {path: /**}}
 hot:
-  - {name: product, key: path, when: {path: "/product/*"}, threshold: 5 per 2s, hold: 60s}
+  - {name: product, key: path, when: {path: "/product/*"}, threshold: 5 per 1m, hold: 60s} # a minute, for a slow machine
 allow: [198.51.100.0/24]
 `
 

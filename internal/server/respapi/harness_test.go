@@ -30,7 +30,7 @@ limits:
 bans:
   - {name: flood, key: client, after: 5 hits in 1m, for: 1h, when: {path: /flood}}
 hot:
-  - {name: product, key: path, when: {path: "/product/*"}, threshold: 3 per 2s, hold: 60s}
+  - {name: product, key: path, when: {path: "/product/*"}, threshold: 3 per 1m, hold: 60s} # a minute, for a slow machine
 `
 
 // newEngine returns an engine that judges by testRules.

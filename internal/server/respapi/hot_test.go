@@ -72,7 +72,7 @@ func TestHotCommandsDoNotAllocate(t *testing.T) {
 		"CHECK client 192.0.2.1 x-tenant t1 COST 2", "CHECK path /x?y=1", "PEEK login ada", "PEEK pair 192.0.2.1^ada COST 2", "PEEK login new",
 		"ADD pages /a", "ADD pages /a 5", "SUM pages /a", "SUM requests 192.0.2.1 SPAN 1m", "SUM pages /a SPAN 1d",
 		"RATE pages /a", "RATE pages /a SPAN 1h", "CL.THROTTLE a 15 30 60", "INCREX a UBOUND 1000000 EX 60 ENX", "PTTL a", "PING",
-		"HOT.REPORT product /product/x/../y 1 40 /product/2 7 0", "HOT.REPORT product /product/1 1 5000",
+		"HOT.REPORT product /product/x/../y 1 40 /product/2 7 0", "HOT.REPORT product /product/1 1 90000",
 	} {
 		c, _ := onTape(t, line)
 		if err := c.caller.Add("pages", 1, "/a"); err != nil {
