@@ -127,7 +127,8 @@ type badNetwork struct {
 	mu     sync.Mutex
 	rnd    *rand.Rand
 	to     string
-	broken int // requests that were lost or repeated, or whose answer was
+	faults []int // of the next requests: of each eight, every one comes once
+	broken int   // requests that were lost or repeated, or whose answer was
 }
 
 func (n *badNetwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +141,11 @@ func (n *badNetwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	send := func() (*http.Response, error) {
 		return http.Post("http://"+n.to+r.URL.Path, r.Header.Get("Content-Type"), bytes.NewReader(body))
 	}
-	fault := n.rnd.IntN(8)
+	if len(n.faults) == 0 {
+		n.faults = n.rnd.Perm(8)
+	}
+	fault := n.faults[0]
+	n.faults = n.faults[1:]
 	if fault < 4 {
 		n.broken++
 	}
