@@ -164,9 +164,10 @@ func TestStalled(t *testing.T) {
 	if most > baseline+more {
 		t.Errorf("%d goroutines, and %d while the server was stopped, want at most %d more", baseline, most, more)
 	}
-	took := s.latencies()
-	t.Logf("stopped for %v: %d events, %d waited; from the first second on p50 %v, p99 %v, at most %v; %d goroutines more than %d",
-		lasted.Round(time.Millisecond), events, waited, took[len(took)/2], took[len(took)*99/100], took[len(took)-1], most-baseline, baseline)
+	t.Logf("stopped for %v: %d events, %d waited; %d goroutines more than %d", lasted.Round(time.Millisecond), events, waited, most-baseline, baseline)
+	if took := s.latencies(); len(took) > 0 { // on a slow machine, none was due after the first second
+		t.Logf("from the first second on p50 %v, p99 %v, at most %v", took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+	}
 
 	answered := s.answered()
 	server.Process().Signal(syscall.SIGCONT)
