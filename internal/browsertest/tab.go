@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Tab is one page of a browser, with cookies and storage of its own.
@@ -104,6 +105,16 @@ func (p *Tab) Complaints() []string {
 	w := p.wrong
 	p.wrong = nil
 	return w
+}
+
+// Complaint is Complaints for a page in which something is wrong: it waits until that was told.
+// What the network and the policy have to say comes a while after what it is about.
+func (p *Tab) Complaint() []string {
+	for end := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
+		if w := p.Complaints(); len(w) > 0 || time.Now().After(end) {
+			return w
+		}
+	}
 }
 
 // Requests returns the addresses that the page has requested, its own included.

@@ -317,7 +317,7 @@ func testNothingLeaves(t *testing.T, b *browsertest.Browser) {
 		`(() => { const s = document.createElement('script'); try { s.textContent = 'window.owned = 1'; } catch { } document.head.append(s); })()`,
 	} {
 		p.JS(fault+`; new Promise((done) => setTimeout(done, 50))`, nil)
-		if len(p.Complaints()) == 0 {
+		if len(p.Complaint()) == 0 {
 			t.Errorf("nothing complains of %s", fault)
 		}
 	}

@@ -200,7 +200,7 @@ func testPolicy(t *testing.T, b *browsertest.Browser) {
 	} {
 		p.JS(fault+`; 1`, nil)
 		p.JS(`new Promise((done) => setTimeout(done, 30))`, nil)
-		if len(p.Complaints()) == 0 {
+		if len(p.Complaint()) == 0 {
 			t.Errorf("nothing complains of %s", fault)
 		}
 	}
