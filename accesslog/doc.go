@@ -3,9 +3,9 @@
 //
 // A [Format] has a name, such as "clf" for the access logs of Apache and nginx, or a
 // spec that says where a JSON, CSV or TSV line has its time and its fields; see
-// [ParseFormat]. [Detect] finds the named format of a file from its first bytes. Most
-// callers use a [Scanner], which reads a log event by event. Parallel readers use a
-// [Parser] per goroutine, which turns single lines into events.
+// [ParseFormat]. [Detect] finds the named format of a file from its first bytes.
+// [CutLine] cuts a log into lines, and a [Parser], one per goroutine, turns them into
+// events.
 //
 // Each format is a scanner over bytes, without regular expressions: it takes time linear
 // in the length of the line, allocates nothing per line and never panics. The values of

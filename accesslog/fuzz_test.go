@@ -295,13 +295,3 @@ func FuzzDetect(f *testing.F) {
 		}
 	})
 }
-
-// FuzzScanner compares with splitting the whole log.
-func FuzzScanner(f *testing.F) {
-	f.Add("1,a\n2,b\r\n\nx\n3,c", uint16(0))
-	f.Add("1,a\r\r\n", uint16(9))
-	f.Fuzz(func(t *testing.T, log string, padding uint16) {
-		log = strings.Replace(log, "\x00", strings.Repeat("x", int(padding)*3), 1)
-		checkScan(t, strings.NewReader(log), log, "csv:time=1@s,object=2")
-	})
-}

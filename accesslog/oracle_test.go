@@ -153,23 +153,20 @@ func TestRealLogsGiveTheOraclesAnswers(t *testing.T) {
 		t.Run(l.File, func(t *testing.T) {
 			t.Parallel()
 			format, want := l.format(t), l.answer(t)
-			s, err := accesslog.NewScanner(l.open(t), format, accesslog.Options{Year: l.Year})
+			log, err := io.ReadAll(l.open(t))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := answer{First: 1 << 62, Last: -1 << 62}
 			client := tally{make(map[string]int), !format.TextKeys()}
 			object := tally{make(map[string]int), !format.TextKeys()}
-			for s.Scan() {
-				ev := s.Event()
+			lines := readLog(t, log, format, accesslog.Options{Year: l.Year}, func(ev *match.Event) {
 				got.First, got.Last = min(got.First, ev.Time.Unix()), max(got.Last, ev.Time.Unix())
 				client.add(ev, match.Client)
 				object.add(ev, match.Object)
-			}
-			if err := s.Err(); err != nil {
-				t.Fatal(err)
-			}
-			got.Lines, got.Parsed, got.Bad = s.Lines(), s.Parsed(), s.Bad()+s.Skipped()
+			})
+			got.Parsed, got.Bad = lines.parsed, lines.skipped+lines.bad
+			got.Lines = got.Parsed + got.Bad
 			got.Client, got.Object = client.answer(), object.answer()
 			compareAnswers(t, got, want)
 		})

@@ -1,6 +1,7 @@
 package accesslog_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -129,6 +130,35 @@ func checkNoAllocs(t *testing.T, format string, line []byte) {
 	if n != 0 {
 		t.Errorf("%s: %v allocations a line, for\n%.200q", format, n, line)
 	}
+}
+
+// A lineCounts is how many lines of a log have events, are of another kind, and are bad.
+type lineCounts struct{ parsed, skipped, bad int64 }
+
+// readLog calls use for each event of a log.
+func readLog(t *testing.T, log []byte, f accesslog.Format, o accesslog.Options, use func(*match.Event)) (n lineCounts) {
+	t.Helper()
+	p, err := f.NewParser(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ev match.Event
+	for line := range bytes.Lines(log) {
+		line, _, _ = accesslog.CutLine(line)
+		ok := p.Parse(line, &ev)
+		switch {
+		case ok:
+			n.parsed++
+		case p.Skipped():
+			n.skipped++
+		default:
+			n.bad++
+		}
+		for ; ok; ok = p.Next(&ev) {
+			use(&ev)
+		}
+	}
+	return n
 }
 
 func ExampleParser() {

@@ -22,20 +22,14 @@ func TestW3CColumnsChange(t *testing.T) {
 192.0.2.3 /c
 `
 	f, _ := accesslog.ParseFormat("W3C")
-	s, err := accesslog.NewScanner(strings.NewReader(log), f, accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for s.Scan() {
-		got = append(got, listed(f, s.Event()))
-	}
+	lines := readLog(t, []byte(log), f, accesslog.Options{}, func(ev *match.Event) { got = append(got, listed(f, ev)) })
 	want := []string{
 		"2018-04-17T06:25:06Z client=192.0.2.1 object=/a path=/a status=200",
 		`2018-04-17T06:25:07.5Z agent=a "b" c client=192.0.2.2 object=/b path=/b`,
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") || s.Bad() != 3 || s.Skipped() != 5 {
-		t.Errorf("%d bad, %d skipped, events\n%s\nwant\n%s", s.Bad(), s.Skipped(), strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if strings.Join(got, "\n") != strings.Join(want, "\n") || lines != (lineCounts{2, 5, 3}) {
+		t.Errorf("lines %+v, events\n%s\nwant\n%s", lines, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -58,13 +59,16 @@ func TestColumnsAcrossBlocks(t *testing.T) {
 		}
 	}
 	f, _ := accesslog.ParseFormat("w3c")
-	s, err := accesslog.NewScanner(&log, f, accesslog.Options{})
+	parser, err := f.NewParser(accesslog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	counts := make(map[string]int64)
-	for s.Scan() {
-		counts[string(s.Event().GetNamed("client"))]++
+	var ev match.Event
+	for line := range bytes.Lines(log.Bytes()) {
+		if line, _, _ = accesslog.CutLine(line); parser.Parse(line, &ev) {
+			counts[string(ev.Get(match.Client))]++
+		}
 	}
 	for _, busy := range first.Top {
 		if counts[busy.Values()[0]] != busy.Count {

@@ -22,6 +22,7 @@ import (
 	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -269,27 +270,27 @@ func readLog(t *testing.T, log, format, rulesFile string) []sent {
 	if !ok {
 		t.Fatalf("%s has no format that is known", log)
 	}
-	scanner, err := accesslog.NewScanner(bytes.NewReader(data), f, accesslog.Options{})
+	parser, err := f.NewParser(accesslog.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var events []sent
-	for scanner.Scan() {
-		ev := scanner.Event()
-		args := []string{"CHECK"}
-		for _, f := range fields {
-			if v := ev.GetNamed(f); len(v) > 0 {
-				args = append(args, f, string(v))
+	var ev match.Event
+	for line := range bytes.Lines(data) {
+		line, _, _ = accesslog.CutLine(line)
+		for ok := parser.Parse(line, &ev); ok; ok = parser.Next(&ev) {
+			args := []string{"CHECK"}
+			for _, f := range fields {
+				if v := ev.GetNamed(f); len(v) > 0 {
+					args = append(args, f, string(v))
+				}
 			}
+			if len(args) == 1 {
+				t.Fatal("an event without fields")
+			}
+			ms := ev.Time.UnixMilli()
+			events = append(events, sent{ms, resp.AppendCommand(nil, append(args, "AT", fmt.Sprint(ms))...)})
 		}
-		if len(args) == 1 {
-			t.Fatal("an event without fields")
-		}
-		ms := ev.Time.UnixMilli()
-		events = append(events, sent{ms, resp.AppendCommand(nil, append(args, "AT", fmt.Sprint(ms))...)})
-	}
-	if err := scanner.Err(); err != nil {
-		t.Fatal(err)
 	}
 	slices.SortStableFunc(events, func(a, b sent) int { return cmp.Compare(a.ms, b.ms) })
 	return events
