@@ -36,6 +36,43 @@ func (w When) IsZero() bool {
 		len(w.Client) == 0 && len(w.Fields) == 0
 }
 
+// Add adds a pattern of the field of that name to w, with the meaning that it has under
+// when in a rules file: "5xx" of status, "/api/**" of path, "192.0.2.0/24" of client.
+// If the pattern is wrong, the error says what it must be, and w is as it was.
+func (w *When) Add(field, pattern string) error {
+	one := When{}
+	switch field {
+	case "method":
+		one.Method = []string{pattern}
+	case "path":
+		one.Path = []string{pattern}
+	case "status":
+		one.Status = []string{pattern}
+	case "client":
+		prefix, err := ParsePrefix(pattern)
+		if err != nil {
+			return fmt.Errorf("client: %w", err)
+		}
+		one.Client = []netip.Prefix{prefix}
+	default:
+		one.Fields = map[string][]string{field: {pattern}}
+	}
+	if _, err := one.Compile(); err != nil {
+		return err
+	}
+	w.Method = append(w.Method, one.Method...)
+	w.Path = append(w.Path, one.Path...)
+	w.Status = append(w.Status, one.Status...)
+	w.Client = append(w.Client, one.Client...)
+	if one.Fields != nil {
+		if w.Fields == nil {
+			w.Fields = make(map[string][]string)
+		}
+		w.Fields[field] = append(w.Fields[field], pattern)
+	}
+	return nil
+}
+
 // A Condition is a compiled [When]. The zero Condition holds for every event.
 // A Condition is immutable and safe for concurrent use; it does not allocate.
 type Condition struct {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -74,51 +72,27 @@ func (c *Cut) AddWhere(condition string) error {
 	if !ok || field == "" || pattern == "" {
 		return fmt.Errorf("%q: must be FIELD=PATTERN, such as status=5xx or path=/api/**", condition)
 	}
-	w := &c.Where
-	switch field {
-	case "method":
-		w.Method = append(w.Method, pattern)
-	case "path":
-		w.Path = append(w.Path, pattern)
-	case "status":
-		w.Status = append(w.Status, pattern)
-	case "client":
-		prefix, err := match.ParsePrefix(pattern)
-		if err != nil {
-			return fmt.Errorf("client: %w", err)
-		}
-		w.Client = append(w.Client, prefix)
-	default:
-		if w.Fields == nil {
-			w.Fields = make(map[string][]string)
-		}
-		w.Fields[field] = append(w.Fields[field], pattern)
-	}
-	if _, err := w.Compile(); err != nil {
-		return fmt.Errorf("%q: %w", condition, err)
-	}
-	return nil
+	return c.Where.Add(field, pattern)
 }
 
-// conditions yields the fields and patterns of w, in order of the fields.
-func conditions(w match.When) iter.Seq2[string, string] {
-	return func(yield func(field, pattern string) bool) {
-		fields := maps.Clone(w.Fields)
-		if fields == nil {
-			fields = make(map[string][]string)
-		}
-		fields["method"], fields["path"], fields["status"] = w.Method, w.Path, w.Status
-		for _, p := range w.Client {
-			fields["client"] = append(fields["client"], p.String())
-		}
-		for _, field := range slices.Sorted(maps.Keys(fields)) {
-			for _, pattern := range fields[field] {
-				if !yield(field, pattern) {
-					return
-				}
-			}
+// conditions returns w as AddWhere takes it, sorted.
+func conditions(w match.When) (all []string) {
+	add := func(field string, patterns ...string) {
+		for _, p := range patterns {
+			all = append(all, field+"="+p)
 		}
 	}
+	add("method", w.Method...)
+	add("path", w.Path...)
+	add("status", w.Status...)
+	for _, p := range w.Client {
+		add("client", p.String())
+	}
+	for field, patterns := range w.Fields {
+		add(field, patterns...)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // given returns the options by which c was given, for messages.
@@ -216,10 +190,7 @@ func (r *run) cutReport() *CutReport {
 	if r.Cut.given() == "" {
 		return nil
 	}
-	report := &CutReport{}
-	for field, pattern := range conditions(r.Cut.Where) {
-		report.Where = append(report.Where, field+"="+pattern)
-	}
+	report := &CutReport{Where: conditions(r.Cut.Where)}
 	if r.Cut.Since != (Bound{}) {
 		report.Since = new(epoch(r.span.since))
 	}

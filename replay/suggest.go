@@ -146,15 +146,16 @@ func (s *suggesting) addGroups(r *run, texts []string) (err error) {
 		return err
 	}
 	for _, text := range texts {
-		field, pattern, ok := strings.Cut(strings.TrimSpace(text), " ")
-		var cut Cut
-		if err = cut.AddWhere(field + "=" + strings.TrimSpace(pattern)); err != nil || !ok {
+		text = strings.TrimSpace(text)
+		field, pattern, ok := strings.Cut(text, " ")
+		var when match.When
+		if err = when.Add(field, strings.TrimSpace(pattern)); err != nil || !ok {
 			return fmt.Errorf("--group: %q: must be a field and a pattern, such as \"path /login\" or \"status 4xx\"", text)
 		}
 		if err := knownField("--group", field, fields); err != nil {
 			return err
 		}
-		s.groups = append(s.groups, suggestGroup{text: text, when: cut.Where, name: ruleName(text)})
+		s.groups = append(s.groups, suggestGroup{text: text, when: when, name: ruleName(text)})
 	}
 	for i := range s.groups {
 		g := &s.groups[i]
@@ -352,7 +353,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 	if len(out.Limits) == 0 {
 		return nil, &InputError{append(s.report.Problems, "no event: there is nothing to suggest limits for")}
 	}
-	text := out.file(s.groups)
+	text := out.file()
 	file, err := rules.Parse("suggested rules", []byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("suggest: %w", err)

@@ -26,22 +26,15 @@ func (s *Suggestion) header() string {
 }
 
 // file returns the rules file.
-func (s *Suggestion) file(groups []suggestGroup) string {
+func (s *Suggestion) file() string {
 	var b strings.Builder
 	b.WriteString("version: 1\nlimits:\n")
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		l.comments(&b)
 		fmt.Fprintf(&b, "  - name: %s\n    key: %s\n", l.Name, s.Field)
-		for _, g := range groups {
-			if g.text == l.Group && l.Group != "" {
-				var members []string
-				for field, pattern := range conditions(g.when) {
-					members = append(members, field+": "+strconv.QuoteToGraphic(pattern))
-				}
-				fmt.Fprintf(&b, "    when: {%s}\n", strings.Join(members, ", "))
-				break
-			}
+		if field, pattern, ok := strings.Cut(l.Group, " "); ok {
+			fmt.Fprintf(&b, "    when: {%s: %s}\n", field, strconv.QuoteToGraphic(strings.TrimSpace(pattern)))
 		}
 		span := rules.FormatDuration(l.span)
 		fmt.Fprintf(&b, "    limit: %d per %s\n", l.N, span)

@@ -104,7 +104,12 @@ func (r *reader) readWhen(n ast.Node) (w match.When) {
 			continue
 		}
 		for at, value := range each(r, p.value, p.key, parseText) {
-			r.readValue(&w, p.key, at, value)
+			if upper := strings.ToUpper(value); p.key == "method" && upper != value {
+				r.warn(at, "method: %q: methods are compared exactly; did you mean %q?", clip(value), clip(upper))
+			}
+			if err := w.Add(p.key, value); err != nil {
+				r.fail(at, "%v", err)
+			}
 		}
 	}
 	return w
@@ -115,32 +120,6 @@ func parseText(s string) (string, error) {
 		return "", errors.New("must be a value or a list of values")
 	}
 	return s, nil
-}
-
-// readValue adds a value of a field, which stands at n, to w.
-func (r *reader) readValue(w *match.When, field string, n ast.Node, value string) {
-	var one match.When
-	switch field {
-	case "method":
-		if upper := strings.ToUpper(value); upper != value {
-			r.warn(n, "method: %q: methods are compared exactly; did you mean %q?", clip(value), clip(upper))
-		}
-		w.Method = append(w.Method, value)
-	case "path":
-		one.Path = []string{value}
-		w.Path = append(w.Path, value)
-	case "status":
-		one.Status = []string{value}
-		w.Status = append(w.Status, value)
-	default:
-		if w.Fields == nil {
-			w.Fields = make(map[string][]string)
-		}
-		w.Fields[field] = append(w.Fields[field], value)
-	}
-	if _, err := one.Compile(); err != nil {
-		r.fail(n, "%v", err)
-	}
 }
 
 // readPrefixes reads addresses and prefixes, called what in messages.
