@@ -58,12 +58,18 @@ var advices = map[string]string{
 	"WRONGTYPE":   "a key with the store's prefix is not of the store: use a prefix of its own",
 }
 
-// noPermission is what a script answers instead of NOPERM.
-const noPermission = "can't run this command"
+// noPermission is what scripts answer instead of NOPERM: the first up to Redis 7.0, the second
+// since 7.2, and Valkey.
+var noPermission = []string{"The user executing the script can't", "ACL failure in script"}
 
 // codeOf returns the code of what a server answered: ERR if it has none. Older servers put
 // the code of an error in a script behind other words.
 func codeOf(message string) string {
+	for _, text := range noPermission {
+		if strings.Contains(message, text) {
+			return "NOPERM"
+		}
+	}
 	code, _, _ := strings.Cut(message, " ")
 	if strings.ToUpper(code) == code && code != "ERR" {
 		return code
@@ -72,9 +78,6 @@ func codeOf(message string) string {
 		if strings.Contains(message, c+" ") {
 			return c
 		}
-	}
-	if strings.Contains(message, noPermission) {
-		return "NOPERM"
 	}
 	return "ERR"
 }

@@ -151,6 +151,7 @@ func TestCodes(t *testing.T) {
 		"LOADING Redis is loading the dataset in memory":                                                                            "LOADING",
 		"ERR Error running script (call to f_1): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value": "WRONGTYPE",
 		"The user executing the script can't run this command or subcommand script: 73, on @user_script:336.":                       "NOPERM",
+		"ACL failure in script: User default has no permissions to run the 'set' command script: 73, on @user_script:336.":          "NOPERM",
 		"ERR something new": "ERR",
 		"something new":     "ERR",
 	} {
