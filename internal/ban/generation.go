@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // A generation is the memory of a shard: its entries, an index of them, their order in the
@@ -54,7 +57,7 @@ func matches(head uint64, tag uint32) uint64 {
 func isFull(head uint64) bool { return head>>(8*lineEntries-1) != 0 }
 
 const (
-	maxShortKey = 15
+	maxShortKey = keytable.MaxShortKey
 	longKey     = 0xff // instead of the length of a short key
 
 	spread = 0x9e3779b1 // odd, 2^32 over the golden ratio
@@ -169,22 +172,8 @@ func (g *generation) has(e *entry, key []byte) bool {
 	if len(key) > maxShortKey {
 		return e.key[maxShortKey] == longKey && bytes.Equal(g.key(e), key)
 	}
-	a, b := shortKey(key)
+	a, b := keytable.ShortKey(unsafe.String(unsafe.SliceData(key), len(key))) // only read
 	return binary.LittleEndian.Uint64(e.key[:]) == a && binary.LittleEndian.Uint64(e.key[8:]) == b
-}
-
-// shortKey returns a key of at most maxShortKey bytes as setKey stores it.
-func shortKey(key []byte) (a, b uint64) {
-	n := uint(len(key))
-	if n >= 8 {
-		a = binary.LittleEndian.Uint64(key)
-		b = binary.LittleEndian.Uint64(key[n-8:]) >> (8 * (16 - n) & 127)
-	} else {
-		for i, c := range key {
-			a |= uint64(c) << (8 * i)
-		}
-	}
-	return a, b | uint64(n)<<56
 }
 
 // key returns the key of an entry, which must not be changed.

@@ -40,13 +40,14 @@ func (t *Table) identify(key string) (id identity) {
 		id.first, id.second = maphash.String(t.seed2, key), longMark<<56
 		id.bytes = keyHead + len(key)
 	default:
-		id.first, id.second = shortKey(key)
+		id.first, id.second = ShortKey(key)
 	}
 	return id
 }
 
-// shortKey puts a key of up to MaxShortKey bytes into words.
-func shortKey(key string) (w0, w1 uint64) {
+// ShortKey returns a key of up to MaxShortKey bytes as two words: in little endian, its
+// bytes, zeros, and its length.
+func ShortKey(key string) (w0, w1 uint64) {
 	n := len(key)
 	b := unsafe.Slice(unsafe.StringData(key), n)
 	switch {

@@ -66,7 +66,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 		return r, state
 	}
 	if t.skip > 1 && len(key) <= MaxShortKey {
-		if first, second := shortKey(key); *r.keyWords() == [shortWords]uint64{first, second} {
+		if first, second := ShortKey(key); *r.keyWords() == [shortWords]uint64{first, second} {
 			return r, Found
 		}
 	} else if r.is(key) {
