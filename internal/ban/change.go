@@ -164,7 +164,7 @@ func (t *Table) takePlace(manual bool) (reserve, ok bool) {
 //
 // REQUIRES: s.mu.
 func (s *shard) dropSome(now int64) (dropped bool) {
-	for range s.entries()/16 + 1 {
+	for range s.memory.Load().inUse()/16 + 1 {
 		if !s.dropEnded(now) {
 			break
 		}
@@ -181,12 +181,12 @@ func (t *Table) dropFirst(now int64) bool {
 	next := int64(math.MaxInt64)
 	for i := range t.shards {
 		s := &t.shards[i]
-		if s.held.next.Load() <= now {
+		if s.end.Load() <= now {
 			s.mu.Lock()
 			s.advance(now, fewEntries)
 			s.mu.Unlock()
 		}
-		if at := s.ended.next.Load(); at < next {
+		if at := s.gone.Load(); at < next {
 			first, next = s, at
 		}
 	}
@@ -195,5 +195,6 @@ func (t *Table) dropFirst(now int64) bool {
 	}
 	first.mu.Lock()
 	defer first.mu.Unlock()
-	return first.ended.n == 0 || first.dropEnded(now) // if there is none, others were faster
+	_, some := first.memory.Load().ended.First()
+	return !some || first.dropEnded(now) // if there is none, others were faster
 }

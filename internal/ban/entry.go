@@ -17,7 +17,7 @@ type entry struct {
 	key     [16]byte // see generation.key
 	rule    uint32
 	count   uint32 // bans so far
-	place   uint32 // in its heap
+	place   uint32 // in its heap, see generation.heap
 	state   state
 	reserve bool // whether it is one of the reserve
 }

@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/heap"
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// A generation is the memory of a shard: its entries, an index of them, their order in the
+// A generation is the memory of a shard: its entries, an index of them, their order in two
 // heaps, and the bytes that do not fit an entry. When it is full, the shard copies what is
 // in use to a new one.
 //
@@ -21,10 +22,12 @@ type generation struct {
 	s       *shard
 	entries []entry
 	index   []line
-	order   []uint32 // numbers of entries: of held from the start, of ended from the end
 	text    []byte
 
-	entriesUsed, textUsed int // under the lock
+	// Under the lock.
+	entriesUsed, textUsed int
+	held                  heap.Heap[uint32] // the entries of that state, by when the ban ends
+	ended                 heap.Heap[uint32] // the others that are in use, by when they expire
 }
 
 // A line is a cache line of the index. It is filled from the start; what does not fit is in
@@ -62,7 +65,7 @@ const (
 
 	spread = 0x9e3779b1 // odd, 2^32 over the golden ratio
 
-	entryBytes = 64 + 4 // with its place in order
+	entryBytes = 64 + 2*4 // with its places in the heaps
 )
 
 // indexLines returns the number of lines of the index of that many entries.
@@ -73,11 +76,27 @@ func generationBytes(entries, text int) int64 {
 }
 
 func newGeneration(s *shard, entries, text int) *generation {
-	return &generation{
-		s: s, entries: make([]entry, entries), index: make([]line, indexLines(entries)),
-		order: make([]uint32, entries), text: make([]byte, text),
+	g := &generation{
+		s: s, entries: make([]entry, entries), index: make([]line, indexLines(entries)), text: make([]byte, text),
 	}
+	moved := func(number uint32, place int) { g.entries[number].place = uint32(place) }
+	g.held = heap.New(func(a, b uint32) bool { return g.entries[a].until < g.entries[b].until }, moved)
+	g.ended = heap.New(func(a, b uint32) bool { return g.entries[a].expires() < g.entries[b].expires() }, moved)
+	g.held.Grow(entries)
+	g.ended.Grow(entries)
+	return g
 }
+
+// heap returns the heap of the entries of that state.
+func (g *generation) heap(s state) *heap.Heap[uint32] {
+	if s == held {
+		return &g.held
+	}
+	return &g.ended
+}
+
+// inUse returns the number of entries in use.
+func (g *generation) inUse() int { return len(g.held.Items()) + len(g.ended.Items()) }
 
 // tagOf returns the tag of a key under a rule. Eight rules differ in the lower bits only,
 // since they are often looked up for one key together.

@@ -19,9 +19,6 @@ func (s *shard) each(f func(r ref, e *entry)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.memory.Load()
-	if g == nil {
-		return
-	}
 	for w := range g.words {
 		if r := (ref{g: g, word: w}); r.entry().state != unused {
 			f(r, r.entry())
@@ -57,9 +54,6 @@ func (r ref) ban() (b Ban, ok bool) {
 	defer s.mu.Unlock()
 	g, number := s.memory.Load(), r.number()
 	if g != r.g {
-		if g == nil {
-			return b, false
-		}
 		if number, ok = g.find(uint32(r.word>>32), r.entry().rule, r.g.key(r.entry())); !ok {
 			return b, false
 		}

@@ -8,15 +8,15 @@ import (
 
 // A shard is the part of a Table that one lock protects. Readers do not take it.
 type shard struct {
-	memory atomic.Pointer[generation] // nil without entries
-	_      [64]byte                   // what follows is written more often
+	memory atomic.Pointer[generation]
+	_      [64]byte // what follows is written more often
 
 	mu    sync.Mutex
 	t     *Table
-	held  heap           // the entries whose bans hold at now
-	ended heap           // the others
-	rules map[uint32]int // entries of held, by rule
+	rules map[uint32]int // bans that hold at now, by rule
 	now   int64          // the latest time that the shard was used at
+	end   atomic.Int64   // when the first of the bans that hold ends; MaxInt64 if none does
+	gone  atomic.Int64   // when the first of the others expires; MaxInt64 if there is none
 
 	bytes, reserved int64 // of memory, and how many of them are of the reserve
 
@@ -25,13 +25,9 @@ type shard struct {
 
 func (s *shard) init(t *Table) {
 	s.t, s.rules, s.now = t, make(map[uint32]int), math.MinInt64
-	s.held.state, s.ended.state = held, ended
-	s.held.noteNext()
-	s.ended.noteNext()
+	s.memory.Store(t.empty)
+	s.note()
 }
-
-// entries returns the number of entries in use.
-func (s *shard) entries() int { return s.held.n + s.ended.n }
 
 func (s *shard) entry(number uint32) *entry { return &s.memory.Load().entries[number] }
 
@@ -39,10 +35,7 @@ func (s *shard) entry(number uint32) *entry { return &s.memory.Load().entries[nu
 //
 // REQUIRES: s.mu.
 func (s *shard) find(rule uint32, hash uint64, key []byte) (number uint32, ok bool) {
-	if g := s.memory.Load(); g != nil {
-		return g.find(tagOf(uint32(hash), rule), rule, key)
-	}
-	return 0, false
+	return s.memory.Load().find(tagOf(uint32(hash), rule), rule, key)
 }
 
 // fewEntries is how many entries an operation moves or removes for others.
@@ -55,14 +48,15 @@ const fewEntries = 4
 func (s *shard) advance(now int64, most int) (looked int) {
 	s.now = max(s.now, now)
 	for range most {
-		if s.held.n == 0 {
+		number, ok := s.memory.Load().held.First()
+		if !ok {
 			break
 		}
 		looked++
-		if s.held.next.Load() > s.now {
+		if s.end.Load() > s.now {
 			break
 		}
-		s.place(*s.held.at(0))
+		s.place(number)
 	}
 	return looked
 }
@@ -75,10 +69,11 @@ func (s *shard) expire(now int64, most int) {
 		return
 	}
 	for range most {
-		if s.ended.next.Load() >= now {
+		number, ok := s.memory.Load().ended.First()
+		if !ok || s.gone.Load() >= now {
 			return
 		}
-		s.remove(*s.ended.at(0))
+		s.remove(number)
 	}
 }
 
@@ -87,35 +82,52 @@ func (s *shard) expire(now int64, most int) {
 //
 // REQUIRES: s.mu.
 func (s *shard) place(number uint32) {
-	e := s.entry(number)
-	to := &s.held
+	g := s.memory.Load()
+	e, to := &g.entries[number], held
 	if e.until <= s.now {
-		to = &s.ended
+		to = ended
 	}
-	if e.state == to.state {
-		to.fix(int(e.place))
-		return
+	if e.state == to {
+		g.heap(to).Fix(int(e.place))
+	} else {
+		s.unplace(e)
+		e.state = to
+		g.heap(to).Push(number)
+		if to == held {
+			s.rules[e.rule]++
+		}
 	}
-	s.unplace(e)
-	to.add(number)
-	if to.state == held {
-		s.rules[e.rule]++
-	}
+	s.note()
 }
 
-// unplace removes an entry from its heap.
+// unplace removes an entry from its heap, if it is in one.
 //
 // REQUIRES: s.mu.
 func (s *shard) unplace(e *entry) {
-	switch e.state {
-	case held:
-		s.held.remove(int(e.place))
+	if e.state == unused {
+		return
+	}
+	s.memory.Load().heap(e.state).Remove(int(e.place))
+	if e.state == held {
 		if s.rules[e.rule]--; s.rules[e.rule] == 0 {
 			delete(s.rules, e.rule)
 		}
-	case ended:
-		s.ended.remove(int(e.place))
 	}
+}
+
+// note notes when the first entries of the heaps are due, for those who do not lock.
+//
+// REQUIRES: s.mu.
+func (s *shard) note() {
+	g, end, gone := s.memory.Load(), int64(math.MaxInt64), int64(math.MaxInt64)
+	if number, ok := g.held.First(); ok {
+		end = g.entries[number].until
+	}
+	if number, ok := g.ended.First(); ok {
+		gone = g.entries[number].expires()
+	}
+	s.end.Store(end)
+	s.gone.Store(gone)
 }
 
 // remove makes an entry unused.
@@ -126,10 +138,11 @@ func (s *shard) remove(number uint32) {
 	s.unplace(e)
 	e.clear()
 	s.t.pool(e.reserve).places.Give(1)
-	if s.entries() == 0 {
+	if s.memory.Load().inUse() == 0 {
 		s.pay(0, false)
-		s.memory.Store(nil)
+		s.memory.Store(s.t.empty)
 	}
+	s.note()
 }
 
 // dropEnded removes the entry that expires first of those whose bans have ended at now, and
@@ -137,14 +150,11 @@ func (s *shard) remove(number uint32) {
 //
 // REQUIRES: s.mu.
 func (s *shard) dropEnded(now int64) bool {
-	if s.ended.n == 0 {
-		return false
+	number, ok := s.memory.Load().ended.First()
+	if !ok || s.entry(number).until > now {
+		return false // none, or the time went back since it was moved
 	}
-	number := *s.ended.at(0)
-	if s.entry(number).until > now {
-		return false // the time went back since it was moved
-	}
-	if s.ended.next.Load() >= now {
+	if s.gone.Load() >= now {
 		s.t.dropped.Add(1)
 	}
 	s.remove(number)
@@ -158,10 +168,10 @@ func (s *shard) dropEnded(now int64) bool {
 // REQUIRES: s.mu.
 func (s *shard) fit(entries, text int, manual bool) (ok bool) {
 	g := s.memory.Load()
-	if g != nil && len(g.entries)-g.entriesUsed >= entries && len(g.text)-g.textUsed >= text {
+	if len(g.entries)-g.entriesUsed >= entries && len(g.text)-g.textUsed >= text {
 		return true
 	}
-	n := s.entries()
+	n := g.inUse()
 	return s.rebuild(n/4+16, text, false) || s.rebuild(n/16+1, text, false) || s.rebuild(1, text, manual)
 }
 
@@ -170,31 +180,28 @@ func (s *shard) fit(entries, text int, manual bool) (ok bool) {
 //
 // REQUIRES: s.mu.
 func (s *shard) rebuild(more, text int, manual bool) bool {
-	n, old := s.entries(), s.memory.Load()
-	if texts := s.textBytes(); texts+text > 0 {
+	old := s.memory.Load()
+	n := old.inUse()
+	if texts := old.textBytes(); texts+text > 0 {
 		text += texts + more*(texts/max(n, 1)+16)
 	}
 	if uint64(text) > math.MaxUint32 || !s.pay(generationBytes(n+more, text), manual) {
 		return false
 	}
 	g := newGeneration(s, n+more, text)
-	s.held.g, s.ended.g = g, g
-	if old != nil {
-		for w := range old.words {
-			s.copyEntry(g, old, uint32(w>>32), &old.entries[uint32(w)-1])
+	for w := range old.words {
+		if e := &old.entries[uint32(w)-1]; e.state != unused {
+			g.copyEntry(old, uint32(w>>32), e)
 		}
 	}
 	s.memory.Store(g)
 	return true
 }
 
-// copyEntry copies e, which is in old and may be unused, to g.
+// copyEntry copies e, which is in old, to g.
 //
-// REQUIRES: s.mu.
-func (s *shard) copyEntry(g, old *generation, tag uint32, e *entry) {
-	if e.state == unused {
-		return
-	}
+// REQUIRES: g.s.mu.
+func (g *generation) copyEntry(old *generation, tag uint32, e *entry) {
 	number := g.add(tag, e.rule, old.key(e))
 	to := &g.entries[number]
 	key := to.key
@@ -204,19 +211,14 @@ func (s *shard) copyEntry(g, old *generation, tag uint32, e *entry) {
 		to.origin = textOrigin(e.origin.byRule(), g.addText(reason), len(reason), len(source))
 		g.addText(source)
 	}
-	if to.state == held {
-		*s.held.at(int(to.place)) = number
-	} else {
-		*s.ended.at(int(to.place)) = number
-	}
+	g.heap(to.state).Push(number)
 }
 
 // textBytes returns how much of the text is in use.
 //
-// REQUIRES: s.mu.
-func (s *shard) textBytes() (n int) {
-	g := s.memory.Load()
-	if g == nil || g.textUsed == 0 {
+// REQUIRES: g.s.mu.
+func (g *generation) textBytes() (n int) {
+	if g.textUsed == 0 {
 		return 0
 	}
 	for i := range g.entries[:g.entriesUsed] {

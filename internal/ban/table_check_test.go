@@ -15,9 +15,9 @@ func checkTable(t testing.TB, table *Table) {
 		s := &table.shards[i]
 		bytes, reserved = bytes+s.bytes, reserved+s.reserved
 		g := s.memory.Load()
-		if g == nil {
-			if s.entries() != 0 || s.bytes != 0 || s.reserved != 0 {
-				t.Fatalf("shard %d has %d entries, %d bytes, %d of the reserve, and no memory", i, s.entries(), s.bytes, s.reserved)
+		if g == table.empty {
+			if g.inUse() != 0 || s.bytes != 0 || s.reserved != 0 {
+				t.Fatalf("shard %d has %d entries, %d bytes, %d of the reserve, and no memory", i, g.inUse(), s.bytes, s.reserved)
 			}
 			continue
 		}
@@ -38,11 +38,14 @@ func checkTable(t testing.TB, table *Table) {
 				t.Fatalf("shard %d: a ban that holds is among those that ended", i)
 			}
 		})
-		if used != s.entries() {
-			t.Fatalf("shard %d: the index has %d entries, the heaps %d", i, used, s.entries())
+		if used != g.inUse() {
+			t.Fatalf("shard %d: the index has %d entries, the heaps %d", i, used, g.inUse())
 		}
-		for _, h := range []*heap{&s.held, &s.ended} {
-			checkHeap(t, h)
+		if end := checkHeap(t, g, held, func(e *entry) int64 { return e.until }); s.end.Load() != end {
+			t.Fatalf("shard %d: the first ban ends at %d, want %d", i, s.end.Load(), end)
+		}
+		if gone := checkHeap(t, g, ended, (*entry).expires); s.gone.Load() != gone {
+			t.Fatalf("shard %d: the first ended ban expires at %d, want %d", i, s.gone.Load(), gone)
 		}
 		if !maps.Equal(rules, s.rules) {
 			t.Fatalf("shard %d counts %v held, want %v", i, s.rules, rules)
@@ -61,20 +64,18 @@ func checkTable(t testing.TB, table *Table) {
 	}
 }
 
-func checkHeap(t testing.TB, h *heap) {
+// checkHeap checks the heap of the entries of a state, and returns the first of their times.
+func checkHeap(t testing.TB, g *generation, s state, time func(*entry) int64) int64 {
 	t.Helper()
-	next := int64(math.MaxInt64)
-	for i := range h.n {
-		number := *h.at(i)
-		next = min(next, h.time(number))
-		if e := h.g.entries[number]; e.state != h.state || e.place != uint32(i) {
-			t.Fatalf("entry %d has the place %d %d, not %d %d", number, e.state, e.place, h.state, i)
+	first := int64(math.MaxInt64)
+	for i, number := range g.heap(s).Items() {
+		e := &g.entries[number]
+		if first = min(first, time(e)); e.state != s || e.place != uint32(i) {
+			t.Fatalf("entry %d has the place %d %d, not %d %d", number, e.state, e.place, s, i)
 		}
-		if up := max(i-1, 0) / 2; h.time(number) < h.time(*h.at(up)) {
+		if up := g.heap(s).Items()[max(i-1, 0)/2]; time(e) < time(&g.entries[up]) {
 			t.Fatalf("the heap is out of order at %d", i)
 		}
 	}
-	if h.next.Load() != next {
-		t.Fatalf("next is %d, want %d", h.next.Load(), next)
-	}
+	return first
 }

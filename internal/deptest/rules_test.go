@@ -31,7 +31,7 @@ internal/server         -> api, latelyredis, internal/store, internal/loglimit, 
 internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/integer, internal/loglimit, rules, match, ratelimit, hotkey, lately, internal/wait
 internal/server/httpapi -> api, replay, internal/follow, internal/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
 internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/integer, internal/journal, internal/snapshot, internal/loglimit, internal/eventlist
-internal/server/hotlist -> api
+internal/server/hotlist -> api, internal/heap
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
 replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/ring, internal/decompress, github.com/klauspost/compress
@@ -51,7 +51,7 @@ internal/store/storetest      -> internal/store, internal/ring, ratelimit, match
 ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants, internal/wait
 hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
 
-internal/follow -> api, accesslog, match, internal/decompress, internal/eventlist
+internal/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/eventlist
 internal/eventlist -> match
 
 accesslog               -> match, internal/ring
@@ -66,8 +66,9 @@ lately                  -> internal/ring, internal/keytable, internal/snapshot, 
 
 match               -> std
 api                 -> std
-internal/ban        -> internal/keytable, internal/snapshot
+internal/ban        -> internal/heap, internal/keytable, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
+internal/heap       -> std
 internal/ring       -> std
 internal/store      -> internal/limit, internal/ban
 internal/keytable   -> internal/snapshot
@@ -82,7 +83,7 @@ internal/fileperm   -> std
 internal/journal    -> internal/fileperm
 internal/loglimit   -> std
 internal/wait       -> std
-internal/enforce    -> api, match, ratelimit, internal/fileperm, internal/loglimit, internal/wait
+internal/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/loglimit, internal/wait
 internal/invariants -> std
 internal/deptest    -> std
 `

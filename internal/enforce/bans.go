@@ -1,7 +1,6 @@
 package enforce
 
 import (
-	"container/heap"
 	"container/list"
 	"net/netip"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/heap"
 )
 
 // bans is the networks that are to be refused, as a state with versions: a watcher that has
@@ -21,8 +21,8 @@ type bans struct {
 	version  uint64 // of the newest change
 	held     int
 	networks map[netip.Prefix]*entry
-	order    list.List // of *entry, in the order of their versions
-	due      dueHeap
+	order    list.List         // of *entry, in the order of their versions
+	due      heap.Heap[*entry] // the one that is due first in front
 	watchers []*watcher
 }
 
@@ -36,7 +36,7 @@ type entry struct {
 	version uint64
 	changed time.Time // when that version began
 	at      *list.Element
-	index   int // in the heap
+	place   int // in bans.due
 }
 
 // keepEnded is how long a network is kept after its bans ended. A watcher that reads less
@@ -64,6 +64,7 @@ type change struct {
 func newBans(limit int, now func() time.Time) *bans {
 	b := &bans{max: limit, now: now, version: 1, networks: make(map[netip.Prefix]*entry)}
 	b.order.Init()
+	b.due = heap.New(func(x, y *entry) bool { return x.due.Before(y.due) }, func(e *entry, place int) { e.place = place })
 	return b
 }
 
@@ -132,7 +133,7 @@ func (b *bans) set(network netip.Prefix, held []api.Ban) bool {
 		e = &entry{network: network, id: b.version + 1, ended: true}
 		e.at = b.order.PushBack(e)
 		b.networks[network] = e
-		heap.Push(&b.due, e)
+		b.due.Push(e)
 	}
 	same := !e.ended && e.due.Equal(held[0].Until)
 	if e.ended {
@@ -159,7 +160,7 @@ func (b *bans) end(e *entry) {
 // REQUIRES: b.mu.
 func (b *bans) touch(e *entry, due time.Time) {
 	e.due = due
-	heap.Fix(&b.due, e.index)
+	b.due.Fix(e.place)
 	b.version++
 	e.version, e.changed = b.version, b.now()
 	b.order.MoveToBack(e.at)
@@ -179,8 +180,8 @@ func (b *bans) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	for len(b.due) > 0 && !b.due[0].due.After(now) {
-		if e := b.due[0]; !e.ended {
+	for e, ok := b.due.First(); ok && !e.due.After(now); e, ok = b.due.First() {
+		if !e.ended {
 			b.end(e) // its first ban ends last
 		} else {
 			b.delete(e)
@@ -192,7 +193,7 @@ func (b *bans) expire() {
 //
 // REQUIRES: b.mu.
 func (b *bans) delete(e *entry) {
-	heap.Remove(&b.due, e.index)
+	b.due.Remove(e.place)
 	b.order.Remove(e.at)
 	delete(b.networks, e.network)
 	for _, w := range b.watchers {
@@ -280,28 +281,4 @@ func (b *bans) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held
-}
-
-// A dueHeap has the entry that is due first in front.
-type dueHeap []*entry
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *dueHeap) Push(x any) {
-	e := x.(*entry)
-	e.index = len(*h)
-	*h = append(*h, e)
-}
-
-func (h *dueHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return e
 }

@@ -95,7 +95,7 @@ func New(c Config) (*Follower, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Follower{config: c, log: c.Log, buf: make([]byte, blockSize), batches: newBatches()}
+	f := &Follower{config: c, log: c.Log, queue: newQueue(), buf: make([]byte, blockSize), batches: newBatches()}
 	f.config.Logs = slices.Clone(c.Logs)
 	for i := range f.config.Logs {
 		l := &f.config.Logs[i]
@@ -215,11 +215,11 @@ func (f *Follower) readNext(now time.Time) bool {
 		return false
 	}
 	each := f.config.Judge
-	if f.config.Passed == nil && (behind > 1 || f.config.Lateness > 0) || f.queue.Len() > 0 {
+	if f.config.Passed == nil && (behind > 1 || f.config.Lateness > 0) || f.queue.len() > 0 {
 		each = f.hold
 	}
 	next.readBlock(f.buf, each, now)
-	if f.queue.Len() > 0 {
+	if f.queue.len() > 0 {
 		f.releaseOrdered()
 	}
 	return true
@@ -242,7 +242,7 @@ func (f *Follower) releaseOrdered() {
 func (f *Follower) hold(ev *match.Event) {
 	f.queue.hold(ev)
 	for f.queue.full() {
-		f.release(f.queue.events[0].At)
+		f.release(f.queue.events.Items()[0].At)
 	}
 }
 

@@ -2,16 +2,16 @@ package follow
 
 import (
 	"cmp"
-	"container/heap"
 	"time"
 
+	"github.com/lately-go/lately/internal/heap"
 	"github.com/lately-go/lately/match"
 )
 
-// A queue holds events that wait for older ones. It is a heap: the oldest is the first, and
-// of several of a time the one that came first.
+// A queue holds events that wait for older ones: the oldest is the first, and of several of
+// a time the one that came first.
 type queue struct {
-	events []heldEvent
+	events heap.Heap[heldEvent]
 	bytes  int    // of these events
 	n      uint64 // events so far
 }
@@ -29,29 +29,23 @@ type field struct {
 	Value []byte `json:"value"`
 }
 
-func (q *queue) Len() int           { return len(q.events) }
-func (q *queue) Swap(i, j int)      { q.events[i], q.events[j] = q.events[j], q.events[i] }
-func (q *queue) Less(i, j int) bool { return q.events[i].compare(&q.events[j]) < 0 }
-func (q *queue) Push(x any) {
-	e := x.(heldEvent)
-	q.events, q.bytes = append(q.events, e), q.bytes+e.size()
+func newQueue() queue { return queue{events: heap.New(heldEvent.before, nil)} }
+
+func (e heldEvent) before(o heldEvent) bool {
+	return cmp.Or(cmp.Compare(e.At, o.At), cmp.Compare(e.N, o.N)) < 0
 }
 
-func (q *queue) Pop() any {
-	last := len(q.events) - 1
-	e := q.events[last]
-	q.bytes -= e.size()
-	q.events[last] = heldEvent{}
-	q.events = q.events[:last]
-	return e
-}
-
-func (e *heldEvent) compare(o *heldEvent) int {
-	return cmp.Or(cmp.Compare(e.At, o.At), cmp.Compare(e.N, o.N))
-}
+// len returns the number of events.
+func (q *queue) len() int { return len(q.events.Items()) }
 
 // full reports whether there are more events than may wait.
-func (q *queue) full() bool { return len(q.events) > maxHeld || q.bytes > maxHeldBytes }
+func (q *queue) full() bool { return q.len() > maxHeld || q.bytes > maxHeldBytes }
+
+// add adds an event.
+func (q *queue) add(e heldEvent) {
+	q.events.Push(e)
+	q.bytes += e.size()
+}
 
 // hold keeps a copy of ev.
 func (q *queue) hold(ev *match.Event) {
@@ -69,7 +63,7 @@ func (q *queue) hold(ev *match.Event) {
 		values = append(values, value...)
 		e.Fields = append(e.Fields, field{name, values[begin:]})
 	}
-	heap.Push(q, e)
+	q.add(e)
 }
 
 // size returns about how many bytes e takes.
@@ -83,8 +77,9 @@ func (e *heldEvent) size() int {
 
 // release passes on the events up to a time, the oldest first.
 func (q *queue) release(upTo int64, ev *match.Event, judge func(*match.Event)) {
-	for len(q.events) > 0 && q.events[0].At <= upTo {
-		e := heap.Pop(q).(heldEvent)
+	for e, ok := q.events.First(); ok && e.At <= upTo; e, ok = q.events.First() {
+		q.events.Remove(0)
+		q.bytes -= e.size()
 		ev.Reset()
 		ev.Time = time.Unix(0, e.At).UTC()
 		for _, f := range e.Fields {

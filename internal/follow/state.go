@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"container/heap"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -50,7 +49,7 @@ func (f *Follower) Save(save func(records [][]byte) error) error {
 		parts = append(parts, savedState{Logs: []savedLog{t.saved()}})
 	}
 	size := recordSize
-	for _, e := range f.queue.events {
+	for _, e := range f.queue.events.Items() {
 		if size += e.size(); size > recordSize {
 			parts, size = append(parts, savedState{}), e.size()
 		}
@@ -79,7 +78,7 @@ func (f *Follower) Resume(record []byte) error {
 	}
 	for _, e := range state.Held {
 		f.queue.n = max(f.queue.n, e.N)
-		heap.Push(&f.queue, e)
+		f.queue.add(e)
 	}
 	for _, l := range state.Logs {
 		if t := f.resumed(&l); t != nil {

@@ -67,7 +67,7 @@ type node struct {
 	touched uint64    // the version at which the entry last changed
 	changed uint64    // the version at which its value last changed
 	due     time.Time // when to inspect whether it stays hot
-	index   int       // in the heap of due times, or -1
+	place   int       // in List.due, or -1
 
 	order *list.Element // among all nodes, by their last change
 	cold  *list.Element // among those that are not hot, or nil
@@ -75,31 +75,3 @@ type node struct {
 
 // version returns the version of the last change of n.
 func (n *node) version() uint64 { return max(n.touched, n.changed) }
-
-// dues is a heap of nodes by the times at which they are due.
-type dues []*node
-
-func (d dues) Len() int           { return len(d) }
-func (d dues) Less(i, j int) bool { return d[i].due.Before(d[j].due) }
-
-func (d dues) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
-}
-
-// Push adds x, a *node.
-func (d *dues) Push(x any) {
-	n := x.(*node)
-	n.index = len(*d)
-	*d = append(*d, n)
-}
-
-// Pop removes the last node.
-func (d *dues) Pop() any {
-	last := len(*d) - 1
-	n := (*d)[last]
-	(*d)[last] = nil
-	*d = (*d)[:last]
-	n.index = -1
-	return n
-}

@@ -2,7 +2,6 @@ package hotlist
 
 import (
 	"cmp"
-	"container/heap"
 	"container/list"
 	"crypto/rand"
 	"encoding/hex"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/heap"
 )
 
 // Config has the settings of a List. Now is required.
@@ -50,9 +50,9 @@ type List struct {
 	published atomic.Uint64 // the version that watchers were woken for; changes under mu
 	known     uint64        // changes after this version are known
 	nodes     map[id]*node
-	order     list.List // of *node, by version
-	cold      list.List // of *node that are not hot, by version
-	due       dues
+	order     list.List        // of *node, by version
+	cold      list.List        // of *node that are not hot, by version
+	due       heap.Heap[*node] // the one that is due first in front
 	bytes     int64
 	updates   map[span]*Update // since the last publication
 	reset     map[string]*Update
@@ -78,6 +78,7 @@ type Stats struct {
 func New(c Config) *List {
 	c.Budget = cmp.Or(c.Budget, DefaultBudget)
 	l := &List{config: c, signal: make(chan struct{}, 1), nodes: make(map[id]*node), updates: make(map[span]*Update), reset: make(map[string]*Update)}
+	l.due = heap.New(func(a, b *node) bool { return a.due.Before(b.due) }, func(n *node, place int) { n.place = place })
 	var random [8]byte
 	rand.Read(random[:]) // never fails
 	l.instance = hex.EncodeToString(random[:])
@@ -155,7 +156,7 @@ func (l *List) put(e *Entry) {
 			l.dropped.Add(1)
 			return
 		}
-		n = &node{Entry: *e, index: -1}
+		n = &node{Entry: *e, place: -1}
 		n.order = l.order.PushBack(n)
 		l.nodes[id{e.Rule, e.ID}] = n
 		l.bytes += e.bytes()
@@ -194,13 +195,13 @@ func (l *List) plan(n *node, at time.Time) {
 	n.due = at
 	switch {
 	case n.always():
-		if n.index >= 0 {
-			heap.Remove(&l.due, n.index)
+		if n.place >= 0 {
+			l.due.Remove(n.place)
 		}
-	case n.index >= 0:
-		heap.Fix(&l.due, n.index)
+	case n.place >= 0:
+		l.due.Fix(n.place)
 	default:
-		heap.Push(&l.due, n)
+		l.due.Push(n)
 	}
 }
 
@@ -208,8 +209,7 @@ func (l *List) plan(n *node, at time.Time) {
 //
 // REQUIRES: mu.
 func (l *List) expire(now time.Time) {
-	for len(l.due) > 0 && !l.due[0].due.After(now) {
-		n := l.due[0]
+	for n, ok := l.due.First(); ok && !n.due.After(now); n, ok = l.due.First() {
 		switch {
 		case n.Hold > 0 && l.config.Busy != nil && l.config.Busy(&n.Entry):
 			n.Until = now.Add(n.Hold)
@@ -227,8 +227,8 @@ func (l *List) expire(now time.Time) {
 //
 // REQUIRES: mu, and n is hot.
 func (l *List) chill(n *node) {
-	if n.index >= 0 {
-		heap.Remove(&l.due, n.index)
+	if n.place >= 0 {
+		l.due.Remove(n.place)
 	}
 	n.hot, n.Of = false, nil
 	l.touch(n)
@@ -258,15 +258,16 @@ func (l *List) evict() {
 // REQUIRES: mu.
 func (l *List) fit(n int64) bool {
 	for l.bytes+n > l.config.Budget-l.config.Budget/queueShare {
-		switch {
-		case l.cold.Len() > 0:
+		if l.cold.Len() > 0 {
 			l.evict()
-		case len(l.due) > 0:
-			l.dropped.Add(1)
-			l.chill(l.due[0])
-		default:
+			continue
+		}
+		first, ok := l.due.First()
+		if !ok {
 			return false
 		}
+		l.dropped.Add(1)
+		l.chill(first)
 	}
 	return true
 }

@@ -271,7 +271,7 @@ func TestModelFindsFaults(t *testing.T) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for i, n := range l.nodes {
-				if n.hot && n.index < 0 {
+				if n.hot && n.place < 0 {
 					l.order.Remove(n.order)
 					delete(l.nodes, i)
 					return
@@ -282,7 +282,7 @@ func TestModelFindsFaults(t *testing.T) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for _, n := range l.nodes {
-				if n.hot && n.index < 0 {
+				if n.hot && n.place < 0 {
 					n.changed = l.version + 1
 					return
 				}

@@ -152,8 +152,8 @@ func (l *List) publish() (pause, due time.Duration) {
 	now := l.lock()
 	defer l.mu.Unlock()
 	due = longest
-	if len(l.due) > 0 {
-		due = min(max(l.due[0].due.Sub(now), 0), longest)
+	if n, ok := l.due.First(); ok {
+		due = min(max(n.due.Sub(now), 0), longest)
 	}
 	if l.version == l.published.Load() {
 		return 0, due
