@@ -78,7 +78,7 @@ internal/tally      -> std
 internal/integer    -> lately, internal/keytable, internal/snapshot
 internal/resp       -> std
 internal/resp/resptest -> std
-internal/redistest  -> github.com/redis/rueidis
+internal/redistest  -> internal/freeport, github.com/redis/rueidis
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm
 internal/loglimit   -> std

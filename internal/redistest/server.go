@@ -12,11 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/lately-go/lately/internal/freeport"
 )
 
 // ProgramVariable is the environment variable with the program that is started instead of
@@ -89,10 +90,12 @@ func listening(t testing.TB, settings func(second string) []string, file ...stri
 	t.Helper()
 	Needs(t)
 	for attempt := 0; ; attempt++ {
-		ports := freePorts(t, 2)
-		s, err := start(file, append([]string{"--bind", "127.0.0.1", "--port", ports[0]}, settings(ports[1])...))
+		addr := freeport.Addr(t)
+		_, port, _ := net.SplitHostPort(addr)
+		_, second, _ := net.SplitHostPort(freeport.Addr(t))
+		s, err := start(file, append([]string{"--bind", "127.0.0.1", "--port", port}, settings(second)...))
 		if err == nil {
-			s.Addr = net.JoinHostPort("127.0.0.1", ports[0])
+			s.Addr = addr
 			t.Cleanup(s.Stop)
 			return s
 		}
@@ -100,20 +103,6 @@ func listening(t testing.TB, settings func(second string) []string, file ...stri
 			t.Fatal(err)
 		}
 	}
-}
-
-// freePorts returns ports of loopback at which nothing listens now.
-func freePorts(t testing.TB, n int) (ports []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-	}
-	return ports
 }
 
 // errEnded is the error of a server that ends at its start.
