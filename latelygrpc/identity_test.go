@@ -150,7 +150,7 @@ func TestIdentityStats(t *testing.T) {
 	clientOf(t, i, tcp("10.0.0.1"), "?")
 	clientOf(t, i, nil)
 	clientOf(t, i, tcp("192.0.2.1"))
-	if got, want := i.IdentityStats(), (IdentityStats{NoHeader: 3, BadHeader: 1, Unknown: 1}); got != want {
+	if got, want := i.IdentityStats(), (latelyhttp.IdentityStats{NoHeader: 3, BadHeader: 1, Unknown: 1}); got != want {
 		t.Errorf("the stats are %+v, want %+v", got, want)
 	}
 }

@@ -22,9 +22,6 @@ func NewResponder(set *ratelimit.Set) *Responder {
 	return &Responder{set, ratelimitheader.New(set, false)}
 }
 
-// Set returns the rules of r.
-func (r *Responder) Set() *ratelimit.Set { return r.set }
-
 // WriteHeaders adds RateLimit-Policy and RateLimit to h if r has the deciding rule of d,
 // and Retry-After if d is a refusal that ends.
 func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
