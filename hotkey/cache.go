@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
+
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Cache keeps the values of hot keys in this process, so that their source is
@@ -74,7 +76,7 @@ type CachePolicy struct {
 
 // validate returns an error that names the first value that is wrong.
 func (p *CachePolicy) validate() error {
-	if err := validateSpan("ttl", p.TTL); err != nil {
+	if err := limit.ValidateSpan("ttl", p.TTL); err != nil {
 		return err
 	}
 	if p.MaxAge != 0 && (p.MaxAge < p.TTL || p.MaxAge > MaxSpan) {

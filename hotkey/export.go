@@ -52,16 +52,9 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Key.AppendShape(nil))
 	w.Buf = binary.AppendUvarint(w.Buf, r.Threshold)
 	w.Buf = binary.AppendUvarint(w.Buf, uint64(r.Span))
-	w.Buf = append(w.Buf, bit(r.Exact))
+	w.Buf = snapshot.AppendBool(w.Buf, r.Exact)
 	t := d.tables[rule]
 	return t.Export(w, func(key []byte, rec keytable.Record) { w.Buf = t.appendRecord(w.Buf, key, rec, now) })
-}
-
-func bit(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // appendRecord appends the entry of a key, unless nothing is left of it.
@@ -72,9 +65,9 @@ func (t *table) appendRecord(dst, key []byte, rec keytable.Record, now int64) []
 	if newest == math.MinInt64 || until == 0 && !t.current(w, now) {
 		return dst
 	}
-	dst = append(snapshot.AppendBytes(dst, key), bit(rec.Flag()))
+	dst = snapshot.AppendBool(snapshot.AppendBytes(dst, key), rec.Flag())
 	dst = binary.AppendVarint(dst, now-newest)
-	if dst = append(dst, bit(until != 0)); until != 0 {
+	if dst = snapshot.AppendBool(dst, until != 0); until != 0 {
 		dst = binary.AppendVarint(dst, keytable.Time(until)-newest)
 	}
 	return t.window.AppendState(dst, window, t.blocks, newest)

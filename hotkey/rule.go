@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 )
 
@@ -73,7 +74,7 @@ func (r *Rule) validate() error {
 	case r.Exact && r.Threshold > MaxExact:
 		return fmt.Errorf("threshold: %d: must be 1 to %d for a rule that is exact", r.Threshold, MaxExact)
 	}
-	if err := cmp.Or(validateSpan("span", r.Span), validateSpan("hold", r.hold())); err != nil {
+	if err := cmp.Or(limit.ValidateSpan("span", r.Span), limit.ValidateSpan("hold", r.hold())); err != nil {
 		return err
 	}
 	for _, key := range r.Always {
@@ -86,13 +87,6 @@ func (r *Rule) validate() error {
 	}
 	if err := r.Cache.validate(); err != nil {
 		return fmt.Errorf("cache: %w", err)
-	}
-	return nil
-}
-
-func validateSpan(what string, d time.Duration) error {
-	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
 	}
 	return nil
 }

@@ -77,8 +77,6 @@ const MaxSpan = 10 * 365 * 24 * time.Hour
 // what it must be.
 func (l Limit) Validate(a Algorithm) error {
 	switch {
-	case l.N > maxN(a):
-		return fmt.Errorf("limit: %d: must be at most %d with %s", l.N, maxN(a), a)
 	case l.Burst > MaxSliding && a.bursts():
 		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
 	case a == Calendar && l.Per != 0 && l.Span != 0:
@@ -129,11 +127,4 @@ func maxN(a Algorithm) uint64 {
 		return MaxExact
 	}
 	return MaxSliding
-}
-
-func validateSpan(what string, d time.Duration) error {
-	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
-	}
-	return nil
 }

@@ -88,11 +88,7 @@ func (x *exporter) entry(rs *records, key []byte, r keytable.Record) {
 func (x *exporter) key(key []byte, newest int64, cut bool) {
 	x.Buf = snapshot.AppendBytes(x.Buf, key)
 	x.Buf = binary.AppendVarint(x.Buf, x.now-newest)
-	if cut {
-		x.Buf = append(x.Buf, 1)
-	} else {
-		x.Buf = append(x.Buf, 0)
-	}
+	x.Buf = snapshot.AppendBool(x.Buf, cut)
 }
 
 // over reports whether nothing that the words w have counted is in a window at now.

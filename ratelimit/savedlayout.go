@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A savedLayout is the JSON of a layout, without former, in the head of a chunk of counts.
@@ -91,5 +93,5 @@ func (s *savedLayout) valid(a Algorithm) bool {
 			return false
 		}
 	}
-	return s.Ban == nil || s.Ban.After <= MaxExact && s.Ban.Of <= Distinct && validateSpan("span", s.Ban.Span) == nil
+	return s.Ban == nil || s.Ban.After <= MaxExact && s.Ban.Of <= Distinct && limit.ValidateSpan("span", s.Ban.Span) == nil
 }

@@ -159,7 +159,7 @@ func validateThrottle(burst, count uint64, period time.Duration) error {
 	case burst > maxThrottle:
 		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(maxThrottle))
 	}
-	return validateSpan("period", period)
+	return limit.ValidateSpan("period", period)
 }
 
 // Stats returns what t holds, and what became of its keys since it was made: Bytes and

@@ -41,10 +41,7 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 	dst = binary.AppendUvarint(dst, uint64(empty-now))
 	dst = binary.AppendUvarint(dst, count)
 	dst = binary.AppendUvarint(dst, w[1])
-	if r.Flag() {
-		return append(dst, 1)
-	}
-	return append(dst, 0)
+	return snapshot.AppendBool(dst, r.Flag())
 }
 
 // Import restores what a chunk of [Throttle.Export] has. From now on decisions are

@@ -45,6 +45,15 @@ type Config struct {
 	Resolution time.Duration
 }
 
+// ValidateSpan returns an error, which begins with what, unless d can be the length of a window
+// or of a ban: whole milliseconds from 1 ms to MaxSpan.
+func ValidateSpan(what string, d time.Duration) error {
+	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
+		return fmt.Errorf("%s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
+	}
+	return nil
+}
+
 // Most returns how much can be used: N, or the burst of the algorithms that have one.
 func (c *Config) Most() uint64 {
 	if c.Burst != 0 && c.N != 0 {
@@ -82,8 +91,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.N > m.maxN:
 		return fmt.Errorf("limit: %d: must be at most %d with %s", c.N, m.maxN, m.name)
-	case c.Algorithm != Calendar && (c.Span < time.Millisecond || c.Span > MaxSpan || c.Span%time.Millisecond != 0):
-		return fmt.Errorf("span: %v: must be whole milliseconds from 1ms to %v", c.Span, MaxSpan)
+	case c.Algorithm != Calendar && ValidateSpan("span", c.Span) != nil:
+		return ValidateSpan("span", c.Span)
 	case c.Algorithm == Calendar && (c.Period == 0 || c.Period >= numPeriods):
 		return fmt.Errorf("period: %v: must be second, minute, hour, day, week or month with %s", c.Period, m.name)
 	case c.Algorithm != Calendar && c.Period != 0:

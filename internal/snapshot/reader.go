@@ -88,6 +88,14 @@ func (r *Reader) Next(n int) []byte {
 	return b
 }
 
+// AppendBool appends b as Reader.UpTo(1) reads it: 0 or 1.
+func AppendBool(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
 // AppendBytes appends b as Reader.Bytes reads it.
 func AppendBytes[T string | []byte](dst []byte, b T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
