@@ -57,8 +57,10 @@ func (s *Store) listing(l *layout, rl *rule, b *ban.Ban) *call {
 // syncKeys returns the names of the Redis keys of the changes, of the nodes, and of the time at
 // which a node has given something back.
 func (s *Store) syncKeys() []string {
-	return []string{s.listKeys(0)[2], s.prefix + "{bans}:nodes", s.prefix + "{bans}:returns"}
+	return []string{s.listKeys(0)[2], s.prefix + "{bans}:nodes", s.returnsKey()}
 }
+
+func (s *Store) returnsKey() string { return s.prefix + "{bans}:returns" }
 
 // A mirror is the copy of the list that a node holds. Its times are those of the server, in
 // nanoseconds: a ban that is told of twice is the same.

@@ -28,6 +28,9 @@ func (s *Store) correction(l *layout, what byte, amount uint64, at int64, resets
 	head = binary.BigEndian.AppendUint16(appendUint56(head, at), resets)
 	c := s.callAbout(l, l.scripts.correct, string(head), key, rule)
 	c.returns = what == correctRefund || what == correctOldest || what == correctReset
+	if c.tells = c.returns && l.rules[rule].refused != nil && !s.slotted(); c.tells {
+		c.keys = append(c.keys, s.returnsKey())
+	}
 	return c
 }
 

@@ -247,26 +247,25 @@ func TestRefusalsLockstep(t *testing.T) {
 	}
 }
 
+// refused reports whether the first node refuses k.
+func (f *fleet) refused(t testing.TB) bool {
+	t.Helper()
+	return ask(t, f.stores[0], f.rules, about(0, "k"))[0].Outcome.Refused
+}
+
 // TestRefusalsAreTold has one node reset a key that another refuses: that goes on until both have
 // told each other, and is over then, or when nothing was heard for a second.
 func TestRefusalsAreTold(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
-		refused := func() bool {
-			r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
-			if f.stores[0].Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
-				t.Fatal(r.Err)
-			}
-			return r.Subjects[0].Outcome.Refused
-		}
-		if refused() || !refused() {
+		if f.refused(t) || !f.refused(t) {
 			t.Fatal("want the second event refused")
 		}
 		reset := latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}
 		if err := f.stores[1].Adjust(context.Background(), &reset); err != nil {
 			t.Fatal(err)
 		}
-		if f.pass(900_000); !refused() {
+		if f.pass(900_000); !f.refused(t) {
 			t.Error("the other node knows of the reset before it was told: it has asked Redis")
 		}
 		if silent {
@@ -274,8 +273,50 @@ func TestRefusalsAreTold(t *testing.T) {
 		} else {
 			f.sync(t)
 		}
-		if refused() {
+		if f.refused(t) {
 			t.Errorf("it is still refused; silent %v", silent)
+		}
+	}
+}
+
+// TestRefusalsOfTheKilled has one node give back to a key that another refuses, and end, as if it was killed: the
+// other one learns of it by its next question. In a cluster, it learns of it when the node that ended is not counted
+// any more.
+func TestRefusalsOfTheKilled(t *testing.T) {
+	ctx := context.Background()
+	for name, giveBack := range map[string]func(*latelyredis.Store, *latelyredis.Request) error{
+		"reset": func(s *latelyredis.Store, r *latelyredis.Request) error {
+			return s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: r.Set, Key: []byte("k")})
+		},
+		"refund": func(s *latelyredis.Store, r *latelyredis.Request) error {
+			return s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Refund, Set: r.Set, Key: []byte("k"), N: 1})
+		},
+		"settle": func(s *latelyredis.Store, r *latelyredis.Request) error {
+			return s.Settle(ctx, &latelyredis.Settlement{Set: r.Set, At: r.Now, Charged: 1, Subjects: r.Subjects})
+		},
+	} {
+		for _, cluster := range []bool{false, true} {
+			f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
+			killed, other := f.stores[1], f.stores[0]
+			if cluster {
+				killed.InCluster()
+			}
+			r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+			if killed.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Refused || !f.refused(t) {
+				t.Fatalf("%v, %+v, want the first event allowed and the second refused", r.Err, r.Subjects[0].Outcome)
+			}
+			if err := giveBack(killed, r); err != nil {
+				t.Fatal(err)
+			}
+			if cluster {
+				f.pass(5_100_000)
+			}
+			if err := other.Sync(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if f.refused(t) {
+				t.Errorf("%s, in a cluster %v: it is still refused", name, cluster)
+			}
 		}
 	}
 }

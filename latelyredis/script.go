@@ -86,7 +86,7 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 			all.WriteString(source(f + "_correct"))
 		}
 	}
-	record, repair := source("record"), source("ban")+source("repair")
+	record, repair, returns := source("record"), source("ban")+source("repair"), source("returns")
 	fast := make(map[string]*script)
 	for _, f := range fastFamilies {
 		fast[f] = newEachScript(clock + source("fast") + source("fast_"+f) + source("fast_end"))
@@ -95,10 +95,10 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 		fast:    fast,
 		decide:  newEachScript(some.String() + record + bans + source("decide")),
 		repair:  newScript(all.String() + record + repair + source("decide") + source("alone")),
-		correct: newScript(all.String() + record + repair + source("correct")),
+		correct: newScript(all.String() + record + repair + returns + source("correct")),
 		list:    newScript(clock + source("list")),
 		page:    newScript(clock + source("page")),
-		sync:    newScript(clock + source("sync")),
+		sync:    newScript(clock + returns + source("sync")),
 		place:   newScript(clock + source("place")),
 		merge:   newScript(all.String() + record + repair + source("merge") + source("import")),
 		memory:  newScript(source("memory")),

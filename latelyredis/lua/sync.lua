@@ -8,18 +8,16 @@ local changes, nodes, returns = KEYS[1], KEYS[2], KEYS[3]
 local have, node = ARGV[1], ARGV[2]
 local CHANGED, TRIMMED, LOST = 0, 1, 2
 local LIVES = 5000 -- ms, how long a node counts that is not heard of
+local KEPT = 2592000000 -- ms, so that a node which ended during an outage is found afterwards
 
 redis.call('ZADD', nodes, string.format('%.0f', now), node)
-redis.call('ZREMRANGEBYSCORE', nodes, '-inf', string.format('%.0f', now - LIVES * 1000))
+local ended = redis.call('ZREMRANGEBYSCORE', nodes, '-inf', string.format('%.0f', now - LIVES * 1000)) > 0
 redis.call('ZREMRANGEBYSCORE', nodes, string.format('(%.0f', now), '+inf') -- the clock was set back
-redis.call('PEXPIRE', nodes, LIVES)
+redis.call('PEXPIRE', nodes, KEPT)
 
--- No two of these times are equal. Without one, all keys may be gone: that is another.
+-- Without a time, all keys may be gone. A node that has ended may have given something back and not told.
 local gave = tonumber(redis.call('GET', returns) or nil)
-if not gave or ARGV[3] == '1' then
-  gave = math.max(now, (gave or 0) + 1)
-  redis.call('SET', returns, string.format('%.0f', gave), 'PX', 2592000000)
-end
+if not gave or ended or ARGV[3] == '1' then gave = tell(returns) end
 
 local function parts(id)
   local ms, n = string.match(id, '(%d+)-(%d+)')
