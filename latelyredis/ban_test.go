@@ -133,6 +133,13 @@ func TestBannedElsewhere(t *testing.T) {
 	if o := ask(t, store, rules, about(1, "h"))[0].Outcome; o.Refused || o.Remaining != 1 {
 		t.Errorf("%+v, want allowed with 1 left of 2: what a ban refused is no hit", o)
 	}
+	ask(t, store, rules, about(1, "h"))
+	if o := ask(t, store, rules, about(0, "/"), about(1, "h"))[1].Outcome; !o.Skipped || o.Started {
+		t.Errorf("%+v, want the host skipped: what a ban refused begins no ban", o)
+	}
+	if o := ask(t, store, rules, about(0, "/other"), about(1, "h")); !o[0].Outcome.Started || !o[1].Outcome.Started {
+		t.Errorf("%+v, want both bans begun: neither held before", o)
+	}
 }
 
 // TestBanExpiry has a ban end and be remembered: no key of the list or record stays.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"iter"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -31,7 +33,11 @@ const (
 	askWithdraw = 4 // take back first what was charged before
 	askBanned   = 8 // an enforced ban of another subject holds
 	askMerge    = 16
+	askWaits    = 32 // answer begins if a ban would begin
 )
+
+// begins is what a script answers that has changed nothing, since a ban would begin.
+const begins = "begins"
 
 // errAnswer is the error of an answer that is not one of the scripts'.
 var errAnswer = errors.New("latelyredis: the server answered with something else than the script returns")
@@ -42,7 +48,8 @@ var errAnswer = errors.New("latelyredis: the server answered with something else
 // A request about several subjects, of rules with different key fields, is judged as if
 // each were alone. If one refuses, what was charged to the others is taken back in a
 // second round trip; for that moment, it counts. If that is not answered, it stays
-// charged.
+// charged. A ban that the request would begin does so in a round trip of its own, unless a ban of another subject
+// holds.
 func (s *Store) Decide(ctx context.Context, batch []*request) {
 	l := s.layout.Load()
 	var groups []*group
@@ -58,6 +65,7 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 		groups = s.split(groups, l, r)
 	}
 	s.decide(ctx, l, groups)
+	s.decide(ctx, l, s.beginning(l, groups))
 	s.decide(ctx, l, s.revised(l, groups))
 	s.learn(ctx, l, groups)
 	s.finish(l, groups)
@@ -104,6 +112,9 @@ type group struct {
 	members []int // their places in the request
 	refused bool  // an enforced rule of the group refuses, or the group was not decided
 	banned  bool  // an enforced ban held before
+	waits   bool  // it was asked with askWaits
+	begins  bool  // a ban is to begin
+	began   []int // the members whose ban began before the call was revised
 
 	sent  int64  // when it was asked, by the clock of the node
 	stamp uint64 // of the refusals of its key, then
@@ -129,11 +140,16 @@ subjects:
 		}
 		groups = append(groups, &group{request: r, members: []int{i}})
 	}
+	several := len(groups)-first > 1
 	for _, g := range groups[first:] {
 		if s.copied {
 			g.sent, g.stamp = s.mirror.now(), s.refusals.stamp(s.refusals.hash(r.Subjects[g.members[0]].Key)).Load()
 		}
-		s.ask(g, l, 0)
+		flags := byte(0)
+		if several && !r.Peek && slices.ContainsFunc(g.members, func(i int) bool { return l.rules[r.Subjects[i].Outcome.Rule].ban != nil }) {
+			flags = askWaits
+		}
+		s.ask(g, l, flags)
 	}
 	return groups
 }
@@ -146,7 +162,7 @@ func sameBytes(a, b []byte) bool {
 // ask makes the call of g.
 func (s *Store) ask(g *group, l *layout, flags byte) {
 	r := g.request
-	if r.Peek {
+	if g.waits = flags&askWaits != 0; r.Peek {
 		flags |= askPeek
 	}
 	rules := make([]int, len(g.members))
@@ -196,8 +212,12 @@ func (s *Store) decide(ctx context.Context, l *layout, groups []*group) {
 // check checks the length of the answer, and notes whether it refuses.
 func (g *group) check(l *layout) {
 	length := uint56 + len(g.members)*answerBytes
-	g.refused, g.banned = true, false
+	g.refused, g.banned, g.begins = true, false, false
 	if g.err != nil {
+		return
+	}
+	if g.waits && g.data == begins {
+		g.refused, g.begins = false, true
 		return
 	}
 	if len(g.data) < length {
@@ -218,25 +238,52 @@ func (g *group) check(l *layout) {
 	}
 }
 
-// revised returns the groups that do not refuse, of requests of which another group does,
-// with a call that withdraws what they have charged and asks for the outcomes of a
-// refused event.
-func (s *Store) revised(l *layout, groups []*group) (again []*group) {
-	for first := 0; first < len(groups); {
-		last, refused, banned := first, 0, false
-		for ; last < len(groups) && groups[last].request == groups[first].request; last++ {
-			if groups[last].refused {
-				refused++
+// eachRequest yields the groups of each request.
+func eachRequest(groups []*group) iter.Seq[[]*group] {
+	return func(yield func([]*group) bool) {
+		for first, i := 0, 1; i <= len(groups); i++ {
+			if i == len(groups) || groups[i].request != groups[first].request {
+				if !yield(groups[first:i]) {
+					return
+				}
+				first = i
 			}
-			banned = banned || groups[last].banned
 		}
-		for _, g := range groups[first:last] {
-			if refused > 0 && !g.refused {
+	}
+}
+
+// beginning returns the groups of which a ban is to begin, with a call that begins it. Where a ban of another
+// subject holds, it does not begin.
+func (s *Store) beginning(l *layout, groups []*group) (again []*group) {
+	for of := range eachRequest(groups) {
+		if slices.ContainsFunc(of, func(g *group) bool { return g.banned }) {
+			continue
+		}
+		for _, g := range of {
+			if g.begins {
+				s.ask(g, l, 0)
+				again = append(again, g)
+			}
+		}
+	}
+	return again
+}
+
+// revised returns the groups that do not refuse, of requests of which another group does, and all without a ban of
+// requests of which another group is banned, with a call that withdraws what they have counted and asks for the outcomes
+// of a refused event.
+func (s *Store) revised(l *layout, groups []*group) (again []*group) {
+	for of := range eachRequest(groups) {
+		refused, banned := false, false
+		for _, g := range of {
+			refused, banned = refused || g.refused, banned || g.banned
+		}
+		for _, g := range of {
+			if g.err == nil && (refused && !g.refused || banned && !g.banned) {
 				s.revise(g, l, banned)
 				again = append(again, g)
 			}
 		}
-		first = last
 	}
 	return again
 }
@@ -244,10 +291,21 @@ func (s *Store) revised(l *layout, groups []*group) (again []*group) {
 // revise makes the second call of g. banned says that a ban held of another subject: then
 // the bans of this one have not counted the event either.
 func (s *Store) revise(g *group, l *layout, banned bool) {
+	flags := byte(askRefused)
+	if banned {
+		flags |= askBanned
+	}
+	if g.begins {
+		s.ask(g, l, flags) // nothing was counted
+		return
+	}
 	const notCounted = 1<<16 - 1 // no record was reset so often
 	withdrawn, counted, struck := appendUint56(nil, readUint56(g.data)), false, byte(0)
 	for k := range g.members {
 		a := g.answer(k)
+		if a.status&answerStarted != 0 {
+			g.began = append(g.began, k)
+		}
 		if a.status&answerCounted == 0 || g.request.Peek {
 			a.resets = notCounted
 		} else {
@@ -258,10 +316,6 @@ func (s *Store) revise(g *group, l *layout, banned bool) {
 			struck, counted = 1, true
 		}
 		withdrawn = append(withdrawn, struck)
-	}
-	flags := byte(askRefused)
-	if banned {
-		flags |= askBanned
 	}
 	if !counted {
 		s.ask(g, l, flags)
@@ -323,7 +377,7 @@ func (g *group) finish(l *layout) {
 			Rule:       s.Outcome.Rule,
 			Set:        s.Outcome.Set,
 			Refused:    a.status&answerRefused != 0,
-			Started:    a.status&answerStarted != 0,
+			Started:    a.status&answerStarted != 0 || slices.Contains(g.began, k),
 			Skipped:    a.status&answerSkipped != 0,
 			Charged:    a.status&answerCharged != 0,
 			LimitIndex: a.limit,

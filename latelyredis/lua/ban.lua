@@ -23,8 +23,9 @@ bans = {
   end,
   answer = function(b) return pack('>I7I7I4B', b.ends, b.since, b.count, b.byRule) end,
 }
--- strike counts a hit or a refusal, or begins a ban if that is one too many.
-bans.strike = function(r, peek)
+-- strike counts a hit or a refusal, or begins a ban if that is one too many. With waits, it returns true
+-- instead of beginning it.
+bans.strike = function(r, peek, waits)
   local s = r.strikes
   local count = s.window.used(s, now)
   if count < s.n then
@@ -35,6 +36,7 @@ bans.strike = function(r, peek)
     if #r == 0 then r.left, r.reset = s.n - count - 1, s.span end
     return
   end
+  if waits then return true end
   r.refused, r.tellsBan, r.left = true, true, 0
   if peek then return end
   local b, earlier = r.ban, 0

@@ -2,7 +2,8 @@
 -- flags 1 of each, the rules, and with the flag 4, of the only subject, the time, and of each key the number of
 -- resets and whether the ban has counted, of a charge to be withdrawn. With the flag 16, the cost is 0, and
 -- there are one record, the number of the last merge of a node, and behind the rule what the node has admitted
--- and the number of this merge: it is charged once, however often it is sent.
+-- and the number of this merge: it is charged once, however often it is sent. With the flag 32, an event that would begin a
+-- ban changes nothing, and the answer is 'begins'.
 local heads, clock = ARGV[1], now
 local keys = #KEYS * 8 / #heads -- of a subject
 
@@ -14,7 +15,7 @@ end
 
 local function decide(subject)
   local cost, flags = unpack_('>I7B', heads, subject * 8 - 7)
-  local peek, refused, banned, merge = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags >= 16
+  local peek, refused, banned, merge, waits = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags % 32 >= 16, flags >= 32
   local again = refused -- this event has been judged, and rules of another subject refuse it
 
   now = clock
@@ -63,8 +64,8 @@ local function decide(subject)
     elseif banned then
       r.skipped, r.left = true, 0
     else
-      if s and s.a == HITS and cost > 0 and not again then
-        bans.strike(r, peek)
+      if s and s.a == HITS and cost > 0 and (peek or not again) then
+        if bans.strike(r, peek, waits) then return 'begins' end
       elseif #r == 0 then
         r.left = s.n - min(s.window.used(s, now), s.n)
       end
@@ -82,7 +83,7 @@ local function decide(subject)
         end
       end
       if over then
-        if s and s.a == REFUSALS and not again then bans.strike(r, peek) end
+        if s and s.a == REFUSALS and not again and bans.strike(r, peek, waits) then return 'begins' end
         r.refused = true
       end
     end

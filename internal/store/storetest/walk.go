@@ -211,12 +211,12 @@ func (w *walk) subjects() (some []subject) {
 }
 
 // takenBackExactly reports whether a charge that is taken back at once leaves no trace
-// under any rule: times that were put into slots stay there, a log that was charged
-// beyond its limit gives nothing back, and a ban that began goes on.
+// under any rule: times that were put into slots stay there, and a log that was charged
+// beyond its limit gives nothing back.
 func (w *walk) takenBackExactly() bool {
 	for i := range w.model.set.Len() {
 		r := w.model.set.Rule(i)
-		if r.CountRefused || r.Ban != nil || slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
+		if r.CountRefused || slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
 			return false
 		}
 	}
