@@ -63,6 +63,9 @@ func (b *breaker) open(now int64) bool {
 	return now-last < int64(trialEvery) || !b.trial.CompareAndSwap(last, now)
 }
 
+// away reports whether no calls are answered, whatever they are about.
+func (b *breakers) away() bool { return b.parts[0].failed.Load() >= breakAfter }
+
 // note counts what came of calls that were sent together, once for each breaker: an answer to
 // any, also an error of the server, closes it.
 func (b *breakers) note(calls []*call) {
@@ -83,6 +86,11 @@ func (b *breakers) note(calls []*call) {
 		part := &b.parts[i]
 		switch {
 		case what == answered:
+			if i == 0 && b.away() { // it is over for all parts
+				for j := range b.parts {
+					b.parts[j].failed.Store(0)
+				}
+			}
 			part.note(now)
 		case what == lost && part.failed.Add(1) == breakAfter:
 			part.trial.Store(now)

@@ -72,8 +72,9 @@ type Store struct {
 	stop       context.CancelFunc
 	node       string
 	nodes      atomic.Int64
-	read       atomic.Bool // the list was read
-	unlisted   atomic.Bool // a ban of the copy may not be in it
+	read       atomic.Bool           // the list was read
+	unread     atomic.Pointer[error] // why not, when it was tried last
+	unlisted   atomic.Bool           // a ban of the copy may not be in it
 
 	refusals refusals
 	batched  bool

@@ -43,7 +43,9 @@ func (s *Store) start() {
 		defer tick.Stop()
 		for {
 			bounded, cancel := context.WithTimeout(ctx, syncTimeout)
-			s.sync(bounded) // or at the next tick
+			if err := s.sync(bounded); err != nil { // or at the next tick
+				s.unread.Store(&err)
+			}
 			cancel()
 			select {
 			case <-ctx.Done():
@@ -75,6 +77,25 @@ func (s *Store) Close() {
 // Nodes returns how many stores with this prefix were heard of within five seconds, this
 // one included, when Redis answered last; 0 before the first answer.
 func (s *Store) Nodes() int { return int(s.nodes.Load()) }
+
+// errUnread is the error of a store that has not read the list of bans.
+var errUnread = errors.New("latelyredis: the list of bans was not read yet")
+
+// Ready returns nil if Redis decides and this node has the bans of all nodes, for a program to say whether
+// it should get requests. The error says why the bans were not read yet, or is [ErrAway]. It takes no round trip. In a cluster
+// it is nil as long as any node answers: the others may be away.
+func (s *Store) Ready() error {
+	if !s.read.Load() {
+		if err := s.unread.Load(); err != nil {
+			return fmt.Errorf("%w: %w", errUnread, *err)
+		}
+		return errUnread
+	}
+	if s.breakers.away() {
+		return ErrAway
+	}
+	return nil
+}
 
 // newNode returns a name for this store among its nodes.
 func newNode() string { return rand.Text() }

@@ -2,7 +2,10 @@ package latelyredis_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -113,6 +116,49 @@ func TestCopies(t *testing.T) {
 		n.wantTold(t, 1)
 	}
 	late.wantTold(t, 0)
+}
+
+// TestReady asks a store whether it is ready before it has read the bans, while the server is away, and when it is back.
+func TestReady(t *testing.T) {
+	s, rules := own(t), anyRules(t)
+	now := new(atomic.Int64)
+	now.Store(time.Now().UnixMicro())
+	store, err := latelyredis.NewKnowing(s.client(t), rules, prefixed(), now, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Ready(); err == nil || !strings.Contains(err.Error(), "bans was not read") {
+		t.Errorf("Ready returns %v before the bans were read", err)
+	}
+	sync := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return store.Sync(ctx)
+	}
+	if err := sync(); err != nil || store.Ready() != nil {
+		t.Fatalf("%v; Ready returns %v", err, store.Ready())
+	}
+	s.Kill()
+	for range 20 {
+		if r := take(t.Context(), store, rules, "k"); r.Err == nil {
+			t.Fatal("a server that was killed answers")
+		}
+	}
+	if err := store.Ready(); !errors.Is(err, latelyredis.ErrAway) {
+		t.Errorf("Ready returns %v while the server is away", err)
+	}
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := sync(); err != nil || store.Ready() != nil {
+		t.Errorf("%v; Ready returns %v when the server is back", err, store.Ready())
+	}
+	if r := take(t.Context(), store, rules, "k"); r.Err != nil {
+		t.Errorf("%v when the store is ready", r.Err)
+	}
+	s.Do(t, "SET", "wrong:{bans}:nodes", "")
+	wrong := newStore(t, s.client(t), rules, latelyredis.Config{Prefix: "wrong:"})
+	eventually(t, "it says why the bans were not read", func() bool { return strings.Contains(wrong.Ready().Error(), "WRONGTYPE") })
 }
 
 // TestReasserted deletes all keys, as a failover to a replica without them does: the nodes

@@ -73,6 +73,7 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 	h := &s.health
 	hash := h.hashOf(file)
 	var hashes []string
+	was := s.opened.Load()
 	err := s.open()
 	began := time.Now()
 	if err == nil {
@@ -108,6 +109,11 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 		s.log.Warn("other nodes of the store enforce other rules than this one", "nodes", len(hashes), "others", others)
 	}
 	h.nodes, h.others = len(hashes), others
+	if was != nil { // else it has just begun to read the bans
+		if err := was.Ready(); err != nil {
+			s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", err)
+		}
+	}
 }
 
 // hashOf returns the hash of the limits, bans and allow list of file.
@@ -138,8 +144,13 @@ func (s *sharedStore) status() *api.StoreStatus {
 		Address: s.address(), Up: h.up, Since: h.since.UTC(), Latency: h.latency.Microseconds(), Failures: s.failures.Load(),
 		RulesHash: h.hash, Nodes: h.nodes, OtherRules: h.others, Counters: s.counters.Complete(), Unshared: s.counters.Unshared(),
 	}
-	if h.err != nil {
-		a.Error = h.err.Error()
+	err := h.err
+	if h.up {
+		err = s.opened.Load().Ready()
+		a.Up = err == nil
+	}
+	if err != nil {
+		a.Error = err.Error()
 	}
 	return a
 }
@@ -149,8 +160,11 @@ func (s *sharedStore) ready() error {
 	h := &s.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.up {
-		return nil
+	if !h.up {
+		return errors.New("store: down since " + h.since.UTC().Format(time.RFC3339) + ": see the server's log")
 	}
-	return errors.New("store: down since " + h.since.UTC().Format(time.RFC3339) + ": see the server's log")
+	if s.opened.Load().Ready() != nil {
+		return errors.New("store: it does not answer, or its bans were not read yet: see the server's log")
+	}
+	return nil
 }
