@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,39 @@ func testImport(t *testing.T, client rueidis.Client, c latelyredis.Config) {
 	}
 	if _, err := store.Unban(context.Background(), "b", []byte("k")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestImportLongKeys imports keys of which memory has only digests: they are counted, and left out.
+func TestImportLongKeys(t *testing.T) {
+	r := banning("r", match.MustKey("path", "user"), 10)
+	r.Limits = []ratelimit.Limit{{N: 10, Span: time.Hour}}
+	rules := set(t, r)
+	memory, err := ratelimit.NewLimiter(rules, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, config := redis(t).client(t), prefixed()
+	redis, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: newStore(t, client, rules, config), StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 600)
+	for i := range 5 {
+		rule(t, memory).TakeN(time.Now(), 3, long, long+strconv.Itoa(i))
+		rule(t, memory).TakeN(time.Now(), 3, "/", strconv.Itoa(i))
+	}
+	for range 11 { // the last begins a ban
+		rule(t, memory).TakeN(time.Now(), 1, long, "banned "+long)
+	}
+	if done, want := copyAll(t, memory, redis, "id"), (lately.Imported{Keys: 5, Long: 7}); done.Keys != want.Keys || done.Bans != 0 || done.Long != want.Long {
+		t.Errorf("%+v, want %+v", done, want)
+	}
+	if d := rule(t, redis).PeekN(time.Now(), 0, "/", "3"); d.Remaining != 7 || d.Err != nil {
+		t.Errorf("%+v, want 7 left", d)
+	}
+	if n := do(t, client, "KEYS", config.Prefix+"*path~*"); n != "[]" {
+		t.Errorf("%s are in Redis, want no long keys", n)
 	}
 }
 

@@ -38,3 +38,9 @@ func banValues(k match.Key, key []byte) []string {
 	}
 	return values
 }
+
+// isDigest reports whether key is the digest of a key of several values that is too long to be stored: see
+// keytable.LongKey. Of one value, any 32 bytes may be a key.
+func isDigest(k match.Key, key []byte) bool {
+	return len(k.Fields()) > 1 && len(key) == sha256.Size && key[0] == 0xff
+}

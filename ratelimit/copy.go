@@ -37,8 +37,9 @@ const (
 // twice. Another id adds all of them again.
 //
 // It yields, after every thousand keys, the numbers of all so far: Kept were added before under
-// this id, Unknown have no rule in other. An error ends it. Keys of more than a kibibyte are added
-// by their digests, which no key of the store has: they begin with nothing counted.
+// this id, Unknown have no rule in other, Long have more than a kibibyte. An error ends it. Of a long key,
+// l has only a digest with a secret of its own, and the store another: so they are left out, and begin with nothing counted.
+// Of a rule with one field, a digest cannot be told from a key; it is added, and is the key of nothing.
 func (l *Limiter) CopyTo(ctx context.Context, other *Limiter, id string) iter.Seq2[lately.Imported, error] {
 	return func(yield func(lately.Imported, error) bool) {
 		to, ok := other.store.(store.Importing[*Set])
@@ -72,6 +73,10 @@ func (c *copier) entry(rule int, key []byte) (e store.Entry[*Set], ok bool) {
 	i, ok := c.set.names[r.Name]
 	if !ok || !bytes.Equal(c.set.Rule(i).Key.AppendShape(nil), r.Key.AppendShape(nil)) {
 		c.done.Unknown++
+		return e, false
+	}
+	if isDigest(r.Key, key) {
+		c.done.Long++
 		return e, false
 	}
 	return store.Entry[*Set]{Set: c.set, Rule: i, Key: bytes.Clone(key), Was: c.from.set, WasRule: rule}, true

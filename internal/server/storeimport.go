@@ -69,9 +69,12 @@ func (s *Server) importLimits(ctx context.Context) error {
 		}
 	}
 	s.log.Info("limits and bans of the data directory are in the store", "keys", all.Keys, "bans", all.Bans, "imported_before", all.Kept,
-		"expired", all.Expired, "without_rule", all.Unknown, "took", time.Since(began).Round(time.Millisecond).String())
+		"expired", all.Expired, "without_rule", all.Unknown, "too_long", all.Long, "took", time.Since(began).Round(time.Millisecond).String())
 	if all.Unknown > 0 {
 		s.log.Warn("keys and bans of the data directory are left out: their rule is not in the rules file any more, or has another key", "without_rule", all.Unknown)
+	}
+	if all.Long > 0 {
+		s.log.Warn("keys and bans of the data directory are left out: their values have more than a kibibyte together, and the directory has only their digests", "too_long", all.Long)
 	}
 	if err := s.save(); err != nil { // which is in /readyz too, and tried again
 		s.log.Error("the data directory still has the limits and bans that were imported: the next start adds none of them again", "error", err)
