@@ -32,6 +32,26 @@ import (
 // The client must have ContextTimeoutEnabled, or it would ignore the deadlines of calls. The
 // error says so, or is one of latelyredis.New.
 func New(client redis.UniversalClient, set *ratelimit.Set, c latelyredis.Config) (*latelyredis.Store, error) {
+	conn, err := newConn(client)
+	if err != nil {
+		return nil, err
+	}
+	return latelyredis.NewWith(conn, set, c)
+}
+
+// Connect makes processes share c, as latelyredis.Counters.Connect does, by client: one as for [New]. Call it once. The
+// caller closes c, and then the client. The error is that of New about the client.
+func Connect(client redis.UniversalClient, c *latelyredis.Counters) error {
+	conn, err := newConn(client)
+	if err != nil {
+		return err
+	}
+	c.ConnectWith(conn)
+	return nil
+}
+
+// newConn returns a conn of client, if that ends calls in time.
+func newConn(client redis.UniversalClient) (latelyredis.Conn, error) {
 	enabled := false
 	switch client := client.(type) {
 	case *redis.Client:
@@ -44,7 +64,7 @@ func New(client redis.UniversalClient, set *ratelimit.Set, c latelyredis.Config)
 	if !enabled {
 		return nil, errors.New("latelygoredis: client: ContextTimeoutEnabled: false: must be true, or the client ignores the deadlines of calls")
 	}
-	return latelyredis.NewWith(conn{client}, set, c)
+	return conn{client}, nil
 }
 
 // conn sends scripts by a client of go-redis.

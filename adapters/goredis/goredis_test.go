@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -168,7 +169,60 @@ func TestRejected(t *testing.T) {
 		if _, err := New(c.client, set, latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want an error about %s", err, c.want)
 		}
+		counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Connect(c.client, counters); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("counters: %v, want an error about %s", err, c.want)
+		}
 		c.client.Close()
+	}
+}
+
+// TestCounters has counters of a client of go-redis and of one of rueidis count the same, while the server forgets
+// the scripts.
+func TestCounters(t *testing.T) {
+	s := redistest.Own(t)
+	all, pages := make([]*latelyredis.Counters, 2), make([]*latelyredis.Counter, 2)
+	for i := range all {
+		var err error
+		if all[i], err = latelyredis.NewCounters(latelyredis.CountersConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		if pages[i], err = all[i].Counter("pages", lately.TableConfig{}, lately.Last(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := redis.NewClient(options(s))
+	t.Cleanup(func() { client.Close() })
+	if err := Connect(client, all[0]); err != nil {
+		t.Fatal(err)
+	}
+	all[1].Connect(s.Client(t))
+	t.Cleanup(func() {
+		for _, c := range all {
+			c.Close()
+		}
+	})
+	want := uint64(0)
+	for round := range 3 {
+		for i, p := range pages {
+			p.AddBytes([]byte("/"), uint64(i+1))
+			want += uint64(i + 1)
+		}
+		for i, p := range pages {
+			counted := func() uint64 {
+				table, now := p.Counts()
+				return table.SumAt(now, "/")
+			}
+			for deadline := time.Now().Add(time.Minute); !all[i].Complete() || counted() != want; time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("round %d: counters %d have %d adds, want %d", round, i, counted(), want)
+				}
+			}
+		}
+		s.Do(t, "SCRIPT", "FLUSH")
 	}
 }
 
