@@ -87,13 +87,13 @@ func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64, edg
 	until = keytable.Time(w[wordUntil])
 	used, kept := t.window.CountNewest(w[wordWindow:], now, n)
 	if !kept {
-		now, used, kept = t.countAnywhere(w[wordWindow:], hash, now, n)
+		now, used, kept = t.countAnywhere(w[wordWindow:], now, n)
 	}
 	if used >= t.rule.Threshold && now >= until { // the lower bound is used or less
 		until, hot = t.decide(w, hash, now, edge)
 	}
 	rec.Unlock()
-	stats := &t.counts[hash>>60]
+	stats := t.stripe()
 	if stats.events.Add(n); !kept && stats.lost.Add(1)%sweepEvery == 0 {
 		t.Sweep()
 	}
@@ -101,14 +101,14 @@ func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64, edg
 }
 
 // countAnywhere is limit.Counter.Count, and returns the time at which it has counted.
-func (t *table) countAnywhere(window []uint64, hash uint64, now int64, n uint64) (at int64, used uint64, kept bool) {
+func (t *table) countAnywhere(window []uint64, now int64, n uint64) (at int64, used uint64, kept bool) {
 	newest := t.window.Newest(window, t.blocks)
 	if newest == math.MinInt64 {
 		newest = t.expired.Load()
 	}
 	if now < newest {
 		now = newest
-		t.counts[hash>>60].late.Add(n)
+		t.stripe().late.Add(n)
 	}
 	used, kept = t.window.Count(window, t.blocks, now, n)
 	return now, used, kept

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
@@ -39,7 +40,7 @@ type table struct {
 	// if it is one of these, its window is as empty then as it was.
 	expired atomic.Int64
 
-	counts [16]counts // by hash
+	counts [1 << stripeBits]counts // by goroutine, see stripe
 
 	// evicted counts the events of keys that were evicted within their span, so that
 	// a key that comes back has an upper bound. It is made when it is needed, of
@@ -49,11 +50,15 @@ type table struct {
 	once    sync.Once // makes it
 }
 
-// counts are the statistics of some keys.
+// counts are the statistics of some goroutines.
 type counts struct {
 	events, late, lost atomic.Uint64
 	_                  [40]byte // one cache line
 }
+
+const stripeBits = 6
+
+func (t *table) stripe() *counts { return &t.counts[ring.Stripe(stripeBits)] }
 
 const (
 	wordUntil  = 0

@@ -67,7 +67,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 		return false
 	}
 	d.Rule = mr.Name
-	mr.counters.decided(hash, d.Allowed, banned)
+	mr.counters.stripe().decided(d.Allowed, banned)
 	return true
 }
 

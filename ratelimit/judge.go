@@ -59,9 +59,9 @@ func (p *probe) judged(now int64) {
 	if p.held {
 		p.w[wordNewest] = keytable.Stamp(now)
 	} else {
-		p.counters.elsewhere(p.hash, p.noMemory)
+		p.counters.elsewhere(p.noMemory)
 	}
-	p.counters.count(p.hash, p.o, p.Shadow)
+	p.counters.count(p.o, p.Shadow)
 }
 
 // holds clears the outcome, and sets it to a ban that holds at now, if one does.

@@ -2,9 +2,9 @@ package ratelimit
 
 import (
 	"math"
-	"math/rand/v2"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/internal/store"
 )
 
@@ -147,7 +147,7 @@ func (l *Limiter) countOutcome(r *request, o *outcome) {
 	i := o.Rule
 	for n := 0; n < len(all); n++ { // one step, unless an Update came between
 		if i %= len(all); all[i].name == rule.Name {
-			all[i].counters.count(rand.Uint64(), o, rule.Shadow) // of any stripe: all may be about one key
+			all[i].counters.count(o, rule.Shadow)
 			return
 		}
 		i++
@@ -163,26 +163,32 @@ func (rs *memoryRules) now() int64 {
 	return now
 }
 
-// ruleCounters count what a rule decided. It is striped by the hash of the key, so
-// that cores that decide about different keys seldom meet in a cache line.
-type ruleCounters struct{ stripes [counterStripes]counterStripe }
+// ruleCounters count what a rule decided, in a stripe for each of some goroutines. By
+// the hash of keys, every second decision of two cores would wait for a cache line that the
+// other has written to last.
+type ruleCounters struct {
+	_       counterStripe // the one that every index touches
+	stripes [1 << stripeBits]counterStripe
+}
 
-const counterStripes = 64
+const stripeBits = 6
 
 type counterStripe struct {
 	allowed, refused, banned, started, shadow, skipped, sketched, full atomic.Uint64
 }
 
-// count counts one outcome of a key with that hash.
-func (t *ruleCounters) count(hash uint64, o *outcome, shadow bool) {
-	s := &t.stripes[hash>>58]
+func (t *ruleCounters) stripe() *counterStripe { return &t.stripes[ring.Stripe(stripeBits)] }
+
+// count counts one outcome.
+func (t *ruleCounters) count(o *outcome, shadow bool) {
+	s := t.stripe()
 	switch {
 	case o.Skipped:
 		s.skipped.Add(1)
 	case o.Refused && shadow:
 		s.shadow.Add(1)
 	default:
-		t.decided(hash, !o.Refused, o.Banned)
+		s.decided(!o.Refused, o.Banned)
 	}
 	if o.Started {
 		s.started.Add(1)
@@ -191,9 +197,8 @@ func (t *ruleCounters) count(hash uint64, o *outcome, shadow bool) {
 
 // elsewhere counts a decision about a key without a record: by the sketch, or a
 // refusal because no memory was left.
-func (t *ruleCounters) elsewhere(hash uint64, full bool) {
-	s := &t.stripes[hash>>58]
-	if full {
+func (t *ruleCounters) elsewhere(full bool) {
+	if s := t.stripe(); full {
 		s.full.Add(1)
 	} else {
 		s.sketched.Add(1)
@@ -201,8 +206,7 @@ func (t *ruleCounters) elsewhere(hash uint64, full bool) {
 }
 
 // decided counts one outcome of a rule that is no shadow rule.
-func (t *ruleCounters) decided(hash uint64, allowed, banned bool) {
-	s := &t.stripes[hash>>58]
+func (s *counterStripe) decided(allowed, banned bool) {
 	switch {
 	case allowed:
 		s.allowed.Add(1)

@@ -36,6 +36,11 @@ func (s *striping) pick() *stripe {
 	return &s.stripes[(token()*assignment)>>(assignment&63)%maxStripes]
 }
 
+// Stripe returns which of 1<<bits stripes the calling goroutine is to add to, so that those
+// on different cores seldom write to the same cache line. It is for statistics, for
+// which stripes without contention cost too little memory to be made on demand.
+func Stripe(bits uint) uint64 { return token() * 0x9e3779b97f4a7c15 >> (64 - bits) }
+
 // used returns how many stripes tokens are assigned to.
 func (s *striping) used() int { return stripesOf(s.assignment.Load()) }
 
