@@ -10,6 +10,9 @@ import (
 // is the whole of "limits charge, bans observe", in the order that the package
 // documentation gives. What the probes count in is locked.
 func (m *memory) judge(probes []probe, r *request, now int64) {
+	if m.judgePlain(probes, r, now) {
+		return
+	}
 	banned, refused := false, false
 	for i := range probes {
 		p := &probes[i]

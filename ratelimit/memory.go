@@ -107,6 +107,7 @@ type memoryRule struct {
 	adapt    *adapter
 	counters *ruleCounters
 	fast     bool // see decideFast
+	plain    bool // see judgePlain
 	byClient bool // networks can be banned
 }
 
@@ -165,6 +166,7 @@ func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	if err != nil {
 		return nil, err
 	}
+	mr.plain = mr.isPlain(&l)
 	if before != nil && before.records.layout.equal(l) {
 		mr.records = before.records
 		return mr, nil

@@ -106,8 +106,11 @@ func (m *Counter) Most() uint64 { return m.most }
 // The cost is the same for all counts, but for what is removed, each slot and
 // each time once.
 func (m *Counter) Advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
-	if m.log != nil {
+	switch {
+	case m.log != nil:
 		return m.log.advance(w, b, t)
+	case m.sliding != nil:
+		return m.sliding.advance(w, b, t)
 	}
 	return m.window.advance(w, b, t)
 }

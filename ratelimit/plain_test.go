@@ -1,0 +1,79 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// severalRules returns two to five rules of all kinds on one key, mostly plain ones.
+func severalRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
+	for i := range 2 + rnd.IntN(4) {
+		r := bannedRule(t, rnd)
+		r.Name = fmt.Sprint("r", i)
+		if rnd.IntN(8) > 0 && len(r.Limits) > 0 {
+			r.Limits, r.Shadow, r.CountRefused = r.Limits[:1], false, false
+			if r.Ban != nil {
+				r.Ban.Of, r.Ban.Extend = ratelimit.Refusals, false
+			}
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// TestPlainRulesSayTheSame compares the decisions and outcomes of two limiters, one of which
+// has a shadow rule more. That refuses nothing, but it keeps judgePlain from judging.
+func TestPlainRulesSayTheSame(t *testing.T) {
+	rnd := randtest.New(t)
+	rounds, events := 60, 1000
+	if raceEnabled {
+		rounds, events = 20, 500
+	}
+	c := ratelimit.Config{Budget: ratelimit.NoBudget} // times go back, so nothing may expire before it is over
+	admitted, refused := 0, 0
+	for range rounds {
+		rules := severalRules(t, rnd)
+		shadow := limit(t, "shadow", per(1, time.Hour))
+		shadow.Shadow = true
+		short := mustLimiter(t, mustSet(t, rules...), c)
+		long := mustLimiter(t, mustSet(t, append(rules, shadow)...), c)
+		step, now := int64(1+rnd.IntN(1e9)), int64(1_700_000_000e9)
+		var a, b []ratelimit.Outcome
+		for range events {
+			now += rnd.Int64N(step)
+			key, cost, back := attackKeys[rnd.IntN(4)], uint64(rnd.IntN(4)), rnd.Int64N(8)*rnd.Int64N(step)/8
+			var da, db ratelimit.Decision
+			da, a = short.Judge(time.Unix(0, now-back), keyEvent(short, key), cost, a[:0])
+			db, b = long.Judge(time.Unix(0, now-back), keyEvent(long, key), cost, b[:0])
+			da.Err, db.Err = nil, nil // of the same text, and not the same error
+			if da != db {
+				t.Fatalf("%+v: alone %+v, with a shadow rule %+v", rules, da, db)
+			}
+			for i := range a {
+				if a[i].Set, b[i].Set = nil, nil; a[i] != b[i] {
+					t.Fatalf("%+v: alone %+v, with a shadow rule %+v", rules[a[i].Rule], a[i], b[i])
+				}
+			}
+			if da.Allowed {
+				admitted++
+			} else {
+				refused++
+			}
+		}
+		sa, sb := short.Stats().Rules, long.Stats().Rules
+		for i := range rules {
+			sa[i].Bans, sb[i].Bans = 0, 0 // as of a time that depends on the seeds of the tables
+			if sa[i] != sb[i] {
+				t.Fatalf("%+v: alone %+v, with a shadow rule %+v", rules[i], sa[i], sb[i])
+			}
+		}
+	}
+	if admitted < rounds*events/20 || refused < rounds*events/20 {
+		t.Errorf("%d admitted, %d refused: the test has no teeth", admitted, refused)
+	}
+}
