@@ -118,10 +118,11 @@ const importAhead = 8
 // A countsImport is the import of a chunk of counts.
 type countsImport struct {
 	*chunkImport
-	from *records // of the layout that the chunk has
-	to   *records // nil if there is no such rule any more
-	size keytable.Size
-	keys [importAhead]savedKey // that were read last
+	from  *records       // of the layout that the chunk has
+	to    *records       // nil if there is no such rule any more
+	heirs []*recordMeter // what each meter of to takes its counts over from
+	size  keytable.Size
+	keys  [importAhead]savedKey // that were read last
 }
 
 // A savedKey is what was read of a key.
@@ -156,6 +157,11 @@ func (in *chunkImport) counts() error {
 	}
 	for i := range c.keys {
 		c.keys[i].w = make([]uint64, c.from.words)
+	}
+	if c.to != nil {
+		for i := range c.to.meters {
+			c.heirs = append(c.heirs, c.to.heir(i, c.from))
+		}
 	}
 	for i := 0; err == nil && in.r.Len() > 0; i++ {
 		k := &c.keys[i%importAhead]
@@ -223,7 +229,7 @@ func (c *countsImport) restore(k *savedKey) {
 	}
 	k.read = false
 	c.to.table.Reserve(c.size)
-	r, state := c.to.table.LockOrAdd(k.hash, k.key)
+	r, state := c.to.table.Add(k.hash, k.key) // most are new
 	switch state {
 	case keytable.NoMemory:
 		c.to.toSketch(k.hash, c.from, k.w)
@@ -251,7 +257,7 @@ func (c *countsImport) restore(k *savedKey) {
 func (c *countsImport) into(w, from []uint64) (any bool) {
 	t, at := keytable.Time(from[wordNewest]), keytable.Time(w[wordNewest])
 	for i := range c.to.meters {
-		m, o := &c.to.meters[i], c.to.heir(i, c.from)
+		m, o := &c.to.meters[i], c.heirs[i]
 		if o == nil || o.Used(from[o.at:], o.blocks, t) == 0 || m.Used(w[m.at:], m.blocks, at) != 0 {
 			continue
 		}
