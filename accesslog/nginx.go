@@ -146,10 +146,5 @@ const variableBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 
 // has reports whether the spec has a field of that name.
 func (s *spec) has(name string) bool {
-	for i := range s.wants {
-		if s.wants[i].name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.wants, func(w want) bool { return w.name == name })
 }

@@ -76,11 +76,7 @@ func (s *sentence) limits(subject string, r *ratelimit.Rule) {
 // refused, or "" if no single request can be named.
 func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused string) {
 	span, next := FormatDuration(l.Span), ordinal(l.N+1)
-	requests, burst := count(l.N, "request"), l.Burst
-	if burst == 0 {
-		burst = l.N
-	}
-	atOnce, served := count(burst, "request"), fmt.Sprintf("%d per %s", l.N, span)
+	requests, atOnce, served := count(l.N, "request"), count(cmp.Or(l.Burst, l.N), "request"), fmt.Sprintf("%d per %s", l.N, span)
 	switch a {
 	case ratelimit.Weighted, ratelimit.TwoBucket:
 		return "about " + requests + " per " + span, ""
@@ -188,12 +184,8 @@ func adaptation(a *ratelimit.Adapt) string {
 		}
 		rows = append(rows, fmt.Sprintf("%d below %s%s", s.Limit, number(s.Below), unit))
 	}
-	span := a.Span
-	if span == 0 {
-		span = time.Minute
-	}
 	s := fmt.Sprintf("The number follows the rule's traffic, all keys together, averaged over %s: %s, else %d",
-		FormatDuration(span), strings.Join(rows, ", "), a.Above)
+		FormatDuration(cmp.Or(a.Span, time.Minute)), strings.Join(rows, ", "), a.Above)
 	switch {
 	case a.Smooth != 0:
 		s += "; it moves smoothly, most of the way in " + FormatDuration(a.Smooth)

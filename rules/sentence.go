@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -48,12 +49,8 @@ func (c *Counter) Sentence() string {
 
 // HotSentence returns the meaning of r as a sentence after its name.
 func HotSentence(r *hotkey.Rule) string {
-	hold := r.Hold
-	if hold == 0 {
-		hold = r.Span
-	}
 	s := fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
-		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(hold))
+		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(cmp.Or(r.Hold, r.Span)))
 	return s + listedSentence(r.Key, r.Always, "always hot") + listedSentence(r.Key, r.Never, "never counted") + cacheSentence(r.Cache)
 }
 
