@@ -308,7 +308,9 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 	}
 }
 
-// events is the stream: what tell is given, as long as the reader is there.
+// events is the stream: what tell is given, as long as the reader is there. A page that hears
+// nothing for 6 s takes its server for lost, and a test may take longer: so there is an event
+// a second, as there is of a real server, of which only the view of hot keys takes notice.
 func (f *fakeAPI) events(w http.ResponseWriter, r *http.Request) {
 	feed := make(chan string, 64)
 	f.mu.Lock()
@@ -322,8 +324,13 @@ func (f *fakeAPI) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, ": hello\n\n")
 	w.(http.Flusher).Flush()
+	beat := time.NewTicker(time.Second)
+	defer beat.Stop()
 	for {
 		select {
+		case <-beat.C:
+			io.WriteString(w, "event: hot\ndata: {}\n\n")
+			w.(http.Flusher).Flush()
 		case e, ok := <-feed:
 			if !ok {
 				return
