@@ -129,6 +129,9 @@ func (t *Table) Len() int { return int(t.shared.places.Used() + t.reserve.places
 // the same for every rule. It takes no lock.
 func (t *Table) Until(rule uint32, hash uint64, key []byte, now int64) (until int64, ok bool) {
 	g := t.shard(uint32(hash)).memory.Load()
+	if g == t.empty {
+		return 0, false
+	}
 	tag := tagOf(uint32(hash), rule)
 	if head := g.index[g.home(tag)][0].Load(); !isFull(head) && matches(head, tag) == 0 {
 		return 0, false // nearly always
