@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -239,9 +240,7 @@ func (l *Limiter) importBan(b *BanRecord, now int64, done *lately.Imported) erro
 // itself. It sets the fields that may be left out, and the values of the key as they are
 // counted.
 func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, err error) {
-	if b.Source == "" {
-		b.Source = ban.SourceManual
-	}
+	b.Source = cmp.Or(b.Source, ban.SourceManual)
 	if b.Since.IsZero() {
 		b.Since = time.Unix(0, now)
 	}

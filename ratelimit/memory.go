@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -205,12 +206,7 @@ func (rs *memoryRules) named(name string) *memoryRule {
 
 // has reports whether a rule of rs uses these records.
 func (rs *memoryRules) has(r *records) bool {
-	for _, mr := range rs.rules {
-		if mr.records == r {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rs.rules, func(mr *memoryRule) bool { return mr.records == r })
 }
 
 // Memory keeps keys of up to a kibibyte as they are. Of a longer one, which is

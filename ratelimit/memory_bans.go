@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"strings"
@@ -14,9 +15,7 @@ import (
 // present time. It is an error if there is no such rule, if the key is not one of its,
 // or if there is no memory, which is ErrBansFull.
 func (m *memory) Ban(_ context.Context, b BanRecord) error {
-	if b.Source == "" {
-		b.Source = ban.SourceManual
-	}
+	b.Source = cmp.Or(b.Source, ban.SourceManual)
 	if err := b.validate(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -246,13 +247,5 @@ func (s *Set) allowsValue(client []byte) bool {
 		return false
 	}
 	p, err := netip.ParsePrefix(text)
-	if err != nil {
-		return false
-	}
-	for _, a := range s.allow {
-		if a.Bits() <= p.Bits() && a.Contains(p.Addr()) {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(s.allow, func(a netip.Prefix) bool { return a.Bits() <= p.Bits() && a.Contains(p.Addr()) })
 }

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -51,10 +52,7 @@ func NewThrottle(budget int64) (*Throttle, error) {
 	if budget < 0 {
 		return nil, fmt.Errorf("budget: %d: must be a number of bytes, or 0 for %d", budget, throttleBudget)
 	}
-	if budget == 0 {
-		budget = throttleBudget
-	}
-	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(budget)}
+	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(cmp.Or(budget, throttleBudget))}
 	t.base = keytable.Nanos(t.start, MaxSpan)
 	t.levels.now.Store(math.MinInt64)
 	t.levels.expired.Store(math.MinInt64)

@@ -232,9 +232,7 @@ func (c *Config) applyDefaults() error {
 	c.Cores = cmp.Or(c.Cores, runtime.GOMAXPROCS(0))
 	c.blockSize = cmp.Or(c.blockSize, blockSize)
 	c.chunkEvents = cmp.Or(c.chunkEvents, chunkEvents)
-	if c.Progress == nil {
-		c.Progress = new(Progress)
-	}
+	c.Progress = cmp.Or(c.Progress, new(Progress))
 	if c.Top < 0 || c.Top > maxTop {
 		return fmt.Errorf("--top: %d: must be 1 to %d", c.Top, maxTop)
 	}

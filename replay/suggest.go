@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,9 +86,7 @@ func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 	if c.Rules != nil || len(c.WhatIfs) > 0 || c.Decisions != nil {
 		return nil, errors.New("suggest: rules: must not be given")
 	}
-	if c.Share == 0 {
-		c.Share = 99.9
-	}
+	c.Share = cmp.Or(c.Share, 99.9)
 	parts := math.Round(c.Share * 1e4)
 	if !(parts >= 1 && parts <= 1e6) || math.Abs(parts-c.Share*1e4) > 1e-6 {
 		return nil, fmt.Errorf("--share: %v: must be a percentage of more than 0 and at most 100, with at most 4 decimals", c.Share)

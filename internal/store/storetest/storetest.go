@@ -17,6 +17,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,12 +132,8 @@ func (c Case) Check(t testing.TB, open Open, config Config) error {
 	if !c.Applies(config) {
 		return nil
 	}
-	if config.Rounds == 0 {
-		config.Rounds = 1
-	}
-	if config.Seed == 0 {
-		config.Seed = rand.Uint64()
-	}
+	config.Rounds = cmp.Or(config.Rounds, 1)
+	config.Seed = cmp.Or(config.Seed, rand.Uint64())
 	config.Resolution = max(config.Resolution, 1)
 	if config.Now == nil {
 		config.Now = func() int64 { return time.Now().UnixNano() }
