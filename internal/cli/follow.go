@@ -49,8 +49,8 @@ With --dry-run nothing is banned outside of this process, and each refusal by a 
 output; events that a ban refuses are not.
 
 With --server it sends the events to a running server, which judges them by its rules, as those of the logs that it follows
-itself. It needs no directory: the server keeps how far the logs were read, in the snapshot that has what they have counted. While
-the server is away, nothing is read. Each process needs a --name of its own; one that takes the name over ends the other. The
+itself. It needs no directory: the server keeps how far the logs were read, in the snapshot that has what they have counted, and
+the events that wait with --lateness. While the server is away, nothing is read. Each process needs a --name of its own; one that takes the name over ends the other. The
 token needs the role check. At the end it prints what was sent, with --json as JSON.
 
 SIGHUP reads the rules again, without --server. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something

@@ -26,8 +26,8 @@ import (
 
 const (
 	feedBatch = 128 << 10       // bytes of events that are sent before there are no more lines
-	feedEvent = 256 << 10       // the longest event
 	feedEvery = 5 * time.Second // a batch is sent, of no event if there is none
+	feedUntil = time.Second / 4 // the same while events wait at the server for older ones
 
 	// Between two attempts while the server is away.
 	firstWait = 50 * time.Millisecond
@@ -43,8 +43,10 @@ type feeder struct {
 
 	session string
 	number  uint64
-	state   []byte // that the server has
-	events  []byte // to be sent
+	state   []byte    // that the server has
+	events  []byte    // to be sent
+	newest  time.Time // of the events
+	until   time.Time // up to which they were judged last; the zero time if events do not wait
 	sent    time.Time
 	away    bool // the server did not answer last
 	report  feedReport
@@ -63,7 +65,7 @@ var errBehind = errors.New("the server has an earlier state")
 
 // toServer follows the logs, and sends their events to a server until it is interrupted.
 func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) error {
-	err := onlyWithout(cmd, "the server judges the events, by its own settings", "server", "name", "json", "silence", "log-format", "log-level")
+	err := onlyWithout(cmd, "the server judges the events, by its own settings", "server", "name", "json", "lateness", "silence", "log-format", "log-level")
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 	f := &feeder{client: to, log: config.Logger(cmd.ErrOrStderr()), name: name, process: rand.Text()}
-	err = f.run(ctx, logs.Config{Logs: config.Follow, Silence: config.Silence, Log: f.log})
+	err = f.run(ctx, logs.Config{Logs: config.Follow, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
 	if err != nil && ctx.Err() == nil {
 		return serverFailed(to, err)
 	}
@@ -123,7 +125,7 @@ func (f *feeder) run(ctx context.Context, c logs.Config) error {
 				return err
 			}
 		}
-		f.events = f.events[:0]
+		f.events, f.sent = f.events[:0], time.Time{}
 		follower.Open()
 		if err := follower.Run(ctx); err != errBehind {
 			return err
@@ -134,17 +136,24 @@ func (f *feeder) run(ctx context.Context, c logs.Config) error {
 
 // add adds an event to the batch.
 func (f *feeder) add(ev *match.Event) {
-	if n, ok := eventlist.Size(ev); !ok || n > feedEvent {
+	if n, ok := eventlist.Size(ev); !ok || n > logs.MaxFeedEvent {
 		f.report.TooLong++
-		f.log.Warn("an event is too long to be sent, and not counted", "bytes", n, "max", feedEvent)
+		f.log.Warn("an event is too long to be sent, and not counted", "bytes", n, "max", logs.MaxFeedEvent)
 		return
+	}
+	if ev.Time.After(f.newest) {
+		f.newest = ev.Time
 	}
 	f.events = eventlist.Append(f.events, ev.Time, ev)
 }
 
 // passed sends the batch, if it is long enough, or no line is waiting.
 func (f *feeder) passed(ctx context.Context, p logs.Point) error {
-	due := len(f.events) >= feedBatch || !p.More && (len(f.events) > 0 || time.Since(f.sent) >= feedEvery)
+	every := feedEvery
+	if !f.until.IsZero() && f.newest.After(f.until) {
+		every = feedUntil
+	}
+	due := len(f.events) >= feedBatch || !p.More && (len(f.events) > 0 || time.Since(f.sent) >= every)
 	if !due {
 		return nil
 	}
@@ -152,7 +161,7 @@ func (f *feeder) passed(ctx context.Context, p logs.Point) error {
 	if err != nil {
 		return err
 	}
-	if err := f.send(ctx, &api.FeedBatch{Feed: f.name, Events: f.events, State: state, Logs: p.Logs()}); err != nil {
+	if err := f.send(ctx, &api.FeedBatch{Feed: f.name, Events: f.events, State: state, Until: p.Until(), Logs: p.Logs()}); err != nil {
 		return err
 	}
 	f.events, f.sent = f.events[:0], time.Now()
@@ -168,7 +177,7 @@ func (f *feeder) send(ctx context.Context, b *api.FeedBatch) error {
 			if f.away {
 				f.log.Info("the server answers again", "server", f.client.Addr())
 			}
-			f.away, f.number, f.state = false, b.Number, b.State
+			f.away, f.number, f.state, f.until = false, b.Number, b.State, b.Until
 			f.report.Add(result)
 			return nil
 		}

@@ -57,7 +57,7 @@ func (f *following) kill() {
 }
 
 // TestFollowServerKilled kills a server, and the process that follows a log for it, at any moment. The log
-// is written to and rotated meanwhile. In the end the server has counted each line once.
+// is written to and rotated meanwhile. In the end the server has counted each line once, also if events wait for older ones.
 func TestFollowServerKilled(t *testing.T) {
 	rounds := 5
 	if os.Getenv("LATELY_LONG") != "" {
@@ -73,7 +73,14 @@ func TestFollowServerKilled(t *testing.T) {
 	clients := []string{"192.0.2.1", "192.0.2.2", "198.51.100.7", "2001:db8::"}
 	log.write(1000, clients...)
 	server := serve(t, args...)
-	follower := followTo(t, addr, log.path+"=clf")
+	follow := func() *following {
+		args := []string{log.path + "=clf"}
+		if rnd.IntN(2) == 0 {
+			args = append(args, "--lateness", "1s")
+		}
+		return followTo(t, addr, args...)
+	}
+	follower := follow()
 	marks := 0
 	caughtUp := func() {
 		t.Helper()
@@ -112,7 +119,7 @@ func TestFollowServerKilled(t *testing.T) {
 		if rnd.IntN(3) > 0 {
 			follower.kill()
 			log.write(rnd.IntN(1000), clients...)
-			follower = followTo(t, addr, log.path+"=clf")
+			follower = follow()
 		}
 		if rnd.IntN(2) == 0 {
 			caughtUp()
@@ -120,6 +127,25 @@ func TestFollowServerKilled(t *testing.T) {
 	}
 	caughtUp()
 	t.Logf("%d rounds, %d lines", rounds, log.lines)
+}
+
+// TestFollowServerOrder sends a log whose lines are not in the order of time: the server judges them in
+// that order.
+func TestFollowServerOrder(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	appendTo(t, path("rules.yaml"), "version: 1\nbans:\n  - {name: flood, key: client, after: 2 hits in 1m, for: 1h}\n")
+	s := serve(t, "--rules", path("rules.yaml"))
+	at := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
+	for _, second := range []time.Duration{3, 0, 0, 1} {
+		appendTo(t, path("access.log"), requests("192.0.2.1", at.Add(second*time.Second), 1))
+	}
+	follower := followTo(t, s.http, "--lateness", "5s", path("access.log")+"=clf")
+	bans := func() string { return string(get(t, s.http+"/v1/bans")) }
+	want := at.Add(time.Hour + time.Second).UTC().Format(time.RFC3339)
+	if !eventually(func() bool { return strings.Contains(bans(), want) }) {
+		t.Errorf("no ban ends at %s: %s\n%s", want, bans(), follower.log.String())
+	}
 }
 
 // A badNetwork is a server before another one, which loses requests and answers, and repeats requests.
@@ -238,7 +264,7 @@ func TestFollowServerEnds(t *testing.T) {
 	}{
 		{"--server " + replayer.http, "judges by the times of events", exitInput},
 		{"--server " + s.http + " --rules r", "--rules: must not be given with --server: the server judges the events, by its own settings", exitUsage},
-		{"--server " + s.http + " --lateness 5s", "--lateness: must not be given", exitUsage},
+		{"--server " + s.http + " --lateness 2h", "lateness: 2h0m0s: must be 0s to 1h0m0s", exitInput},
 		{"--server " + s.http + " --dry-run", "--dry-run: must not be given", exitUsage},
 		{"--server ftp://x", "--server: server address", exitUsage},
 		{"--server " + s.http + " --name " + strings.Repeat("x", 256), "feed: 256 bytes: must be 1 to 255", exitInput},

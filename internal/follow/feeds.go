@@ -6,15 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/eventlist"
 	"github.com/lately-go/lately/match"
 )
+
+// MaxFeedEvent is how many bytes an event of a batch may have, as eventlist writes it. With it, an event
+// that waits fits a record of Save.
+const MaxFeedEvent = 256 << 10
 
 const (
 	maxFeedName  = 255
@@ -41,11 +47,13 @@ var (
 )
 
 // Feeds is how far followers on other machines have read their logs, at the server that they
-// send the events to. It keeps the state of a follower with each batch of events, so that a snapshot
-// has counted just the events up to there. A follower keeps nothing: after any failure it opens its feed, and
-// goes on where that says. Make one with [NewFeeds]. It is safe for concurrent use.
+// send the events to. It keeps the state of a follower with each batch of events, and those of them that wait
+// for older ones, so that a snapshot has counted just the events up to there. A follower keeps nothing: after any
+// failure it opens its feed, and goes on where that says. Make one with [NewFeeds]. It is safe for
+// concurrent use.
 type Feeds struct {
 	began func()
+	held  atomic.Int64 // bytes of the events that wait, of all feeds
 
 	saving sync.RWMutex // read-locked while events are judged
 	mu     sync.Mutex   // for what follows; locked after those of feeds
@@ -58,6 +66,10 @@ type feed struct {
 	judging          sync.Mutex // for what follows, and held while a batch is judged
 	process, session string
 	number           uint64 // of the last batch
+	queue            queue  // events that wait
+	event            match.Event
+
+	held atomic.Int64 // bytes of the events that wait, as in Feeds.held
 
 	// For what follows one locks Feeds.mu, and judging as well to change the state.
 	state []byte
@@ -66,10 +78,11 @@ type feed struct {
 	bytes int
 }
 
-// savedFeed is the state of a feed in a snapshot.
+// savedFeed is the state of a feed in a snapshot, or some of its events that wait.
 type savedFeed struct {
-	Name  string `json:"name"`
-	State []byte `json:"state"`
+	Name  string      `json:"name"`
+	State []byte      `json:"state,omitempty"`
+	Held  []heldEvent `json:"held,omitempty"`
 }
 
 // NewFeeds returns Feeds without a feed. began is called when a feed has its first state, which should
@@ -108,7 +121,7 @@ func (f *Feeds) feed(name string, now time.Time, create bool) *feed {
 	defer f.mu.Unlock()
 	x := f.feeds[name]
 	if x == nil && create {
-		x = new(feed)
+		x = &feed{queue: newQueue()}
 		f.feeds[name] = x
 	}
 	if x != nil {
@@ -125,7 +138,7 @@ func (f *Feeds) resize(x *feed, n int) bool {
 	defer f.mu.Unlock()
 	if f.bytes-x.bytes+n > maxFeedBytes {
 		maps.DeleteFunc(f.feeds, func(_ string, o *feed) bool {
-			gone := x.heard.Sub(o.heard) > feedGone
+			gone := x.heard.Sub(o.heard) > feedGone && o.held.Load() == 0
 			if gone {
 				f.bytes -= o.bytes
 			}
@@ -140,9 +153,10 @@ func (f *Feeds) resize(x *feed, n int) bool {
 }
 
 // Judge passes the events of a batch to judge, in order, and keeps its state, unless there is an
-// error, in which case it does neither. No event has a time after now. If judge returns an
-// error for the first event, it is returned; it must not for the others.
-func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, judge func(*match.Event) error) error {
+// error, in which case it does neither. No event has a time after now. If the batch has a time up to which
+// events are judged, these are passed in the order of time, those of earlier batches among them, and the
+// others wait.
+func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, judge func(*match.Event)) error {
 	if err := checkBatch(b); err != nil {
 		return err
 	}
@@ -162,15 +176,19 @@ func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, judge func(*match.Event) 
 	case !f.resize(x, len(b.Feed)+len(b.State)+sizeOfLogs(b.Logs)):
 		return ErrFeedsFull
 	}
+	each := func(ev *match.Event) { f.hold(x, ev, judge) }
+	if b.Until.IsZero() {
+		each = judge
+		f.release(x, math.MaxInt64, judge)
+	}
 	var r eventlist.Reader
 	for rest, ok := r.Next(b.Events); ok; rest, ok = r.Next(rest) {
 		if r.Event.Time.After(now) {
 			r.Event.Time = now.UTC()
 		}
-		if err := judge(&r.Event); err != nil {
-			return err
-		}
+		each(&r.Event)
 	}
+	f.release(x, b.Until.UnixNano(), judge)
 	first := x.state == nil
 	f.mu.Lock()
 	x.number, x.state, x.logs = b.Number, b.State, b.Logs
@@ -181,14 +199,59 @@ func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, judge func(*match.Event) 
 	return nil
 }
 
+// hold has ev wait, and passes on the oldest events of x if there are too many.
+func (f *Feeds) hold(x *feed, ev *match.Event, judge func(*match.Event)) {
+	x.queue.hold(ev)
+	f.count(x)
+	for x.queue.len() > 0 && (x.queue.full() || f.held.Load() > maxHeldBytes) {
+		f.release(x, x.queue.events.Items()[0].At, judge)
+	}
+}
+
+// release passes on the events of x that wait, up to a time.
+func (f *Feeds) release(x *feed, upTo int64, judge func(*match.Event)) {
+	x.queue.release(upTo, &x.event, judge)
+	f.count(x)
+}
+
+// count counts the bytes of the events of x that wait.
+func (f *Feeds) count(x *feed) {
+	n := int64(x.queue.bytes)
+	f.held.Add(n - x.held.Swap(n))
+}
+
+// Release passes on the events that wait for a follower that was not heard of for half a minute: it may
+// never come back.
+func (f *Feeds) Release(now time.Time, judge func(*match.Event)) {
+	f.saving.RLock()
+	defer f.saving.RUnlock()
+	var silent []*feed
+	f.mu.Lock()
+	for _, x := range f.feeds {
+		if x.held.Load() > 0 && now.Sub(x.heard) > feedSilence {
+			silent = append(silent, x)
+		}
+	}
+	f.mu.Unlock()
+	for _, x := range silent {
+		x.judging.Lock()
+		f.release(x, math.MaxInt64, judge)
+		x.judging.Unlock()
+	}
+}
+
 // checkBatch returns an error if b is not as it must be, whatever its feed is.
 func checkBatch(b *api.FeedBatch) error {
 	var r eventlist.Reader
-	rest, n := b.Events, 0
-	for ok := true; ok; n++ {
+	rest, n, size := b.Events, 0, 0
+	for ok := true; ok && size <= MaxFeedEvent; n++ {
+		before := len(rest)
 		rest, ok = r.Next(rest)
+		size = before - len(rest)
 	}
 	switch {
+	case size > MaxFeedEvent:
+		return fmt.Errorf("events: the event with index %d: %d bytes: must be at most %d", n-1, size, MaxFeedEvent)
 	case len(rest) > 0:
 		return fmt.Errorf("events: the event with index %d: must be whole", n-1)
 	case len(b.State) == 0 || len(b.State) > maxFeedState:
@@ -228,24 +291,27 @@ func (f *Feeds) Logs(now time.Time) (all []api.FollowedLog) {
 	return all
 }
 
-// Save calls save with the states of the feeds, as records, while none of their events is judged.
+// Save calls save with the states of the feeds, as records of less than 1 MiB, while none of their
+// events is judged.
 func (f *Feeds) Save(save func(records [][]byte) error) error {
 	f.saving.Lock()
 	defer f.saving.Unlock()
-	var records [][]byte
+	var parts []savedFeed
 	f.mu.Lock()
 	for name, x := range f.feeds {
 		if x.state == nil {
 			continue
 		}
-		record, err := json.Marshal(savedFeed{name, x.state})
-		if err != nil {
-			f.mu.Unlock()
-			return fmt.Errorf("follow: %w", err)
+		parts = append(parts, savedFeed{Name: name, State: x.state})
+		for held := range x.queue.parts() {
+			parts = append(parts, savedFeed{Name: name, Held: held})
 		}
-		records = append(records, record)
 	}
 	f.mu.Unlock()
+	records, err := asRecords(parts)
+	if err != nil {
+		return err
+	}
 	return save(records)
 }
 
@@ -256,7 +322,11 @@ func (f *Feeds) Restore(record []byte, now time.Time) error {
 		return fmt.Errorf("follow: saved feed: %w", err)
 	}
 	x := f.feed(saved.Name, now, true)
-	x.state = saved.State
-	f.resize(x, len(saved.Name)+len(saved.State)) // it did fit when it was saved
+	x.queue.restore(saved.Held)
+	f.count(x)
+	if saved.State != nil {
+		x.state = saved.State
+	}
+	f.resize(x, len(saved.Name)+len(x.state)) // it did fit when it was saved
 	return nil
 }

@@ -38,8 +38,9 @@ type Config struct {
 
 	// Passed is called between lines, after some of them and after each poll, by the goroutine of
 	// Run. It may wait; files are not read meanwhile. If it returns an error, Run ends with that, and
-	// no event is passed on any more. It must not be set together with Lateness. With it, events of several
-	// logs are in the order of time from one block of lines to the next only. nil means nothing.
+	// no event is passed on any more. With it, events are passed on as they are read, also with Lateness: who takes them
+	// has them wait, up to [Point.Until]. Without Lateness, those of several logs are in the order of
+	// time from one block of lines to the next only. nil means nothing.
 	Passed func(Point) error
 
 	// Log receives what happens to the files; nil discards it.
@@ -87,8 +88,6 @@ func New(c Config) (*Follower, error) {
 		return nil, errors.New("follow: no log: must be at least one")
 	case c.Lateness < 0 || c.Lateness > maxLate:
 		return nil, fmt.Errorf("lateness: %v: must be 0s to %v", c.Lateness, maxLate)
-	case c.Lateness > 0 && c.Passed != nil:
-		return nil, fmt.Errorf("lateness: %v: must be 0s, since events that wait are not part of a Point", c.Lateness)
 	case c.Silence < 0:
 		return nil, fmt.Errorf("silence: %v: must be more than 0s", c.Silence)
 	}
@@ -130,7 +129,7 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 		return f.tails[i]
 	}
 	t := &tail{path: path, format: format, log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
-	t.passed = func() { f.passed(true) }
+	t.passed = func() { f.passed(true, time.Time{}) }
 	t.stats = api.FollowedLog{File: path, LastLine: time.Now()}
 	f.tails = append(f.tails, t)
 	return t
@@ -179,7 +178,7 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 	for _, t := range f.tails {
 		t.listen(f.config.Silence, now)
 	}
-	f.passed(false)
+	f.passed(false, now)
 }
 
 // look looks which files there are.
@@ -220,14 +219,14 @@ func (f *Follower) readNext(now time.Time) bool {
 	}
 	next.readBlock(f.buf, each, now)
 	if f.queue.len() > 0 {
-		f.releaseOrdered()
+		f.release(f.ordered())
 	}
 	return true
 }
 
-// releaseOrdered passes on the events that wait for none: those that are older than all that
-// is unread, but for the late.
-func (f *Follower) releaseOrdered() {
+// ordered returns the time up to which events wait for none: they are older than all that is
+// unread, but for the late.
+func (f *Follower) ordered() int64 {
 	newest, oldest := int64(math.MinInt64), int64(math.MaxInt64)
 	for _, t := range f.tails {
 		newest = max(newest, t.newest)
@@ -235,7 +234,7 @@ func (f *Follower) releaseOrdered() {
 			oldest = min(oldest, t.newest)
 		}
 	}
-	f.release(min(oldest, newest) - int64(f.config.Lateness))
+	return min(oldest, newest) - int64(f.config.Lateness)
 }
 
 // hold has ev wait, and passes on the oldest events if there are too many.

@@ -3,6 +3,7 @@ package follow
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/lately-go/lately/api"
 )
@@ -13,14 +14,28 @@ type Point struct {
 	// More reports whether there may be more lines to read at once.
 	More bool
 
-	f *Follower
+	now time.Time // of the poll, if there are none
+	f   *Follower
 }
 
 // passed calls Config.Passed.
-func (f *Follower) passed(more bool) {
+func (f *Follower) passed(more bool, now time.Time) {
 	if f.config.Passed != nil && f.failed == nil {
-		f.failed = f.config.Passed(Point{more, f})
+		f.failed = f.config.Passed(Point{more, now, f})
 	}
+}
+
+// Until returns the time up to which the events before p are to be judged, in the order of time; those
+// after it wait for lines that are not read yet. It is the zero time if Config.Lateness is 0:
+// events do not wait then.
+func (p Point) Until() time.Time {
+	switch {
+	case p.f.config.Lateness == 0:
+		return time.Time{}
+	case p.More:
+		return time.Unix(0, p.f.ordered()).UTC()
+	}
+	return p.now.Add(-p.f.config.Lateness).UTC()
 }
 
 // State returns a record for [Follower.Resume]: a Follower that resumes from it goes on here.

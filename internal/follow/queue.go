@@ -2,6 +2,7 @@ package follow
 
 import (
 	"cmp"
+	"iter"
 	"time"
 
 	"github.com/lately-go/lately/internal/heap"
@@ -47,6 +48,33 @@ func (q *queue) add(e heldEvent) {
 	q.bytes += e.size()
 }
 
+// parts returns the events, in parts whose values have about recordSize bytes.
+func (q *queue) parts() iter.Seq[[]heldEvent] {
+	return func(yield func([]heldEvent) bool) {
+		events := q.events.Items()
+		begin, size := 0, 0
+		for i := range events {
+			if size += events[i].size(); size > recordSize && i > begin {
+				if !yield(events[begin:i]) {
+					return
+				}
+				begin, size = i, events[i].size()
+			}
+		}
+		if begin < len(events) {
+			yield(events[begin:])
+		}
+	}
+}
+
+// restore adds events of parts.
+func (q *queue) restore(events []heldEvent) {
+	for _, e := range events {
+		q.n = max(q.n, e.N)
+		q.add(e)
+	}
+}
+
 // hold keeps a copy of ev.
 func (q *queue) hold(ev *match.Event) {
 	q.n++
@@ -68,7 +96,7 @@ func (q *queue) hold(ev *match.Event) {
 
 // size returns about how many bytes e takes.
 func (e *heldEvent) size() int {
-	n := 0
+	n := 64
 	for _, f := range e.Fields {
 		n += len(f.Name) + len(f.Value) + 64
 	}

@@ -36,8 +36,10 @@ type schedule struct {
 	real  string    // its name
 	clock time.Time // of the file system, whose own is too coarse for a history of milliseconds
 	lines int
+	times []time.Time  // of the lines
 	may   map[int]bool // lines that may be lost by nature
 
+	lateness time.Duration
 	follower *Follower
 	judged   []int
 	saved    [][]byte
@@ -48,7 +50,10 @@ type schedule struct {
 }
 
 func newSchedule(t *testing.T, rnd *rand.Rand) *schedule {
-	s := &schedule{t: t, rnd: rnd, dir: t.TempDir(), now: time.Now(), clock: time.Now().Add(-time.Hour), may: map[int]bool{}}
+	s := &schedule{
+		t: t, rnd: rnd, dir: t.TempDir(), now: time.Now().Add(-24 * time.Hour).Truncate(time.Second), clock: time.Now().Add(-time.Hour),
+		may: map[int]bool{}, times: []time.Time{{}},
+	}
 	s.path = filepath.Join(s.dir, "access.log")
 	s.file = s.path
 	if rnd.IntN(3) == 0 {
@@ -79,7 +84,7 @@ func (s *schedule) must(err error) {
 func (s *schedule) start() {
 	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
 	s.must(err)
-	c, saved := Config{Logs: []Log{{Path: s.path, Format: format}}, Log: slog.New(slog.NewTextHandler(s, nil)), Judge: s.judge}, s.saved
+	c, saved := Config{Logs: []Log{{Path: s.path, Format: format}}, Lateness: s.lateness, Log: slog.New(slog.NewTextHandler(s, nil)), Judge: s.judge}, s.saved
 	if s.fed != nil {
 		c, saved = s.fed.connect(c)
 	}
@@ -119,8 +124,7 @@ func (s *schedule) save() {
 	s.note("save")
 	save := s.follower.Save
 	if s.fed != nil {
-		s.fed.flush()
-		save = s.fed.feeds.Save
+		save = s.fed.save
 	}
 	s.must(save(func(records [][]byte) error {
 		s.saved, s.counted = records, len(s.judged)
@@ -171,7 +175,9 @@ func (s *schedule) create() {
 // line writes a line, with a pause in it now and then.
 func (s *schedule) line() {
 	s.lines++
-	text := fmt.Sprintf("1700000000,%d,%s\n", s.lines, strings.Repeat("x", s.rnd.IntN(40)))
+	at := s.now.Add(-s.jitter())
+	s.times = append(s.times, at)
+	text := fmt.Sprintf("%d,%d,%s\n", at.Unix(), s.lines, strings.Repeat("x", s.rnd.IntN(40)))
 	cut := 0
 	if s.rnd.IntN(8) == 0 {
 		cut = s.rnd.IntN(len(text))
@@ -208,6 +214,14 @@ func (s *schedule) anything() {
 		s.kill()
 		s.begin()
 	}
+}
+
+// jitter returns by how much a line is older than the clock: whole seconds, less than the lateness.
+func (s *schedule) jitter() time.Duration {
+	if s.lateness == 0 {
+		return 0
+	}
+	return time.Duration(s.rnd.Int64N(int64(s.lateness))).Truncate(time.Second)
 }
 
 func (s *schedule) write() {
@@ -402,10 +416,13 @@ func (s *schedule) compare() error {
 			twice = append(twice, n)
 		}
 	}
-	if lost == nil && twice == nil {
-		return nil
+	if lost != nil || twice != nil {
+		return fmt.Errorf("of %d lines, %v are lost and %v are counted twice", s.lines, lost, twice)
 	}
-	return fmt.Errorf("of %d lines, %v are lost and %v are counted twice", s.lines, lost, twice)
+	if s.fed != nil && s.lateness > 0 {
+		return s.fed.compareOrder()
+	}
+	return nil
 }
 
 func rounds(short int) int {

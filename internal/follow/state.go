@@ -48,22 +48,26 @@ func (f *Follower) Save(save func(records [][]byte) error) error {
 	for _, t := range f.tails {
 		parts = append(parts, savedState{Logs: []savedLog{t.saved()}})
 	}
-	size := recordSize
-	for _, e := range f.queue.events.Items() {
-		if size += e.size(); size > recordSize {
-			parts, size = append(parts, savedState{}), e.size()
-		}
-		last := &parts[len(parts)-1]
-		last.Held = append(last.Held, e)
+	for held := range f.queue.parts() {
+		parts = append(parts, savedState{Held: held})
 	}
+	records, err := asRecords(parts)
+	if err != nil {
+		return err
+	}
+	return save(records)
+}
+
+// asRecords returns each of parts as JSON.
+func asRecords[T any](parts []T) ([][]byte, error) {
 	records := make([][]byte, len(parts))
 	for i := range parts {
 		var err error
 		if records[i], err = json.Marshal(parts[i]); err != nil {
-			return fmt.Errorf("follow: %w", err)
+			return nil, fmt.Errorf("follow: %w", err)
 		}
 	}
-	return save(records)
+	return records, nil
 }
 
 // Resume makes f go on where the Follower was that saved the record. Call it with each
@@ -76,10 +80,7 @@ func (f *Follower) Resume(record []byte) error {
 	if err := json.Unmarshal(record, &state); err != nil {
 		return fmt.Errorf("follow: saved state: %w", err)
 	}
-	for _, e := range state.Held {
-		f.queue.n = max(f.queue.n, e.N)
-		f.queue.add(e)
-	}
+	f.queue.restore(state.Held)
 	for _, l := range state.Logs {
 		if t := f.resumed(&l); t != nil {
 			t.resume(&l)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -41,32 +42,51 @@ func formatOf(name string) (format accesslog.Format, ok bool) {
 	return format, err == nil
 }
 
-// openLogs makes the follower, if there is a log to follow.
-func (s *Server) openLogs() (err error) {
+// openLogs makes what judges the events of logs, and the follower, if there is a log to follow.
+func (s *Server) openLogs() error {
+	identity, err := latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: s.config.TrustedProxies})
+	if err != nil {
+		return err
+	}
+	s.judgeWaiting = s.judgeLogged(identity)
 	if len(s.config.Follow) == 0 {
 		return nil
 	}
-	var identity *latelyhttp.Identity
-	if len(s.config.TrustedProxies) > 0 {
-		identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: s.config.TrustedProxies})
-		if err != nil {
-			return err
-		}
-	}
-	session := s.engine.Session()
 	s.logs, err = follow.New(follow.Config{
-		Logs: s.config.Follow, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log,
-		Judge: func(ev *match.Event) {
-			if identity != nil {
-				identity.SetClient(ev)
-			}
-			d, _ := session.CheckLogged(ev) // the engine judges by its clock, so there is no error
-			if s.config.Decided != nil {
-				s.config.Decided(ev, d)
-			}
-		},
+		Logs: s.config.Follow, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Judge: s.judgeLogged(identity),
 	})
 	return err
+}
+
+// judgeLogged returns a function, for one goroutine, that judges the events of logs.
+func (s *Server) judgeLogged(identity *latelyhttp.Identity) func(*match.Event) {
+	session := s.engine.Session()
+	return func(ev *match.Event) {
+		if len(s.config.TrustedProxies) > 0 {
+			identity.SetClient(ev)
+		}
+		d := session.CheckLogged(ev)
+		if s.config.Decided != nil {
+			s.config.Decided(ev, d)
+		}
+	}
+}
+
+// releaseEvery is how often events are looked for that wait for followers that do not come back.
+const releaseEvery = 5 * time.Second
+
+// keepReleasing judges the events that wait for followers that do not come back, until ctx is done.
+func (s *Server) keepReleasing(ctx context.Context) {
+	ticker := time.NewTicker(releaseEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			s.feeds.Release(now, s.judgeWaiting)
+		}
+	}
 }
 
 // restoring returns a function that restores the records of a snapshot.

@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/match"
 )
 
 // A Server is an engine with its listeners and its state on disk. Make one with
@@ -38,6 +39,8 @@ type Server struct {
 
 	cert  atomic.Pointer[tls.Certificate]
 	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
+
+	judgeWaiting func(*match.Event) // in keepReleasing
 
 	reloading sync.Mutex
 	saving    sync.Mutex
@@ -202,6 +205,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.requestSnapshot()
 		others.Go(func() { _ = s.logs.Run(serving) }) // which ends when serving does
 	}
+	others.Go(func() { s.keepReleasing(serving) })
 	if s.dir != nil {
 		others.Go(func() { s.keepSaving(serving) })
 	}

@@ -84,13 +84,14 @@ func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.
 // CheckLogged is Check at the time of the event, for an event of a log that is followed. The
 // time must not be ahead of the clock. An event that is older than one of its key, of a log
 // or of a request, is judged at the time of that one. What the event begins and is over by now
-// is not published: a ban or a hot key. The length of values is not limited, as in replay.
-func (s *Session) CheckLogged(ev *match.Event) (ratelimit.Decision, error) {
-	if err := s.e.requireLive(); err != nil {
-		return ratelimit.Decision{}, err
-	}
-	return s.check(s.e.limiter, ev.Time, ev, 1), nil
+// is not published: a ban or a hot key. The length of values is not limited, as in replay. Call it
+// only if TakesLogged returns nil.
+func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
+	return s.check(s.e.limiter, ev.Time, ev, 1)
 }
+
+// TakesLogged returns why the engine cannot judge events of logs, or nil if it can.
+func (s *Session) TakesLogged() error { return s.e.requireLive() }
 
 func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
 	s.countEvent(t, ev)

@@ -12,6 +12,9 @@ import (
 
 // openFeed begins a session of a follower, which then goes on where the answer says.
 func openFeed(c *call, req *api.FeedOpening) (api.Feed, error) {
+	if err := c.engine.TakesLogged(); err != nil {
+		return api.Feed{}, err
+	}
 	feed, err := c.s.config.Feeds.Open(req, time.Now())
 	if err != nil {
 		return feed, feedError(err)
@@ -23,14 +26,11 @@ func openFeed(c *call, req *api.FeedOpening) (api.Feed, error) {
 // judgeFeed judges the events of a log that a follower has read, as those of the logs that the
 // server follows.
 func judgeFeed(c *call, batch *api.FeedBatch) (result api.FeedResult, err error) {
-	err = c.s.config.Feeds.Judge(batch, time.Now(), func(ev *match.Event) error {
+	err = c.s.config.Feeds.Judge(batch, time.Now(), func(ev *match.Event) {
 		if len(c.s.config.TrustedProxies) > 0 {
 			c.s.identity.SetClient(ev)
 		}
-		d, err := c.engine.CheckLogged(ev)
-		if err != nil {
-			return err
-		}
+		d := c.engine.CheckLogged(ev)
 		result.Events++
 		if !d.Allowed {
 			result.Refused++
@@ -38,7 +38,6 @@ func judgeFeed(c *call, batch *api.FeedBatch) (result api.FeedResult, err error)
 		if d.Started {
 			result.Bans++
 		}
-		return nil
 	})
 	return result, feedError(err)
 }
@@ -55,9 +54,6 @@ func feedError(err error) error {
 		code = api.Conflict
 	case errors.Is(err, follow.ErrFeedsFull):
 		code = api.Overload
-	}
-	if e, ok := errors.AsType[*engine.Error](err); ok {
-		return e
 	}
 	return &engine.Error{Code: code, Message: err.Error()}
 }

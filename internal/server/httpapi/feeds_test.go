@@ -69,4 +69,16 @@ bans:
 	if string(feed.State) != "s" {
 		t.Errorf("the state is %q", feed.State)
 	}
+
+	// Events that wait are counted when they are judged.
+	batch.Session, batch.Until = feed.Session, at.Add(time.Second)
+	send("/v1/feeds/events", batch, &result)
+	if result.Events != 2 {
+		t.Errorf("%+v", result)
+	}
+	batch.Number, batch.Until, batch.Events = 2, at.Add(time.Minute), nil
+	send("/v1/feeds/events", batch, &result)
+	if result.Events != 3 {
+		t.Errorf("%+v", result)
+	}
 }
