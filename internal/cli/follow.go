@@ -53,7 +53,7 @@ itself. It needs no directory: the server keeps how far the logs were read, in t
 the events that wait with --lateness. While the server is away, nothing is read. Each process needs a --name of its own; one that takes the name over ends the other. The
 token needs the role check. At the end it prints what was sent, with --json as JSON.
 
-SIGHUP reads the rules again, without --server. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something
+SIGHUP reads the rules again; with --server there is nothing to reload. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something
 could not be read or written, or the server refuses the events; 2 the command line or the rules file is wrong.`,
 		Example: `  lately follow --rules rules.yaml --dry-run /var/log/nginx/access.log
   lately follow --rules rules.yaml --data /var/lib/lately --nftables /var/log/nginx/access.log

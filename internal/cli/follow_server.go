@@ -78,9 +78,13 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 		return err
 	}
 	defer to.Close()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // which ends a process by default
+	defer signal.Stop(hangup)
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 	f := &feeder{client: to, log: config.Logger(cmd.ErrOrStderr()), name: name, process: rand.Text()}
+	go f.sayNoReload(ctx, hangup)
 	err = f.run(ctx, logs.Config{Logs: config.Follow, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
 	if err != nil && ctx.Err() == nil {
 		return serverFailed(to, err)
@@ -91,6 +95,18 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 	r := &f.report
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "events: %d, refused: %d, bans: %d, too long: %d, sessions: %d\n", r.Events, r.Refused, r.Bans, r.TooLong, r.Sessions)
 	return notWritten(err)
+}
+
+// sayNoReload logs that SIGHUP has no effect, until ctx is done.
+func (f *feeder) sayNoReload(ctx context.Context, hangup <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			f.log.Info("SIGHUP: nothing to reload: the rules are those of the server, and rotated logs are found without it", "server", f.client.Addr())
+		}
+	}
 }
 
 // feedName returns the name under which the server keeps how far the logs were read.

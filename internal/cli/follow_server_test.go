@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -145,6 +146,43 @@ func TestFollowServerOrder(t *testing.T) {
 	want := at.Add(time.Hour + time.Second).UTC().Format(time.RFC3339)
 	if !eventually(func() bool { return strings.Contains(bans(), want) }) {
 		t.Errorf("no ban ends at %s: %s\n%s", want, bans(), follower.log.String())
+	}
+}
+
+// TestFollowServerHangup sends SIGHUP, as scripts that rotate logs do: the follower says that it has nothing to
+// reload, and goes on until SIGTERM ends it.
+func TestFollowServerHangup(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "access.log")
+	appendTo(t, log, requests("192.0.2.1", time.Now(), 1))
+	s := serve(t)
+	f := followTo(t, s.http, "--name", "web-1", log+"=clf")
+	follows := func(lines int) bool {
+		return eventually(func() bool {
+			return strings.Contains(string(get(t, s.http+"/v1/status")), fmt.Sprintf(`"lines":%d,`, lines))
+		})
+	}
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		if err := f.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !follows(1) {
+		t.Fatalf("the log is not read:\n%s", f.log.String())
+	}
+	for n := range 3 {
+		signal(syscall.SIGHUP)
+		if !eventually(func() bool { return strings.Count(f.log.String(), "nothing to reload") > n }) {
+			t.Fatalf("it does not say that there is nothing to reload:\n%s", f.log.String())
+		}
+		appendTo(t, log, requests("192.0.2.1", time.Now(), 1))
+		if !follows(n + 2) {
+			t.Fatalf("the log is not read after SIGHUP:\n%s", f.log.String())
+		}
+	}
+	signal(syscall.SIGTERM)
+	if err := f.cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, f.log.String())
 	}
 }
 
