@@ -1,6 +1,7 @@
 package lately
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -47,9 +48,7 @@ type Clock struct {
 // NewClock starts a clock with that resolution, from 100 µs to 1 s; 0 means
 // 1 ms. The error, if any, says what is allowed.
 func NewClock(resolution time.Duration) (*Clock, error) {
-	if resolution == 0 {
-		resolution = defaultResolution
-	}
+	resolution = cmp.Or(resolution, defaultResolution)
 	if resolution < minResolution || resolution > maxResolution {
 		return nil, fmt.Errorf("lately: clock resolution %v: must be from %v to %v, or 0 for %v", resolution, minResolution, maxResolution, defaultResolution)
 	}

@@ -1,6 +1,7 @@
 package lately
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -18,11 +19,7 @@ type liveClock struct {
 
 func newLiveClock() liveClock {
 	base := time.Now()
-	c := liveClock{base: base, wall: min(max(base.UnixNano(), minTime), maxTime)}
-	if c.wall == 0 {
-		c.wall = 1
-	}
-	return c
+	return liveClock{base: base, wall: cmp.Or(min(max(base.UnixNano(), minTime), maxTime), 1)}
 }
 
 // zeroValue is the panic of a value that cannot work.

@@ -1,6 +1,7 @@
 package lately
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -85,9 +86,7 @@ func NewRecent[T any](config RecentConfig) (*Recent[T], error) {
 	if _, err := (Window{Span: config.Span, Slot: config.Span, Ahead: config.Ahead}).checked(); err != nil {
 		return nil, fmt.Errorf("%w (in RecentConfig)", err)
 	}
-	if config.Max == 0 {
-		config.Max = defaultRecentMax
-	}
+	config.Max = cmp.Or(config.Max, defaultRecentMax)
 	if config.Max < 0 || config.Max > MaxRecent {
 		return nil, fmt.Errorf("lately: recent max %d: must be from 1 to %d events, or 0 for %d", config.Max, MaxRecent, defaultRecentMax)
 	}

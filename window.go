@@ -1,6 +1,7 @@
 package lately
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -79,9 +80,7 @@ func (w Window) checked() (Window, error) {
 	case w.Span%time.Millisecond != 0:
 		return w, fmt.Errorf("lately: window span %v: must be whole milliseconds, as %v", w.Span, w.Span.Truncate(time.Millisecond))
 	}
-	if w.Slot == 0 {
-		w.Slot = defaultSlot(w.Span)
-	}
+	w.Slot = cmp.Or(w.Slot, defaultSlot(w.Span))
 	switch {
 	case w.Slot < 0:
 		return w, fmt.Errorf("lately: window slot %v: must be positive, or 0 for the default", w.Slot)
