@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -110,12 +111,7 @@ var errReply = errors.New("not a lately server: the answer has another form")
 
 // isIntegers reports whether all of reply are integers.
 func isIntegers(reply []resp.Value) bool {
-	for _, v := range reply {
-		if v.Kind != resp.KindInt {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(reply, func(v resp.Value) bool { return v.Kind != resp.KindInt })
 }
 
 // parseDecision reads the answer of TAKE: seven elements, or eight with a delay.

@@ -47,9 +47,7 @@ func (c *Config) shareMemory() error {
 	c.CounterBudget = cmp.Or(c.CounterBudget, whole/4)
 	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
-	if c.MaxConnections == 0 {
-		c.MaxConnections = int(min(defaultConnections, defaultConnections*whole/DefaultMemory))
-	}
+	c.MaxConnections = cmp.Or(c.MaxConnections, int(min(defaultConnections, defaultConnections*whole/DefaultMemory)))
 	budgets := c.MemoryLimit + c.CounterBudget + keptMemory(c.KeepEvents) + c.callerBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:

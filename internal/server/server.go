@@ -67,9 +67,7 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	s := &Server{
 		config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2),
 		storage: storage{log: log, journal: writes{name: "ban journal"}, snapshots: writes{name: "snapshots"}},

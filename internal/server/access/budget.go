@@ -1,6 +1,9 @@
 package access
 
-import "sync/atomic"
+import (
+	"cmp"
+	"sync/atomic"
+)
 
 // A Budget bounds the memory of requests and replies in transit, over all connections
 // of all listeners: requests that have not been received completely, and replies that
@@ -16,12 +19,7 @@ type Budget struct {
 const DefaultBudget = 64 << 20
 
 // NewBudget returns a Budget of limit bytes; 0 means DefaultBudget.
-func NewBudget(limit int64) *Budget {
-	if limit == 0 {
-		limit = DefaultBudget
-	}
-	return &Budget{limit: limit}
-}
+func NewBudget(limit int64) *Budget { return &Budget{limit: cmp.Or(limit, DefaultBudget)} }
 
 // Take takes n bytes, and reports whether there were so many left.
 func (b *Budget) Take(n int) bool {

@@ -188,9 +188,7 @@ func (e *Engine) counterFor(name string, span time.Duration) (*counter, time.Dur
 		return nil, 0, e.noCounter(name)
 	}
 	longest := slices.Max(c.Spans)
-	if span == 0 {
-		span = longest
-	}
+	span = cmp.Or(span, longest)
 	if span < 0 || span > longest {
 		return nil, 0, errorf(api.BadArg, "span: %s: must be at most %s, the longest of counter %q", rules.FormatDuration(span), rules.FormatDuration(longest), name)
 	}

@@ -82,9 +82,7 @@ func New(c Config) (*Engine, error) {
 	}
 	c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget)
 	c.HotBudget = cmp.Or(c.HotBudget, hotkey.DefaultBudget)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
 	e.batches.New, e.events.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error

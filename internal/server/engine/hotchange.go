@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -41,9 +42,7 @@ func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.
 	if err != nil {
 		return k, err
 	}
-	if ttl == 0 {
-		ttl = h.hold()
-	}
+	ttl = cmp.Or(ttl, h.hold())
 	if ttl < 0 || ttl > hotkey.MaxSpan {
 		return k, errorf(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -88,18 +89,10 @@ func NewListener(name string, c ListenerConfig) (*Listener, error) {
 	if c.Tokens == nil {
 		c.Tokens = func() *access.Tokens { return nil }
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Rejected == nil {
-		c.Rejected = new(atomic.Uint64)
-	}
-	if c.Budget == nil {
-		c.Budget = access.NewBudget(0)
-	}
-	if c.Version == "" {
-		c.Version = "devel"
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Rejected = cmp.Or(c.Rejected, new(atomic.Uint64))
+	c.Budget = cmp.Or(c.Budget, access.NewBudget(0))
+	c.Version = cmp.Or(c.Version, "devel")
 	if c.TLS != nil {
 		c.TLS = c.TLS.Clone()
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)

@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -119,9 +120,7 @@ func (s *Server) list(c *conn) string {
 func (c *conn) line(now time.Time) string {
 	i := c.info()
 	user, proto, flags := i.who.Name, 2, ""
-	if user == "" {
-		user = i.who.Role.String()
-	}
+	user = cmp.Or(user, i.who.Role.String())
 	if i.resp3 {
 		proto = 3
 	}
@@ -132,9 +131,7 @@ func (c *conn) line(now time.Time) string {
 	if queued != noTransaction {
 		flags += "x"
 	}
-	if flags == "" {
-		flags = "N"
-	}
+	flags = cmp.Or(flags, "N")
 	var idle time.Duration
 	if p, since := c.reading.get(); p == waiting {
 		idle = time.Duration(c.s.tick.Load()-since) * tickEvery
