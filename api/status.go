@@ -92,6 +92,7 @@ type StoreStatus struct {
 	OtherRules int       `json:"other_rules" doc:"servers among them that enforce other rules than this one"`
 	Counters   bool      `json:"counters" doc:"the counters here have what all servers have counted, as of when the store answered last"`
 	Unshared   uint64    `json:"unshared" doc:"adds to counters that other servers were not told of, for lack of memory while the store did not answer"`
+	Unread     uint64    `json:"unread" doc:"entries of other servers that are not counted here, since a newer version has written them in another form"`
 }
 
 // FollowedLog is the state of a log that a server follows, with the counts since its start.

@@ -9,12 +9,15 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// What nodes have counted is in the log as entries: the name of the node and the number of the entry,
+// What nodes have counted is in the log as entries: countsForm, the name of the node and the number of the entry,
 // and then for each part of the time of a counter its name, when it began, and keys with what was added. The adds
 // of an entry are counted by a node if it has not counted one of that number or above: so an entry that
 // is in the log twice, since no answer came, counts once.
 
 const (
+	// countsForm is the form of entries, and of states.
+	countsForm = 1
+
 	// entryBytes is how long an entry becomes, and at most a key more.
 	entryBytes = 60 << 10
 
@@ -93,7 +96,7 @@ func (w *entryWriter) add(name string, s *slice) {
 func (w *entryWriter) begin(name string, from int64) {
 	if len(w.buf) == 0 {
 		w.c.entries.last++
-		w.buf = binary.AppendUvarint(snapshot.AppendBytes(nil, w.c.node), w.c.entries.last)
+		w.buf = binary.AppendUvarint(snapshot.AppendBytes([]byte{countsForm}, w.c.node), w.c.entries.last)
 	}
 	w.buf = binary.AppendVarint(snapshot.AppendBytes(w.buf, name), from)
 }
@@ -110,7 +113,14 @@ func (w *entryWriter) end() {
 func (c *Counters) countEntries(data string) (n int, err error) {
 	err = eachPart(data, func(text string) error {
 		n++
+		if text == "" {
+			return nil // see counts.lua
+		}
 		r := snapshot.NewReader([]byte(text))
+		if r.Byte() != countsForm {
+			c.unread.Add(1)
+			return nil
+		}
 		node, seq := string(r.Bytes(len(text))), r.Uvarint()
 		own := node == c.node && seq >= c.ownFrom // was counted as it was added
 		if r.Failed() || own || seq <= c.seqs[node].seq {

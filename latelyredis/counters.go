@@ -86,6 +86,7 @@ type Counters struct {
 	seqs     map[string]read // the newest entry of each node that is counted
 	ownFrom  uint64          // the first entry of this node that was counted as it was added
 	unshared atomic.Uint64
+	unread   atomic.Uint64
 }
 
 // read is the newest entry of a node that is counted, and when that was.
@@ -105,7 +106,7 @@ func newCounters(config CountersConfig, clock string) (*Counters, error) {
 	}
 	return &Counters{
 		prefix: prefix, unknown: config.Unknown, clock: newNodeClock(), seed: maphash.MakeSeed(), stop: func() {},
-		scripts: countScripts{newScript(clock + source("counts")), newScript(source("counts_write")), newScript(source("counts_page"))},
+		scripts: countScripts{newScript(clock + source("stream") + source("counts")), newScript(source("counts_write")), newScript(source("stream") + source("counts_page"))},
 		all:     make(map[string]*Counter), node: newNode(), have: noEntry, seqs: make(map[string]read), ownFrom: 1,
 	}, nil
 }
@@ -148,6 +149,10 @@ func (c *Counters) Complete() bool { return c.complete.Load() }
 // Unshared returns how many adds were not told to others, for lack of memory while Redis was away. They are
 // counted in this process only.
 func (c *Counters) Unshared() uint64 { return c.unshared.Load() }
+
+// Unread returns how many entries of other processes this one could not read, since they are of a newer version
+// that writes another form. What they add is not in the counts of this process: upgrade it.
+func (c *Counters) Unread() uint64 { return c.unread.Load() }
 
 // Counter returns a new counter of that name, which takes the place of one that has it. Windows are those
 // of [lately.NewTable]. In each process, only the memory and the windows of its own counter
@@ -269,7 +274,8 @@ func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 		}
 		return n == passEntries || len(c.entries.list) > 0, err
 	case passReady:
-		return true, c.readState(ctx)
+		err := c.readState(ctx)
+		return err == nil, err
 	case passWait:
 		if c.tries++; flag == 1 {
 			c.tries = 0 // one of the others writes it
@@ -323,3 +329,6 @@ func (c *Counters) run(ctx context.Context, s *script, keys []string, args ...st
 
 // errOver is the error of a state that another node writes by now.
 var errOver = errors.New("latelyredis: another node writes the state of counters")
+
+// errCountsForm is the error of a state in another form. The node goes on by itself.
+var errCountsForm = errors.New("latelyredis: a newer version of this program has written the state of counters: upgrade this one")

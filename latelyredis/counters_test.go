@@ -360,6 +360,70 @@ func testClusterCounters(t *testing.T, c *redistest.Cluster) {
 	wantTotal(t, sum, append(nodes, sharing(t, c.Client(t, asDocumented), latelyredis.CountersConfig{}))...)
 }
 
+// TestCountersForm has a newer version write an entry, and then a state, in another form: a node leaves them out,
+// says so, and counts what it can read.
+func TestCountersForm(t *testing.T) {
+	client, prefix := redis(t).client(t), prefixed().Prefix
+	var now, clock atomic.Int64
+	now.Store(time.Now().UnixMicro())
+	clock.Store(now.Load())
+	var counters [3]*latelyredis.Counters
+	var pages [3]*latelyredis.Counter
+	for i := range counters {
+		var err error
+		if counters[i], err = latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, &now, &clock); err != nil {
+			t.Fatal(err)
+		}
+		if pages[i], err = counters[i].Counter("pages", lately.TableConfig{}, lately.Last(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass := func(i int) (more bool, err error) { return counters[i].Pass(context.Background(), 0) }
+	for i := range 2 { // both are complete
+		for try := 0; !counters[i].Complete() && try < 100; try++ {
+			for j := range i + 1 {
+				if _, err := pass(j); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	tag := prefix + "{counters}:"
+	do(t, client, "XADD", tag+"log", "*", "e", "\x02 another form")
+	pages[0].AddBytes([]byte("/"), 5)
+	for _, i := range []int{0, 1} {
+		if _, err := pass(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := do(t, client, "XADD", tag+"log", "*", "e", "")
+	do(t, client, "DEL", tag+"state")
+	do(t, client, "XADD", tag+"state", "*", "first", "\x02 another form")
+	do(t, client, "XADD", tag+"state", "*", "end", last)
+	pages[2].AddBytes([]byte("/"), 1)
+	if more, err := pass(2); err == nil || more || !strings.Contains(err.Error(), "upgrade this one") {
+		t.Errorf("a state in another form: %v, and the node asks again at once: %v", err, more)
+	}
+	for i, want := range []struct{ sum, unread uint64 }{{5, 1}, {5, 1}, {1, 0}} {
+		table, at := pages[i].Counts()
+		sum := table.SumAt(at, "/")
+		if sum != want.sum || counters[i].Unread() != want.unread || counters[i].Complete() != (i < 2) {
+			t.Errorf("node %d: %d adds, %d unread, complete %v, want %+v", i, sum, counters[i].Unread(), counters[i].Complete(), want)
+		}
+	}
+	do(t, client, "DEL", tag+"state")
+	for try := 0; !counters[2].Complete() && try < 100; try++ {
+		for _, i := range []int{2, 0} {
+			if _, err := pass(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if table, at := pages[2].Counts(); table.SumAt(at, "/") != 6 {
+		t.Error("a node that was upgraded does not have the counts of the others")
+	}
+}
+
 // TestCountersFull counts more keys than a node keeps until Redis has confirmed them: it says how many others were
 // not told.
 func TestCountersFull(t *testing.T) {

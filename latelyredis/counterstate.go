@@ -12,7 +12,7 @@ import (
 // A node that starts, or has missed entries, gets the counts of another one: that writes its state
 // into Redis when it is asked to, in parts, up to an entry of the log. While it does so, it counts
 // nothing of what comes, so that the state has the adds of exactly these entries, and of its own entries by
-// number. The first part is the newest entry of each node that is counted; the others are the name of a
+// number. The first part is countsForm and the newest entry of each node that is counted; the others are the name of a
 // counter, or a chunk of its table.
 
 // The types of parts.
@@ -32,7 +32,7 @@ func (c *Counters) writeState(ctx context.Context) error {
 		}
 		return err
 	}
-	seqs := binary.AppendUvarint(snapshot.AppendBytes(nil, c.node), c.entries.last)
+	seqs := binary.AppendUvarint(snapshot.AppendBytes([]byte{countsForm}, c.node), c.entries.last)
 	for node, s := range c.seqs {
 		if node != c.node {
 			seqs = binary.AppendUvarint(snapshot.AppendBytes(seqs, node), s.seq)
@@ -89,9 +89,11 @@ func (c *Counters) readPart(s *countState, part string) error {
 		return errOver // and not the rest of the one that was begun
 	}
 	switch what, data := part[0], part[1:]; {
+	case what == 'f' && data[0] != countsForm:
+		return errCountsForm
 	case what == 'f':
 		s.seqs = make(map[string]read)
-		for r := snapshot.NewReader([]byte(data)); r.Len() > 0; {
+		for r := snapshot.NewReader([]byte(data[1:])); r.Len() > 0; {
 			node, seq := string(r.Bytes(len(data))), r.Uvarint()
 			s.seqs[node] = read{seq, uint64(c.heard)}
 		}
@@ -132,6 +134,7 @@ func (c *Counters) use(s *countState) {
 			c.ownFrom = e.seq
 		}
 		r := snapshot.NewReader([]byte(e.text))
+		r.Byte()
 		r.Bytes(len(e.text))
 		r.Uvarint()
 		readEntry(r, func(name string) *lately.Table { return s.tables[c.named(name)] })

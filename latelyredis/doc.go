@@ -68,7 +68,7 @@
 //
 // A round trip for each request, or batch, and node. What goroutines ask at the same time is sent
 // together, except to a cluster; decisions under the same rules, about up to 16 keys, are one
-// script then. A key takes 190 to 350 bytes with all
+// script then. A key takes 176 to 340 bytes with all
 // slots in use, and 7 bytes for each time that an exact limit keeps. docs/redis.md has
 // the names of keys, their contents and a table of failures.
 package latelyredis

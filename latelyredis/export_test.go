@@ -224,3 +224,19 @@ func (s *Store) EditScripts(fast bool, edit func(text string) string) {
 	}
 	s.layout.Store(&l)
 }
+
+// RecordForm is the form of the records that this version writes.
+const RecordForm = recordForm
+
+// WriteForm makes s write records of another form, as another version of this program does.
+func (s *Store) WriteForm(form byte) {
+	l := *s.layout.Load()
+	l.rules = slices.Clone(l.rules)
+	for i := range l.rules {
+		rl := &l.rules[i]
+		rl.head, rl.told = slices.Clone(rl.head), slices.Clone(rl.told)
+		rl.head[0], rl.told[len(rl.told)-len(rl.head)] = form, form
+		rl.fixed = string(rl.told)
+	}
+	s.layout.Store(&l)
+}

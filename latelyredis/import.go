@@ -1,10 +1,10 @@
 package latelyredis
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,9 +28,6 @@ const (
 // importApart is how far the clocks of the node and the server may be apart: times are then those of the
 // node, as a difference of less than that may not be one.
 const importApart = 100 * time.Millisecond
-
-// recordVersion is that of the form of records, see record.lua.
-const recordVersion = 1
 
 // Import implements [ratelimit.Limiter.CopyTo]. An entry is a record in the form in which Redis keeps it, with
 // the limits that have counted it. It becomes the record of its key, or is added to that. A key beside it,
@@ -201,50 +198,63 @@ func (rl *rule) counted(e *entry) string {
 	if e.Cut {
 		resets = cut
 	}
-	b := appendUint56([]byte{recordVersion}, micros(e.At))
-	b = append(binary.BigEndian.AppendUint16(b, resets), byte(len(rl.shapes)))
-	for i, shape := range rl.shapes {
+	b := appendUint56(slices.Clip(rl.head), micros(e.At))
+	b = binary.BigEndian.AppendUint16(b, resets)
+	for i, limits := 0, int(rl.head[1]); i < limits; i++ {
 		a, l := ratelimit.Exact, ratelimit.Limit{} // what the ban counts
 		if i < len(r.Limits) {
 			a, l = r.Algorithm, r.Limits[i]
 		}
-		b = append(append(b, shape...), 0, 0, 0)
-		from := len(b)
+		var body []byte
 		if i < len(e.States) {
-			b = appendBody(b, r, a, l, &e.States[i])
+			body = appendBody(nil, a, l, micros(e.At), &e.States[i])
 		}
-		n := len(b) - from
-		b[from-3], b[from-2], b[from-1] = byte(n>>16), byte(n>>8), byte(n)
+		if n := len(body); i < limits-1 {
+			b = append(b, byte(n>>16), byte(n>>8), byte(n))
+		}
+		b = append(b, body...)
 	}
 	return string(b)
 }
 
-// appendBody appends the body of a limit, which the script of its window reads.
-func appendBody(b []byte, r *ratelimit.Rule, a ratelimit.Algorithm, l ratelimit.Limit, s *limit.State) []byte {
+// appendBody appends the body of a limit, which the script of its window reads, in a record whose newest
+// time is at.
+func appendBody(b []byte, a ratelimit.Algorithm, l ratelimit.Limit, at int64, s *limit.State) []byte {
 	switch {
 	case len(s.Times) > 0:
 		return appendTimes(b, s)
 	case a == ratelimit.TwoBucket && s.Counts != nil:
-		b = appendUint56(b, s.Newest)
-		for _, count := range s.Counts {
-			b = binary.BigEndian.AppendUint32(b, uint32(count))
-		}
+		return appendTwo(b, at/l.Span.Microseconds()-s.Newest, s)
 	case a == ratelimit.Sliding && s.Counts != nil:
 		return appendRing(appendUint56(append(b, 1), micros(s.Since)), l.N, s)
 	case s.Counts != nil:
 		return appendRing(b, l.N, s)
 	case s.Count > 0:
-		first := micros(s.Ends) - l.Span.Microseconds()
-		if a == ratelimit.Calendar {
-			start, _ := limit.Period(l.Period()).Bounds(s.Ends-1, cmp.Or(r.Zone, time.UTC))
-			first = start / 1000
-		}
-		b = appendUint56(appendUint56(b, first), micros(s.Ends))
-		return appendUint56(b, int64(min(s.Count, maxCost)))
+		return appendWindow(b, s)
 	case s.Ends != 0:
 		return appendLevel(b, l.N, s)
 	}
 	return b
+}
+
+// appendTwo appends the counts of two slots, after so many more have begun.
+func appendTwo(b []byte, passed int64, s *limit.State) []byte {
+	older, newer := uint64(0), uint64(0)
+	switch {
+	case passed <= 0:
+		older, newer = s.Counts[0], s.Counts[1]
+	case passed == 1:
+		older = s.Counts[1]
+	}
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(older)), uint32(newer))
+}
+
+// appendWindow appends when a window ends, and what is in it.
+func appendWindow(b []byte, s *limit.State) []byte {
+	if b = appendUint56(b, micros(s.Ends)); s.Count < 1<<32 {
+		return binary.BigEndian.AppendUint32(b, uint32(s.Count))
+	}
+	return appendUint56(b, int64(min(s.Count, maxCost)))
 }
 
 // appendTimes appends a log.
@@ -301,7 +311,10 @@ func appendLevel(b []byte, n uint64, s *limit.State) []byte {
 	if rest >= n {
 		at, rest = at+1, rest-n
 	}
-	return binary.BigEndian.AppendUint32(appendUint56(b, at), uint32(rest))
+	if b = appendUint56(b, at); n <= 1<<16 {
+		return binary.BigEndian.AppendUint16(b, uint16(rest))
+	}
+	return binary.BigEndian.AppendUint32(b, uint32(rest))
 }
 
 // micros returns the first microsecond that is not before t, in nanoseconds.

@@ -125,13 +125,13 @@ func TestBytes(t *testing.T) {
 		n    uint64
 		most int
 	}{
-		{ratelimit.GCRA, 1000, 200},
-		{ratelimit.Fixed, 1000, 220},
-		{ratelimit.TwoBucket, 1000, 220},
-		{ratelimit.Weighted, 1000, 360},
-		{ratelimit.Sliding, 1000, 360},
+		{ratelimit.GCRA, 1000, 180},
+		{ratelimit.Fixed, 1000, 180},
+		{ratelimit.TwoBucket, 1000, 180},
+		{ratelimit.Weighted, 1000, 256},
+		{ratelimit.Sliding, 1000, 272},
 		{ratelimit.Sliding, 60_000, 360},
-		{ratelimit.Sliding, 100, 800},
+		{ratelimit.Sliding, 100, 660},
 	}
 	for _, c := range cases {
 		rules := set(t, limited("per-client", match.MustKey("client"), c.a, c.n))

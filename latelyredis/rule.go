@@ -61,12 +61,12 @@ func (l *layout) named(name string) *rule {
 // each limit its algorithm 1 | N 4 | span 7 | burst 4, of a calendar also the bounds of two
 // periods, 7 each. Then, of a ban, the log of what it counts as a limit, and flags 1 |
 // remembered 7 | first length 7 | factor 8 | longest 7 | jitter 8 | random part 4 | number of
-// steps 1 | 7 each. Numbers are big-endian, times in microseconds.
+// steps 1 | 7 each. Then the head of its records. Numbers are big-endian, times in microseconds.
 type rule struct {
 	namer
 	most      []uint64 // what each limit lets be used
 	told      []byte   // with the bounds of periods left open
-	shapes    []string // of the limits, and of what the ban counts, as records have them
+	head      []byte   // how its records begin: what describes its limits, and what the ban counts
 	fixed     string   // told, if nothing is left open
 	calendars []calendar
 	fast      string // the family of its fast script, or ""
@@ -92,6 +92,9 @@ type calendar struct {
 	zone   *time.Location
 }
 
+// recordForm is the form of records, see record.lua. Form 1 was never released.
+const recordForm = 2
+
 const (
 	flagShadow       = 1
 	flagCountRefused = 2
@@ -116,14 +119,17 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r), memory: ban.DefaultRemember, name: r.Name, listed: listedRule(r.Name, r.Key.Fields())}
 	rl.told = appendUint56([]byte{flags}, keep(r))
 	rl.told = append(rl.told, byte(len(r.Limits)))
+	rl.head = []byte{recordForm, byte(len(r.Limits))}
 	rl.shadow, rl.countsRefusals = r.Shadow, countsRefusals(r)
 	for _, l := range r.Limits {
 		rl.add(r, l)
 	}
 	if r.Ban != nil {
 		rl.told[1+uint56]++
+		rl.head[1]++
 		rl.addBan(r.Ban)
 	}
+	rl.told = append(rl.told, rl.head...)
 	rl.fixed = string(rl.told)
 	return rl, nil
 }
@@ -135,24 +141,36 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 		most = l.Burst
 	}
 	rl.most = append(rl.most, most)
-	rl.addShape(byte(r.Algorithm), l.N, l.Window(), most)
+	rl.tell(byte(r.Algorithm), l.N, l.Window(), most)
 	if r.Algorithm == ratelimit.Calendar {
 		rl.calendars = append(rl.calendars, calendar{len(rl.told), limit.Period(l.Period()), cmp.Or(r.Zone, time.UTC)})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
 	}
 }
 
-// addShape adds what a record repeats of a limit.
-func (rl *rule) addShape(algorithm byte, n uint64, span time.Duration, most uint64) {
-	shape := binary.BigEndian.AppendUint32([]byte{algorithm}, uint32(n))
-	shape = binary.BigEndian.AppendUint32(appendUint56(shape, span.Microseconds()), uint32(most))
-	rl.shapes, rl.told = append(rl.shapes, string(shape)), append(rl.told, shape...)
+// tell adds what a script is told of a limit, and what a record says of it, see readLimits in repair.lua.
+func (rl *rule) tell(algorithm byte, n uint64, span time.Duration, most uint64) {
+	b := binary.BigEndian.AppendUint32(append(rl.told, algorithm), uint32(n))
+	rl.told = binary.BigEndian.AppendUint32(appendUint56(b, span.Microseconds()), uint32(most))
+
+	const unit, burst = 1 << 4, 1 << 6
+	in := uint64(span.Microseconds())
+	for ; algorithm < 2*unit && in%1000 == 0; in /= 1000 {
+		algorithm += unit
+	}
+	if most != n {
+		algorithm += burst
+	}
+	rl.head = binary.AppendUvarint(binary.AppendUvarint(append(rl.head, algorithm), in), n)
+	if most != n {
+		rl.head = binary.AppendUvarint(rl.head, most)
+	}
 }
 
 // addBan adds the log of what a ban counts, and how long bans last.
 func (rl *rule) addBan(b *ratelimit.Ban) {
 	const hits = 11 // see common.lua
-	rl.addShape(hits+byte(b.Of), b.After, b.Span, b.After)
+	rl.tell(hits+byte(b.Of), b.After, b.Span, b.After)
 	flags := byte(0)
 	if b.Extend {
 		flags = 1

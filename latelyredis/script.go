@@ -38,7 +38,7 @@ type scripts struct {
 	// script at each call.
 	decide *script
 	// fast decides about one rule with one limit, by the family of its window. It has one
-	// function where decide has more than thirty, and takes half the time.
+	// function where decide has more than thirty, and takes less than half the time.
 	fast map[string]*script
 	// repair decides as well, and also withdraws a charge, reads a record of other limits
 	// and moves one whose clock was set back.
@@ -98,7 +98,7 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 		correct: newScript(all.String() + record + repair + returns + source("correct")),
 		list:    newScript(clock + source("list")),
 		page:    newScript(clock + source("page")),
-		sync:    newScript(clock + returns + source("sync")),
+		sync:    newScript(clock + returns + source("stream") + source("sync")),
 		place:   newScript(clock + source("place")),
 		merge:   newScript(all.String() + record + repair + source("merge") + source("import")),
 		memory:  newScript(source("memory")),
@@ -106,7 +106,7 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 }
 
 // fastFamilies are the windows with a fast script.
-var fastFamilies = []string{"level", "log", "ring"}
+var fastFamilies = []string{"level", "log", "ring", "two", "period"}
 
 // fastFamily returns the family of the fast script that decides about a rule, or "".
 func fastFamily(r *ratelimit.Rule) string {
@@ -115,14 +115,15 @@ func fastFamily(r *ratelimit.Rule) string {
 	}
 	l := r.Limits[0]
 	used := familiesOf(r.Algorithm, l.N)
-	if slices.Contains(used, "ring") {
+	last := used[len(used)-1]
+	switch {
+	case slices.Contains(used, "ring"):
 		if micros := l.Span.Microseconds(); micros%3000 != 0 && micros%64 != 0 {
 			return "" // a slot is not a whole number of microseconds
 		}
 		return "ring"
-	}
-	if len(used) == 1 && slices.Contains(fastFamilies, used[0]) {
-		return used[0]
+	case r.Algorithm != ratelimit.Calendar && slices.Contains(fastFamilies, last): // a calendar has periods
+		return last
 	}
 	return ""
 }

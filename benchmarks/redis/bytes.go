@@ -31,17 +31,20 @@ func printBytes() error {
 		name string
 		a    ratelimit.Algorithm
 		n    uint64
-		goal string
+		// So much is taken of each key in each of so many slots. A few are enough where there are none.
+		cost  uint64
+		slots int
+		goal  string
 	}{
-		{"gcra", ratelimit.GCRA, 6000, "180"},
-		{"fixed", ratelimit.Fixed, 6000, "180"},
-		{"two-bucket", ratelimit.TwoBucket, 6000, "180"},
-		{"weighted, 60 slots, counts up to 255", ratelimit.Weighted, 6000, "360"},
-		{"sliding, 60 slots, counts up to 255", ratelimit.Sliding, 6000, "360"},
-		{"sliding, 60 slots, counts above 255", ratelimit.Sliding, 60_000, "360"},
-		{"sliding, 60 times", ratelimit.Sliding, 61, ""},
+		{"gcra", ratelimit.GCRA, 6000, 1000, 6, "180"},
+		{"fixed", ratelimit.Fixed, 6000, 1000, 6, "180"},
+		{"two-bucket", ratelimit.TwoBucket, 6000, 1000, 6, "180"},
+		{"weighted, 60 slots, counts up to 255", ratelimit.Weighted, 6000, 98, bytesSlots, "360"},
+		{"sliding, 60 slots, counts up to 255", ratelimit.Sliding, 6000, 98, bytesSlots, "360"},
+		{"sliding, 60 slots, counts above 255", ratelimit.Sliding, 60_000, 980, bytesSlots, "360"},
+		{"sliding, 60 times", ratelimit.Sliding, 61, 1, bytesSlots, ""},
 	} {
-		key, all, err := bytesOf(c.a, c.n)
+		key, all, err := bytesOf(c.a, c.n, c.cost, c.slots)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -55,8 +58,8 @@ func bytesKey(i int) string { return bytesPrefix + "{client=" + bytesClient(i) +
 
 func bytesClient(i int) string { return fmt.Sprintf("203.0.%d.%d", 100+i/100, 100+i%100) }
 
-// bytesOf fills all slots of keys of a server, while these pass, and returns the bytes of one.
-func bytesOf(a ratelimit.Algorithm, n uint64) (key, all int64, err error) {
+// bytesOf fills so many slots of keys of a server, while these pass, and returns the bytes of one.
+func bytesOf(a ratelimit.Algorithm, n, cost uint64, slots int) (key, all int64, err error) {
 	address, stop, err := startServer()
 	if err != nil {
 		return 0, 0, err
@@ -64,28 +67,7 @@ func bytesOf(a ratelimit.Algorithm, n uint64) (key, all int64, err error) {
 	defer stop()
 	admin := goredis.NewClient(&goredis.Options{Addr: address})
 	defer admin.Close()
-	client, err := newPipelined(address)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer client.Close()
-	l, err := limiter(client, a, ratelimit.Limit{N: n, Span: bytesSpan}, latelyredis.Config{Prefix: bytesPrefix})
-	if err != nil {
-		return 0, 0, err
-	}
-	queries := make([]ratelimit.Query, bytesKeys)
-	for i := range queries {
-		queries[i] = ratelimit.Query{Rule: ruleName, Key: []string{bytesClient(i)}, Cost: n / (bytesSlots + 1)}
-	}
-	take := func() error {
-		for _, d := range l.TakeAll(queries, nil) {
-			if !d.Allowed {
-				return fmt.Errorf("not allowed: %+v", d)
-			}
-		}
-		return nil
-	}
-	if err := take(); err != nil { // the server has the scripts and its buffers then
+	if err := takeSlots(address, a, n, cost, 1); err != nil { // the server has the scripts then
 		return 0, 0, err
 	}
 	if err := admin.FlushAll(context.Background()).Err(); err != nil {
@@ -95,12 +77,8 @@ func bytesOf(a ratelimit.Algorithm, n uint64) (key, all int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	start := time.Now()
-	for slot := range bytesSlots {
-		time.Sleep(time.Until(start.Add(time.Duration(slot) * bytesSpan / bytesSlots)))
-		if err := take(); err != nil {
-			return 0, 0, err
-		}
+	if err := takeSlots(address, a, n, cost, slots); err != nil {
+		return 0, 0, err
 	}
 	after, err := usedMemory(admin)
 	if err != nil {
@@ -110,13 +88,52 @@ func bytesOf(a ratelimit.Algorithm, n uint64) (key, all int64, err error) {
 	return key, (after - before) / bytesKeys, err
 }
 
-// usedMemory returns how many bytes the server has allocated.
-func usedMemory(admin *goredis.Client) (int64, error) {
-	text, err := admin.Info(context.Background(), "memory").Result()
+// takeSlots takes cost of each key in each of so many slots, while these pass, by a client of its own.
+func takeSlots(address string, a ratelimit.Algorithm, n, cost uint64, slots int) error {
+	client, err := newPipelined(address)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	_, text, _ = strings.Cut(text, "\r\nused_memory:")
-	text, _, _ = strings.Cut(text, "\r\n")
-	return strconv.ParseInt(text, 10, 64)
+	defer client.Close()
+	l, err := limiter(client, a, ratelimit.Limit{N: n, Span: bytesSpan}, latelyredis.Config{Prefix: bytesPrefix})
+	if err != nil {
+		return err
+	}
+	queries := make([]ratelimit.Query, bytesKeys)
+	for i := range queries {
+		queries[i] = ratelimit.Query{Rule: ruleName, Key: []string{bytesClient(i)}, Cost: cost}
+	}
+	start := time.Now()
+	for slot := range slots {
+		time.Sleep(time.Until(start.Add(time.Duration(slot) * bytesSpan / bytesSlots)))
+		for _, d := range l.TakeAll(queries, nil) {
+			if !d.Allowed {
+				return fmt.Errorf("not allowed: %+v", d)
+			}
+		}
+	}
+	return nil
+}
+
+// usedMemory returns how many bytes the server has allocated when no client but admin is connected: the
+// buffers of others depend on the moment, and 4,000 keys are few beside them.
+func usedMemory(admin *goredis.Client) (int64, error) {
+	for {
+		text, err := admin.Info(context.Background(), "clients", "memory").Result()
+		if err != nil {
+			return 0, err
+		}
+		if infoNumber(text, "connected_clients") == 1 {
+			return infoNumber(text, "used_memory"), nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// infoNumber returns a number that INFO tells, or 0.
+func infoNumber(text, name string) int64 {
+	_, after, _ := strings.Cut(text, "\r\n"+name+":")
+	digits, _, _ := strings.Cut(after, "\r\n")
+	n, _ := strconv.ParseInt(digits, 10, 64)
+	return n
 }

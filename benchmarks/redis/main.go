@@ -131,7 +131,8 @@ func startServer() (address string, stop func(), err error) {
 		return "", nil, err
 	}
 	port := freePort()
-	server := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
+	server := exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir,
+		"--slowlog-log-slower-than", "-1") // its entries would be taken for memory of keys
 	if err := server.Start(); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}

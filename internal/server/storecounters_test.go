@@ -45,7 +45,7 @@ func TestServersShareCounters(t *testing.T) {
 			t.Errorf("the sum over HTTP: %s", text)
 		}
 		_, text := got(t, n.url+"/metrics")
-		for _, line := range []string{"lately_store_counters_shared 1", "lately_store_counters_unshared_total 0", "lately_table_keys 4"} {
+		for _, line := range []string{"lately_store_counters_shared 1", "lately_store_counters_unshared_total 0", "lately_store_counters_unread_total 0", "lately_table_keys 4"} {
 			if !strings.Contains(text, "\n"+line+"\n") {
 				t.Errorf("metrics lack %s", line)
 			}

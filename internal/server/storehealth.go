@@ -142,7 +142,7 @@ func (s *sharedStore) status() *api.StoreStatus {
 	defer h.mu.Unlock()
 	a := &api.StoreStatus{
 		Address: s.address(), Up: h.up, Since: h.since.UTC(), Latency: h.latency.Microseconds(), Failures: s.failures.Load(),
-		RulesHash: h.hash, Nodes: h.nodes, OtherRules: h.others, Counters: s.counters.Complete(), Unshared: s.counters.Unshared(),
+		RulesHash: h.hash, Nodes: h.nodes, OtherRules: h.others, Counters: s.counters.Complete(), Unshared: s.counters.Unshared(), Unread: s.counters.Unread(),
 	}
 	err := h.err
 	if h.up {

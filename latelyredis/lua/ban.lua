@@ -8,6 +8,7 @@ bans = {
     flags, r.remember, r.first, r.factor, r.most, r.jitter, r.part, n, i = unpack_('>BI7I7dI7dI4B', rule, i)
     r.extends, r.steps = flags == 1, {}
     for k = 1, n do r.steps[k], i = unpack_('>I7', rule, i) end
+    return i
   end,
   -- lasts returns how long the ban is that follows so many.
   lasts = function(r, earlier, part)

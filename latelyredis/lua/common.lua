@@ -1,6 +1,6 @@
 -- Times are microseconds since 1970. All numbers are integers below 2^53, which a
 -- double holds exactly; what could be more goes through muldiv.
-local pack, unpack_, sub, rep = struct.pack, struct.unpack, string.sub, string.rep
+local pack, unpack_, byte, sub, rep = struct.pack, struct.unpack, string.byte, string.sub, string.rep
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
 local NEVER = 2 ^ 55    -- a waiting time that has no end
@@ -13,7 +13,7 @@ local HITS, REFUSALS = 11, 12 -- what a ban has counted
 
 -- The windows by algorithm. Each is a table of functions on a state s, which has the
 -- fields of its limit (n, span, most) and what load reads from a body:
---   load(s, body)            body is '' if nothing is counted
+--   load(s, body, newest)    the newest time of its record; body is '' if nothing is counted
 --   advance(s, t)            removes what has left at t
 --   used(s, t)
 --   charge(s, t, cost)
@@ -27,8 +27,8 @@ local HITS, REFUSALS = 11, 12 -- what a ban has counted
 --   clamp(s, t)              moves what is later than t to t
 local windows = {}
 
--- repair is nil in a script that only decides, and bans if no rule of it has one.
-local repair, bans
+-- repair and readLimits are nil in a script that only decides, and bans if no rule of it has one.
+local repair, readLimits, bans
 
 -- muldiv returns a*b/c rounded down, and the rest. c is below 2^49, and a, b and the
 -- quotient are below 2^53.

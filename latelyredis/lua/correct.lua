@@ -14,7 +14,7 @@ if what == RESET then
   if r.found then
     -- A record without limits: a refund of what was charged before finds the number
     -- of resets changed.
-    local empty = {key = r.key, keep = r.keep, resets = r.resets % 4095 + 1, found = true, ban = r.ban, all = {}}
+    local empty = {head = sub(r.head, 1, 1) .. '\0', key = r.key, keep = r.keep, resets = r.resets % 4095 + 1, found = true, ban = r.ban, all = {}}
     save(empty)
   end
 elseif what == ADD_BAN then

@@ -19,15 +19,6 @@ at = was and tonumber(at) + math.max(now - tonumber(was), 0) or now
 if back or tonumber(ARGV[4]) > at + 1000000 then at = math.max(at, tonumber(ARGV[4])) end
 redis.call('SET', clock, text:format(now) .. ' ' .. text:format(at), 'PX', 2592000000)
 
-local function parts(id)
-  local ms, n = string.match(id, '(%d+)-(%d+)')
-  return tonumber(ms), tonumber(n)
-end
-local function before(a, b)
-  local ams, an = parts(a)
-  local bms, bn = parts(b)
-  return ams < bms or ams == bms and an < bn
-end
 local function first(found) return found[1] and found[1][1] or nil end
 local function add(entry) redis.call('XADD', log, 'MAXLEN', 1024, '*', 'e', entry) end
 local function newest() return first(redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)) end

@@ -7,5 +7,5 @@ for i = 1, #found do
   out[i] = struct.pack('>I4', #part) .. part
   last = found[i][1]
 end
-local ms, n = string.match(last, '(%d+)-(%d+)')
-return struct.pack('>I8I8', tonumber(ms), tonumber(n)) .. table.concat(out)
+local ms, n = parts(last)
+return struct.pack('>I8I8', ms, n) .. table.concat(out)

@@ -1,14 +1,10 @@
-if status >= 4 then
-  local lives = math.ceil((ends - now) / 1000) + 1
+if body then
+  local lives = ceil((ends - now) / 1000) + 1
   if resets > 0 then
     local _, keep = unpack_('>BI7', rule)
-    lives = math.max(lives, math.ceil(keep / 1000) + 1)
+    lives = max(lives, ceil(keep / 1000) + 1)
   end
-  v = pack('>BI7I2', 1, now, resets) .. sub(rule, 9, 25) .. pack('>I3', #body) .. body
-  redis.call('SET', key, v, 'PX', lives)
+  redis.call('SET', key, head .. pack('>I7I2', now, resets) .. body .. kept .. added, 'PX', lives)
 end
-local left = 0
-if used < most then left = most - used end
-if refused then status = 1 end
-return pack('>I7I2BI7I7I7I7I2', now, status, 0, left, retry, ends - now, 0, resets)
+return pack('>I7I2BI7I7I7I7I2', now, body and 6 or 1, 0, max(most - used, 0), retry, ends - now, 0, resets)
 end

@@ -1,19 +1,15 @@
 -- See log.lua.
-local lost, times = '\0', ''
-if body ~= '' then
-  lost, times = sub(body, 1, 1), sub(body, 2)
-  used = #times / 7
-  if unpack_('>I7', times) <= now - span then
-    local gone = 1
-    while gone < used and unpack_('>I7', times, gone * 7 + 1) <= now - span do gone = gone + 1 end
-    times, used, lost = sub(times, gone * 7 + 1), used - gone, '\0'
-  end
+local lost, first = '\0', at + 1
+if #v > at then
+  lost = sub(v, at, at)
+  while first < #v and unpack_('>I7', v, first) <= now - span do first, lost = first + 7, '\0' end
+  used = (#v - first + 1) / 7
 end
 if used + cost <= most then
-  times = times .. string.rep(pack('>I7', now), cost)
-  used, status, body = used + cost, 6, lost .. times
+  body, kept, added = lost, sub(v, first), pack('>I7', now)
+  if cost > 1 then added = rep(added, cost) end
+  used, ends = used + cost, now + span
 else
-  refused = true
-  retry = unpack_('>I7', times, (used - most + cost - 1) * 7 + 1) + span - now
+  retry = unpack_('>I7', v, first + (used - most + cost - 1) * 7) + span - now
+  ends = unpack_('>I7', v, #v - 6) + span
 end
-if used > 0 then ends = unpack_('>I7', times, #times - 6) + span end

@@ -1,83 +1,72 @@
 -- See ring.lua, weighted.lua and sliding.lua. Slots are whole microseconds wide. When times
 -- move to slots, or counts need more bytes, it is left to those.
-local width = span / 60
-if span % 3000 ~= 0 then width = span / 64 end
+local width = span % 3000 == 0 and span / 60 or span / 64
 local full = n < 255 and 255 or n < 65535 and 65535 or 4294967295
-local weighted = string.byte(rule, 10) == 2
-local prefix, ring = '', 1
-local k, sum, bytes, counts = math.floor(now / width), 0, 1, ''
-local format, oldest = '>B', 0
-local slot = k
+local weighted, times = algorithm == 2, false
+local prefix, first, slot = '', at, floor(now / width)
+local k, sum, bytes, format, oldest = slot, 0, 1, '>B', slot + 1
 
 if not weighted then
-  if string.byte(body) == 1 then
-    prefix, ring = sub(body, 1, 8), 9
-  else
-    ring = 0
-  end
+  times = byte(v, at) ~= 1
+  if not times then prefix, first = sub(v, at, at + 7), at + 8 end
 end
-if ring > 0 and body ~= '' then
-  local at
-  k, sum, bytes, at = unpack_('>I7I6B', body, ring)
-  counts = sub(body, at)
-  if bytes == 2 then format = '>I2' elseif bytes == 4 then format = '>I4' end
-  oldest = k - #counts / bytes + 1
-  local gone = 0
-  while sum > 0 and now >= (oldest + gone + 1) * width - 1 + span do
-    sum, gone = sum - unpack_(format, counts, gone * bytes + 1), gone + 1
+if #v > first and not times then
+  k, sum, bytes, first = unpack_('>I7I6B', v, first)
+  if bytes > 1 then format = bytes == 2 and '>I2' or '>I4' end
+  oldest = k - (#v - first + 1) / bytes + 1
+  while sum > 0 and now >= (oldest + 1) * width - 1 + span do
+    sum, first, oldest = sum - unpack_(format, v, first), first + bytes, oldest + 1
   end
+  while sum > 0 and unpack_(format, v, first) == 0 do first, oldest = first + bytes, oldest + 1 end
   if sum == 0 then
-    prefix, k, bytes, counts, format, body = '', slot, 1, '', '>B', ''
-    if not weighted then ring = 0 end
-  elseif gone > 0 then
-    while unpack_(format, counts, gone * bytes + 1) == 0 do gone = gone + 1 end
-    counts, oldest = sub(counts, gone * bytes + 1), oldest + gone
+    prefix, k, bytes, format, oldest = '', slot, 1, '>B', slot + 1
+    times, first = not weighted, #v + 1
   end
 end
 
-if ring == 0 then
-  local times = sub(body, 2)
-  while times ~= '' and unpack_('>I7', times) <= now - span do times = sub(times, 8) end
-  used = #times / 7 + cost
+if times then
+  first = max(first, at + 1)
+  while first < #v and unpack_('>I7', v, first) <= now - span do first = first + 7 end
+  used = cost + max(#v - first + 1, 0) / 7
   if used > 3 then return 'repair' end
-  times = times .. string.rep(pack('>I7', now), cost)
-  status, body, ends = 6, '\0' .. times, now + span
+  body, kept, added, ends = '\0', sub(v, first), rep(pack('>I7', now), cost), now + span
 else
+  local count, left = 0, 0
   used = sum
-  if weighted and sum > 0 then
-    local count, left = unpack_(format, counts), (oldest + 1) * width - 1 - (now - span)
-    if count < full and left < width then
-      if count * left > 9007199254740991 then return 'repair' end
-      used = sum - count + math.ceil(count * left / width)
+  if sum > 0 then
+    count, left = unpack_(format, v, first), (oldest + 1) * width - 1 - (now - span)
+    -- The oldest slot is weighed, unless it is in the window or full.
+    if weighted and left < width and count < full then
+      if count * left > MOST then return 'repair' end
+      used = sum - count + ceil(count * left / width)
     end
   end
   if used + cost <= most then
-    if counts == '' then
-      counts = '\0'
+    local newest = cost
+    if sum == 0 then
+      kept = ''
     elseif slot > k then
-      counts, k = counts .. string.rep('\0', (slot - k) * bytes), slot
+      kept, k = sub(v, first) .. rep('\0', (slot - k - 1) * bytes), slot
+    else
+      newest, kept = newest + unpack_(format, v, #v - bytes + 1), sub(v, first, -bytes - 1)
     end
-    local count = unpack_(format, counts, #counts - bytes + 1) + cost
-    if bytes == 1 and count > 255 or bytes == 2 and count > 65535 then return 'repair' end
-    counts = sub(counts, 1, -bytes - 1) .. pack(format, count)
-    used, status = used + cost, 6
-    body = prefix .. pack('>I7I6B', k, sum + cost, bytes) .. counts
+    if bytes == 1 and newest > 255 or bytes == 2 and newest > 65535 then return 'repair' end
+    used, body, added = used + cost, prefix .. pack('>I7I6B', k, sum + cost, bytes), pack(format, newest)
     ends = (k + 1) * width - 1 + span
   else
-    refused = true
-    local target, left, i, count = most - cost, sum, -1, 0
+    local target, rest, i = most - cost, sum, first - bytes
     repeat
-      i = i + 1
-      count = unpack_(format, counts, i * bytes + 1)
-      left = left - count
-    until left <= target
-    retry = (oldest + i + 1) * width - 1 + span - now
-    if weighted and count < full and left < target then
-      if (target - left) * width > 9007199254740991 then return 'repair' end
-      retry = retry - math.floor((target - left) * width / count)
+      i = i + bytes
+      count = unpack_(format, v, i)
+      rest = rest - count
+    until rest <= target
+    retry = (oldest + (i - first) / bytes + 1) * width - 1 + span - now
+    if weighted and count < full and rest < target then
+      if (target - rest) * width > MOST then return 'repair' end
+      retry = retry - floor((target - rest) * width / count)
     end
-    i = #counts / bytes - 1
-    while unpack_(format, counts, i * bytes + 1) == 0 do i = i - 1 end
-    ends = (oldest + i + 1) * width - 1 + span
+    i = #v - bytes + 1
+    while unpack_(format, v, i) == 0 do i = i - bytes end
+    ends = (oldest + (i - first) / bytes + 1) * width - 1 + span
   end
 end

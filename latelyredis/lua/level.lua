@@ -28,10 +28,13 @@ local function before(s, at, rest, cost)
   return at - time
 end
 
+-- levelFormat has as many bytes for the rest as n needs.
+local function levelFormat(s) return s.n <= 65536 and '>I7I2' or '>I7I4' end
+
 local level = {
   load = function(s, body)
     s.at, s.rest = 0, 0
-    if body ~= '' then s.at, s.rest = unpack_('>I7I4', body) end
+    if body ~= '' then s.at, s.rest = unpack_(levelFormat(s), body) end
   end,
   advance = function() end,
   used = function(s, t)
@@ -63,7 +66,7 @@ local level = {
   end,
   save = function(s)
     if s.at == 0 then return '' end
-    return pack('>I7I4', s.at, s.rest)
+    return pack(levelFormat(s), s.at, s.rest)
   end,
   -- cut reports whether the bucket is as full as it gets, so that a part of a charge
   -- may not have been counted.

@@ -1,9 +1,16 @@
 -- The windows of Fixed and Calendar, from first to before over. That of a calendar is
--- one of two periods that the caller sends, p0 to p1 and p1 to p2.
+-- one of two periods that the caller sends, p0 to p1 and p1 to p2; if it was a period of another calendar,
+-- nobody knows when that began.
 local period = {
   load = function(s, body)
     s.first, s.over, s.count = 0, 0, 0
-    if body ~= '' then s.first, s.over, s.count = unpack_('>I7I7I7', body) end
+    if body == '' then return end
+    s.over, s.count = unpack_(#body == 11 and '>I7I4' or '>I7I7', body)
+    if not s.p0 then
+      s.first = s.over - s.span
+    else
+      s.first = s.over == s.p1 and s.p0 or s.over == s.p2 and s.p1 or s.over
+    end
   end,
   advance = function(s, t)
     if t >= s.over then s.count = 0 end
@@ -30,7 +37,7 @@ local period = {
   end,
   save = function(s)
     if s.count == 0 then return '' end
-    return pack('>I7I7I7', s.first, s.over, s.count)
+    return pack(s.count <= 4294967295 and '>I7I4' or '>I7I7', s.over, s.count)
   end,
 }
 windows[6], windows[CALENDAR] = period, period

@@ -1,24 +1,21 @@
 -- A record is what a key of Redis holds: the limits of one rule and subject.
---   version of the format 1 | newest time 7 | number of times it was reset 2, and in its
---   first bit whether a bucket was cut | number of limits 1
--- and of each limit
---   algorithm 1 | N 4 | span 7 | burst 4 | length of the body 3 | body
--- and, if the key was banned, BAN.
--- N and the rest are there so that another version of a rule finds out, and carries
--- what is counted. repair is nil in a script that cannot do that. The last of the limits
--- of a rule with a ban is the log of what the ban counts.
-local CUT = 32768
+--   head | newest time 7 | number of times it was reset 2, with CUT if a bucket was cut, and
+--   BANNED | counts of each limit, behind their length 3 except the last | BAN if BANNED
+-- The head describes the limits, so that another version of a rule finds out, and carries what is counted:
+--   form 1 | number of limits 1 | each limit, see readLimits
+-- It is that of the rule, which the caller sends, or no limits are in it. The last of the limits of a
+-- rule with a ban is the log of what the ban counts.
+local CUT, BANNED = 32768, 16384
 
 -- BAN is the newest ban of a key: whether a rule began it 1 | end 7 | start 7 | number of
 -- bans so far 4 | how long it is remembered after its end 7 | part of the jitter 4.
 local BAN, BAN_BYTES = '>BI7I7I4I7I4', 30
 
-local function readLimit(bytes, i)
-  local a, n, span, most, next = unpack_('>BI4I7I4', bytes, i)
-  local s = {a = a, n = n, span = span, most = most, shape = sub(bytes, i, next - 1)}
+local function limitOf(a, n, span, most)
+  local s = {a = a, n = n, span = span, most = most}
   if n == 0 then a = NOTHING elseif a == SLIDING and n > 128 then a = SLOTS end
   s.window = windows[a]
-  return s, next
+  return s
 end
 
 -- readRule returns a record of a rule, as a caller sends it, without counts.
@@ -26,40 +23,63 @@ local function readRule(key, rule)
   local flags, keep, n, i = unpack_('>BI7B', rule)
   local r = {key = key, shadow = flags % 2 == 1, countRefused = flags % 4 >= 2, keep = keep, newest = 0, resets = 0, all = {}}
   for j = 1, n do
-    local s
-    s, i = readLimit(rule, i)
+    local a, n, span, most
+    a, n, span, most, i = unpack_('>BI4I7I4', rule, i)
+    local s = limitOf(a, n, span, most)
     s.body = ''
-    if s.a == CALENDAR then s.p0, s.p1, s.p2, i = unpack_('>I7I7I7', rule, i) end
+    if a == CALENDAR then s.p0, s.p1, s.p2, i = unpack_('>I7I7I7', rule, i) end
     r.all[j] = s
-    if s.a < HITS then r[j] = s else r.strikes = s end
+    if a < HITS then r[j] = s else r.strikes = s end
   end
-  if r.strikes and bans then bans.read(r, rule, i) end
+  if r.strikes then i = bans.read(r, rule, i) end
+  r.head = sub(rule, i)
   return r
+end
+
+-- readState reads what is in a record from the place i on, which counts those limits. It returns false if
+-- the record has a ban, and the script cannot read that.
+local function readState(r, limits, v, i)
+  local flags
+  r.newest, flags, i = unpack_('>I7I2', v, i)
+  r.cut, r.resets = flags >= CUT, flags % BANNED
+  local last = #v
+  if flags % CUT >= BANNED then
+    if not bans then return false end
+    local b = {}
+    last = last - BAN_BYTES
+    b.byRule, b.ends, b.since, b.count, b.remember, b.part = unpack_(BAN, v, last + 1)
+    r.ban = b
+  end
+  for j = 1, #limits do
+    local to = last
+    if j < #limits then
+      to, i = unpack_('>I3', v, i)
+      to = i + to - 1
+    end
+    limits[j].body, i = sub(v, i, to), to + 1
+  end
+  return true
 end
 
 -- readRecord reads what Redis has of r. It returns false if only repair can.
 local function readRecord(r)
   local v = redis.call('GET', r.key)
   if not v then return true end
+  local form = byte(r.head)
+  if byte(v) ~= form then error('NEWERFORM a record of form ' .. byte(v) .. ': must be ' .. form) end
   r.found = true
-  local version, newest, resets, n, i = unpack_('>BI7I2B', v)
-  if version ~= 1 then error('NEWERFORM a record of version ' .. version .. ': must be 1') end
-  r.newest, r.cut, r.resets = newest, resets >= CUT, resets % CUT
-  local same = n == #r.all
-  for j = 1, n do
-    if same and sub(v, i, i + 15) ~= r.all[j].shape then same = false end
-    local length, from = unpack_('>I3', v, i + 16)
-    i = from + length
-    if same then r.all[j].body = sub(v, from, i - 1) end
+  local limits, i = r.all, #r.head + 1
+  if sub(v, 1, i - 1) ~= r.head then
+    if readLimits then
+      limits, i = readLimits(v)
+    elseif byte(v, 2) == 0 then
+      limits, i = {}, 3
+    else
+      return false
+    end
+    r.stored = limits
   end
-  if not same then r.stored = v end
-  if #v >= i then
-    if not bans then return false end
-    local b = {}
-    b.byRule, b.ends, b.since, b.count, b.remember, b.part = unpack_(BAN, v, i)
-    r.ban = b
-  end
-  return same or n == 0
+  return readState(r, limits, v, i)
 end
 
 -- openAll reads the records of so many keys behind the first ones, and sets now to the time to judge at: the
@@ -92,7 +112,7 @@ local function openAll(first, count)
     else
       for j = 1, #r.all do
         local s = r.all[j]
-        s.window.load(s, s.body)
+        s.window.load(s, s.body, r.newest)
         s.window.advance(s, now)
       end
     end
@@ -107,20 +127,21 @@ local function save(r)
     local s = r.all[j]
     local body = s.window.save(s)
     if body ~= '' then ends = max(ends, s.window.ends(s, now)) end
-    parts[j] = s.shape .. pack('>I3', #body) .. body
+    if j < #r.all then body = pack('>I3', #body) .. body end
+    parts[j] = body
   end
   if r.resets > 0 then ends = max(ends, now + r.keep) end
-  local b, ban = r.ban, ''
+  local b, flags = r.ban, r.resets + (r.cut and CUT or 0)
   if b and b.ends + b.remember >= now then
     ends = max(ends, b.ends + b.remember + 1)
-    ban = pack(BAN, b.byRule, b.ends, b.since, b.count, b.remember, b.part)
+    flags = flags + BANNED
+    parts[#parts + 1] = pack(BAN, b.byRule, b.ends, b.since, b.count, b.remember, b.part)
   end
   if ends <= now then
     if r.found then redis.call('DEL', r.key) end
     return
   end
-  local head = pack('>BI7I2B', 1, now, r.resets + (r.cut and CUT or 0), #r.all)
-  redis.call('SET', r.key, head .. table.concat(parts) .. ban, 'PX', ceil((ends - now) / 1000) + 1)
+  redis.call('SET', r.key, r.head .. pack('>I7I2', now, flags) .. table.concat(parts), 'PX', ceil((ends - now) / 1000) + 1)
 end
 
 -- charge charges all limits of a record, and notes whether a bucket was cut.

@@ -3,10 +3,14 @@
 local function loadAt(newest, limits)
   for j = 1, #limits do
     local s = limits[j]
-    s.window.load(s, s.body)
+    s.window.load(s, s.body, newest)
     s.window.advance(s, newest)
     if newest > now then s.window.clamp(s, now, newest) end
   end
+end
+
+local function sameLimit(s, o)
+  return s.a == o.a and s.n == o.n and s.span == o.span and s.most == o.most
 end
 
 -- heir returns the limit of old from which s takes its counts over: the same limit, else
@@ -17,7 +21,7 @@ local function heir(s, old)
   for pass = 1, 2 do
     for j = 1, #old do
       local o = old[j]
-      if o.shape == s.shape then return o end
+      if sameLimit(s, o) then return o end
       local counts = o.a == s.a or pass == 2 and o.a ~= IN_FLIGHT and s.a ~= IN_FLIGHT and max(o.a, s.a) < HITS
       if counts then
         local better = not best
@@ -47,20 +51,30 @@ local function carry(s, o, t)
   end
 end
 
--- limitsOf returns the limits of a record as it is stored, each with its body.
-local function limitsOf(stored)
-  local all, i = {}, 12
-  for j = 1, string.byte(stored, 11) do
-    local s, from, length
-    s, i = readLimit(stored, i)
+-- readLimits returns the limits that the head of a record describes, and where that ends. Each is:
+--   algorithm, 16 times the unit of the span (0 for microseconds, 1 for ms, 2 for s), and 64 if there is
+--   a burst 1 | span | N | burst
+-- Numbers have the low seven bits first, and 128 in each byte but the last.
+readLimits = function(v)
+  local all, i = {}, 3
+  local function varint()
+    local n, scale = 0, 1
+    while byte(v, i) >= 128 do
+      n, scale, i = n + (byte(v, i) - 128) * scale, scale * 128, i + 1
+    end
+    i = i + 1
+    return n + byte(v, i - 1) * scale
+  end
+  for j = 1, byte(v, 2) do
+    local code = byte(v, i)
+    i = i + 1
+    local span, n = varint() * 1000 ^ (floor(code / 16) % 4), varint()
+    local s = limitOf(code % 16, n, span, code >= 64 and varint() or n)
     if not s.window then error('NEWERFORM a record of algorithm ' .. s.a .. ', which is unknown') end
-    length, from = unpack_('>I3', stored, i)
-    i = from + length
-    s.body = sub(stored, from, i - 1)
-    if s.a == CALENDAR then s.p0 = 0 end
+    if s.a == CALENDAR then s.p0, s.p1, s.p2 = 0, NEVER, NEVER end
     all[j] = s
   end
-  return all
+  return all, i
 end
 
 -- repair loads the limits of a record, with the counts of other limits that it has.
@@ -74,7 +88,7 @@ repair = function(r)
     for j = 1, #r.all do r.all[j].window.advance(r.all[j], now) end
     return
   end
-  local old = limitsOf(r.stored)
+  local old = r.stored
   loadAt(r.newest, old)
   local refundable = true
   for j = 1, #r.all do
@@ -83,7 +97,7 @@ repair = function(r)
     local o = heir(s, old)
     if o then
       carry(s, o, min(r.newest, now))
-      if s.a < HITS and s.shape ~= o.shape and (s.window ~= log or o.window ~= log) then refundable = false end
+      if s.a < HITS and not sameLimit(s, o) and (s.window ~= log or o.window ~= log) then refundable = false end
     end
     s.window.advance(s, now)
   end

@@ -19,15 +19,6 @@ redis.call('PEXPIRE', nodes, KEPT)
 local gave = tonumber(redis.call('GET', returns) or nil)
 if not gave or ended or ARGV[3] == '1' then gave = tell(returns) end
 
-local function parts(id)
-  local ms, n = string.match(id, '(%d+)-(%d+)')
-  return tonumber(ms), tonumber(n)
-end
-local function before(a, b)
-  local ams, an = parts(a)
-  local bms, bn = parts(b)
-  return ams < bms or ams == bms and an < bn
-end
 local function first(found) return found[1] and found[1][1] or '0-0' end
 
 local newest, state, out = first(redis.call('XREVRANGE', changes, '+', '-', 'COUNT', 1)), CHANGED, {}

@@ -1,15 +1,18 @@
 -- TwoBucket: two slots as long as the span. k is the number of the newer. A count that
--- is full stays full, is not weighed and gives nothing back.
+-- is full stays full, is not weighed and gives nothing back. A record has no k: its newest time is
+-- in the newer slot.
 local BUCKET_FULL = 4294967295
 
 -- bucketGone reports whether the older one has left the window.
 local function bucketGone(s, t) return t - s.span + 1 > last(s, s.k - 1) end
 
 windows[3] = {
-  load = function(s, body)
+  load = function(s, body, newest)
     s.width, s.eighths = s.span, false
     s.k, s.older, s.newer = 0, 0, 0
-    if body ~= '' then s.k, s.older, s.newer = unpack_('>I7I4I4', body) end
+    if body == '' then return end
+    s.k = number(s, newest)
+    s.older, s.newer = unpack_('>I4I4', body)
   end,
   advance = function(s, t)
     local k = number(s, t)
@@ -40,6 +43,6 @@ windows[3] = {
   end,
   save = function(s)
     if s.older + s.newer == 0 then return '' end
-    return pack('>I7I4I4', s.k, s.older, s.newer)
+    return pack('>I4I4', s.older, s.newer)
   end,
 }
