@@ -82,6 +82,37 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// TestClockSetBackBeforeUpdate sets the clock back by an hour, and then gives a rule another limit: what was counted
+// later counts as of now, under that.
+func TestClockSetBackBeforeUpdate(t *testing.T) {
+	client := redis(t).client(t)
+	for i := range ratelimit.Algorithms() {
+		a, l := ratelimit.Algorithm(i), ratelimit.Limit{N: 4, Span: time.Minute}
+		if a == ratelimit.Calendar {
+			l = ratelimit.Limit{N: 4, Per: ratelimit.PerMinute}
+		}
+		r := ratelimit.Rule{Name: "r", Key: match.MustKey("path"), Algorithm: a, Limits: []ratelimit.Limit{l}}
+		rules, config := set(t, r), prefixed()
+		r.Limits = []ratelimit.Limit{l}
+		r.Limits[0].N = 5
+		var now atomic.Int64
+		now.Store(time.Date(2026, 11, 23, 12, 0, 30, 1e8, time.UTC).UnixMicro())
+		for _, x := range []struct {
+			rules *ratelimit.Set
+			want  uint64
+		}{{rules, 4}, {set(t, r), 1}} {
+			store, err := latelyredis.NewAt(client, x.rules, config, &now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := takeAll(t, store, x.rules, 10); got != x.want {
+				t.Errorf("%v: %d are allowed, want %d", a, got, x.want)
+			}
+			now.Add(-time.Hour.Microseconds())
+		}
+	}
+}
+
 // TestClockSetBackALittle has a record judged at its newest time, as in memory.
 func TestClockSetBackALittle(t *testing.T) {
 	rules := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 2))
