@@ -97,7 +97,7 @@ func (tr *trace) run(rnd *rand.Rand, events int) error {
 			return fmt.Errorf("rule %+v, budget %d, %d keys, event %d: %w", tr.rule, tr.budget, tr.keys, i, err)
 		}
 	}
-	return nil
+	return tr.top(rnd)
 }
 
 // next returns the next event.
@@ -164,7 +164,28 @@ func (tr *trace) event(rnd *rand.Rand) error {
 	return nil
 }
 
-// The true number of events is within the bounds of every edge and of HotAt, also of
+// top compares the busiest keys in a part of the span with the truth.
+func (tr *trace) top(rnd *rand.Rand) error {
+	now, within := tr.now, rnd.Int64N(int64(tr.rule.Span)+1)
+	for key := range tr.true {
+		now = max(now, newest(tr.true[key]))
+	}
+	top, err := tr.d.TopAt(time.Unix(0, now), "r", 10, time.Duration(within))
+	if err != nil {
+		return err
+	}
+	if within == 0 {
+		within = int64(tr.rule.Span)
+	}
+	for i, k := range top {
+		if n := tr.true.count(k.Key, now, within); k.Lo > n || k.Hi < n || i > 0 && k.Lo > top[i-1].Lo {
+			return fmt.Errorf("top %d of the last %v: %+v, true %d", i, time.Duration(within), k, n)
+		}
+	}
+	return nil
+}
+
+// The true number of events is within the bounds of every edge, HotAt and Top, also of
 // keys that were evicted and came back, with weights, late events and clocks that step;
 // no key is hot before its threshold, and none that keeps its record is hot later than
 // 59/60 of the span say. The long form is a million traces.
@@ -225,8 +246,8 @@ func TestWrongBoundsAreCaught(t *testing.T) {
 	}
 }
 
-// Where times are kept, the figures of HotAt are exact.
-func TestHotAtIsExact(t *testing.T) {
+// Where times are kept, all figures of Top are exact.
+func TestTopIsExact(t *testing.T) {
 	rnd := randtest.New(t)
 	r := goodRule(t)
 	r.Threshold, r.Span = 100, time.Second
@@ -238,10 +259,34 @@ func TestHotAtIsExact(t *testing.T) {
 		tr.add(key, time.UnixMilli(i).UnixNano(), 1)
 	}
 	now := time.UnixMilli(2100)
-	for key := range tr {
-		n := tr.count(key, now.UnixNano(), int64(r.Span))
-		if k, _ := d.HotAt(now, "r", key); k.Lo != n || k.Hi != n {
-			t.Errorf("%s: %+v, true %d", key, k, n)
+	for _, span := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
+		top, err := d.TopAt(now, "r", 7, span)
+		if err != nil || len(top) != 7 {
+			t.Fatalf("%d keys, %v", len(top), err)
+		}
+		if span == 0 {
+			span = time.Second
+		}
+		least, counted := top[6].Lo, map[string]bool{}
+		for i, k := range top {
+			n := tr.count(k.Key, now.UnixNano(), int64(span))
+			if counted[k.Key] = true; k.Hi != k.Lo || k.Lo != n || i > 0 && (k.Lo > top[i-1].Lo || k.Lo == top[i-1].Lo && k.Key < top[i-1].Key) {
+				t.Errorf("%v: %d is %+v, true %d", span, i, k, n)
+			}
+		}
+		for key := range tr {
+			if n := tr.count(key, now.UnixNano(), int64(span)); !counted[key] && n > least {
+				t.Errorf("%v: %s has %d events and is not among the first seven, which end at %d", span, key, n, least)
+			}
+		}
+	}
+	for _, bad := range []struct {
+		rule string
+		n    int
+		span time.Duration
+	}{{"s", 1, 0}, {"r", 0, 0}, {"r", 1, -1}, {"r", 1, time.Second + 1}} {
+		if _, err := d.TopAt(now, bad.rule, bad.n, bad.span); err == nil {
+			t.Errorf("Top(%q, %d, %v): no error", bad.rule, bad.n, bad.span)
 		}
 	}
 }

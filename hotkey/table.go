@@ -188,6 +188,24 @@ func (t *table) upper(hash uint64, now int64, hi uint64) uint64 {
 // sketched returns the part of a hash that a record has, too.
 func sketched(hash uint64) uint64 { return hash << 4 >> 4 }
 
+// bounds returns how many events of a key are in (now-span, now], from a copy of its
+// window, and how many the key may have had before it was evicted.
+func (t *table) bounds(hash uint64, window []uint64, now, span int64) (lo, hi uint64) {
+	before := max(t.window.Slot(window)-1, 0) // from the first moment of a slot to its last
+	for at, n := range t.window.Each(window, t.view, now) {
+		if at > now-span {
+			hi += n
+		}
+		if at-before > now-span {
+			lo += n
+		}
+	}
+	if _, most := t.window.Bounds(window, t.view, now); most == math.MaxUint64 {
+		hi = most
+	}
+	return lo, t.upper(hash, now, hi)
+}
+
 // inspect returns how many events of a key are in its span at now, and whether it is in
 // a hold. It changes nothing.
 func (t *table) inspect(key string, now int64) (k KeyCount, hot bool) {
@@ -199,12 +217,16 @@ func (t *table) inspect(key string, now int64) (k KeyCount, hot bool) {
 	}
 	defer r.Unlock()
 	w := r.Words()
-	now = max(now, t.window.Newest(w[wordWindow:], t.blocks))
-	var window [1 + limit.Inline]uint64 // a copy, which may move on
+	return t.keyCount(hash, w, max(now, t.window.Newest(w[wordWindow:], t.blocks)), t.span)
+}
+
+// keyCount returns what the words of a record say of (now-span, now], but for the key,
+// and whether the key is in a hold. It does not change them.
+func (t *table) keyCount(hash uint64, w []uint64, now, span int64) (k KeyCount, hot bool) {
+	var window [1 + limit.Inline]uint64
 	copy(window[:], w[wordWindow:])
 	t.window.Advance(window[:], t.view, now)
-	lo, hi := t.window.Bounds(window[:], t.view, now)
-	k.Lo, k.Hi = lo, t.upper(hash, now, hi)
+	k.Lo, k.Hi = t.bounds(hash, window[:], now, span)
 	if w[wordUntil] != 0 {
 		until := keytable.Time(w[wordUntil])
 		k.Until, hot = nanos(until), now < until
