@@ -20,6 +20,7 @@ import (
 
 // TestCluster has the store on three nodes.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t, 3)
 	t.Run("Conforms", func(t *testing.T) { conforms(t, c.Client(t)) })
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })

@@ -15,6 +15,7 @@ import (
 // TestConforms holds the store to what every store promises, on a redis-server whose
 // scripts take a time that the test moves.
 func TestConforms(t *testing.T) {
+	t.Parallel()
 	conforms(t, redis(t).client(t))
 }
 

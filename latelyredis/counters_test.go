@@ -168,6 +168,7 @@ func (r *countsRun) run(rounds int) (differences []string) {
 // TestCountersLockstep compares random histories of nodes with one table: clocks that differ and are
 // set, answers that are lost, nodes that start, and a Redis that loses all.
 func TestCountersLockstep(t *testing.T) {
+	t.Parallel()
 	client := redis(t).client(t)
 	rounds := 60
 	if testing.Short() {
@@ -288,6 +289,7 @@ func TestCountersLoad(t *testing.T) {
 // TestCountersOutage takes Redis away while nodes count, once for good with all that it has. Adds do not fail, and
 // all are in the counts of all nodes afterwards.
 func TestCountersOutage(t *testing.T) {
+	t.Parallel()
 	s := own(t)
 	var nodes []*countsNode
 	for range 3 {

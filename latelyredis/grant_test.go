@@ -104,6 +104,7 @@ func (l *load) most() (most int) {
 // lose answers: no window has more than the bound. Nodes that take all that is left for themselves, or
 // whose admissions are not counted, are found out.
 func TestBatchedBound(t *testing.T) {
+	t.Parallel()
 	rounds := 60
 	if testing.Short() {
 		rounds = 15

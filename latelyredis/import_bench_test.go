@@ -10,10 +10,17 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// BenchmarkImport imports keys of a limit of 100 a minute, each with ten times, to a server that has
-// none of them, and to one that has all.
+// BenchmarkImport imports keys of a limit of 100 an hour, each with ten times, to a server that has
+// none of them, and to one that has all. For a million keys:
+//
+//	go test -run '^$' -bench Import/1000000 -benchtime 1x ./latelyredis
 func BenchmarkImport(b *testing.B) {
-	const keys = 20_000
+	for _, keys := range []int{20_000, 1_000_000} {
+		b.Run(strconv.Itoa(keys), func(b *testing.B) { benchmarkImport(b, keys) })
+	}
+}
+
+func benchmarkImport(b *testing.B, keys int) {
 	rules := set(b, ratelimit.Rule{Name: "per-client", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 100, Span: time.Hour}}})
 	memory, err := ratelimit.NewLimiter(rules, ratelimit.Config{})
 	if err != nil {
@@ -24,15 +31,15 @@ func BenchmarkImport(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range keys {
-		if err := r.Charge(10, fmt.Sprintf("198.18.%d.%d", i>>8, i&255)); err != nil {
+		if err := r.Charge(10, fmt.Sprintf("198.%d.%d.%d", i>>16, i>>8&255, i&255)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	server := redis(b)
+	server := own(b)
 	for _, name := range []string{"empty", "merge"} {
 		b.Run(name, func(b *testing.B) {
 			config, n := prefixed(), 0
-			for b.Loop() {
+			once := func() {
 				if n++; name == "empty" {
 					config = prefixed()
 				}
@@ -40,7 +47,15 @@ func BenchmarkImport(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				copyAll(b, memory, redis, strconv.Itoa(n))
+				if done := copyAll(b, memory, redis, strconv.Itoa(n)); done.Keys != keys {
+					b.Fatalf("%+v of %d keys", done, keys)
+				}
+			}
+			if name == "merge" {
+				once()
+			}
+			for b.Loop() {
+				once()
 			}
 			b.ReportMetric(float64(keys*b.N)/b.Elapsed().Seconds(), "keys/s")
 		})

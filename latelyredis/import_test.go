@@ -88,6 +88,7 @@ func importLockstep(t *testing.T, rnd *rand.Rand, steps int, move func(memory, r
 // TestImportLockstep moves random counts and bans of random rules from memory to Redis, twice: Redis
 // goes on as memory does. Without the import, it does not.
 func TestImportLockstep(t *testing.T) {
+	t.Parallel()
 	rounds := 300
 	if testing.Short() {
 		rounds = 60

@@ -92,6 +92,7 @@ func (f *partition) someEvents(rnd *rand.Rand) {
 // TestImportAddsUp has each of two memories and Redis count a part of the events. With both imported,
 // Redis decides as the memory that has counted all of them.
 func TestImportAddsUp(t *testing.T) {
+	t.Parallel()
 	rounds := 30
 	if testing.Short() {
 		rounds = 6

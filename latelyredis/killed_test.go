@@ -107,6 +107,7 @@ func (o *outage) most() (most int) {
 // limit. Bans hold all the time, on all nodes, and are written again when the server is back, with nothing.
 // The minute passes in the times of the events, and with LATELY_LONG for the server as well.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	const away, every = time.Minute, 10 * time.Millisecond
 	for _, n := range []uint64{100, 1000} {
 		s := own(t)

@@ -17,6 +17,7 @@ import (
 // TestLockstep compares each decision about random events under random rules with that of
 // the memory store, which has the same times.
 func TestLockstep(t *testing.T) {
+	t.Parallel()
 	client := redis(t).client(t)
 	rounds, steps := 90, 120
 	if testing.Short() {

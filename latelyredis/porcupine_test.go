@@ -192,6 +192,7 @@ func history(t testing.TB, rnd *rand.Rand, do func(op operation, s *latelyredis.
 // TestLinearizable checks histories, and that those of a store that asks first and then takes
 // are found to be wrong.
 func TestLinearizable(t *testing.T) {
+	t.Parallel()
 	histories := 200
 	if testing.Short() {
 		histories = 20

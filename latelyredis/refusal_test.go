@@ -196,6 +196,7 @@ func (f *fleet) run(t testing.TB, rnd *rand.Rand, steps int, spoil func(*latelyr
 // a store that asks Redis each time: they allow the same, and say no longer waiting times. Nodes that
 // remember for too long, or take one cost for another, are found out.
 func TestRefusalsLockstep(t *testing.T) {
+	t.Parallel()
 	s := redis(t)
 	rounds, steps := 60, 150
 	if testing.Short() {

@@ -18,6 +18,7 @@ import (
 // than what was allowed in between is allowed in addition. The ban of that time is written again. The old
 // primary returns. Then the store is held to what every store promises.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	const limit = 400
 	w, config := redistest.NewWatched(t), prefixed()
 	path := match.MustKey("path")

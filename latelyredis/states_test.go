@@ -37,6 +37,7 @@ func answers(c rueidis.Client, code string) bool {
 // TestStates brings a server into states in which it runs no scripts for a while: their errors
 // reach the caller, nothing is counted, and afterwards the store decides again.
 func TestStates(t *testing.T) {
+	t.Parallel()
 	s := own(t, "--enable-debug-command", "local", "--busy-reply-threshold", "1")
 	client, admin := s.client(t), s.client(t)
 	rules := anyRules(t)

@@ -62,6 +62,7 @@ func versionsLockstep(t *testing.T, rnd *rand.Rand, config func() latelyredis.Co
 // TestVersionsLockstep has nodes of three versions decide, as while they are upgraded: each decision is that of
 // one memory. If they do not share their records, it is not.
 func TestVersionsLockstep(t *testing.T) {
+	t.Parallel()
 	rounds := 60
 	if testing.Short() {
 		rounds = 20

@@ -110,6 +110,7 @@ func (n *node) wantReady(want int) {
 // TestServersShareLimits takes over RESP from one server and over HTTP from another: both
 // together have one limit. They tell whether they enforce the same rules.
 func TestServersShareLimits(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	a, b := newNode(t, storeOf(redis)), newNode(t, storeOf(redis))
 	a.wantReady(200)
@@ -150,6 +151,7 @@ func TestServersShareLimits(t *testing.T) {
 // TestStoreDies kills Redis under a server, and starts another. Meanwhile the rules decide as
 // they say, and the server is not ready.
 func TestStoreDies(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	n := newNode(t, storeOf(redis))
 	n.wantReady(200)
@@ -188,6 +190,7 @@ func TestStoreDies(t *testing.T) {
 
 // TestStartWithoutStore starts a server before its Redis.
 func TestStartWithoutStore(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	redis.Kill()
 	n := newNode(t, storeOf(redis))
@@ -214,6 +217,7 @@ func TestStartWithoutStore(t *testing.T) {
 // TestStoreBatched has servers admit by themselves: many commands take fewer scripts, and another server
 // learns of them.
 func TestStoreBatched(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	p := redis.Watch(t)
 	batched := func(c *Config) { c.StoreBatched = true }

@@ -11,6 +11,7 @@ import (
 // the top, and so has a third that starts later, and that has one of the counters only after a
 // reload.
 func TestServersShareCounters(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	const rules = "version: 1\ncounters:\n  paths: {key: path, spans: [1m, 1h]}\n"
 	start := func() *node {

@@ -46,6 +46,7 @@ func wantImported(t *testing.T, n *node) {
 // TestStoreImports starts a server with a store on the data directory of one without: its limits and
 // bans are in the store before the server decides. The next start on the directory imports nothing.
 func TestStoreImports(t *testing.T) {
+	t.Parallel()
 	redis, data := redistest.Own(t), countedInMemory(t)
 	after := newNode(t, storeOf(redis), func(c *Config) { c.Data = data })
 	wantImported(t, after)
@@ -67,6 +68,7 @@ func TestStoreImports(t *testing.T) {
 // TestStoreImportsOnce starts two servers on copies of a directory whose import had begun, as after a crash:
 // the second finds that all was imported. Nothing is counted twice.
 func TestStoreImportsOnce(t *testing.T) {
+	t.Parallel()
 	redis, data := redistest.Own(t), countedInMemory(t)
 	rules := newNode(t, "", func(c *Config) { c.StoreTimeout = 0 }).rules
 	begun, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFile: rules, RulesPoll: -1, Store: storeOf(redis), StoreTimeout: time.Minute, Data: data}, "test", slog.New(slog.DiscardHandler))
@@ -88,6 +90,7 @@ func TestStoreImportsOnce(t *testing.T) {
 
 // TestStoreImportsTwo starts servers on the directories of two: the counts are added up.
 func TestStoreImportsTwo(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	var n *node
 	for range 2 {
@@ -103,6 +106,7 @@ func TestStoreImportsTwo(t *testing.T) {
 // TestStoreImportsLater starts a server while Redis is away: it is not ready, keeps what the directory has, also
 // over another restart, and imports when Redis is back.
 func TestStoreImportsLater(t *testing.T) {
+	t.Parallel()
 	redis, data := redistest.Own(t), countedInMemory(t)
 	redis.Kill()
 	away := newNode(t, storeOf(redis), func(c *Config) { c.Data = data })

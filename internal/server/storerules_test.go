@@ -13,6 +13,7 @@ import (
 // TestServersCountByRule has two servers with one store decide: each tells by rule what it has
 // decided itself, in the list of rules, the metrics and the rates. Both tell of all bans.
 func TestServersCountByRule(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	a, b := newNode(t, storeOf(redis)), newNode(t, storeOf(redis))
 	a.wantReady(200)
@@ -78,6 +79,7 @@ func (n *node) counted(want map[string]api.RuleStats) bool {
 
 // TestServersShareOutage takes the store away from two servers: each has half of a limit.
 func TestServersShareOutage(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	nodes := []*node{newNode(t, storeOf(redis)), newNode(t, storeOf(redis))}
 	for _, n := range nodes {

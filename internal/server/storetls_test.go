@@ -42,6 +42,7 @@ func newCertificate(t *testing.T) (*tls.Certificate, []byte) {
 // TestStoreTLS has a store with TLS whose certificate changes: it is trusted again after a
 // reload with the new CA, and not before.
 func TestStoreTLS(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Own(t)
 	first, firstPEM := newCertificate(t)
 	second, secondPEM := newCertificate(t)

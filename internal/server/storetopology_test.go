@@ -11,6 +11,7 @@ import (
 // TestStoreInCluster shares limits in three nodes, one of them in the URL: a pipeline whose
 // keys are in slots of all of them is answered in order.
 func TestStoreInCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t, 3)
 	store := "redis://" + c.Nodes[1].Addr + slowStore
 	a, b := newNode(t, store), newNode(t, store)
@@ -58,6 +59,7 @@ func TestStoreInCluster(t *testing.T) {
 // TestStoreFailsOver has Sentinel promote the replica of the store: the server finds the
 // new primary, which has what was counted.
 func TestStoreFailsOver(t *testing.T) {
+	t.Parallel()
 	w := redistest.NewWatched(t)
 	n := newNode(t, w.URL()+"&"+slowStore[1:])
 	n.wantReady(200)
