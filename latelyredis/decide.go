@@ -296,7 +296,7 @@ func (s *Store) revise(g *group, l *layout, banned bool) {
 		flags |= askBanned
 	}
 	if g.begins {
-		s.ask(g, l, flags) // nothing was counted
+		s.ask(g, l, askBanned) // nothing has changed: a ban of its own is still to be extended
 		return
 	}
 	const notCounted = 1<<16 - 1 // no record was reset so often
