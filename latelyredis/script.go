@@ -114,11 +114,13 @@ func fastFamily(r *ratelimit.Rule) string {
 		return "" // a leaky bucket has a delay
 	}
 	l := r.Limits[0]
-	used := familiesOf(r.Algorithm, l.N)
+	used, micros := familiesOf(r.Algorithm, l.N), l.Span.Microseconds()
 	last := used[len(used)-1]
 	switch {
+	case (last == "level" || last == "two") && uint64(micros) > (1<<53-1)/max(l.N, l.Burst):
+		return "" // a product of the script may not be exact
 	case slices.Contains(used, "ring"):
-		if micros := l.Span.Microseconds(); micros%3000 != 0 && micros%64 != 0 {
+		if micros%3000 != 0 && micros%64 != 0 {
 			return "" // a slot is not a whole number of microseconds
 		}
 		return "ring"

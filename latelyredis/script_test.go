@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -142,6 +143,34 @@ func TestMuldiv(t *testing.T) {
 	}
 	if len(want) < 3000 {
 		t.Errorf("only %d were compared", len(want)/2)
+	}
+}
+
+// TestFastFamily has a fast script for the rules that it can decide about, and none for those that it would
+// always leave to another.
+func TestFastFamily(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		a    ratelimit.Algorithm
+		n    uint64
+		span time.Duration
+		want string
+	}{
+		{ratelimit.GCRA, 1000, day, "level"},
+		{ratelimit.GCRA, 1_000_000, day, ""},
+		{ratelimit.TwoBucket, 1000, day, "two"},
+		{ratelimit.TwoBucket, 1_000_000, day, ""},
+		{ratelimit.Fixed, 1_000_000, day, "period"},
+		{ratelimit.Exact, 1000, day, "log"},
+		{ratelimit.Sliding, 128, day, "log"},
+		{ratelimit.Sliding, 1_000_000, day, "ring"},
+		{ratelimit.Weighted, 1000, time.Millisecond, ""},
+		{ratelimit.LeakyBucket, 1000, day, ""},
+	} {
+		r := ratelimit.Rule{Algorithm: c.a, Limits: []ratelimit.Limit{{N: c.n, Span: c.span}}}
+		if got := fastFamily(&r); got != c.want {
+			t.Errorf("%v, %d in %v: %q, want %q", c.a, c.n, c.span, got, c.want)
+		}
 	}
 }
 
