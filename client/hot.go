@@ -104,6 +104,8 @@ func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
 		switch {
 		case err == nil:
 			told++
+		case errors.Is(err, errNotSent): // the connection ended as it was used
+			failed = append(failed, fmt.Errorf("%w: %w", ErrNoNode, n.named(err)))
 		case !n.commands.down():
 			failed = append(failed, n.named(err))
 		}
