@@ -105,7 +105,7 @@ func testImport(t *testing.T, client rueidis.Client, c latelyredis.Config) {
 	}
 }
 
-// TestImportLongKeys imports keys of which memory has only digests: they are counted, and left out.
+// TestImportLongKeys imports keys that memory knows only by digests: they are counted, and left out.
 func TestImportLongKeys(t *testing.T) {
 	r := banning("r", match.MustKey("path", "user"), 10)
 	r.Limits = []ratelimit.Limit{{N: 10, Span: time.Hour}}

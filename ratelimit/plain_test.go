@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lately-go/lately/internal/randtest"
@@ -26,8 +27,8 @@ func severalRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
 	return rules
 }
 
-// TestPlainRulesSayTheSame compares the decisions and outcomes of two limiters, one of which
-// has a shadow rule more. That refuses nothing, but it keeps judgePlain from judging.
+// TestPlainRulesSayTheSame compares the decisions and outcomes of two limiters. The second has one
+// more rule, a shadow rule: it refuses nothing, but keeps judgePlain from judging.
 func TestPlainRulesSayTheSame(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 60, 1000
@@ -76,4 +77,36 @@ func TestPlainRulesSayTheSame(t *testing.T) {
 	if admitted < rounds*events/20 || refused < rounds*events/20 {
 		t.Errorf("%d admitted, %d refused: the test has no teeth", admitted, refused)
 	}
+}
+
+// TestPlainRulesAfterCut refunds an event that several plain rules have admitted, after a bucket
+// that was charged far beyond its burst is empty again: what was cut no longer matters.
+func TestPlainRulesAfterCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bucket := limit(t, "bucket", per(10, time.Minute))
+		bucket.Algorithm = ratelimit.GCRA
+		l := mustLimiter(t, mustSet(t, bucket, limit(t, "window", per(1000, time.Minute))), ratelimit.Config{})
+		rule, err := l.Rule("bucket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := keyEvent(l, "k")
+		refunded := func() uint64 {
+			n, err := rule.Refund(1, "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		if l.Take(event); rule.Charge(300, "k") != nil || refunded() != 0 {
+			t.Error("a bucket that was cut gives something back")
+		}
+		time.Sleep(time.Hour)
+		if d := l.Take(event); !d.Allowed {
+			t.Errorf("the bucket is not empty after an hour: %+v", d)
+		}
+		if n := refunded(); n != 1 {
+			t.Errorf("%d refunded of the event after the bucket was empty, want 1", n)
+		}
+	})
 }

@@ -38,8 +38,8 @@ type Config struct {
 
 	// Passed is called between lines, after some of them and after each poll, by the goroutine of
 	// Run. It may wait; files are not read meanwhile. If it returns an error, Run ends with that, and
-	// no event is passed on any more. With it, events are passed on as they are read, also with Lateness: who takes them
-	// has them wait, up to [Point.Until]. Without Lateness, those of several logs are in the order of
+	// no more events are passed on. If Passed is set, events are passed on as they are read, even with Lateness, and
+	// the receiver makes them wait, up to [Point.Until]. Without Lateness, those of several logs are in the order of
 	// time from one block of lines to the next only. nil means nothing.
 	Passed func(Point) error
 

@@ -1,6 +1,5 @@
-// Package heap keeps items of which the first in order is wanted again and again, while
-// others come, change and go. Unlike container/heap it boxes no item, and keeps no item that
-// was removed.
+// Package heap has the first item in an order, while items come, change and go. Unlike
+// container/heap it boxes no item, and keeps no item that was removed.
 package heap
 
 import "slices"

@@ -310,7 +310,7 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 
 // events is the stream: what tell is given, as long as the reader is there. A page that hears
 // nothing for 6 s takes its server for lost, and a test may take longer: so there is an event
-// a second, as there is of a real server, of which only the view of hot keys takes notice.
+// a second, as a real server does; only the view of hot keys takes notice of it.
 func (f *fakeAPI) events(w http.ResponseWriter, r *http.Request) {
 	feed := make(chan string, 64)
 	f.mu.Lock()
