@@ -249,6 +249,9 @@ func (r *Recent[T]) window(t int64) (first, end int) {
 
 // after returns the place of the first event later than t, or n.
 func (r *Recent[T]) after(t int64) int {
+	if t >= r.newest { // as in every read of the window that ends now
+		return r.n
+	}
 	return sort.Search(r.n, func(i int) bool { return r.at(i).t > t })
 }
 
