@@ -25,10 +25,7 @@ func startNode(text string) (addr string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := respapi.New(engine.ListenerConfig{Engine: e})
-	if err != nil {
-		log.Fatal(err)
-	}
+	s := respapi.New(engine.ListenerConfig{Engine: e})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

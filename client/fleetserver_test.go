@@ -56,10 +56,7 @@ func startServerAt(t testing.TB, c engine.ListenerConfig, addr string) *testServ
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Engine.Close)
-	s, err := respapi.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := respapi.New(c)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

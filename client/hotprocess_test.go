@@ -57,10 +57,7 @@ func beServer(ctx context.Context, file *rules.File) error {
 		return err
 	}
 	defer e.Close()
-	s, err := respapi.New(engine.ListenerConfig{Engine: e})
-	if err != nil {
-		return err
-	}
+	s := respapi.New(engine.ListenerConfig{Engine: e})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

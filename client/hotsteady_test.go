@@ -79,10 +79,7 @@ func (p pipeNetwork) start(ctx context.Context, t *testing.T, addr string, runni
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := respapi.New(engine.ListenerConfig{Engine: e})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := respapi.New(engine.ListenerConfig{Engine: e})
 	l := &pipeListener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
 	p[addr] = l
 	running.Go(func() {

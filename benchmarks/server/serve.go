@@ -34,10 +34,7 @@ func beServer(text string) error {
 		return err
 	}
 	defer e.Close()
-	byRESP, err := respapi.New(engine.ListenerConfig{Engine: e})
-	if err != nil {
-		return err
-	}
+	byRESP := respapi.New(engine.ListenerConfig{Engine: e})
 	byHTTP, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
 	if err != nil {
 		return err

@@ -163,10 +163,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.shareMemory(); err != nil {
 		return c, err
 	}
-	var err error
-	if c.Limits, err = c.Limits.WithDefaults(); err != nil {
-		return c, err
-	}
+	c.Limits = c.Limits.WithDefaults()
 	switch {
 	case c.RESP == Off && c.HTTP == Off && len(c.Follow) == 0:
 		return c, errors.New("resp and http: both off: must be at most one of them, unless a log is followed")

@@ -129,11 +129,9 @@ func (s *Server) listen() error {
 	}
 	var respListener *engine.Listener
 	if c.RESP != Off {
-		r, err := respapi.New(common)
-		if err != nil {
-			return err
-		}
+		r := respapi.New(common)
 		s.resp.serve, respListener = r.Serve, r.Listener
+		var err error
 		if s.resp.Listener, err = net.Listen("tcp", c.RESP); err != nil {
 			return fmt.Errorf("resp: %w", err)
 		}

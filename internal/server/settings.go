@@ -219,7 +219,7 @@ var (
 	logLevel  = form[slog.Level]{"debug, info, warn or error", parseLevel}
 	network   = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8", valid(match.ParsePrefix)}
 	hostName  = form[string]{"host names such as lately.example.org", func(s string) (string, bool) {
-		return s, s != "" && !strings.ContainsAny(s, "/@ ")
+		return s, s != "" && !strings.ContainsAny(s, "/@ :")
 	}}
 )
 

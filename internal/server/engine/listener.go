@@ -3,11 +3,10 @@ package engine
 import (
 	"cmp"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/loglimit"
@@ -76,16 +75,9 @@ type Listener struct {
 	Latency Latency
 }
 
-// NewListener returns a Listener with the defaults of what c does not set. The error
-// names the field that is wrong.
-func NewListener(name string, c ListenerConfig) (*Listener, error) {
-	if c.Engine == nil {
-		return nil, errors.New("Config.Engine is nil: must be made with engine.New")
-	}
-	var err error
-	if c.Limits, err = c.Limits.WithDefaults(); err != nil {
-		return nil, fmt.Errorf("Config.%w", err)
-	}
+// NewListener returns a Listener with the defaults of what c does not set.
+func NewListener(name string, c ListenerConfig) *Listener {
+	c.Limits = c.Limits.WithDefaults()
 	if c.Tokens == nil {
 		c.Tokens = func() *access.Tokens { return nil }
 	}
@@ -100,7 +92,7 @@ func NewListener(name string, c ListenerConfig) (*Listener, error) {
 	return &Listener{
 		ListenerConfig: c, Name: name, Conns: access.NewConnLimiter(c.MaxConnections, c.PeerConnections),
 		Limited: slog.New(loglimit.New(c.Log.Handler())),
-	}, nil
+	}
 }
 
 // Admit reports whether a connection of peer is within the limits. The caller then calls
@@ -127,4 +119,58 @@ func (l *Listener) RejectLogin(peer netip.Addr) {
 func (l *Listener) Open() int {
 	open, _, _ := l.Conns.Counts()
 	return open
+}
+
+// latencyBounds are the upper bounds of the buckets of a [Latency]. Durations above the last
+// one are in one more bucket.
+var latencyBounds = [...]time.Duration{
+	5 * time.Microsecond, 10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond,
+	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+	100 * time.Millisecond, time.Second,
+}
+
+// A Latency is a histogram of the durations of decisions. Each connection adds to one of
+// several parts, so that cores seldom write to the same cache line. Its zero value is empty
+// and ready to use.
+type Latency struct {
+	observers atomic.Uint32
+	parts     [32]LatencyPart
+}
+
+// A LatencyPart is the histogram of some of the connections.
+type LatencyPart struct {
+	sum     atomic.Int64 // nanoseconds
+	buckets [len(latencyBounds) + 1]atomic.Uint64
+}
+
+// Part returns the part for one more connection.
+func (l *Latency) Part() *LatencyPart { return &l.parts[l.observers.Add(1)%uint32(len(l.parts))] }
+
+// Observe counts n decisions that took d each.
+func (p *LatencyPart) Observe(d time.Duration, n uint64) {
+	i := 0
+	for i < len(latencyBounds) && d > latencyBounds[i] {
+		i++
+	}
+	p.buckets[i].Add(n)
+	p.sum.Add(int64(d) * int64(n))
+}
+
+// Count returns how many decisions were counted, their sum, and for each bound in seconds how
+// many took no longer. Concurrent decisions may be in sum and not in n.
+func (l *Latency) Count() (n uint64, sum time.Duration, buckets map[float64]uint64) {
+	buckets = make(map[float64]uint64, len(latencyBounds))
+	for i := range l.parts {
+		sum += time.Duration(l.parts[i].sum.Load())
+	}
+	for b := range len(latencyBounds) + 1 {
+		for i := range l.parts {
+			n += l.parts[i].buckets[b].Load()
+		}
+		if b < len(latencyBounds) {
+			buckets[latencyBounds[b].Seconds()] = n
+		}
+	}
+	return n, sum, buckets
 }

@@ -22,10 +22,7 @@ func TestRejectedLogins(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		l, err := engine.NewListener("http", engine.ListenerConfig{Engine: e, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := engine.NewListener("http", engine.ListenerConfig{Engine: e, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		peer := netip.MustParseAddr("192.0.2.7")
 		for range 10 {
 			for range 10_000 {

@@ -94,21 +94,15 @@ type Server struct {
 	answers   [600]atomic.Uint64 // by status
 }
 
-// New returns a Server of c. The error names the field that is wrong.
+// New returns a Server of c.
 func New(c Config) (*Server, error) {
-	listener, err := engine.NewListener("http", c.ListenerConfig)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{Listener: listener, config: c, routes: routes(), sessions: newSessions()}
+	s := &Server{Listener: engine.NewListener("http", c.ListenerConfig), config: c, routes: routes(), hosts: allowedHosts(c.Hosts), sessions: newSessions()}
 	if c.Feeds == nil {
 		s.config.Feeds = follow.NewFeeds(func() {})
 	}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.mux = newMux(s.routes)
-	if s.hosts, err = allowedHosts(c.Hosts); err != nil {
-		return nil, err
-	}
+	var err error
 	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies}); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -343,24 +342,6 @@ func TestReload(t *testing.T) {
 	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
 	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
 	c.want("RULES RELOAD NOW", "-BADARG 'NOW': must be RULES or RULES RELOAD [DROPBANS]")
-}
-
-func TestConfig(t *testing.T) {
-	e := newEngine(t)
-	for field, c := range map[string]Config{
-		"Engine":          {},
-		"MaxConnections":  {Engine: e, Limits: access.Limits{MaxConnections: -1}},
-		"PeerConnections": {Engine: e, Limits: access.Limits{PeerConnections: -1}},
-		"MaxSubscribers":  {Engine: e, Limits: access.Limits{MaxSubscribers: -1}},
-		"ShutdownTimeout": {Engine: e, Limits: access.Limits{ShutdownTimeout: -1}},
-	} {
-		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "Config."+field) {
-			t.Errorf("New with a wrong %s: %v", field, err)
-		}
-	}
-	if _, err := New(Config{Engine: e}); err != nil {
-		t.Error(err)
-	}
 }
 
 // A rule on a path holds for CHECK however the path is spelled, as it does for

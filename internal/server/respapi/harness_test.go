@@ -106,16 +106,14 @@ func start(t testing.TB, c Config, pipe bool) *running {
 	if c.Engine == nil {
 		c.Engine = newEngine(t)
 	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(c)
 	r := &running{Server: s, t: t}
 	var l net.Listener
 	if pipe {
 		r.pipe = newPipeListener()
 		l = r.pipe
 	} else {
+		var err error
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
 		}

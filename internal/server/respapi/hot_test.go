@@ -36,10 +36,7 @@ func (c *tape) SetReadDeadline(time.Time) error { return nil }
 // onTape returns a connection that is asked those lines for ever.
 func onTape(t testing.TB, lines ...string) (*conn, *tape) {
 	t.Helper()
-	s, err := New(Config{Engine: newEngine(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{Engine: newEngine(t)})
 	in := &tape{}
 	for _, l := range lines {
 		in.bytes = append(in.bytes, encode(l)...)

@@ -37,10 +37,7 @@ func FuzzHotReport(f *testing.F) {
 		f.Add([]byte(strings.ReplaceAll(seed, " ", "\x00")))
 	}
 	e := newEngine(f)
-	s, err := New(Config{Engine: e})
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := New(Config{Engine: e})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		args := bytes.Split(in, []byte{0})
 		if len(args) < 3 || len(args) > 1000 {

@@ -33,15 +33,11 @@ type Server struct {
 	serving  sync.WaitGroup
 }
 
-// New returns a Server of c. The error names the field that is wrong.
-func New(c engine.ListenerConfig) (*Server, error) {
-	l, err := engine.NewListener("resp", c)
-	if err != nil {
-		return nil, fmt.Errorf("respapi: %w", err)
-	}
-	s := &Server{Listener: l, commands: newCommandTable(commands), started: time.Now(), conns: make(map[*conn]struct{})}
+// New returns a Server of c.
+func New(c engine.ListenerConfig) *Server {
+	s := &Server{Listener: engine.NewListener("resp", c), commands: newCommandTable(commands), started: time.Now(), conns: make(map[*conn]struct{})}
 	s.tick.Store(1)
-	return s, nil
+	return s
 }
 
 // Serve answers the connections of l until ctx is done. Then it closes l, answers what has

@@ -163,10 +163,7 @@ func TestTooManyConnections(t *testing.T) {
 
 // TestPanicEndsOneConnection has a command that panics.
 func TestPanicEndsOneConnection(t *testing.T) {
-	s, err := New(Config{Engine: newEngine(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{Engine: newEngine(t)})
 	boom := command{name: "boom", least: 1, whileSubscribed: true, handle: func(*conn, [][]byte) error { panic("boom") }}
 	s.commands = newCommandTable(append(commands, boom))
 	r := serveOn(t, s)

@@ -55,10 +55,7 @@ func serve(t *testing.T, withToken bool) (addr string, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	s, err := respapi.New(engine.ListenerConfig{Engine: e, Tokens: func() *access.Tokens { return tokens }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := respapi.New(engine.ListenerConfig{Engine: e, Tokens: func() *access.Tokens { return tokens }})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
