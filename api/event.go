@@ -31,3 +31,38 @@ type Event struct {
 	All    *Totals   `json:"all,omitempty" doc:"of rates: decisions of the last second"`
 	Totals *Totals   `json:"totals,omitempty" doc:"of rates: decisions since the server started"`
 }
+
+// A FeedOpening is the body of POST /v1/feeds/open.
+type FeedOpening struct {
+	Feed    string `json:"feed" doc:"the name of the follower, such as that of its machine: 1 to 255 bytes"`
+	Process string `json:"process" doc:"a random text of the process, of 1 to 64 letters and digits"`
+}
+
+// A Feed is the answer to a FeedOpening. Batches of sessions before this one are rejected.
+type Feed struct {
+	Session string `json:"session"`
+	State   []byte `json:"state" doc:"that of the last batch that was judged; empty if there is none"`
+}
+
+// A FeedBatch is the body of POST /v1/feeds/events. It is judged as a whole or not at all, once.
+type FeedBatch struct {
+	Feed    string        `json:"feed"`
+	Session string        `json:"session"`
+	Number  uint64        `json:"number" doc:"1 for the first batch of the session, and so on"`
+	Events  []byte        `json:"events" doc:"of each event the time in nanoseconds since 1970 (8 bytes, the lowest first), the number of fields (a byte), and of each field the length of the name (a byte), the name, the length of the value (a varint) and the value"`
+	State   []byte        `json:"state" doc:"where the follower is after these events; it is kept together with what they have counted"`
+	Until   time.Time     `json:"until,omitzero" doc:"events after this time wait at the server, for older ones, until a batch has a later time or none; without it, events are judged in their order here"`
+	Logs    []FollowedLog `json:"logs" doc:"at most 256"`
+}
+
+// A FeedResult is the answer to a FeedBatch: what was judged, of it and of the events that waited.
+type FeedResult struct {
+	Events  uint64 `json:"events"`
+	Refused uint64 `json:"refused" doc:"events, by limits and bans"`
+	Bans    uint64 `json:"bans" doc:"that began"`
+}
+
+// Add adds the figures of o.
+func (r *FeedResult) Add(o FeedResult) {
+	r.Events, r.Refused, r.Bans = r.Events+o.Events, r.Refused+o.Refused, r.Bans+o.Bans
+}

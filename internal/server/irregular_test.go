@@ -41,7 +41,7 @@ func TestFilesThatNeverEnd(t *testing.T) {
 				t.Errorf("%s: reload says %v", replace.name, err)
 			}
 		}
-		eventually(t, "the file is seen to have changed", func() bool { return s.engine.Status().RulesError != nil })
+		eventually(t, "the file is seen to have changed", func() bool { return s.engine.Status().Rules.Error != "" })
 		if len(s.engine.RuleInfos()) != 1 {
 			t.Error("the rules of before are not in force")
 		}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,6 +22,25 @@ type banLine struct {
 	Ban   *ratelimit.BanRecord `json:"ban,omitempty"`
 	Unban *ratelimit.BanRecord `json:"unban,omitempty"`
 	Lift  *ratelimit.BanRecord `json:"lift,omitempty"` // Unban in journals of earlier builds; only read
+}
+
+// bans returns the list of bans as of [Engine.Now].
+func (e *Engine) bans() ratelimit.BanList { return e.limiter.Bans().At(e.Now()) }
+
+// Bans yields the bans that hold as of [Engine.Now].
+func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] { return e.bans().All() }
+
+// BanPage returns a page of the bans that hold as of [Engine.Now]; see
+// [ratelimit.BanList.Page]. Errors are of *Error.
+func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err error) {
+	if err := e.scans.begin(); err != nil {
+		return page, err
+	}
+	defer e.scans.end()
+	if page, err = e.bans().Page(q); err != nil {
+		return page, &Error{api.BadArg, err.Error()}
+	}
+	return page, nil
 }
 
 // Ban bans a key under a rule for d, by hand. It returns when the ban holds and is in the
@@ -158,13 +179,66 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	return true, pending, err
 }
 
+// unbanUnsynced is after how many bans UnbanAll waits for the disk, so that their records fit
+// in memory.
+const unbanUnsynced = 4096
+
+// UnbanAll ends the bans that f selects, and returns how many it has ended, when that is in
+// the journal, if there is one. A ban that begins while it runs may stay. With an error, n
+// bans were ended nevertheless: a failing disk does not stop it. It scans all bans, without
+// blocking decisions.
+func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
+	if f == (api.BanFilter{}) {
+		return 0, errorf(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
+	}
+	keys, err := ParseKeyFilter(f.Pattern, f.Network)
+	if err != nil {
+		return 0, err
+	}
+	set := e.limiter.Set()
+	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
+		return 0, ruleError(err)
+	}
+	if err := e.requireLive(); err != nil {
+		return 0, err
+	}
+	var failed error         // the first of the journal
+	var last journal.Pending // of the newest record: those before it are on disk when it is
+	for r, err := range e.Bans() {
+		if err != nil {
+			return n, &Error{api.Failed, err.Error()}
+		}
+		if f.Rule != "" && f.Rule != r.Rule || !keys.selects(r.Key) {
+			continue
+		}
+		ok, pending, err := e.unban(&r)
+		if !ok {
+			continue // it has ended meanwhile
+		}
+		if e.lines.Allow(slog.LevelInfo, banEnded) {
+			e.log.Info(banEnded, "rule", r.Rule, "key", KeyText(r.Key))
+		}
+		if err == nil {
+			last = pending
+		}
+		if n++; n%unbanUnsynced == 0 {
+			err = cmp.Or(err, last.Wait())
+		}
+		failed = cmp.Or(failed, err)
+	}
+	if failed = cmp.Or(failed, last.Wait()); failed != nil {
+		return n, errorf(api.Failed, "%d bans are ended, but that is not on disk and may not survive a restart: %v", n, failed)
+	}
+	return n, nil
+}
+
 // fold makes the key of r what its rule counts by, and returns the rule.
 func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	rule, err := e.limiter.Set().Named(r.Rule)
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	key, err := joined(rule.Key, r.Key)
+	key, err := join(nil, rule.Key, r.Key)
 	if err != nil {
 		return nil, err
 	}

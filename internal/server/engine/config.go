@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -96,19 +95,6 @@ const (
 	// KeySeparator joins the values of a key of several fields in one string.
 	KeySeparator = '\t'
 )
-
-func (c *Config) validate() error {
-	if c.CounterBudget < 0 || c.CounterBudget > 0 && c.CounterBudget < minCounterBudget {
-		return fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
-	}
-	if c.KeepEvents < 0 {
-		return fmt.Errorf("keep events: %d: must be 0 or a number of bytes", c.KeepEvents)
-	}
-	if c.Budget < 0 {
-		return fmt.Errorf("budget: %d: must be 0 (%d) or a number of bytes", c.Budget, ratelimit.DefaultBudget)
-	}
-	return nil
-}
 
 // minCounterBudget is the memory of MaxCounters empty tables and some keys.
 const minCounterBudget = 64 << 20

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"iter"
@@ -13,6 +14,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -240,3 +242,108 @@ func (e *Engine) createCounter(name string) (*counter, error) {
 
 // counterName matches the names that a counter can be created with.
 var counterName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]+$`)
+
+// describe adds to the keys of c, whose counts are those of a span that ends at t, how busy
+// they were at most, and which rule refused them.
+func (e *Engine) describe(c *counter, t time.Time, span time.Duration, keys []api.KeyCount) {
+	rules := e.rulesOf(c)
+	var key, row []byte
+	for i := range keys {
+		k := &keys[i]
+		var err error
+		if key, err = c.Key.Join(key[:0], k.Values()...); err != nil {
+			continue // the key of this counter has values of its own
+		}
+		k.Peak = c.peak(t, span, string(key))
+		if span > maxRefusedSpan {
+			continue
+		}
+		for _, r := range rules {
+			row = append(appendRefusedRule(row[:0], r), key...)
+			if n, err := e.refused.EstimateLastAt(t, string(row), span); err == nil && n > k.Refused {
+				k.Refused, k.RefusedBy = n, r.Name
+			}
+		}
+	}
+}
+
+// rulesOf returns the limits and bans that count by the same key as c.
+func (e *Engine) rulesOf(c *counter) (same []*ratelimit.Rule) {
+	set, shape := e.limiter.Set(), c.Key.AppendShape(nil)
+	for i := range set.Len() {
+		if r := set.Rule(i); bytes.Equal(r.Key.AppendShape(nil), shape) {
+			same = append(same, r)
+		}
+	}
+	return same
+}
+
+// peak returns the events per second of a key in the slot of the span that had most.
+func (c *counter) peak(t time.Time, span time.Duration, key string) float64 {
+	var most uint64
+	table, t := c.counts(t)
+	for _, n := range table.ReadAt(t, key).Slots(span) {
+		most = max(most, n)
+	}
+	window := slices.Max(c.Spans)
+	for _, s := range c.Spans {
+		if s >= span {
+			window = min(window, s)
+		}
+	}
+	return float64(most) / slotOf(window).Seconds()
+}
+
+// Counters that servers share are known by a letter for what makes them, their names, and for
+// those of rules files the fields of their keys: a counter by other fields is another one.
+const (
+	sharedDeclared = "d"
+	sharedDynamic  = "a"
+)
+
+// share makes c, which nobody has used yet, one that servers share, if they do.
+func (e *Engine) share(c *counter) (err error) {
+	if e.counters == nil {
+		return nil
+	}
+	name := sharedDynamic + c.Name
+	if !c.dynamic {
+		name = sharedDeclared + c.Name + "\x00" + strings.Join(c.Key.Fields(), ",")
+	}
+	config, windows := c.tableOf()
+	if c.shared, err = e.counters.Counter(name, config, windows...); err != nil {
+		return fmt.Errorf("counter %q: %w", c.Name, err)
+	}
+	c.table = nil
+	return nil
+}
+
+// shareAll shares the counters of r, and no more those that only old has. Other servers may have
+// counted in new ones before.
+func (e *Engine) shareAll(r, old *ruleSet) error {
+	if e.counters == nil {
+		return nil
+	}
+	for _, c := range r.counters {
+		if slices.Contains(old.counters, c) {
+			continue
+		}
+		if err := e.share(c); err != nil {
+			return err
+		}
+		e.counters.Refresh()
+	}
+	for _, c := range old.counters {
+		if !slices.Contains(r.counters, c) {
+			e.counters.Remove(c.shared)
+		}
+	}
+	return nil
+}
+
+// counterElsewhere creates a counter that another server has created, unless there are too many.
+func (e *Engine) counterElsewhere(name string) {
+	if name, ok := strings.CutPrefix(name, sharedDynamic); ok {
+		_, _ = e.createCounter(name)
+	}
+}

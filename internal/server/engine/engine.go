@@ -41,7 +41,7 @@ type Engine struct {
 	newest atomic.Int64 // event time so far, in milliseconds since 1970
 
 	mu      sync.Mutex // held while rules changes
-	reloads reloads
+	reloads api.RulesStatus
 
 	banMu   sync.Mutex       // held while a ban changes and its line is queued for the journal
 	journal *journal.Journal // or nil
@@ -49,7 +49,7 @@ type Engine struct {
 	hub       hub
 	scans     scans
 	hot       *hotlist.List
-	ignored   atomic.Pointer[ignoredKeys] // changes under mu
+	ignored   atomic.Pointer[[]api.RuleKey] // by hand, in that order; changes under mu
 	past      *hotPast
 	refused   *lately.Table // see newRefused
 	recent    *refusals
@@ -65,22 +65,14 @@ type Engine struct {
 	done sync.WaitGroup
 }
 
-// reloads is the history of reloads since the start.
-type reloads struct {
-	n    uint64
-	at   time.Time
-	last error
-}
-
 // New returns an Engine that judges by the rules of c.
 func New(c Config) (*Engine, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
 	if c.Rules == nil {
 		c.Rules = noRules()
 	}
-	c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget)
+	if c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget); c.CounterBudget < minCounterBudget {
+		return nil, fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
+	}
 	c.HotBudget = cmp.Or(c.HotBudget, hotkey.DefaultBudget)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
@@ -103,7 +95,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.rules.Store(r)
 	e.hot = newHotList(e)
-	e.ignored.Store(new(ignoredKeys))
+	e.ignored.Store(new([]api.RuleKey))
 	e.listRules()
 	callers := cmp.Or(c.CallerBudget, DefaultCallerBudget)
 	if e.throttle, err = ratelimit.NewThrottle(callers / 2); err != nil {
@@ -119,7 +111,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.recent, e.kept = &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, newKeptEvents(c.KeepEvents)
-	e.reloads.at = e.started
+	e.reloads.Since = e.started.UTC()
 	e.history.init(e)
 	e.hub.init()
 	e.scans.init()
@@ -167,15 +159,14 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 	if err == nil {
 		err = e.reload(file)
 	}
-	e.reloads.last = err
 	if err != nil {
+		e.reloads.Error = err.Error()
 		e.mark(ReloadFailed)
 		return api.RuleChanges{}, err
 	}
 	e.mark(Reloaded)
 	changes.BansDropped = bans
-	e.reloads.n++
-	e.reloads.at = time.Now()
+	e.reloads = api.RulesStatus{Reloads: e.reloads.Reloads + 1, Since: time.Now().UTC()}
 	e.hub.publish(api.Event{Type: api.RulesChanged, Time: e.Now()})
 	return changes, nil
 }
@@ -207,7 +198,7 @@ func (e *Engine) reload(file *rules.File) error {
 func (e *Engine) ReloadFailed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.reloads.last = err
+	e.reloads.Error = err.Error()
 	e.mark(ReloadFailed)
 }
 
@@ -227,6 +218,40 @@ func ruleError(err error) error {
 func keyError(err error) error {
 	if e, ok := ruleError(err).(*Error); ok {
 		return e
+	}
+	return nil
+}
+
+var (
+	errLive      = &Error{api.BadArg, "AT: this server judges by its own clock: to judge events at their own times, start one with --event-time"}
+	errEventTime = &Error{api.BadArg, "this server judges by the times of events (--event-time): only events with AT change its state"}
+)
+
+// Now returns the time by which e judges: that of its clock, or in event time that of
+// the newest event.
+func (e *Engine) Now() time.Time {
+	if e.config.EventTime {
+		return time.UnixMilli(e.newest.Load())
+	}
+	return e.limiter.Now()
+}
+
+// requireLive returns an error if e judges by event time. Everything that changes e, except
+// events with their time, calls it first.
+func (e *Engine) requireLive() error {
+	if e.config.EventTime {
+		return errEventTime
+	}
+	return nil
+}
+
+// advance makes the time of e at least ms, or returns an error if e judges by its own clock.
+func (e *Engine) advance(ms int64) error {
+	if !e.config.EventTime {
+		return errLive
+	}
+	for was := e.newest.Load(); was < ms && !e.newest.CompareAndSwap(was, ms); {
+		was = e.newest.Load()
 	}
 	return nil
 }

@@ -289,7 +289,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("hot: %+v", hot)
 	}
 	e.ReloadFailed(errors.New("rules.yaml:1:1: nonsense"))
-	if s := e.Status(); s.Reloads != 1 || s.RulesError == nil {
+	if s := e.Status(); s.Rules.Reloads != 1 || s.Rules.Error == "" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -60,47 +60,48 @@ func (o outcomes) since(earlier outcomes) outcomes {
 // A part is what was counted in a part of the time.
 type part struct {
 	from, to time.Time
-	all      outcomes
-	rules    ruleCounts // limits and bans
-	hot      ruleCounts
+	names    *ruleNames // shared by parts while they stay the same
+	counts
 }
 
-// ruleCounts is what each of some rules has counted.
-type ruleCounts struct {
-	names []string // shared by parts while they stay the same
-	of    []outcomes
+// ruleNames is the names of limits and bans, and of hot rules.
+type ruleNames struct {
+	Rules []string `json:"names,omitempty"`
+	Hot   []string `json:"hot,omitempty"`
 }
 
-// add adds what a rule has counted.
-func (x *ruleCounts) add(name string, o outcomes) {
-	x.names, x.of = append(x.names, name), append(x.of, o)
+func (n *ruleNames) equal(m *ruleNames) bool {
+	return slices.Equal(n.Rules, m.Rules) && slices.Equal(n.Hot, m.Hot)
 }
 
-// share has x share the names of was, if they are the same.
-func (x *ruleCounts) share(was *ruleCounts) {
-	if slices.Equal(x.names, was.names) {
-		x.names = was.names
-	}
-}
-
-// since returns what each rule has counted since earlier, or since it began.
-func (x *ruleCounts) since(earlier *ruleCounts) ruleCounts {
-	d := ruleCounts{x.names, slices.Clone(x.of)}
-	for i, name := range x.names {
-		j := i
-		if j >= len(earlier.names) || earlier.names[j] != name {
-			j = slices.Index(earlier.names, name)
-		}
-		if j >= 0 {
-			d.of[i] = x.of[i].since(earlier.of[j])
-		}
-	}
-	return d
+// counts is what all decisions and each of some rules have counted.
+type counts struct {
+	All   outcomes   `json:"all"`
+	Rules []outcomes `json:"rules,omitempty"`
+	Hot   []outcomes `json:"hot,omitempty"`
 }
 
 // since returns what was counted between the ends of earlier and x, which begin together.
 func (x *part) since(earlier *part) part {
-	return part{earlier.to, x.to, x.all.since(earlier.all), x.rules.since(&earlier.rules), x.hot.since(&earlier.hot)}
+	return part{earlier.to, x.to, x.names, counts{
+		x.All.since(earlier.All), rulesSince(x.names.Rules, x.Rules, earlier.names.Rules, earlier.Rules), rulesSince(x.names.Hot, x.Hot, earlier.names.Hot, earlier.Hot),
+	}}
+}
+
+// rulesSince returns what each of the rules of these names has counted since earlier, or since
+// it began.
+func rulesSince(names []string, of []outcomes, earlierNames []string, earlier []outcomes) []outcomes {
+	d := slices.Clone(of)
+	for i, name := range names {
+		j := i
+		if j >= len(earlierNames) || earlierNames[j] != name {
+			j = slices.Index(earlierNames, name)
+		}
+		if j >= 0 {
+			d[i] = of[i].since(earlier[j])
+		}
+	}
+	return d
 }
 
 // keep appends x to list and keeps its last most elements.
@@ -112,7 +113,7 @@ func keep[T any](list []T, x T, most int) []T {
 }
 
 func (h *history) init(e *Engine) {
-	h.second = e.measure(new(part))
+	h.second = e.measure(new(ruleNames))
 	h.minute, h.began = h.second, h.second.to
 	h.marks = []api.Mark{{Time: e.started.UTC(), Type: Started}}
 }
@@ -129,7 +130,7 @@ func (e *Engine) sample() {
 		case <-tick.C:
 		}
 		h.mu.Lock()
-		x := e.measure(&h.second)
+		x := e.measure(h.second.names)
 		h.seconds = keep(h.seconds, x.since(&h.second), keptSeconds)
 		h.second = x
 		if n%60 == 0 {
@@ -143,23 +144,23 @@ func (e *Engine) sample() {
 	}
 }
 
-// measure returns what was counted since the start. It shares the names of rules with was
-// if they are still right.
-func (e *Engine) measure(was *part) part {
+// measure returns what was counted since the start. Its names are was if that is still right.
+func (e *Engine) measure(was *ruleNames) part {
 	t := e.Totals()
-	x := part{from: e.started, to: time.Now(), all: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}}
+	x := part{from: e.started, to: time.Now(), names: new(ruleNames), counts: counts{All: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}}}
 	stats := e.limiter.Stats().Rules
 	for i := range stats[:min(len(stats), keptRules)] {
 		r := &stats[i]
-		x.rules.add(r.Rule, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted})
+		x.names.Rules, x.Rules = append(x.names.Rules, r.Rule), append(x.Rules, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted})
 	}
 	hot := e.rules.Load().hot
 	for _, h := range hot[:min(len(hot), keptHot)] {
 		c := h.use.caches()
-		x.hot.add(h.Name, outcomes{h.detector.Stats(h.Name).Events, c.Hits, c.Misses, c.Loads, c.Stale})
+		x.names.Hot, x.Hot = append(x.names.Hot, h.Name), append(x.Hot, outcomes{h.detector.Stats(h.Name).Events, c.Hits, c.Misses, c.Loads, c.Stale})
 	}
-	x.rules.share(&was.rules)
-	x.hot.share(&was.hot)
+	if x.names.equal(was) {
+		x.names = was
+	}
 	return x
 }
 
@@ -234,26 +235,26 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 			rates = append(rates, r)
 			last, all, rules, hot = age, outcomes{}, make(map[string]*outcomes), make(map[string]*outcomes)
 		}
-		all.add(&p.all)
+		all.add(&p.All)
 		r := &rates[len(rates)-1]
 		r.To, r.All = p.to.UTC(), api.Totals{Allowed: all[0], Refused: all[1], Banned: all[2], Unmatched: all[3], Errors: all[4]}
 		if perRule {
-			r.Rules, r.Hot = totalsOf(&p.rules, rules, ruleTotals), totalsOf(&p.hot, hot, hotTotals)
+			r.Rules, r.Hot = totalsOf(p.names.Rules, p.Rules, rules, ruleTotals), totalsOf(p.names.Hot, p.Hot, hot, hotTotals)
 		}
 	}
 	return rates
 }
 
-// totalsOf adds what the rules of x have counted to sums, and returns the sums of these rules.
-func totalsOf[T any](x *ruleCounts, sums map[string]*outcomes, form func(*outcomes) T) map[string]T {
-	totals := make(map[string]T, len(x.names))
-	for i, name := range x.names {
+// totalsOf adds what the rules of these names have counted to sums, and returns their sums.
+func totalsOf[T any](names []string, of []outcomes, sums map[string]*outcomes, form func(*outcomes) T) map[string]T {
+	totals := make(map[string]T, len(names))
+	for i, name := range names {
 		o := sums[name]
 		if o == nil {
 			o = new(outcomes)
 			sums[name] = o
 		}
-		o.add(&x.of[i])
+		o.add(&of[i])
 		totals[name] = form(o)
 	}
 	return totals

@@ -3,7 +3,9 @@ package engine
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -25,8 +27,8 @@ func newHotList(e *Engine) *hotlist.List {
 		InForce: func(k *hotlist.Entry) bool { return slices.Contains(e.rules.Load().hot, k.Of.(*hotRule)) },
 		Busy: func(k *hotlist.Entry) bool {
 			h := k.Of.(*hotRule)
-			count, _ := h.detector.HotAt(e.Now(), h.Name, k.ID)
-			return count.Lo >= h.Threshold
+			lo, _ := h.count(e.Now(), k.ID)
+			return lo >= h.Threshold
 		},
 	})
 }
@@ -57,15 +59,20 @@ func (e *Engine) becameHot(h *hotRule, edges ...hotkey.Edge) {
 			continue
 		}
 		k := h.entry(&edges[i])
-		e.hot.Add(k)
-		e.hub.publish(api.Event{Type: api.KeyHot, Time: edges[i].Time, Rule: h.Name, Key: k.Key, Until: k.Until.UTC()})
+		e.addHot(&k)
 	}
+}
+
+// addHot lists a key that became hot, and publishes an event about it.
+func (e *Engine) addHot(k *hotlist.Entry) {
+	e.hot.Add(*k)
+	e.hub.publish(api.Event{Type: api.KeyHot, Time: k.Since, Rule: k.Rule, Key: k.Key, Until: k.Until.UTC()})
 }
 
 // entry returns the entry of a key that became hot. A key with a value that is cut has
 // another ID than the detector knows.
 func (h *hotRule) entry(edge *hotkey.Edge) hotlist.Entry {
-	k := hotlist.Entry{Rule: h.Name, ID: edge.Key, Of: h, Since: edge.Time, Until: edge.Until, Hold: h.hold(), Lo: edge.Lo, Hi: edge.Hi}
+	k := hotlist.Entry{Rule: h.Name, ID: edge.Key, Of: h, Since: edge.Time, Until: edge.Until, Hold: h.hold(), Lo: edge.Lo, Hi: known(edge.Hi)}
 	shown, cut := shown(h.Key.Values(edge.Key))
 	k.Key = api.KeyOf(shown...)
 	if cut {
@@ -73,6 +80,21 @@ func (h *hotRule) entry(edge *hotkey.Edge) hotlist.Entry {
 		k.ID = string(id)
 	}
 	return k
+}
+
+// count returns the bounds of the number of events of a key in the span of h. hi is 0 if it is
+// unknown.
+func (h *hotRule) count(now time.Time, key string) (lo, hi uint64) {
+	count, _ := h.detector.HotAt(now, h.Name, key)
+	return count.Lo, known(count.Hi)
+}
+
+// known returns hi, or 0 if a detector does not know it.
+func known(hi uint64) uint64 {
+	if hi == math.MaxUint64 {
+		return 0
+	}
+	return hi
 }
 
 // hold returns how long a key stays hot.
@@ -109,7 +131,7 @@ func (e *Engine) listRules() {
 		for _, key := range h.Always {
 			k := h.entry(&hotkey.Edge{Key: key, Time: now})
 			k.Until = time.Time{}
-			e.hot.Put(k)
+			e.hot.Add(k)
 		}
 	}
 }
@@ -125,9 +147,8 @@ func (e *Engine) Hot(rule string) ([]api.HotKey, error) {
 	now, keys, processes := e.Now(), []api.HotKey{}, e.past.count(e.Now())
 	for _, k := range slices.Backward(e.hot.All(rule)) {
 		h := k.Of.(*hotRule)
-		if !isCut(&k.Entry) {
-			count, _ := h.detector.HotAt(now, h.Name, k.ID)
-			k.Lo, k.Hi = count.Lo, count.Hi
+		if !isCut(&k) {
+			k.Lo, k.Hi = h.count(now, k.ID)
 		}
 		key := k.HotKey(now)
 		key.Rate = h.rate(k.Lo)
@@ -146,4 +167,65 @@ func (e *Engine) WatchHot(rule string) (*hotlist.Watcher, error) {
 		}
 	}
 	return e.hot.Watch(rule), nil
+}
+
+// A hotRecord is a hot key in a snapshot. The state of its detector is in other records.
+type hotRecord struct {
+	api.HotKey
+	Raw   []byte    `json:"raw"` // the ID in the list
+	Saved time.Time `json:"saved"`
+}
+
+// hotKey lists a key that is still hot.
+func (r *Restorer) hotKey(data []byte) error {
+	var was hotRecord
+	if err := json.Unmarshal(data, &was); err != nil {
+		return fmt.Errorf("record of a hot key: %w", err)
+	}
+	r.workers.Wait() // until the detectors are restored
+	now := r.e.Now()
+	h, err := r.e.rules.Load().hotNamed(was.Rule)
+	if err != nil || len(was.Values()) != len(h.Key.Fields()) {
+		return nil // of a rule that does not exist any more
+	}
+	if back := was.Saved.Sub(now); back > 0 { // the clock was set back: no hold lasts longer for it
+		was.Since, was.Until = was.Since.Add(-back), was.Until.Add(-back)
+	}
+	k := hotlist.Entry{
+		Rule: was.Rule, ID: string(was.Raw), Key: was.Key, Of: h, Since: was.Since, Until: was.Until, Hold: h.hold(), Hand: was.Hand,
+		Lo: was.Lo, Hi: was.Hi,
+	}
+	if most := now.Add(k.Hold); k.Until.After(most) && !k.Hand {
+		k.Until = most
+	}
+	if now.Before(k.Until) && h.stillHot(now, &k) {
+		r.e.hot.Add(k)
+	}
+	return nil
+}
+
+// stillHot reports whether k is hot after a restart. The detector does not know a key that
+// was cut: that one is hot until its time is over, and so is one that was added by hand.
+func (h *hotRule) stillHot(now time.Time, k *hotlist.Entry) bool {
+	if isCut(k) {
+		return true
+	}
+	if k.Hand {
+		return h.detector.SetHot(h.Name, k.ID, k.Until) == nil
+	}
+	count, hot := h.detector.HotAt(now, h.Name, k.ID)
+	return hot || count.Lo >= h.Threshold
+}
+
+// ignore has a key ignored that was ignored by hand.
+func (r *Restorer) ignore(data []byte) error {
+	var was api.RuleKey
+	if err := json.Unmarshal(data, &was); err != nil {
+		return fmt.Errorf("record of an ignored key: %w", err)
+	}
+	r.workers.Wait() // until the detectors are restored
+	if err := r.e.IgnoreHot(was.Rule, was.Values(), false); err != nil {
+		r.e.log.Info("a key that was ignored by hand is counted again", "rule", was.Rule, "key", KeyText(was.Values()), "error", err)
+	}
+	return nil
 }

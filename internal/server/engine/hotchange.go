@@ -31,7 +31,7 @@ func (e *Engine) changeHot(rule string, values []string) (h *hotRule, key string
 	if err := e.requireLive(); err != nil {
 		return nil, "", err
 	}
-	joined, err := h.join(nil, values)
+	joined, err := join(nil, h.Key, values)
 	return h, string(joined), err
 }
 
@@ -55,11 +55,9 @@ func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.
 	}
 	entry := h.entry(&hotkey.Edge{Key: key, Time: now, Until: now.Add(ttl)})
 	entry.Hand = true
-	count, _ := h.detector.HotAt(now, h.Name, key)
-	entry.Lo, entry.Hi = count.Lo, count.Hi
+	entry.Lo, entry.Hi = h.count(now, key)
 	if !slices.Contains(h.Always, key) {
-		e.hot.Put(entry)
-		e.hub.publish(api.Event{Type: api.KeyHot, Time: now, Rule: h.Name, Key: entry.Key, Until: entry.Until.UTC()})
+		e.addHot(&entry)
 	}
 	if k, ok := e.hot.Get(h.Name, entry.ID); ok {
 		return k.HotKey(now), nil
@@ -90,26 +88,12 @@ func (e *Engine) ChangedHot(rule string, values []string) (bool, error) {
 	return e.hot.Changed(h.Name, key), nil
 }
 
-// An ignoredKey is a key that is never counted under a rule, by hand.
-type ignoredKey struct {
-	rule   string
-	values []string
-}
-
-// ignoredKeys are keys in the order in which they were ignored. It does not change.
-type ignoredKeys []ignoredKey
-
-// index returns the index of a key, or -1.
-func (l ignoredKeys) index(rule string, values []string) int {
-	return slices.IndexFunc(l, func(k ignoredKey) bool { return k.rule == rule && slices.Equal(k.values, values) })
-}
-
-// under returns the keys of one rule.
-func (l ignoredKeys) under(rule string) []api.Key {
+// ignoredUnder returns the keys that are ignored by hand under a rule.
+func (e *Engine) ignoredUnder(rule string) []api.Key {
 	keys := []api.Key{}
-	for _, k := range l {
-		if k.rule == rule {
-			keys = append(keys, api.KeyOf(k.values...))
+	for _, k := range *e.ignored.Load() {
+		if k.Rule == rule {
+			keys = append(keys, k.Key)
 		}
 	}
 	return keys
@@ -123,8 +107,8 @@ func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
 	if err != nil {
 		return err
 	}
-	was, kept := *e.ignored.Load(), h.Key.Values(joined)
-	at := was.index(rule, kept)
+	was, values := *e.ignored.Load(), h.Key.Values(joined)
+	at := slices.IndexFunc(was, func(k api.RuleKey) bool { return k.Rule == rule && slices.Equal(k.Values(), values) })
 	if !off && at < 0 && len(was) >= maxIgnored {
 		return errorf(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)
 	}
@@ -136,7 +120,7 @@ func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
 	case off && at >= 0:
 		next = slices.Delete(next, at, at+1)
 	case !off && at < 0:
-		next = append(next, ignoredKey{rule, kept})
+		next = append(next, api.RuleKey{Rule: rule, Key: api.KeyOf(values...)})
 	}
 	e.ignored.Store(&next)
 	if !off {
@@ -148,11 +132,11 @@ func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
 // ignoreIn has the detectors of r ignore the keys that are ignored by hand.
 func (e *Engine) ignoreIn(r *ruleSet) {
 	for _, k := range *e.ignored.Load() {
-		h, err := r.hotNamed(k.rule)
+		h, err := r.hotNamed(k.Rule)
 		if err != nil {
 			continue
 		}
-		if key, err := h.Key.Rejoin(nil, k.values...); err == nil {
+		if key, err := h.Key.Rejoin(nil, k.Values()...); err == nil {
 			_ = h.detector.SetNever(h.Name, string(key), true) // the rules file now says more about the key
 		}
 	}

@@ -67,8 +67,8 @@ func (e *Engine) sampleHot() {
 	var id []byte
 	for _, k := range e.hot.All("") {
 		h := k.Of.(*hotRule)
-		count, _ := h.detector.HotAt(now, h.Name, k.ID)
-		n := math.Ceil(h.rate(count.Lo) * hotSample.Seconds())
+		lo, _ := h.count(now, k.ID)
+		n := math.Ceil(h.rate(lo) * hotSample.Seconds())
 		id = appendHotID(id[:0], h.Name, k.ID)
 		e.past.uses.AddBytesAt(now, id, uint64(n))
 	}
@@ -122,18 +122,15 @@ func (h *hotRule) rate(n uint64) float64 { return float64(n) / h.Span.Seconds() 
 
 // inspectHot adds what is known of a key under a hot rule to r.
 func (e *Engine) inspectHot(h *hotRule, key []string, r *api.KeyReport) error {
-	text, err := joined(h.Key, key)
+	text, err := join(nil, h.Key, key)
 	if err != nil {
 		return err
 	}
 	now, name := e.Now(), string(text)
 	r.Key = api.KeyOf(h.Key.Values(name)...)
-	count, _ := h.detector.HotAt(now, h.Name, name)
 	id := appendHotID(nil, h.Name, name)
-	k := api.HotKeyReport{Rule: h.Name, Lo: count.Lo, Span: api.MillisOf(h.Span), Day: []api.Slot{}, Processes: []api.HotProcess{}}
-	if count.Hi != math.MaxUint64 { // and so it is known
-		k.Hi = count.Hi
-	}
+	k := api.HotKeyReport{Rule: h.Name, Span: api.MillisOf(h.Span), Day: []api.Slot{}, Processes: []api.HotProcess{}}
+	k.Lo, k.Hi = h.count(now, name)
 	if hot, ok := e.hot.Get(h.Name, name); ok {
 		k.Processes = e.past.of(now, id)
 		listed := hot.HotKey(now)

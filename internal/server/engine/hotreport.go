@@ -55,7 +55,7 @@ func (r *HotReport) Fields() int { return r.rule.fields }
 
 // Add adds n events of a key, which were that long ago, to the report.
 func (r *HotReport) Add(n uint64, age time.Duration, key ...string) (err error) {
-	if r.keys, err = r.rule.join(r.keys, key); err == nil {
+	if r.keys, err = join(r.keys, r.rule.Key, key); err == nil {
 		r.records = append(r.records, hotCount{len(r.keys), n, age})
 	}
 	return err
@@ -98,20 +98,6 @@ func (r *HotReport) Count(process string) (counted int) {
 		h.use.dropped.Add(dropped)
 	}
 	return counted
-}
-
-// join appends to dst the key of h that has these values.
-func (h *hotRule) join(dst []byte, values []string) ([]byte, error) {
-	for i, v := range values {
-		if len(v) > MaxKey {
-			return dst, tooLong(h.Key.Fields()[min(i, h.fields-1)], len(v))
-		}
-	}
-	key, err := h.Key.Join(dst, values...)
-	if err != nil {
-		return dst, &Error{api.BadArg, err.Error()}
-	}
-	return key, nil
 }
 
 // hotUse is what clients report under a hot rule. It is kept when the rule changes.
@@ -190,12 +176,12 @@ func (e *Engine) HotStats(rule string) (s api.HotStats, err error) {
 			return s, err
 		}
 	}
-	list, listed, ignored := e.hot.Stats(), e.hot.Count(), e.ignored.Load()
+	list := e.hot.Stats()
 	s = api.HotStats{Watchers: list.Watchers, Resets: list.Resets, Updates: list.Updates, ListBytes: list.Bytes, ListDropped: list.Dropped, Rules: []api.HotRuleStats{}}
 	for _, h := range r.hot {
 		if rule == "" || rule == h.Name {
 			of := h.stats()
-			of.Hot, of.IgnoredKeys = listed[h.Name], ignored.under(h.Name)
+			of.Hot, of.IgnoredKeys = list.Hot[h.Name], e.ignoredUnder(h.Name)
 			s.Rules = append(s.Rules, of)
 		}
 	}

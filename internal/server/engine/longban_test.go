@@ -19,7 +19,7 @@ func TestBanOfALongKey(t *testing.T) {
 		"values": func(e *engine.Engine, _ []string) (bool, error) { return e.Unban("pair", []string{user, path}) },
 		"digest": func(e *engine.Engine, listed []string) (bool, error) { return e.Unban("pair", listed) },
 		"all": func(e *engine.Engine, _ []string) (bool, error) {
-			n, err := e.UnbanAll(engine.BanFilter{Rule: "pair"})
+			n, err := e.UnbanAll(api.BanFilter{Rule: "pair"})
 			return n == 1, err
 		},
 	} {

@@ -107,11 +107,25 @@ func noRules() *rules.File {
 	return f
 }
 
-// joined returns the key that k makes of these values.
-func joined(k match.Key, values []string) ([]byte, error) {
-	key, err := k.Join(nil, values...)
-	if err != nil {
-		return nil, &Error{api.BadArg, err.Error()}
+// join appends to dst the key that k makes of these values.
+func join(dst []byte, k match.Key, values []string) ([]byte, error) {
+	if err := checkValues(k, values); err != nil {
+		return dst, err
 	}
-	return key, checkKey(k, key)
+	key, err := k.Join(dst, values...)
+	if err != nil {
+		return dst, &Error{api.BadArg, err.Error()}
+	}
+	return key, nil
+}
+
+// checkValues returns an error if a value of a key of k is too long. It does not check their number.
+func checkValues(k match.Key, values []string) error {
+	for i, v := range values {
+		if len(v) > MaxKey {
+			fields := k.Fields()
+			return tooLong(fields[min(i, len(fields)-1)], len(v))
+		}
+	}
+	return nil
 }

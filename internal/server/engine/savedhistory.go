@@ -11,19 +11,16 @@ import (
 
 // A savedHistory is a record of a snapshot: parts of the history that have the same rules.
 type savedHistory struct {
-	Marks []api.Mark  `json:"marks,omitempty"`
-	Names []string    `json:"names,omitempty"`
-	Hot   []string    `json:"hot,omitempty"` // the names of hot rules
+	Marks []api.Mark `json:"marks,omitempty"`
+	ruleNames
 	Parts []savedPart `json:"parts,omitempty"`
 }
 
 // A savedPart is a part of the history. Times are milliseconds since 1970.
 type savedPart struct {
-	From  int64      `json:"from"`
-	To    int64      `json:"to"`
-	All   outcomes   `json:"all"`
-	Rules []outcomes `json:"rules,omitempty"`
-	Hot   []outcomes `json:"hot,omitempty"`
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	counts
 }
 
 // savedParts is how many parts a record has at most: its length is bounded.
@@ -37,12 +34,12 @@ func (h *history) save(s *saver) {
 	h.mu.Unlock()
 	for i := range parts {
 		p := &parts[i]
-		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !(slices.Equal(record.Names, p.rules.names) && slices.Equal(record.Hot, p.hot.names)) {
+		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !record.equal(p.names) {
 			s.json(recordHistory, record)
 			record = savedHistory{}
 		}
-		record.Names, record.Hot = p.rules.names, p.hot.names
-		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.all, p.rules.of, p.hot.of})
+		record.ruleNames = *p.names
+		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.counts})
 	}
 	s.json(recordHistory, record)
 }
@@ -53,10 +50,10 @@ func (r *Restorer) history(data []byte) error {
 	if err := json.Unmarshal(data, &record); err != nil {
 		return fmt.Errorf("record of the history: %w", err)
 	}
-	if len(record.Names) > keptRules || len(record.Hot) > keptHot {
-		return fmt.Errorf("record of the history: %d rules and %d hot rules: must be at most %d and %d", len(record.Names), len(record.Hot), keptRules, keptHot)
+	if len(record.Rules) > keptRules || len(record.Hot) > keptHot {
+		return fmt.Errorf("record of the history: %d rules and %d hot rules: must be at most %d and %d", len(record.Rules), len(record.Hot), keptRules, keptHot)
 	}
-	h := &r.e.history
+	h, names := &r.e.history, record.ruleNames
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range record.Marks {
@@ -65,10 +62,10 @@ func (r *Restorer) history(data []byte) error {
 		}
 	}
 	for _, p := range record.Parts {
-		if len(p.Rules) != len(record.Names) || len(p.Hot) != len(record.Hot) {
-			return fmt.Errorf("record of the history: the outcomes of %d rules and %d hot rules: must be %d and %d", len(p.Rules), len(p.Hot), len(record.Names), len(record.Hot))
+		if len(p.Rules) != len(record.Rules) || len(p.Hot) != len(record.Hot) {
+			return fmt.Errorf("record of the history: the outcomes of %d rules and %d hot rules: must be %d and %d", len(p.Rules), len(p.Hot), len(record.Rules), len(record.Hot))
 		}
-		h.restore(part{time.UnixMilli(p.From), time.UnixMilli(p.To), p.All, ruleCounts{record.Names, p.Rules}, ruleCounts{record.Hot, p.Hot}})
+		h.restore(part{time.UnixMilli(p.From), time.UnixMilli(p.To), &names, p.counts})
 	}
 	return nil
 }

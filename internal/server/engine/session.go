@@ -328,12 +328,7 @@ func (s *Session) split(k match.Key, key []string) (err error) {
 	} else {
 		s.values = append(s.values[:0], key...)
 	}
-	for i, v := range s.values {
-		if fields := k.Fields; len(v) > MaxKey {
-			return tooLong(fields()[min(i, len(fields())-1)], len(v))
-		}
-	}
-	return nil
+	return checkValues(k, s.values)
 }
 
 // Add adds n to a key of a counter, now. A counter that does not exist is created: it
@@ -388,11 +383,8 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 
 // counterKey makes s.key the key of c that has these values.
 func (s *Session) counterKey(c *counter, key []string) (err error) {
-	if err = s.split(c.Key, key); err != nil {
-		return err
+	if err = s.split(c.Key, key); err == nil {
+		s.key, err = join(s.key[:0], c.Key, s.values)
 	}
-	if s.key, err = c.Key.Join(s.key[:0], s.values...); err != nil {
-		return &Error{api.BadArg, err.Error()}
-	}
-	return nil
+	return err
 }

@@ -3,10 +3,11 @@ package engine
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"runtime"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
@@ -91,7 +91,7 @@ func (e *Engine) Save(add func(typ byte, data []byte) error) error {
 	}
 	s.chunks(recordHotUses, e.past.uses.ExportAt(now))
 	for _, k := range *e.ignored.Load() {
-		s.json(recordIgnored, api.RuleKey{Rule: k.rule, Key: api.KeyOf(k.values...)})
+		s.json(recordIgnored, k)
 	}
 	e.history.save(s)
 	for _, c := range e.rules.Load().counters {
@@ -269,7 +269,7 @@ func (r *Restorer) Ban(data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = l.Bans().Import(io.MultiReader(bytes.NewReader(text), bytes.NewReader([]byte{'\n'})))
+	_, err = l.Bans().Import(bytes.NewReader(append(text, '\n')))
 	if err != nil && !errors.Is(err, ratelimit.ErrBansFull) { // which is as it would be live
 		r.e.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", KeyText(b.Key), "error", err)
 	}
@@ -281,4 +281,63 @@ func (e *Engine) Journal(j *journal.Journal) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	e.journal = j
+}
+
+// savedLimits are limits and bans that a Restorer has restored, and that the store does not have yet.
+// Snapshots have them, with the id of their import, until the store does: so it goes on after a restart,
+// and no key is added twice.
+type savedLimits struct {
+	limiter *ratelimit.Limiter
+	id      string
+}
+
+// keepLimits keeps what r has restored for Import, if limits are in a store.
+func (e *Engine) keepLimits(r *Restorer) {
+	if r.limits == e.limiter {
+		return
+	}
+	stats := r.limits.Stats()
+	n := int(stats.Remembered)
+	for _, rule := range stats.Rules {
+		n += rule.Keys
+	}
+	if n == 0 {
+		e.saved.Store(nil)
+		return
+	}
+	const idLength = 10 // it is a part of the names of keys
+	if r.id == "" {
+		r.id = rand.Text()[:idLength]
+	}
+	e.saved.Store(&savedLimits{r.limits, r.id})
+}
+
+// saveLimits adds the limits and bans that this process has.
+func (e *Engine) saveLimits(s *saver, now time.Time) {
+	limiter := e.limiter
+	if saved := e.saved.Load(); saved != nil {
+		limiter = saved.limiter
+		s.record(recordImport, []byte(saved.id))
+	}
+	s.chunks(recordLimits, limiter.Export(now))
+}
+
+// Importing reports whether limits and bans were restored that the store does not have yet.
+func (e *Engine) Importing() bool { return e.saved.Load() != nil }
+
+// Import adds what was restored to the store, see [ratelimit.Limiter.CopyTo]. Save a snapshot before,
+// since it has the id of the import, and afterwards, since that has the limits and bans no more.
+func (e *Engine) Import(ctx context.Context) iter.Seq2[lately.Imported, error] {
+	return func(yield func(lately.Imported, error) bool) {
+		saved := e.saved.Load()
+		if saved == nil {
+			return
+		}
+		for done, err := range saved.limiter.CopyTo(ctx, e.limiter, saved.id) {
+			if !yield(done, err) || err != nil {
+				return
+			}
+		}
+		e.saved.Store(nil)
+	}
 }

@@ -9,33 +9,34 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A Status is the state of an Engine. Its size does not depend on the number of keys.
+// A Status is the state of an Engine: what the API tells of it, and more for metrics. Its size
+// does not depend on the number of keys.
 type Status struct {
-	Started     time.Time
-	Now         time.Time // as Engine.Now
-	EventTime   bool      // it judges by event time
-	Totals      api.Totals
-	Limits      ratelimit.Stats
-	Throttle    ratelimit.Stats // of limits that are part of requests
-	Integers    integer.Stats
-	Subscribers int
-	Events      uint64 // that were published
-	Cut         uint64 // subscribers that were too slow
-	Reloads     uint64
-	RulesFile   string
-	RulesSince  time.Time
-	RulesError  error // why the last reload failed, or nil
+	api.Status // what the Engine knows of it
+
+	Throttle ratelimit.Stats // of limits that are part of requests
+	Integers integer.Stats
+	Events   uint64 // that were published
+	Cut      uint64 // subscribers that were too slow
 }
 
 // Status returns the state of e.
 func (e *Engine) Status() Status {
-	s := Status{
-		Started: e.started, Now: e.Now(), EventTime: e.config.EventTime, Totals: e.Totals(), Limits: e.limiter.Stats(), Throttle: e.throttle.Stats(), Integers: e.integers.Stats(),
-		Subscribers: int(e.hub.n.Load()), Events: e.hub.events.Load(), Cut: e.hub.cut.Load(), RulesFile: e.Rules().Name,
+	limits, now := e.limiter.Stats(), time.Now()
+	s := Status{Throttle: e.throttle.Stats(), Integers: e.integers.Stats(), Events: e.hub.events.Load(), Cut: e.hub.cut.Load()}
+	s.Status = api.Status{
+		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()), EventTime: e.config.EventTime,
+		Totals: e.Totals(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},
+		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
+		Subscribers: int(e.hub.n.Load()),
+	}
+	for c := range e.Counters() {
+		s.Memory.Counters += c.Bytes
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Reloads, s.RulesSince, s.RulesError = e.reloads.n, e.reloads.at, e.reloads.last
+	s.Rules = e.reloads
+	s.Rules.File = e.Rules().Name
 	return s
 }
 

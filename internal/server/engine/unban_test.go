@@ -74,11 +74,7 @@ func TestUnbanAll(t *testing.T) {
 		if got := banned(t, e); !slices.Equal(got, all) {
 			t.Fatalf("%q", got)
 		}
-		f, err := engine.ParseBanFilter(c.rule, c.pattern, c.network)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := e.UnbanAll(f)
+		n, err := e.UnbanAll(api.BanFilter{Rule: c.rule, Pattern: c.pattern, Network: c.network})
 		var want []string
 		for i := range all {
 			if !slices.Contains(c.ended, i) {
@@ -90,14 +86,14 @@ func TestUnbanAll(t *testing.T) {
 		}
 	}
 	e := newEngine(t, someRules)
-	_, err := e.UnbanAll(engine.BanFilter{Rule: "logn"})
+	_, err := e.UnbanAll(api.BanFilter{Rule: "logn"})
 	wantCode(t, err, api.NoRule, "logn")
 	for _, c := range [][4]string{
 		{"", "", "", "filter: missing: must be"},
 		{"", "", "192.0.2.1/24", `network: "192.0.2.1/24": must be`},
 		{"", strings.Repeat("*", 1025), "", "pattern: too long"},
 	} {
-		_, err := engine.ParseBanFilter(c[0], c[1], c[2])
+		_, err := e.UnbanAll(api.BanFilter{Rule: c[0], Pattern: c[1], Network: c[2]})
 		wantCode(t, err, api.BadArg, c[3])
 	}
 }
@@ -121,7 +117,7 @@ func TestUnbanAllSurvives(t *testing.T) {
 	banSome(t, e)
 	sub := e.Subscribe()
 	defer sub.Close()
-	if n, err := e.UnbanAll(engine.BanFilter{Rule: "flood"}); n != many+1 || err != nil {
+	if n, err := e.UnbanAll(api.BanFilter{Rule: "flood"}); n != many+1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if n := told(sub); n != many+1 {

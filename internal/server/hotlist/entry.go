@@ -18,9 +18,12 @@ type Entry struct {
 	Until time.Time     // zero: always hot
 	Hold  time.Duration // how much longer it stays hot if it is busy when Until is near
 	Lo    uint64
-	Hi    uint64 // math.MaxUint64: unknown
+	Hi    uint64 // 0: unknown, or none
 
-	Hand bool // added by hand
+	Hand    bool   // added by hand
+	Changed uint64 // the version at which its value last changed, which the List sets
+
+	joined uint64 // the version at which it became hot
 }
 
 // entryBytes is about what an entry takes besides its strings.
@@ -45,12 +48,9 @@ func (e *Entry) always() bool { return e.Until.IsZero() }
 // for watchers to learn that it stays hot before its time is over.
 func (e *Entry) notice() time.Duration { return min(e.Hold/8, time.Second) }
 
-// onWire returns e as watchers are told at now.
-func (e *Entry) onWire(now time.Time, changed uint64) api.HotKey {
-	k := api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Since.UTC(), Lo: e.Lo, Hi: e.Hi + 1, Changed: changed, Hand: e.Hand}
-	if k.Hi > 0 { // and so it is not unknown
-		k.Hi--
-	}
+// HotKey returns e in the form of the API, with the time that is left at now.
+func (e *Entry) HotKey(now time.Time) api.HotKey {
+	k := api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Since.UTC(), Lo: e.Lo, Hi: e.Hi, Changed: e.Changed, Hand: e.Hand}
 	if !e.always() {
 		k.Until = e.Until.UTC()
 		k.TTL = max(api.MillisOf(max(e.Until.Sub(now), 0)), 1)
@@ -58,14 +58,15 @@ func (e *Entry) onWire(now time.Time, changed uint64) api.HotKey {
 	return k
 }
 
+// ruleKey returns what e is a key of.
+func (e *Entry) ruleKey() api.RuleKey { return api.RuleKey{Rule: e.Rule, Key: e.Key} }
+
 // A node is an entry in the list. It is kept for a while when the key is no longer hot, so
 // that watchers can be told.
 type node struct {
 	Entry
 	hot     bool
-	joined  uint64    // the version at which it became hot
 	touched uint64    // the version at which the entry last changed
-	changed uint64    // the version at which its value last changed
 	due     time.Time // when to inspect whether it stays hot
 	place   int       // in List.due, or -1
 
@@ -74,4 +75,4 @@ type node struct {
 }
 
 // version returns the version of the last change of n.
-func (n *node) version() uint64 { return max(n.touched, n.changed) }
+func (n *node) version() uint64 { return max(n.touched, n.Changed) }

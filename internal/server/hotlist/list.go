@@ -10,13 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/heap"
 )
 
-// Config has the settings of a List. Now is required.
+// Config has the settings of a List. Budget and Now are required.
 type Config struct {
-	// Budget bounds the bytes of all entries; 0 means DefaultBudget.
+	// Budget bounds the bytes of all entries.
 	Budget int64
 
 	// Now returns the current time.
@@ -28,9 +27,6 @@ type Config struct {
 	// the list held, and must not use the list.
 	InForce, Busy func(*Entry) bool
 }
-
-// DefaultBudget is the Budget by default: 4 MiB.
-const DefaultBudget = 4 << 20
 
 // A List is the keys that are hot. It is safe for concurrent use. Make one with [New].
 type List struct {
@@ -56,9 +52,7 @@ type List struct {
 	bytes     int64
 	updates   map[span]*Update // since the last publication
 	reset     map[string]*Update
-	watchers  int
-	dropped   atomic.Uint64
-	stats     Stats
+	stats     Stats // but for Hot and Bytes
 }
 
 // An id identifies a key.
@@ -66,17 +60,16 @@ type id struct{ rule, key string }
 
 // Stats says what a List has done since it was made.
 type Stats struct {
-	Keys     int    // hot now
-	Bytes    int64  // of memory
-	Watchers int    // now
-	Dropped  uint64 // keys that were left out or removed early because the budget was spent
-	Resets   uint64 // updates with the whole state that watchers were passed
-	Updates  uint64 // other updates that watchers were passed
+	Hot      map[string]int // keys that are hot now, by rule
+	Bytes    int64          // of memory
+	Watchers int            // now
+	Dropped  uint64         // keys that were left out or removed early because the budget was spent
+	Resets   uint64         // updates with the whole state that watchers were passed
+	Updates  uint64         // other updates that watchers were passed
 }
 
 // New returns an empty List.
 func New(c Config) *List {
-	c.Budget = cmp.Or(c.Budget, DefaultBudget)
 	l := &List{config: c, signal: make(chan struct{}, 1), nodes: make(map[id]*node), updates: make(map[span]*Update), reset: make(map[string]*Update)}
 	l.due = heap.New(func(a, b *node) bool { return a.due.Before(b.due) }, func(n *node, place int) { n.place = place })
 	var random [8]byte
@@ -86,16 +79,14 @@ func New(c Config) *List {
 	return l
 }
 
-// Add adds keys that became hot, or are hot for longer. It does not wait for anything
+// Add adds a key that became hot, or is hot for longer. It does not wait for anything
 // that watchers do, unless so many keys were added at once that they take an eighth of
 // the budget: then it puts them in order itself.
-func (l *List) Add(entries ...Entry) {
+func (l *List) Add(e Entry) {
 	q := &l.queue
 	q.mu.Lock()
-	q.entries = append(q.entries, entries...)
-	for i := range entries {
-		q.bytes += entries[i].bytes()
-	}
+	q.entries = append(q.entries, e)
+	q.bytes += e.bytes()
 	full := q.bytes > l.config.Budget/queueShare
 	q.mu.Unlock()
 	if full {
@@ -153,7 +144,7 @@ func (l *List) put(e *Entry) {
 	switch {
 	case n == nil:
 		if !l.fit(e.bytes()) {
-			l.dropped.Add(1)
+			l.stats.Dropped++
 			return
 		}
 		n = &node{Entry: *e, place: -1}
@@ -162,6 +153,7 @@ func (l *List) put(e *Entry) {
 		l.bytes += e.bytes()
 	case !n.hot:
 		l.bytes += e.bytes() - n.bytes() // it may be cut otherwise
+		e.Changed = n.Changed
 		n.Entry = *e
 	case !n.always() && (e.always() || e.Until.After(n.Until)):
 		n.Until, n.Hold, n.Lo, n.Hi, n.Hand = e.Until, e.Hold, e.Lo, e.Hi, e.Hand || n.Hand
@@ -266,17 +258,10 @@ func (l *List) fit(n int64) bool {
 		if !ok {
 			return false
 		}
-		l.dropped.Add(1)
+		l.stats.Dropped++
 		l.chill(first)
 	}
 	return true
-}
-
-// Put makes the key of e hot at once, or hot for longer.
-func (l *List) Put(e Entry) {
-	l.lock()
-	l.put(&e)
-	l.unlock()
 }
 
 // Remove makes a key cold, and reports whether it was hot.
@@ -301,7 +286,7 @@ func (l *List) Changed(rule, key string) bool {
 		return false
 	}
 	l.version++
-	n.changed = l.version
+	n.Changed = l.version
 	l.order.MoveToBack(n.order)
 	return n.hot
 }
@@ -317,53 +302,30 @@ func (l *List) Purge() {
 	}
 }
 
-// A Hot is an entry of a list with the version at which its value last changed.
-type Hot struct {
-	Entry
-	Changed uint64
-	joined  uint64
-}
-
-// HotKey returns h in the form of the API, with the time that is left at now.
-func (h *Hot) HotKey(now time.Time) api.HotKey { return h.onWire(now, h.Changed) }
-
 // All returns the keys that are hot under a rule, or under all if rule is "", in the order
 // in which they became hot.
-func (l *List) All(rule string) []Hot {
+func (l *List) All(rule string) []Entry {
 	l.lock()
-	var all []Hot
+	var all []Entry
 	for _, n := range l.nodes {
 		if n.hot && (rule == "" || rule == n.Rule) {
-			all = append(all, Hot{n.Entry, n.changed, n.joined})
+			all = append(all, n.Entry)
 		}
 	}
 	l.unlock()
-	slices.SortFunc(all, func(a, b Hot) int { return cmp.Compare(a.joined, b.joined) })
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.joined, b.joined) })
 	return all
 }
 
 // Get returns a key that is hot.
-func (l *List) Get(rule, key string) (Hot, bool) {
+func (l *List) Get(rule, key string) (Entry, bool) {
 	l.lock()
 	defer l.unlock()
 	n := l.nodes[id{rule, key}]
 	if n == nil || !n.hot {
-		return Hot{}, false
+		return Entry{}, false
 	}
-	return Hot{n.Entry, n.changed, n.joined}, true
-}
-
-// Count returns the number of keys that are hot under each rule.
-func (l *List) Count() map[string]int {
-	l.lock()
-	defer l.unlock()
-	count := make(map[string]int)
-	for _, n := range l.nodes {
-		if n.hot {
-			count[n.Rule]++
-		}
-	}
-	return count
+	return n.Entry, true
 }
 
 // Stats returns the statistics of l.
@@ -371,6 +333,11 @@ func (l *List) Stats() Stats {
 	l.lock()
 	defer l.unlock()
 	s := l.stats
-	s.Keys, s.Bytes, s.Watchers, s.Dropped = len(l.nodes)-l.cold.Len(), l.bytes, l.watchers, l.dropped.Load()
+	s.Hot, s.Bytes = make(map[string]int), l.bytes
+	for _, n := range l.nodes {
+		if n.hot {
+			s.Hot[n.Rule]++
+		}
+	}
 	return s
 }

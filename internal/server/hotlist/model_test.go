@@ -108,7 +108,7 @@ func (r *replica) want(l *List) error {
 	want := map[string]string{}
 	for _, k := range l.All(r.rule) {
 		name := keyName(k.Rule, k.Key)
-		want[name] = fmt.Sprint(k.onWire(time.Now(), 0).Until.UnixNano())
+		want[name] = fmt.Sprint(k.HotKey(time.Now()).Until.UnixNano())
 		if r.loads[name] < k.Changed {
 			return fmt.Errorf("%s: the value of version %d was loaded, and it changed in %d", name, r.loads[name], k.Changed)
 		}
@@ -147,12 +147,9 @@ func simulate(t testing.TB, seed uint64, steps int, inject fault) (err error) {
 		hold := time.Duration(100+rnd.IntN(2000)) * time.Millisecond
 		e := Entry{Rule: rule, ID: key, Key: api.KeyOf(key + strings.Repeat("-", rnd.IntN(3)*500)), Since: time.Now(), Until: time.Now().Add(hold), Hold: hold}
 		switch rnd.IntN(20) {
-		case 0, 1, 2, 3, 4, 5, 6, 7:
+		case 0, 1, 2, 3, 4, 5, 6, 7, 8:
 			e.Key = api.KeyOf(key)
 			l.Add(e)
-		case 8:
-			e.Key = api.KeyOf(key)
-			l.Put(e)
 		case 9:
 			l.Remove(rule, key)
 		case 10, 11:
@@ -164,7 +161,7 @@ func simulate(t testing.TB, seed uint64, steps int, inject fault) (err error) {
 		case 13:
 			e.Until, e.Key = time.Time{}, api.KeyOf(key)
 			if len(l.All("")) < 20 {
-				l.Put(e)
+				l.Add(e)
 			}
 		case 14:
 			if len(all) < 12 {
@@ -283,7 +280,7 @@ func TestModelFindsFaults(t *testing.T) {
 			defer l.mu.Unlock()
 			for _, n := range l.nodes {
 				if n.hot && n.place < 0 {
-					n.changed = l.version + 1
+					n.Changed = l.version + 1
 					return
 				}
 			}

@@ -1,6 +1,12 @@
 package hotlist
 
-import "time"
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/api"
+)
 
 // A Watcher receives the state of a [List], and then its changes; see the package. One
 // goroutine at a time may use it.
@@ -17,7 +23,7 @@ type Watcher struct {
 func (l *List) Watch(rule string) *Watcher {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watchers++
+	l.stats.Watchers++
 	return &Watcher{l: l, rule: rule}
 }
 
@@ -29,7 +35,7 @@ func (w *Watcher) Close() {
 	w.over = true
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
-	w.l.watchers--
+	w.l.stats.Watchers--
 }
 
 // Wait returns a channel that is closed when there may be an update.
@@ -103,7 +109,7 @@ func (l *List) whole(rule string) *Update {
 	u := &Update{instance: l.instance, rule: rule, version: l.version, reset: true, made: now}
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*node); n.hot && (rule == "" || rule == n.Rule) {
-			u.hot = append(u.hot, Hot{Entry: n.Entry, Changed: n.changed})
+			u.hot = append(u.hot, n.Entry)
 		}
 	}
 	l.reset[rule] = u
@@ -130,16 +136,15 @@ func (l *List) since(at span) *Update {
 		if at.rule != "" && at.rule != n.Rule {
 			continue
 		}
-		x := Hot{Entry: n.Entry, Changed: n.changed}
 		switch {
 		case n.touched <= at.seen:
 		case n.hot:
-			u.hot = append(u.hot, x)
+			u.hot = append(u.hot, n.Entry)
 		default:
-			u.cold = append(u.cold, x)
+			u.cold = append(u.cold, n.Entry)
 		}
-		if n.changed > at.seen {
-			u.changed = append(u.changed, x)
+		if n.Changed > at.seen {
+			u.changed = append(u.changed, n.Entry)
 		}
 	}
 	u.empty = len(u.hot)+len(u.cold)+len(u.changed) == 0
@@ -166,7 +171,7 @@ func (l *List) publish() (pause, due time.Duration) {
 		}
 	}
 	close(*l.wake.Swap(new(make(chan struct{}))))
-	return max(leastPause, time.Duration(l.watchers)*watcherPause), due
+	return max(leastPause, time.Duration(l.stats.Watchers)*watcherPause), due
 }
 
 const (
@@ -198,4 +203,69 @@ func (l *List) Run(stop <-chan struct{}) {
 		}
 		timer.Reset(due)
 	}
+}
+
+// An Update is what changed from one version to another.
+type Update struct {
+	instance, rule string
+	from, version  uint64
+	reset, empty   bool
+	made           time.Time
+
+	encode             sync.Once
+	hot, cold, changed []Entry // until it is encoded
+	parts              [][]byte
+}
+
+// Parts returns the update as one or more messages, each the JSON of an [api.HotUpdate].
+func (u *Update) Parts() [][]byte { return u.parts }
+
+const (
+	// partBytes is about the length at which a message ends and the next one begins.
+	partBytes = 64 << 10
+
+	// keyBytes is about the length of a key that is hot in a message, without its values.
+	keyBytes = 256
+)
+
+// write makes the messages of u.
+func (u *Update) write() {
+	var m api.HotUpdate
+	size := 0
+	begin := func() {
+		m = api.HotUpdate{
+			Instance: u.instance, From: u.from, Version: u.version, Rule: u.rule, Reset: u.reset && u.parts == nil,
+			Hot: []api.HotKey{}, Cold: []api.RuleKey{}, Changed: []api.RuleKey{},
+		}
+		size = 0
+	}
+	end := func() {
+		text, _ := json.Marshal(&m) // texts, numbers and times of this era have no errors
+		u.parts = append(u.parts, text)
+	}
+	// next begins another message if e would make this one too long.
+	next := func(e *Entry) {
+		n := keyBytes + len(e.ID)
+		if size > 0 && size+n > partBytes {
+			m.More = true
+			end()
+			begin()
+		}
+		size += n
+	}
+	begin()
+	for i := range u.hot {
+		next(&u.hot[i])
+		m.Hot = append(m.Hot, u.hot[i].HotKey(u.made))
+	}
+	for i := range u.cold {
+		next(&u.cold[i])
+		m.Cold = append(m.Cold, u.cold[i].ruleKey())
+	}
+	for i := range u.changed {
+		next(&u.changed[i])
+		m.Changed = append(m.Changed, u.changed[i].ruleKey())
+	}
+	end()
+	u.hot, u.cold, u.changed = nil, nil, nil
 }

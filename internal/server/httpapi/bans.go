@@ -45,7 +45,7 @@ func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 // unban ends the ban of a key, or all bans that a filter selects.
 func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	if !given(req.Key) {
-		return c.unbanAll(&req.BanFilter)
+		return c.unbanAll(req.BanFilter)
 	}
 	if req.Pattern != "" || req.Network != "" {
 		return api.Unbanned{}, badArg("key: must not be combined with pattern or network")
@@ -63,12 +63,8 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 }
 
 // unbanAll ends all bans that f selects.
-func (c *call) unbanAll(f *api.BanFilter) (api.Unbanned, error) {
-	filter, err := engine.ParseBanFilter(f.Rule, f.Pattern, f.Network)
-	if err != nil {
-		return api.Unbanned{}, err
-	}
-	n, err := c.s.Engine.UnbanAll(filter)
+func (c *call) unbanAll(f api.BanFilter) (api.Unbanned, error) {
+	n, err := c.s.Engine.UnbanAll(f)
 	if n > 0 {
 		c.audit("bans ended by hand", "rule", f.Rule, "pattern", f.Pattern, "network", f.Network, "bans", n)
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lately-go/lately/api"
@@ -227,4 +228,73 @@ func (c *call) appendResult(d *ratelimit.Decision, err error) {
 		c.out = appendDecision(c.out, d)
 	}
 	c.out = append(c.out, ',')
+}
+
+// appendDecision appends d as JSON: what encoding/json makes of engine.DecisionOf, in a
+// fraction of the time.
+func appendDecision(dst []byte, decision *ratelimit.Decision) []byte {
+	d := engine.DecisionOf(decision)
+	dst = append(dst, `{"allowed":`...)
+	dst = strconv.AppendBool(dst, d.Allowed)
+	dst = append(dst, `,"limit":`...)
+	dst = strconv.AppendUint(dst, d.Limit, 10)
+	dst = append(dst, `,"remaining":`...)
+	dst = strconv.AppendUint(dst, d.Remaining, 10)
+	dst = append(dst, `,"retry_after_ms":`...)
+	dst = strconv.AppendInt(dst, int64(d.RetryAfter), 10)
+	dst = append(dst, `,"reset_after_ms":`...)
+	dst = strconv.AppendInt(dst, int64(d.ResetAfter), 10)
+	dst = append(dst, `,"rule":`...)
+	dst = appendText(dst, d.Rule)
+	dst = append(dst, `,"banned_until_ms":`...)
+	dst = strconv.AppendInt(dst, int64(d.BannedUntil), 10)
+	if d.Delay > 0 {
+		dst = append(dst, `,"delay_ms":`...)
+		dst = strconv.AppendInt(dst, int64(d.Delay), 10)
+	}
+	return append(dst, '}')
+}
+
+// decideTogether appends the results of n items that are decided in one call of a store which
+// is reached by a network.
+func (c *call) decideTogether(n int, peek bool, next func(i int) (item, error)) {
+	failed := make([]error, n) // of those that are not queued
+	for i := range n {
+		it, err := next(i)
+		if err == nil {
+			err = c.queue(&it, peek)
+		}
+		failed[i] = err
+	}
+	i := 0
+	for d, err := range c.engine.Decide() {
+		i = c.appendFailed(failed, i)
+		c.appendResult(d, err)
+		i++
+	}
+	c.appendFailed(failed, i)
+}
+
+// queue queues the decision about one item.
+func (c *call) queue(it *item, peek bool) error {
+	if err := c.prepare(it, peek); err != nil {
+		return err
+	}
+	switch {
+	case it.ev == nil:
+		return c.engine.QueueTake(it.rule, it.cost, peek, it.key...)
+	case it.at != nil:
+		_, err := c.decide(it, peek) // an error: a store judges by its own clock
+		return err
+	}
+	return c.engine.QueueCheck(it.ev, it.cost, peek)
+}
+
+// appendFailed appends the errors from the i-th on, up to an item that was queued. It returns
+// the place of that.
+func (c *call) appendFailed(failed []error, i int) int {
+	for ; i < len(failed) && failed[i] != nil; i++ {
+		c.appendResult(new(ratelimit.Decision), failed[i])
+	}
+	return i
 }

@@ -171,8 +171,8 @@ func (m metricWriter) rules(s *Server) {
 	m.gauge("subscribers", "Subscribers of events, of all listeners.", int64(status.Subscribers))
 	m.counter("subscriber_events_total", "Events that were published, each once.", status.Events)
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
-	m.counter("rules_reloads_total", "Times that other rules were put in force.", status.Reloads)
-	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.RulesError == nil)
+	m.counter("rules_reloads_total", "Times that other rules were put in force.", status.Rules.Reloads)
+	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.Rules.Error == "")
 	m.counter("logins_rejected_total", "Logins with an unknown token, of all listeners.", s.Rejected.Load())
 	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
 }

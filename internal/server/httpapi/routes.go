@@ -63,26 +63,16 @@ func judgeHandler(in any, peek bool, forms string, lists ...string) handler {
 	return handler{in: in, out: oneOf{api.Decision{}, api.Results{}}, serve: func(c *call) error { return c.judge(peek, forms, lists) }}
 }
 
-// The handlers of other forms.
-var (
-	checkHandler     = judgeHandler(api.CheckRequest{}, false, "event and events", events)
-	takeHandler      = judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takes)
-	peekHandler      = judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes)
-	forwardHandler   = handler{serve: forwardAuth, status: http.StatusNoContent}
-	rulesHandler     = handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}
-	banHandler       = handler{serve: bodyHandler(addBan).serve, in: api.BanRequest{}, out: api.Ban{}, status: http.StatusCreated}
-	eventsHandler    = handler{serve: subscribe, out: "", media: "text/event-stream"}
-	hotAddHandler    = handler{serve: bodyHandler(addHot).serve, in: api.HotRequest{}, out: api.HotKey{}, status: http.StatusCreated}
-	hotHandler       = handler{serve: watchHot, out: api.HotUpdate{}, media: "text/event-stream"}
-	decisionsHandler = handler{serve: listDecisions, out: api.CrowdSecDecisions{}}
-	streamHandler    = handler{serve: streamDecisions, out: api.CrowdSecStream{}}
-	metricsHandler   = handler{serve: scrape, out: "", media: "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"}
-	openAPIHandler   = handler{serve: openAPI, out: object{}}
-	aliveHandler     = handler{serve: alive, out: "", media: plainType[0]}
-	readyHandler     = handler{serve: ready, out: "", media: plainType[0]}
-	indexHandler     = handler{serve: index, out: "", media: "text/html; charset=utf-8"}
-	fileHandler      = handler{serve: consoleFile, out: "", media: "*/*"}
-)
+// created returns h with the status of an answer to something that was created.
+func created(h handler) handler {
+	h.status = http.StatusCreated
+	return h
+}
+
+// textHandler returns a handler that answers with a text of that media type.
+func textHandler(serve func(*call) error, media string) handler {
+	return handler{serve: serve, out: "", media: media}
+}
 
 // decisionFilters are the parameters of both routes for bouncers, which may send others.
 var decisionFilters = []parameter{
@@ -108,9 +98,9 @@ func routes() []route {
 // decisionRoutes returns the routes of services, which judge events and keys.
 func decisionRoutes() []route {
 	return []route{
-		{"POST", "/v1/check", access.Check, checkHandler, "check", "Count an event, or several, and judge it under all rules that match it", nil},
-		{"POST", "/v1/take", access.Check, takeHandler, "take", "Count an event of a key, or several, and judge it under one rule", nil},
-		{"POST", "/v1/peek", access.Check, peekHandler, "peek", "Return the decision of check or take, and change nothing", nil},
+		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, false, "event and events", events), "check", "Count an event, or several, and judge it under all rules that match it", nil},
+		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takes), "take", "Count an event of a key, or several, and judge it under one rule", nil},
+		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes), "peek", "Return the decision of check or take, and change nothing", nil},
 		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back what a key has used under a rule, the oldest first", nil},
 		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
 		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},
@@ -118,7 +108,9 @@ func decisionRoutes() []route {
 		{"POST", feedPath, access.Check, bodyHandler(judgeFeed), "judgeFeed", "Judge events of a feed at their own times, and keep where its follower is", nil},
 		{"POST", "/v1/reset", access.Admin, bodyHandler(reset), "reset", "Delete what a key has used under a rule; bans are kept", nil},
 		{
-			"", authPath, access.Check, forwardHandler, "forwardAuth",
+			"", authPath, access.Check,
+			handler{serve: forwardAuth, status: http.StatusNoContent},
+			"forwardAuth",
 			"Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused; with the target of the request after the path, as Envoy asks, 200 or 429",
 			[]parameter{{"refuse", "the status of a refusal instead of 429: nginx accepts 403 only", "403", false}},
 		},
@@ -154,12 +146,12 @@ func keyRoutes() []route {
 			{"limit", "how many, up to 1000", "100", false},
 			{"cursor", "next of the page before; by default the first page", "AAAAAAAAAAAAAAAA", false},
 		}},
-		{"POST", "/v1/bans", access.Admin, banHandler, "ban", "Ban a key by hand; the answer comes when the ban is on disk", nil},
+		{"POST", "/v1/bans", access.Admin, created(bodyHandler(addBan)), "ban", "Ban a key by hand; the answer comes when the ban is on disk", nil},
 		{
 			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
 			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network; what is given must all match", nil,
 		},
-		{"GET", decisionsPath, access.Read, decisionsHandler, "decisions", "The bans in force as decisions of CrowdSec, whose bouncers ask here with X-Api-Key: TOKEN", slices.Concat([]parameter{
+		{"GET", decisionsPath, access.Read, handler{serve: listDecisions, out: api.CrowdSecDecisions{}}, "decisions", "The bans in force as decisions of CrowdSec, whose bouncers ask here with X-Api-Key: TOKEN", slices.Concat([]parameter{
 			{"ip", "only those about this address or around it", "203.0.113.9", false},
 			{"range", "only those around this network", "203.0.113.0/24", false},
 			{"contains", "false for those in the address or network instead", "false", false},
@@ -167,21 +159,21 @@ func keyRoutes() []route {
 			{"value", "only those of this address or network", "203.0.113.9", false},
 			{"type", "ban, which all are", "ban", false},
 		}, decisionFilters)},
-		{"GET", decisionsPath + "/stream", access.Read, streamHandler, "decisionStream", "What changed in the decisions since this bouncer asked last", slices.Concat([]parameter{
+		{"GET", decisionsPath + "/stream", access.Read, handler{serve: streamDecisions, out: api.CrowdSecStream{}}, "decisionStream", "What changed in the decisions since this bouncer asked last", slices.Concat([]parameter{
 			{"startup", "true for all decisions", "true", false},
 		}, decisionFilters)},
 		{"GET", "/v1/refused", access.Read, queryHandler(listRefused), "refused", "List the keys that were refused most, by limits and by bans", []parameter{
 			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
 		}},
 		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the keys that are hot, those that became hot last first", []parameter{hotRule}},
-		{"POST", "/v1/hot", access.Admin, hotAddHandler, "addHot", "Make a key hot by hand, for the hold of its rule or for a time", nil},
+		{"POST", "/v1/hot", access.Admin, created(bodyHandler(addHot)), "addHot", "Make a key hot by hand, for the hold of its rule or for a time", nil},
 		{"POST", "/v1/hot/remove", access.Admin, bodyHandler(removeHot), "removeHot", "Make a key cold by hand, and delete its counts", nil},
 		{"POST", "/v1/hot/ignore", access.Admin, bodyHandler(ignoreHot), "ignoreHot", "Never count a key under a hot rule, or count it again", nil},
 		{"POST", "/v1/hot/report", access.Check, bodyHandler(reportHot), "reportHot", "Count events of keys under a hot rule that a client has counted, each some time ago", nil},
 		{"POST", "/v1/hot/cache", access.Check, bodyHandler(countCache), "countCache", "Count what the caches of a process did since its last report", nil},
 		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Tell watchers of hot keys that the value of a key changed", nil},
 		{"GET", "/v1/hot/stats", access.Read, queryHandler(hotStats), "hotStats", "What was reported under hot rules, and what caches saved", []parameter{hotRule}},
-		{"GET", "/v1/hot/watch", access.Read, hotHandler, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},
+		{"GET", "/v1/hot/watch", access.Read, handler{serve: watchHot, out: api.HotUpdate{}, media: streamType[0]}, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},
 	}
 }
 
@@ -194,7 +186,7 @@ func serverRoutes() []route {
 			{"rules", "1 for those of each rule as well, hot rules included; points times rules is at most 8192 then", "1", false},
 		}},
 		{"GET", "/v1/rules", access.Read, queryHandler(listRules), "rules", "The rules in force", nil},
-		{"POST", rulesCheckPath, access.Admin, rulesHandler, "checkRules", "Return what is in a rules file, or its mistakes", nil},
+		{"POST", rulesCheckPath, access.Admin, handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}, "checkRules", "Return what is in a rules file, or its mistakes", nil},
 		{
 			"POST", "/v1/rules/try", access.Admin, bodyHandler(tryRules), "tryRules",
 			"Judge the events that the server keeps under a draft of the rules file, and return what the draft would have changed; the rules stay", nil,
@@ -204,15 +196,15 @@ func serverRoutes() []route {
 			"Read the rules file again, and return what has changed; if it has mistakes, or would drop bans, the rules stay", nil,
 		},
 		{"GET", "/v1/status", access.Read, queryHandler(status), "status", "The state of the server", nil},
-		{"GET", "/v1/events", access.Read, eventsHandler, "events", "A stream of bans, unbans, hot keys and rule changes as they happen, and of rates every second", nil},
+		{"GET", "/v1/events", access.Read, textHandler(subscribe, streamType[0]), "events", "A stream of bans, unbans, hot keys and rule changes as they happen, and of rates every second", nil},
 		{"POST", "/v1/login", access.None, bodyHandler(login), "login", "Begin a session of 12 hours with a token, for browsers", nil},
 		{"POST", "/v1/logout", access.None, bodyHandler(logout), "logout", "End the session", nil},
-		{"GET", "/metrics", access.Read, metricsHandler, "metrics", "Metrics for Prometheus", nil},
-		{"GET", "/openapi.json", access.Read, openAPIHandler, "openapi", "This document", nil},
-		{"GET", "/healthz", access.None, aliveHandler, "alive", "Answer that the server is running", nil},
-		{"GET", "/readyz", access.None, readyHandler, "ready", "Answer whether the server is ready: 200, or 503", nil},
-		{"GET", "/{$}", access.None, indexHandler, "console", "The console", nil},
-		{"GET", "/console/{name}", access.None, fileHandler, "consoleFile", "A file of the console", nil},
+		{"GET", "/metrics", access.Read, textHandler(scrape, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"), "metrics", "Metrics for Prometheus", nil},
+		{"GET", "/openapi.json", access.Read, handler{serve: openAPI, out: object{}}, "openapi", "This document", nil},
+		{"GET", "/healthz", access.None, textHandler(alive, plainType[0]), "alive", "Answer that the server is running", nil},
+		{"GET", "/readyz", access.None, textHandler(ready, plainType[0]), "ready", "Answer whether the server is ready: 200, or 503", nil},
+		{"GET", "/{$}", access.None, textHandler(index, media[".html"]), "console", "The console", nil},
+		{"GET", "/console/{name}", access.None, textHandler(consoleFile, "*/*"), "consoleFile", "A file of the console", nil},
 	}
 }
 

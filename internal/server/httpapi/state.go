@@ -27,15 +27,8 @@ func listRates(c *call) (list api.RateList, err error) {
 }
 
 func status(c *call) (api.Status, error) {
-	s := c.s.Engine.Status()
-	a := api.Status{
-		Version: c.s.Version, Started: s.Started.UTC(), Uptime: int64(time.Since(s.Started) / time.Second), Now: api.Millis(s.Now.UnixMilli()), EventTime: s.EventTime,
-		Totals: s.Totals, Memory: api.Memory{Budget: s.Limits.Budget, Bytes: s.Limits.Bytes, Reserved: s.Limits.Reserved, Heap: heap()},
-		Bans:        api.BanCounts{Held: s.Limits.Bans, Remembered: s.Limits.Remembered, Refused: s.Limits.BansRefused},
-		Subscribers: s.Subscribers,
-		Rules:       api.RulesStatus{File: s.RulesFile, Since: s.RulesSince.UTC(), Reloads: s.Reloads, Error: errorText(s.RulesError)},
-		Role:        c.Role.String(),
-	}
+	a := c.s.Engine.Status().Status
+	a.Version, a.Memory.Heap, a.Role = c.s.Version, heap(), c.Role.String()
 	if c.s.config.Storage != nil {
 		a.Storage = c.s.config.Storage().StorageStatus
 	}
@@ -45,9 +38,6 @@ func status(c *call) (api.Status, error) {
 	a.Logs = c.s.followed()
 	if c.s.Store != nil {
 		a.Store = c.s.Store()
-	}
-	for counter := range c.s.Engine.Counters() {
-		a.Memory.Counters += counter.Bytes
 	}
 	return a, nil
 }

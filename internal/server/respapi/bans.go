@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -63,7 +64,7 @@ func unban(c *conn, args [][]byte) error {
 
 // unbanAll ends all bans that its filter selects.
 func unbanAll(c *conn, args [][]byte) error {
-	var rule, pattern, network string
+	var f api.BanFilter
 	once := func(name string, text *string) func([]byte) error {
 		return func(value []byte) error {
 			if *text != "" || len(value) == 0 {
@@ -74,18 +75,14 @@ func unbanAll(c *conn, args [][]byte) error {
 		}
 	}
 	err := options(args[1:], "RULE rule, PATTERN glob or NETWORK address", map[string]func([]byte) error{
-		"rule": once("RULE", &rule), "pattern": once("PATTERN", &pattern), "network": once("NETWORK", &network),
+		"rule": once("RULE", &f.Rule), "pattern": once("PATTERN", &f.Pattern), "network": once("NETWORK", &f.Network),
 	})
 	if err != nil {
 		return err
 	}
-	filter, err := engine.ParseBanFilter(rule, pattern, network)
-	if err != nil {
-		return err
-	}
-	n, err := c.s.Engine.UnbanAll(filter)
+	n, err := c.s.Engine.UnbanAll(f)
 	if n > 0 {
-		c.audit("bans ended by hand", "rule", rule, "pattern", pattern, "network", network, "bans", n)
+		c.audit("bans ended by hand", "rule", f.Rule, "pattern", f.Pattern, "network", f.Network, "bans", n)
 	}
 	if err != nil {
 		return err

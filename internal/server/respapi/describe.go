@@ -156,12 +156,8 @@ func (s *Server) infoClients() string {
 }
 
 func (s *Server) infoMemory() string {
-	limits := s.Engine.Status().Limits
-	counters := int64(0)
-	for c := range s.Engine.Counters() {
-		counters += c.Bytes
-	}
-	return fmt.Sprintf("limits_bytes:%d\r\nlimits_reserved:%d\r\nlimits_budget:%d\r\ncounters_bytes:%d\r\n", limits.Bytes, limits.Reserved, limits.Budget, counters)
+	memory := s.Engine.Status().Memory
+	return fmt.Sprintf("limits_bytes:%d\r\nlimits_reserved:%d\r\nlimits_budget:%d\r\ncounters_bytes:%d\r\n", memory.Bytes, memory.Reserved, memory.Budget, memory.Counters)
 }
 
 func (s *Server) infoStats() string {
@@ -173,9 +169,9 @@ func (s *Server) infoStats() string {
 }
 
 func (s *Server) infoRules() string {
-	status := s.Engine.Status()
+	status := s.Engine.Status().Rules
 	state := "ok"
-	if status.RulesError != nil {
+	if status.Error != "" {
 		state = "the last reload failed"
 	}
 	return fmt.Sprintf("rules:%d\r\nrules_reloads:%d\r\nrules_state:%s\r\n", len(s.Engine.RuleInfos()), status.Reloads, state)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -14,6 +15,36 @@ import (
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
+
+func listRules(c *call) (api.RuleSet, error) {
+	file, status := c.s.Engine.Rules(), c.s.Engine.Status().Rules
+	return api.RuleSet{
+		File: file.Name, Text: string(file.Text), Since: status.Since, Error: status.Error,
+		Rules: c.s.Engine.RuleInfos(), Counters: c.s.counters(), Allow: append([]netip.Prefix{}, file.Allow...),
+	}, nil
+}
+
+func checkRules(c *call) (v api.RulesValidation, err error) {
+	file, err := rules.Parse("rules", c.body)
+	if err != nil {
+		errs, _ := errors.AsType[rules.Errors](err)
+		return api.RulesValidation{Errors: mistakes(errs)}, nil
+	}
+	return api.RulesValidation{OK: true, Sentences: file.Sentences(), Warnings: mistakes(file.Warnings)}, nil
+}
+
+func reload(c *call, req *api.ReloadRequest) (changes api.RuleChanges, err error) {
+	if c.s.Reload == nil {
+		return changes, badArg("the server has no rules file: start it with the setting rules")
+	}
+	changes, err = c.s.Reload(req.DropBans)
+	if err != nil {
+		c.audit("reload by hand failed", "error", err)
+		return changes, err
+	}
+	c.audit("rules reloaded by hand")
+	return changes, nil
+}
 
 // tryRules judges the events that the engine keeps under the rules in force and under a
 // draft, as lately diff does those of a log. One draft at a time is tried, on one core.
