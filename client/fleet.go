@@ -218,29 +218,27 @@ func defaultName() string {
 	return program[:min(len(program), maxName-len(id))] + id
 }
 
-// do sends a command to the node of its key, or if that is down to the next, and waits for
-// the answer. It reports whether the caller has q back.
-func (f *Fleet) do(ctx context.Context, q *request, key uint64, args []string) (mine bool, err error) {
+// ask sends a command to the node of its key, or if that is down to the next, and waits for
+// the answer.
+func (f *Fleet) ask(ctx context.Context, parse parser, rule string, key uint64, args ...string) (answer, error) {
 	nodes, err := f.nodes(ctx)
 	if err != nil {
-		return true, err
+		return answer{}, err
 	}
 	for below := uint64(math.MaxUint64); ; {
 		n, s := choose(nodes, key, below)
 		if n == nil {
-			return true, fmt.Errorf("%w: %w", ErrNoNode, err)
+			return answer{}, fmt.Errorf("%w: %w", ErrNoNode, err)
 		}
 		var p *pipe
 		if p, err = n.commands.get(ctx); err == nil {
-			if err = p.send(q, args); err == nil {
-				if mine, err = q.wait(ctx); !errors.Is(err, errNotSent) {
-					return mine, n.named(err)
-				}
-				q.again()
+			var a answer
+			if a, err = p.ask(ctx, parse, rule, args...); !errors.Is(err, errNotSent) {
+				return a, n.named(err)
 			}
 		}
 		if ctx.Err() != nil || err == errFull {
-			return true, n.named(err)
+			return answer{}, n.named(err)
 		}
 		if err = n.named(err); n.commands.down() {
 			below = s

@@ -25,15 +25,12 @@ func (f *Fleet) Peek(ctx context.Context, rule string, cost uint64, key ...strin
 }
 
 func (f *Fleet) judge(ctx context.Context, verb, rule string, cost uint64, key []string) (ratelimit.Decision, error) {
-	text, err := keyText(key)
-	if err != nil {
-		return ratelimit.Decision{}, err
+	var more []string
+	if cost > 1 {
+		more = []string{"COST", strconv.FormatUint(cost, 10)}
 	}
-	q := newRequest(parseDecision, rule)
-	if cost <= 1 {
-		return f.decide(ctx, q, hashOf(rule, text), verb, rule, text)
-	}
-	return f.decide(ctx, q, hashOf(rule, text), verb, rule, text, "COST", strconv.FormatUint(cost, 10))
+	a, err := f.keyed(ctx, parseDecision, verb, rule, key, more...)
+	return a.decision, err
 }
 
 // Refund gives back what n events of cost 1 took of a rule, and returns how many were given
@@ -51,28 +48,14 @@ func (f *Fleet) Release(ctx context.Context, rule string, n uint64, key ...strin
 }
 
 func (f *Fleet) giveBack(ctx context.Context, verb, rule string, n uint64, key []string) (uint64, error) {
-	text, err := keyText(key)
-	if err != nil {
-		return 0, err
-	}
-	q := newRequest(parseInt, "")
-	mine, err := f.do(ctx, q, hashOf(rule, text), []string{verb, rule, text, "COST", strconv.FormatUint(n, 10)})
-	if !mine {
-		return 0, err
-	}
-	given := uint64(q.n)
-	requests.Put(q)
-	return given, err
+	a, err := f.keyed(ctx, parseInt, verb, rule, key, "COST", strconv.FormatUint(n, 10))
+	return uint64(a.n), err
 }
 
 // Add adds n to a key of a counter. A counter that does not exist is created, if the node
 // has memory for it. n 0 means 1.
 func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string) error {
-	text, err := keyText(key)
-	if err != nil {
-		return err
-	}
-	_, err = f.decide(ctx, newRequest(parseOK, ""), hashOf(counter, text), "ADD", counter, text, strconv.FormatUint(max(n, 1), 10))
+	_, err := f.keyed(ctx, parseOK, "ADD", counter, key, strconv.FormatUint(max(n, 1), 10))
 	return err
 }
 
@@ -85,8 +68,9 @@ func (f *Fleet) Throttle(ctx context.Context, key string, burst, count uint64, p
 	if period%time.Second > 0 && seconds < math.MaxInt64 {
 		seconds++
 	}
-	return f.decide(ctx, newRequest(parseThrottle, ""), hashOf("", key), "CL.THROTTLE", key,
+	a, err := f.ask(ctx, parseThrottle, "", hashOf("", key), "CL.THROTTLE", key,
 		strconv.FormatUint(burst, 10), strconv.FormatUint(count, 10), strconv.FormatInt(int64(seconds), 10), strconv.FormatUint(quantity, 10))
+	return a.decision, err
 }
 
 // keySeparator is between the values of a key in one argument.
@@ -108,14 +92,13 @@ func keyText(key []string) (string, error) {
 	return strings.Join(key, keySeparator), nil
 }
 
-// decide sends a command to the node of its key, waits for the answer and returns its
-// decision.
-func (f *Fleet) decide(ctx context.Context, q *request, key uint64, args ...string) (ratelimit.Decision, error) {
-	mine, err := f.do(ctx, q, key, args)
-	if !mine {
-		return ratelimit.Decision{}, err
+// keyed sends a command to the node of its key: a verb, a rule or counter, the key, and what
+// follows.
+func (f *Fleet) keyed(ctx context.Context, parse parser, verb, rule string, key []string, more ...string) (answer, error) {
+	text, err := keyText(key)
+	if err != nil {
+		return answer{}, err
 	}
-	d := q.decision
-	requests.Put(q)
-	return d, err
+	var args [5]string
+	return f.ask(ctx, parse, rule, hashOf(rule, text), append(append(args[:0], verb, rule, text), more...)...)
 }

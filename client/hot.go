@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type hot struct {
 	rules  []hotRule
 	tally  *tally.Tally
 	urgent chan struct{}
-	caches []cacheReport // by rule
+	caches [][4]uint64 // by rule, what nodes were told: hits, misses, loads, stale
 	stats  hotLedger
 
 	command []byte // scratch of run
@@ -50,7 +51,7 @@ func newHot(f *Fleet, d *hotkey.Detector) *hot {
 		h.rules = append(h.rules, hotRule{r.Name, r.Key, len(r.Key.Fields())})
 		early = append(early, max(1, r.Threshold/earlyShare))
 	}
-	h.caches = make([]cacheReport, len(h.rules))
+	h.caches = make([][4]uint64, len(h.rules))
 	h.tally = tally.New(maxPending, early, func() {
 		select {
 		case h.urgent <- struct{}{}:
@@ -68,7 +69,8 @@ func (h *hot) link(n *node) {
 	n.reports = make([]outgoing, len(h.rules))
 	n.hot.push = func(values []resp.Value) { h.pushed(n, values) }
 	n.hot.begin = func(ctx context.Context, p *pipe) error {
-		return call(ctx, p, newRequest(parseOK, ""), "HOT.WATCH")
+		_, err := p.ask(ctx, parseOK, "", "HOT.WATCH")
+		return err
 	}
 }
 
@@ -99,7 +101,7 @@ func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
 	for _, n := range nodes {
 		p, err := n.commands.get(ctx)
 		if err == nil {
-			err = call(ctx, p, newRequest(parseInt, ""), append([]string{"HOT.CHANGED", rule}, key...)...)
+			_, err = p.ask(ctx, parseInt, "", append([]string{"HOT.CHANGED", rule}, key...)...)
 		}
 		switch {
 		case err == nil:
@@ -115,9 +117,6 @@ func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
 	}
 	return errors.Join(failed...)
 }
-
-// A cacheReport is what the nodes were told of the caches of a rule.
-type cacheReport struct{ hits, misses, loads, stale uint64 }
 
 const (
 	// maxPending bounds what is counted and not sent, in bytes.
@@ -276,9 +275,9 @@ func (h *hot) ship(n *node, rule int) {
 	events := out.events
 	h.stats.begin(events)
 	n.underWay.Add(1)
-	q.then = func(q *request) {
+	q.then = func(err error) {
 		n.underWay.Add(-1)
-		h.stats.end(events, q.err)
+		h.stats.end(events, err)
 	}
 	err := error(errNotSent)
 	if p := n.hot.live.Load(); p != nil {
@@ -288,7 +287,7 @@ func (h *hot) ship(n *node, rule int) {
 		err = p.enqueue(q, nil, h.command)
 	}
 	if err != nil {
-		q.fail(err)
+		q.end(answer{}, err)
 	}
 	out.args, out.n, out.events = out.args[:0], 0, 0
 }
@@ -296,34 +295,30 @@ func (h *hot) ship(n *node, rule int) {
 // tellCaches tells a node what the caches of each rule have done since the last time.
 func (h *hot) tellCaches() {
 	for i := range h.rules {
-		name, told := h.rules[i].name, &h.caches[i]
-		s := h.d.CacheStats(name)
-		if now := (cacheReport{s.Hits, s.Misses, s.Loads, s.Stale}); now != *told {
-			if h.tellCache(name, cacheReport{now.hits - told.hits, now.misses - told.misses, now.loads - told.loads, now.stale - told.stale}) {
-				*told = now
-			}
+		rule, told := h.rules[i].name, &h.caches[i]
+		s := h.d.CacheStats(rule)
+		now := [4]uint64{s.Hits, s.Misses, s.Loads, s.Stale}
+		if now == *told {
+			continue
+		}
+		args := []string{"HOT.CACHE", rule}
+		for j, n := range now {
+			args = append(args, strconv.FormatUint(n-told[j], 10))
+		}
+		if h.tellOne(hashOf(rule, ""), args) {
+			*told = now
 		}
 	}
 }
 
-// tellCache tells a node what the caches of a rule have done. It reports whether it was
-// sent; if the answer is lost, it is not sent again.
-func (h *hot) tellCache(rule string, c cacheReport) bool {
+// tellOne sends a command to the first node that is up. It reports whether it was sent; if the
+// answer is lost, it is not sent again.
+func (h *hot) tellOne(key uint64, args []string) bool {
 	nodes := h.f.members.now()
-	for below := uint64(math.MaxUint64); ; {
-		n, s := choose(nodes, hashOf(rule, ""), below)
-		if n == nil {
-			return false
-		}
-		below = s
-		if p := n.hot.live.Load(); p != nil {
-			q := newRequest(parseOK, "")
-			q.state.Store(abandoned)
-			err := p.send(q, []string{"HOT.CACHE", rule, fmt.Sprint(c.hits), fmt.Sprint(c.misses), fmt.Sprint(c.loads), fmt.Sprint(c.stale)})
-			if err == nil {
-				return true
-			}
-			requests.Put(q)
+	for n, s := choose(nodes, key, math.MaxUint64); n != nil; n, s = choose(nodes, key, s) {
+		if p := n.hot.live.Load(); p != nil && p.tell(args...) == nil {
+			return true
 		}
 	}
+	return false
 }

@@ -360,22 +360,24 @@ func TestHotCache(t *testing.T) {
 }
 
 // cachesTold returns what n was told of the caches of the rule product, in all.
-func (n *scriptedNode) cachesTold(t *testing.T) (all cacheReport) {
+func (n *scriptedNode) cachesTold(t *testing.T) (all [4]uint64) {
 	t.Helper()
 	for _, c := range locked(n, func() []string { return slices.Clone(n.caches) }) {
-		var r cacheReport
-		if _, err := fmt.Sscanf(c, "product %d %d %d %d", &r.hits, &r.misses, &r.loads, &r.stale); err != nil {
+		var r [4]uint64
+		if _, err := fmt.Sscanf(c, "product %d %d %d %d", &r[0], &r[1], &r[2], &r[3]); err != nil {
 			t.Fatal(err)
 		}
-		all = cacheReport{all.hits + r.hits, all.misses + r.misses, all.loads + r.loads, all.stale + r.stale}
+		for i := range r {
+			all[i] += r[i]
+		}
 	}
 	return all
 }
 
 // statsOf returns what a node is to be told of c.
-func statsOf(c *hotkey.Cache[int64]) cacheReport {
+func statsOf(c *hotkey.Cache[int64]) [4]uint64 {
 	s := c.Stats()
-	return cacheReport{s.Hits, s.Misses, s.Loads, s.Stale}
+	return [4]uint64{s.Hits, s.Misses, s.Loads, s.Stale}
 }
 
 // Without any node, keys are hot until their time is over, and no longer.

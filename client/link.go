@@ -20,7 +20,7 @@ const (
 
 	// quietTicks is after how many ticks without a command the server is asked for a sign
 	// of life.
-	quietTicks = 2
+	quietTicks = 3
 
 	// steady is how long a connection must have lasted for the next one to be tried at
 	// once.
@@ -119,7 +119,7 @@ func (l *link) connect(ctx context.Context) (*pipe, error) {
 		return nil, unwrap(err)
 	}
 	p := newPipe(conn, l.push)
-	err = call(ctx, p, newRequest(parseHello, ""), l.hello...)
+	_, err = p.ask(ctx, parseHello, "", l.hello...)
 	if err == nil && l.begin != nil {
 		err = l.begin(ctx, p)
 	}
@@ -131,26 +131,14 @@ func (l *link) connect(ctx context.Context) (*pipe, error) {
 	return p, nil
 }
 
-// call sends a command, waits for its answer and returns only the error.
-func call(ctx context.Context, p *pipe, q *request, args ...string) error {
-	if err := p.send(q, args); err != nil {
-		requests.Put(q)
-		return err
-	}
-	mine, err := q.wait(ctx)
-	if mine {
-		requests.Put(q)
-	}
-	return err
-}
-
 // inspect closes p when ctx ends or an answer is overdue, asks for a sign of life when there
 // is nothing to do, and returns why p was closed.
 func (l *link) inspect(ctx context.Context, p *pipe) error {
 	ticker := time.NewTicker(l.limit / ticks)
 	defer ticker.Stop()
-	var before [ticks]uint64 // requests sent, at the last ticks
-	for i, quiet := 0, 0; ; i++ {
+	var mark uint64 // requests that must be answered next
+	age := 0        // ticks since they were sent
+	for ; ; age++ {
 		select {
 		case <-ctx.Done():
 			p.close(errClosed)
@@ -160,22 +148,16 @@ func (l *link) inspect(ctx context.Context, p *pipe) error {
 		case <-ticker.C:
 		}
 		sent, answers := p.counts()
-		last, longAgo := before[(i+ticks-1)%ticks], &before[i%ticks]
-		if answers < *longAgo {
-			p.close(fmt.Errorf("%w: nothing came for %v", errStalled, l.limit))
-			continue
-		}
-		*longAgo = sent
-		if quiet++; sent != last {
-			quiet = 0
-		}
-		if quiet == quietTicks {
-			q := newRequest(parseOK, "")
-			q.state.Store(abandoned) // nobody waits for it
-			if p.send(q, []string{"PING"}) != nil {
-				requests.Put(q)
+		switch {
+		case answers < mark:
+			if age >= ticks {
+				p.close(fmt.Errorf("%w: nothing came for %v", errStalled, l.limit))
 			}
-			quiet = 0
+		case sent > mark:
+			mark, age = sent, 0
+		case age >= quietTicks:
+			_ = p.tell("PING") // it fails if p is closed
+			mark, age = sent+1, 0
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -25,8 +26,13 @@ var errNotSent = errors.New("not sent")
 // errFull is the error of a command that found maxQueued bytes before it.
 var errFull = fmt.Errorf("%w: more than %d MiB of commands are waiting to be sent", errNotSent, maxQueued>>20)
 
-// maxPush bounds one string of an answer, in bytes: the longest are the updates of a watch.
-const maxPush = 1 << 20
+const (
+	// maxPush bounds one string of an answer, in bytes: the longest are the updates of a watch.
+	maxPush = 1 << 20
+
+	// readBuffer is the bytes of answers that one read can get.
+	readBuffer = 16 << 10
+)
 
 // A pipe is one connection, which all callers share. Commands that come while a write is in
 // progress go out together in the next one; the answers come in the same order. It has two
@@ -57,10 +63,29 @@ func newPipe(conn net.Conn, push func([]resp.Value)) *pipe {
 	return p
 }
 
-// send queues a command. The error is errNotSent or one that wraps it.
-func (p *pipe) send(q *request, args []string) error { return p.enqueue(q, args, nil) }
+// ask sends a command and waits for its answer.
+func (p *pipe) ask(ctx context.Context, parse parser, rule string, args ...string) (answer, error) {
+	q := newRequest(parse, rule)
+	if err := p.enqueue(q, args, nil); err != nil {
+		requests.Put(q)
+		return answer{}, err
+	}
+	return q.wait(ctx)
+}
 
-// enqueue queues a command of args, or one that is written already.
+// tell sends a command whose answer, OK, nobody waits for.
+func (p *pipe) tell(args ...string) error {
+	q := newRequest(parseOK, "")
+	q.state.Store(abandoned)
+	err := p.enqueue(q, args, nil)
+	if err != nil {
+		requests.Put(q)
+	}
+	return err
+}
+
+// enqueue queues a command of args, or one that is written already. The error is errNotSent
+// or one that wraps it.
 func (p *pipe) enqueue(q *request, args []string, command []byte) error {
 	p.mu.Lock()
 	switch {
@@ -163,7 +188,7 @@ func (p *pipe) take(spare []byte) (buf []byte, ok bool) {
 
 // read reads answers until the connection ends, and then fails what has none.
 func (p *pipe) read() {
-	r := resp.NewReplyReader(p.conn, resp.Limits{Bulk: maxPush, Command: maxPush + 1024})
+	r := resp.NewReplyReader(p.conn, resp.Limits{Bulk: maxPush, Command: maxPush + 1024, Buffer: readBuffer})
 	var waiting []*request
 	next := 0
 	for {
@@ -189,7 +214,7 @@ func (p *pipe) read() {
 		waiting[next] = nil
 		next++
 		p.answered.Add(1)
-		q.answer(reply)
+		q.read(reply)
 	}
 	p.fail(waiting[next:])
 }
@@ -212,9 +237,9 @@ func (p *pipe) fail(waiting []*request) {
 	p.mu.Unlock()
 	for i, q := range waiting {
 		if i >= len(waiting)-unsent {
-			q.fail(errNotSent)
+			q.end(answer{}, errNotSent)
 		} else {
-			q.fail(err)
+			q.end(answer{}, err)
 		}
 	}
 }

@@ -15,20 +15,27 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
+// An answer is what a server answered. What of it is set depends on the command.
+type answer struct {
+	decision ratelimit.Decision
+	n        int64
+}
+
+// A parser reads an answer. rule is the one that was asked for, so that its name need not be
+// copied.
+type parser func(rule string, reply []resp.Value) (answer, error)
+
 // A request is a command under way: from the caller, who waits for done, to the reader of
 // the pipe, which fills in the answer. One of the two gives it back to the pool: the caller
 // after done, or the reader if the caller no longer waits.
 type request struct {
-	parse func(q *request, reply []resp.Value) error
-	name  string // the rule that was asked for, so that its name need not be copied
-	done  chan struct{}
-	then  func(*request) // called at the end if nobody waits for done; or nil
-	state atomic.Uint32
-
-	// The answer. What of it is set depends on parse.
-	decision ratelimit.Decision
-	n        int64
-	err      error
+	parse  parser
+	rule   string
+	done   chan struct{}
+	then   func(error) // called at the end if nobody waits for done; or nil
+	state  atomic.Uint32
+	answer answer
+	err    error
 }
 
 // The states of a request.
@@ -44,61 +51,48 @@ func newRequests() *sync.Pool {
 	return &sync.Pool{New: func() any { return &request{done: make(chan struct{}, 1)} }}
 }
 
-func newRequest(parse func(*request, []resp.Value) error, name string) *request {
+func newRequest(parse parser, rule string) *request {
 	q := requests.Get().(*request)
-	q.parse, q.name, q.then, q.decision, q.n, q.err = parse, name, nil, ratelimit.Decision{}, 0, nil
+	q.parse, q.rule, q.then = parse, rule, nil
 	q.state.Store(pending)
 	return q
 }
 
-// answer fills in the answer and wakes the caller.
-func (q *request) answer(reply []resp.Value) {
+// read fills in the answer and wakes the caller.
+func (q *request) read(reply []resp.Value) {
 	if reply[0].Kind == resp.KindError {
-		q.err = errorOf(reply[0].Text)
+		q.end(answer{}, errorOf(reply[0].Text))
 	} else {
-		q.err = q.parse(q, reply)
+		q.end(q.parse(q.rule, reply))
 	}
-	q.end()
 }
 
-// fail ends q with an error instead of an answer.
-func (q *request) fail(err error) {
-	q.err = err
-	q.end()
-}
-
-func (q *request) end() {
-	if q.then != nil {
-		q.then(q)
+func (q *request) end(a answer, err error) {
+	switch {
+	case q.then != nil:
+		q.then(err)
 		requests.Put(q)
-		return
-	}
-	if q.state.CompareAndSwap(pending, answered) {
+	case q.state.CompareAndSwap(pending, answered):
+		q.answer, q.err = a, err
 		q.done <- struct{}{}
-	} else {
+	default:
 		requests.Put(q)
 	}
 }
 
-// wait waits for the answer, and reports whether the caller has q back. If ctx ends first,
-// it has not, and the error says so.
-func (q *request) wait(ctx context.Context) (mine bool, err error) {
+// wait returns the answer. If ctx ends first, the error says so.
+func (q *request) wait(ctx context.Context) (answer, error) {
 	select {
 	case <-q.done:
-		return true, q.err
 	case <-ctx.Done():
+		if q.state.CompareAndSwap(pending, abandoned) {
+			return answer{}, fmt.Errorf("%w: %w", ErrUnanswered, context.Cause(ctx))
+		}
+		<-q.done
 	}
-	if q.state.CompareAndSwap(pending, abandoned) {
-		return false, fmt.Errorf("%w: %w", ErrUnanswered, context.Cause(ctx))
-	}
-	<-q.done
-	return true, q.err
-}
-
-// again makes q, which the caller has back, ready to be sent another time.
-func (q *request) again() {
-	q.err = nil
-	q.state.Store(pending)
+	a, err := q.answer, q.err
+	requests.Put(q)
+	return a, err
 }
 
 // errorOf returns the error that a server answered: a code and a sentence.
@@ -115,30 +109,29 @@ func isIntegers(reply []resp.Value) bool {
 }
 
 // parseDecision reads the answer of TAKE: seven elements, or eight with a delay.
-func parseDecision(q *request, reply []resp.Value) error {
+func parseDecision(rule string, reply []resp.Value) (answer, error) {
 	if head := reply[0]; head.Kind != resp.KindArray || head.N < 7 || len(reply) < 8 ||
 		!isIntegers(reply[1:6]) || reply[6].Kind != resp.KindBulk || !isIntegers(reply[7:]) {
-		return errReply
+		return answer{}, errReply
 	}
 	wire := api.Decision{
 		Allowed: reply[1].N == 1, Limit: uint64(reply[2].N), Remaining: uint64(reply[3].N),
 		RetryAfter: api.Millis(reply[4].N), ResetAfter: api.Millis(reply[5].N),
-		Rule: q.name, BannedUntil: api.Millis(reply[7].N),
+		Rule: rule, BannedUntil: api.Millis(reply[7].N),
 	}
-	if string(reply[6].Text) != q.name {
+	if string(reply[6].Text) != rule {
 		wire.Rule = string(reply[6].Text)
 	}
 	if len(reply) > 8 {
 		wire.Delay = api.Millis(reply[8].N)
 	}
-	q.decision = decisionOf(&wire)
-	return nil
+	return answer{decision: decisionOf(&wire)}, nil
 }
 
 // parseThrottle reads the answer of CL.THROTTLE: five integers.
-func parseThrottle(q *request, reply []resp.Value) error {
+func parseThrottle(_ string, reply []resp.Value) (answer, error) {
 	if reply[0].Kind != resp.KindArray || len(reply) != 6 || !isIntegers(reply[1:]) {
-		return errReply
+		return answer{}, errReply
 	}
 	seconds := func(v resp.Value) time.Duration { return (api.Millis(v.N) * 1000).Duration() }
 	d := ratelimit.Decision{
@@ -151,33 +144,31 @@ func parseThrottle(q *request, reply []resp.Value) error {
 	case reply[4].N < 0:
 		d.RetryAfter = ratelimit.Never
 	}
-	q.decision = d
-	return nil
+	return answer{decision: d}, nil
 }
 
 // parseInt reads an integer.
-func parseInt(q *request, reply []resp.Value) error {
+func parseInt(_ string, reply []resp.Value) (answer, error) {
 	if reply[0].Kind != resp.KindInt {
-		return errReply
+		return answer{}, errReply
 	}
-	q.n = reply[0].N
-	return nil
+	return answer{n: reply[0].N}, nil
 }
 
 // parseOK reads the answer of a command that answers OK or PONG.
-func parseOK(_ *request, reply []resp.Value) error {
+func parseOK(_ string, reply []resp.Value) (a answer, err error) {
 	if reply[0].Kind != resp.KindSimple {
-		return errReply
+		err = errReply
 	}
-	return nil
+	return a, err
 }
 
 // parseHello reads the answer of HELLO: a map that says what the server is.
-func parseHello(_ *request, reply []resp.Value) error {
+func parseHello(_ string, reply []resp.Value) (a answer, err error) {
 	for i, v := range reply {
 		if i > 0 && string(v.Text) == "lately" && string(reply[i-1].Text) == "server" {
-			return nil
+			return a, nil
 		}
 	}
-	return errors.New("not a lately server: HELLO has another answer")
+	return a, errors.New("not a lately server: HELLO has another answer")
 }

@@ -1,13 +1,48 @@
 package resp
 
 import (
+	"bufio"
 	"bytes"
 	"io"
+	"strings"
 )
 
-const (
-	maxReplyLine = 2 * maxText // bytes of a simple string, an error or a number
+// A Value is a reply of a server, or an element of one. See [ReplyReader.Next].
+type Value struct {
+	// Kind is the byte with which the value begins on the wire, and '_' for every null.
+	Kind byte
 
+	// N is the number of an integer, 1 for true, and of an aggregate the number of its
+	// elements: for a map, of keys and values together.
+	N int64
+
+	// Text is what strings, errors, doubles and big numbers have.
+	Text []byte
+}
+
+// The kinds of values.
+const (
+	KindSimple   = '+'
+	KindError    = '-'
+	KindInt      = ':'
+	KindBulk     = '$'
+	KindArray    = '*'
+	KindNull     = '_'
+	KindBool     = '#'
+	KindDouble   = ','
+	KindBig      = '('
+	KindVerbatim = '=' // its Text begins with the format: "txt:"
+	KindMap      = '%'
+	KindSet      = '~'
+	KindPush     = '>'
+
+	kinds = "+-:$*_#,(=%~>"
+)
+
+const maxReplyLine = 2*maxText + len("\r\n") // bytes of a simple string, an error or a number
+
+// The reasons of a [ProtocolError] of a ReplyReader.
+const (
 	faultReply  = "not a reply"
 	faultLine   = "too long line in a reply"
 	faultValues = "too many values in a reply"
@@ -18,209 +53,140 @@ const (
 // with [NewReplyReader]. A ReplyReader is for one goroutine at a time.
 //
 // The replies and the error of a stream depend on its bytes only, not on the reads in which
-// they arrived. Replies are neither copied nor allocated once the buffers have grown. Nested
-// values are a list, so their depth has no limit of its own. Attributes and streamed values,
-// which servers send only if asked for, are errors.
+// they arrived. Replies do not allocate once the buffers have grown. Nested values are a
+// list, so their depth has no limit of its own. Attributes and streamed values, which servers
+// send only if asked for, are errors.
 type ReplyReader struct {
-	in     buffer
+	src    *bufio.Reader
 	limits Limits
-	spans  []span // of the reply that is being read
 	values []Value
-	left   int // values to come of that reply
-	pos    int // where parsing continues, from in.start
+	text   []byte // of the values
+	left   int    // values to come of the reply
+	size   int    // bytes of the reply so far
 	err    error
-}
-
-// A span is a Value before its bytes have their final place: Text lies at these offsets
-// from the start of the reply.
-type span struct {
-	kind     byte
-	n        int64
-	from, to int
 }
 
 // NewReplyReader returns a ReplyReader of the replies of src. The limit Bulk bounds one
 // string, Args the values of a reply, and Command its bytes.
 func NewReplyReader(src io.Reader, limits Limits) *ReplyReader {
 	l := limits.withDefaults()
-	return &ReplyReader{
-		in:     buffer{src: src, small: l.Buffer, keep: max(keepRead, l.Buffer), most: max(l.Command, l.Buffer)},
-		limits: l, left: 1,
-	}
+	return &ReplyReader{src: bufio.NewReaderSize(src, max(l.Buffer, maxReplyLine+1)), limits: l}
 }
 
 // Next returns the next reply: its values in the order in which they are on the wire, an
-// aggregate before its elements. It reads from the source only if no whole reply is
-// buffered. The values and their texts are valid until the next call of Next or Ready.
+// aggregate before its elements. The values and their texts are valid until the next call.
 //
-// Errors: a [ProtocolError], which stays; io.EOF at the end of the stream,
-// io.ErrUnexpectedEOF within a reply; or that of the source. After a temporary one, such as
-// a timeout, call Next again.
+// Errors, which stay: a [ProtocolError]; io.EOF at the end of the stream,
+// io.ErrUnexpectedEOF within a reply; or that of the source.
 func (r *ReplyReader) Next() ([]Value, error) {
-	for !r.Ready() {
-		if _, err := r.in.fill(); err != nil {
-			if err == io.EOF && r.in.start < r.in.end {
-				err = io.ErrUnexpectedEOF
-			}
-			return nil, err
-		}
+	if r.values, r.text, r.size = r.values[:0], r.text[:0], 0; cap(r.text) > keepRead {
+		r.text = nil
 	}
-	if r.err != nil {
-		return nil, r.err
+	for r.left = 1; r.left > 0 && r.err == nil; r.left-- {
+		r.err = r.value()
 	}
-	r.values = r.values[:0]
-	for _, s := range r.spans {
-		r.values = append(r.values, Value{s.kind, s.n, r.in.buf[r.in.start+s.from : r.in.start+s.to : r.in.start+s.to]})
+	if r.err == io.EOF && r.size > 0 {
+		r.err = io.ErrUnexpectedEOF
 	}
-	r.in.start += r.pos
-	r.spans, r.pos, r.left = r.spans[:0], 0, 1
-	return r.values, nil
+	return r.values, r.err
 }
 
-// Ready reports whether Next would return without reading: a whole reply is buffered, or
-// there is an error.
-func (r *ReplyReader) Ready() bool {
-	for r.left > 0 && r.err == nil {
-		if !r.value() {
-			return r.err != nil
-		}
+// value reads one value, without its elements.
+func (r *ReplyReader) value() error {
+	line, err := r.line()
+	if err != nil {
+		return err
 	}
-	return true
-}
-
-// value reads one value at pos. It returns false if bytes are missing or r.err is set.
-func (r *ReplyReader) value() bool {
-	b := r.in.buf[r.in.start:min(r.in.end, r.in.start+r.limits.Command)]
-	if r.pos == len(b) {
-		return r.cut(b)
-	}
-	s := span{kind: b[r.pos]}
-	next := lineBad
-	switch s.kind {
+	v, text := Value{Kind: line[0]}, line[1:]
+	ok := true
+	switch v.Kind {
 	case KindSimple, KindError, KindDouble, KindBig:
-		s.from, s.to, next = textLine(b, r.pos+1)
+		from := len(r.text)
+		r.text = append(r.text, text...)
+		v.Text = r.text[from:len(r.text):len(r.text)]
 	case KindInt:
-		if s.from, s.to, next = textLine(b, r.pos+1); next > 0 {
-			var ok bool
-			if s.n, ok = ParseInt(b[s.from:s.to]); !ok {
-				next = lineBad
-			}
-			s.from, s.to = 0, 0
+		v.N, ok = ParseInt(text)
+	case KindNull:
+		ok = len(text) == 0
+	case KindBool:
+		if ok = string(text) == "f"; string(text) == "t" {
+			v.N, ok = 1, true
 		}
-	case KindBool, KindNull:
-		s, next = word(b, r.pos)
-	case KindBulk, KindVerbatim, KindArray, KindMap, KindSet, KindPush:
-		s, next = r.counted(b)
-	}
-	switch {
-	case r.err != nil:
-		return false
-	case next == lineCut:
-		return r.cut(b)
-	case next == lineBad:
-		return r.fail(faultReply)
-	case len(r.spans) == r.limits.Args:
-		return r.fail(faultValues)
-	}
-	if r.left--; isAggregate(s.kind) {
-		r.left += int(s.n)
-	}
-	r.spans, r.pos = append(r.spans, s), next
-	return true
-}
-
-// cut returns false: the value at pos is incomplete in b, or the reply is too big.
-func (r *ReplyReader) cut(b []byte) bool {
-	switch {
-	case len(b) == r.limits.Command:
-		return r.fail(faultBig)
-	case len(b)-r.pos > maxReplyLine+2 && b[r.pos] != KindBulk && b[r.pos] != KindVerbatim:
-		return r.fail(faultLine)
-	}
-	return false
-}
-
-// fail ends the stream with a ProtocolError.
-func (r *ReplyReader) fail(reason string) bool {
-	r.err = ProtocolError{reason}
-	return false
-}
-
-// counted reads a value that begins with a length, at pos.
-func (r *ReplyReader) counted(b []byte) (s span, next int) {
-	s.kind = b[r.pos]
-	n, next := lengthLine(b, r.pos+1)
-	switch {
-	case next <= 0:
-		return s, next
-	case n < 0: // the nulls of version 2
-		if s.kind != KindBulk && s.kind != KindArray {
-			return s, lineBad
-		}
-		return span{kind: KindNull}, next
-	case isAggregate(s.kind):
-		if s.n = n; s.kind == KindMap && n <= int64(r.limits.Args) {
-			s.n = 2 * n
-		}
-		if s.n+int64(len(r.spans)+r.left) > int64(r.limits.Args) {
-			r.fail(faultValues)
-		}
-		return s, next
-	case n > int64(r.limits.Bulk):
-		r.fail(faultLength)
-		return s, next
-	}
-	s.from, s.to = next, next+int(n)
-	switch end := s.to + len("\r\n"); {
-	case end > r.limits.Command:
-		r.fail(faultBig)
-		return s, next
-	case s.to < len(b) && b[s.to] != '\r':
-		return s, lineBad
-	case end > len(b):
-		return s, lineCut
-	case b[end-1] != '\n':
-		return s, lineBad
 	default:
-		return s, end
+		err = r.counted(&v, text)
 	}
+	if !ok {
+		err = ProtocolError{faultReply}
+	}
+	r.values = append(r.values, v)
+	return err
 }
 
-// textLine returns the text at b[i:] up to CR LF, and the index after it, lineCut or
-// lineBad.
-func textLine(b []byte, i int) (from, to, next int) {
-	n := bytes.IndexAny(b[i:min(len(b), i+maxReplyLine)], "\r\n")
+// line reads a line, and returns it without its end. It is valid until the source is read.
+func (r *ReplyReader) line() ([]byte, error) {
+	line, err := r.src.ReadSlice('\n')
+	r.size += len(line)
+	end := len(line) - len("\r\n")
 	switch {
-	case n < 0:
-		return 0, 0, lineCut
-	case b[i+n] == '\n':
-		return 0, 0, lineBad
-	case i+n+1 == len(b):
-		return 0, 0, lineCut
-	case b[i+n+1] != '\n':
-		return 0, 0, lineBad
+	case len(line) > 0 && strings.IndexByte(kinds, line[0]) < 0:
+		return nil, ProtocolError{faultReply}
+	case r.size > r.limits.Command:
+		return nil, ProtocolError{faultBig}
+	case len(line) > maxReplyLine:
+		return nil, ProtocolError{faultLine}
+	case err != nil:
+		return nil, err
+	case bytes.IndexByte(line, '\r') != end:
+		return nil, ProtocolError{faultReply}
 	}
-	return i, i + n, i + n + 2
+	return line[:end], nil
 }
 
-// word reads one of the values without a length or a number: "_", "#t" and "#f".
-func word(b []byte, i int) (s span, next int) {
-	for _, w := range []struct {
-		text string
-		span span
-	}{
-		{"_\r\n", span{kind: KindNull}},
-		{"#t\r\n", span{kind: KindBool, n: 1}},
-		{"#f\r\n", span{kind: KindBool}},
-	} {
-		seen := min(len(b)-i, len(w.text))
-		if string(b[i:i+seen]) != w.text[:seen] {
-			continue
-		}
-		if seen < len(w.text) {
-			return s, lineCut
-		}
-		return w.span, i + seen
+// counted reads the rest of a value that begins with a length.
+func (r *ReplyReader) counted(v *Value, length []byte) error {
+	n, ok := ParseInt(length)
+	switch {
+	case n == -1 && (v.Kind == KindBulk || v.Kind == KindArray): // the nulls of version 2
+		v.Kind = KindNull
+		return nil
+	case !ok || n < 0:
+		return ProtocolError{faultReply}
+	case v.Kind == KindBulk || v.Kind == KindVerbatim:
+		return r.bulk(v, n)
+	case n > int64(r.limits.Args):
+		return ProtocolError{faultValues}
 	}
-	return s, lineBad
+	if v.N = n; v.Kind == KindMap {
+		v.N = 2 * n
+	}
+	if r.left += int(v.N); r.left+len(r.values) > r.limits.Args {
+		return ProtocolError{faultValues}
+	}
+	return nil
+}
+
+// bulk reads a string of n bytes, and its end.
+func (r *ReplyReader) bulk(v *Value, n int64) error {
+	if n > int64(r.limits.Bulk) {
+		return ProtocolError{faultLength}
+	}
+	from, left := len(r.text), int(n)+len("\r\n")
+	if r.size += left; r.size > r.limits.Command {
+		return ProtocolError{faultBig}
+	}
+	for left > 0 { // what has arrived, whatever the length says
+		part, err := r.src.Peek(min(left, r.src.Size()))
+		if err != nil {
+			return err
+		}
+		r.text = append(r.text, part...)
+		left -= len(part)
+		_, _ = r.src.Discard(len(part)) // it is buffered
+	}
+	text, ok := bytes.CutSuffix(r.text[from:], []byte("\r\n"))
+	if !ok {
+		return ProtocolError{faultReply}
+	}
+	v.Text = text[:n:n]
+	return nil
 }

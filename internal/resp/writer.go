@@ -187,16 +187,98 @@ func (w *Writer) Ints(all ...int64) {
 }
 
 // Bulk appends a bulk string: any bytes, of any length.
-func (w *Writer) Bulk(s []byte) { w.buf = appendBulk(w.space(headRoom+len(s)+2), s) }
+func (w *Writer) Bulk(s []byte) { w.buf = AppendBulk(w.space(headRoom+len(s)+2), s) }
 
 // BulkString is Bulk for a string.
-func (w *Writer) BulkString(s string) { w.buf = appendBulk(w.space(headRoom+len(s)+2), s) }
+func (w *Writer) BulkString(s string) { w.buf = AppendBulk(w.space(headRoom+len(s)+2), s) }
 
-func appendBulk[T string | []byte](b []byte, s T) []byte {
-	b = appendInt(append(b, '$'), int64(len(s)))
-	b = append(b, '\r', '\n')
-	return append(append(b, s...), '\r', '\n')
+// Array appends the head of an array of n elements.
+func (w *Writer) Array(n int) { w.head('*', int64(n)) }
+
+// Null appends a null. In version 2 it is the null bulk string.
+func (w *Writer) Null() { w.null("$-1\r\n") }
+
+// NullArray appends a null in place of an array. It differs from Null in version 2 only.
+func (w *Writer) NullArray() { w.null("*-1\r\n") }
+
+func (w *Writer) null(text string) {
+	if w.three {
+		text = "_\r\n"
+	}
+	w.buf = append(w.space(len(text)), text...)
 }
 
-// Array appends the head of an array of n elements, or of none if n is below 0.
-func (w *Writer) Array(n int) { w.head('*', int64(max(n, 0))) }
+// Map appends the head of a map of n pairs; in version 2, of an array of 2n elements.
+func (w *Writer) Map(n int) {
+	if w.three {
+		w.head('%', int64(n))
+	} else {
+		w.head('*', 2*int64(n))
+	}
+}
+
+// Set appends the head of a set of n elements; in version 2, of an array.
+func (w *Writer) Set(n int) { w.aggregate('~', n) }
+
+// Push appends the head of a push message of n elements, its kind first; in
+// version 2, of an array. A push is sent between replies, never within one.
+func (w *Writer) Push(n int) { w.aggregate('>', n) }
+
+func (w *Writer) aggregate(kind byte, n int) {
+	if !w.three {
+		kind = '*'
+	}
+	w.head(kind, int64(n))
+}
+
+// Double appends a finite floating-point number in the fewest digits that are exact; in
+// version 2, as a bulk string.
+func (w *Writer) Double(f float64) {
+	var text [32]byte
+	t := strconv.AppendFloat(text[:0], f, 'g', -1, 64)
+	if !w.three {
+		w.Bulk(t)
+		return
+	}
+	b := append(w.space(headRoom+len(t)), ',')
+	w.buf = append(append(b, t...), '\r', '\n')
+}
+
+// Text appends a text of several lines as a verbatim string; in version 2, as a bulk string.
+func (w *Writer) Text(text string) {
+	if !w.three {
+		w.BulkString(text)
+		return
+	}
+	text = "txt:" + text
+	w.head('=', int64(len(text)))
+	w.buf = append(append(w.space(len(text)+2), text...), '\r', '\n')
+}
+
+// AppendCommand appends a command, its name first, to dst as an array of bulk strings, and
+// returns the longer slice.
+func AppendCommand[T string | []byte](dst []byte, args ...T) []byte {
+	dst = AppendArray(dst, len(args))
+	for _, arg := range args {
+		dst = AppendBulk(dst, arg)
+	}
+	return dst
+}
+
+// AppendArray appends the head of an array of n elements, for a command whose arguments
+// follow by [AppendBulk].
+func AppendArray(dst []byte, n int) []byte {
+	return append(appendInt(append(dst, '*'), int64(n)), '\r', '\n')
+}
+
+// AppendBulk appends a bulk string, such as an argument of a command.
+func AppendBulk[T string | []byte](dst []byte, s T) []byte {
+	dst = append(appendInt(append(dst, '$'), int64(len(s))), '\r', '\n')
+	return append(append(dst, s...), '\r', '\n')
+}
+
+// AppendBulkInt appends an integer as an argument of a command.
+func AppendBulkInt(dst []byte, n int64) []byte {
+	var text [20]byte
+	return AppendBulk(dst, appendInt(text[:0], n))
+}
