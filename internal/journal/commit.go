@@ -32,36 +32,30 @@ func (j *Journal) run() {
 	}
 }
 
-// commit writes the records that an earlier commit could not write and the open batch, with
-// one sync, and wakes those who wait.
+// commit writes the open batch, with one sync, and wakes those who wait.
 func (j *Journal) commit() error {
 	j.mu.Lock()
 	b := j.open
-	if len(b.bytes) == 0 && len(j.kept) == 0 {
+	if len(b.bytes) == 0 {
 		j.mu.Unlock()
 		return nil
 	}
 	j.open = &batch{bytes: j.spare, done: make(chan struct{})}
 	j.spare = nil
-	first, last := b.first, j.next-1
-	if len(j.kept) > 0 {
-		first = j.keptFirst
-	}
-	rotated := j.rotated
+	last, rotated := j.next-1, j.rotated
 	j.rotated = false
 	j.mu.Unlock()
 
 	if rotated {
 		j.closeFile()
 	}
-	err := j.write(first, last, b.bytes)
+	err := j.write(b.bytes, last)
 	j.mu.Lock()
 	if err != nil {
-		j.kept, j.keptFirst = append(j.kept, b.bytes...), first
+		j.open.bytes = append(b.bytes, j.open.bytes...)
 		j.stats.Failures++
 	} else {
-		j.stats.Waiting -= len(j.kept) + len(b.bytes)
-		j.kept = nil
+		j.stats.Waiting -= len(b.bytes)
 		j.stats.Syncs++
 		if cap(b.bytes) <= maxSpare {
 			j.spare = b.bytes[:0]
@@ -81,15 +75,13 @@ func (j *Journal) commit() error {
 	return err
 }
 
-// write writes and syncs j.kept and fresh, records first to last. After an error it closes
+// write writes and syncs records, the last of them of that number. After an error it closes
 // the file, as the kernel may have dropped the pages of a failed sync.
-func (j *Journal) write(first, last uint64, fresh []byte) error {
+func (j *Journal) write(records []byte, last uint64) error {
 	begun := j.current == nil
-	err := j.begin(first, last)
-	for _, b := range [][]byte{j.kept, fresh} {
-		if err == nil && len(b) > 0 {
-			_, err = j.current.Write(b)
-		}
+	err := j.begin(recordNumber(records), last)
+	if err == nil {
+		_, err = j.current.Write(records)
 	}
 	if err == nil {
 		err = j.current.Sync()

@@ -116,6 +116,7 @@ func newDir(l fileSystem, path string, release func() error, r Restore) (*Dir, F
 		return nil, Found{}, err
 	}
 	d := &Dir{fs: l, path: path, release: release, generation: highest(names, snapshotStem)}
+	number := highest(names, journalStem)
 	in := restoring{Dir: d, next: 1}
 	if err := in.snapshotHeaders(numbersOf(names, snapshotStem, "")); err != nil {
 		return nil, in.found, err
@@ -126,6 +127,9 @@ func newDir(l fileSystem, path string, release func() error, r Restore) (*Dir, F
 	if err := in.journals(numbersOf(names, journalStem, ""), r.Journal); err != nil {
 		return nil, in.found, err
 	}
+	if most := max(in.next, number, d.generation); most > maxStart {
+		return nil, in.found, fmt.Errorf("a record or a file has the number %d: must be up to %d, or what is written next could not be read; move that file away", most, uint64(maxStart))
+	}
 	// No file is of a newer version: from here on, files are changed.
 	if slices.Contains(names, tempName) {
 		if err := l.remove(tempName); err != nil {
@@ -133,7 +137,7 @@ func newDir(l fileSystem, path string, release func() error, r Restore) (*Dir, F
 		}
 	}
 	in.setAsideDamaged()
-	d.journal = newJournal(l, d.path, in.next, highest(names, journalStem), in.files)
+	d.journal = newJournal(l, d.path, in.next, number, in.files)
 	return d, in.found, nil
 }
 
@@ -144,15 +148,8 @@ func (d *Dir) header(name string) (snapshotHeader, error) {
 		return snapshotHeader{}, err
 	}
 	defer f.Close() // read only
-	r, err := newFileReader(f, snapshotHeaderLen)
-	if err != nil {
-		return snapshotHeader{}, err
-	}
-	b, err := r.peek(snapshotHeaderLen)
-	if err != nil {
-		return snapshotHeader{}, err
-	}
-	return parseSnapshotHeader(b)
+	_, h, err := newSnapshotReader(f, snapshotHeaderLen)
+	return h, err
 }
 
 // open opens a file for reading.

@@ -18,9 +18,11 @@ const (
 
 	prefixLen = 16
 
-	// maxNumber bounds the numbers of records and files, so that counting on
-	// from a file does not overflow.
+	// maxNumber bounds the numbers of records and files that are read. A process counts on
+	// from those that it finds, up to maxStart: at a million records a second it would
+	// reach maxNumber in nine years.
 	maxNumber = 1 << 62
+	maxStart  = maxNumber - 1<<48
 )
 
 // ErrNewer is the error of [Open] for a file of a version that this program does not know.

@@ -3,8 +3,11 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -126,6 +129,71 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
+// TestNumbersThatAreUsedUp opens files with the largest numbers that are read: what is
+// acknowledged after them must be read again, so the directory is not opened.
+func TestNumbersThatAreUsedUp(t *testing.T) {
+	snapshot := func(generation, covered uint64) []byte {
+		disk := newMemFS()
+		f, _ := disk.create("x")
+		w := newSnapshotWriter(f, snapshotHeader{generation: generation, covered: covered})
+		if err := w.finish(); err != nil {
+			t.Fatal(err)
+		}
+		return disk.read("x")
+	}
+	journal := func(number uint64) []byte {
+		return appendRecord(appendJournalHeader(nil, number), number, []byte("crafted"))
+	}
+	for _, tt := range []struct {
+		name  string
+		bytes []byte
+		opens bool
+	}{
+		{journalName(1), journal(maxNumber), false},
+		{journalName(1), journal(maxStart), false},
+		{journalName(1), journal(maxStart - 3), true},
+		{journalName(maxNumber - 1), journal(1), false},
+		{journalName(maxNumber-1) + badSuffix, journal(1), false},
+		{journalName(maxStart - 2), journal(1), true},
+		{snapshotName(1), snapshot(1, maxNumber), false},
+		{snapshotName(maxNumber - 1), snapshot(maxNumber-1, 0), false},
+		{snapshotName(maxStart - 1), snapshot(maxStart-1, 0), true},
+	} {
+		disk := newMemFS()
+		disk.set(tt.name, tt.bytes)
+		d, _, err := openFS(disk, Restore{})
+		if !tt.opens {
+			if err == nil || !strings.Contains(err.Error(), "must be up to 4611404543450677248") || !bytes.Equal(disk.read(tt.name), tt.bytes) {
+				t.Errorf("%s of %d bytes: %v, want an error, and the file unchanged", tt.name, len(tt.bytes), err)
+			}
+			if err == nil {
+				_ = d.Close()
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s of %d bytes: %v", tt.name, len(tt.bytes), err)
+			continue
+		}
+		if err := d.Journal().AppendWait([]byte("new")); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(d.WriteSnapshot(func(w *SnapshotWriter) error { return w.Add(1, []byte("state")) }), d.Journal().AppendWait([]byte("newer")), d.Close()); err != nil {
+			t.Error(err)
+		}
+		var read []string
+		d, _, err = openFS(disk, Restore{
+			Snapshot: func(r Record) error { read = append(read, string(r.Data)); return nil },
+			Journal:  func(r []byte) error { read = append(read, string(r)); return nil },
+		})
+		if err != nil || fmt.Sprint(read) != "[state newer]" {
+			t.Errorf("%s of %d bytes: %q was read, %v, want the snapshot and the record after it", tt.name, len(tt.bytes), read, err)
+			continue
+		}
+		_ = d.Close()
+	}
+}
+
 // TestMemoryOfReading reads files that claim much: memory stays below twice their
 // length, and some more for what does not depend on it.
 func TestMemoryOfReading(t *testing.T) {
@@ -193,7 +261,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.SetBytes(int64(len(file)))
 	for b.Loop() {
 		f, _ := disk.open("x")
-		if _, _, err := readSnapshot(f, nil); err != nil && err != io.EOF {
+		if _, err := readSnapshot(f, nil); err != nil && err != io.EOF {
 			b.Fatal(err)
 		}
 	}

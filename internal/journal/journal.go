@@ -39,10 +39,7 @@ type Journal struct {
 	stats   Stats
 	notify  func(error) // or nil
 
-	// Of the committer only.
-	current   file // nil when the next commit begins a file
-	kept      []byte
-	keptFirst uint64 // number of the first record in kept
+	current file // of the committer only; nil when the next commit begins a file
 
 	urgent, lazy chan struct{} // a caller waits; a batch has its first record
 	stop, ended  chan struct{}
@@ -55,10 +52,10 @@ type journalFile struct {
 	damaged bool   // not all of it is whole records, but for a torn tail
 }
 
-// A batch is the records that go to disk together.
+// A batch is the records that go to disk together. It begins with those of the one before, if
+// that could not be written.
 type batch struct {
-	bytes []byte // encoded
-	first uint64
+	bytes []byte        // encoded
 	done  chan struct{} // closed when err is known
 	err   error
 }
@@ -107,7 +104,6 @@ func (j *Journal) Append(record []byte) (Pending, error) {
 	}
 	b := j.open
 	if len(b.bytes) == 0 {
-		b.first = j.next
 		signal(j.lazy)
 	}
 	b.bytes = appendRecord(b.bytes, j.next, record)

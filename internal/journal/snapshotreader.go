@@ -1,36 +1,40 @@
 package journal
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
-// readSnapshot passes the records of f to deliver, which may be nil. It needs the memory of
-// the largest block, and no more than the length of the file.
-func readSnapshot(f file, deliver func(Record) error) (h snapshotHeader, t totals, err error) {
-	r, err := newFileReader(f, blockHeaderLen+maxPayload+4)
+// newSnapshotReader reads the header of f, and returns a reader of what follows, whose parts
+// have at most that many bytes.
+func newSnapshotReader(f file, most int) (r *fileReader, h snapshotHeader, err error) {
+	if r, err = newFileReader(f, most); err != nil {
+		return nil, h, err
+	}
+	b, err := r.peek(snapshotHeaderLen)
 	if err != nil {
-		return h, t, err
+		return nil, h, err
 	}
-	head, err := r.peek(snapshotHeaderLen)
-	if err != nil {
-		return h, t, err
-	}
-	if h, err = parseSnapshotHeader(head); err != nil {
-		return h, t, err
-	}
-	r.take(snapshotHeaderLen)
-	for {
-		payload, records, err := readBlock(r, h.generation, &t)
-		if err == nil && payload == nil {
-			return h, t, nil
-		}
-		if err == nil {
+	h, err = parseSnapshotHeader(b)
+	r.take(len(b))
+	return r, h, err
+}
+
+// readSnapshot passes the records of f to deliver, which may be nil, and returns their number.
+// It needs the memory of the largest block, and no more than the length of the file.
+func readSnapshot(f file, deliver func(Record) error) (uint64, error) {
+	r, h, err := newSnapshotReader(f, blockHeaderLen+maxPayload+4)
+	var t totals
+	for err == nil {
+		var payload []byte
+		var records int
+		payload, records, err = readBlock(r, h.generation, &t)
+		switch {
+		case err != nil:
+		case payload == nil:
+			return t.records, nil
+		default:
 			err = eachRecord(payload, records, deliver)
 		}
-		if err != nil {
-			return h, t, err
-		}
 	}
+	return 0, err
 }
 
 // readBlock returns the payload of the next block and its number of records, and adds it
