@@ -26,6 +26,12 @@ func (c *conn) info() clientInfo {
 	return clientInfo{}
 }
 
+// subscribes reports whether c has subscriptions.
+func (c *conn) subscribes() bool {
+	i := c.client.Load()
+	return i != nil && i.channels+i.patterns > 0
+}
+
 // update changes what CLIENT LIST shows of c.
 func (c *conn) update(change func(*clientInfo)) {
 	i := c.info()
@@ -119,8 +125,7 @@ func (s *Server) list(c *conn) string {
 // fields; those of buffers are not measured and 0. user is the token's name, or its role.
 func (c *conn) line(now time.Time) string {
 	i := c.info()
-	user, proto, flags := i.who.Name, 2, ""
-	user = cmp.Or(user, i.who.Role.String())
+	user, proto, flags := cmp.Or(i.who.Name, i.who.Role.String()), 2, ""
 	if i.resp3 {
 		proto = 3
 	}

@@ -30,7 +30,7 @@ type conn struct {
 	began uint32 // tick
 
 	r      *resp.Reader
-	w      *resp.Writer // under mu while sub is set
+	w      *resp.Writer // under mu
 	caller *engine.Session
 	values []string // memory for those of a key
 
@@ -46,18 +46,16 @@ type conn struct {
 	over     bool         // close when the write buffer is flushed
 	multi    *transaction // or nil
 
-	mu     sync.Mutex  // of w, sub and writing to net, while there is a subscriber
-	locked bool        // serve holds mu
-	sub    *subscriber // or nil; set under mu, by serve alone
+	mu  sync.Mutex  // of w, sub and writing to net; serve holds it, but not while it reads
+	sub *subscriber // or nil; set by serve alone
 
 	// For all goroutines.
-	tokens     atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
-	commands   atomic.Uint64
-	reading    phaseClock
-	writing    atomic.Uint32 // tick at which the write in progress began, or 0
-	subscribed atomic.Bool
-	queued     atomic.Int32               // commands of the transaction, or noTransaction
-	client     atomic.Pointer[clientInfo] // or nil
+	tokens   atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
+	commands atomic.Uint64
+	reading  phaseClock
+	writing  atomic.Uint32              // tick at which the write in progress began, or 0
+	queued   atomic.Int32               // commands of the transaction, or noTransaction
+	client   atomic.Pointer[clientInfo] // or nil
 }
 
 func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
@@ -100,6 +98,8 @@ func (c *conn) Read(b []byte) (int, error) {
 		runtime.Gosched()
 	}
 	c.answered = commands
+	c.mu.Unlock()
+	defer c.mu.Lock()
 	n, err := c.net.Read(b)
 	c.arrived = time.Since(c.s.started)
 	if !c.begun && c.greeted {
@@ -118,6 +118,7 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
+	c.mu.Lock()
 	defer c.end()
 	for !c.over {
 		args, err := c.r.Next()
@@ -126,9 +127,6 @@ func (c *conn) serve() {
 			return
 		}
 		c.begun = false
-		if c.sub != nil {
-			c.lock()
-		}
 		c.do(args)
 		if c.over || !c.r.Ready() || c.w.Full() {
 			c.settle()
@@ -136,7 +134,6 @@ func (c *conn) serve() {
 			err = c.w.Flush()
 			c.observe()
 		}
-		c.unlock()
 		if err != nil {
 			return
 		}
@@ -159,25 +156,8 @@ func (c *conn) observe() {
 	}
 }
 
-// lock takes mu for serve, which needs it while there is a subscriber.
-func (c *conn) lock() {
-	if !c.locked {
-		c.mu.Lock()
-		c.locked = true
-	}
-}
-
-func (c *conn) unlock() {
-	if c.locked {
-		c.locked = false
-		c.mu.Unlock()
-	}
-}
-
 // failed answers a reading error, if it is one of the client, and closes the connection.
 func (c *conn) failed(err error) {
-	c.lock() // a subscriber may be writing
-	defer c.unlock()
 	c.settle()
 	fault, ok := errors.AsType[resp.ProtocolError](err)
 	switch {
@@ -216,16 +196,10 @@ func (c *conn) end() {
 	c.raw.Close()
 	c.count()
 	c.drop(c.leave())
-	f := c.sub
-	c.unlock()
-	if f != nil {
-		f.stop()
-		<-f.done
-		f.close()
-		c.s.Subscribers.Add(-1)
-	}
+	c.stopSubscriber()
 	c.r.Release()
 	c.w.Release()
+	c.mu.Unlock()
 }
 
 // do executes one command.

@@ -102,12 +102,17 @@ func costOf(args [][]byte) (uint64, error) {
 	return readCost(value)
 }
 
+// take is TAKE and PEEK.
 func take(c *conn, args [][]byte) error {
 	cost, err := costOf(args)
-	if err != nil {
-		return c.judged(nil, err)
+	var d ratelimit.Decision
+	switch {
+	case err != nil:
+	case isWord(args[0], "peek"):
+		d, err = c.caller.PeekRule(view(args[1]), cost, view(args[2]))
+	default:
+		d, err = c.caller.Take(view(args[1]), cost, view(args[2]))
 	}
-	d, err := c.caller.Take(view(args[1]), cost, view(args[2]))
 	return c.judged(&d, err)
 }
 
@@ -117,25 +122,6 @@ func (c *conn) judged(d *ratelimit.Decision, err error) error {
 		c.caller.Failed()
 		return err
 	}
-	c.decided(d)
-	return nil
-}
-
-func peek(c *conn, args [][]byte) error {
-	cost, err := costOf(args)
-	if err != nil {
-		return err
-	}
-	d, err := c.caller.PeekRule(view(args[1]), cost, view(args[2]))
-	if err != nil {
-		return err
-	}
-	c.decided(&d)
-	return nil
-}
-
-// decided answers with a decision.
-func (c *conn) decided(d *ratelimit.Decision) {
 	delay := int64(0)
 	if d.Allowed {
 		delay = millis(d.Delay)
@@ -147,6 +133,7 @@ func (c *conn) decided(d *ratelimit.Decision) {
 	if delay > 0 {
 		c.w.Int(delay)
 	}
+	return nil
 }
 
 func oneIf(yes bool) int64 {

@@ -41,7 +41,9 @@ func onTape(t testing.TB, lines ...string) (*conn, *tape) {
 	for _, l := range lines {
 		in.bytes = append(in.bytes, encode(l)...)
 	}
-	return newConn(s, in, access.AddrOf(in.RemoteAddr())), in
+	c := newConn(s, in, access.AddrOf(in.RemoteAddr()))
+	c.mu.Lock() // as serve
+	return c, in
 }
 
 // step answers n commands as serve does.

@@ -61,22 +61,15 @@ func watchHot(c *conn, args [][]byte) error {
 }
 
 // watch begins watches, each in place of one of the same channel.
-//
-// REQUIRES: conn.mu.
 func (f *subscriber) watch(all ...*hotWatch) {
 	for _, h := range all {
 		f.unwatch(h.channel)
 		f.watches = append(f.watches, h)
 	}
-	select {
-	case f.joined <- struct{}{}:
-	default: // run has not received the last one
-	}
+	f.wake()
 }
 
 // unwatch ends the watch of a channel, if there is one.
-//
-// REQUIRES: conn.mu.
 func (f *subscriber) unwatch(channel string) {
 	f.watches = slices.DeleteFunc(f.watches, func(h *hotWatch) bool {
 		if h.channel != channel {
@@ -85,24 +78,6 @@ func (f *subscriber) unwatch(channel string) {
 		h.Close()
 		return true
 	})
-}
-
-// stop ends run.
-func (f *subscriber) stop() {
-	close(f.over)
-	if f.sub != nil {
-		f.sub.Close()
-	}
-}
-
-// close ends the watches.
-//
-// REQUIRES: conn.mu, or that run has ended.
-func (f *subscriber) close() {
-	for _, h := range f.watches {
-		h.Close()
-	}
-	f.watches = nil
 }
 
 // wait returns a channel that is closed when a watch may have an update, or nil if there

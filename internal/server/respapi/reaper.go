@@ -71,7 +71,7 @@ func (c *conn) overdue(now uint32) string {
 		return "no command, or no authentication"
 	case p == partial && now-since > ticks(partialTime):
 		return "unfinished command"
-	case p == waiting && !c.subscribed.Load() && now-since > ticks(idleTime):
+	case p == waiting && !c.subscribes() && now-since > ticks(idleTime):
 		return "idle"
 	}
 	return ""
@@ -80,7 +80,7 @@ func (c *conn) overdue(now uint32) string {
 // tokenExpired reports whether c subscribes with tokens that have changed. Other connections
 // check that with each command.
 func (c *conn) tokenExpired() bool {
-	return c.subscribed.Load() && !c.s.Tokens().Equal(c.tokens.Load())
+	return c.subscribes() && !c.s.Tokens().Equal(c.tokens.Load())
 }
 
 // drain closes the connections that wait for a command soon, and the others when they are

@@ -47,11 +47,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	reaping, stop := context.WithCancel(context.Background())
 	var reaper sync.WaitGroup
 	reaper.Go(func() { s.reap(reaping) })
-	closed := context.AfterFunc(ctx, func() { l.Close() })
+	context.AfterFunc(ctx, func() { l.Close() })
 	err := s.accept(ctx, l)
-	if closed() {
-		l.Close()
-	}
+	l.Close()
 	s.drain()
 	stop()
 	reaper.Wait()

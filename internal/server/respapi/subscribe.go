@@ -15,11 +15,9 @@ import (
 type subscriber struct {
 	sub      *engine.Subscription // to events; nil while only hot keys are watched
 	watches  []*hotWatch          // of hot keys; their channels are in channels, too
-	joined   chan struct{}        // tells run that sub or watches have changed
-	over     chan struct{}        // closed to end run
+	changed  chan struct{}        // tells run that sub or watches have changed, or that it has ended
 	channels []string             // in the order in which they were added
 	patterns []string
-	done     chan struct{}
 	name     []byte // memory for the name of a channel
 }
 
@@ -95,11 +93,10 @@ func (c *conn) noteSubscriptions() {
 	})
 }
 
-// startSubscriber makes a subscriber if there is none. mu is held when it returns
-// without an error.
+// startSubscriber makes a subscriber if there is none.
 func (c *conn) startSubscriber() error {
 	if c.sub != nil {
-		return nil // and so mu is held
+		return nil
 	}
 	if c.s.Subscribers.Add(1) > int64(c.s.MaxSubscribers) {
 		c.s.Subscribers.Add(-1)
@@ -108,10 +105,8 @@ func (c *conn) startSubscriber() error {
 	if tcp, ok := c.raw.(*net.TCPConn); ok {
 		tcp.SetWriteBuffer(subscriberBuffer) // best effort
 	}
-	c.lock()
-	f := &subscriber{joined: make(chan struct{}, 1), over: make(chan struct{}), done: make(chan struct{})}
+	f := &subscriber{changed: make(chan struct{}, 1)}
 	c.sub = f
-	c.subscribed.Store(true)
 	c.s.serving.Go(func() { f.run(c) })
 	return nil
 }
@@ -145,16 +140,20 @@ func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
 
 // stopSubscriber ends the subscriber, if there is one. Events that it has not written
 // yet are dropped.
-//
-// REQUIRES: mu, if there is a subscriber.
 func (c *conn) stopSubscriber() {
-	if c.sub != nil {
-		c.sub.stop()
-		c.sub.close()
-		c.sub = nil
-		c.subscribed.Store(false)
-		c.s.Subscribers.Add(-1)
+	f := c.sub
+	if f == nil {
+		return
 	}
+	c.sub = nil
+	if f.sub != nil {
+		f.sub.Close()
+	}
+	for _, h := range f.watches {
+		h.Close()
+	}
+	f.wake()
+	c.s.Subscribers.Add(-1)
 }
 
 // confirm answers for one subscription that began or ended.
@@ -177,10 +176,17 @@ func has(list []string, name []byte) bool {
 	return slices.ContainsFunc(list, func(x string) bool { return x == string(name) })
 }
 
+// wake has run look at what has changed.
+func (f *subscriber) wake() {
+	select {
+	case f.changed <- struct{}{}:
+	default: // run has not received the last one
+	}
+}
+
 // run writes events until the subscription ends. If a client does not read, a write blocks
 // until the reaper closes the connection; if it reads too slowly, its subscription ends.
 func (f *subscriber) run(c *conn) {
-	defer close(f.done)
 	var sub *engine.Subscription
 	var events, ended, hot <-chan struct{} // there may be events or updates, or there is an end of events
 	for {
@@ -188,13 +194,11 @@ func (f *subscriber) run(c *conn) {
 			events, ended = sub.Wait(), sub.Done()
 		}
 		select {
-		case <-f.over:
-			return
 		case <-ended:
 			f.ended(c, sub)
 			return
 		case <-events:
-		case <-f.joined:
+		case <-f.changed:
 		case <-hot:
 		}
 		c.mu.Lock()

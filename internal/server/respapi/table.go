@@ -26,7 +26,7 @@ var commands = []command{
 	},
 	{
 		name: "peek", usage: "rule key [COST n]", summary: "Say what TAKE would, and change nothing",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: peek, queue: queueTake,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: take, queue: queueTake,
 	},
 	{
 		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",
