@@ -11,7 +11,7 @@
 // Open enforces the limits and bans of a file with a memory store of the default size.
 // For another size, or for the counters and hot rules, call [Load] and use its [File].
 //
-// The file is YAML. docs/rules.md is its reference, [Schema] its JSON Schema for editors.
+// The file is YAML. docs/rules.md is its reference, rules/schema.json its JSON Schema for editors.
 // [File.Sentences] returns the meaning of the rules as sentences.
 //
 // # Errors

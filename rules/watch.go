@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"time"
@@ -46,7 +45,7 @@ func Open(path string) (*ratelimit.Limiter, error) {
 // Watch reads the file every [PollInterval], by its path: editors may replace it, and
 // it may be a symbolic link.
 func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report func(*File, error)) {
-	for f, err := range changes(ctx, path, nil, PollInterval) {
+	for f, err := range changes(ctx, path, never, PollInterval) {
 		if err == nil {
 			err = limiter.Update(f.Limits)
 		}
@@ -64,37 +63,39 @@ func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report 
 // error of [Load]. A file that cannot be read yields one error until it can be read
 // again. The sequence ends when ctx is done.
 func (f *File) Changes(ctx context.Context, interval time.Duration) iter.Seq2[*File, error] {
-	return changes(ctx, f.Name, &reading{text: f.Text}, interval)
+	return changes(ctx, f.Name, reading{string(f.Text), true}, interval)
 }
 
-// A reading is the contents of a file, or why it could not be read.
+// A reading is what was found when a file was read. The zero reading is that of a file that
+// cannot be read.
 type reading struct {
-	text []byte
-	err  error
+	text string
+	ok   bool
 }
 
-// same reports whether two readings have the same contents, or both have none.
-func (r *reading) same(o *reading) bool {
-	return o != nil && (r.err == nil) == (o.err == nil) && bytes.Equal(r.text, o.text)
-}
+// never is what was found before a file is read.
+var never = reading{"never", false}
 
-// changes yields the file at path whenever it is not what it was: at first last, which
-// may be nil for a file that was never read.
-func changes(ctx context.Context, path string, last *reading, interval time.Duration) iter.Seq2[*File, error] {
+// changes yields the file at path whenever it is not what it was: at first last.
+func changes(ctx context.Context, path string, last reading, interval time.Duration) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
-		var before *reading
+		before := never
 		for ctx.Err() == nil {
 			text, err := readFile(path)
-			now, wait := &reading{text, err}, interval
-			switch {
-			case now.same(last):
-			case !now.same(before):
-				wait = settleTime
-			default:
+			now, wait := reading{string(text), err == nil}, interval
+			switch now {
+			case last:
+			case before:
 				last = now
-				if !yield(now.file(path)) {
+				var f *File
+				if err == nil {
+					f, err = Parse(path, text)
+				}
+				if !yield(f, err) {
 					return
 				}
+			default:
+				wait = settleTime
 			}
 			before = now
 			select {
@@ -103,11 +104,4 @@ func changes(ctx context.Context, path string, last *reading, interval time.Dura
 			}
 		}
 	}
-}
-
-func (r *reading) file(path string) (*File, error) {
-	if r.err != nil {
-		return nil, r.err
-	}
-	return Parse(path, r.text)
 }
