@@ -14,12 +14,12 @@ import (
 // the consequence of exceeding it, and what differs from the defaults.
 func LimitSentence(r *ratelimit.Rule) string {
 	s := sentence{}
-	subject := ofRequests(r.When) + article(keyNoun(r.Key))
+	who := ofRequests(r.When) + article(keyNoun(r.Key))
 	if len(r.Limits) > 0 {
-		s.limits(subject, r)
+		s.limits(who, r)
 	}
 	if r.Ban != nil {
-		s.ban(subject, r)
+		s.ban(who, r)
 	}
 	if r.Shadow {
 		s.add("The rule is a shadow: it reports, and refuses nothing.")
@@ -38,13 +38,13 @@ type sentence []string
 
 func (s *sentence) add(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-// limits adds what subject may do under r, which request is refused, and how requests
+// limits adds what who may do under r, which request is refused, and how requests
 // are counted.
-func (s *sentence) limits(subject string, r *ratelimit.Rule) {
+func (s *sentence) limits(who string, r *ratelimit.Rule) {
 	var may, refused []string
 	for _, l := range r.Limits {
 		if l.N == 0 && r.Adapt == nil {
-			s.add("%s may make no requests.", subject)
+			s.add("%s may make no requests.", who)
 			return
 		}
 		one, other := limitWords(r.Algorithm, l, len(r.Limits))
@@ -60,13 +60,9 @@ func (s *sentence) limits(subject string, r *ratelimit.Rule) {
 	case ratelimit.LeakyBucket:
 		verb = "queue"
 	}
-	text := fmt.Sprintf("%s may %s %s", subject, verb, join(may, "and"))
-	switch len(refused) {
-	case 0:
-	case 1:
-		text += "; " + refused[0] + " is refused"
-	default:
-		text += "; " + join(refused, "and") + " are refused"
+	text := fmt.Sprintf("%s may %s %s", who, verb, join(may, "and"))
+	if len(refused) > 0 {
+		text += "; " + subject(refused) + " refused"
 	}
 	s.add("%s.", text)
 	s.counting(r)
@@ -197,13 +193,13 @@ func adaptation(a *ratelimit.Adapt) string {
 	return s + "."
 }
 
-// ban adds what starts a ban of subject under r, and how long bans last.
-func (s *sentence) ban(subject string, r *ratelimit.Rule) {
+// ban adds what starts a ban of who under r, and how long bans last.
+func (s *sentence) ban(who string, r *ratelimit.Rule) {
 	b := r.Ban
 	lasts := lengths(b) + growth(b)
 	switch {
 	case len(r.Limits) == 0:
-		s.add("%s with %s is banned for %s.", subject, tooMany(b), lasts)
+		s.add("%s with %s is banned for %s.", who, tooMany(b), lasts)
 	case b.After == 0:
 		s.add("%s bans it for %s.", upperFirst(tooMany(b)), lasts)
 	default:

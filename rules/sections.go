@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -23,6 +24,7 @@ var (
 func (r *reader) readFile(n ast.Node) *File {
 	m := r.mapping(n, "file", fileKeys)
 	one(r, m["version"], "version", parseVersion)
+	maps.DeleteFunc(m, func(_ string, n ast.Node) bool { return n.Type() == ast.NullType }) // sections that are left empty
 	r.readClient(m["client"])
 	f := &File{Name: r.file, Fold: r.fold, Counters: r.readCounters(m["counters"]), Allow: r.readAllow(m["allow"])}
 	var rules []ratelimit.Rule
@@ -65,9 +67,6 @@ func parseVersion(s string) (string, error) {
 
 // readClient reads how clients become keys.
 func (r *reader) readClient(n ast.Node) {
-	if _, null := n.(*ast.NullNode); null {
-		return
-	}
 	m := r.mapping(n, "client", clientKeys)
 	r.fold.IPv4, _ = one(r, m["ipv4"], "ipv4", parseBits(32))
 	r.fold.IPv6, _ = one(r, m["ipv6"], "ipv6", parseBits(128))
@@ -86,8 +85,7 @@ func parseBits(most uint64) func(string) (int, error) {
 }
 
 func (r *reader) readAllow(n ast.Node) []netip.Prefix {
-	list, ok := n.(*ast.SequenceNode)
-	if _, null := n.(*ast.NullNode); null || ok && len(list.Values) == 0 {
+	if list, ok := n.(*ast.SequenceNode); ok && len(list.Values) == 0 {
 		return nil
 	}
 	return r.readPrefixes(n, "allow")
@@ -96,9 +94,6 @@ func (r *reader) readAllow(n ast.Node) []netip.Prefix {
 const maxSpans = 16
 
 func (r *reader) readCounters(n ast.Node) (counters []Counter) {
-	if _, null := n.(*ast.NullNode); null {
-		return nil
-	}
 	pairs, _ := r.pairs(n, "counters", `a mapping of names, such as "requests: {key: client, spans: [1m]}"`)
 	for _, p := range pairs {
 		m := r.mapping(p.value, "counter", counterKeys)

@@ -28,11 +28,7 @@ func (f *File) Sentences() []string {
 		all = append(all, HotSentence(f.Hot.Rule(i)))
 	}
 	if len(f.Allow) > 0 {
-		verb := "is"
-		if len(f.Allow) > 1 {
-			verb = "are"
-		}
-		all = append(all, fmt.Sprintf("allow: %s %s never limited and never banned.", join(prefixes(f.Allow), "and"), verb))
+		all = append(all, fmt.Sprintf("allow: %s never limited and never banned.", subject(prefixes(f.Allow))))
 	}
 	return all
 }
@@ -67,11 +63,7 @@ func listedSentence(k match.Key, keys []string, what string) string {
 		}
 		texts = append(texts, strings.Join(values, " with "))
 	}
-	are := "is"
-	if len(keys) > 1 {
-		are = "are"
-	}
-	return fmt.Sprintf(" %s %s %s.", join(texts, "and"), are, what)
+	return fmt.Sprintf(" %s %s.", subject(texts), what)
 }
 
 // cacheSentence returns what p says, or "" for nil.
@@ -197,6 +189,14 @@ func join(words []string, last string) string {
 	default:
 		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
 	}
+}
+
+// subject joins words as the subject of a sentence, with its verb: "a is", "a and b are".
+func subject(words []string) string {
+	if len(words) == 1 {
+		return words[0] + " is"
+	}
+	return join(words, "and") + " are"
 }
 
 // number returns f in decimal, with few significant digits.

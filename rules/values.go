@@ -106,7 +106,7 @@ func (r *reader) pairs(n ast.Node, what, must string) ([]pair, bool) {
 // absent or empty.
 func (r *reader) section(n ast.Node, what string) []ast.Node {
 	switch n := n.(type) {
-	case nil, *ast.NullNode:
+	case nil:
 		return nil
 	case *ast.SequenceNode:
 		return n.Values
