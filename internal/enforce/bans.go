@@ -26,17 +26,21 @@ type bans struct {
 	watchers []*watcher
 }
 
-// An entry is one network.
+// An entry is one network, and the last change of it. If it has ended, it is kept for watchers.
 type entry struct {
-	network netip.Prefix
-	id      uint64    // the version with which it was added
-	bans    []api.Ban // of different rules, the one that ends last first; if ended, the last one
-	ended   bool      // nothing bans it; kept for watchers until due
-	due     time.Time // when it ends, or is deleted
-	version uint64
-	changed time.Time // when that version began
-	at      *list.Element
-	place   int // in bans.due
+	change
+	others []api.Ban     // of other rules, besides the one that ends last
+	due    time.Time     // when it ends, or is deleted
+	order  *list.Element // in bans.order
+	place  int           // in bans.due
+}
+
+// held returns the bans that hold.
+func (e *entry) held() []api.Ban {
+	if e == nil || e.ended {
+		return nil
+	}
+	return append([]api.Ban{e.ban}, e.others...)
 }
 
 // keepEnded is how long a network is kept after its bans ended. A watcher that reads less
@@ -56,7 +60,7 @@ type change struct {
 	network netip.Prefix
 	id      uint64  // of the network, as long as it is kept
 	ban     api.Ban // the one that ends last
-	ended   bool
+	ended   bool    // nothing bans it
 	at      time.Time
 	version uint64
 }
@@ -82,10 +86,7 @@ func (b *bans) watch() *watcher {
 func (b *bans) add(network netip.Prefix, ban api.Ban) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var others []api.Ban
-	if e := b.networks[network]; e != nil && !e.ended {
-		others = slices.DeleteFunc(slices.Clone(e.bans), func(o api.Ban) bool { return o.Rule == ban.Rule })
-	}
+	others := slices.DeleteFunc(b.networks[network].held(), func(o api.Ban) bool { return o.Rule == ban.Rule })
 	return b.set(network, append(others, ban))
 }
 
@@ -93,9 +94,7 @@ func (b *bans) add(network netip.Prefix, ban api.Ban) bool {
 func (b *bans) remove(network netip.Prefix, rule string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.networks[network]; e != nil && !e.ended {
-		b.set(network, slices.DeleteFunc(slices.Clone(e.bans), func(o api.Ban) bool { return o.Rule == rule }))
-	}
+	b.set(network, slices.DeleteFunc(b.networks[network].held(), func(o api.Ban) bool { return o.Rule == rule }))
 }
 
 // replace makes all the bans that hold, and returns how many networks found no memory.
@@ -130,8 +129,8 @@ func (b *bans) set(network netip.Prefix, held []api.Ban) bool {
 	case e == nil && len(b.networks) >= b.max:
 		return false
 	case e == nil:
-		e = &entry{network: network, id: b.version + 1, ended: true}
-		e.at = b.order.PushBack(e)
+		e = &entry{change: change{network: network, id: b.version + 1, ended: true}}
+		e.order = b.order.PushBack(e)
 		b.networks[network] = e
 		b.due.Push(e)
 	}
@@ -139,7 +138,7 @@ func (b *bans) set(network netip.Prefix, held []api.Ban) bool {
 	if e.ended {
 		b.held++
 	}
-	e.bans, e.ended = held, false
+	e.ban, e.others, e.ended = held[0], append([]api.Ban(nil), held[1:]...), false
 	if !same {
 		b.touch(e, held[0].Until)
 	}
@@ -151,7 +150,7 @@ func (b *bans) set(network netip.Prefix, held []api.Ban) bool {
 // REQUIRES: b.mu.
 func (b *bans) end(e *entry) {
 	b.held--
-	e.bans, e.ended = e.bans[:1], true
+	e.others, e.ended = nil, true
 	b.touch(e, b.now().Add(keepEnded))
 }
 
@@ -162,8 +161,8 @@ func (b *bans) touch(e *entry, due time.Time) {
 	e.due = due
 	b.due.Fix(e.place)
 	b.version++
-	e.version, e.changed = b.version, b.now()
-	b.order.MoveToBack(e.at)
+	e.version, e.at = b.version, b.now()
+	b.order.MoveToBack(e.order)
 	for _, w := range b.watchers {
 		if w.since.IsZero() {
 			w.since = b.now()
@@ -194,7 +193,7 @@ func (b *bans) expire() {
 // REQUIRES: b.mu.
 func (b *bans) delete(e *entry) {
 	b.due.Remove(e.place)
-	b.order.Remove(e.at)
+	b.order.Remove(e.order)
 	delete(b.networks, e.network)
 	for _, w := range b.watchers {
 		if w.have < e.version && w.have > 0 {
@@ -226,14 +225,9 @@ func (b *bans) after(have uint64, limit int) (changes []change, version uint64) 
 		if limit > 0 && len(changes) == limit {
 			return changes, changes[limit-1].version
 		}
-		changes = append(changes, e.change())
+		changes = append(changes, e.change)
 	}
 	return changes, b.version
-}
-
-// change returns the state of e.
-func (e *entry) change() change {
-	return change{e.network, e.id, e.bans[0], e.ended, e.changed, e.version}
 }
 
 // covering returns the networks that are banned and have all of network in them.
@@ -243,7 +237,7 @@ func (b *bans) covering(network netip.Prefix) (changes []change) {
 	for bits := network.Bits(); bits >= 0; bits-- {
 		wider := netip.PrefixFrom(network.Addr(), bits).Masked()
 		if e := b.networks[wider]; e != nil && !e.ended {
-			changes = append(changes, e.change())
+			changes = append(changes, e.change)
 		}
 	}
 	return changes

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -91,8 +89,8 @@ func (d *denyFile) apply(ctx context.Context, _ bool, changes []change) error {
 	if !d.stale || d.Command == "" {
 		return nil
 	}
-	if err := d.run(ctx); err != nil {
-		return err
+	if _, err := execute(ctx, commandTimeout, nil, "sh", "-c", d.Command); err != nil {
+		return fmt.Errorf("deny-command: %w", err)
 	}
 	d.stale = false
 	return nil
@@ -106,19 +104,6 @@ func (d *denyFile) verify(context.Context) error {
 	}
 	if !os.SameFile(now, d.written) || now.Size() != d.written.Size() || !now.ModTime().Equal(d.written.ModTime()) {
 		return fmt.Errorf("%s: it was written at %s", d.Path, now.ModTime().UTC().Format(time.RFC3339))
-	}
-	return nil
-}
-
-// run runs the command.
-func (d *denyFile) run(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", d.Command)
-	cmd.WaitDelay = time.Second // what it has started may hold its output open
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("deny-command: %w: %.200s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -116,14 +116,12 @@ func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
 		if err != nil {
 			return err
 		}
-		network, why, ok := e.judge(&b, safe)
+		network, why := e.judge(&b, safe)
 		if why == enforced && all[network] == nil && len(all) >= e.config.MaxNetworks && !e.bans.holds(network) {
 			why = noMemory // also for the memory of all
 		}
-		if ok && why == enforced {
+		if skipped[why]++; why == enforced {
 			all[network] = append(all[network], b)
-		} else if ok {
-			skipped[why]++
 		}
 	}
 	skipped[noMemory] += e.bans.replace(all)
@@ -145,14 +143,11 @@ func (e *Enforcer) Add(b *api.Ban) {
 	e.mu.Lock()
 	safe := e.safe
 	e.mu.Unlock()
-	network, why, ok := e.judge(b, safe)
-	if !ok {
-		return
-	}
+	network, why := e.judge(b, safe)
 	if why == enforced && !e.bans.add(network, *b) {
 		why = noMemory
 	}
-	if why == enforced {
+	if why == enforced || why == over {
 		return
 	}
 	e.mu.Lock()
@@ -163,16 +158,16 @@ func (e *Enforcer) Add(b *api.Ban) {
 	}
 }
 
-// judge returns the network of b and why it is not to be enforced, or that b does not hold.
-func (e *Enforcer) judge(b *api.Ban, safe []netip.Prefix) (network netip.Prefix, why skip, ok bool) {
+// judge returns the network of b and why it is not to be enforced.
+func (e *Enforcer) judge(b *api.Ban, safe []netip.Prefix) (network netip.Prefix, why skip) {
 	rule, err := e.config.Rule(b.Rule)
 	if err != nil || !b.Until.After(e.config.Now()) {
-		return network, why, false // of a rule that was removed, or ended
+		return network, over
 	}
 	if network, why = networkOf(rule, b.Values()); why == enforced {
 		why = guard(network, safe, b.Source != ruleSource)
 	}
-	return network, why, true
+	return network, why
 }
 
 // Remove ends the ban of a key under a rule.

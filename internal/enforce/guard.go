@@ -13,6 +13,7 @@ type skip uint8
 
 const (
 	enforced   skip = iota
+	over            // it has ended, or its rule was removed; not counted
 	notAddress      // the key is not the client alone, or the client is not an address
 	shadow          // the rule refuses nothing
 	reserved        // an address that no client on the internet has
@@ -23,7 +24,7 @@ const (
 )
 
 // skipNames are in metrics and the log.
-var skipNames = [skips]string{"", "not_address", "shadow", "reserved", "protected", "too_wide", "no_memory"}
+var skipNames = [skips]string{"", "", "not_address", "shadow", "reserved", "protected", "too_wide", "no_memory"}
 
 // ruleSource is the source of bans that a rule began.
 const ruleSource = "rule"

@@ -97,17 +97,11 @@ func (n *nftables) verify(ctx context.Context) error {
 
 // run runs nft with a script on its standard input, and returns its output.
 func (n *nftables) run(ctx context.Context, script []byte) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, nftTimeout)
-	defer cancel()
-	var out, complaint bytes.Buffer
-	cmd := exec.CommandContext(ctx, n.nft, "-f", "-")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(script), &out, &complaint
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		first, _, _ := strings.Cut(strings.TrimSpace(complaint.String()), "\n")
-		return "", fmt.Errorf("nft: %w: %.200s", err, first)
+	out, err := execute(ctx, nftTimeout, script, n.nft, "-f", "-")
+	if err != nil {
+		return "", fmt.Errorf("nft: %w", err)
 	}
-	return out.String(), nil
+	return out, nil
 }
 
 // String returns the name of the set.

@@ -1,9 +1,13 @@
 package enforce
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -28,6 +32,21 @@ type pace struct {
 	limit  int           // changes at once; 0 is any number
 	pause  time.Duration // between batches, in which changes gather
 	verify time.Duration // how often the target is verified; 0 is verifyEvery
+}
+
+// execute runs a program with that input, and returns its output. The error has the beginning of
+// what it wrote to stderr.
+func execute(ctx context.Context, timeout time.Duration, input []byte, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.WaitDelay = time.Second // what it has started may hold its output open
+	out, err := cmd.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %.200s", err, bytes.Join(bytes.Fields(failed.Stderr), []byte(" ")))
+	}
+	return string(out), err
 }
 
 const (
