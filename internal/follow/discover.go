@@ -23,12 +23,14 @@ func (f *Follower) discover() {
 }
 
 // files returns the regular files of a directory or a pattern.
-func (l *Log) files() []string {
-	pattern := l.Path
-	if info, err := os.Stat(l.Path); err == nil && info.IsDir() {
-		pattern = filepath.Join(escaped(l.Path), "*")
+func (l *Log) files() (paths []string) {
+	entries, err := os.ReadDir(l.Path)
+	if err != nil { // not a directory
+		paths, _ = filepath.Glob(l.Path) // New has checked the pattern
 	}
-	paths, _ := filepath.Glob(pattern) // New has checked the pattern
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(l.Path, e.Name()))
+	}
 	return slices.DeleteFunc(paths, func(path string) bool {
 		info, err := os.Stat(path)
 		return err != nil || !info.Mode().IsRegular() || filepath.Base(path)[0] == '.'
@@ -39,19 +41,6 @@ func (l *Log) files() []string {
 func (l *Log) covers(path string) bool {
 	fits, _ := filepath.Match(l.Path, path)
 	return fits || filepath.Dir(path) == l.Path
-}
-
-// escaped returns a pattern that matches path only.
-func escaped(path string) string {
-	var pattern []byte
-	for i := range len(path) {
-		switch path[i] {
-		case '*', '?', '[', '\\':
-			pattern = append(pattern, '\\')
-		}
-		pattern = append(pattern, path[i])
-	}
-	return string(pattern)
 }
 
 // isRotated reports whether path is compressed, or the rotated file of another of paths.
