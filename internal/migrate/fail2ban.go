@@ -36,15 +36,12 @@ func Fail2ban(files ...Source) *Result {
 		if section == defaults || section == "INCLUDES" {
 			continue
 		}
-		enabled, ok := s.get(section, "enabled")
-		switch strings.ToLower(enabled.text) {
-		case "true", "yes", "on", "1":
+		enabled, _ := s.get(section, "enabled")
+		switch text := strings.ToLower(enabled.text); {
+		case isOn(text):
 			jails = append(jails, section)
-		case "false", "no", "off", "0":
-		default:
-			if ok && enabled.text != "" {
-				b.note(enabled.place, "[%s]: enabled: %q: must be true or false", section, enabled.text)
-			}
+		case !slices.Contains([]string{"false", "no", "off", "0", ""}, text):
+			b.note(enabled.place, "[%s]: enabled: %q: must be true or false", section, enabled.text)
 		}
 	}
 	for _, name := range jails {
@@ -54,6 +51,8 @@ func Fail2ban(files ...Source) *Result {
 	b.globals(s)
 	return b.result()
 }
+
+func isOn(text string) bool { return slices.Contains([]string{"true", "yes", "on", "1"}, text) }
 
 // jail adds the ban of one jail.
 func (b *builder) jail(s settings, jail string) {
@@ -98,10 +97,7 @@ func (b *builder) jail(s settings, jail string) {
 // length returns how long bans of a jail last: keys and values of a rule.
 func (b *builder) length(s settings, jail string, ban time.Duration) string {
 	plain := "for: " + rules.FormatDuration(ban)
-	increment, _ := s.get(jail, "bantime.increment")
-	switch strings.ToLower(increment.text) {
-	case "true", "yes", "on", "1":
-	default:
+	if increment, _ := s.get(jail, "bantime.increment"); !isOn(strings.ToLower(increment.text)) {
 		return plain
 	}
 	if v, ok := s.get(jail, "bantime.formula"); ok && v.text != "" {

@@ -18,35 +18,29 @@ func (b *builder) readNginx(src Source) []*directive {
 	block, depth := root, 0
 	var now *directive
 	scan := nginxScanner{text: string(src.Data), line: 1}
-	for {
-		at := place{src.Name, scan.line}
-		word, kind := scan.next()
-		if kind == nginxEnd {
-			break
-		}
-		at.line = scan.began
-		if now == nil && kind == nginxWord {
+	for word, mark := scan.next(); mark != 0; word, mark = scan.next() {
+		at := place{src.Name, scan.began}
+		if now == nil && mark != '}' {
 			now = &directive{place: at, in: block}
 		}
-		switch kind {
+		switch mark {
 		case nginxWord:
 			now.words = append(now.words, word)
-		case nginxSemicolon, nginxOpen:
-			if now == nil {
+		case ';', '{':
+			if len(now.words) == 0 {
 				b.note(at, "a directive without a name")
-				now = &directive{place: at, in: block}
 			}
 			block.block = append(block.block, now)
-			if kind == nginxOpen && depth == maxDepth {
+			if mark == '{' && depth == maxDepth {
 				b.note(at, "more than %d blocks within each other: the rest of the file is not read", maxDepth)
 				return root.block
 			}
-			if kind == nginxOpen {
+			if mark == '{' {
 				block = now
 				depth++
 			}
 			now = nil
-		case nginxClose:
+		case '}':
 			if now != nil || depth == 0 {
 				b.note(at, "unexpected }: a ; or a { is missing before it")
 			}
@@ -64,15 +58,8 @@ func (b *builder) readNginx(src Source) []*directive {
 // maxDepth is how many blocks may be within each other.
 const maxDepth = 64
 
-type nginxKind int
-
-const (
-	nginxEnd nginxKind = iota
-	nginxWord
-	nginxSemicolon
-	nginxOpen
-	nginxClose
-)
+// nginxWord stands for a word where others are marks.
+const nginxWord = 'w'
 
 // A nginxScanner cuts a configuration into words and marks.
 type nginxScanner struct {
@@ -81,56 +68,56 @@ type nginxScanner struct {
 	began int // of what was returned last
 }
 
-func (s *nginxScanner) next() (string, nginxKind) {
+// next returns the next word and nginxWord, or a mark; at the end, that is 0.
+func (s *nginxScanner) next() (word string, mark byte) {
 	s.skip()
 	s.began = s.line
 	if s.text == "" {
-		return "", nginxEnd
+		return "", 0
 	}
-	marks := map[byte]nginxKind{';': nginxSemicolon, '{': nginxOpen, '}': nginxClose}
-	if kind, ok := marks[s.text[0]]; ok {
+	if mark := s.text[0]; mark == ';' || mark == '{' || mark == '}' {
 		s.text = s.text[1:]
-		return "", kind
+		return "", mark
 	}
 	quote := byte(0)
 	if s.text[0] == '"' || s.text[0] == '\'' {
 		quote = s.text[0]
 		s.text = s.text[1:]
 	}
-	var word strings.Builder
+	var text strings.Builder
 	for i := 0; i < len(s.text); i++ {
 		c := s.text[i]
 		switch {
 		case c == '\\' && i+1 < len(s.text):
 			// Other escapes are for regular expressions.
 			if next := s.text[i+1]; next != quote && next != '\\' && next != ' ' {
-				word.WriteByte(c)
+				text.WriteByte(c)
 			}
 			i++
 			c = s.text[i]
 		case quote != 0 && c == quote:
 			s.text = s.text[i+1:]
-			return word.String(), nginxWord
+			return text.String(), nginxWord
 		case quote == 0 && c == '$' && i+1 < len(s.text) && s.text[i+1] == '{':
-			word.WriteByte(c)
+			text.WriteByte(c)
 			i++
 			c = '{'
 			if end := strings.IndexByte(s.text[i:], '}'); end > 0 && !strings.ContainsAny(s.text[i:i+end], " \t\r\n;") {
-				word.WriteString(s.text[i : i+end])
+				text.WriteString(s.text[i : i+end])
 				i += end
 				c = '}'
 			}
 		case quote == 0 && strings.IndexByte(" \t\r\n;{", c) >= 0:
 			s.text = s.text[i:]
-			return word.String(), nginxWord
+			return text.String(), nginxWord
 		}
 		if c == '\n' {
 			s.line++
 		}
-		word.WriteByte(c)
+		text.WriteByte(c)
 	}
 	s.text = ""
-	return word.String(), nginxWord
+	return text.String(), nginxWord
 }
 
 // skip skips blanks and comments.
