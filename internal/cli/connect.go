@@ -93,8 +93,12 @@ func (f *connectFlags) token() (string, error) {
 	return words[0], nil
 }
 
-// serverFailed is the error of a server that does not answer, or refuses to.
-func serverFailed(c *client.Client, err error) error {
+// serverFailed is the error of a command that a server does not answer, or refuses to, or that was
+// interrupted meanwhile.
+func serverFailed(ctx context.Context, c *client.Client, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	sentences := []string{fmt.Sprintf("%s: %v", c.Addr(), err)}
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		for _, m := range answer.Mistakes {
@@ -131,11 +135,8 @@ func answer[T any](cmd *cobra.Command, f *answerFlags, ask func(context.Context,
 	}
 	defer c.Close()
 	got, err := ask(cmd.Context(), c)
-	if cmd.Context().Err() != nil {
-		return cmd.Context().Err()
-	}
 	if err != nil {
-		return serverFailed(c, err)
+		return serverFailed(cmd.Context(), c, err)
 	}
 	out := cmd.OutOrStdout()
 	if f.json {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 // diffFlags is the flags of the diff command as they are given.
@@ -75,11 +73,11 @@ func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err := f.inputs.parse(cmd, args[2:], &c.Config); err != nil {
 		return err
 	}
-	for i, file := range []**rules.File{&c.Old, &c.New} {
-		if *file, err = rules.Load(args[i]); err != nil {
-			return err
-		}
-		warn(cmd.ErrOrStderr(), *file)
+	if c.Old, err = loadRules(cmd, args[0]); err != nil {
+		return err
+	}
+	if c.New, err = loadRules(cmd, args[1]); err != nil {
+		return err
 	}
 	if err := f.readProtected(); err != nil {
 		return err
@@ -102,11 +100,10 @@ func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
 	if err := f.inputs.parse(cmd, nil, &f.config.Config); err != nil {
 		return err
 	}
-	draft, err := rules.Load(args[0])
+	draft, err := loadRules(cmd, args[0])
 	if err != nil {
 		return err
 	}
-	warn(cmd.ErrOrStderr(), draft)
 	if err := f.readProtected(); err != nil {
 		return err
 	}
@@ -120,13 +117,11 @@ func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
 	}
 	defer c.Close()
 	trial, err := c.TryRules(cmd.Context(), request)
-	switch {
-	case cmd.Context().Err() != nil:
-		return cmd.Context().Err()
-	case err != nil:
-		return serverFailed(c, err)
-	case trial.Changes == nil: // its version knows other rules
-		return serverFailed(c, &client.Error{Code: api.BadArg, Detail: "mistakes in the rules file", Mistakes: trial.Errors})
+	if err == nil && trial.Changes == nil { // its version knows other rules
+		err = &client.Error{Code: api.BadArg, Detail: "mistakes in the rules file", Mistakes: trial.Errors}
+	}
+	if err != nil {
+		return serverFailed(cmd.Context(), c, err)
 	}
 	trial.Changes.New.Rules = draft.Name
 	return f.report(cmd, replay.DifferenceOf(c.Addr(), &trial))
@@ -155,20 +150,15 @@ func (f *diffFlags) report(cmd *cobra.Command, difference *replay.Difference) er
 
 // readKeys returns the lines of a file without comments and surrounding spaces.
 func readKeys(path string) (keys []string, err error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot be read: %w", path, errors.Unwrap(err))
 	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		line, _, _ := strings.Cut(lines.Text(), "#")
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line != "" {
 			keys = append(keys, line)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s: cannot be read: %w", path, err)
 	}
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("%s: no key: must have one in a line", path)

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 // explainFlags is the flags of the explain command as they are given.
@@ -76,10 +75,9 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
 			return fmt.Errorf("--at: %w", err)
 		}
 	}
-	if c.Rules, err = rules.Load(f.rules); err != nil {
+	if c.Rules, err = loadRules(cmd, f.rules); err != nil {
 		return err
 	}
-	warn(cmd.ErrOrStderr(), c.Rules)
 	explanation, err := reading(cmd, c.Progress, *c, replay.Explain)
 	if err != nil {
 		return inputProblem(err)

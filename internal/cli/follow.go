@@ -152,7 +152,7 @@ func (p *decisionPrinter) print(ev *match.Event, d ratelimit.Decision) error {
 			values = append(values, string(part))
 		}
 	}
-	line := printedDecision{Time: ev.Time.UTC(), Outcome: "refused", Rule: d.Rule, Key: api.KeyOf(values...), Until: d.BannedUntil}
+	line := printedDecision{Time: ev.Time.UTC(), Outcome: "refused", Rule: d.Rule, Key: api.KeyOf(values...)}
 	if d.Started {
 		line.Outcome, line.Until = "banned", d.BannedUntil.UTC()
 	}

@@ -87,7 +87,7 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 	go f.sayNoReload(ctx, hangup)
 	err = f.run(ctx, logs.Config{Logs: config.Follow, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
 	if err != nil && ctx.Err() == nil {
-		return serverFailed(to, err)
+		return serverFailed(ctx, to, err)
 	}
 	if c.json {
 		return notWritten(writeJSON(cmd.OutOrStdout(), &f.report))

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
@@ -12,9 +13,7 @@ import (
 func writeFormats(out io.Writer, json bool) error {
 	formats := accesslog.NamedFormats()
 	if json {
-		return writeJSON(out, struct {
-			Formats []accesslog.NamedFormat `json:"formats"`
-		}{formats})
+		return writeJSON(out, map[string]any{"formats": formats})
 	}
 	var b strings.Builder
 	for i, f := range formats {
@@ -30,19 +29,11 @@ func writeFormats(out io.Writer, json bool) error {
 	return err
 }
 
-// wrapped joins words with commas, in lines of at most so many bytes.
-func wrapped(words []string, width int) string {
-	text, length := "", 2
-	for i, word := range words {
-		switch {
-		case i == 0:
-			text = "  "
-		case length+len(", ")+len(word) > width:
-			text, length = text+",\n  ", 2
-		default:
-			text, length = text+", ", length+2
-		}
-		text, length = text+word, length+len(word)
+// listed joins words with commas, ten in a line.
+func listed(words []string) string {
+	var lines []string
+	for line := range slices.Chunk(words, 10) {
+		lines = append(lines, "  "+strings.Join(line, ", "))
 	}
-	return text
+	return strings.Join(lines, ",\n")
 }

@@ -94,21 +94,19 @@ const patience = time.Second
 // interrupted, so after an interrupt it does not wait for that.
 func reading[C, T any](cmd *cobra.Command, p *replay.Progress, c C, f func(context.Context, C) (T, error)) (T, error) {
 	defer showProgress(cmd.ErrOrStderr(), p)()
-	type result struct {
-		value T
-		err   error
-	}
-	ctx, ended := cmd.Context(), make(chan result, 1)
+	var value T
+	var err error
+	ctx, ended := cmd.Context(), make(chan struct{})
 	go func() {
-		value, err := f(ctx, c)
-		ended <- result{value, err}
+		value, err = f(ctx, c)
+		close(ended)
 	}()
 	late := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })
 	defer stop()
 	select {
-	case r := <-ended:
-		return r.value, r.err
+	case <-ended:
+		return value, err
 	case <-late:
 		var none T
 		return none, ctx.Err()

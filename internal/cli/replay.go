@@ -44,7 +44,7 @@ Algorithms of --limit: ` + strings.Join(replay.Algorithms(), ", ") + `.
   in-flight assumes that each event is under way for the whole span, since a log has no ends
   gcra and the buckets allow N at once; a rules file can set another burst
 
-Formats (--formats shows them with examples): ` + "\n" + wrapped(replay.Formats(), 96) + `,
+Formats (--formats shows them with examples): ` + "\n" + listed(replay.Formats()) + `,
 or a spec:
   nginx:FORMAT, apache:FORMAT                    the text of log_format, of LogFormat
   json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf
@@ -209,10 +209,9 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("--%s: must not be given with --rules: it is for --limit, and a rules file has it for each rule", name)
 			}
 		}
-		if c.Rules, err = rules.Load(f.rules); err != nil {
+		if c.Rules, err = loadRules(cmd, f.rules); err != nil {
 			return err
 		}
-		warn(cmd.ErrOrStderr(), c.Rules)
 	}
 	for _, given := range f.whatIfs {
 		w, err := replay.ParseWhatIf(given.kind, given.text)

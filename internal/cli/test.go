@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -56,11 +55,10 @@ func testsBeside(path string) string {
 }
 
 func (f *testFlags) run(cmd *cobra.Command, args []string) error {
-	file, err := rules.Load(args[0])
+	file, err := loadRules(cmd, args[0])
 	if err != nil {
 		return err
 	}
-	warn(cmd.ErrOrStderr(), file)
 	paths := args[1:]
 	if len(paths) == 0 {
 		paths = []string{testsBeside(args[0])}
@@ -71,27 +69,18 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		for _, w := range t.Warnings {
-			complain(cmd.ErrOrStderr(), "warning: "+w.Error())
-		}
+		warn(cmd, t.Warnings)
 		tests = append(tests, t)
 	}
-	reports, err := runTests(cmd.Context(), file, tests)
-	if err != nil {
-		return err
-	}
-	return f.report(cmd, reports)
-}
-
-func runTests(ctx context.Context, file *rules.File, tests []*rules.TestFile) (reports []*replay.TestReport, err error) {
+	var reports []*replay.TestReport
 	for _, t := range tests {
-		r, err := replay.Test(ctx, file, t)
+		r, err := replay.Test(cmd.Context(), file, t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		reports = append(reports, r)
 	}
-	return reports, nil
+	return f.report(cmd, reports)
 }
 
 func (f *testFlags) report(cmd *cobra.Command, reports []*replay.TestReport) error {

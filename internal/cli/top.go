@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -63,7 +64,7 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	want := topWant{counter: f.counter, span: span, n: topKeys, whole: true}
+	want := topWant{counter: f.counter, span: span, whole: true}
 	if f.once || f.asJSON {
 		return topOnce(ctx, c, want, f.asJSON, out)
 	}
@@ -79,11 +80,8 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 // topOnce prints one frame, as text or as JSON.
 func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, out io.Writer) error {
 	reading, err := readTop(ctx, c, want)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if err != nil {
-		return serverFailed(c, err)
+		return serverFailed(ctx, c, err)
 	}
 	if reading.note != "" {
 		return inputErrorOf(reading.note)
@@ -97,15 +95,8 @@ func topOnce(ctx context.Context, c *client.Client, want topWant, asJSON bool, o
 		m.live = true
 		_, err = io.WriteString(out, m.text())
 	}
-	if err != nil {
-		return inputErrorOf("the frame cannot be written: " + err.Error())
-	}
-	return nil
+	return notWritten(err)
 }
-
-// topKeys is how many keys are requested. A frame shows those that fit and that pass the
-// filter.
-const topKeys = 100
 
 // The size of a frame that is printed.
 const (
@@ -124,39 +115,33 @@ func onceWidth() int {
 
 // topShow shows the live view until the user quits.
 func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint, options ...tea.ProgramOption) error {
-	ctx, cancel := context.WithCancel(ctx)
+	shown, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := newTopModel(c.Addr(), want, paint)
 	m.now = time.Now()
 	m.ask = func(w topWant) tea.Cmd {
 		return func() tea.Msg {
-			reading, err := readTop(ctx, c, w)
-			if err != nil {
-				return topUnread{w, err}
-			}
-			return topRead{reading}
+			reading, err := readTop(shown, c, w)
+			return topRead{w, reading, err}
 		}
 	}
-	m.inspect = func(d *topDetail) tea.Cmd { return func() tea.Msg { return inspect(ctx, c, d) } }
-	m.act = func(a topAction) tea.Cmd { return func() tea.Msg { return perform(ctx, c, a) } }
-	p := tea.NewProgram(m, append(options, tea.WithContext(ctx))...)
-	followed := make(chan struct{})
-	go func() {
-		defer close(followed)
-		follow(ctx, c, p.Send)
-	}()
-	end, err := p.Run()
-	interrupted := ctx.Err()
+	m.inspect = func(d *topDetail) tea.Cmd { return func() tea.Msg { return inspect(shown, c, d) } }
+	m.act = func(a topAction) tea.Cmd { return func() tea.Msg { return perform(shown, c, a) } }
+	p := tea.NewProgram(m, append(options, tea.WithContext(shown))...)
+	var following sync.WaitGroup
+	following.Go(func() { follow(shown, c, p.Send) })
+	_, err := p.Run()
 	cancel()
-	<-followed
-	if interrupted != nil || errors.Is(err, tea.ErrInterrupted) {
+	following.Wait()
+	switch {
+	case errors.Is(err, tea.ErrInterrupted):
 		return context.Canceled
-	}
-	if err != nil {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return inputErrorOf("the terminal: " + err.Error())
-	}
-	if last, ok := end.(*topModel); ok && last.fatal != nil {
-		return serverFailed(c, last.fatal)
+	case m.fatal != nil:
+		return serverFailed(ctx, c, m.fatal)
 	}
 	return nil
 }

@@ -63,10 +63,10 @@ func TestTopFocus(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	keys(m, "tab", "down", "down", "down")
 	before, _ := m.chosen()
-	r := cannedReading(t, topWant{span: time.Minute, n: topKeys})
+	r := cannedReading(t, topWant{span: time.Minute})
 	r.top = r.top[2:]
 	r.want = m.want
-	m.Update(topRead{r})
+	m.Update(topRead{r.want, r, nil})
 	if now, ok := m.chosen(); !ok || now.key[0] != before.key[0] || m.cursor != 1 {
 		t.Errorf("chosen is %v at %d, was %v", now.key, m.cursor, before.key)
 	}

@@ -44,18 +44,11 @@ func (p topPaint) drawn(frame string) string {
 	if !p.ascii {
 		return frame
 	}
-	return strings.Map(asciiSign, frame)
+	return asciiSigns.Replace(frame)
 }
 
-func asciiSign(r rune) rune {
-	if r < utf8.RuneSelf {
-		return r
-	}
-	const signs = "▁▂▃▄▅▆▇█" + "▏▎▍▌▋▊▉░" + "─●○‖…–×"
-	const plain = "_.:-=+*#" + "|||####." + "-*o|~-x"
-	i := strings.IndexRune(signs, r)
-	if i < 0 {
-		return '?'
-	}
-	return rune(plain[utf8.RuneCountInString(signs[:i])])
-}
+var asciiSigns = strings.NewReplacer(
+	"▁", "_", "▂", ".", "▃", ":", "▄", "-", "▅", "=", "▆", "+", "▇", "*", "█", "#",
+	"▏", "|", "▎", "|", "▍", "|", "▌", "#", "▋", "#", "▊", "#", "▉", "#", "░", ".",
+	"─", "-", "●", "*", "○", "o", "‖", "|", "…", "~", "–", "-", "×", "x",
+)

@@ -38,17 +38,17 @@ func TestUTF8Terminal(t *testing.T) {
 // Every sign that the view draws with has one in ASCII, and no two steps of a spark
 // line the same.
 func TestASCIISigns(t *testing.T) {
-	seen := map[rune]bool{}
+	seen := map[string]bool{}
 	for _, r := range sparks {
-		a := asciiSign(r)
-		if a >= utf8.RuneSelf || a == '?' || seen[a] {
-			t.Errorf("%c is %c", r, a)
+		a := asciiSigns.Replace(string(r))
+		if a[0] >= utf8.RuneSelf || len(a) != 1 || seen[a] {
+			t.Errorf("%c is %s", r, a)
 		}
 		seen[a] = true
 	}
 	for _, end := range eighths[1:] {
-		if a := asciiSign([]rune(end)[0]); a != '|' && a != '#' {
-			t.Errorf("%s is %c", end, a)
+		if a := asciiSigns.Replace(end); a != "|" && a != "#" {
+			t.Errorf("%s is %s", end, a)
 		}
 	}
 	if got := asciiOnly("/日本\u00e9?a=\\"); got != `/\u65e5\u672c\u00e9?a=\` {

@@ -179,7 +179,7 @@ func cannedReading(t *testing.T, w topWant) *topReading {
 // cannedModel is a live view of it.
 func cannedModel(t *testing.T, paint topPaint, width, height int) *topModel {
 	t.Helper()
-	want := topWant{span: time.Minute, n: topKeys, whole: true}
+	want := topWant{span: time.Minute, whole: true}
 	m := newTopModel("http://127.0.0.1:7380", want, paint)
 	m.width, m.height, m.now = width, height, cannedNow
 	m.live = true

@@ -120,11 +120,11 @@ func stack(height int, panels ...panel) []string {
 	if focus >= 0 {
 		needed += focusedPanel - leastPanel
 	}
-	for last := len(panels) - 1; last >= 0 && len(panels) > 1 && height < needed+len(panels)*(leastPanel+1); last-- {
-		if last != focus {
-			panels = slices.Delete(panels, last, last+1)
-		}
+	fit := max(1, min((height-needed)/(leastPanel+1), len(panels)))
+	if focus >= fit { // in place of the last that fits
+		panels[fit-1], focus = panels[focus], fit-1
 	}
+	panels = panels[:fit]
 	height -= len(panels) - 1 // blank lines between them
 	given := make([]int, len(panels))
 	give := func(i, most int) (more bool) {
@@ -139,7 +139,6 @@ func stack(height int, panels ...panel) []string {
 			for give(i, leastPanel) {
 			}
 		}
-		focus = slices.IndexFunc(panels, func(p panel) bool { return p.focused })
 		for give(focus, len(panels[focus].lines)) {
 		}
 	}

@@ -51,12 +51,12 @@ type topModel struct {
 
 // The messages of a topModel, besides keys and sizes.
 type (
-	topTick   struct{ now time.Time }
-	topPoll   struct{ turn int } // the next reading is due
-	topRead   struct{ reading *topReading }
-	topUnread struct {
-		want topWant
-		err  error
+	topTick struct{ now time.Time }
+	topPoll struct{ turn int } // the next reading is due
+	topRead struct {
+		want    topWant
+		reading *topReading
+		err     error // why there is none
 	}
 	topEvent struct{ api.Event }
 	topLost  struct {
@@ -119,17 +119,15 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, tea.Batch(m.askFor(false), m.askDetail())
 		}
 	case topRead:
-		if msg.reading.want.turn == m.want.turn && !m.paused {
+		if msg.want.turn != m.want.turn || m.paused {
+			break
+		}
+		if m.unread = msg.err; msg.err == nil {
 			before, was := m.chosen()
 			m.read(msg.reading)
 			m.followCursor(before, was)
-			return m, m.later()
 		}
-	case topUnread:
-		if msg.want.turn == m.want.turn {
-			m.unread = msg.err
-			return m, m.later()
-		}
+		return m, m.later()
 	case topEvent:
 		return m, m.event(&msg.Event)
 	case topLost:
@@ -178,7 +176,7 @@ func (m *topModel) later() tea.Cmd {
 
 // read handles a reading.
 func (m *topModel) read(r *topReading) {
-	m.reading, m.unread = r, nil
+	m.reading = r
 	if m.now.Before(r.at) {
 		m.now = r.at
 	}

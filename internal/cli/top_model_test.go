@@ -73,9 +73,9 @@ func TestTopPause(t *testing.T) {
 	asked := asking(m)
 	keys(m, "p")
 	before := m.View().Content
-	late := cannedReading(t, topWant{span: time.Minute, counter: "paths", n: topKeys})
+	late := cannedReading(t, topWant{span: time.Minute, counter: "paths"})
 	for _, msg := range []tea.Msg{
-		topRead{late},
+		topRead{late.want, late, nil},
 		topPoll{m.want.turn},
 		topEvent{api.Event{Type: api.RatesTick, All: &api.Totals{Allowed: 5}}},
 		topEvent{api.Event{Type: api.BanStarted, Ban: &api.Ban{Rule: "r", Key: api.KeyOf("k")}}},
@@ -143,14 +143,14 @@ func TestTopWholeIsOwed(t *testing.T) {
 	asked := asking(m)
 	m.Update(topEvent{api.Event{Type: client.Connected}})
 	keys(m, "4")
-	m.Update(topUnread{m.want, errors.New("too slow")})
+	m.Update(topRead{want: m.want, err: errors.New("too slow")})
 	m.Update(topPoll{m.want.turn})
 	for i, w := range *asked {
 		if !w.whole {
 			t.Errorf("question %d is %+v; want a whole reading", i, w)
 		}
 	}
-	m.Update(topRead{&topReading{want: (*asked)[len(*asked)-1]}})
+	m.Update(topRead{m.want, &topReading{want: (*asked)[len(*asked)-1]}, nil})
 	m.Update(topPoll{m.want.turn})
 	if n := len(*asked); n != 4 || (*asked)[3].whole {
 		t.Errorf("asked for %+v; the last of four is not whole", *asked)
@@ -163,14 +163,14 @@ func TestTopOldAnswers(t *testing.T) {
 	asked := asking(m)
 	shown := m.reading
 	keys(m, "1")
-	m.Update(topRead{cannedReading(t, topWant{span: time.Minute})})
-	m.Update(topUnread{topWant{}, errors.New("old")})
+	m.Update(topRead{reading: cannedReading(t, topWant{span: time.Minute})})
+	m.Update(topRead{err: errors.New("old")})
 	m.Update(topPoll{0})
 	if m.reading != shown || m.unread != nil || len(*asked) != 1 {
 		t.Errorf("an old answer is taken: asked %+v", *asked)
 	}
 	now := (*asked)[0]
-	_, next := m.Update(topUnread{now, errors.New("away")})
+	_, next := m.Update(topRead{want: now, err: errors.New("away")})
 	if m.unread == nil || next == nil || m.reading != shown {
 		t.Error("a failure is not shown, or the end of it all")
 	}
@@ -179,7 +179,7 @@ func TestTopOldAnswers(t *testing.T) {
 		t.Error("a failure is not tried again")
 	}
 	now.span = time.Second
-	m.Update(topRead{cannedReading(t, now)})
+	m.Update(topRead{now, cannedReading(t, now), nil})
 	if m.unread != nil || m.reading == shown || len(m.rules) != 5 {
 		t.Error("the next answer is not taken, or takes the rules away")
 	}

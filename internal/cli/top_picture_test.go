@@ -94,7 +94,7 @@ func TestTopOfServer(t *testing.T) {
 	if _, err := c.Ban(t.Context(), "per-client", time.Hour, "by hand", "198.51.100.254"); err != nil {
 		t.Fatal(err)
 	}
-	reading, err := readTop(t.Context(), c, topWant{span: time.Minute, n: topKeys, whole: true})
+	reading, err := readTop(t.Context(), c, topWant{span: time.Minute, whole: true})
 	if err != nil {
 		t.Fatal(err)
 	}

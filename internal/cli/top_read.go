@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 type topWant struct {
 	counter string // "" is the first
 	span    time.Duration
-	n       int  // keys
 	whole   bool // with the rules and the last minute of the chart
 	turn    int  // number of the request
 }
@@ -45,8 +45,9 @@ type topReading struct {
 	minute []api.Rate
 }
 
-// How many bans and refused keys are requested.
+// How many keys are requested. A frame shows those that fit and that pass the filter.
 const (
+	topKeys        = 100
 	topBans        = 50
 	topRefusedKeys = 50
 )
@@ -106,12 +107,7 @@ func together(requests ...func() error) error {
 		wg.Go(func() { errs[i] = request() })
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // choose sets the counter that is read, and the span: by default the first counter.
@@ -154,7 +150,7 @@ func (r *topReading) readKeys(ctx context.Context, c *client.Client) (err error)
 	if r.counter == "" {
 		return nil
 	}
-	r.top, err = c.Top(ctx, r.counter, r.want.n, r.span)
+	r.top, err = c.Top(ctx, r.counter, topKeys, r.span)
 	if refusal, ok := errors.AsType[*client.Error](err); ok && refusal.Code == api.BadArg {
 		r.note, err = refusal.Detail, nil // the counter has gone since it was listed
 	}
@@ -172,31 +168,22 @@ func (r *topReading) readRates(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// A topJSON is a frame for programs.
+// A topJSON is a frame for programs: the status of the server, but with lists of its rules and bans,
+// and what else is shown.
 type topJSON struct {
-	Addr    string           `json:"addr"`
-	Time    time.Time        `json:"time"`
-	Version string           `json:"version"`
-	Uptime  int64            `json:"uptime_s"`
-	Totals  api.Totals       `json:"totals"`
-	Memory  api.Memory       `json:"memory"`
-	Store   *api.StoreStatus `json:"store,omitempty"`
-
-	Enforcement *api.Enforcement  `json:"enforcement,omitempty"`
-	Logs        []api.FollowedLog `json:"logs,omitempty"`
-
-	Minute  []api.Rate     `json:"rates"` // of the last minute, each second
-	Span    string         `json:"span"`
-	Rules   []topRuleJSON  `json:"rules"`
-	Counter string         `json:"counter"`
-	Top     []api.KeyCount `json:"top"`
-	Held    int            `json:"bans_held"`
-	Bans    []api.Ban      `json:"bans"`
-	Hot     []api.HotKey   `json:"hot"`
-
+	api.Status
+	Addr     string             `json:"addr"`
+	Time     time.Time          `json:"time"`
+	Minute   []api.Rate         `json:"rates"` // of the last minute, each second
+	Span     string             `json:"span"`
+	Rules    []topRuleJSON      `json:"rules"`
+	Counter  string             `json:"counter"`
+	Top      []api.KeyCount     `json:"top"`
+	Held     int                `json:"bans_held"`
+	Bans     []api.Ban          `json:"bans"`
+	Hot      []api.HotKey       `json:"hot"`
 	HotRules []api.HotRuleStats `json:"hot_rules"`
-
-	Refused []api.RefusedKey `json:"refused"`
+	Refused  []api.RefusedKey   `json:"refused"`
 }
 
 // A topRuleJSON is what a rule has decided in the span.
@@ -208,14 +195,16 @@ type topRuleJSON struct {
 	api.RuleTotals
 }
 
+// listOf returns list, which is [] in JSON if it is empty.
+func listOf[T any](list []T) []T { return append([]T{}, list...) }
+
 // uptime returns how long the server has run, in whole seconds.
 func uptime(r *topReading) time.Duration { return time.Duration(r.status.Uptime) * time.Second }
 
 func newTopJSON(addr string, r *topReading) *topJSON {
 	j := &topJSON{
-		Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Version: r.status.Version, Uptime: r.status.Uptime,
-		Totals: r.status.Totals, Memory: r.status.Memory, Store: r.status.Store, Enforcement: r.status.Enforcement, Logs: r.status.Logs, Minute: append([]api.Rate{}, r.minute...), Span: rules.FormatDuration(r.span),
-		Rules: []topRuleJSON{}, Counter: r.counter, Top: append([]api.KeyCount{}, r.top...), Held: r.held, Bans: append([]api.Ban{}, r.bans...), Hot: append([]api.HotKey{}, r.hot...), HotRules: append([]api.HotRuleStats{}, r.hotRules...), Refused: append([]api.RefusedKey{}, r.refused...),
+		Status: r.status, Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Span: rules.FormatDuration(r.span), Counter: r.counter, Held: r.held,
+		Minute: listOf(r.minute), Rules: []topRuleJSON{}, Top: listOf(r.top), Bans: listOf(r.bans), Hot: listOf(r.hot), HotRules: listOf(r.hotRules), Refused: listOf(r.refused),
 	}
 	for _, rule := range r.rules {
 		line := topRuleJSON{Name: rule.Name, Kind: rule.Kind, Sentence: rule.Sentence, InShadow: rule.Shadow}

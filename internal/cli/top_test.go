@@ -245,7 +245,7 @@ func TestTopLive(t *testing.T) {
 	terminal, seen := new(screen), new(film)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- topShow(t.Context(), c, topWant{span: time.Minute, n: topKeys}, newTopPaint(true),
+		ended <- topShow(t.Context(), c, topWant{span: time.Minute}, newTopPaint(true),
 			tea.WithInput(keyboard), tea.WithOutput(terminal), tea.WithWindowSize(100, 30),
 			tea.WithFilter(seen.shoot), tea.WithEnvironment([]string{"TERM=xterm-256color", "CLICOLOR_FORCE=1"}))
 	}()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -41,11 +40,10 @@ With --config it also validates a settings file of lately serve, and the rules f
 					args = []string{named}
 				}
 			}
-			file, err := rules.Load(args[0])
+			file, err := loadRules(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			warn(cmd.ErrOrStderr(), file)
 			if asJSON {
 				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "rules": file.Sentences()}))
 			}
@@ -74,9 +72,19 @@ func validateSettings(path string) (rulesFile string, err error) {
 	return c.RulesFile, nil
 }
 
-// warn writes the warnings about a rules file.
-func warn(stderr io.Writer, file *rules.File) {
-	for _, w := range file.Warnings {
-		complain(stderr, "warning: "+w.Error())
+// loadRules loads a rules file, and writes its warnings to stderr.
+func loadRules(cmd *cobra.Command, path string) (*rules.File, error) {
+	file, err := rules.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	warn(cmd, file.Warnings)
+	return file, nil
+}
+
+// warn writes warnings to stderr.
+func warn(cmd *cobra.Command, warnings rules.Errors) {
+	for _, w := range warnings {
+		complain(cmd.ErrOrStderr(), "warning: "+w.Error())
 	}
 }
