@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lately-go/lately/client"
 )
@@ -20,7 +22,7 @@ import (
 // tokenVariable has the token for a server, if --token-file does not name a file.
 const tokenVariable = "LATELY_TOKEN"
 
-// answerCodes is the part of the help that says how commands end that ask a server.
+// answerCodes is the part of the help with the exit codes of commands that ask a server.
 const answerCodes = `Exit codes: 0 success; 1 the server cannot be reached or answers with an error, or the output could not
 be written; 2 the command line is wrong, and nothing was done; 130 interrupted.`
 
@@ -31,9 +33,6 @@ type connectFlags struct {
 	addr, tokenFile, caFile string
 	insecure                bool
 }
-
-// connectNames are the names of the flags, besides that of the address.
-var connectNames = [...]string{"token-file", "ca-file", "insecure"}
 
 // register adds the flags to cmd.
 func (f *connectFlags) register(cmd *cobra.Command) {
@@ -48,6 +47,22 @@ func (f *connectFlags) registerAs(cmd *cobra.Command, name, byDefault, usage str
 	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the server (default: the token in "+tokenVariable+", if it is set)")
 	flags.StringVar(&f.caFile, "ca-file", "", "`FILE` with the certificates (PEM) to trust instead of the system's")
 	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
+}
+
+// checkServer returns an error for a flag of cmd that needs --server, or that --server does not
+// use: with it, those of the connection and used are allowed.
+func (f *connectFlags) checkServer(cmd *cobra.Command, why string, used ...string) (err error) {
+	connecting := []string{"token-file", "ca-file", "insecure"}
+	used = append(used, "server")
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch connects := slices.Contains(connecting, flag.Name); {
+		case f.addr == "" && connects:
+			err = fmt.Errorf("--%s: must be given with --server: logs are read without a connection", flag.Name)
+		case f.addr != "" && !connects && !slices.Contains(used, flag.Name):
+			err = fmt.Errorf("--%s: must not be given with --server: %s", flag.Name, why)
+		}
+	})
+	return err
 }
 
 // client returns the client that the flags and the environment describe.

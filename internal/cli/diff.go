@@ -46,6 +46,9 @@ output could not be written; 2 the command line or a rules file is wrong; 3 the 
   lately diff --protect customers.txt rules.yaml rules-new.yaml access.log.*
   lately diff --server 127.0.0.1:7380 --protect customers.txt rules-new.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkServer(cmd, "it is for logs", "key", "protect", "top", "tz", "json"); err != nil {
+				return err
+			}
 			if f.addr != "" {
 				return f.live(cmd, args)
 			}
@@ -63,9 +66,6 @@ output could not be written; 2 the command line or a rules file is wrong; 3 the 
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
-	if err := notForLogs(cmd); err != nil {
-		return err
-	}
 	if len(args) < 3 {
 		return fmt.Errorf("diff: %d arguments: must be the old rules file, the new rules file and one or more logs", len(args))
 	}
@@ -91,9 +91,6 @@ func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
 
 // live compares the rules of a running server with a draft, on the events that it keeps.
 func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
-	if err := onlyWithout(cmd, forLogs, "server", "key", "protect", "top", "tz", "json"); err != nil {
-		return err
-	}
 	if len(args) != 1 {
 		return fmt.Errorf("diff: %d arguments: must be the new rules file alone with --server", len(args))
 	}

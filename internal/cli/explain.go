@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -41,6 +47,9 @@ or the rules file is wrong; 130 interrupted.`,
   lately explain --rules rules.yaml --key /login --at "2026-03-02 13:56" access.log
   lately explain --server 127.0.0.1:7380 --key 203.0.113.245`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkServer(cmd, "it is for logs", "key", "json"); err != nil {
+				return err
+			}
 			if f.addr != "" {
 				return f.live(cmd, args)
 			}
@@ -58,9 +67,6 @@ or the rules file is wrong; 130 interrupted.`,
 }
 
 func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
-	if err := notForLogs(cmd); err != nil {
-		return err
-	}
 	c := &f.config
 	if err := f.inputs.parse(cmd, args, &c.Config); err != nil {
 		return err
@@ -83,4 +89,67 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
 		return inputProblem(err)
 	}
 	return inputErrorOf(f.inputs.print(cmd, f.json, explanation, explanation.WriteText, explanation.Problems)...)
+}
+
+// live explains from what a running server refused.
+func (f *explainFlags) live(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("FILE: %q: must not be given with --server", args[0])
+	case f.config.Value == "":
+		return errors.New("--key: missing: must be a client or another value, such as 192.0.2.1")
+	}
+	return answer(cmd, &f.answerFlags, func(ctx context.Context, c *client.Client) (api.Explanation, error) {
+		return c.Explain(ctx, f.config.Value)
+	}, refusalLines)
+}
+
+func refusalLines(w io.Writer, x api.Explanation) {
+	key := shown(x.Values...)
+	if len(x.Refusals) == 0 {
+		fmt.Fprintf(w, "%s: not refused since %s UTC\n", key, stamp(x.Since))
+		return
+	}
+	for i := range x.Refusals {
+		r := &x.Refusals[i]
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s %s: refused %s by %s, from %s to %s UTC\n", visible(strings.Join(r.Fields, ", ")), shown(r.Values()...),
+			times(r.Count), visible(r.Rule), stamp(r.First), stamp(r.Last))
+		fmt.Fprintf(w, "  %s\n", visible(r.Sentence))
+		fmt.Fprintf(w, "  event:\t%s\n", refusedEvent(&r.Example))
+		if r.Now != nil {
+			fmt.Fprintf(w, "  now:\t%s\n", nextDecision(r.Now))
+		}
+		if b := r.Ban; b != nil {
+			fmt.Fprintf(w, "  ban:\t%s\n", banText(b))
+		}
+	}
+	fmt.Fprintf(w, "\nKeys that were last refused before %s UTC may be missing.\n", stamp(x.Since))
+}
+
+// refusedEvent says what was refused, and why.
+func refusedEvent(e *api.RefusedEvent) string {
+	text := stamp(e.Time) + " UTC"
+	for _, field := range []string{e.Method, e.Host, e.Path} {
+		if field != "" {
+			text += " " + shown(field)
+		}
+	}
+	d := &e.Decision
+	switch {
+	case d.BannedUntil > 0:
+		return text + ": refused by the ban"
+	case d.RetryAfter < 0:
+		return fmt.Sprintf("%s: refused, its limit is %d, and no waiting helps", text, d.Limit)
+	}
+	return fmt.Sprintf("%s: refused, %d of %d left, allowed %s later if no other came", text, d.Remaining, d.Limit, lasting(d.RetryAfter.Duration()))
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

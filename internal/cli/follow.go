@@ -78,6 +78,9 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	if err := c.settings.set(&config); err != nil {
 		return err
 	}
+	if err := c.connect.checkServer(cmd, "the server judges the events, by its own settings", "name", "json", "lateness", "silence", "log-format", "log-level"); err != nil {
+		return err
+	}
 	switch {
 	case len(logs) == 0:
 		return fmt.Errorf("follow: no LOG: must be at least one")
@@ -89,10 +92,6 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 		return fmt.Errorf("--json: must be with --dry-run or --server")
 	case c.connect.addr == "" && c.name != "":
 		return fmt.Errorf("--name: must be with --server")
-	case c.connect.addr == "":
-		if err := notForLogs(cmd); err != nil {
-			return err
-		}
 	}
 	for _, s := range config.Settings() {
 		if s.Name == "follow" {

@@ -65,10 +65,6 @@ var errBehind = errors.New("the server has an earlier state")
 
 // toServer follows the logs, and sends their events to a server until it is interrupted.
 func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) error {
-	err := onlyWithout(cmd, "the server judges the events, by its own settings", "server", "name", "json", "lateness", "silence", "log-format", "log-level")
-	if err != nil {
-		return err
-	}
 	name, err := c.feedName()
 	if err != nil {
 		return err

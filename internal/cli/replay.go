@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/replaypage"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -242,4 +244,33 @@ func (f *replayFlags) keep(kind replay.Kind) func(string) error {
 		f.whatIfs = append(f.whatIfs, whatIf{kind, text})
 		return nil
 	}
+}
+
+// writeFormats lists the named formats of logs with an example of each.
+func writeFormats(out io.Writer, json bool) error {
+	formats := accesslog.NamedFormats()
+	if json {
+		return writeJSON(out, map[string]any{"formats": formats})
+	}
+	var b strings.Builder
+	for i, f := range formats {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s: %s\n", strings.Join(append([]string{f.Name}, f.Aliases...), ", "), f.About)
+		for line := range strings.SplitSeq(f.Example, "\n") {
+			fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(line, "\t", "    "))
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// listed joins words with commas, ten in a line.
+func listed(words []string) string {
+	var lines []string
+	for line := range slices.Chunk(words, 10) {
+		lines = append(lines, "  "+strings.Join(line, ", "))
+	}
+	return strings.Join(lines, ",\n")
 }

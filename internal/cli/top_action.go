@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -125,4 +126,30 @@ func perform(ctx context.Context, c *client.Client, a topAction) topDone {
 		return topDone{fmt.Sprintf("%s was not banned under %s", key, a.rule)}
 	}
 	return topDone{fmt.Sprintf("%s is unbanned under %s", key, a.rule)}
+}
+
+// edit changes the filter.
+func (m *topModel) edit(k tea.KeyPressMsg) {
+	switch k.String() {
+	case "enter":
+		m.editing = false
+	case "esc":
+		m.editing, m.filter = false, ""
+	default:
+		m.filter = edited(m.filter, k, maxFilter)
+	}
+}
+
+// edited returns a line of text after a key, in at most that many bytes.
+func edited(text string, k tea.KeyPressMsg, most int) string {
+	switch name := k.String(); {
+	case name == "ctrl+u":
+		return ""
+	case name == "backspace":
+		_, size := utf8.DecodeLastRuneInString(text)
+		return text[:len(text)-size]
+	case len(text)+len(k.Text) <= most:
+		return text + k.Text
+	}
+	return text
 }

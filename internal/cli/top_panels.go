@@ -53,6 +53,15 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 	return lines, most
 }
 
+// passes reports whether one of these texts of a line matches the filter.
+func (m *topModel) passes(texts ...string) bool {
+	if m.filter == "" {
+		return true
+	}
+	filter := strings.ToLower(m.filter)
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), filter) })
+}
+
 // rulePanel is what each rule refuses.
 func (m *topModel) rulePanel(width int) panel {
 	p := panel{lines: []string{m.title("Refusals by rule, a second, last "+m.spanText(), width)}}

@@ -121,14 +121,11 @@ func (r *topReading) choose() {
 		return
 	}
 	if r.counter != "" {
-		r.note = fmt.Sprintf("counter %q: unknown", r.counter)
-		if len(r.counters) > 0 {
-			var names []string
-			for _, c := range r.counters {
-				names = append(names, c.Name)
-			}
-			r.note = fmt.Sprintf("counter %q: must be %s", r.counter, strings.Join(names, ", "))
+		var names []string
+		for _, c := range r.counters {
+			names = append(names, c.Name)
 		}
+		r.note = fmt.Sprintf("counter %q: must be %s", r.counter, cmp.Or(strings.Join(names, ", "), "left out, since there is none"))
 		r.counter = ""
 	}
 }
