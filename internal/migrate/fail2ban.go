@@ -129,8 +129,8 @@ func (b *builder) length(s settings, jail string, ban time.Duration) string {
 		return fmt.Sprintf("%s, factor: 2, max: %s", plain, rules.FormatDuration(max(longest, ban)))
 	}
 	list := []time.Duration{ban}
-	for i := 1; i <= 20 && list[len(list)-1] < longest; i++ {
-		list = append(list, times(ban, factor*float64(int(1)<<i), longest))
+	for by := 2 * factor; len(list) <= 20 && list[len(list)-1] < longest; by *= 2 {
+		list = append(list, times(ban, by, longest))
 	}
 	return durations(list)
 }
