@@ -36,7 +36,7 @@ func (t *Targets) Any() bool { return *t != Targets{} }
 // Validate returns an error that names the wrong setting. It reads no files.
 func (t *Targets) Validate() error { return errors.Join(t.DenyFile.validate(), t.Webhook.validate()) }
 
-// Config has the settings of an Enforcer. Rule, Now and MaxNetworks must be set.
+// Config has the settings of an Enforcer. All but Targets must be set.
 type Config struct {
 	Targets
 
@@ -44,7 +44,7 @@ type Config struct {
 	Rule func(name string) (*ratelimit.Rule, error)
 
 	// Protected returns the networks that are never refused, besides those that no client
-	// on the internet has; nil means that there are none.
+	// on the internet has.
 	Protected func() []netip.Prefix
 
 	// Now returns the time by which bans end.
@@ -54,7 +54,7 @@ type Config struct {
 	// included. Each takes up to NetworkBytes.
 	MaxNetworks int
 
-	// Log receives what fails and which bans are not enforced; nil discards it.
+	// Log receives what fails and which bans are not enforced.
 	Log *slog.Logger
 }
 
@@ -81,14 +81,8 @@ type Enforcer struct {
 // New returns an Enforcer without bans. The error names the field that is wrong, or a
 // program that is missing.
 func New(c Config) (*Enforcer, error) {
-	if c.Rule == nil || c.Now == nil || c.MaxNetworks < 1 {
-		return nil, errors.New("Config.Rule, Config.Now or Config.MaxNetworks: missing: must be set")
-	}
 	if err := c.Validate(); err != nil {
 		return nil, err
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Enforcer{config: c, log: slog.New(loglimit.New(c.Log.Handler())), bans: newBans(c.MaxNetworks, c.Now)}
 	return e, e.addTargets()
@@ -128,10 +122,7 @@ func (e *Enforcer) follow(name string, t target, p pace) {
 // whenever changes may have been missed. If reading bans fails, it returns that error and
 // changes nothing.
 func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
-	var safe []netip.Prefix
-	if e.config.Protected != nil {
-		safe = e.config.Protected()
-	}
+	safe := e.config.Protected()
 	var skipped [skips]int
 	all := make(map[netip.Prefix][]api.Ban)
 	for b, err := range bans {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/netnstest"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // A namespace is a network of its own, with an Enforcer.
@@ -232,7 +231,8 @@ func TestNFTablesFails(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	c := Config{Rule: func(string) (*ratelimit.Rule, error) { return nil, nil }, Now: time.Now, MaxNetworks: 1, Targets: Targets{NFTables: true}}
+	c := config(t)
+	c.NFTables = true
 	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "no program nft in PATH") {
 		t.Errorf("without nft, the error is %v", err)
 	}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +22,9 @@ import (
 func enforcer(t *testing.T, e *engine.Engine) *enforce.Enforcer {
 	t.Helper()
 	x, err := enforce.New(enforce.Config{
-		Rule: func(name string) (*ratelimit.Rule, error) { return e.Limiter().Set().Named(name) },
-		Now:  e.Now, MaxNetworks: 100, Targets: enforce.Targets{CrowdSec: true},
+		Rule:      func(name string) (*ratelimit.Rule, error) { return e.Limiter().Set().Named(name) },
+		Protected: func() []netip.Prefix { return nil },
+		Now:       e.Now, MaxNetworks: 100, Targets: enforce.Targets{CrowdSec: true}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
