@@ -124,13 +124,24 @@ func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
 	return f.report(cmd, replay.DifferenceOf(c.Addr(), &trial))
 }
 
-// readProtected reads the keys of --protect.
-func (f *diffFlags) readProtected() (err error) {
+// readProtected reads the keys of --protect: the lines of a file without comments and surrounding
+// spaces.
+func (f *diffFlags) readProtected() error {
 	if f.protect == "" {
 		return nil
 	}
-	if f.config.Protect, err = readKeys(f.protect); err != nil {
-		return fmt.Errorf("--protect: %w", err)
+	text, err := os.ReadFile(f.protect)
+	if err != nil {
+		return fmt.Errorf("--protect: %s: cannot be read: %w", f.protect, errors.Unwrap(err))
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line != "" {
+			f.config.Protect = append(f.config.Protect, line)
+		}
+	}
+	if len(f.config.Protect) == 0 {
+		return fmt.Errorf("--protect: %s: no key: must have one in a line", f.protect)
 	}
 	return nil
 }
@@ -143,22 +154,4 @@ func (f *diffFlags) report(cmd *cobra.Command, difference *replay.Difference) er
 		return &inputError{problems, exitProtected}
 	}
 	return inputErrorOf(problems...)
-}
-
-// readKeys returns the lines of a file without comments and surrounding spaces.
-func readKeys(path string) (keys []string, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: cannot be read: %w", path, errors.Unwrap(err))
-	}
-	for line := range strings.Lines(string(text)) {
-		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line != "" {
-			keys = append(keys, line)
-		}
-	}
-	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s: no key: must have one in a line", path)
-	}
-	return keys, nil
 }

@@ -65,9 +65,12 @@ var errBehind = errors.New("the server has an earlier state")
 
 // toServer follows the logs, and sends their events to a server until it is interrupted.
 func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) error {
-	name, err := c.feedName()
-	if err != nil {
-		return err
+	name := c.name
+	if name == "" {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			return fmt.Errorf("--name: missing: must be given, since the machine has none: %w", err)
+		}
 	}
 	to, err := c.connect.client()
 	if err != nil {
@@ -103,18 +106,6 @@ func (f *feeder) sayNoReload(ctx context.Context, hangup <-chan os.Signal) {
 			f.log.Info("SIGHUP: nothing to reload: the rules are those of the server, and rotated logs are found without it", "server", f.client.Addr())
 		}
 	}
-}
-
-// feedName returns the name under which the server keeps how far the logs were read.
-func (c *followCommand) feedName() (string, error) {
-	if c.name != "" {
-		return c.name, nil
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("--name: missing: must be given, since the machine has none: %w", err)
-	}
-	return name, nil
 }
 
 // run follows logs until ctx is done.

@@ -78,22 +78,20 @@ func readKey(ctx context.Context, c *client.Client, key []string) (a keyAnswer, 
 }
 
 func keyLines(w io.Writer, a keyAnswer) {
-	none := true
+	var unknown []string
 	for i := range a.Keys {
-		if r := &a.Keys[i]; len(a.Keys) == 1 || known(r) {
-			if !none {
-				fmt.Fprintln(w)
-			}
-			keyReport(w, r)
-			none = false
+		r := &a.Keys[i]
+		if len(a.Keys) > 1 && !known(r) {
+			unknown = append(unknown, strings.Join(r.Fields, ", "))
+			continue
 		}
+		if i > len(unknown) {
+			fmt.Fprintln(w)
+		}
+		keyReport(w, r)
 	}
-	if none {
-		var asked []string
-		for i := range a.Keys {
-			asked = append(asked, strings.Join(a.Keys[i].Fields, ", "))
-		}
-		fmt.Fprintf(w, "%s: no count, no limit in use and no ban as %s\n", shown(a.Keys[0].Values()...), visible(strings.Join(asked, "; ")))
+	if len(unknown) == len(a.Keys) {
+		fmt.Fprintf(w, "%s: no count, no limit in use and no ban as %s\n", shown(a.Keys[0].Values()...), visible(strings.Join(unknown, "; ")))
 	}
 }
 

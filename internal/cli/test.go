@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -97,7 +96,7 @@ func (f *testFlags) report(cmd *cobra.Command, reports []*replay.TestReport) err
 	problems := new(inputFlags).print(cmd, f.json, map[string]any{"files": reports}, text, nil)
 	if f.junit != "" {
 		if err := writeJUnit(f.junit, reports); err != nil {
-			problems = append(problems, fmt.Sprintf("--junit: %v", err))
+			problems = append(problems, err.Error())
 		}
 	}
 	if failed == 1 {
@@ -109,12 +108,12 @@ func (f *testFlags) report(cmd *cobra.Command, reports []*replay.TestReport) err
 }
 
 func writeJUnit(path string, reports []*replay.TestReport) error {
-	file, err := os.Create(path)
+	file, err := createOutput("--junit", path, nil)
 	if err != nil {
-		return fmt.Errorf("%s: cannot be created: %w", path, errors.Unwrap(err))
+		return err
 	}
 	if err := errors.Join(replay.WriteJUnit(file, reports), file.Close()); err != nil {
-		return fmt.Errorf("%s: cannot be written: %w", path, err)
+		return fmt.Errorf("--junit: %s: cannot be written: %w", path, err)
 	}
 	return nil
 }

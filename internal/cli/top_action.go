@@ -100,9 +100,6 @@ func (m *topModel) confirm() tea.Cmd {
 		a.length = d
 	}
 	m.prompt = nil
-	if m.act == nil {
-		return nil
-	}
 	return m.act(a)
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 )
@@ -183,6 +185,9 @@ func cannedModel(t *testing.T, paint topPaint, width, height int) *topModel {
 	m := newTopModel("http://127.0.0.1:7380", want, paint)
 	m.width, m.height, m.now = width, height, cannedNow
 	m.live = true
+	m.ask = func(topWant) tea.Cmd { return nil }
+	m.inspect = func(*topDetail) tea.Cmd { return nil }
+	m.act = func(topAction) tea.Cmd { return nil }
 	r := cannedReading(t, want)
 	r.at = cannedNow
 	m.read(r)

@@ -45,7 +45,7 @@ func (m *topModel) inspectChosen() tea.Cmd {
 
 // askDetail requests the key that is inspected.
 func (m *topModel) askDetail() tea.Cmd {
-	if m.detail == nil || m.inspect == nil {
+	if m.detail == nil {
 		return nil
 	}
 	return m.inspect(m.detail)

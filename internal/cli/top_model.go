@@ -159,9 +159,6 @@ func (m *topModel) askNow(whole bool) tea.Cmd {
 }
 
 func (m *topModel) askFor(whole bool) tea.Cmd {
-	if m.ask == nil {
-		return nil
-	}
 	m.owed = m.owed || whole
 	w := m.want
 	w.whole = m.owed
