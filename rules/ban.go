@@ -48,9 +48,7 @@ func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
 	b, _ := one(r, m["after"], "after", parseAfter)
 	mistakes := len(r.errs)
 	if r.atMost(m["for"], "for", ratelimit.MaxBanSteps) {
-		for _, d := range each(r, m["for"], "for", parseDuration) {
-			b.Steps = append(b.Steps, d)
-		}
+		b.Steps = all(r, m["for"], "for", parseDuration)
 	}
 	listed := m["for"] != nil && (len(b.Steps) > 1 || len(r.errs) > mistakes)
 	first := time.Duration(0)

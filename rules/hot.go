@@ -36,11 +36,7 @@ func (r *reader) readHotKeys(n ast.Node, what string, k match.Key) (keys []strin
 		return nil
 	}
 	for _, n := range list.Values {
-		var values []string
-		for _, v := range each(r, n, what, func(s string) (string, error) { return s, nil }) {
-			values = append(values, v)
-		}
-		key, err := k.Join(nil, values...)
+		key, err := k.Join(nil, all(r, n, what, func(s string) (string, error) { return s, nil })...)
 		if err != nil {
 			r.fail(n, "%s: %v", what, err)
 			continue

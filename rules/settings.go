@@ -23,11 +23,8 @@ func ParseSettings(file string, data []byte, names []string) ([]Setting, error) 
 			if !r.checkKey(p, "file", names) {
 				continue
 			}
-			s := Setting{Name: p.key}
+			s := Setting{Name: p.key, Values: all(r, p.value, p.key, parseText)}
 			s.Line, s.Column = position(p.value)
-			for _, v := range each(r, p.value, p.key, parseText) {
-				s.Values = append(s.Values, v)
-			}
 			settings = append(settings, s)
 		}
 	})

@@ -142,16 +142,12 @@ func (r *testReader) readTest(n ast.Node) Test {
 		}
 		t.Events = append(t.Events, e)
 	}
-	for _, log := range each(r.reader, m["logs"], "logs", parseText) {
-		t.Logs = append(t.Logs, log)
-	}
+	t.Logs = all(r.reader, m["logs"], "logs", parseText)
 	t.Format, _ = one(r.reader, m["format"], "format", parseText)
 	if key, ok := one(r.reader, m["key"], "key", parseText); ok && r.checkField(m["key"], "key", key) {
 		t.Key = key
 	}
-	for _, v := range each(r.reader, m["never_refuse"], "never_refuse", parseText) {
-		t.NeverRefuse = append(t.NeverRefuse, v)
-	}
+	t.NeverRefuse = all(r.reader, m["never_refuse"], "never_refuse", parseText)
 	r.checkTest(n, m)
 	return t
 }

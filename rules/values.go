@@ -147,6 +147,14 @@ func each[T any](r *reader, n ast.Node, what string, parse func(string) (T, erro
 	}
 }
 
+// all returns what each yields.
+func all[T any](r *reader, n ast.Node, what string, parse func(string) (T, error)) (values []T) {
+	for _, v := range each(r, n, what, parse) {
+		values = append(values, v)
+	}
+	return values
+}
+
 // named reads the scalar n, called what in messages, with parse, whose error is a
 // sentence about the value. It reports false after a mistake. The empty name of a
 // default must not be written.
