@@ -161,7 +161,9 @@ func (f *Follower) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, t := range f.tails {
-		t.close()
+		for _, g := range t.gens {
+			g.close()
+		}
 	}
 }
 

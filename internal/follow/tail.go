@@ -294,7 +294,11 @@ func (t *tail) unreadable(path string, err error) {
 func (t *tail) recall(g *generation) error {
 	best, head := other, g.firstBytes()
 	var found place
-	for _, p := range t.places() {
+	known := slices.Clone(t.past)
+	for _, g := range t.gens {
+		known = append(known, g.saved())
+	}
+	for _, p := range known {
 		if l := p.like(g.info, head, g.unpacked != nil); l > other && l >= best {
 			best, found = l, p
 		}
@@ -303,15 +307,6 @@ func (t *tail) recall(g *generation) error {
 		return nil
 	}
 	return g.continueAt(&found)
-}
-
-// places returns the places of all files that t knows, the oldest first.
-func (t *tail) places() []place {
-	all := slices.Clone(t.past)
-	for _, g := range t.gens {
-		all = append(all, g.saved())
-	}
-	return all
 }
 
 // keep keeps the place of a finished file in mind.
@@ -350,13 +345,6 @@ func (t *tail) remove(g *generation) {
 	g.close()
 	t.keep(g.place)
 	t.gens = slices.DeleteFunc(t.gens, func(o *generation) bool { return o == g })
-}
-
-// close closes all files.
-func (t *tail) close() {
-	for _, g := range t.gens {
-		g.close()
-	}
 }
 
 // unread returns the oldest file that may have lines to read, or nil.
