@@ -62,13 +62,11 @@ first fails for --shutdown-delay, so that load balancers send their requests els
 
 // registerSettings adds the flags of the settings with these names.
 func registerSettings(flags *pflag.FlagSet, with func(name string) bool) settingFlags {
-	var all settingFlags
-	for _, s := range new(server.Config).Settings() {
-		all = append(all, settingFlag{Setting: s})
-	}
+	settings := new(server.Config).Settings()
+	all := make(settingFlags, len(settings))
 	for i := range all {
 		s := &all[i]
-		if !with(s.Name) {
+		if s.Setting = settings[i]; !with(s.Name) {
 			continue
 		}
 		f := flags.VarPF(s, s.Name, "", s.Usage)
