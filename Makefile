@@ -29,24 +29,44 @@ run: build ## build and start the server with examples/rules.yaml: in memory, on
 check: ## vet, format and the short tests, for the time while you work
 	$(GO) vet ./...
 	@$(MAKE) --no-print-directory fmt-check
-	$(GO) test -short ./...
+	$(GO) test -vet=off -short $(SLOW) ./...
 
 # The long forms of the tests run without the race detector, which makes them many
 # times longer; their short forms run under it.
 .PHONY: test
-test: servers lint test-full test-race test-adapters test-clients test-manifests ## everything that must pass before a commit (NO_INSTALL=1: installs nothing)
+test: servers node-modules lint test-full test-race test-adapters test-clients test-manifests ## everything that must pass before a commit (NO_INSTALL=1: installs nothing)
 
 .PHONY: servers
 servers:
 	@tools/have-servers
 
+# A linter and a client that tests run, where there is npm.
+.PHONY: node-modules
+node-modules:
+	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
+
+# The packages whose tests take longest, which begin first: no core waits at the end.
+SLOW = ./internal/cli ./replay ./ratelimit ./latelyredis ./client
+
+# Packages without goroutines, locks, atomics and unsafe pointers, in which there is nothing
+# for the race detector to find; internal/deptest checks that.
+SEQUENTIAL = api|cmd/manpages|cmd/samplelog|internal/(accesslogtest|deptest|eventlist|fileperm|heap|ratelimitheader|snapshot)
+
+# By default a program with the race detector sleeps for a second before it exits. The
+# tests start hundreds of them.
+export GORACE ?= atexit_sleep_ms=10
+
+# Some tests wait for other programs: one package more than there are cores runs at a time.
+PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+# Tests run with -vet=off: make test runs vet by itself, with all its analyzers.
 .PHONY: test-full
 test-full: ## all tests in full, without the race detector
-	$(GO) test -timeout 30m ./...
+	$(GO) test -vet=off -p $(PACKAGES) -timeout 30m $(SLOW) ./...
 
 .PHONY: test-race
 test-race: ## the short forms of all tests under the race detector, where there is a C compiler
-	@if tools/have-race; then set -x; $(GO) test -race -short -timeout 30m ./...; fi
+	@if tools/have-race; then set -x; $(GO) test -race -vet=off -short -p $(PACKAGES) -timeout 30m $(SLOW) $$($(GO) list ./... | grep -v -E '^[^/]+/[^/]+/[^/]+/($(SEQUENTIAL))$$'); fi
 
 # Adapters are modules of their own: a program that uses one downloads one framework.
 .PHONY: test-adapters
@@ -54,20 +74,18 @@ test-adapters: ## vet and test the adapters for gin, echo, fiber and go-redis
 	@for a in gin echo fiber goredis; do \
 		if (cd adapters/$$a && $(GO) mod download) >/dev/null 2>&1; then \
 			race=; if tools/have-race; then race=-race; fi; \
-			(set -x; cd adapters/$$a && $(GO) vet ./... && $(GO) test $$race ./...) || exit 1; \
+			(set -x; cd adapters/$$a && $(GO) vet $$race ./... && $(GO) test $$race -vet=off ./...) || exit 1; \
 		else echo "SKIP adapters/$$a: its modules cannot be downloaded"; fi; \
 	done
 
 .PHONY: test-clients
-test-clients: ## the server with the Redis clients of other projects, a module of its own
-	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
-	$(GO) test -run TestDocumentIsLinted -v ./internal/server/httpapi
-	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd internal/server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -timeout 5m ./...; \
+test-clients: node-modules ## the server with the Redis clients of other projects, a module of its own
+	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd internal/server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -vet=off -timeout 5m ./...; \
 	else echo "SKIP internal/server/respapi/clienttest: its modules cannot be downloaded"; fi
 
 .PHONY: test-manifests
 test-manifests: ## Kubernetes manifests and the snippet for Envoy against their types, a module of its own
-	@cd deploy/kubernetes/validate && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test ./...; \
+	@cd deploy/kubernetes/validate && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -vet=off ./...; \
 	else echo "SKIP deploy/kubernetes/validate: its modules cannot be downloaded"; fi
 
 .PHONY: hostile

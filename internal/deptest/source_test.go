@@ -25,6 +25,7 @@ type source struct {
 	imports []string
 	inits   int      // functions named init
 	bare    []string // exported names without a doc comment
+	starts  bool     // has a go statement
 	text    string
 }
 
@@ -91,6 +92,11 @@ func parse(fsys fs.FS, name string) (source, error) {
 	for _, decl := range file.Decls {
 		f.look(decl)
 	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		_, is := n.(*ast.GoStmt)
+		f.starts = f.starts || is
+		return !f.starts
+	})
 	return f, nil
 }
 

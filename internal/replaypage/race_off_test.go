@@ -1,0 +1,5 @@
+//go:build !race
+
+package replaypage_test
+
+const raceEnabled = false
