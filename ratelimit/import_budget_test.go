@@ -14,7 +14,7 @@ import (
 func TestImportHasTheRoomThatThereWas(t *testing.T) {
 	budget, least := int64(16<<20), 10_000
 	if raceEnabled {
-		budget, least = 4<<20, 2500
+		budget, least = 2<<20, 1250
 	}
 	set := mustSet(t, limit(t, "r", per(1000, time.Hour)))
 	open := func() (*ratelimit.Memory, *ratelimit.Limiter) {

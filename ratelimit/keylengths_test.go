@@ -125,7 +125,7 @@ func TestKeysHeldAfterOtherLengths(t *testing.T) {
 // Clients that come every second and stay under half their limit keep their counts
 // while a full store sees new keys, first short ones and then long ones.
 func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
-	const regulars, perSecond, seconds = 500, 2500, 20
+	const regulars, perSecond, seconds = 500 / sequentially, 2500 / sequentially, 20
 	algorithms := []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Fixed, ratelimit.GCRA}
 	if raceEnabled {
 		algorithms = algorithms[:1]
@@ -135,7 +135,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 			r := limit(t, "r", per(200, time.Hour))
 			r.Algorithm = a
 			s := mustSet(t, r)
-			m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: 3 << 19})
+			m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: 3 << 19 / sequentially})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,3 +3,5 @@
 package ratelimit_test
 
 const raceEnabled = false
+
+const sequentially = 1

@@ -28,6 +28,10 @@ func TestCores(t *testing.T) {
 	whatIfs := []replay.WhatIf{
 		whatIf(t, replay.Limit, "100/5m"), whatIf(t, replay.Hot, "20/10s"), whatIf(t, replay.Hot, "client:20/10s"),
 	}
+	runs := []struct{ cores, processors int }{{1, 1}, {3, 2}, {2, 1}, {2, 2}, {8, 2}}
+	if raceDetector {
+		runs = runs[:2]
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for name, base := range map[string]replay.Config{
 		"what-ifs":    {WhatIfs: whatIfs},
@@ -46,7 +50,7 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 		t.Run(name, func(t *testing.T) {
 			var first string
 			refused := 0
-			for _, run := range []struct{ cores, processors int }{{1, 1}, {2, 1}, {2, 2}, {3, 2}, {8, 2}} {
+			for _, run := range runs {
 				runtime.GOMAXPROCS(run.processors)
 				var decisions bytes.Buffer
 				c := base

@@ -32,7 +32,8 @@ var formatOf = map[string]string{
 // not.
 var largeLogs = []string{
 	"sticker-nginx-2018", "bp-nginx-2024", "apache-ipv6-2015", "sshd-pam-2022-05-08",
-	"ufw-block-2022-05-08", "cloudphysics-io", "zeek-dns-2018",
+	"ufw-block-2022-05-08", "cloudphysics-io", "zeek-dns-2018", "mooncake-conversation",
+	"nasa-1995-08-01", "apache-weeks-2013-2014",
 }
 
 type manifestEntry struct {
