@@ -3,6 +3,7 @@ package keytable
 import (
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
 )
 
 // A directory maps the upper bits of a hash to the group that holds its record
@@ -11,8 +12,22 @@ import (
 // updated any more: a search that it misleads finds locked records or none, and
 // starts again.
 type directory struct {
-	shift   uint                     // 64 - log2(len(entries))
-	entries []atomic.Pointer[header] // written with Table.mu locked; nil after its range was drained
+	shift   uint    // 64 - log2(len(entries))
+	entries []entry // written with Table.mu locked
+}
+
+// An entry names a group. The group's places stand beside it so that the record of a
+// hash is fetched without a wait for the header of its group.
+type entry struct {
+	group  atomic.Pointer[header] // nil after its range was drained
+	places atomic.Uint64          // address of the first place << 16 | number of places; a hint only, for it is not read with group in one step
+}
+
+func (e *entry) set(h *header) {
+	if h != nil {
+		e.places.Store(uint64(uintptr(h.memory))<<16 | uint64(h.places))
+	}
+	e.group.Store(h)
 }
 
 // minGroups is the number of groups of an empty table: 2^headBits, see the head
@@ -20,17 +35,21 @@ type directory struct {
 const minGroups = 1 << headBits
 
 func newDirectory(entries int) *directory {
-	return &directory{shift: uint(64 - bits.Len(uint(entries-1))), entries: make([]atomic.Pointer[header], entries)}
+	return &directory{shift: uint(64 - bits.Len(uint(entries-1))), entries: make([]entry, entries)}
 }
 
 func directoryBytes(entries int) int64 {
-	return allocated(int64(entries) * 8)
+	return allocated(int64(entries) * int64(unsafe.Sizeof(entry{})))
 }
 
 // groupOf returns the group for hash, or nil if its range was drained.
 func (t *Table) groupOf(hash uint64) *header {
+	return t.entryOf(hash).group.Load()
+}
+
+func (t *Table) entryOf(hash uint64) *entry {
 	d := t.directory.Load()
-	return d.entries[hash>>(d.shift&63)].Load()
+	return &d.entries[hash>>(d.shift&63)]
 }
 
 // publish makes h, or nobody, the group for all hashes that begin with that many
@@ -41,7 +60,7 @@ func (t *Table) publish(first uint64, depth uint16, h *header) {
 	d := t.directory.Load()
 	from := first >> d.shift
 	for i := range uint64(1) << (64 - uint(depth) - d.shift) {
-		d.entries[from+i].Store(h)
+		d.entries[from+i].set(h)
 	}
 }
 
@@ -57,9 +76,9 @@ func (t *Table) widen(depth uint16) bool {
 		}
 		wide := newDirectory(2 * n)
 		for i := range d.entries {
-			h := d.entries[i].Load()
-			wide.entries[2*i].Store(h)
-			wide.entries[2*i+1].Store(h)
+			h := d.entries[i].group.Load()
+			wide.entries[2*i].set(h)
+			wide.entries[2*i+1].set(h)
 		}
 		t.directory.Store(wide)
 		t.config.Budget.Give(directoryBytes(n))

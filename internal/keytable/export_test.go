@@ -30,6 +30,20 @@ func (t *Table) GroupCount() (groups, entries int) {
 	return int(t.groups.Load()), len(t.directory.Load().entries)
 }
 
+// MisplacedEntries returns how many entries of the directory lead a fetch elsewhere
+// than to the places of their group.
+func (t *Table) MisplacedEntries() (n int) {
+	d := t.directory.Load()
+	for i := range d.entries {
+		e := &d.entries[i]
+		h, places := e.group.Load(), e.places.Load()
+		if h != nil && (uintptr(places>>16) != uintptr(h.memory) || uint16(places) != h.places) {
+			n++
+		}
+	}
+	return n
+}
+
 // Allocated returns how many bytes the allocator makes of n, and how many are taken
 // from the budget for them.
 func Allocated(n int) (got, taken int64) {

@@ -34,6 +34,18 @@ func newGuarded(t *testing.T, budget int64) (*keytable.Table, *guarded) {
 	return in, policy
 }
 
+// A fetch that goes elsewhere is not wrong, only useless, so no other test would see it.
+func TestTableFetchesWhereItLooks(t *testing.T) {
+	in, _ := newGuarded(t, 64<<20)
+	for i := range uint64(100_000) {
+		put(in, fmt.Sprint("key ", i), 0, 100)
+	}
+	groups, entries := in.GroupCount()
+	if n := in.MisplacedEntries(); n != 0 || groups < 100 {
+		t.Errorf("%d of %d entries of %d groups lead a fetch elsewhere than to the places of their group", n, entries, groups)
+	}
+}
+
 // Where all records are protected, new keys are refused, at little cost, until
 // some have expired.
 func TestTableAllProtected(t *testing.T) {

@@ -2,10 +2,6 @@
 
 package keytable
 
-import "unsafe"
-
 // prefetch begins to fetch the cache line at p, to be written, and does not wait
-// for it. There is no way to say this in Go.
-//
-//go:noescape
-func prefetch(p unsafe.Pointer)
+// for it. There may be nothing at p, and there is no way to say this in Go.
+func prefetch(p uintptr)

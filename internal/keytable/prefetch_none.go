@@ -2,7 +2,5 @@
 
 package keytable
 
-import "unsafe"
-
 // prefetch does nothing where there is no instruction for it here.
-func prefetch(unsafe.Pointer) {}
+func prefetch(uintptr) {}

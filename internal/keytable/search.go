@@ -17,13 +17,14 @@ type Hint struct {
 // If the record is not in the cache, what the caller does between Prefetch and
 // LockAt, such as reading the clock, costs no time.
 func (t *Table) Prefetch(hash uint64) Hint {
-	g := t.groupOf(hash)
+	e := t.entryOf(hash)
+	places := e.places.Load()
+	prefetch(uintptr(places>>16) + uintptr(home(hash, uint(places&0xffff))*t.step))
+	g := e.group.Load()
 	if g == nil {
 		return Hint{state: retired}
 	}
-	h := t.hintIn(g, hash)
-	prefetch(unsafe.Add(g.memory, h.at))
-	return h
+	return t.hintIn(g, hash)
 }
 
 func (t *Table) hintIn(g *header, hash uint64) Hint {

@@ -145,7 +145,7 @@ func New(seed maphash.Seed, c Config) (*Table, error) {
 	}
 	l := t.layOut(t.least, in, 0)
 	for i := range d.entries {
-		d.entries[i].Store(t.newGroup(l, uint64(i)<<(64-headBits), headBits).header)
+		d.entries[i].set(t.newGroup(l, uint64(i)<<(64-headBits), headBits).header)
 	}
 	return t, nil
 }
@@ -263,7 +263,7 @@ func (g group) add(p place, hash uint64, key string, id identity, makeSpace bool
 // unless another goroutine has locked it.
 func (t *Table) Sweep() {
 	d := t.directory.Load()
-	h := d.entries[t.hand.Add(1)%uint64(len(d.entries))].Load()
+	h := d.entries[t.hand.Add(1)%uint64(len(d.entries))].group.Load()
 	if h == nil || !h.mu.TryLock() {
 		return
 	}
