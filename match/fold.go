@@ -64,9 +64,6 @@ func (f Fold) Append(dst, client []byte) []byte {
 	if bits == a.BitLen() {
 		return a.AppendTo(dst)
 	}
-	p, err := a.Prefix(bits)
-	if err != nil { // unreachable: Validate bounds bits
-		return append(dst, client...)
-	}
+	p, _ := a.Prefix(bits) // no error: see Validate
 	return p.AppendTo(dst)
 }

@@ -44,7 +44,11 @@ func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 			dst = append(append(dst, one.name...), ':')
 			r, v = one, rest
 		}
-		dst = k.appendGiven(dst, r, v, clean)
+		if r.field == Path && clean && !k.fold.Off && formOf(view(v)) != pathPlain {
+			dst = appendClean(dst, view(v))
+		} else {
+			dst = k.appendValue(dst, r, view(v))
+		}
 		if len(k.refs) > 1 {
 			dst = putLength(dst, at)
 		}
@@ -77,18 +81,6 @@ func (k Key) valuesError(n int) error {
 		return errors.New("key: no field: must be made with NewKey")
 	}
 	return fmt.Errorf("number of key values: %d: must be %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
-}
-
-// appendGiven appends the value v of a field as it is in keys. A path is cleaned if
-// clean is set.
-func (k Key) appendGiven(dst []byte, r *ref, v string, clean bool) []byte {
-	switch {
-	case r.field == Client:
-		return k.fold.Append(dst, view(v))
-	case r.field == Path && clean && !k.fold.Off && formOf(view(v)) != pathPlain:
-		return appendClean(dst, view(v))
-	}
-	return append(dst, v...)
 }
 
 // putLength puts the length of dst[at:] in front of it. The length is known only after

@@ -185,15 +185,16 @@ func (k Key) appendField(dst []byte, e *Event, r *ref) ([]byte, bool) {
 	if len(v) == 0 {
 		return dst, false
 	}
-	return k.appendValue(dst, e, r, v), true
+	if r.field == Path && !k.fold.Off {
+		v = e.CleanPath()
+	}
+	return k.appendValue(dst, r, v), true
 }
 
-func (k Key) appendValue(dst []byte, e *Event, r *ref, v []byte) []byte {
-	switch {
-	case r.field == Client:
+// appendValue appends the value v of r, where a path is clean unless the fold is off.
+func (k Key) appendValue(dst []byte, r *ref, v []byte) []byte {
+	if r.field == Client {
 		return k.fold.Append(dst, v)
-	case r.field == Path && !k.fold.Off:
-		return append(dst, e.CleanPath()...)
 	}
 	return append(dst, v...)
 }
