@@ -14,7 +14,11 @@ import (
 // not at all.
 func (t *Table) All() iter.Seq2[[]byte, Record] {
 	return func(yield func([]byte, Record) bool) {
-		t.eachGroup(func(g group) bool { return g.each(yield) })
+		for g := range t.lockedGroups() {
+			if !g.each(yield) {
+				return
+			}
+		}
 	}
 }
 
@@ -65,10 +69,9 @@ func (t *Table) Drain(hash uint64, f func(key []byte, r Record)) {
 
 // DrainAll is Drain for all groups.
 func (t *Table) DrainAll(f func(key []byte, r Record)) {
-	t.eachGroup(func(g group) bool {
+	for g := range t.lockedGroups() {
 		g.drain(f)
-		return true
-	})
+	}
 }
 
 func (g group) drain(f func(key []byte, r Record)) {

@@ -83,9 +83,6 @@ func (b *Blocks) Spill(l []uint64) bool {
 	return ok
 }
 
-// Spilled reports whether l has a block.
-func (b *Blocks) Spilled(l []uint64) bool { return class(l) != 0 }
-
 // Block returns the block of l, which has one.
 func (b *Blocks) Block(l []uint64) []uint64 {
 	return b.classes[class(l)-1].At(uint32(l[0] >> blockShift))

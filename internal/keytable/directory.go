@@ -1,6 +1,7 @@
 package keytable
 
 import (
+	"iter"
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
@@ -101,15 +102,15 @@ func (t *Table) lockGroup(hash uint64) (g group, ok bool) {
 	}
 }
 
-// eachGroup calls f for the groups in the order of their hashes, with each locked,
-// as long as f returns true. A group that is split meanwhile is seen in full:
-// groups are never merged, so the hash at which one ends begins another.
-func (t *Table) eachGroup(f func(g group) bool) {
-	for at, more := uint64(0), true; more; {
-		var next uint64
-		next, more = t.withGroup(at, f)
-		more = more && next != 0
-		at = next
+// lockedGroups yields the groups in the order of their hashes, each locked while the
+// loop's body runs. A group that is split meanwhile is seen in full: groups are never
+// merged, so the hash at which one ends begins another.
+func (t *Table) lockedGroups() iter.Seq[group] {
+	return func(yield func(group) bool) {
+		for at, more := uint64(0), true; more; {
+			at, more = t.withGroup(at, yield)
+			more = more && at != 0
+		}
 	}
 }
 

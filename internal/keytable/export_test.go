@@ -17,6 +17,9 @@ func (t *Table) Probes(key string) int {
 	return n
 }
 
+// Spilled reports whether l has a block.
+func (b *Blocks) Spilled(l []uint64) bool { return class(l) != 0 }
+
 // Careless makes t change pages without locking their records.
 func (t *Table) Careless() { t.careless = true }
 

@@ -1,6 +1,7 @@
 package keytable
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -182,7 +183,7 @@ func (g group) thaw() {
 func (g group) changed() { g.state.Store((g.state.Load() + aChange) &^ changing) }
 
 // all yields the records in the order of places.
-func (g group) all() func(yield func(Record) bool) {
+func (g group) all() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for i := range uint(g.places) {
 			if r := g.record(i); r.head.Load() != 0 && !yield(r) {

@@ -118,7 +118,8 @@ func (b *Blocks) grow(l []uint64, need int) bool {
 	return true
 }
 
-// Push is Add, but reports false if l is at its bound or there is no memory.
+// Push adds t, which is no earlier than the newest time of l. It reports false, and
+// changes nothing, if l is at its bound or there is no memory.
 func (b *Blocks) Push(l []uint64, t int64) bool {
 	n := b.Len(l)
 	if class(l) == 0 && n < b.inline {
@@ -126,34 +127,26 @@ func (b *Blocks) Push(l []uint64, t int64) bool {
 		l[0]++
 		return true
 	}
-	if class(l) != 0 {
-		if times, head := b.places(l); n < len(times) {
-			b.append(l, times, head+n, t)
-			return true
+	times, head := b.places(l)
+	if n == len(times) {
+		if n == b.bound || !b.grow(l, n+1) {
+			return false
 		}
+		times, head = b.places(l)
 	}
-	if n == b.bound || !b.Reserve(l, 1) {
-		return false
+	times[wrap(head+n, len(times))] = uint64(t)
+	if l[logNewest] = uint64(t); n == 0 {
+		l[logOldest] = uint64(t)
 	}
-	b.Add(l, t)
+	l[0]++
 	return true
 }
 
-// Add adds t, which is no earlier than the newest time of l. A log at its bound
-// drops its oldest time for it, and so does one without memory; call Reserve first.
+// Add is Push, but if that reports false, it drops the oldest time of l for t. To have
+// memory, call Reserve first.
 func (b *Blocks) Add(l []uint64, t int64) {
-	n := b.Len(l)
-	if class(l) == 0 && n < b.inline {
-		l[1+n] = uint64(t)
-		l[0]++
-		return
-	}
-	if times, head := b.places(l); n < len(times) {
-		b.append(l, times, head+n, t)
-	} else if n < b.bound && b.grow(l, n+1) {
-		b.append(l, b.Block(l), n, t)
-	} else {
-		b.replace(l, times, head, t)
+	if !b.Push(l, t) {
+		b.replace(l, t)
 	}
 }
 
@@ -189,18 +182,10 @@ func fill(times []uint64, t int64) {
 	}
 }
 
-// append adds t at the place i, or that modulo the size, of the block of l.
-func (b *Blocks) append(l, times []uint64, i int, t int64) {
-	times[wrap(i, len(times))] = uint64(t)
-	if l[logNewest] = uint64(t); b.Len(l) == 0 {
-		l[logOldest] = uint64(t)
-	}
-	l[0]++
-}
-
 // replace puts t in the place of the oldest time.
-func (b *Blocks) replace(l, times []uint64, head int, t int64) {
+func (b *Blocks) replace(l []uint64, t int64) {
 	l[0] |= logLost
+	times, head := b.places(l)
 	if class(l) == 0 {
 		n := copy(times, times[1:])
 		times[n] = uint64(t)

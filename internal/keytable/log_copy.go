@@ -48,7 +48,9 @@ func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
 		newest -= int64(earlier)
 		times[i] = uint64(min(newest, now))
 	}
-	b.filled(l, int(n))
+	if l[0] += n; class(l) != 0 {
+		l[logOldest], l[logNewest], l[logHead] = times[0], times[n-1], 0
+	}
 	if count&1 != 0 {
 		l[0] |= logLost
 	}
@@ -57,29 +59,16 @@ func (b *Blocks) ReadLog(r *snapshot.Reader, l []uint64, newest, now int64) {
 	}
 }
 
-// CopyLog makes l, which is empty, a log of the times in the log fl of from, which
-// are no more than the bound of b. It reports false, and l stays empty, if there
-// is no memory for it.
+// CopyLog makes l, which is empty, the log fl of from, which has the bound of b. It
+// reports false, and l stays empty, if there is no memory for it.
 func (b *Blocks) CopyLog(l []uint64, from *Blocks, fl []uint64) bool {
 	n := from.Len(fl)
-	if n == 0 {
-		return true
-	}
-	if n > b.bound || !b.Reserve(l, n) {
+	if !b.Reserve(l, n) {
 		return false
 	}
-	times, _ := b.places(l)
 	for i := range n {
-		times[i] = uint64(from.At(fl, i))
+		b.Push(l, from.At(fl, i))
 	}
-	b.filled(l, n)
 	l[0] |= fl[0] & logLost
 	return true
-}
-
-// filled says that the first n places of l, which was empty, are its times.
-func (b *Blocks) filled(l []uint64, n int) {
-	if l[0] += uint64(n); class(l) != 0 {
-		l[logOldest], l[logNewest], l[logHead] = uint64(b.At(l, 0)), uint64(b.At(l, n-1)), 0
-	}
 }

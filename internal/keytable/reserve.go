@@ -16,11 +16,10 @@ type Size struct {
 
 // size returns the Size of t.
 func (t *Table) size() (s Size) {
-	t.eachGroup(func(g group) bool {
+	for g := range t.lockedGroups() {
 		s.Keys += uint64(g.n)
 		s.Bytes += uint64(g.tail - g.dead)
-		return true
-	})
+	}
 	return s
 }
 
@@ -48,10 +47,9 @@ func (t *Table) Reserve(s Size) {
 		if l.size<<depth > free {
 			return
 		}
-		t.eachGroup(func(g group) bool {
+		for g := range t.lockedGroups() {
 			g.reserve(depth, l)
-			return true
-		})
+		}
 	})
 }
 

@@ -304,10 +304,9 @@ func (t *Table) Rebase(hash uint64) {
 
 // Expire removes all records that have expired, group by group.
 func (t *Table) Expire() {
-	t.eachGroup(func(g group) bool {
+	for g := range t.lockedGroups() {
 		g.tidy()
-		return true
-	})
+	}
 }
 
 // Stats says how many keys are not in a table although they were added.

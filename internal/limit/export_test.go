@@ -45,3 +45,7 @@ func (m *Counter) Slots() int {
 	}
 	return 0
 }
+
+// HasBlock reports whether a record with the words w has a block, as keytable.Blocks notes
+// it there.
+func HasBlock(w []uint64) bool { return w[0]>>32&(1<<5-1) != 0 }

@@ -20,16 +20,16 @@ func TestSpillAndBack(t *testing.T) {
 	for round := range int64(3) {
 		base := round * 10 * span
 		for i := range int64(limit.Inline) {
-			if !s.take(base+i, 1) || s.reset(base+i) != span || s.b.Spilled(s.w) {
-				t.Fatalf("round %d: time %d counts for %d, in a block: %t", round, i, s.reset(base+i), s.b.Spilled(s.w))
+			if !s.take(base+i, 1) || s.reset(base+i) != span || limit.HasBlock(s.w) {
+				t.Fatalf("round %d: time %d counts for %d, in a block: %t", round, i, s.reset(base+i), limit.HasBlock(s.w))
 			}
 		}
 		if used := s.advance(base + span); used != limit.Inline-1 {
 			t.Fatalf("round %d: %d used when the first of %d times has left", round, used, limit.Inline)
 		}
 		at := base + span
-		if !s.take(at, 2) || !s.b.Spilled(s.w) {
-			t.Fatalf("round %d: %d used, in a block: %t", round, s.used(at), s.b.Spilled(s.w))
+		if !s.take(at, 2) || !limit.HasBlock(s.w) {
+			t.Fatalf("round %d: %d used, in a block: %t", round, s.used(at), limit.HasBlock(s.w))
 		}
 		if reset := s.reset(at); reset != span+int64(time.Second)-1 {
 			t.Fatalf("round %d: all has left after %d", round, reset)
@@ -43,7 +43,7 @@ func TestSpillAndBack(t *testing.T) {
 				t.Fatalf("round %d: %d used after %d, want %d", round, used, c.after, c.used)
 			}
 		}
-		if s.b.Spilled(s.w) {
+		if limit.HasBlock(s.w) {
 			t.Fatalf("round %d: nothing is used, and there is a block", round)
 		}
 	}
@@ -107,8 +107,8 @@ func TestRefundOfWhatStayedBehind(t *testing.T) {
 		s.take(span+1, 1)
 	}
 	now := span + 2
-	if used := s.advance(now); used != limit.Inline+2 || !s.b.Spilled(s.w) {
-		t.Fatalf("%d used, in slots: %t", used, s.b.Spilled(s.w))
+	if used := s.advance(now); used != limit.Inline+2 || !limit.HasBlock(s.w) {
+		t.Fatalf("%d used, in slots: %t", used, limit.HasBlock(s.w))
 	}
 	if taken := s.refund(now, 0, 1); taken != 0 || s.used(now) != limit.Inline+2 {
 		t.Errorf("%d taken back of what is in no window any more; %d used", taken, s.used(now))
