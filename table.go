@@ -173,7 +173,7 @@ func (tb *Table) layOut(windows []Window) (words, full int) {
 	tb.windows = make([]tableWindow, len(windows))
 	for i, window := range windows {
 		w := &tb.windows[i]
-		w.init(window, words, full)
+		w.init(window, i, words, full)
 		words, full = w.end, full+1+int(w.size)
 		if window.Ahead > 0 && (tb.ahead == nil || window.Ahead < tb.ahead.window.Ahead) {
 			tb.ahead = w
@@ -285,29 +285,21 @@ func (o tablePolicy) Rebase(r keytable.Record, from *[keytable.MaxBases]int64) {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
 		by := r.Base()[i] - from[i]
-		words := words[w.at:w.end]
-		switch stamp := o.tb.stampRel(w, words); {
-		case by > stamp:
-			clear(words)
+		switch {
+		case by > w.stamp(words):
+			clear(words[w.at:w.end])
 		case w.pair():
-			words[0] -= uint64(by) << (2 * pairBits)
+			words[w.at] -= uint64(by) << (2 * pairBits)
 		default:
-			words[0] -= uint64(by)
+			words[w.at] -= uint64(by)
 		}
 	}
-}
-
-func (tb *Table) stampRel(w *tableWindow, words []uint64) int64 {
-	if w.pair() {
-		return int64(words[0] >> (2 * pairBits))
-	}
-	return int64(words[0] & laneMask)
 }
 
 func (o tablePolicy) Expired(r keytable.Record) bool {
 	for i := range o.tb.windows {
 		w := &o.tb.windows[i]
-		if o.tb.stamp(w, i, r) >= w.newest.Load()-w.slots {
+		if o.tb.stamp(w, r) >= w.newest.Load()-w.slots {
 			return false
 		}
 	}
@@ -317,11 +309,10 @@ func (o tablePolicy) Expired(r keytable.Record) bool {
 // Weight is the count in the longest window, and among equal ones the stamp.
 func (o tablePolicy) Weight(r keytable.Record) uint64 {
 	const stampBits = 16
-	i := len(o.tb.windows) - 1
-	w := &o.tb.windows[i]
+	w := &o.tb.windows[len(o.tb.windows)-1]
 	newest := w.newest.Load()
-	count := o.tb.sum(w, i, r, newest-w.slots, newest)
-	age := newest - o.tb.stamp(w, i, r)
+	count := o.tb.sum(w, r, newest-w.slots, newest)
+	age := newest - o.tb.stamp(w, r)
 	return min(count, 1<<(64-stampBits)-1)<<stampBits | uint64(1<<stampBits-1-min(age, 1<<stampBits-1))
 }
 

@@ -143,7 +143,7 @@ func (tb *Table) add(hint keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 	if at[i] == skip {
 		at[i] = ring.FloorDiv(a.t, w.width)
 	}
-	return tb.clippedSum(w, i, r, at[i]-w.slots+1, at[i]), true
+	return tb.clippedSum(w, r, at[i]-w.slots+1, at[i]), true
 }
 
 // hold locks the record that a counts in, a new one if need be, and says in which
@@ -225,7 +225,7 @@ func (tb *Table) count(r keytable.Record, at *slots, n uint64) {
 		case !r.Flag() && !tb.widen(r):
 			// There is no memory for a full record: the slot is left at the
 			// most it can hold.
-			w.add(r.Words(), rel, w.most()-tb.sum(w, i, r, at[i], at[i]))
+			w.add(r.Words(), rel, w.most()-tb.sum(w, r, at[i], at[i]))
 			saturated = true
 		case !w.addFull(tb.full.At(uint32(r.Words()[0])), at[i], n):
 			saturated = true
@@ -245,10 +245,10 @@ func (tb *Table) widen(r keytable.Record) bool {
 	full, words := tb.full.At(block), r.Words()
 	for i := range tb.windows {
 		w := &tb.windows[i]
-		stamp := tb.stamp(w, i, r)
+		stamp := tb.stamp(w, r)
 		full[w.fullAt] = uint64(stamp)
 		for s := stamp - w.slots; s <= stamp; s++ {
-			full[w.fullAt+1+w.fullPos(s)] = tb.sum(w, i, r, s, s)
+			full[w.fullAt+1+w.fullPos(s)] = tb.sum(w, r, s, s)
 		}
 	}
 	words[0] = uint64(block)

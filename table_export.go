@@ -60,10 +60,10 @@ func (tb *Table) appendEntry(dst, key []byte, r keytable.Record, newest *slots, 
 	dst = snapshot.AppendBytes(dst, key)
 	for i := range tb.windows {
 		w := &tb.windows[i]
-		stamp := tb.stamp(w, i, r)
+		stamp := tb.stamp(w, r)
 		counts = counts[:0]
 		if oldest := max(stamp, w.newest.Load()) - w.slots; oldest <= stamp {
-			counts = tb.appendHeld(counts, w, i, r, oldest, stamp)
+			counts = tb.appendHeld(counts, w, r, oldest, stamp)
 		}
 		first := slices.IndexFunc(counts, func(count uint64) bool { return count > 0 })
 		if first < 0 {
@@ -85,7 +85,7 @@ func (tb *Table) appendEntry(dst, key []byte, r keytable.Record, newest *slots, 
 
 // appendHeld appends the counts of the slots first to last that r has, which are
 // in its ring.
-func (tb *Table) appendHeld(dst []uint64, w *tableWindow, i int, r keytable.Record, first, last int64) []uint64 {
+func (tb *Table) appendHeld(dst []uint64, w *tableWindow, r keytable.Record, first, last int64) []uint64 {
 	words := r.Words()
 	if r.Flag() {
 		full := tb.full.At(uint32(words[0]))[w.fullAt+1:][:w.size]
@@ -94,13 +94,9 @@ func (tb *Table) appendHeld(dst []uint64, w *tableWindow, i int, r keytable.Reco
 		}
 		return dst
 	}
-	p := w.pos(first - r.Base()[i])
+	p := w.pos(first - r.Base()[w.index])
 	for range last - first + 1 {
-		if w.pair() {
-			dst = append(dst, words[w.at]>>(p*pairBits)&pairMask)
-		} else {
-			dst = append(dst, lane(words[w.at:], p+1))
-		}
+		dst = append(dst, w.count(words, p))
 		if p++; p == int(w.size) {
 			p = 0
 		}

@@ -35,6 +35,7 @@ type tableWindow struct {
 	at     int // the first word in a record
 	end    int // the word after the last
 	fullAt int // the first word in a full record
+	index  int // among the windows of the table
 
 	newest atomic.Int64 // the newest slot of the table, or one before all times
 }
@@ -52,8 +53,8 @@ const (
 	skip = math.MinInt64
 )
 
-func (w *tableWindow) init(window Window, at, fullAt int) {
-	w.window, w.at, w.fullAt = window, at, fullAt
+func (w *tableWindow) init(window Window, index, at, fullAt int) {
+	w.window, w.index, w.at, w.fullAt = window, index, at, fullAt
 	w.width = int64(window.Slot)
 	w.slots = int64(window.Span / window.Slot)
 	w.size = w.slots + 1
@@ -110,26 +111,41 @@ func (w *tableWindow) pos(rel int64) int {
 }
 
 // stamp returns the newest slot of w in r.
-func (tb *Table) stamp(w *tableWindow, i int, r keytable.Record) int64 {
+func (tb *Table) stamp(w *tableWindow, r keytable.Record) int64 {
 	words := r.Words()
 	if r.Flag() {
 		return int64(tb.full.At(uint32(words[0]))[w.fullAt])
 	}
+	return r.Base()[w.index] + w.stamp(words)
+}
+
+// stamp returns the newest slot in the words of a record that is not full, relative to
+// the base.
+func (w *tableWindow) stamp(words []uint64) int64 {
 	if w.pair() {
-		return r.Base()[i] + int64(words[w.at]>>(2*pairBits))
+		return int64(words[w.at] >> (2 * pairBits))
 	}
-	return r.Base()[i] + int64(words[w.at]&laneMask)
+	return int64(words[w.at] & laneMask)
+}
+
+// count returns the count at the position p in the words of a record that is not full.
+func (w *tableWindow) count(words []uint64, p int) uint64 {
+	if w.pair() {
+		return words[w.at] >> (p * pairBits) & pairMask
+	}
+	p++ // the stamp is before the counts
+	return words[w.at+p/4] >> (p % 4 * laneBits) & laneMask
 }
 
 // sum returns the counts of the slots first to last that r has.
-func (tb *Table) sum(w *tableWindow, i int, r keytable.Record, first, last int64) (sum uint64) {
+func (tb *Table) sum(w *tableWindow, r keytable.Record, first, last int64) (sum uint64) {
 	words := r.Words()
-	stamp := tb.stamp(w, i, r)
+	stamp := tb.stamp(w, r)
 	first, last = max(first, stamp-w.slots), min(last, stamp)
 	if first > last {
 		return 0
 	}
-	p := w.pos(first - r.Base()[i])
+	p := w.pos(first - r.Base()[w.index])
 	if r.Flag() {
 		counts := tb.full.At(uint32(words[0]))[w.fullAt+1:][:w.size]
 		p = w.fullPos(first)
@@ -142,19 +158,13 @@ func (tb *Table) sum(w *tableWindow, i int, r keytable.Record, first, last int64
 		return sum
 	}
 	for s := first; s <= last; s++ {
-		if w.pair() {
-			sum += words[w.at] >> (p * pairBits) & pairMask
-		} else {
-			sum += lane(words[w.at:], p+1)
-		}
+		sum += w.count(words, p)
 		if p++; p == int(w.size) {
 			p = 0
 		}
 	}
 	return sum
 }
-
-func lane(words []uint64, l int) uint64 { return words[l/4] >> (l % 4 * laneBits) & laneMask }
 
 func setLane(words []uint64, l int, v uint64) {
 	shift := l % 4 * laneBits

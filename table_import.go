@@ -125,7 +125,7 @@ func (in *tableImport) head() error {
 		if r.Failed() || err != nil || window.Span/window.Slot > MaxTableSlots {
 			return errTableWindows
 		}
-		w.init(window, 0, 0)
+		w.init(window, 0, 0, 0)
 		if newest < w.before() || newest > ring.FloorDiv(maxTime, w.width) {
 			return errTableWindows
 		}

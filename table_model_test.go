@@ -379,7 +379,7 @@ func TestTableAgainstMap(t *testing.T) {
 			tb := mustTable(t, x.c, x.windows...)
 			run := &modelRun{
 				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, tb: tb, m: newTableModel(tb.Windows()),
-				longest: tb.longest().span, keys: x.keys, now: 1e18,
+				longest: int64(tb.longest()), keys: x.keys, now: 1e18,
 			}
 			for range modelSteps() {
 				run.once()

@@ -46,24 +46,24 @@ func (tb *Table) SumLastAt(t time.Time, key string, span time.Duration) (uint64,
 // now, lies between: lo counts the slots wholly inside it, the current one
 // included, hi also the oldest one, which is partly inside.
 func (tb *Table) Bounds(key string) (lo, hi uint64) {
-	lo, hi, _ = tb.bounds(key, live(tb.clock.now()), tb.longest())
+	lo, hi, _ = tb.BoundsLast(key, tb.longest())
 	return lo, hi
 }
 
 // BoundsAt is Bounds for the longest window, which ends at t.
 func (tb *Table) BoundsAt(t time.Time, key string) (lo, hi uint64) {
-	lo, hi, _ = tb.bounds(key, tb.clock.at(t), tb.longest())
+	lo, hi, _ = tb.BoundsLastAt(t, key, tb.longest())
 	return lo, hi
 }
 
 // BoundsLast returns the bounds of a span that ends now; see SumLast.
 func (tb *Table) BoundsLast(key string, span time.Duration) (lo, hi uint64, err error) {
-	return tb.boundsLast(key, live(tb.clock.now()), span)
+	return tb.bounds(key, live(tb.clock.now()), span)
 }
 
 // BoundsLastAt is BoundsLast for a span that ends at t.
 func (tb *Table) BoundsLastAt(t time.Time, key string, span time.Duration) (lo, hi uint64, err error) {
-	return tb.boundsLast(key, tb.clock.at(t), span)
+	return tb.bounds(key, tb.clock.at(t), span)
 }
 
 // Estimate returns the estimated count of key in the longest window, which ends
@@ -71,108 +71,98 @@ func (tb *Table) BoundsLastAt(t time.Time, key string, span time.Duration) (lo, 
 // the window, as if the events of that slot were spread evenly. For steady
 // traffic it is unbiased, unlike Sum. Its error is at most hi - lo.
 func (tb *Table) Estimate(key string) uint64 {
-	return tb.estimate(key, live(tb.clock.now()), tb.longest())
+	n, _ := tb.EstimateLast(key, tb.longest())
+	return n
 }
 
 // EstimateAt is Estimate for the longest window, which ends at t.
 func (tb *Table) EstimateAt(t time.Time, key string) uint64 {
-	return tb.estimate(key, tb.clock.at(t), tb.longest())
+	n, _ := tb.EstimateLastAt(t, key, tb.longest())
+	return n
 }
 
 // EstimateLast returns the estimated count of key in a span that ends now; see
 // Estimate and SumLast.
 func (tb *Table) EstimateLast(key string, span time.Duration) (uint64, error) {
-	return tb.estimateLast(key, live(tb.clock.now()), span)
+	return tb.estimate(key, live(tb.clock.now()), span)
 }
 
 // EstimateLastAt is EstimateLast for a span that ends at t.
 func (tb *Table) EstimateLastAt(t time.Time, key string, span time.Duration) (uint64, error) {
-	return tb.estimateLast(key, tb.clock.at(t), span)
+	return tb.estimate(key, tb.clock.at(t), span)
 }
 
 // A part is a span of a table's windows, and the window that it is read from.
 type part struct {
-	window int
-	span   int64
+	*tableWindow
+	span int64
 }
 
-func (tb *Table) longest() part {
+func (tb *Table) longest() time.Duration {
 	tb.mustBeMade()
-	i := len(tb.windows) - 1
-	return part{i, int64(tb.windows[i].window.Span)}
+	return tb.windows[len(tb.windows)-1].window.Span
 }
 
 func (tb *Table) part(span time.Duration) (part, error) {
 	tb.mustBeMade()
 	for i := range tb.windows {
 		if 0 < span && span <= tb.windows[i].window.Span {
-			return part{i, int64(span)}, nil
+			return part{&tb.windows[i], int64(span)}, nil
 		}
 	}
-	return part{}, fmt.Errorf("lately: span %v: must be positive and at most the longest window's %v", span, tb.windows[len(tb.windows)-1].window.Span)
+	return part{}, fmt.Errorf("lately: span %v: must be positive and at most the longest window's %v", span, tb.longest())
 }
 
-// end returns the time that a read of p at m is about: for a live one, now or the
+// timeOf returns the time that a read of w at m is about: for a live one, now or the
 // start of the newest slot if that is later.
-func (tb *Table) end(m moment, p part) int64 {
+func (w *tableWindow) timeOf(m moment) int64 {
 	if m.live {
-		w := &tb.windows[p.window]
 		return max(m.t, w.newest.Load()*w.width)
 	}
 	return m.t
 }
 
-// bounds returns the bounds of key in p at m, and the time that it took for m.
-func (tb *Table) bounds(key string, m moment, p part) (lo, hi uint64, t int64) {
+func (tb *Table) bounds(key string, m moment, span time.Duration) (lo, hi uint64, err error) {
+	part, err := tb.part(span)
+	if err == nil {
+		lo, hi, _ = tb.boundsIn(part, key, m)
+	}
+	return lo, hi, err
+}
+
+func (tb *Table) estimate(key string, m moment, span time.Duration) (uint64, error) {
+	part, err := tb.part(span)
+	if err != nil {
+		return 0, err
+	}
+	lo, hi, t := tb.boundsIn(part, key, m)
+	return between(lo, hi, t, part.span, part.width), nil
+}
+
+// boundsIn returns the bounds of key in p at m, and the time that it took for m.
+func (tb *Table) boundsIn(p part, key string, m moment) (lo, hi uint64, t int64) {
 	r, state := tb.in.Lock(tb.in.Hash(key), key)
 	if state != keytable.Found {
 		return 0, 0, m.t
 	}
-	t = tb.end(m, p)
+	t = p.timeOf(m)
 	lo, hi = tb.boundsOf(r, t, p)
 	r.Unlock()
 	return lo, hi, t
 }
 
-func (tb *Table) boundsLast(key string, m moment, span time.Duration) (lo, hi uint64, err error) {
-	part, err := tb.part(span)
-	if err == nil {
-		lo, hi, _ = tb.bounds(key, m, part)
-	}
-	return lo, hi, err
-}
-
-func (tb *Table) estimate(key string, m moment, p part) uint64 {
-	lo, hi, t := tb.bounds(key, m, p)
-	return tb.estimateOf(lo, hi, t, p)
-}
-
-func (tb *Table) estimateLast(key string, m moment, span time.Duration) (uint64, error) {
-	part, err := tb.part(span)
-	if err != nil {
-		return 0, err
-	}
-	return tb.estimate(key, m, part), nil
-}
-
-func (tb *Table) estimateOf(lo, hi uint64, t int64, p part) uint64 {
-	return between(lo, hi, t, p.span, tb.windows[p.window].width)
-}
-
 func (tb *Table) boundsOf(r keytable.Record, t int64, p part) (lo, hi uint64) {
-	w := &tb.windows[p.window]
-	last := ring.FloorDiv(t, w.width)
-	first, partly := ring.Oldest(t, p.span, w.width)
-	lo = tb.clippedSum(w, p.window, r, first, last)
+	first, partly := ring.Oldest(t, p.span, p.width)
+	lo = tb.clippedSum(p.tableWindow, r, first, ring.FloorDiv(t, p.width))
 	if !partly {
 		return lo, lo
 	}
-	oldest := tb.clippedSum(w, p.window, r, first-1, first-1)
+	oldest := tb.clippedSum(p.tableWindow, r, first-1, first-1)
 	return lo, lo + min(oldest, ^lo)
 }
 
 // clippedSum is sum without the slots that the windows have left, which a record
 // may still have if its key has been silent.
-func (tb *Table) clippedSum(w *tableWindow, i int, r keytable.Record, first, last int64) uint64 {
-	return tb.sum(w, i, r, max(first, w.newest.Load()-w.slots), last)
+func (tb *Table) clippedSum(w *tableWindow, r keytable.Record, first, last int64) uint64 {
+	return tb.sum(w, r, max(first, w.newest.Load()-w.slots), last)
 }

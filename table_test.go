@@ -342,7 +342,7 @@ func TestTableLongKeys(t *testing.T) {
 func TestTableFormOlderThanTheRing(t *testing.T) {
 	for _, window := range []Window{tenSeconds(), {Span: time.Second, Slot: time.Second}} {
 		var w tableWindow
-		w.init(window, 0, 0)
+		w.init(window, 0, 0, 0)
 		words := make([]uint64, w.end)
 		for _, x := range []struct {
 			rel  int64

@@ -42,7 +42,7 @@ func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
 	if err != nil || n <= 0 {
 		return nil, err
 	}
-	t := tb.end(m, part)
+	t := part.timeOf(m)
 	leaders := make([]KeyCount, 0, min(n, tb.Len()))
 	least := uint64(1) // fewer cannot be among the first n
 	for key, r := range tb.in.All() {
@@ -58,7 +58,7 @@ func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
 	}
 	leaders = firstOf(leaders, n)
 	for i := range leaders {
-		leaders[i].Estimate = tb.estimateOf(leaders[i].Lo, leaders[i].Hi, t, part)
+		leaders[i].Estimate = between(leaders[i].Lo, leaders[i].Hi, t, part.span, part.width)
 	}
 	return leaders, nil
 }
@@ -93,7 +93,7 @@ func (tb *Table) ReadAt(t time.Time, key string) Reading { return tb.read(tb.clo
 func (tb *Table) read(m moment, key string) Reading {
 	counts := make([]uint64, 0, tb.readingSize())
 	r, state := tb.in.Lock(tb.in.Hash(key), key)
-	t := tb.endOfAll(m)
+	t := tb.timeOfAll(m)
 	if state != keytable.Found {
 		return Reading{tb, t, counts[:cap(counts)]}
 	}
@@ -108,10 +108,10 @@ func (tb *Table) readingSize() (n int) {
 	return n
 }
 
-// endOfAll is end for all windows at once.
-func (tb *Table) endOfAll(m moment) int64 {
+// timeOfAll is timeOf for all windows at once.
+func (tb *Table) timeOfAll(m moment) int64 {
 	for i := range tb.windows {
-		m.t = tb.end(m, part{window: i})
+		m.t = tb.windows[i].timeOf(m)
 	}
 	return m.t
 }
@@ -126,7 +126,7 @@ func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uin
 			oldest = first
 		}
 		for s := oldest; s < first+w.slots; s++ {
-			counts = append(counts, tb.clippedSum(w, i, r, s, s))
+			counts = append(counts, tb.clippedSum(w, r, s, s))
 		}
 	}
 	return counts
@@ -150,7 +150,7 @@ func (tb *Table) AllAt(t time.Time) iter.Seq2[string, Reading] {
 }
 
 func (tb *Table) all(m moment, yield func(string, Reading) bool) {
-	t := tb.endOfAll(m)
+	t := tb.timeOfAll(m)
 	var keys []string
 	var counts []uint64
 	size := tb.readingSize()
@@ -183,7 +183,10 @@ func (r Reading) Sum() uint64 {
 }
 
 // Bounds returns the bounds of the longest window; see [Table.Bounds].
-func (r Reading) Bounds() (lo, hi uint64) { return r.bounds(r.tb.longest()) }
+func (r Reading) Bounds() (lo, hi uint64) {
+	lo, hi, _ = r.BoundsLast(r.tb.longest())
+	return lo, hi
+}
 
 // BoundsLast returns the bounds of a shorter span; see [Table.BoundsLast].
 func (r Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
@@ -203,7 +206,7 @@ func (r Reading) EstimateLast(span time.Duration) (uint64, error) {
 		return 0, err
 	}
 	lo, hi := r.bounds(part)
-	return r.tb.estimateOf(lo, hi, r.at, part), nil
+	return between(lo, hi, r.at, part.span, part.width), nil
 }
 
 // Slots returns the slots of the shortest window that holds span, oldest first,
@@ -216,29 +219,27 @@ func (r Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
 		if err != nil {
 			return
 		}
-		counts, oldest, width := r.slots(part)
+		counts, oldest := r.slots(part)
 		for i, count := range counts[1:] {
-			if !yield(time.Unix(0, (oldest+int64(i)+1)*width).UTC(), count) {
+			if !yield(time.Unix(0, (oldest+int64(i)+1)*part.width).UTC(), count) {
 				return
 			}
 		}
 	}
 }
 
-// slots returns the counts of the window of p, the slot that the first is of,
-// and the width of a slot.
-func (r Reading) slots(p part) (counts []uint64, oldest, width int64) {
+// slots returns the counts of the window of p, and the slot that the first is of.
+func (r Reading) slots(p part) (counts []uint64, oldest int64) {
 	from := int64(0)
-	for i := range p.window {
+	for i := range p.index {
 		from += r.tb.windows[i].size
 	}
-	w := &r.tb.windows[p.window]
-	return r.counts[from : from+w.size], ring.FloorDiv(r.at, w.width) - w.slots, w.width
+	return r.counts[from : from+p.size], ring.FloorDiv(r.at, p.width) - p.slots
 }
 
 func (r Reading) bounds(p part) (lo, hi uint64) {
-	counts, oldest, width := r.slots(p)
-	first, partly := ring.Oldest(r.at, p.span, width)
+	counts, oldest := r.slots(p)
+	first, partly := ring.Oldest(r.at, p.span, p.width)
 	for _, count := range counts[first-oldest:] {
 		lo += min(count, ^lo)
 	}

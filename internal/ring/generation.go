@@ -65,8 +65,7 @@ func (e *generation) addUnchecked(slot int64, n uint64) (w uint64, contended boo
 	return w, w != before+n
 }
 
-// clamp brings the word at the position of slot, found with the guard set, back
-// to MaxCount.
+// clamp brings the word at the position of slot back to MaxCount if its guard is set.
 func (e *generation) clamp(slot int64) {
 	p := e.word(slot)
 	for {

@@ -1,6 +1,9 @@
 package ring
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync/atomic"
+)
 
 // A Ring counts in slots of one width and keeps the newest slot and the slots
 // before it that a window of some number of slots needs: the window's and the
@@ -34,11 +37,7 @@ type Ring struct {
 // nanoseconds wide. Both must be positive; times must keep a distance of
 // twice the window from the ends of int64.
 func (r *Ring) Init(width int64, slots int) {
-	r.width, r.slots = width, int64(slots)
-	r.shift = 0
-	for 1<<r.shift < Size(slots) {
-		r.shift++
-	}
+	r.width, r.slots, r.shift = width, int64(slots), uint8(bits.TrailingZeros(uint(Size(slots))))
 }
 
 // Slot returns the number of the slot that t lies in.
@@ -84,10 +83,7 @@ func (r *Ring) AddLive(t int64, n uint64) (due bool) {
 	}
 	w, contended := e.addUnchecked(s, n)
 	if contended || w&guard != 0 {
-		if w&guard != 0 {
-			e.clamp(s)
-		}
-		r.afterAdd(s, w&guard == 0, contended)
+		r.afterAdd(e, s, w&guard == 0, contended)
 	}
 	return (w^(w-n))&^(clockEvery-1) != 0
 }
@@ -108,10 +104,7 @@ func (r *Ring) AddCoarse(t int64, n uint64) (ok, due bool) {
 	}
 	w, contended := e.addUnchecked(s, n)
 	if contended || w&guard != 0 {
-		if w&guard != 0 {
-			e.clamp(s)
-		}
-		r.afterAdd(s, w&guard == 0, contended)
+		r.afterAdd(e, s, w&guard == 0, contended)
 	}
 	return true, (w^(w-n))&^(clockEvery-1) != 0
 }
@@ -162,7 +155,7 @@ func (r *Ring) AddAt(t int64, n uint64) bool {
 	if e, s := r.ready(t); e != nil {
 		if _, fits, contended, ok := e.add(s, n); ok {
 			if contended || !fits {
-				r.afterAdd(s, fits, contended)
+				r.afterAdd(e, s, fits, contended)
 			}
 			return true
 		}
@@ -205,14 +198,15 @@ func (r *Ring) addTo(e *generation, state, slot int64, n uint64) bool {
 		return false
 	}
 	if contended || !fits {
-		r.afterAdd(slot, fits, contended)
+		r.afterAdd(e, slot, fits, contended)
 	}
 	return true
 }
 
-// afterAdd is what remains to be done when an add in slot contended or did not fit.
-func (r *Ring) afterAdd(slot int64, fits, contended bool) {
+// afterAdd is what remains to be done when an add in slot of e contended or did not fit.
+func (r *Ring) afterAdd(e *generation, slot int64, fits, contended bool) {
 	if !fits {
+		e.clamp(slot)
 		r.saturated.Add(1)
 	}
 	if contended {
