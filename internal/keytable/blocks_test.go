@@ -108,7 +108,7 @@ func checkBlocks(t *testing.T, rnd *rand.Rand, bound, inline int) {
 			if rnd.IntN(8) > 0 {
 				l, w = words[0], &want[0] // one log is to reach its bound
 			}
-			b.Add(l, now)
+			b.Add(l, now, 1)
 			w.add(now)
 		}
 		full, lost = full || len(w.times) == bound, lost || w.lost
@@ -148,7 +148,7 @@ func TestBlocksGiveBack(t *testing.T) {
 				}
 				for range bound {
 					now++
-					b.Add(words[i], now)
+					b.Add(words[i], now, 1)
 				}
 				if n := int64(b.Expire(words[i], now-left)); n != min(left, int64(bound)) {
 					t.Fatalf("bound %d: %d left", bound, n)
@@ -191,7 +191,7 @@ func TestBlocksKeepTheBudget(t *testing.T) {
 					}
 					break
 				}
-				b.Add(l, now)
+				b.Add(l, now, 1)
 				if b.Len(l) != int(now)+1 || b.Lost(l) {
 					t.Fatalf("bound %d: a log with memory has %d times, not %d", bound, b.Len(l), now+1)
 				}
@@ -229,7 +229,7 @@ func TestBlocksRelease(t *testing.T) {
 		for range 300 {
 			l := make([]uint64, b.Words())
 			for now := range int64(60) {
-				b.Add(l, now)
+				b.Add(l, now, 1)
 			}
 		}
 		if budget.Used() < 300*60*8 {
@@ -261,7 +261,7 @@ func TestBlocksConcurrently(t *testing.T) {
 					t.Error("no memory")
 				}
 				for range n {
-					b.Add(l, g)
+					b.Add(l, g, 1)
 				}
 				if rnd.IntN(2) == 0 {
 					b.Expire(l, g)
@@ -291,7 +291,7 @@ func TestBlocksDoNotAllocateWhenFull(t *testing.T) {
 	tick := func() {
 		now++
 		b.Expire(l, now-50)
-		b.Add(l, now)
+		b.Add(l, now, 1)
 	}
 	for range 200 {
 		tick()

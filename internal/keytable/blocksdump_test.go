@@ -25,7 +25,7 @@ func TestLogGoesOnAsBefore(t *testing.T) {
 		now := rnd.Int64N(4e18) - 2e18
 		for range 20 * bound {
 			now += rnd.Int64N(10)
-			b.Add(l, now)
+			b.Add(l, now, 1)
 			switch rnd.IntN(8) {
 			case 0:
 				b.Expire(l, now-rnd.Int64N(30*int64(bound)))

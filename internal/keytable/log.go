@@ -142,20 +142,15 @@ func (b *Blocks) Push(l []uint64, t int64) bool {
 	return true
 }
 
-// Add is Push, but if that reports false, it drops the oldest time of l for t. To have
-// memory, call Reserve first.
-func (b *Blocks) Add(l []uint64, t int64) {
-	if !b.Push(l, t) {
-		b.replace(l, t)
-	}
-}
-
-// AddN adds t n times, as Add does: a time costs a store.
-func (b *Blocks) AddN(l []uint64, t int64, n int) {
+// Add adds t, which is no earlier than the newest time of l, n times. A log at its bound
+// drops its oldest time for each, and so does one without memory; call Reserve first.
+func (b *Blocks) Add(l []uint64, t int64, n int) {
 	n = min(n, b.bound+1) // one more than fits shows that a time was dropped
 	if n < 2 || !b.Reserve(l, n) || class(l) == 0 {
 		for range n {
-			b.Add(l, t)
+			if !b.Push(l, t) {
+				b.replace(l, t)
+			}
 		}
 		return
 	}

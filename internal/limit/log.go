@@ -23,7 +23,7 @@ func (l *log) advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
 func (l *log) used(w []uint64, b *keytable.Blocks, _ int64) uint64 { return uint64(b.Len(w)) }
 
 func (l *log) charge(w []uint64, b *keytable.Blocks, t int64, cost uint64) {
-	b.AddN(w, t, int(min(cost, l.n+1))) // one more than fits shows that a time was dropped
+	b.Add(w, t, int(min(cost, l.n+1))) // one more than fits shows that a time was dropped
 }
 
 func (l *log) refund(w []uint64, b *keytable.Blocks, _, at int64, cost uint64) uint64 {

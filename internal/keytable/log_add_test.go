@@ -7,9 +7,9 @@ import (
 	"github.com/lately-go/lately/internal/randtest"
 )
 
-// A log to which AddN adds is the same as one to which Add adds as often, also when it
+// A log to which Add adds is the same as one to which Add adds as often, also when it
 // is full, when times leave it, and when there is no memory for all.
-func TestAddN(t *testing.T) {
+func TestAddSeveral(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	lost, short := 0, 0
@@ -29,9 +29,9 @@ func TestAddN(t *testing.T) {
 			if many.Reserve(l, n) != single.Reserve(k, n) {
 				t.Fatalf("seed %d: bound %d: Reserve of %d differs", seed, bound, n)
 			}
-			many.AddN(l, now, n)
+			many.Add(l, now, n)
 			for range n {
-				single.Add(k, now)
+				single.Add(k, now, 1)
 			}
 			if many.Len(l) != single.Len(k) || many.Len(l) > 0 && (many.Lost(l) != single.Lost(k) || many.Newest(l) != single.Newest(k)) {
 				t.Fatalf("seed %d: bound %d, %d at %d: %d times, want %d", seed, bound, n, now, many.Len(l), single.Len(k))
