@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/lately-go/lately/internal/ring"
 )
 
 // Bounds of a [Window].
@@ -54,14 +56,7 @@ func Last(span time.Duration) Window {
 	return Window{Span: span, Slot: defaultSlot(span)}
 }
 
-// defaultSlot divides any span of whole milliseconds into whole nanoseconds:
-// a millisecond is 64 times 15,625 ns.
-func defaultSlot(span time.Duration) time.Duration {
-	if span%60 == 0 {
-		return span / 60
-	}
-	return span / 64
-}
+func defaultSlot(span time.Duration) time.Duration { return time.Duration(ring.Width(int64(span))) }
 
 // Slots returns the number of slots of w, or 0 if w is not valid.
 func (w Window) Slots() int {

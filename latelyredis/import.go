@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -164,31 +165,15 @@ func move(e *entry, d int64) {
 			continue // what the ban counts has times
 		}
 		span := int64(r.Limits[i].Span)
-		switch width := slotWidth(span); {
+		switch width := ring.Width(span); {
 		case s.Counts != nil && r.Algorithm == ratelimit.TwoBucket:
-			s.Newest += floorDiv(d, span)
+			s.Newest += ring.FloorDiv(d, span)
 		case s.Counts != nil:
-			s.Newest -= floorDiv(-d, width)
+			s.Newest -= ring.FloorDiv(-d, width)
 		case s.Ends != 0 && r.Algorithm != ratelimit.Calendar:
 			s.Ends += d
 		}
 	}
-}
-
-// slotWidth returns the width of the slots of a span, see slots.lua.
-func slotWidth(span int64) int64 {
-	if span%int64(3*time.Millisecond) == 0 {
-		return span / 60
-	}
-	return span / 64
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }
 
 // counted returns what e has counted, under the rule that rl was made of, in the form of a record.

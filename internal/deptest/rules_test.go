@@ -42,14 +42,14 @@ client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/ta
 rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, internal/wait
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
-latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, github.com/redis/rueidis
+latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/ring, internal/keytable, internal/snapshot, internal/wait, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, lately
-ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/invariants, internal/wait
-hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally, internal/invariants
+ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait
+hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally
 
 internal/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/eventlist
 internal/eventlist -> match
@@ -62,7 +62,7 @@ internal/randtest -> std
 internal/netnstest -> golang.org/x/sys
 internal/browsertest -> std
 internal/freeport -> std
-lately                  -> internal/ring, internal/keytable, internal/snapshot, internal/invariants
+lately                  -> internal/ring, internal/keytable, internal/snapshot
 
 match               -> std
 api                 -> std
@@ -73,7 +73,7 @@ internal/ring       -> std
 internal/store      -> internal/limit, internal/ban
 internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
-internal/sketch     -> internal/ring
+internal/sketch     -> internal/ring, internal/keytable
 internal/tally      -> std
 internal/integer    -> lately, internal/keytable, internal/snapshot
 internal/resp       -> std
@@ -84,7 +84,6 @@ internal/journal    -> internal/fileperm
 internal/loglimit   -> std
 internal/wait       -> std
 internal/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/loglimit, internal/wait
-internal/invariants -> std
 internal/deptest    -> std
 `
 

@@ -71,8 +71,8 @@ var sizeClasses = [...]uint16{
 	9472, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 20480, 21760, 24576, 27264, 28672, 32768,
 }
 
-// allocated bounds what the allocator makes of n bytes. It is 0 for 0.
-func allocated(n int64) int64 {
+// Allocated bounds what the allocator makes of n bytes. It is 0 for 0.
+func Allocated(n int64) int64 {
 	switch {
 	case n <= 0:
 		return 0

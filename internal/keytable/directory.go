@@ -40,7 +40,7 @@ func newDirectory(entries int) *directory {
 }
 
 func directoryBytes(entries int) int64 {
-	return allocated(int64(entries) * int64(unsafe.Sizeof(entry{})))
+	return Allocated(int64(entries) * int64(unsafe.Sizeof(entry{})))
 }
 
 // groupOf returns the group for hash, or nil if its range was drained.

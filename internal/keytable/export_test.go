@@ -47,12 +47,6 @@ func (t *Table) MisplacedEntries() (n int) {
 	return n
 }
 
-// Allocated returns how many bytes the allocator makes of n, and how many are taken
-// from the budget for them.
-func Allocated(n int) (got, taken int64) {
-	return int64(cap(append([]byte(nil), make([]byte, n)...))), allocated(int64(n))
-}
-
 // InUse returns how many blocks of b are in use.
 func (b *Blocks) InUse() (n int) {
 	for i := range b.classes {

@@ -120,7 +120,7 @@ func (t *Table) layOut(size int64, c content, need int) layout {
 }
 
 // groupBytes bounds what the allocator makes of a group of that size.
-func groupBytes(size int64) int64 { return headerBytes + allocated(size-headerBytes) }
+func groupBytes(size int64) int64 { return headerBytes + Allocated(size-headerBytes) }
 
 // placeBytes returns how many bytes of a group a record takes.
 func (t *Table) placeBytes() int64 {

@@ -102,7 +102,7 @@ func (s *Slab) first(chunk uint32) (n, size uint32) {
 // bytes returns how many bytes a chunk takes.
 func (s *Slab) bytes(chunk uint32) int64 {
 	_, size := s.first(chunk)
-	return allocated(8 * int64(size) * int64(s.words))
+	return Allocated(8 * int64(size) * int64(s.words))
 }
 
 // Alloc returns the number of a block, whose words are anything. ok is false if

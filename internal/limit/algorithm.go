@@ -3,6 +3,8 @@ package limit
 import (
 	"math"
 	"time"
+
+	"github.com/lately-go/lately/internal/ring"
 )
 
 // An Algorithm is how a [Counter] counts. ratelimit.Algorithm says what each is;
@@ -66,15 +68,8 @@ func slidingLate(c *Config) time.Duration {
 	return slotWidth(c.Span)
 }
 
-// slotWidth returns the width of the slots that Sliding and Weighted cut a span
-// into: a 60th of it, or a 64th where 60 does not divide it, as 64 does every whole
-// millisecond.
-func slotWidth(span time.Duration) time.Duration {
-	if span%60 != 0 {
-		return span / 64
-	}
-	return span / 60
-}
+// slotWidth returns the width of the slots that Sliding and Weighted cut a span into.
+func slotWidth(span time.Duration) time.Duration { return time.Duration(ring.Width(int64(span))) }
 
 // Algorithms returns the names of all algorithms, by their number.
 func Algorithms() (names []string) {

@@ -36,10 +36,7 @@ type drawn struct {
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	const step = 0x9e3779b97f4a7c15 // odd, so that no seed comes twice
-	d, known := tests.Load(t)
-	if !known {
-		d, known = tests.LoadOrStore(t, &drawn{first: first(t)})
-	}
+	d, known := tests.LoadOrStore(t, &drawn{first: first(t)})
 	of := d.(*drawn)
 	if !known {
 		t.Cleanup(func() {

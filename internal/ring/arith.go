@@ -24,6 +24,15 @@ func Oldest(t, span, width int64) (slot int64, partly bool) {
 	return before + 1, left-before*width < width-1
 }
 
+// Width returns the width of a slot of a span, in nanoseconds, where nobody chose it: a
+// 60th of it, or a 64th where 60 does not divide it. 64 divides whole milliseconds.
+func Width(span int64) int64 {
+	if span%60 == 0 {
+		return span / 60
+	}
+	return span / 64
+}
+
 // Size returns the length of a ring that holds that many slots and the partly
 // expired one before them: the smallest power of two above slots.
 func Size(slots int) int {

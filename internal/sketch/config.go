@@ -3,6 +3,8 @@ package sketch
 import (
 	"time"
 	"unsafe"
+
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 const (
@@ -41,18 +43,8 @@ func (c Config) counterWords() int { return c.columns() * c.parts() * rows * cel
 // Bytes returns what a [Window] of c takes from New on, for good: all it ever
 // allocates, the allocator's rounding included.
 func Bytes(c Config) int64 {
-	return allocated(int64(c.counterWords())*8) + allocated(int64(c.parts())*int64(unsafe.Sizeof(part{}))) + allocated(int64(unsafe.Sizeof(Window{})))
-}
-
-// allocated bounds what the allocator rounds n bytes up to: small objects to a
-// size class, by an eighth at most, and those above 32 KiB to pages of
-// 8 KiB.
-func allocated(n int64) int64 {
-	const page, small = 8 << 10, 32 << 10
-	if n > small {
-		return (n + page - 1) / page * page
-	}
-	return n + n/8 + 16
+	return keytable.Allocated(int64(c.counterWords())*8) + keytable.Allocated(int64(c.parts())*int64(unsafe.Sizeof(part{}))) +
+		keytable.Allocated(int64(unsafe.Sizeof(Window{})))
 }
 
 // Fit returns the Config of n and span with about the most Counters for which Bytes
