@@ -26,7 +26,7 @@ import (
 // Adds continue during the export. The counts of one key are of one moment, those
 // of different keys are not. A key that is held from beginning to end is in exactly
 // one chunk. Other goroutines wait for one key at most, and new keys while those of
-// a page, some hundreds, are listed. The complexity is O(k) where k = Len(), times
+// a group, some hundreds, are listed. The complexity is O(k) where k = Len(), times
 // the slots.
 func (tb *Table) Export() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { tb.export(tb.clock.now(), yield) }

@@ -12,14 +12,14 @@ import (
 type Budget struct {
 	limit int64
 	used  atomic.Int64
-	kept  atomic.Int64 // of used, by those for whom others leave some
+	kept  atomic.Int64 // of used, taken with TakeKept
 }
 
 // NewBudget returns a Budget of that many bytes.
 func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
 
-// Take takes n bytes if they are there and leave at least keep for those who take
-// with TakeKept, what these have taken included, and reports whether it did.
+// Take takes n bytes if they are free, and reports whether it did. It leaves keep bytes
+// to TakeKept, less what was taken with that already.
 func (b *Budget) Take(n, keep int64) bool {
 	for {
 		used := b.used.Load()
@@ -32,7 +32,7 @@ func (b *Budget) Take(n, keep int64) bool {
 	}
 }
 
-// TakeKept is Take for those for whom others leave some.
+// TakeKept is Take, but takes the bytes too that other calls of Take leave.
 func (b *Budget) TakeKept(n int64) bool {
 	if !b.Take(n, 0) {
 		return false

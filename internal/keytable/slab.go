@@ -55,7 +55,7 @@ const (
 const slabLists = 3 * (24 + 12 + 4 + 1)
 
 // NewSlab returns an empty Slab of blocks of that many words, which takes its memory
-// from budget as one for whom others leave some, see [Budget.TakeKept].
+// from budget with [Budget.TakeKept].
 func NewSlab(words int, budget *Budget) *Slab {
 	s := new(Slab)
 	s.init(words, budget)
