@@ -62,9 +62,6 @@ func NewSpill(inline, words int, budget *Budget) *Blocks {
 	return b
 }
 
-// Words returns how many words of a record a log takes.
-func (b *Blocks) Words() int { return 1 + b.inline }
-
 // class returns the class of the block of l + 1, 0 if it has none.
 func class(l []uint64) int { return int(l[0] >> classShift & classMask) }
 

@@ -17,6 +17,9 @@ func (t *Table) Probes(key string) int {
 	return n
 }
 
+// Words returns how many words of a record a log takes.
+func (b *Blocks) Words() int { return 1 + b.inline }
+
 // Spilled reports whether l has a block.
 func (b *Blocks) Spilled(l []uint64) bool { return class(l) != 0 }
 

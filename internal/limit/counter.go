@@ -229,18 +229,9 @@ func (m *Counter) Refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint6
 // RefundOldest takes back at t up to cost of what is counted, the oldest first, and
 // returns how much: for a caller that does not know when it was charged.
 //
-// It gives no credit. Whichever cost of what is still counted is meant, at no
-// later time less is used than if just that had never been charged, whatever
-// comes until then:
-//
-//   - Of C times in a window, L are still in it at a later time. Without the cost
-//     oldest, min(L, C-cost) are left of these. Without any others no more: as many
-//     of the cost that were taken have left by then as times at all, C-L, at most.
-//   - Slots are the same in steps of a slot. In one that is weighed an event counts
-//     1 at most, and an older one never more than a newer.
-//   - A bucket is a queue: of level x, the last ⌈x⌉ units are still in it, the
-//     oldest of these in part. Without some of them, every other unit drains no
-//     later than it did, so no more than ⌈x⌉-cost are in it, and that is what is left.
+// It gives no credit: whichever cost of what is still counted is meant, at no later time
+// less is used than if just that had never been charged, whatever comes until then. The
+// proof is in docs/dev/proofs.md.
 //
 // It must not be called for a bucket that did not count all of a charge because it was
 // too far beyond the burst, until it has been empty since, see [Counter.Cut]: what was

@@ -129,14 +129,11 @@ func (l *level) charge(w []uint64, _ *keytable.Blocks, t int64, cost uint64) {
 // refund takes back, at t, what was charged at an earlier time, less what may
 // have drained of it since, and returns how much, rounded down.
 //
-// Had it never been charged, the bucket would be emptier by that, or by less:
-// it might have run empty in between, and what has drained of the charge can't be
-// told from what would have drained anyway. So the bucket drains what is taken
-// back first, and there is no credit. Nor is there one for what was not charged
-// because it was too far beyond the burst: then the bucket was at its most after
-// at, so that it seemed to be empty no sooner than most after at, and still does.
-// That never holds of a bucket whose charges all fitted: it is empty a burst from
-// now at the latest, and what is left to take back was charged less than that ago.
+// What has drained of the charge cannot be told from what would have drained anyway, so the
+// bucket drains what is taken back first, and there is no credit. Nor is there one for what
+// was not charged because it was too far beyond the burst: then the bucket seems to be empty
+// no sooner than most after at, which never holds if all charges fitted. docs/dev/proofs.md
+// has the proof.
 func (l *level) refund(w []uint64, _ *keytable.Blocks, t, at int64, cost uint64) uint64 {
 	empty, rest := l.empty(w, t)
 	ns, more := l.takes(cost)
