@@ -3,7 +3,6 @@ package lately
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -63,14 +62,12 @@ type Rollup struct {
 	next  atomic.Int64  // when the first of the current slots is over
 	floor atomic.Uint64 // the least total that any span still needs
 
-	seq   atomic.Uint64 // odd while marks are written; reads see that they are not
-	start atomic.Int64  // when the last of the current slots began, or none
-	spans []rollupSpan  // shortest first
-	ahead time.Duration
-	clock liveClock
-
-	mu    sync.Mutex // guards the writing of all but total, and what follows
-	guard aheadGuard
+	seqlock              // of the writing of marks; its mutex is for the writing of all but total
+	start   atomic.Int64 // when the last of the current slots began, or none
+	spans   []rollupSpan // shortest first
+	ahead   time.Duration
+	clock   liveClock
+	guard   aheadGuard // with the mutex held
 
 	late, saturated atomic.Uint64
 }

@@ -92,19 +92,6 @@ func (r *Rollup) appendCounts(m moment, dst []RollupCount) []RollupCount {
 	return dst
 }
 
-// view calls read, and calls it again with r.mu held if marks were written meanwhile.
-// Only the last call counts.
-func (r *Rollup) view(read func()) {
-	if seq := r.seq.Load(); seq&1 == 0 {
-		if read(); r.seq.Load() == seq {
-			return
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	read()
-}
-
 // end returns the time that a read at m is about: for a live one, now or when the last
 // of the current slots began if that is later.
 func (r *Rollup) end(m moment) int64 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,11 +52,9 @@ type Sums struct {
 	mask         int64             // of a position in a ring
 	sums         [][]atomic.Uint64 // rings of slots+1 cells, rounded up to a power of two
 
-	newest atomic.Int64 // the newest slot, or noSlot
-	next   atomic.Int64 // newest or, while the window moves on, where to: set before anything is cleared
-
-	mu    sync.Mutex // guards the clearing of cells, and the writing of newest and next
-	guard aheadGuard
+	newest  atomic.Int64 // the newest slot, or noSlot
+	seqlock              // of the clearing of cells and the writing of newest
+	guard   aheadGuard   // with the mutex held
 
 	late, saturated atomic.Uint64
 }
@@ -93,7 +90,6 @@ func NewSums(w Window, n int) (*Sums, error) {
 		s.sums[i] = make([]atomic.Uint64, size)
 	}
 	s.newest.Store(noSlot)
-	s.next.Store(noSlot)
 	s.guard.init()
 	return s, nil
 }

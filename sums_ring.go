@@ -76,13 +76,14 @@ func (s *Sums) advance(slot int64) {
 	if slot <= newest {
 		return
 	}
-	s.next.Store(slot)
+	s.seq.Add(1)
 	for n := max(newest, slot-s.mask-1) + 1; n <= slot; n++ {
 		for _, cells := range s.sums {
 			cells[n&s.mask].Store(0)
 		}
 	}
 	s.newest.Store(slot)
+	s.seq.Add(1)
 }
 
 // slotRange is what a read adds up: the slots first to last, and the slot before
@@ -90,18 +91,6 @@ func (s *Sums) advance(slot int64) {
 type slotRange struct {
 	first, last int64
 	cut         bool
-}
-
-// view calls read, and calls it again with s.mu held if the window moved on meanwhile.
-// Only the last call counts.
-func (s *Sums) view(read func()) {
-	newest := s.newest.Load()
-	if read(); s.next.Load() == newest {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	read()
 }
 
 // slotsOf returns the slots of the last span at m that are kept.
