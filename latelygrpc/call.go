@@ -2,11 +2,13 @@ package latelygrpc
 
 import (
 	"context"
-
-	"google.golang.org/grpc"
+	"net"
 
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/latelyhttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 )
 
 // A Call is one call of the server, for the functions of [Config]. It is valid until
@@ -46,4 +48,28 @@ func (c *Call) Client() string { return string(c.caller()) }
 func (c *Call) reset() {
 	c.judged.Reset()
 	*c = Call{client: c.client[:0], host: c.host, judged: c.judged}
+}
+
+// forwardedFor is the metadata in which a proxy names its client.
+const forwardedFor = "x-forwarded-for"
+
+// IdentityStats counts the calls for which no client's address was found since i was made.
+// Calls under rules that do not use the client are not counted.
+func (i *Interceptor) IdentityStats() latelyhttp.IdentityStats { return i.identity.Stats() }
+
+// caller returns the client, which it finds once.
+func (c *Call) caller() []byte {
+	if len(c.client) > 0 {
+		return c.client
+	}
+	var addr net.Addr
+	if p, ok := peer.FromContext(c.ctx); ok {
+		addr = p.Addr
+	}
+	var values []string
+	if c.identity.Header() != "" {
+		values = metadata.ValueFromIncomingContext(c.ctx, forwardedFor)
+	}
+	c.client = c.identity.ClientOf(addr, values).AppendTo(c.client)
+	return c.client
 }

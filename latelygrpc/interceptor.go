@@ -7,15 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
-
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/ratelimit"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // An Interceptor judges the calls of a gRPC server. Its methods Unary and Stream
@@ -187,4 +186,26 @@ func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 		md[pushbackField] = []string{strconv.FormatInt(pushback(c.ctx, d.RetryAfter), 10)}
 	}
 	_ = grpc.SetTrailer(c.ctx, md)
+}
+
+// A stream judges each message that its client sends. Like the ServerStream it
+// wraps, it is read by one goroutine at a time.
+type stream struct {
+	grpc.ServerStream
+	interceptor *Interceptor
+	call        *Call
+	refused     error
+}
+
+// RecvMsg receives a message and judges it. A refused message has been read, but
+// is not for the handler: gRPC has no way to leave it unread.
+func (s *stream) RecvMsg(m any) error {
+	if s.refused != nil {
+		return s.refused
+	}
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	s.refused = s.interceptor.judgeMessage(s.call, m)
+	return s.refused
 }

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // An Adapt makes a rule's limits follow its traffic: a table says which N holds
@@ -222,4 +224,85 @@ func (a *Adapt) limit(row int) uint64 {
 		return a.Above
 	}
 	return a.Steps[row].Limit
+}
+
+// adapts exports what the rules with an Adapt have measured. The head of a chunk is a rule
+// and its Adapt. The only entry is when it is measured next and was measured last, N, the
+// limit of the row that holds, the smoothed average, and the slots of the traffic: how
+// long before the chunk was written each begins, and its count.
+func (x *exporter) adapts() bool {
+	for _, mr := range x.m.rules.Load().rules {
+		if mr.adapt == nil {
+			continue
+		}
+		x.Begin(snapshot.Adapt, x.now)
+		x.Buf = appendRule(x.Buf, mr.Rule)
+		x.Buf = snapshot.AppendBytes(x.Buf, fmt.Append(nil, mr.adapt.config))
+		x.EndHead()
+		x.Buf = mr.adapt.append(x.Buf, x.now)
+		if !x.Flush() {
+			return false
+		}
+	}
+	return true
+}
+
+// append appends the entry of ad, unless nothing has been judged.
+func (ad *adapter) append(dst []byte, now int64) []byte {
+	ad.mu.Lock()
+	defer ad.mu.Unlock()
+	next := ad.next.Load()
+	if next == math.MinInt64 {
+		return dst
+	}
+	dst = binary.AppendVarint(dst, next-now)
+	dst = binary.AppendVarint(dst, ad.last-now)
+	dst = binary.AppendUvarint(dst, ad.n.Load())
+	dst = binary.AppendUvarint(dst, ad.config.limit(ad.row))
+	dst = binary.AppendUvarint(dst, math.Float64bits(ad.smooth))
+	for t, count := range ad.traffic.SlotsAt(time.Unix(0, now)) {
+		if count > 0 {
+			dst = binary.AppendVarint(dst, now-t.UnixNano())
+			dst = binary.AppendUvarint(dst, count)
+		}
+	}
+	return dst
+}
+
+var errNoTraffic = errors.New("there is no traffic of a rule")
+
+// adapt restores what a rule has measured, if it has measured nothing yet.
+func (in *chunkImport) adapt() error {
+	mr, r := in.rule(), in.r
+	config := r.Bytes(r.Len())
+	next, last := in.written+r.Varint(), in.written+r.Varint()
+	n, limit, smooth := r.Uvarint(), r.Uvarint(), math.Float64frombits(r.Uvarint())
+	if r.Failed() || !snapshot.ValidTime(next, int64(MaxSpan)) || !snapshot.ValidTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
+		return errNoTraffic
+	}
+	if mr == nil || mr.adapt == nil || fmt.Sprint(mr.adapt.config) != string(config) {
+		in.done.Unknown++
+		return nil
+	}
+	ad := mr.adapt
+	ad.mu.Lock()
+	defer ad.mu.Unlock()
+	if ad.next.Load() != math.MinInt64 {
+		in.done.Kept++
+		return nil
+	}
+	for r.Len() > 0 {
+		t, count := in.written-r.Varint(), r.Uvarint()
+		if r.Failed() || !snapshot.ValidTime(t, int64(MaxSpan)) {
+			return errNoTraffic
+		}
+		ad.traffic.AddAt(time.Unix(0, min(t, in.now)), count)
+	}
+	for ad.row < len(ad.config.Steps) && ad.config.limit(ad.row) != limit {
+		ad.row++
+	}
+	ad.n.Store(min(n, max(ad.config.most(), mr.Limits[0].N)))
+	ad.smooth, ad.last = smooth, min(last, in.now)
+	ad.next.Store(min(next, in.now+int64(ad.config.span()/adaptSlots)))
+	return nil
 }

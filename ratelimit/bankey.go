@@ -1,8 +1,13 @@
 package ratelimit
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+	"unsafe"
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/match"
@@ -43,4 +48,205 @@ func banValues(k match.Key, key []byte) []string {
 // keytable.LongKey. Of one value, any 32 bytes may be a key.
 func isDigest(k match.Key, key []byte) bool {
 	return len(k.Fields()) > 1 && len(key) == sha256.Size && key[0] == 0xff
+}
+
+// listedKey returns the named rule and its key with these values, which may be as a ban is
+// listed.
+func (l *Limiter) listedKey(rule string, values []string) (r *Rule, key []byte, err error) {
+	if r, err = l.Set().Named(rule); err != nil {
+		return nil, nil, err
+	}
+	if key, digest := listedDigest(r.Key, values); digest {
+		return r, key, nil
+	}
+	key, err = r.Key.Rejoin(nil, values...)
+	return r, key, err
+}
+
+// checkBan validates b at now, and returns its key and whether its client is on the allow
+// list: as it is given, or folded, since an address of a prefix may be on the list by
+// itself. It sets the fields that may be left out, and the values of the key as they are
+// counted.
+func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, err error) {
+	b.Source = cmp.Or(b.Source, ban.SourceManual)
+	if b.Since.IsZero() {
+		b.Since = time.Unix(0, now)
+	}
+	if err := b.validate(); err != nil {
+		return nil, false, err
+	}
+	r, err := l.Set().Named(b.Rule)
+	if err != nil {
+		return nil, false, err
+	}
+	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
+		return nil, false, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), MaxSpan, formatTime(latest))
+	}
+	if key, err = banKey(r.Key, b.Key); err != nil {
+		return nil, false, err
+	}
+	if b.Source != ban.SourceRule { // an event had that of a rule
+		b.Key = slices.Clone(b.Key)
+		if err := checkBanClient(r.Key, b.Key, l.memory != nil); err != nil {
+			return nil, false, err
+		}
+		if key, err = banKey(r.Key, b.Key); err != nil {
+			return nil, false, err
+		}
+	}
+	allowed = l.allows(b)
+	b.Key = banValues(r.Key, key)
+	return key, allowed || l.allows(b), nil
+}
+
+// A ban by hand may be of a network, under a rule that counts by client alone. It is an
+// entry of the ban table like any other, whose key is the network. So that events find it,
+// the store knows which prefix lengths such bans have had: while there are any, an event
+// is also looked up by the network of each length that its client is in.
+
+// networkLengths is the prefix lengths of banned networks, those of IPv4 first. It is
+// immutable.
+type networkLengths [2][]int
+
+// The shortest prefixes that can be banned: a slip of the finger must not ban everybody.
+const (
+	minNetwork4 = 8
+	minNetwork6 = 16
+)
+
+// byClient reports whether k is the client and nothing else, folded.
+func byClient(k match.Key) bool {
+	return k.ClientField() == 0 && len(k.Fields()) == 1 && len(k.EventFields()) == 1 && !k.Fold().Off
+}
+
+// checkBanClient returns an error if the client in a key of k is a network that no event
+// is counted by, unless networks can be banned under k. It then makes the network what it
+// is listed as. There are as many values as k has fields.
+func checkBanClient(k match.Key, values []string, memory bool) error {
+	i, fold := k.ClientField(), k.Fold()
+	if i < 0 || fold.Off {
+		return nil
+	}
+	client := string(k.ClientOf(i, []byte(values[i])))
+	p, err := netip.ParsePrefix(client)
+	if err != nil {
+		return nil
+	}
+	folded := string(fold.Append(nil, []byte(p.Addr().String())))
+	if folded == client {
+		return nil
+	}
+	least, most := minNetwork4, fold.IPv4
+	if p.Addr().Is6() {
+		least, most = minNetwork6, fold.IPv6
+	}
+	switch {
+	case !memory || !byClient(k):
+		return fmt.Errorf("client: %q: networks cannot be banned under a rule that counts by more than the client, or in a shared store: must be an address; %s bans %s", client, p.Addr(), folded)
+	case p.Bits() >= most || p.Addr().Is4In6():
+		return fmt.Errorf("client: %q: not a network of several clients: must be an address, or shorter than /%d; %s bans %s", client, most, p.Addr(), folded)
+	case p.Bits() < least:
+		return fmt.Errorf("client: %q: too many clients: must be /%d or longer", client, least)
+	}
+	values[i] = p.Masked().String()
+	return nil
+}
+
+// networkOf returns the address or network in key, if mr counts by client alone.
+func (mr *memoryRule) networkOf(key []byte) (netip.Prefix, bool) {
+	if !mr.byClient {
+		return netip.Prefix{}, false
+	}
+	p, err := match.ParsePrefix(unsafe.String(unsafe.SliceData(key), len(key))) // only read
+	return p, err == nil
+}
+
+// family returns the place of a's lengths in networkLengths.
+func family(a netip.Addr) int {
+	if a.Is4() {
+		return 0
+	}
+	return 1
+}
+
+// noteNetwork notes the length of key if it is a banned network that is no key of mr.
+func (m *memory) noteNetwork(mr *memoryRule, key []byte) {
+	p, ok := mr.networkOf(key)
+	if fold := mr.Key.Fold(); !ok || p.Bits() >= [2]int{fold.IPv4, fold.IPv6}[family(p.Addr())] {
+		return
+	}
+	for {
+		old := m.networks.Load()
+		lengths := new(networkLengths)
+		if old != nil {
+			*lengths = *old
+		}
+		of := &lengths[family(p.Addr())]
+		if slices.Contains(*of, p.Bits()) {
+			return
+		}
+		*of = append(slices.Clone(*of), p.Bits())
+		if m.networks.CompareAndSwap(old, lengths) {
+			return
+		}
+	}
+}
+
+// networksAround returns the address in key and the lengths of the networks around it that
+// may be banned under mr.
+func (m *memory) networksAround(mr *memoryRule, key []byte) (netip.Addr, []int) {
+	lengths := m.networks.Load()
+	if lengths == nil {
+		return netip.Addr{}, nil
+	}
+	p, ok := mr.networkOf(key)
+	if !ok {
+		return netip.Addr{}, nil
+	}
+	return p.Addr(), lengths[family(p.Addr())]
+}
+
+// networkText is memory for the text of a network.
+type networkText [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")]byte
+
+// network returns the key of the network of that length around a.
+func (t *networkText) network(a netip.Addr, bits int) []byte {
+	p, _ := a.Prefix(bits) // lengths are of the family of a
+	return p.AppendTo(t[:0])
+}
+
+// networkUntil returns when the ban of a network around key ends that holds at now and
+// ends last.
+func (m *memory) networkUntil(mr *memoryRule, key []byte, now int64) (until int64, ok bool) {
+	if m.networks.Load() == nil {
+		return 0, false
+	}
+	return m.anyNetworkUntil(mr, key, now)
+}
+
+// anyNetworkUntil is networkUntil where networks are banned.
+func (m *memory) anyNetworkUntil(mr *memoryRule, key []byte, now int64) (until int64, ok bool) {
+	var text networkText
+	addr, lengths := m.networksAround(mr, key)
+	for _, bits := range lengths {
+		network := text.network(addr, bits)
+		hash := mr.records.table.Hash(unsafe.String(&network[0], len(network)))
+		if end, holds := m.bans.Until(mr.id, hash, network, now); holds && (!ok || end > until) {
+			until, ok = end, true
+		}
+	}
+	return until, ok
+}
+
+// networkBan returns a ban of a network around key that holds at now.
+func (m *memory) networkBan(mr *memoryRule, key []byte, now int64) (b ban.Ban, ok bool) {
+	var text networkText
+	addr, lengths := m.networksAround(mr, key)
+	for _, bits := range lengths {
+		network := text.network(addr, bits)
+		if b, ok = m.bans.Get(mr.id, mr.records.table.Hash(string(network)), network, now); ok {
+			return b, true
+		}
+	}
+	return b, false
 }

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,19 +121,6 @@ func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, e
 	return record, false, nil
 }
 
-// listedKey returns the named rule and its key with these values, which may be as a ban is
-// listed.
-func (l *Limiter) listedKey(rule string, values []string) (r *Rule, key []byte, err error) {
-	if r, err = l.Set().Named(rule); err != nil {
-		return nil, nil, err
-	}
-	if key, digest := listedDigest(r.Key, values); digest {
-		return r, key, nil
-	}
-	key, err = r.Key.Rejoin(nil, values...)
-	return r, key, err
-}
-
 // All yields the bans that hold. With the memory store they come in the order in which they
 // end, and no lock is held while the loop's body runs: a ban that begins or ends meanwhile
 // may be left out, but each is whole. An error of the store ends the sequence.
@@ -233,54 +219,6 @@ func (l *Limiter) importBan(b *BanRecord, now int64, done *lately.Imported) erro
 		done.Bans++
 	}
 	return nil
-}
-
-// checkBan validates b at now, and returns its key and whether its client is on the allow
-// list: as it is given, or folded, since an address of a prefix may be on the list by
-// itself. It sets the fields that may be left out, and the values of the key as they are
-// counted.
-func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, err error) {
-	b.Source = cmp.Or(b.Source, ban.SourceManual)
-	if b.Since.IsZero() {
-		b.Since = time.Unix(0, now)
-	}
-	if err := b.validate(); err != nil {
-		return nil, false, err
-	}
-	r, err := l.Set().Named(b.Rule)
-	if err != nil {
-		return nil, false, err
-	}
-	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
-		return nil, false, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), MaxSpan, formatTime(latest))
-	}
-	if key, err = banKey(r.Key, b.Key); err != nil {
-		return nil, false, err
-	}
-	if b.Source != ban.SourceRule { // an event had that of a rule
-		b.Key = slices.Clone(b.Key)
-		if err := checkBanClient(r.Key, b.Key, l.memory != nil); err != nil {
-			return nil, false, err
-		}
-		if key, err = banKey(r.Key, b.Key); err != nil {
-			return nil, false, err
-		}
-	}
-	allowed = l.allows(b)
-	b.Key = banValues(r.Key, key)
-	return key, allowed || l.allows(b), nil
-}
-
-// allows reports whether the client of a ban is on the allow list: an address that
-// is, or a prefix of which all addresses are.
-func (l *Limiter) allows(b *BanRecord) bool {
-	s := l.Set()
-	i, ok := s.names[b.Rule]
-	if !ok {
-		return false
-	}
-	at, k := s.clients[i], &s.rules[i].Key
-	return at >= 0 && at < len(b.Key) && s.allowsValue(k.ClientOf(at, []byte(b.Key[at])))
 }
 
 // addBan adds b, which was validated, to the store.

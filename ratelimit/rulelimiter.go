@@ -1,12 +1,8 @@
 package ratelimit
 
 import (
-	"net/netip"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
@@ -220,32 +216,4 @@ func (s *Set) raw(i int) bool {
 		return false
 	}
 	return k.Fold().Off || fields[0] != match.Client.String() && fields[0] != match.Path.String()
-}
-
-// allowsKey reports whether the client in a key of the i-th rule is on the allow
-// list: an address that is, or a prefix of which all addresses are.
-func (s *Set) allowsKey(i int, key []byte) bool {
-	if len(s.allow) == 0 {
-		return false
-	}
-	at, k := 0, &s.rules[i].Key
-	for v := range k.Parts(key) {
-		if at == s.clients[i] {
-			return s.allowsValue(k.ClientOf(at, v))
-		}
-		at++
-	}
-	return false
-}
-
-func (s *Set) allowsValue(client []byte) bool {
-	if match.InPrefixes(s.allow, client) {
-		return true
-	}
-	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
-	if !strings.Contains(text, "/") {
-		return false
-	}
-	p, err := netip.ParsePrefix(text)
-	return err == nil && slices.ContainsFunc(s.allow, func(a netip.Prefix) bool { return a.Bits() <= p.Bits() && a.Contains(p.Addr()) })
 }

@@ -1,9 +1,12 @@
 package ratelimit
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
+	"unsafe"
 
 	"github.com/lately-go/lately/match"
 )
@@ -100,6 +103,46 @@ func (s *Set) Allowed(e *match.Event) bool {
 	return len(s.allow) > 0 && match.InPrefixes(s.allow, e.Get(match.Client))
 }
 
+// allowsKey reports whether the client in a key of the i-th rule is on the allow
+// list: an address that is, or a prefix of which all addresses are.
+func (s *Set) allowsKey(i int, key []byte) bool {
+	if len(s.allow) == 0 {
+		return false
+	}
+	at, k := 0, &s.rules[i].Key
+	for v := range k.Parts(key) {
+		if at == s.clients[i] {
+			return s.allowsValue(k.ClientOf(at, v))
+		}
+		at++
+	}
+	return false
+}
+
+func (s *Set) allowsValue(client []byte) bool {
+	if match.InPrefixes(s.allow, client) {
+		return true
+	}
+	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
+	if !strings.Contains(text, "/") {
+		return false
+	}
+	p, err := netip.ParsePrefix(text)
+	return err == nil && slices.ContainsFunc(s.allow, func(a netip.Prefix) bool { return a.Bits() <= p.Bits() && a.Contains(p.Addr()) })
+}
+
+// allows reports whether the client of a ban is on the allow list: an address that
+// is, or a prefix of which all addresses are.
+func (l *Limiter) allows(b *BanRecord) bool {
+	s := l.Set()
+	i, ok := s.names[b.Rule]
+	if !ok {
+		return false
+	}
+	at, k := s.clients[i], &s.rules[i].Key
+	return at >= 0 && at < len(b.Key) && s.allowsValue(k.ClientOf(at, []byte(b.Key[at])))
+}
+
 // Fields returns the names of all event fields that the set looks at.
 func (s *Set) Fields() []string {
 	var names []string
@@ -114,3 +157,52 @@ func (s *Set) Fields() []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// A RuleError says that a Set has no rule of that name.
+type RuleError struct {
+	Name    string // what was asked for, at most its first 64 bytes
+	Nearest string // the name in the Set that was probably meant, or ""
+
+	others []string // the names in the Set
+}
+
+// Error names the unknown rule, and the one that was probably meant or some of those
+// that there are.
+func (e *RuleError) Error() string {
+	const shown = 3
+	switch n := len(e.others); {
+	case e.Nearest != "":
+		return fmt.Sprintf("ratelimit: unknown rule %q: did you mean %q?", e.Name, e.Nearest)
+	case n == 0:
+		return fmt.Sprintf("ratelimit: unknown rule %q: there are no rules", e.Name)
+	case n > shown:
+		return fmt.Sprintf("ratelimit: unknown rule %q: must be one of %q and %d more", e.Name, e.others[:shown], n-shown)
+	}
+	return fmt.Sprintf("ratelimit: unknown rule %q: must be one of %q", e.Name, e.others)
+}
+
+// noRule returns the error for a name that no rule of s has. It compares all names.
+func (s *Set) noRule(name string) *RuleError {
+	e := &RuleError{Name: strings.Clone(name[:min(len(name), 64)])}
+	for i := range s.rules {
+		e.others = append(e.others, s.rules[i].Name)
+	}
+	e.Nearest = match.Suggest(e.Name, e.others, 2)
+	return e
+}
+
+// ErrBadKey is the error of values that are not a key of the rule that is to judge
+// them: [errors.Is] reports it, and the error says what is wrong.
+var ErrBadKey = errors.New("ratelimit: bad key")
+
+// A keyError is an ErrBadKey.
+type keyError struct {
+	rule string
+	err  error
+}
+
+func (e *keyError) Error() string { return fmt.Sprintf("ratelimit: rule %q: %v", e.rule, e.err) }
+
+func (e *keyError) Unwrap() error { return e.err }
+
+func (e *keyError) Is(target error) bool { return target == ErrBadKey }

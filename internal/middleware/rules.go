@@ -1,8 +1,12 @@
+// Package middleware has what latelyhttp and latelygrpc have in common: it fills in the
+// events of requests, judges them under the rules that the limiter has now, and settles
+// their reservations.
 package middleware
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/ratelimitheader"
@@ -99,4 +103,21 @@ func (rs *Rules[R]) Plan() *Plan[R] {
 		rs.plan.Store(p)
 	}
 	return p
+}
+
+// AppendHost appends host in lower case, without port and final dots: a client can
+// write it in any of these ways and gets the same answer.
+func AppendHost(dst []byte, host string) []byte {
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		host, _, _ = strings.Cut(inside, "]")
+	} else {
+		host, _, _ = strings.Cut(host, ":")
+	}
+	for _, c := range []byte(strings.TrimRight(host, ".")) {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
 }
