@@ -122,6 +122,10 @@ type broken struct {
 	err error
 }
 
+func (broken) DecideKnown(*store.Request[*ratelimit.Set]) bool { return false }
+
+func (broken) Nodes() int { return 0 }
+
 func (b broken) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]) {
 	for _, r := range batch {
 		r.Err = b.err

@@ -124,6 +124,10 @@ type failingStore struct {
 	err error
 }
 
+func (failingStore) DecideKnown(*store.Request[*ratelimit.Set]) bool { return false }
+
+func (failingStore) Nodes() int { return 0 }
+
 func (s failingStore) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]) {
 	for _, r := range batch {
 		r.Err = s.err

@@ -1,12 +1,16 @@
 package ratelimit
 
 import (
+	"cmp"
+	"context"
+	"iter"
 	"time"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/store"
 )
 
-// The memory store and what is asked of a store, for tests of other packages.
+// The memory store and what is asked of a store. Methods of it make it a shared store for tests of what all stores do.
 type (
 	Memory       = memory
 	Store        = shared
@@ -35,10 +39,68 @@ func NewMemory(s *Set, c Config) (*Memory, error) { return newMemory(s, c) }
 // Over returns a Limiter over a store.
 func Over(s *Set, st Store) *Limiter {
 	if m, ok := st.(*memory); ok {
-		return newLimiter(s, m, m)
+		return newLimiter(s, nil, m)
 	}
 	return newLimiter(s, st, nil)
 }
+
+// Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
+// present time. It is an error if there is no such rule, if the key is not one of its,
+// or if there is no memory, which is ErrBansFull.
+func (m *memory) Ban(_ context.Context, b BanRecord) error {
+	b.Source = cmp.Or(b.Source, ban.SourceManual)
+	if err := b.validate(); err != nil {
+		return err
+	}
+	rs := m.rules.Load()
+	r, err := rs.set.Named(b.Rule)
+	if err != nil {
+		return err
+	}
+	key, err := banKey(r.Key, b.Key)
+	if err != nil {
+		return err
+	}
+	now := rs.now()
+	if !b.Since.IsZero() {
+		now = nanos(b.Since)
+	}
+	_, err = m.addBan(b, key, now)
+	return err
+}
+
+// Unban implements [store.Store]. It reports whether a ban held at the newest time at which a
+// key was added; [BanList.Remove] uses the present time.
+func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error) {
+	rs := m.rules.Load()
+	if _, err := rs.set.Named(rule); err != nil {
+		return false, err
+	}
+	return m.removeBan(rule, key, rs.now()), nil
+}
+
+// Bans implements [store.Store]: the bans that hold at the newest time at which a key was
+// added, in the order in which they end. [BanList.All] uses the present time.
+func (m *memory) Bans(context.Context) iter.Seq2[BanRecord, error] {
+	return m.bansAt(m.rules.Load().now())
+}
+
+// Decide implements [store.Store]. A batch is decided one request after the other:
+// there is nothing to wait for.
+func (m *memory) Decide(_ context.Context, batch []*request) {
+	for _, r := range batch {
+		r.Err = m.decide(r)
+	}
+}
+
+// DecideKnown implements [store.Store].
+func (m *memory) DecideKnown(*request) bool { return false }
+
+// HeldBans implements [store.Store].
+func (m *memory) HeldBans() map[string]int { return nil }
+
+// Nodes implements [store.Store].
+func (m *memory) Nodes() int { return 0 }
 
 // Keys returns how many keys the i-th rule of the Set has.
 func (m *memory) Keys(i int) int { return m.rules.Load().rules[i].records.table.Len() }

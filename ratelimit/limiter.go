@@ -40,12 +40,12 @@ import (
 type Limiter struct {
 	set     atomic.Pointer[Set]
 	rules   atomic.Pointer[[]RuleLimiter] // of set
-	store   shared
-	memory  *memory       // the store, if it is this process's
-	knowing knowing       // the store, if it knows some outcomes
-	timeout time.Duration // of a call of another store
-	start   time.Time     // with its monotonic reading
-	base    int64         // start as a time of events
+	memory  *memory                       // nil if processes share a store
+	store   shared                        // nil if this is memory
+	counts  store.Counters[*Set]          // memory or store
+	timeout time.Duration                 // of a call of another store
+	start   time.Time                     // with its monotonic reading
+	base    int64                         // start as a time of events
 
 	scratch sync.Pool // *scratch
 
@@ -151,26 +151,29 @@ func NewLimiter(s *Set, c Config) (*Limiter, error) {
 	if c.Store != nil {
 		l := newLimiter(s, c.Store, nil)
 		l.timeout = cmp.Or(c.StoreTimeout, storeTimeout)
-		l.knowing, _ = c.Store.(knowing)
 		return l, nil
 	}
 	m, err := newMemory(s, c)
 	if err != nil {
 		return nil, err
 	}
-	return newLimiter(s, m, m), nil
+	return newLimiter(s, nil, m), nil
 }
 
-// newLimiter returns a Limiter over store, which is memory unless that is nil.
-func newLimiter(s *Set, store shared, memory *memory) *Limiter {
+// newLimiter returns a Limiter over memory, or over a shared store if that is nil.
+func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 	start := time.Now()
 	l := &Limiter{
-		store:   store,
 		memory:  memory,
+		store:   shared,
+		counts:  shared,
 		timeout: storeTimeout,
 		start:   start,
 		base:    keytable.Nanos(start, MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
+	}
+	if memory != nil {
+		l.counts = memory
 	}
 	l.use(s)
 	// Memory refuses only keys that no store takes; the counts of other rules are

@@ -2,55 +2,12 @@ package ratelimit
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"iter"
 	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
 )
-
-// Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
-// present time. It is an error if there is no such rule, if the key is not one of its,
-// or if there is no memory, which is ErrBansFull.
-func (m *memory) Ban(_ context.Context, b BanRecord) error {
-	b.Source = cmp.Or(b.Source, ban.SourceManual)
-	if err := b.validate(); err != nil {
-		return err
-	}
-	rs := m.rules.Load()
-	r, err := rs.set.Named(b.Rule)
-	if err != nil {
-		return err
-	}
-	key, err := banKey(r.Key, b.Key)
-	if err != nil {
-		return err
-	}
-	now := rs.now()
-	if !b.Since.IsZero() {
-		now = nanos(b.Since)
-	}
-	_, err = m.addBan(b, key, now)
-	return err
-}
-
-// Unban implements [store.Store]. It reports whether a ban held at the newest time at which a
-// key was added; [BanList.Remove] uses the present time.
-func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error) {
-	rs := m.rules.Load()
-	if _, err := rs.set.Named(rule); err != nil {
-		return false, err
-	}
-	return m.removeBan(rule, key, rs.now()), nil
-}
-
-// Bans implements [store.Store]: the bans that hold at the newest time at which a key was
-// added, in the order in which they end. [BanList.All] uses the present time.
-func (m *memory) Bans(context.Context) iter.Seq2[BanRecord, error] {
-	return m.bansAt(m.rules.Load().now())
-}
 
 // bansAt yields the bans that hold at now.
 func (m *memory) bansAt(now int64) iter.Seq2[BanRecord, error] {

@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// Update implements [store.Store]. A rule that counts as before keeps its tables. A
+// Update implements [store.Counters]. A rule that counts as before keeps its tables. A
 // table that has to be replaced is carried page by page, some hundreds of keys at
 // a time, by Update and by the first request that needs the page. Both tables
 // together keep to the budget.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
 )
@@ -26,7 +27,7 @@ type Reservation struct {
 	Outcomes []Outcome
 
 	limiter *Limiter
-	store   shared // that has charged it
+	counts  store.Counters[*Set] // that has charged it
 	rules   *Set
 	at      int64
 	cost    uint64
@@ -55,10 +56,10 @@ func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation
 
 func (l *Limiter) reserve(q *query, r *Reservation) {
 	r.Decision = l.decideWith(&r.scratch, q, false)
-	r.limiter, r.store, r.cost = l, l.store, q.cost
+	r.limiter, r.counts, r.cost = l, l.counts, q.cost
 	if _, refused := r.Decision.Err.(*costError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {
-			r.store = m // a fail policy decided
+			r.counts = m // a fail policy decided
 		}
 	}
 	request := &r.scratch.request
@@ -112,14 +113,14 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	if r.ended.Swap(true) || len(r.charged) == 0 {
 		return nil
 	}
-	if m, ok := r.store.(*memory); ok && m != r.limiter.local.Load() {
+	if m, ok := r.counts.(*memory); ok && m != r.limiter.local.Load() {
 		return nil // an Update has replaced local memory, and what it had counted
 	}
 	ctx, cancel := r.limiter.bounded()
 	defer cancel()
 	return r.limiter.whileStale(func(set *Set) error {
 		r.charged, r.rules = r.under(set), set // what is settled before the store moves stays so
-		return r.store.Settle(ctx, &settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged})
+		return r.counts.Settle(ctx, &settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged})
 	})
 }
 

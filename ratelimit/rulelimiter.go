@@ -173,7 +173,7 @@ func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []str
 			return nil
 		}
 		sc.adjust = adjustment{Change: change, Set: set, Rule: rule, Key: sc.keys, Now: now, N: n}
-		return l.store.Adjust(ctx, &sc.adjust)
+		return l.counts.Adjust(ctx, &sc.adjust)
 	})
 	return sc.adjust.Taken, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/store"
 )
 
-// Settle implements [store.Store]. What is counted in a sketch stays there.
+// Settle implements [store.Counters]. What is counted in a sketch stays there.
 func (m *memory) Settle(_ context.Context, s *settlement) error {
 	rs := m.rules.Load()
 	if rs.set != s.Set {
@@ -77,7 +77,7 @@ func (mr *memoryRule) settleMore(s *settlement, subject *subject, stored []byte)
 	})
 }
 
-// Adjust implements [store.Store]. What is counted in a sketch is neither given back nor
+// Adjust implements [store.Counters]. What is counted in a sketch is neither given back nor
 // reset.
 func (m *memory) Adjust(_ context.Context, a *adjustment) error {
 	a.Taken = 0

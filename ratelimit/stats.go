@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/store"
 )
 
 // Stats is what a [Limiter] has decided so far, and what its memory holds. Its
@@ -107,7 +106,7 @@ func (l *Limiter) addShared(s *Stats) {
 	for _, r := range s.Rules {
 		local[r.Rule] = r
 	}
-	held := l.heldBans()
+	held := l.store.HeldBans()
 	set, all := l.set.Load(), *l.rules.Load()
 	s.Rules = make([]RuleStats, len(all))
 	for i := range all {
@@ -120,15 +119,6 @@ func (l *Limiter) addShared(s *Stats) {
 		s.Bans += uint64(r.Bans)
 	}
 	s.Remembered = s.Bans
-}
-
-// heldBans returns how many bans hold in the store, by the names of rules, or nothing if it
-// does not know.
-func (l *Limiter) heldBans() map[string]int {
-	if s, ok := l.store.(store.Listing); ok {
-		return s.HeldBans()
-	}
-	return nil
 }
 
 // count counts the outcomes of r, which a shared store has judged, or local memory.

@@ -19,7 +19,6 @@ type (
 	outcome    = store.Outcome[*Set]
 	settlement = store.Settlement[*Set]
 	adjustment = store.Adjustment[*Set]
-	knowing    = store.Knowing[*Set]
 )
 
 // storeTimeout is Config.StoreTimeout by default.
@@ -34,7 +33,7 @@ func (l *Limiter) decideIn(r *request) error {
 	if l.memory != nil {
 		return l.memory.decide(r)
 	}
-	if l.knowing != nil && l.knowing.DecideKnown(r) {
+	if l.store.DecideKnown(r) {
 		return nil
 	}
 	l.decideBatch([]*request{r})
@@ -58,14 +57,6 @@ func (l *Limiter) bounded() (context.Context, context.CancelFunc) {
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), l.timeout)
-}
-
-// Decide implements [store.Store]. A batch is decided one request after the other:
-// there is nothing to wait for.
-func (m *memory) Decide(_ context.Context, batch []*request) {
-	for _, r := range batch {
-		r.Err = m.decide(r)
-	}
 }
 
 // Update changes the rules while l is in use. No decision is made without the
@@ -96,7 +87,7 @@ func (m *memory) Decide(_ context.Context, batch []*request) {
 func (l *Limiter) Update(set *Set) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.store.Update(context.Background(), set, func() { l.use(set) })
+	err := l.counts.Update(context.Background(), set, func() { l.use(set) })
 	if err != nil {
 		return fmt.Errorf("ratelimit: the rules stay as they are: %w", err)
 	}
@@ -198,10 +189,10 @@ func (l *Limiter) localFor(set *Set) (*memory, error) {
 
 // nodes returns how many processes share the store, 1 if it does not know.
 func (l *Limiter) nodes() int64 {
-	if s, ok := l.store.(store.Counted); ok {
-		return max(int64(s.Nodes()), 1)
+	if l.memory != nil {
+		return 1
 	}
-	return 1
+	return max(int64(l.store.Nodes()), 1)
 }
 
 // shareOf returns r with the share of its limits that m has: 1 at least. A rule with Adapt

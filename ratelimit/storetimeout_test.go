@@ -14,6 +14,8 @@ import (
 // hanging is a store that answers no decision.
 type hanging struct{ ratelimit.Store }
 
+func (hanging) DecideKnown(*ratelimit.Request) bool { return false }
+
 func (hanging) Decide(ctx context.Context, batch []*ratelimit.Request) {
 	<-ctx.Done()
 	for _, r := range batch {

@@ -156,6 +156,8 @@ type keyStore struct {
 	keys []string
 }
 
+func (*keyStore) DecideKnown(*store.Request[*ratelimit.Set]) bool { return false }
+
 func (k *keyStore) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]) {
 	for _, r := range batch {
 		for _, s := range r.Subjects {

@@ -258,13 +258,13 @@ func (s *sharedStore) Decide(ctx context.Context, batch []*request) {
 	}
 }
 
-// DecideKnown implements store.Knowing.
+// DecideKnown implements store.Store.
 func (s *sharedStore) DecideKnown(r *request) bool {
 	opened := s.opened.Load()
 	return opened != nil && opened.DecideKnown(r)
 }
 
-// Nodes implements store.Counted.
+// Nodes implements store.Store.
 func (s *sharedStore) Nodes() int {
 	if opened := s.opened.Load(); opened != nil {
 		return opened.Nodes()
@@ -272,7 +272,7 @@ func (s *sharedStore) Nodes() int {
 	return 0
 }
 
-// HeldBans implements store.Listing.
+// HeldBans implements store.Store.
 func (s *sharedStore) HeldBans() map[string]int {
 	if opened := s.opened.Load(); opened != nil {
 		return opened.HeldBans()

@@ -26,11 +26,37 @@ import (
 // It returns at the deadline of the context, at the latest. Its methods are safe for
 // concurrent use.
 type Store[R, B any] interface {
+	Counters[R]
+
 	// Decide judges the requests of a batch, each by itself and in any order, and
 	// fills in Err, the outcomes and Now of each. A store that is reached by a network
 	// sends a batch together.
 	Decide(ctx context.Context, batch []*Request[R])
 
+	// DecideKnown decides r, as Decide does, if that takes no round trip, and reports whether
+	// it did. It does not allocate.
+	DecideKnown(r *Request[R]) bool
+
+	// Ban bans the key in b, with any counts. A ban of that key that ends later
+	// stays as it is.
+	Ban(ctx context.Context, b B) error
+
+	// Unban ends the ban of a key under the named rule, and deletes earlier ones. It
+	// reports whether a ban held.
+	Unban(ctx context.Context, rule string, key []byte) (bool, error)
+
+	// Bans yields the bans that hold, in no particular order. An error ends it.
+	Bans(ctx context.Context) iter.Seq2[B, error]
+
+	// HeldBans returns how many bans hold, by the names of rules. The cost is that of the rules.
+	HeldBans() map[string]int
+
+	// Nodes returns how many nodes share the store, 0 if it has not learned it yet.
+	Nodes() int
+}
+
+// Counters is the part of a Store that the memory of a process implements as well.
+type Counters[R any] interface {
 	// Settle corrects what an earlier request has charged. What has left the
 	// windows since, or was reset, stays as it is: a settlement never frees more
 	// than the event had taken. If it returns ErrStale, Charged is false in the
@@ -45,31 +71,6 @@ type Store[R, B any] interface {
 	// requests for set; it answers those for the set before with ErrStale from then
 	// on, or a little earlier. An error means that nothing has changed.
 	Update(ctx context.Context, set R, published func()) error
-
-	// Ban bans the key in b, with any counts. A ban of that key that ends later
-	// stays as it is.
-	Ban(ctx context.Context, b B) error
-
-	// Unban ends the ban of a key under the named rule, and deletes earlier ones. It
-	// reports whether a ban held.
-	Unban(ctx context.Context, rule string, key []byte) (bool, error)
-
-	// Bans yields the bans that hold, in no particular order. An error ends it.
-	Bans(ctx context.Context) iter.Seq2[B, error]
-}
-
-// Counted is a Store that knows how many nodes share it, 0 if it has not learned it yet.
-type Counted interface{ Nodes() int }
-
-// Listing is a Store that knows how many bans hold, by the names of rules. The cost is that of
-// the rules.
-type Listing interface{ HeldBans() map[string]int }
-
-// Knowing is a Store that knows some outcomes without a round trip.
-type Knowing[R any] interface {
-	// DecideKnown decides r, as Decide does, if that takes no round trip, and reports whether
-	// it did. It does not allocate.
-	DecideKnown(r *Request[R]) bool
 }
 
 // Importing is a Store that takes over what the memory of a process has counted.
