@@ -39,33 +39,48 @@ func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) boo
 		return mr.settleMore(s, subject, stored)
 	}
 	rs := mr.records
-	r, hash, state := rs.lockStored(stored)
-	switch state {
-	case keytable.Moved:
-		return false
-	case keytable.Absent:
-		return true // forgotten, or in a sketch
+	return rs.correct(stored, func(r keytable.Record, hash uint64) {
+		if rs.resets.invalidated(hash, subject.Mark) {
+			return
+		}
+		w := r.Words()
+		now := judgedAt(w, s.Now)
+		back := s.Charged - s.Actual
+		if mr.Algorithm == InFlight {
+			back = s.Charged
+		}
+		for i := range rs.judging(now) {
+			m := &rs.limits[i]
+			m.Advance(w[m.at:], m.blocks, now)
+			if back > 0 && (m.refundable || !rs.carried(subject.Mark)) {
+				m.Refund(w[m.at:], m.blocks, now, s.At, back)
+			}
+		}
+	})
+}
+
+// correct calls f with the record of a key as Memory.stored has it, with all that was counted
+// of it in the table before. A key that was evicted, or is counted in a sketch, has none. It
+// reports false if the table has moved, and has done nothing.
+func (rs *records) correct(stored []byte, f func(r keytable.Record, hash uint64)) bool {
+	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
+	hash := rs.table.Hash(key)
+	rs.ensureMigrated(hash)
+	r, state := rs.table.Lock(hash, key)
+	if state != keytable.Found {
+		return state != keytable.Moved
 	}
 	defer r.Unlock()
-	// The record is locked, so no reset comes between.
-	if rs.resets.invalidated(hash, subject.Mark) {
-		return true
-	}
-	w := r.Words()
-	now := max(s.Now, keytable.Time(w[wordNewest]))
-	w[wordNewest] = keytable.Stamp(now)
-	back := s.Charged - s.Actual
-	if mr.Algorithm == InFlight {
-		back = s.Charged
-	}
-	for i := range rs.judging(now) {
-		m := &rs.limits[i]
-		m.Advance(w[m.at:], m.blocks, now)
-		if back > 0 && (m.refundable || !rs.carried(subject.Mark)) {
-			m.Refund(w[m.at:], m.blocks, now, s.At, back)
-		}
-	}
+	f(r, hash)
 	return true
+}
+
+// judgedAt moves the record of the words w on to now, unless it was judged later, and returns
+// the newest time at which it was judged.
+func judgedAt(w []uint64, now int64) int64 {
+	now = max(now, keytable.Time(w[wordNewest]))
+	w[wordNewest] = keytable.Stamp(now)
+	return now
 }
 
 // settleMore charges what was charged too little. A key that was evicted since then
@@ -131,59 +146,37 @@ func (mr *memoryRule) charge(stored []byte, at *int64, n uint64, valid func(hash
 	return true
 }
 
-// reset deletes what a key has used. It reports false if the table has moved, and has done
-// nothing.
-func (mr *memoryRule) reset(stored []byte) bool {
-	rs := mr.records
-	r, hash, state := rs.lockStored(stored)
-	if state == keytable.Found {
-		rs.clear(r.Words())
-		rs.resets.reset(hash)
-		r.Unlock()
-	}
-	return state != keytable.Moved
-}
-
-// lockStored locks the record of a key as Memory.stored has it, with all that was
-// counted of it in the table before.
-func (rs *records) lockStored(stored []byte) (r keytable.Record, hash uint64, state keytable.State) {
-	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
-	hash = rs.table.Hash(key)
-	rs.ensureMigrated(hash)
-	r, state = rs.table.Lock(hash, key)
-	return r, hash, state
-}
-
-// refund gives back what r says. It reports false if the table has moved, and has
+// refund gives back what a says. It reports false if the table has moved, and has
 // done nothing.
-func (mr *memoryRule) refund(r *adjustment, stored []byte) bool {
+func (mr *memoryRule) refund(a *adjustment, stored []byte) bool {
 	rs := mr.records
 	if len(rs.limits) == 0 {
 		return true
 	}
-	record, _, state := rs.lockStored(stored)
-	switch state {
-	case keytable.Moved:
-		return false
-	case keytable.Absent:
-		return true // forgotten, or in a sketch
-	}
-	defer record.Unlock()
-	w := record.Words()
-	now := max(r.Now, keytable.Time(w[wordNewest]))
-	w[wordNewest] = keytable.Stamp(now)
-	r.Now = now
-	if record.Flag() { // what was cut would be given back as well
-		return true
-	}
-	taken := uint64(math.MaxUint64)
-	for i := range rs.judging(now) {
-		m := &rs.limits[i]
-		m.Advance(w[m.at:], m.blocks, now)
-		taken = min(taken, m.RefundOldest(w[m.at:], m.blocks, now, r.N))
-	}
-	r.Taken = taken
-	return true
+	return rs.correct(stored, func(r keytable.Record, _ uint64) {
+		w := r.Words()
+		now := judgedAt(w, a.Now)
+		a.Now = now
+		if r.Flag() { // what was cut would be given back as well
+			return
+		}
+		a.Taken = math.MaxUint64
+		for i := range rs.judging(now) {
+			m := &rs.limits[i]
+			m.Advance(w[m.at:], m.blocks, now)
+			a.Taken = min(a.Taken, m.RefundOldest(w[m.at:], m.blocks, now, a.N))
+		}
+	})
+}
+
+// reset deletes what a key has used. It reports false if the table has moved, and has done
+// nothing.
+func (mr *memoryRule) reset(stored []byte) bool {
+	rs := mr.records
+	return rs.correct(stored, func(r keytable.Record, hash uint64) {
+		rs.clear(r.Words())
+		rs.resets.reset(hash)
+	})
 }
 
 // A resetLog knows which keys of a table, and of the tables whose counts it has taken
