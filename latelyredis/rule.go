@@ -143,7 +143,7 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 	rl.most = append(rl.most, most)
 	rl.tell(byte(r.Algorithm), l.N, l.Window(), most)
 	if r.Algorithm == ratelimit.Calendar {
-		rl.calendars = append(rl.calendars, calendar{len(rl.told), limit.Period(l.Period()), cmp.Or(r.Zone, time.UTC)})
+		rl.calendars = append(rl.calendars, calendar{len(rl.told), cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)), cmp.Or(r.Zone, time.UTC)})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
 	}
 }

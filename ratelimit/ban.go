@@ -31,7 +31,7 @@ type Ban struct {
 	Factor float64
 
 	// Steps is how long the first ban of a key lasts, the second, and so on; the last
-	// step is that of all further ones. There are at most MaxBanSteps, each with the
+	// step is that of all further ones. There are at most 64, each with the
 	// limits of For. It replaces For and Factor.
 	Steps []time.Duration
 
@@ -62,9 +62,6 @@ const (
 	Refusals              // every event that a limit of the rule refuses
 	Distinct              // every value of Ban.Field, once
 )
-
-// MaxBanSteps is the largest number of Steps in a Ban.
-const MaxBanSteps = 64
 
 // policy returns b as package ban has it.
 func (b *Ban) policy() *ban.Policy { return (*ban.Policy)(b) }

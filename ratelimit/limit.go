@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -64,12 +65,6 @@ func PeriodNamed(name string) (Period, error) {
 	return 0, fmt.Errorf("period: %q: must be %s", name, strings.Join(names, ", "))
 }
 
-// spans are the lengths by which a Calendar limit may name its period.
-var spans = map[time.Duration]Period{
-	time.Second: PerSecond, time.Minute: PerMinute, time.Hour: PerHour,
-	24 * time.Hour: PerDay, 7 * 24 * time.Hour: PerWeek,
-}
-
 // MaxSpan is the longest span of a limit or a ban: ten years.
 const MaxSpan = 10 * 365 * 24 * time.Hour
 
@@ -81,7 +76,7 @@ func (l Limit) Validate(a Algorithm) error {
 		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
 	case a == Calendar && l.Per != 0 && l.Span != 0:
 		return fmt.Errorf("limit: period %s and span %v: must be one of them", l.Per, l.Span)
-	case a == Calendar && l.Period() == 0:
+	case a == Calendar && l.period() == 0:
 		return fmt.Errorf("span: %v: must be 1s, 1m, 1h, 24h, 168h or a period with calendar", l.Span)
 	}
 	_, err := limit.New(l.config(a, nil))
@@ -92,35 +87,17 @@ func (l Limit) Validate(a Algorithm) error {
 func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
 	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst, Period: limit.Period(l.Per)}
 	if a == Calendar {
-		c.Span, c.Period, c.Zone = 0, limit.Period(l.Period()), zone
+		c.Span, c.Period, c.Zone = 0, l.period(), zone
 	}
 	return c
 }
 
-// Period returns the period of a Calendar limit: Per, or that which Span is as long as, or 0.
-func (l Limit) Period() Period {
-	if l.Per != 0 {
-		return l.Per
-	}
-	return spans[l.Span]
-}
+// period returns the period of a Calendar limit, or 0.
+func (l Limit) period() limit.Period { return cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)) }
 
 // Window returns the length of l's window, for what has to be told as a
 // duration: Span, or the longest that the calendar's period can be.
-func (l Limit) Window() time.Duration {
-	if l.Span != 0 {
-		return l.Span
-	}
-	if l.Per == PerMonth {
-		return 31 * 24 * time.Hour
-	}
-	for d, p := range spans {
-		if p == l.Per {
-			return d
-		}
-	}
-	return 0
-}
+func (l Limit) Window() time.Duration { return cmp.Or(l.Span, limit.Period(l.Per).Length()) }
 
 func maxN(a Algorithm) uint64 {
 	if a == Exact || a == InFlight {

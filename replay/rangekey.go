@@ -50,7 +50,7 @@ func newKeyBounds(rule *ratelimit.Rule, unknown int64) *keyBounds {
 		b.needs = append(b.needs, need{count32(ban.After), int64(ban.Span) + unknown})
 	}
 	b.shortest, b.longest = math.MaxInt64, int64(ban.Duration(math.MaxInt32))
-	for earlier := range ratelimit.MaxBanSteps {
+	for earlier := range max(len(ban.Steps), 1) {
 		long := int64(ban.Duration(earlier))
 		b.shortest, b.longest = min(b.shortest, long), max(b.longest, long)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -68,7 +69,7 @@ func TestKeysOfLimits(t *testing.T) {
 		}},
 	} {
 		lines := append([]string{"name: x", "key: client"}, strings.Split(c.lines, "\n")...)
-		f, err := Parse("r", []byte(limit(lines...)))
+		f, err := Parse("r", []byte(oneLimit(lines...)))
 		if err != nil {
 			t.Errorf("%s\n%v", c.lines, err)
 			continue
@@ -126,12 +127,12 @@ func TestBordersAreThoseOfThePackage(t *testing.T) {
 		{"ban: {after: 1 hit in 1s, for: 1s, factor: 1000}", "ban: {after: 1 hit in 1s, for: 1s, factor: 1000.1}"},
 		{"ban: {after: 1 hit in 1s, for: 10s, jitter: 0.5, max: 15s}", "ban: {after: 1 hit in 1s, for: 10s, jitter: 0.5, max: 14999ms}"},
 		{
-			"ban: {after: 1 hit in 1s, for: [" + strings.Repeat("1s, ", ratelimit.MaxBanSteps-1) + "1s]}",
-			"ban: {after: 1 hit in 1s, for: [" + strings.Repeat("1s, ", ratelimit.MaxBanSteps) + "1s]}",
+			"ban: {after: 1 hit in 1s, for: [" + strings.Repeat("1s, ", ban.MaxSteps-1) + "1s]}",
+			"ban: {after: 1 hit in 1s, for: [" + strings.Repeat("1s, ", ban.MaxSteps) + "1s]}",
 		},
 	} {
 		file := func(line string) []byte {
-			return []byte(limit("name: x", "key: client", "limit: 65535 per 1s", "algorithm: exact", line))
+			return []byte(oneLimit("name: x", "key: client", "limit: 65535 per 1s", "algorithm: exact", line))
 		}
 		if _, err := Parse("r", file(c.within)); err != nil {
 			t.Errorf("%s: %v", c.within, err)
@@ -158,7 +159,7 @@ func TestEachAlgorithmJudges(t *testing.T) {
 		{"3 per minute", "calendar", "AAADDDDAAA"}, // begins at second 53
 		{"3 at once for 5s", "in-flight", "AAADDAAADD"},
 	} {
-		f, err := Parse("r", []byte(limit("name: x", "key: client", "limit: "+c.limit, "algorithm: "+c.algorithm)))
+		f, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: "+c.limit, "algorithm: "+c.algorithm)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +185,7 @@ func TestEachAlgorithmJudges(t *testing.T) {
 
 // TestAdaptWarning has two limits made one number.
 func TestAdaptWarning(t *testing.T) {
-	f, err := Parse("r", []byte(limit("name: x", "key: client", "limit: [5 per 1s, 60 per 1m]", "adapt: {steps: 9 below 1 per 1s, above: 1}")))
+	f, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: [5 per 1s, 60 per 1m]", "adapt: {steps: 9 below 1 per 1s, above: 1}")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -47,7 +48,7 @@ func (r *reader) checkDistinct(after ast.Node, rule *ratelimit.Rule) {
 func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
 	b, _ := one(r, m["after"], "after", parseAfter)
 	mistakes := len(r.errs)
-	if r.atMost(m["for"], "for", ratelimit.MaxBanSteps) {
+	if r.atMost(m["for"], "for", ban.MaxSteps) {
 		b.Steps = all(r, m["for"], "for", parseDuration)
 	}
 	listed := m["for"] != nil && (len(b.Steps) > 1 || len(r.errs) > mistakes)

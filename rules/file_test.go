@@ -118,7 +118,7 @@ func TestJudges(t *testing.T) {
 // TestBorders checks values that are just allowed.
 func TestBorders(t *testing.T) {
 	long := strings.Repeat("x", maxName)
-	f, err := Parse("r", []byte(limit("name: "+long, "key: [a, b, c, d, e, f, g, "+long+"]", "limit: [4294967295 per 1ms, 1 per 3650d]",
+	f, err := Parse("r", []byte(oneLimit("name: "+long, "key: [a, b, c, d, e, f, g, "+long+"]", "limit: [4294967295 per 1ms, 1 per 3650d]",
 		"ban: {after: 65535 hits in 1ms, for: 10m, factor: 1000, max: 10m}")+"hot:\n- {name: h, key: path, threshold: 1073741824 per 1ms}\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -48,13 +50,18 @@ func parseLimit(s string, a ratelimit.Algorithm) (ratelimit.Limit, error) {
 	if err != nil {
 		return ratelimit.Limit{}, err
 	}
-	if p := l.Period(); p != 0 && a == ratelimit.Calendar && form == perSpan {
+	if p := periodOf(l); p != 0 && a == ratelimit.Calendar && form == perSpan {
 		l.Per, l.Span, form = p, 0, perPeriod
 	}
 	if own := formOf(a); form != own && (form != perSpan || own != withBurst) {
 		return ratelimit.Limit{}, fmt.Errorf("must be, for algorithm %s, %s", a, mustHave[own])
 	}
 	return l, nil
+}
+
+// periodOf returns the period of a limit of the calendar, or 0.
+func periodOf(l ratelimit.Limit) ratelimit.Period {
+	return cmp.Or(l.Per, ratelimit.Period(limit.PeriodOf(l.Span)))
 }
 
 // parseAnyLimit parses a limit of any form.

@@ -54,7 +54,7 @@ func TestFormsOfAlgorithms(t *testing.T) {
 	}
 	for text, takers := range texts {
 		for _, name := range ratelimit.Algorithms() {
-			f, err := Parse("r", []byte(limit("name: x", "key: client", "limit: "+text, "algorithm: "+name)))
+			f, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: "+text, "algorithm: "+name)))
 			if takes := strings.Contains(" "+strings.Join(takers, " ")+" ", " "+name+" "); takes != (err == nil) {
 				t.Errorf("%s, %s: %v", text, name, err)
 			}
@@ -115,7 +115,7 @@ func TestSchemaPatterns(t *testing.T) {
 				problem = err.Error()
 			}
 		} else if c.def == "keyField" {
-			if _, err := Parse("r", []byte(limit("name: x", "key: "+c.text, "limit: 1 per 1s"))); err != nil {
+			if _, err := Parse("r", []byte(oneLimit("name: x", "key: "+c.text, "limit: 1 per 1s"))); err != nil {
 				problem = err.Error()
 			}
 		} else if _, form, err := parseAnyLimit(c.text); err != nil || form == noForm {

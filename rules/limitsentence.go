@@ -83,7 +83,7 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 	case ratelimit.Fixed:
 		return fmt.Sprintf("%s in the %s from the first on", requests, span), "the " + next + " in that " + span
 	case ratelimit.Calendar:
-		return requests + " per " + l.Period().String(), "the " + next + " in " + article(l.Period().String())
+		return requests + " per " + periodOf(l).String(), "the " + next + " in " + article(periodOf(l).String())
 	case ratelimit.InFlight:
 		return requests + " under way at once" + aside("each believed to last at most "+span, of), "the " + next + " at once"
 	}
@@ -132,7 +132,7 @@ func atWorst(r *ratelimit.Rule) string {
 		more = more || n > l.N
 		switch {
 		case r.Algorithm == ratelimit.Calendar:
-			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(l.Period().String())))
+			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(periodOf(l).String())))
 		case r.Algorithm == ratelimit.LeakyBucket:
 			worst = append(worst, fmt.Sprintf("%d are queued within %s", n, FormatDuration(l.Span)))
 		default:

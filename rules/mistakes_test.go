@@ -57,7 +57,7 @@ rules.yaml:2:42: allow: empty: must be a value or a list of values`},
 	{"nothing in a limit", "version: 1\nlimits:\n  - {}\n", `rules.yaml:3:5: limit: missing key name: must be given, as in "name: per-client"
 rules.yaml:3:5: limit: missing key key: must be given, as in "key: client"
 rules.yaml:3:5: limit: missing key limit: must be given, as in "limit: 60 per 1m"`},
-	{"a slip of a required key", limit("nmae: x", "key: client", "limit: 1 per 1s"), `rules.yaml:3:5: limit: unknown key "nmae": did you mean name?`},
+	{"a slip of a required key", oneLimit("nmae: x", "key: client", "limit: 1 per 1s"), `rules.yaml:3:5: limit: unknown key "nmae": did you mean name?`},
 	{
 		"bad names", "version: 1\nhot:\n- {name: a b, key: path, threshold: 1 per 1s}\n- {name: '', key: path, threshold: 1 per 1s}\n- {name: " +
 			strings.Repeat("x", 65) + ", key: path, threshold: 1 per 1s}\n",
@@ -71,7 +71,7 @@ rules.yaml:5:10: name: "` + strings.Repeat("x", 65) + `": must be 1 to 64 letter
 rules.yaml:7:10: name: "a": must be unique among rules and counters, and line 3 has it`,
 	},
 	{
-		"keys", limit("name: x", "key: [client, Client, cost, AT, client, 'a b', [path]]", "limit: 1 per 1s"),
+		"keys", oneLimit("name: x", "key: [client, Client, cost, AT, client, 'a b', [path]]", "limit: 1 per 1s"),
 		`rules.yaml:4:19: key: field "Client": did you mean client?
 rules.yaml:4:27: key: field "cost": must be another name, as commands use this one
 rules.yaml:4:33: key: field "AT": must be another name, as commands use this one
@@ -80,7 +80,7 @@ rules.yaml:4:45: key: field "a b": must be 1 to 64 letters, digits, '-', '_' and
 rules.yaml:4:52: key: a list: must be a field such as client, or a list of fields`,
 	},
 	{
-		"alternatives", limit("name: x", "key: [user |, user | at, user | user, Client | user, a|b|c|d|e|f|g|h|i, user | client, user|client]", "limit: 1 per 1s"),
+		"alternatives", oneLimit("name: x", "key: [user |, user | at, user | user, Client | user, a|b|c|d|e|f|g|h|i, user | client, user|client]", "limit: 1 per 1s"),
 		`rules.yaml:4:11: key: field "": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:19: key: field "at": must be another name, as commands use this one
 rules.yaml:4:30: key: "user | user": must name each field once
@@ -89,19 +89,19 @@ rules.yaml:4:58: key: 9 alternatives: must be at most 8
 rules.yaml:4:92: key: field "user | client" twice: must be given once`,
 	},
 	{
-		"networks", limit("name: x", "key: [client/33, 'client/24,129', client/, user/24, 'client/24,48', client]", "limit: 1 per 1s"),
+		"networks", oneLimit("name: x", "key: [client/33, 'client/24,129', client/, user/24, 'client/24,48', client]", "limit: 1 per 1s"),
 		`rules.yaml:4:11: key: client/33: must be a prefix length from 1 to 32, as in client/24 or "client/24,48", where the second is for IPv6
 rules.yaml:4:22: key: client/24,129: must be a prefix length from 1 to 128, as in client/24 or "client/24,48", where the second is for IPv6
 rules.yaml:4:39: key: client/: must be a prefix length from 1 to 32, as in client/24 or "client/24,48", where the second is for IPv6
 rules.yaml:4:48: key: field "user/24": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:73: key: field "client" twice: must be given once`,
 	},
-	{"no key fields", limit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key: an empty list: must be a field such as client, or a list of fields`},
-	{"too many key fields", limit("name: x", "key: [a, b, c, d, e, f, g, h, i]", "limit: 1 per 1s"), `rules.yaml:4:10: key: 9 elements: must be at most 8`},
+	{"no key fields", oneLimit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key: an empty list: must be a field such as client, or a list of fields`},
+	{"too many key fields", oneLimit("name: x", "key: [a, b, c, d, e, f, g, h, i]", "limit: 1 per 1s"), `rules.yaml:4:10: key: 9 elements: must be at most 8`},
 
 	// Limits.
 	{
-		"forms of limit", limit("name: x", "key: client", "limit: [60, 60 in 1m, 60/m, x per 1m, 1__0 per 1m, 5 per minute, 5 per 60, 5 per 100us, 99999999999999999999 per 1s]"),
+		"forms of limit", oneLimit("name: x", "key: client", "limit: [60, 60 in 1m, 60/m, x per 1m, 1__0 per 1m, 5 per minute, 5 per 60, 5 per 100us, 99999999999999999999 per 1s]"),
 		`rules.yaml:5:13: limit: "60": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:5:17: limit: "60 in 1m": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:5:27: limit: "60/m": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
@@ -112,14 +112,14 @@ rules.yaml:5:70: limit: "5 per 60": duration "60": no unit: did you mean 60s?
 rules.yaml:5:80: limit: "5 per 100us": duration "100us": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
 rules.yaml:5:93: limit: "99999999999999999999 per 1s": count "99999999999999999999": must be at most 18446744073709551615`,
 	},
-	{"limit too large", limit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit: 5000000000: must be at most 4294967295 with sliding`},
-	{"limit too large for its algorithm", limit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit: 2000000: must be at most 65535 with exact`},
+	{"limit too large", oneLimit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit: 5000000000: must be at most 4294967295 with sliding`},
+	{"limit too large for its algorithm", oneLimit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit: 2000000: must be at most 65535 with exact`},
 	{
-		"two limits on a span", limit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
+		"two limits on a span", oneLimit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
 		`rules.yaml:5:24: limit: "6 per 1m": must have another span than "5 per 60s"`,
 	},
 	{
-		"choices", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gkra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
+		"choices", oneLimit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gkra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
 		`rules.yaml:6:16: algorithm: "gkra": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
 rules.yaml:7:20: count_refused: "yes": must be true or false
 rules.yaml:8:11: mode: "off": must be enforce or shadow
@@ -150,12 +150,12 @@ rules.yaml:6:77: limit: "20 at once for 30": duration "30": no unit: did you mea
 rules.yaml:6:96: limit: 70000: must be at most 65535 with in-flight`,
 	},
 	{
-		"a limit before an unknown algorithm", limit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
+		"a limit before an unknown algorithm", oneLimit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
 		`rules.yaml:5:67: limit: "7": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:7:16: algorithm: "token": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
 	},
 	{
-		"two limits in a period", limit("name: x", "key: client", "limit: [5 per 1d, 6 per day]", "algorithm: calendar"),
+		"two limits in a period", oneLimit("name: x", "key: client", "limit: [5 per 1d, 6 per day]", "algorithm: calendar"),
 		`rules.yaml:5:23: limit: "6 per day": must have another span than "5 per 1d"`,
 	},
 	{
@@ -183,13 +183,13 @@ rules.yaml:8:49: zone: no effect with algorithm sliding: must be left out, or th
 
 	// Limits that follow the traffic.
 	{
-		"nothing in adapt", limit("name: x", "key: client", "limit: 1 per 1s", "adapt: {}", "algorithm: gcra"),
+		"nothing in adapt", oneLimit("name: x", "key: client", "limit: 1 per 1s", "adapt: {}", "algorithm: gcra"),
 		`rules.yaml:6:12: adapt: missing key steps: must be given, as in "steps: [2000 below 1000 per 1s, 1000 below 5000 per 1s]"
 rules.yaml:6:12: adapt: missing key above: must be given, as in "above: 500"
 rules.yaml:6:12: adapt: not with algorithm gcra, which makes a rate of the limit: must be another algorithm than gcra, token-bucket and leaky-bucket`,
 	},
 	{
-		"values of adapt", limit("name: x", "key: client", "limit: 1 per 1s", "adapt:", "  steps: [9 below 0 per 1s, 9 below 60 per 1m, 8 below 1 per 1s, 7 under 2 per 1s, x below 2 per 1s, 9 below 2 per 1, 9 below y per 1s]",
+		"values of adapt", oneLimit("name: x", "key: client", "limit: 1 per 1s", "adapt:", "  steps: [9 below 0 per 1s, 9 below 60 per 1m, 8 below 1 per 1s, 7 under 2 per 1s, x below 2 per 1s, 9 below 2 per 1, 9 below y per 1s]",
 			"  above: many", "  span: 2h", "  smooth: 25h", "  hysteresis: 1", "  spam: 1m"),
 		`rules.yaml:7:15: steps: "9 below 0 per 1s": must be more traffic than in the step before, and more than none
 rules.yaml:7:52: steps: "8 below 1 per 1s": must be more traffic than in the step before, and more than none
@@ -204,29 +204,29 @@ rules.yaml:11:19: hysteresis: "1": must be a share from 0 to less than 1, such a
 rules.yaml:12:7: adapt: unknown key "spam": did you mean span?`,
 	},
 	{
-		"counts of adapt", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: exact",
+		"counts of adapt", oneLimit("name: x", "key: client", "limit: 1 per 1s", "algorithm: exact",
 			"adapt: {steps: [70_000 below 1 per 1s, 65_535 below 2 per 1s], above: 80_000, span: 500ms, smooth: 1s, hysteresis: 0.1}"),
 		`rules.yaml:7:21: adapt: limit: 70000: must be at most 65535 with exact
 rules.yaml:7:75: adapt: limit: 80000: must be at most 65535 with exact
 rules.yaml:7:89: span: "500ms": must be 1s to 1h
 rules.yaml:7:120: hysteresis: no effect with smooth: must be left out`,
 	},
-	{"adapt is a list", limit("name: x", "key: client", "limit: 1 per 1s", "adapt: [1]"), `rules.yaml:6:12: adapt: a list: must be a mapping of steps, above, span, smooth, hysteresis`},
-	{"booleans in short", limit("name: x", "key: client", "limit: 1 per 1s", "count_refused: 1"), `rules.yaml:6:20: count_refused: "1": must be true or false`},
+	{"adapt is a list", oneLimit("name: x", "key: client", "limit: 1 per 1s", "adapt: [1]"), `rules.yaml:6:12: adapt: a list: must be a mapping of steps, above, span, smooth, hysteresis`},
+	{"booleans in short", oneLimit("name: x", "key: client", "limit: 1 per 1s", "count_refused: 1"), `rules.yaml:6:20: count_refused: "1": must be true or false`},
 	{
-		"choices left empty", limit("name: x", "key: client", "limit: 1 per 1s", "algorithm: ''", "mode:"),
+		"choices left empty", oneLimit("name: x", "key: client", "limit: 1 per 1s", "algorithm: ''", "mode:"),
 		`rules.yaml:6:16: algorithm: empty: must be left out for the default
 rules.yaml:7:11: mode: empty: must be enforce or shadow`,
 	},
 
 	// Bans.
 	{
-		"nothing in a ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {}"),
+		"nothing in a ban", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {}"),
 		`rules.yaml:6:10: ban: missing key after: must be given, as in "after: 20 refusals in 5m"
 rules.yaml:6:10: ban: missing key for: must be given, as in "for: 10m"`,
 	},
 	{
-		"forms of ban", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 per 5m, for: 10, factor: 0.5, max: forever, remember: 0s}"),
+		"forms of ban", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 per 5m, for: 10, factor: 0.5, max: forever, remember: 0s}"),
 		`rules.yaml:6:18: after: "20 per 5m": must be "N hits in DURATION", "N refusals in DURATION" or "N distinct FIELD in DURATION", such as "600 hits in 1m"
 rules.yaml:6:34: for: "10": no unit: did you mean 10s?
 rules.yaml:6:46: factor: "0.5": must be a number from 1 to 1000, such as 2 or 1.5
@@ -234,27 +234,27 @@ rules.yaml:6:56: max: "forever": must be whole milliseconds from 1ms to 3650d, w
 rules.yaml:6:75: remember: "0s": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`,
 	},
 	{
-		"what a ban counts", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 errors in 5m, for: 10m}"),
+		"what a ban counts", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 errors in 5m, for: 10m}"),
 		`rules.yaml:6:18: after: "20 errors in 5m": "errors": must be hits, refusals or distinct FIELD`,
 	},
 	{
-		"distinct what", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 distinct in 5m, for: 10m}"),
+		"distinct what", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 distinct in 5m, for: 10m}"),
 		`rules.yaml:6:18: after: "20 distinct in 5m": distinct: must be followed by a field, such as "20 distinct user in 10m"`,
 	},
 	{
-		"distinct of the key", limit("name: x", "key: [client, user]", "limit: 1 per 1s", "ban: {after: 20 distinct user in 5m, for: 10m}"),
+		"distinct of the key", oneLimit("name: x", "key: [client, user]", "limit: 1 per 1s", "ban: {after: 20 distinct user in 5m, for: 10m}"),
 		`rules.yaml:6:18: after: distinct user: the key has one value of it: must be another field`,
 	},
 	{
-		"ban after too many", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 2_000_000 hits in 5m, for: 10m}"),
+		"ban after too many", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 2_000_000 hits in 5m, for: 10m}"),
 		`rules.yaml:6:18: after: "2_000_000 hits in 5m": must be at most 65535`,
 	},
 	{
-		"max below for", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
+		"max below for", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
 		`rules.yaml:6:58: max: 5m: must be at least 10m, the length of the first ban`,
 	},
 	{
-		"without factor", limit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
+		"without factor", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
 		`rules.yaml:6:47: max: no effect on bans of one length: must be left out, or have "factor: 2" beside it
 rules.yaml:6:61: remember: no effect on bans of one length: must be left out, or have "factor: 2" beside it`,
 	},
@@ -367,15 +367,15 @@ rules.yaml:6:45: method: a mapping: must be a value or a list of values`,
 	{"when names a field twice", when("{path: /a, path: /b}"), `rules.yaml:6:22: when: key "path" twice: must be given once, and line 6 has it`},
 }
 
-// limit returns a file with one limit, made of lines; the first is in line 3.
-func limit(lines ...string) string {
+// oneLimit returns a file with one limit, made of lines; the first is in line 3.
+func oneLimit(lines ...string) string {
 	return "version: 1\nlimits:\n  - " + strings.Join(lines, "\n    ") + "\n"
 }
 
 // when returns a file with one limit whose condition is in line 6 from column
 // 11 on.
 func when(condition string) string {
-	return limit("name: x", "key: client", "limit: 1 per 1s", "when: "+condition)
+	return oneLimit("name: x", "key: client", "limit: 1 per 1s", "when: "+condition)
 }
 
 func TestMistakes(t *testing.T) {

@@ -101,11 +101,11 @@ func TestSchemaChoices(t *testing.T) {
 			if v == "in-flight" {
 				text = "1 at once for 1s"
 			}
-			if _, err := Parse("r", []byte(limit("name: x", "key: client", "limit: "+text, key+": "+v.(string)))); err != nil {
+			if _, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: "+text, key+": "+v.(string)))); err != nil {
 				t.Errorf("the schema has a choice that the parser refuses: %v", err)
 			}
 		}
-		_, err := Parse("r", []byte(limit("name: x", "key: client", "limit: 1 per 1s", key+": zzz")))
+		_, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: 1 per 1s", key+": zzz")))
 		var words []string
 		for _, v := range n.Enum {
 			words = append(words, v.(string))

@@ -39,7 +39,7 @@ internal/replaypage     -> internal/server/console, replay
 
 internal/migrate -> rules, match, github.com/goccy/go-yaml
 client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally, internal/wait
-rules       -> match, ratelimit, hotkey, internal/fileperm, github.com/goccy/go-yaml
+rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, internal/wait
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
 latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/ring, internal/keytable, internal/snapshot, internal/wait, github.com/redis/rueidis
@@ -66,7 +66,7 @@ lately                  -> internal/ring, internal/keytable, internal/snapshot
 
 match               -> std
 api                 -> std
-internal/ban        -> internal/heap, internal/keytable, internal/snapshot
+internal/ban        -> internal/heap, internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/heap       -> std
 internal/ring       -> std

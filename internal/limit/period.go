@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -30,6 +31,23 @@ func (p Period) String() string {
 	}
 	return "period?"
 }
+
+// lengths are how long the periods are, a month at most.
+var lengths = [numPeriods]time.Duration{
+	Second: time.Second, Minute: time.Minute, Hour: time.Hour,
+	Day: 24 * time.Hour, Week: 7 * 24 * time.Hour, Month: 31 * 24 * time.Hour,
+}
+
+// Length returns how long p is, a month at most, or 0 if there is no such period.
+func (p Period) Length() time.Duration {
+	if p < numPeriods {
+		return lengths[p]
+	}
+	return 0
+}
+
+// PeriodOf returns the period that d, its length, may stand for, or 0. A month has none.
+func PeriodOf(d time.Duration) Period { return Period(max(slices.Index(lengths[:Month], d), 0)) }
 
 // Bounds returns the period that t is in, [start, end), by the wall clock of
 // zone.
