@@ -132,16 +132,13 @@ func (g *generation) ban(e *entry) Ban {
 	return b
 }
 
-// KeepRules removes the bans of all rules but those for which keep returns true, and
-// returns how many.
-func (t *Table) KeepRules(keep func(rule uint32) bool) (removed int) {
+// KeepRules removes the bans of all rules but those for which keep returns true.
+func (t *Table) KeepRules(keep func(rule uint32) bool) {
 	t.each(func(r ref, e *entry) {
 		if !keep(e.rule) {
 			r.g.s.remove(r.number())
-			removed++
 		}
 	})
-	return removed
 }
 
 // Counts is how many bans a Table has and had.

@@ -8,6 +8,8 @@ import (
 	"math"
 	"math/bits"
 	"time"
+
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Policy says when a rule bans a key, and for how long. It has the fields of
@@ -50,10 +52,10 @@ const (
 	MaxSteps = 64
 
 	// MaxAfter is the largest After.
-	MaxAfter = 65_535
+	MaxAfter = limit.MaxLog
 
 	// MaxSpan is the longest ban, and the longest time for which one is remembered.
-	MaxSpan = 10 * 365 * 24 * time.Hour
+	MaxSpan = limit.MaxSpan
 
 	// DefaultRemember is how long bans are remembered that no Policy governs.
 	DefaultRemember = 24 * time.Hour
@@ -67,7 +69,7 @@ func (p *Policy) Validate() error {
 		return fmt.Errorf("ban: steps: %d: must be at most %d", len(p.Steps), MaxSteps)
 	}
 	if err := p.validateSpans(); err != nil {
-		return err
+		return fmt.Errorf("ban: %w", err)
 	}
 	first, steps := p.For, len(p.Steps) > 0
 	if steps {
@@ -101,27 +103,20 @@ func (p *Policy) Validate() error {
 
 // validateSpans checks the spans that must be given, and those that are given.
 func (p *Policy) validateSpans() error {
-	err := validateSpan("span", p.Span)
+	err := limit.ValidateSpan("span", p.Span)
 	if len(p.Steps) == 0 {
-		err = cmp.Or(err, validateSpan("for", p.For))
+		err = cmp.Or(err, limit.ValidateSpan("for", p.For))
 	}
 	for i, d := range p.Steps {
-		err = cmp.Or(err, validateSpan(fmt.Sprintf("step %d", i+1), d))
+		err = cmp.Or(err, limit.ValidateSpan(fmt.Sprintf("step %d", i+1), d))
 	}
 	if p.Max != 0 {
-		err = cmp.Or(err, validateSpan("max", p.Max))
+		err = cmp.Or(err, limit.ValidateSpan("max", p.Max))
 	}
 	if p.Remember != 0 {
-		err = cmp.Or(err, validateSpan("remember", p.Remember))
+		err = cmp.Or(err, limit.ValidateSpan("remember", p.Remember))
 	}
 	return err
-}
-
-func validateSpan(what string, d time.Duration) error {
-	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("ban: %s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
-	}
-	return nil
 }
 
 // Duration returns how long the ban lasts that follows that many earlier ones, to the

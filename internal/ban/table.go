@@ -3,6 +3,7 @@
 package ban
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"sync/atomic"
@@ -48,11 +49,8 @@ type Config struct {
 	Budget *keytable.Budget
 
 	// Most is how many bans there can be, remembered ones included; 0 means DefaultMost.
+	// Only bans added by hand may take the last sixteenth of them.
 	Most int
-
-	// Reserve is how many of them only bans added by hand may take; 0 means a sixteenth,
-	// less than 0 none.
-	Reserve int
 
 	// Keep makes the table expire nothing, and reserve nothing: for times that go back
 	// from key to key.
@@ -81,20 +79,18 @@ const (
 	reservePart  = 32
 )
 
-// NewTable returns an empty table. Numbers out of range are replaced by the nearest in
-// range.
+// NewTable returns an empty table.
 func NewTable(c Config) *Table {
-	most := min(max(c.Most, 0), MaxMost)
-	if most == 0 {
-		most = DefaultMost
+	most := cmp.Or(c.Most, DefaultMost)
+	if c.Keep {
+		return newTable(c, most, 0)
 	}
-	reserve := min(max(c.Reserve, 0), most)
-	switch {
-	case c.Keep:
-		reserve = 0
-	case c.Reserve == 0:
-		reserve = most / 16
-	}
+	return newTable(c, most, most/16)
+}
+
+// newTable returns a table for that many bans, of which only those added by hand may take
+// the reserve.
+func newTable(c Config, most, reserve int) *Table {
 	if c.Budget == nil {
 		c.Budget = keytable.NewBudget(math.MaxInt64 / 2)
 	}

@@ -89,7 +89,7 @@ func BenchmarkBanStart(b *testing.B) {
 		b.Run(fmt.Sprintf("fill/bans=%d", n), func(b *testing.B) {
 			var key [12]byte
 			for b.Loop() {
-				table := NewTable(Config{Most: n, Reserve: -1})
+				table := newTable(Config{}, n, 0)
 				for i := range uint64(n) {
 					hash := benchKey(key[:], i)
 					table.Start(0, hash, key[:], ban, 0, 0)

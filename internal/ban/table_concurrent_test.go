@@ -23,7 +23,7 @@ func TestBanTableConcurrently(t *testing.T) {
 	}
 	const most, fixed, churn, names = 3000, 500, 20_000, 1 << 16
 	rnd := random(t)
-	table := NewTable(Config{Most: most, Reserve: 200})
+	table := newTable(Config{}, most, 200)
 	seed := maphash.MakeSeed()
 	keys := make([][]byte, fixed+churn+fixed) // banned throughout, now and then, never
 	for i := range keys {

@@ -194,12 +194,12 @@ func TestBanTableAgainstModel(t *testing.T) {
 	seen := map[string]int{}
 	for round := range rounds {
 		full := round%2 == 0
-		c := Config{Most: 2000}
+		table := NewTable(Config{Most: 2000})
 		if full {
-			c = Config{Most: 2 + rnd.IntN(60)}
-			c.Reserve = 1 + rnd.IntN(c.Most)
+			most := 2 + rnd.IntN(60)
+			table = newTable(Config{}, most, 1+rnd.IntN(most))
 		}
-		modelTable(t, rnd, c, full, seen)
+		modelTable(t, rnd, table, full, seen)
 	}
 	for _, what := range []string{
 		"started", "no memory to start", "extended", "extended nothing", "added", "kept", "over", "no memory to add", "unbanned", "unbanned nothing", "expired",
@@ -210,8 +210,7 @@ func TestBanTableAgainstModel(t *testing.T) {
 	}
 }
 
-func modelTable(t *testing.T, rnd *rand.Rand, c Config, full bool, seen map[string]int) {
-	table := NewTable(c)
+func modelTable(t *testing.T, rnd *rand.Rand, table *Table, full bool, seen map[string]int) {
 	model := &banModel{bans: map[banID]*modelBan{}, most: map[bool]int{false: int(table.shared.places.Limit()), true: int(table.reserve.places.Limit())}}
 	seed := maphash.MakeSeed()
 	mask := []uint64{^uint64(0), ^uint64(0), 0, 7, 0xf000_000f, 1 << 40}[rnd.IntN(6)] // some of them hash badly
