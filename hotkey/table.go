@@ -296,9 +296,7 @@ func (t *table) Drop(r keytable.Record) {
 	case t.current(w, now):
 		t.evict(r.Hash(), window, max(now, newest))
 	default:
-		for was := t.expired.Load(); was < now && !t.expired.CompareAndSwap(was, now); {
-			was = t.expired.Load()
-		}
+		keytable.Raise(&t.expired, now)
 	}
 	t.window.Clear(window, t.blocks)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/internal/wait"
@@ -150,7 +149,7 @@ func (i *Interceptor) outcome(c *Call, p *plan, v *Verdict) error {
 	case c.ctx.Err() != nil:
 		return status.FromContextError(c.ctx.Err()).Err()
 	default:
-		return status.Errorf(codes.DeadlineExceeded, "the turn of the call would come in %v, after its deadline", roundUp(d.Delay, time.Millisecond))
+		return status.Errorf(codes.DeadlineExceeded, "the turn of the call would come in %v, after its deadline", roundUp(d.Delay))
 	}
 }
 

@@ -90,7 +90,7 @@ func explain(d *ratelimit.Decision, rule string) (reason string, code codes.Code
 	case d.RetryAfter == ratelimit.Never:
 		return ReasonLimited, codes.ResourceExhausted, fmt.Sprintf("refused%s: it is more than the whole limit, waiting does not help", by)
 	case d.RetryAfter > 0:
-		return ReasonLimited, codes.ResourceExhausted, fmt.Sprintf("refused%s: too many calls, try again in %v", by, roundUp(d.RetryAfter, time.Millisecond))
+		return ReasonLimited, codes.ResourceExhausted, fmt.Sprintf("refused%s: too many calls, try again in %v", by, roundUp(d.RetryAfter))
 	case errors.Is(d.Err, ratelimit.ErrKeyTooLong):
 		return ReasonKey, codes.InvalidArgument, "refused: what the call is counted by is too long"
 	}
@@ -127,17 +127,14 @@ func pushback(ctx context.Context, wait time.Duration) int64 {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
 		return noRetry
 	}
-	ms := int64(roundUp(wait, time.Millisecond) / time.Millisecond)
+	ms := roundUp(wait).Milliseconds()
 	if ms > math.MaxInt32 { // the most that clients read
 		return noRetry
 	}
 	return ms
 }
 
-// roundUp returns d rounded up to a multiple of unit.
-func roundUp(d, unit time.Duration) time.Duration {
-	if down := d.Truncate(unit); down < d {
-		return down + unit
-	}
-	return d
+// roundUp returns d rounded up to milliseconds.
+func roundUp(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,13 +99,6 @@ func (a *Adapt) validateSteps() error {
 		last = step.Below
 	}
 	return nil
-}
-
-func (a *Adapt) equal(b *Adapt) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Span == b.Span && a.Smooth == b.Smooth && a.Above == b.Above && a.Hysteresis == b.Hysteresis && slices.Equal(a.Steps, b.Steps)
 }
 
 // at returns N on the line through the table's points, whose last is Above at
@@ -269,8 +261,6 @@ func (ad *adapter) append(dst []byte, now int64) []byte {
 	return dst
 }
 
-var errNoTraffic = errors.New("there is no traffic of a rule")
-
 // adapt restores what a rule has measured, if it has measured nothing yet.
 func (in *chunkImport) adapt() error {
 	mr, r := in.rule(), in.r
@@ -278,7 +268,7 @@ func (in *chunkImport) adapt() error {
 	next, last := in.written+r.Varint(), in.written+r.Varint()
 	n, limit, smooth := r.Uvarint(), r.Uvarint(), math.Float64frombits(r.Uvarint())
 	if r.Failed() || !snapshot.ValidTime(next, int64(MaxSpan)) || !snapshot.ValidTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
-		return errNoTraffic
+		return errEntry
 	}
 	if mr == nil || mr.adapt == nil || fmt.Sprint(mr.adapt.config) != string(config) {
 		in.done.Unknown++
@@ -294,7 +284,7 @@ func (in *chunkImport) adapt() error {
 	for r.Len() > 0 {
 		t, count := in.written-r.Varint(), r.Uvarint()
 		if r.Failed() || !snapshot.ValidTime(t, int64(MaxSpan)) {
-			return errNoTraffic
+			return errEntry
 		}
 		ad.traffic.AddAt(time.Unix(0, min(t, in.now)), count)
 	}

@@ -161,7 +161,7 @@ func (p *probe) lock(r *request) bool {
 	rs := p.records
 	for record, state := rs.table.LockAt(p.spot, p.hash, p.key); ; record, state = rs.table.Lock(p.hash, p.key) {
 		if state == keytable.Absent && !r.Peek {
-			raise(&rs.now, r.Now)
+			keytable.Raise(&rs.now, r.Now)
 			record, state = rs.table.Add(p.hash, p.key)
 		}
 		switch state {

@@ -34,7 +34,7 @@ const MaxBanLine = maxBanLine
 var ReadBans = readBans
 
 // NewMemory returns an empty memory store.
-func NewMemory(s *Set, c Config) (*Memory, error) { return newMemory(s, c) }
+func NewMemory(s *Set, c Config) (*Memory, error) { return newMemory(s, c, 1) }
 
 // Over returns a Limiter over a store.
 func Over(s *Set, st Store) *Limiter {

@@ -39,7 +39,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	r, state := records.table.LockOrAddAt(spot, hash, key)
 	switch state {
 	case keytable.Added:
-		raise(&records.now, now)
+		keytable.Raise(&records.now, now)
 		records.begin(r, hash, now)
 	case keytable.Found:
 	default:

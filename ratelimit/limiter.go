@@ -153,7 +153,7 @@ func NewLimiter(s *Set, c Config) (*Limiter, error) {
 		l.timeout = cmp.Or(c.StoreTimeout, storeTimeout)
 		return l, nil
 	}
-	m, err := newMemory(s, c)
+	m, err := newMemory(s, c, 1)
 	if err != nil {
 		return nil, err
 	}

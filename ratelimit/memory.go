@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,11 +43,9 @@ type memory struct {
 	tables uint64            // tables made so far, which orders them
 }
 
-// newMemory returns an empty Memory for the rules of s.
-func newMemory(s *Set, c Config) (*memory, error) { return newShare(s, c, 1) }
-
-// newShare returns an empty Memory that has the share of one of so many nodes in each limit.
-func newShare(s *Set, c Config, nodes int64) (*memory, error) {
+// newMemory returns an empty Memory for the rules of s, which has the share of one of so
+// many nodes in each limit.
+func newMemory(s *Set, c Config, nodes int64) (*memory, error) {
 	if c.Resolution < 0 || c.Resolution > MaxSpan {
 		return nil, fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
 	}
@@ -152,7 +151,7 @@ func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	if before != nil && before.Key.Equal(r.Key) {
 		mr.counters = before.counters
 		mr.id = before.id
-		if before.adapt != nil && r.Adapt.equal(&before.adapt.config) {
+		if before.adapt != nil && reflect.DeepEqual(r.Adapt, &before.adapt.config) {
 			mr.adapt = before.adapt
 		}
 	} else {

@@ -107,7 +107,7 @@ func (rs *records) inherit(old *records) {
 		rs.until.Store(math.MaxInt64)
 	}
 	if f := old.layout.former; f != nil && f != rs.layout.former && f.over.Load() {
-		raise(&rs.expired, old.until.Load())
+		keytable.Raise(&rs.expired, old.until.Load())
 	}
 	rs.from.Store(old)
 	was := old.sketches.Load()

@@ -144,7 +144,7 @@ func (rs *records) Expired(r keytable.Record) bool {
 	w, now := r.Words(), rs.now.Load()
 	over := rs.over(w, keytable.Time(w[wordNewest]), now)
 	if over {
-		raise(&rs.expired, now)
+		keytable.Raise(&rs.expired, now)
 	}
 	return over
 }
@@ -253,7 +253,7 @@ func (rs *records) carry(w []uint64, old *records, from []uint64) {
 		}
 	}
 	w[wordNewest] = max(w[wordNewest], from[wordNewest])
-	raise(&rs.newest, keytable.Time(w[wordNewest]))
+	keytable.Raise(&rs.newest, keytable.Time(w[wordNewest]))
 }
 
 // carry counts in the record w, where m has nothing counted, what o holds in the

@@ -140,6 +140,11 @@ func openChunk(chunk []byte, kinds ...snapshot.Kind) (snapshot.Kind, *snapshot.R
 	return kind, r, written, nil
 }
 
+var (
+	errHead  = errors.New("invalid head")
+	errEntry = errors.New("invalid entry")
+)
+
 // A chunkImport is the import of one chunk.
 type chunkImport struct {
 	m       *memory
@@ -155,7 +160,7 @@ type chunkImport struct {
 func (in *chunkImport) secret() error {
 	secret := in.r.Next(32)
 	if in.r.Failed() || in.r.Len() > 0 {
-		return errors.New("there is no secret")
+		return errEntry
 	}
 	for _, mr := range in.rules.rules {
 		if mr.records.table.Len() > 0 {
@@ -206,8 +211,6 @@ func (x *exporter) bans() bool {
 	return x.Flush()
 }
 
-var errNoBan = errors.New("there is no ban")
-
 // bans restores bans.
 func (in *chunkImport) bans() error {
 	var rules []*memoryRule
@@ -222,7 +225,7 @@ func (in *chunkImport) bans() error {
 		place := in.r.Uvarint()
 		var b ban.Ban
 		if !b.Read(in.r, in.written, in.now) || place >= uint64(len(rules)) {
-			return errNoBan
+			return errEntry
 		}
 		if mr := rules[place]; mr != nil {
 			in.ban(mr, &b)
@@ -231,7 +234,7 @@ func (in *chunkImport) bans() error {
 		}
 	}
 	if in.r.Failed() {
-		return errNoBan
+		return errEntry
 	}
 	return nil
 }

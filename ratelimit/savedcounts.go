@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"time"
 	"unsafe"
 
@@ -108,11 +107,6 @@ func (rs *records) over(w []uint64, newest, now int64) bool {
 	return true
 }
 
-var (
-	errNoRule  = errors.New("there is no rule")
-	errNoState = errors.New("there is no key, or nothing that it can hold")
-)
-
 // importAhead is how many keys are read before the first of them is restored. Meanwhile
 // the cache lines of their records are loaded.
 const importAhead = 8
@@ -141,7 +135,7 @@ func (in *chunkImport) counts() error {
 	mr, was := in.rule(), in.r.Bytes(in.r.Len())
 	c := &countsImport{chunkImport: in, size: keytable.ReadSize(in.r)}
 	if in.r.Failed() {
-		return errNoRule
+		return errHead
 	}
 	l, resolution, err := savedLayoutOf(was, in.m.hashValue(nil))
 	if err != nil {
@@ -149,7 +143,7 @@ func (in *chunkImport) counts() error {
 	}
 	if mr != nil {
 		c.to = mr.records
-		raise(&c.to.now, in.now)
+		keytable.Raise(&c.to.now, in.now)
 		if zone := c.to.layout.zone; sameZone(zone, l.zone) {
 			l.zone = zone
 		}
@@ -200,7 +194,7 @@ func (c *countsImport) read(k *savedKey) error {
 	newest := c.written - c.r.Varint()
 	k.cut = c.r.UpTo(1) == 1
 	if c.r.Failed() || !snapshot.ValidTime(newest, int64(MaxSpan)) {
-		return errNoState
+		return errEntry
 	}
 	c.from.clear(k.w)
 	clear(k.w)
@@ -209,7 +203,7 @@ func (c *countsImport) read(k *savedKey) error {
 		m.ReadState(c.r, k.w[m.at:], m.blocks, newest, c.now)
 	}
 	if c.r.Failed() {
-		return errNoState
+		return errEntry
 	}
 	newest = min(newest, c.now)
 	k.w[wordNewest] = keytable.Stamp(newest)
@@ -291,14 +285,11 @@ type savedBan struct {
 	Hash uint64 `json:",omitempty"` // of no value: another with another secret
 }
 
-// january is when the offset of a zone is saved.
-var january = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 // save returns l as a savedLayout. none is the hash of no value.
 func (l *layout) save(resolution time.Duration, none uint64) []byte {
 	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits[:l.own()], Keep: l.keep[:l.own()], Most: l.most}
 	if l.zone != nil {
-		s.Zone, s.Offset = l.zone.String(), offset(january, l.zone)
+		s.Zone, s.Offset = l.zone.String(), januaryOffset(l.zone)
 	}
 	if l.ban.Span > 0 {
 		s.Ban = &savedBan{banLayout: l.ban}
@@ -313,19 +304,17 @@ func (l *layout) save(resolution time.Duration, none uint64) []byte {
 	return b
 }
 
-var errBadLayout = errors.New("its limits are none that a rule can have")
-
 // savedLayoutOf returns the layout that was saved, and the resolution of times. Values
 // that were hashed with another secret, which has another hash of none, are those of no
 // field.
 func savedLayoutOf(b []byte, none uint64) (layout, time.Duration, error) {
 	var s savedLayout
 	if json.Unmarshal(b, &s) != nil {
-		return layout{}, 0, errBadLayout
+		return layout{}, 0, errHead
 	}
 	algorithm, err := AlgorithmNamed(s.Algorithm)
 	if err != nil || !s.valid(algorithm) {
-		return layout{}, 0, errBadLayout
+		return layout{}, 0, errHead
 	}
 	l := layout{algorithm: algorithm, limits: s.Limits, keep: s.Keep, most: s.Most}
 	if s.Zone != "" || s.Offset != 0 {

@@ -179,7 +179,7 @@ func (l *Limiter) localFor(set *Set) (*memory, error) {
 		m.nodes.Store(nodes)
 		return m, m.Update(context.Background(), set, func() {})
 	}
-	m, err := newShare(set, Config{}, nodes)
+	m, err := newMemory(set, Config{}, nodes)
 	if err != nil {
 		return nil, err
 	}

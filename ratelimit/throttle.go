@@ -98,7 +98,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	hash := t.table.Hash(key)
 	r, state := t.table.Lock(hash, key)
 	if state == keytable.Absent && quantity > 0 && quantity <= d.Limit { // else there is nothing to be kept
-		raise(&t.levels.now, now)
+		keytable.Raise(&t.levels.now, now)
 		r, state = t.table.Add(hash, key)
 	}
 	var w [limit.BucketWords]uint64
@@ -209,20 +209,13 @@ func setLevel(r []uint64, w *[limit.BucketWords]uint64, count uint64) {
 	r[0], r[1] = w[0], count<<levelCountShift|w[1]
 }
 
-// raise makes a no less than t.
-func raise(a *atomic.Int64, t int64) {
-	for was := a.Load(); was < t && !a.CompareAndSwap(was, t); {
-		was = a.Load()
-	}
-}
-
 // Expired reports whether the bucket is empty.
 func (l *throttleLevels) Expired(r keytable.Record) bool {
 	now := l.now.Load()
 	if empty, rest := r.Words()[0], r.Words()[1]&(1<<levelCountShift-1); keytable.Time(empty) > now || keytable.Time(empty) == now && rest > 0 {
 		return false
 	}
-	raise(&l.expired, now)
+	keytable.Raise(&l.expired, now)
 	return true
 }
 
@@ -277,7 +270,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done lately.Imported, er
 		return done, err
 	}
 	at, size := nanos(now), keytable.ReadSize(r)
-	raise(&t.levels.now, at)
+	keytable.Raise(&t.levels.now, at)
 	for r.Len() > 0 || r.Failed() {
 		key := r.Bytes(maxStored)
 		left := int64(r.UpTo(uint64(2 * MaxSpan)))

@@ -72,7 +72,7 @@ func (t *Table) Add(now time.Time, key string, inc *Increment) (value, added int
 		if inc.end(at) == 0 {
 			return 0, 0, ErrNoEnd
 		}
-		t.ends.see(at)
+		keytable.Raise(&t.ends.now, at)
 		if r, state = t.table.Add(hash, key); state == keytable.Added {
 			at = max(at, t.ends.now.Load()) // the key may have been evicted at that time
 		}
@@ -171,13 +171,6 @@ type ends struct {
 	// now is the newest time at which a key was added: one that has ended then may be
 	// evicted, so a key that is added does not begin before.
 	now atomic.Int64
-}
-
-// see makes now the newest time if it is.
-func (e *ends) see(now int64) {
-	for was := e.now.Load(); was < now && !e.now.CompareAndSwap(was, now); {
-		was = e.now.Load()
-	}
 }
 
 // Expired reports whether the key has ended.

@@ -112,7 +112,7 @@ func TestModel(t *testing.T) {
 			}
 		}
 	}
-	table.ends.see(math.MaxInt64)
+	table.ends.now.Store(math.MaxInt64)
 	if table.table.Expire(); table.table.Len() != 0 {
 		t.Errorf("%d keys are left", table.table.Len())
 	}

@@ -92,6 +92,13 @@ func Stamp(t int64) uint64 { return uint64(t) ^ 1<<63 }
 // Time returns the time of a word that Stamp made.
 func Time(word uint64) int64 { return int64(word ^ 1<<63) }
 
+// Raise makes the time a no earlier than t.
+func Raise(a *atomic.Int64, t int64) {
+	for was := a.Load(); was < t && !a.CompareAndSwap(was, t); {
+		was = a.Load()
+	}
+}
+
 // Nanos returns t in nanoseconds since 1970, kept four times span away from
 // the ends of int64, so that judging a window of span at that time, or a ban as
 // long, cannot overflow.
