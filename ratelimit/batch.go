@@ -42,7 +42,7 @@ func (l *Limiter) TakeAll(queries []Query, dst []Decision) []Decision {
 		return dst
 	}
 	for i := range queries {
-		q := queries[i].at(now)
+		q := query{queries[i], now}
 		dst = append(dst, l.decide(&q))
 	}
 	return dst
@@ -50,10 +50,6 @@ func (l *Limiter) TakeAll(queries []Query, dst []Decision) []Decision {
 
 // maxBatch is how many requests a store gets at a time.
 const maxBatch = 256
-
-func (q *Query) at(now int64) query {
-	return query{now: now, event: q.Event, rule: q.Rule, key: q.Key, cost: q.Cost, peek: q.Peek}
-}
 
 // An open query has no decision yet.
 type openQuery struct {
@@ -68,7 +64,7 @@ func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decisi
 	dst = slices.Grow(dst, len(queries))[:first+len(queries)]
 	open := make([]openQuery, len(queries))
 	for i := range queries {
-		open[i] = openQuery{query: queries[i].at(now), sc: l.scratch.Get().(*scratch), d: &dst[first+i]}
+		open[i] = openQuery{query: query{queries[i], now}, sc: l.scratch.Get().(*scratch), d: &dst[first+i]}
 	}
 	batch := make([]*request, 0, len(open))
 	for len(open) > 0 {
@@ -119,7 +115,7 @@ func (sc *scratch) begin(set *Set, q *query) (d Decision, ok bool) {
 
 // ask makes the request of what was collected.
 func (sc *scratch) ask(set *Set, q *query) *request {
-	sc.request = request{Set: set, Now: q.now, Cost: q.cost, Peek: q.peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
+	sc.request = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
 	return &sc.request
 }
 

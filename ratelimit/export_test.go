@@ -111,7 +111,7 @@ func (m *memory) Decided(r *Request) error { return m.decide(r) }
 // ReserveAt is Reserve at time t.
 func (r *RuleLimiter) ReserveAt(t time.Time, n uint64, key ...string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&query{now: nanos(t), rule: r.name, key: key, cost: n}, res)
+	r.limiter.reserve(&query{Query{Rule: r.name, Key: key, Cost: n}, nanos(t)}, res)
 	return res
 }
 

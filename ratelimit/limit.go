@@ -72,6 +72,8 @@ const MaxSpan = 10 * 365 * 24 * time.Hour
 // what it must be.
 func (l Limit) Validate(a Algorithm) error {
 	switch {
+	case a < numAlgorithms && l.N > maxN(a):
+		return fmt.Errorf("limit: %d: must be at most %d with %s", l.N, maxN(a), a)
 	case l.Burst > MaxSliding && a.bursts():
 		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
 	case a == Calendar && l.Per != 0 && l.Span != 0:

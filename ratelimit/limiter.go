@@ -191,7 +191,7 @@ func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 // Take judges e now and counts it once, under all rules that match it. It is
 // short for TakeN with the current time and a cost of 1.
 func (l *Limiter) Take(e *match.Event) Decision {
-	return l.decide(&query{now: l.now(), event: e, cost: 1})
+	return l.decide(&query{Query{Event: e, Cost: 1}, l.now()})
 }
 
 // TakeN judges e at time t and charges the limits with n. It does not read
@@ -199,7 +199,7 @@ func (l *Limiter) Take(e *match.Event) Decision {
 // not a hit for a ban. Times must be from 1720 to 2220; a time beyond is judged
 // at the end of that range.
 func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) Decision {
-	return l.decide(&query{now: nanos(t), event: e, cost: n})
+	return l.decide(&query{Query{Event: e, Cost: n}, nanos(t)})
 }
 
 // Peek returns what Take would decide, and changes nothing: no count, no ban, no
@@ -209,13 +209,13 @@ func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) Decision {
 // refused event counts (Rule.CountRefused, and a Ban after Hits), those of Take
 // can be longer, since Take counts the event that it refuses.
 func (l *Limiter) Peek(e *match.Event) Decision {
-	return l.decide(&query{now: l.now(), event: e, cost: 1, peek: true})
+	return l.decide(&query{Query{Event: e, Cost: 1, Peek: true}, l.now()})
 }
 
 // PeekN returns what TakeN would decide, and changes nothing. t may be in the
 // future.
 func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) Decision {
-	return l.decide(&query{now: nanos(t), event: e, cost: n, peek: true})
+	return l.decide(&query{Query{Event: e, Cost: n, Peek: true}, nanos(t)})
 }
 
 // Judge is TakeN that also returns the outcome of each matching rule, appended to
@@ -223,7 +223,7 @@ func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) Decision {
 // decision, t is [Limiter.Now].
 func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
 	sc := l.scratch.Get().(*scratch)
-	d := l.decideWith(sc, &query{now: nanos(t), event: e, cost: n}, false)
+	d := l.decideWith(sc, &query{Query{Event: e, Cost: n}, nanos(t)}, false)
 	dst = appendOutcomes(dst, &sc.request)
 	l.scratch.Put(sc)
 	return d, dst
@@ -233,15 +233,10 @@ func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
 func nanos(t time.Time) int64 { return keytable.Nanos(t, MaxSpan) }
 
-// A query is what a caller asks: about an event under all rules, or about the
-// values of a key under one rule.
+// A query is a Query at a time.
 type query struct {
-	now   int64
-	event *match.Event // nil: values
-	rule  string       // of values
-	key   []string     // the values
-	cost  uint64
-	peek  bool
+	Query
+	now int64
 }
 
 // bytesOf returns the bytes of key, which nobody writes to.
@@ -262,10 +257,10 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 		if d, ok := sc.begin(set, q); ok {
 			return d
 		}
-		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.peek {
+		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.cost) {
+			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost) {
 				return d
 			}
 		}
@@ -287,28 +282,28 @@ func errorDecision(err error) Decision {
 // collect finds the rules of set that q is about, with their keys. Adjacent rules
 // with the same key share its bytes, so a store recognizes them without comparing.
 func (sc *scratch) collect(set *Set, q *query) error {
-	if q.event == nil {
+	if q.Event == nil {
 		return sc.collectKey(set, q)
 	}
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	if sc.listed = set.Allowed(q.event); sc.listed {
+	if sc.listed = set.Allowed(q.Event); sc.listed {
 		return nil
 	}
 	last := -1
 	for i := range set.rules {
-		if !set.conds[i].Holds(q.event) {
+		if !set.conds[i].Holds(q.Event) {
 			continue
 		}
 		if set.keys[i] == last {
 			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
-		} else if key, ok := sc.key(&set.rules[i].Key, q.event); ok {
+		} else if key, ok := sc.key(&set.rules[i].Key, q.Event); ok {
 			last = set.keys[i]
 			sc.add(i, key)
 		} else {
 			continue
 		}
 		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
-			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.event)
+			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.Event)
 		}
 	}
 	return nil
@@ -344,11 +339,11 @@ func (sc *scratch) collectKey(set *Set, q *query) error {
 // collectRule finds the rule of set that q names, and makes the key of its values.
 func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	i, ok := set.names[q.rule]
+	i, ok := set.names[q.Rule]
 	if !ok {
-		return set.noRule(q.rule)
+		return set.noRule(q.Rule)
 	}
-	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.key...); err != nil {
+	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.Key...); err != nil {
 		return &keyError{rule: set.rules[i].Name, err: err}
 	}
 	sc.add(i, sc.keys)

@@ -43,7 +43,7 @@ type Reservation struct {
 // the event has cost. Under [InFlight] such an event is not under way.
 func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
 	r := new(Reservation)
-	l.reserve(&query{now: l.now(), event: e, cost: n}, r)
+	l.reserve(&query{Query{Event: e, Cost: n}, l.now()}, r)
 	return r
 }
 
@@ -51,12 +51,12 @@ func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
 // ended, and uses its memory again: then it does not allocate. It is Judge with a
 // reservation, for callers that keep one for many events.
 func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation) {
-	l.reserve(&query{now: nanos(t), event: e, cost: n}, r)
+	l.reserve(&query{Query{Event: e, Cost: n}, nanos(t)}, r)
 }
 
 func (l *Limiter) reserve(q *query, r *Reservation) {
 	r.Decision = l.decideWith(&r.scratch, q, false)
-	r.limiter, r.counts, r.cost = l, l.counts, q.cost
+	r.limiter, r.counts, r.cost = l, l.counts, q.Cost
 	if _, refused := r.Decision.Err.(*costError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {
 			r.counts = m // a fail policy decided
@@ -161,10 +161,10 @@ func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservat
 			return &Reservation{limiter: l}, err
 		}
 		// To peek first keeps a wait from counting as a refusal each time.
-		q := query{now: l.now(), event: e, cost: n, peek: true}
+		q := query{Query{Event: e, Cost: n, Peek: true}, l.now()}
 		d := l.decide(&q)
 		if d.Allowed {
-			q.peek = false
+			q.Peek = false
 			l.reserve(&q, r)
 			if d = r.Decision; d.Allowed {
 				return r, r.turn(ctx)

@@ -55,6 +55,20 @@ func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
 			func(r *ratelimit.Rule) { r.Limits[0].N = ratelimit.MaxSliding + 1 },
 			[]string{"limit: 4294967296", "must be at most 4294967295 with sliding"},
 		},
+		"limit of gcra": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.GCRA, ratelimit.MaxSliding+1 },
+			[]string{"limit: 4294967296", "must be at most 4294967295 with gcra"},
+		},
+		"limit of fixed": {
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Fixed, ratelimit.MaxSliding+1 },
+			[]string{"limit: 4294967296", "must be at most 4294967295 with fixed"},
+		},
+		"limit of calendar": {
+			func(r *ratelimit.Rule) {
+				r.Algorithm, r.Limits[0] = ratelimit.Calendar, ratelimit.Limit{N: ratelimit.MaxSliding + 1, Per: ratelimit.PerDay}
+			},
+			[]string{"limit: 4294967296", "must be at most 4294967295 with calendar"},
+		},
 		"limit of exact": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact+1 },
 			[]string{"limit: 65536", "must be at most 65535 with exact"},

@@ -89,7 +89,7 @@ func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1) {
 		return d
 	}
-	return l.decide(&query{now: l.now(), rule: r.name, key: key, cost: 1})
+	return l.decide(&query{Query{Rule: r.name, Key: key, Cost: 1}, l.now()})
 }
 
 // TakeN judges a key at time t with a cost, as [Limiter.TakeN] does.
@@ -98,24 +98,24 @@ func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n) {
 		return d
 	}
-	return l.decide(&query{now: nanos(t), rule: r.name, key: key, cost: n})
+	return l.decide(&query{Query{Rule: r.name, Key: key, Cost: n}, nanos(t)})
 }
 
 // Peek returns what Take would decide, and changes nothing.
 func (r *RuleLimiter) Peek(key ...string) Decision {
-	return r.limiter.decide(&query{now: r.limiter.now(), rule: r.name, key: key, cost: 1, peek: true})
+	return r.limiter.decide(&query{Query{Rule: r.name, Key: key, Cost: 1, Peek: true}, r.limiter.now()})
 }
 
 // PeekN returns what TakeN would decide, and changes nothing.
 func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) Decision {
-	return r.limiter.decide(&query{now: nanos(t), rule: r.name, key: key, cost: n, peek: true})
+	return r.limiter.decide(&query{Query{Rule: r.name, Key: key, Cost: n, Peek: true}, nanos(t)})
 }
 
 // Reserve judges a key now with a cost that is known only later; see
 // [Limiter.Reserve].
 func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&query{now: r.limiter.now(), rule: r.name, key: key, cost: n}, res)
+	r.limiter.reserve(&query{Query{Rule: r.name, Key: key, Cost: n}, r.limiter.now()}, res)
 	return res
 }
 
@@ -162,7 +162,7 @@ func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []str
 	defer l.scratch.Put(sc)
 	ctx, cancel := l.bounded()
 	defer cancel()
-	q := query{now: now, rule: r.name, key: key}
+	q := query{Query{Rule: r.name, Key: key}, now}
 	sc.adjust = adjustment{}
 	err := l.whileStale(func(set *Set) error {
 		if err := sc.collectRule(set, &q); err != nil {
