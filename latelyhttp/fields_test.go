@@ -20,7 +20,7 @@ func fieldOf(t testing.TB, name string, r *http.Request, c Config) string {
 	t.Helper()
 	m := mustNew(t, mustLimiter(t, limited(t, "a", 1, time.Minute, name)), c)
 	s := new(state)
-	s.source.request, s.source.identity = r, &m.identity
+	s.source.request, s.source.identity = r, m.identity
 	m.judge(m.rules.Plan(), s)
 	return string(s.Event.GetNamed(name))
 }

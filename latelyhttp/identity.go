@@ -79,35 +79,24 @@ type Identity struct {
 // NewIdentity returns the Identity of c. The error names the wrong field and what it
 // must be.
 func NewIdentity(c IdentityConfig) (*Identity, error) {
-	id := new(Identity)
-	if err := id.init(c); err != nil {
-		return nil, err
-	}
-	return id, nil
-}
-
-// configName begins the errors of a config: they name its fields as Go does.
-const configName = "IdentityConfig"
-
-func (id *Identity) init(c IdentityConfig) error {
 	if err := c.Fold.Validate(); err != nil {
-		return fmt.Errorf("%s.Fold: %w", configName, err)
+		return nil, fmt.Errorf("IdentityConfig.Fold: %w", err)
 	}
 	if c.Hops < 0 {
-		return fmt.Errorf("%s.Hops: %d: must be 0 (any number of trusted proxies) or more", configName, c.Hops)
+		return nil, fmt.Errorf("IdentityConfig.Hops: %d: must be 0 (any number of trusted proxies) or more", c.Hops)
 	}
 	if c.Header != "" && !isToken(c.Header) {
-		return fmt.Errorf("%s.Header: %q: must be the name of a header such as X-Forwarded-For", configName, c.Header)
+		return nil, fmt.Errorf("IdentityConfig.Header: %q: must be the name of a header such as X-Forwarded-For", c.Header)
 	}
-	id.config = c
+	id := &Identity{config: c}
 	id.config.TrustedProxies = nil
 	for _, p := range c.TrustedProxies {
 		own, err := proxyPrefix(p)
 		if err == nil && own.Bits() == 0 && c.Hops == 0 {
-			err = fmt.Errorf("%v: trusts every address that a client claims: must be the networks of the proxies, or %s.Hops must be their number", p, configName)
+			err = fmt.Errorf("%v: trusts every address that a client claims: must be the networks of the proxies, or IdentityConfig.Hops must be their number", p)
 		}
 		if err != nil {
-			return fmt.Errorf("%s.TrustedProxies: %w", configName, err)
+			return nil, fmt.Errorf("IdentityConfig.TrustedProxies: %w", err)
 		}
 		id.config.TrustedProxies = append(id.config.TrustedProxies, own)
 	}
@@ -115,7 +104,7 @@ func (id *Identity) init(c IdentityConfig) error {
 		id.header = textproto.CanonicalMIMEHeaderKey(cmp.Or(c.Header, "X-Forwarded-For"))
 		id.forwarded = id.header == "Forwarded"
 	}
-	return nil
+	return id, nil
 }
 
 // proxyPrefix returns p as addresses are looked up in it: unmapped.

@@ -84,7 +84,7 @@ type Verdict struct {
 // usable.
 type Middleware struct {
 	config   Config
-	identity Identity
+	identity *Identity
 	rules    middleware.Rules[*source]
 	scratch  sync.Pool // *state
 }
@@ -111,7 +111,8 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 	if err := middleware.CheckFields(c.Fields); err != nil {
 		return nil, err
 	}
-	if err := m.identity.init(c.Identity); err != nil {
+	var err error
+	if m.identity, err = NewIdentity(c.Identity); err != nil {
 		return nil, err
 	}
 	if err := m.rules.Init(l, c.HideNames, findField(c.Fields)); err != nil {
@@ -125,7 +126,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 
 // Identity returns the Identity of m, for its Stats, and for other parts of a program
 // that need the client.
-func (m *Middleware) Identity() *Identity { return &m.identity }
+func (m *Middleware) Identity() *Identity { return m.identity }
 
 // Check returns an error about a field that s's rules use and m cannot fill in: such a
 // rule would never match. Call it before you change the rules of the limiter to s.
@@ -152,7 +153,7 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 		return Lease{}, true
 	}
 	s := m.scratch.Get().(*state)
-	s.source.request, s.source.identity = r, &m.identity
+	s.source.request, s.source.identity = r, m.identity
 	p := m.rules.Plan()
 	v, held := m.judge(p, s)
 	defer func() {

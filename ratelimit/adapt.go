@@ -43,17 +43,9 @@ type Adapt struct {
 	Smooth time.Duration
 }
 
-const (
-	defaultAdaptSpan = time.Minute
-	adaptSlots       = 50 // divides every whole millisecond
-)
+const adaptSlots = 50 // divides every whole millisecond
 
-func (a *Adapt) span() time.Duration {
-	if a.Span == 0 {
-		return defaultAdaptSpan
-	}
-	return a.Span
-}
+func (a *Adapt) span() time.Duration { return cmp.Or(a.Span, time.Minute) }
 
 // most returns the largest N that the table can come to.
 func (a *Adapt) most() uint64 {

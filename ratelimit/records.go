@@ -97,12 +97,10 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	rs.newest.Store(math.MinInt64)
 	rs.place(meters)
 	keep := int64(0)
-	if rs.gather() != nil {
-		keep = m.config.Budget / blockShare
-	}
-	if m.config.Budget == unbounded {
-		keep = 0
-	} else {
+	if m.config.Budget != unbounded {
+		if rs.gather() != nil {
+			keep = m.config.Budget / blockShare
+		}
 		rs.reserveSketches(m.config.Budget / int64(sketchShare*max(rules, 1)))
 	}
 	rs.table, err = keytable.New(m.seed, keytable.Config{

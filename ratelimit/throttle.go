@@ -9,7 +9,6 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
@@ -269,43 +268,27 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done lately.Imported, er
 	if err != nil {
 		return done, err
 	}
-	at, size := nanos(now), keytable.ReadSize(r)
+	at := nanos(now)
 	keytable.Raise(&t.levels.now, at)
-	for r.Len() > 0 || r.Failed() {
-		key := r.Bytes(maxStored)
-		left := int64(r.UpTo(uint64(2 * MaxSpan)))
-		count := r.UpTo(maxThrottle)
-		w := [limit.BucketWords]uint64{0, r.UpTo(max(count, 1) - 1)}
-		flag := r.UpTo(1) == 1
-		if r.Failed() || count == 0 {
-			return done, fmt.Errorf("ratelimit: chunk is damaged after %d of %d bytes", r.Offset(), len(chunk))
+	var w [limit.BucketWords]uint64
+	var count uint64
+	var flag bool
+	done.Keys, done.Expired, done.Kept, done.Refused, err = t.table.Import(r, func() bool {
+		empty := min(written, at) + int64(r.UpTo(uint64(2*MaxSpan)))
+		if count = r.UpTo(maxThrottle); count == 0 {
+			r.Fail()
 		}
-		empty := min(written, at) + left
-		if w[0] = keytable.Stamp(empty); empty < at {
-			done.Expired++
-			continue
-		}
-		t.table.Reserve(size)
-		t.restore(unsafe.String(unsafe.SliceData(key), len(key)), &w, count, flag, &done)
-	}
-	return done, nil
-}
-
-// restore makes w the bucket of key, if it is not known.
-func (t *Throttle) restore(key string, w *[limit.BucketWords]uint64, count uint64, flag bool, done *lately.Imported) {
-	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
-	switch state {
-	case keytable.NoMemory:
-		done.Refused++
-		return
-	case keytable.Found:
-		done.Kept++
-	default:
-		setLevel(r.Words(), w, count)
+		w[0], w[1] = keytable.Stamp(empty), r.UpTo(max(count, 1)-1)
+		flag = r.UpTo(1) == 1
+		return empty < at
+	}, func(r keytable.Record) {
+		setLevel(r.Words(), &w, count)
 		if flag {
 			r.SetFlag()
 		}
-		done.Keys++
+	})
+	if err != nil {
+		err = fmt.Errorf("ratelimit: %w", err)
 	}
-	r.Unlock()
+	return done, err
 }

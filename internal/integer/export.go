@@ -2,11 +2,9 @@ package integer
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"math"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
@@ -40,36 +38,12 @@ func (t *Table) Import(now time.Time, chunk []byte) (done lately.Imported, err e
 	if err != nil {
 		return done, err
 	}
-	at, size := keytable.Nanos(now, maxSpan), keytable.ReadSize(r)
+	at := keytable.Nanos(now, maxSpan)
 	from := min(written, at)
-	for r.Len() > 0 || r.Failed() {
-		key := r.Bytes(keytable.MaxKey)
-		left, value := int64(r.UpTo(math.MaxInt64)), r.Varint()
-		if r.Failed() || left > math.MaxInt64-max(from, 0) {
-			return done, fmt.Errorf("chunk is damaged after %d of %d bytes", r.Offset(), len(chunk))
-		}
-		if from+left <= at {
-			done.Expired++
-			continue
-		}
-		t.table.Reserve(size)
-		t.restore(unsafe.String(unsafe.SliceData(key), len(key)), from+left, value, &done)
-	}
-	return done, nil
-}
-
-// restore makes value the number of key until end, if it is not there.
-func (t *Table) restore(key string, end, value int64, done *lately.Imported) {
-	r, state := t.table.LockOrAdd(t.table.Hash(key), key)
-	switch state {
-	case keytable.NoMemory:
-		done.Refused++
-		return
-	case keytable.Found:
-		done.Kept++
-	default:
-		r.Words()[0], r.Words()[1] = keytable.Stamp(end), uint64(value)
-		done.Keys++
-	}
-	r.Unlock()
+	var end, value int64
+	done.Keys, done.Expired, done.Kept, done.Refused, err = t.table.Import(r, func() bool {
+		end, value = from+int64(r.UpTo(uint64(math.MaxInt64-max(from, 0)))), r.Varint()
+		return end <= at
+	}, func(r keytable.Record) { r.Words()[0], r.Words()[1] = keytable.Stamp(end), uint64(value) })
+	return done, err
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/snapshot"
 )
 
 // A number is what the model of a Table has of a key. Its arithmetic has no bounds.
@@ -233,6 +234,13 @@ func TestDamaged(t *testing.T) {
 			if _, err := mustTable(t, 1<<20).Import(time.Unix(0, 2), damaged); err == nil {
 				t.Fatal("no error")
 			}
+		}
+		const checksum = 4
+		cut := snapshot.Seal(slices.Clone(chunk[:len(chunk)-checksum-1])) // in the last entry
+		done, err := mustTable(t, 1<<20).Import(time.Unix(0, 2), cut)
+		var at int
+		if fmt.Sscanf(fmt.Sprint(err), "chunk is damaged after %d of", &at); done.Keys != 99 || at == 0 || at >= len(cut)-checksum {
+			t.Errorf("%v, with %d keys: it must say where, after 99", err, done.Keys)
 		}
 	}
 }
