@@ -64,20 +64,20 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 			}
 		}
 	}
-	if len(calls) > 0 {
-		s.exchange(ctx, l, calls)
-	}
-	for _, c := range calls {
-		if c.err != nil {
-			s.unlisted.Store(true)
-		}
+	if len(calls) > 0 && s.exchange(ctx, l, calls) != nil {
+		s.unlisted.Store(true)
 	}
 }
 
 // Ban bans the key in b from b.Since on, now if that is zero, in its record and in the list.
 // A ban of the key that ends later stays as it is.
 func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
-	l, rl, key, err := s.banned(b.Rule, b.Key...)
+	l := s.layout.Load()
+	rl, err := l.named(b.Rule)
+	if err != nil {
+		return err
+	}
+	key, err := rl.key.Rejoin(nil, b.Key...)
 	if err != nil {
 		return err
 	}
@@ -85,20 +85,36 @@ func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
 	if !b.Since.IsZero() {
 		since = b.Since.UnixMicro()
 	}
-	asked := ban.Ban{
-		Key: key, Since: since * 1000, Until: b.Until.Add(time.Microsecond - 1).UnixNano(),
-		Count: b.Count, Source: b.Source,
+	return s.addBans(ctx, l, []ban.Ban{{
+		Rule: rl.banID, Key: key, Since: since * 1000, Until: b.Until.Add(time.Microsecond - 1).UnixNano(),
+		Count: b.Count, Reason: b.Reason, Source: b.Source,
+	}})
+}
+
+// addBans adds bans to the records of their keys, and to the list those that hold. Of two bans of one key
+// the one that ends later holds, so adding a ban twice does no harm.
+func (s *Store) addBans(ctx context.Context, l *layout, bans []ban.Ban) error {
+	calls := make([]*call, len(bans))
+	for i := range bans {
+		c := s.banCall(l, l.byID(bans[i].Rule), &bans[i])
+		calls[i] = &c
 	}
-	c := s.banCall(l, rl, &asked)
-	if _, _, err := s.correct(ctx, l, &c); err != nil {
+	if err := s.correctAll(ctx, l, calls); err != nil {
 		return err
 	}
-	asked.Reason = b.Reason
-	added := rl.added(c.data, &asked)
-	put := s.listing(l, rl, &added)
-	s.exchange(ctx, l, []*call{put})
-	s.mirror.add(&added)
-	return put.err
+	var listings []*call
+	var held []ban.Ban
+	for i, c := range calls {
+		rl := l.byID(bans[i].Rule)
+		if b := rl.added(c.data, &bans[i]); b.Until > readUint56(c.data)*1000 {
+			listings, held = append(listings, s.listing(l, rl, &b)), append(held, b)
+		}
+	}
+	err := s.exchange(ctx, l, listings)
+	for i := range held {
+		s.mirror.add(&held[i])
+	}
+	return err
 }
 
 // banCall returns the call that adds b, a ban of rl, to its record. Its times are those of the
@@ -129,20 +145,19 @@ func (rl *rule) added(data string, b *ban.Ban) ban.Ban {
 // hold on some nodes.
 func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, err error) {
 	l := s.layout.Load()
-	if _, err := l.set.Named(rule); err != nil {
+	rl, err := l.named(rule)
+	if err != nil {
 		return false, err
 	}
-	rl := l.named(rule)
 	c := s.correction(l, correctUnban, 0, 0, anyResets, rl.number, key)
 	_, taken, err := s.correct(ctx, l, &c)
 	if err != nil {
 		return false, err
 	}
 	gone := ban.Ban{Rule: rl.banID, Key: listedKey(key)}
-	put := s.listing(l, rl, &gone)
-	s.exchange(ctx, l, []*call{put})
+	err = s.exchange(ctx, l, []*call{s.listing(l, rl, &gone)})
 	s.mirror.remove(&gone)
-	return taken > 0, put.err
+	return taken > 0, err
 }
 
 // Bans yields the bans that hold, in the order in which they end: those of the copy that this
@@ -190,17 +205,6 @@ func (rl *rule) record(b *ban.Ban) ratelimit.BanRecord {
 		r.Key = []string{string(b.Key)} // the digest of a long key
 	}
 	return r
-}
-
-// banned returns the named rule and its key with these values.
-func (s *Store) banned(name string, values ...string) (l *layout, rl *rule, key []byte, err error) {
-	l = s.layout.Load()
-	r, err := l.set.Named(name)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	key, err = r.Key.Rejoin(nil, values...)
-	return l, l.named(name), key, err
 }
 
 // refuseBanned decides about a request that an enforced ban refuses which this node has a copy

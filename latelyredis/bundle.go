@@ -60,22 +60,37 @@ func (b bundle) sent() Command {
 // replies yields the calls of b, each with its part of the reply.
 func (b bundle) replies(r Reply) iter.Seq2[*call, Reply] {
 	return func(yield func(*call, Reply) bool) {
-		const lengthBytes = 4
-		rest := r.Data
 		for _, c := range b {
-			part := Reply{rest, r.Err}
+			part := r
 			if c.script.each && r.Err == nil {
-				if len(rest) < lengthBytes {
-					part.Err = errAnswer
-				} else if n := int(binary.BigEndian.Uint32([]byte(rest[:lengthBytes]))); n > len(rest)-lengthBytes {
-					part.Err = errAnswer
-				} else {
-					part.Data, rest = rest[lengthBytes:][:n], rest[lengthBytes+n:]
-				}
+				part.Data, r.Data, part.Err = cutPart(r.Data)
 			}
 			if !yield(c, part) {
 				return
 			}
 		}
 	}
+}
+
+// cutPart cuts the first part off an answer that consists of parts, each behind its length in 4 bytes.
+func cutPart(data string) (part, rest string, err error) {
+	const lengthBytes = 4
+	if len(data) < lengthBytes {
+		return "", "", errAnswer
+	}
+	n := int(binary.BigEndian.Uint32([]byte(data[:lengthBytes])))
+	if data = data[lengthBytes:]; n > len(data) {
+		return "", "", errAnswer
+	}
+	return data[:n], data[n:], nil
+}
+
+// parts returns all parts of an answer.
+func parts(data string) (all []string, err error) {
+	for part := ""; len(data) > 0; all = append(all, part) {
+		if part, data, err = cutPart(data); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -109,7 +109,7 @@ func (s *Store) Adjust(ctx context.Context, a *adjustment) error {
 	what := [...]byte{store.Charge: correctCharge, store.Refund: correctOldest, store.Reset: correctReset}[a.Change]
 	c := s.correction(l, what, a.N, 0, anyResets, a.Rule, a.Key)
 	if a.Change == store.Reset {
-		s.forgetPending(&l.rules[a.Rule], a.Key)
+		s.changePending(&l.rules[a.Rule], a.Key, func(pending *uint64) { *pending = 0 })
 	}
 	now, taken, err := s.correct(ctx, l, &c)
 	if err == nil {

@@ -109,33 +109,28 @@ func (w *entryWriter) end() {
 	w.buf, w.adds = nil, 0
 }
 
-// countEntries counts entries of the log, unless they are counted, and returns how many there are.
-func (c *Counters) countEntries(data string) (n int, err error) {
-	err = eachPart(data, func(text string) error {
-		n++
-		if text == "" {
-			return nil // see counts.lua
+// countEntry counts an entry of the log, unless it is counted.
+func (c *Counters) countEntry(text string) {
+	if text == "" {
+		return // see counts.lua
+	}
+	r := snapshot.NewReader([]byte(text))
+	if r.Byte() != countsForm {
+		c.unread.Add(1)
+		return
+	}
+	node, seq := string(r.Bytes(len(text))), r.Uvarint()
+	own := node == c.node && seq >= c.ownFrom // was counted as it was added
+	if r.Failed() || own || seq <= c.seqs[node].seq {
+		return
+	}
+	c.noteSeq(node, seq)
+	readEntry(r, func(name string) *lately.Table {
+		if x := c.named(name); x != nil {
+			return x.table.Load()
 		}
-		r := snapshot.NewReader([]byte(text))
-		if r.Byte() != countsForm {
-			c.unread.Add(1)
-			return nil
-		}
-		node, seq := string(r.Bytes(len(text))), r.Uvarint()
-		own := node == c.node && seq >= c.ownFrom // was counted as it was added
-		if r.Failed() || own || seq <= c.seqs[node].seq {
-			return nil
-		}
-		c.noteSeq(node, seq)
-		readEntry(r, func(name string) *lately.Table {
-			if x := c.named(name); x != nil {
-				return x.table.Load()
-			}
-			return nil
-		})
 		return nil
 	})
-	return n, err
 }
 
 // noteSeq notes that an entry of a node is counted. That of the node which was heard of longest ago is

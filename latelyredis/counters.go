@@ -265,14 +265,17 @@ func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 	case passAlone, passGoesOn:
 		c.complete.Store(true)
 		c.entries.drop(sends)
-		n, err := c.countEntries(data[passBytes:])
+		entries, err := parts(data[passBytes:])
 		if err != nil {
 			return false, err
+		}
+		for _, text := range entries {
+			c.countEntry(text)
 		}
 		if c.have = id; flag == 1 {
 			err = c.writeState(ctx)
 		}
-		return n == passEntries || len(c.entries.list) > 0, err
+		return len(entries) == passEntries || len(c.entries.list) > 0, err
 	case passReady:
 		err := c.readState(ctx)
 		return err == nil, err
@@ -294,24 +297,6 @@ const noEntry = "0-0"
 func entryID(data string) string {
 	b := []byte(data[:16])
 	return fmt.Sprintf("%d-%d", binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]))
-}
-
-// eachPart calls f for each part of an answer.
-func eachPart(data string, f func(part string) error) error {
-	for len(data) > 0 {
-		if len(data) < 4 {
-			return errAnswer
-		}
-		n := int(binary.BigEndian.Uint32([]byte(data[:4])))
-		if data = data[4:]; n > len(data) {
-			return errAnswer
-		}
-		if err := f(data[:n]); err != nil {
-			return err
-		}
-		data = data[n:]
-	}
-	return nil
 }
 
 // run runs a script, which is sent in full if the server does not know it.

@@ -75,8 +75,14 @@ func (c *Counters) readState(ctx context.Context) error {
 			return errAnswer // it has expired
 		}
 		after = entryID(data)
-		if err := eachPart(data[16:], func(part string) error { return c.readPart(s, part) }); err != nil {
+		all, err := parts(data[16:])
+		if err != nil {
 			return err
+		}
+		for _, part := range all {
+			if err := c.readPart(s, part); err != nil {
+				return err
+			}
 		}
 	}
 	c.use(s)

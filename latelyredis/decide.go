@@ -180,7 +180,7 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 func (s *Store) callAbout(l *layout, script *script, head string, key []byte, rules ...int) call {
 	c := call{command: command{script: script, keys: make([]string, len(rules)), args: make([]string, 1+len(rules))}}
 	c.args[0] = head
-	subject, now := l.rules[rules[0]].subject(s.prefix, key), s.clock.now()
+	subject, now := l.rules[rules[0]].subject(s.prefix, key), s.clock.server()-early
 	for k, i := range rules {
 		c.keys[k] = subject + l.rules[i].after
 		c.args[1+k] = l.rules[i].argument(now)

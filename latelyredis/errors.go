@@ -36,6 +36,18 @@ func codeIs(err error, code string) bool {
 	return ok && answer.Code == code
 }
 
+// A RuleError says that a rule cannot be kept in Redis.
+type RuleError struct {
+	Rule string // its name
+	Err  error  // what cannot be kept
+}
+
+// Error names the rule and what cannot be kept.
+func (e *RuleError) Error() string { return fmt.Sprintf("latelyredis: rule %q: %v", e.Rule, e.Err) }
+
+// Unwrap returns e.Err.
+func (e *RuleError) Unwrap() error { return e.Err }
+
 // advices says what the errors mean that a server which is set up wrongly, or is not ready,
 // answers. NOSCRIPT is not among them: the script is then sent in full. NEWERFORM is an error of the
 // scripts.

@@ -97,7 +97,11 @@ func Codes() []string { return slices.Sorted(maps.Keys(advices)) }
 
 // Copied reports whether s has a copy of a ban that holds.
 func (s *Store) Copied(name, key string) bool {
-	_, ok := s.mirror.until(s.layout.Load().named(name).banID, []byte(key))
+	rl, err := s.layout.Load().named(name)
+	if err != nil {
+		panic(err)
+	}
+	_, ok := s.mirror.until(rl.banID, []byte(key))
 	return ok
 }
 

@@ -45,15 +45,15 @@ const (
 	grantRules = 8
 )
 
-// The words of a record.
+// The words of a record behind wordEnds, when nothing is counted any more. Times are in microseconds, by the
+// clock of the node.
 const (
-	grantAllows  = iota // how much may be pending and sent
-	grantPending        // admitted and not sent
-	grantSent           // sent and not answered
-	grantAt             // when a merge was answered last, by the clock of the node, in microseconds
-	grantLeft           // Remaining in the answer
-	grantLimit          // LimitIndex
-	grantReset          // when nothing is counted any more, as grantAt
+	grantAllows  = wordEnds + 1 + iota // how much may be pending and sent
+	grantPending                       // admitted and not sent
+	grantSent                          // sent and not answered
+	grantAt                            // when a merge was answered last
+	grantLeft                          // Remaining in the answer
+	grantLimit                         // LimitIndex
 	grantWords
 )
 
@@ -83,36 +83,32 @@ func grants(r *ratelimit.Rule) bool {
 	return len(r.Limits) > 0 && r.Algorithm != ratelimit.InFlight && r.Algorithm != ratelimit.LeakyBucket
 }
 
-// newGrants makes the tables of l's rules.
+// newGrants makes the tables of l's rules. A rule for which there is no memory is decided in Redis.
 func (s *Store) newGrants(l *layout) {
 	budget := keytable.NewBudget(grantMemory)
 	for i := range l.rules {
 		if grants(l.set.Rule(i)) {
-			// A rule for which there is no memory is decided in Redis.
 			l.rules[i].grants, _ = keytable.New(s.refusals.seed, keytable.Config{
-				Words: grantWords, KeyWords: 2, Budget: budget, Policy: grantPolicy{m: s.mirror},
+				Words: grantWords, KeyWords: 2, Budget: budget, Policy: grantPolicy{endingPolicy{m: s.mirror}},
 			})
 		}
 	}
 }
 
-// grantPolicy tells a table what its records mean: what Redis does not know of is not evicted.
-type grantPolicy struct {
-	keytable.Plain
-	m *mirror
-}
+// grantPolicy is endingPolicy for grants, none of which ends or is evicted before Redis knows all of it.
+type grantPolicy struct{ endingPolicy }
 
-func (grantPolicy) Weight(r keytable.Record) uint64 {
-	if w := r.Words(); w[grantPending]+w[grantSent] == 0 {
-		return w[grantReset]
+func (p grantPolicy) Weight(r keytable.Record) uint64 {
+	if owes(r) {
+		return keytable.Protected
 	}
-	return keytable.Protected
+	return p.endingPolicy.Weight(r)
 }
 
-func (p grantPolicy) Expired(r keytable.Record) bool {
-	w := r.Words()
-	return w[grantPending]+w[grantSent] == 0 && int64(w[grantReset]) <= p.m.now()
-}
+func (p grantPolicy) Expired(r keytable.Record) bool { return !owes(r) && p.endingPolicy.Expired(r) }
+
+// owes reports whether Redis does not know yet of all that was admitted.
+func owes(r keytable.Record) bool { return r.Words()[grantPending]+r.Words()[grantSent] > 0 }
 
 // admitKnown admits an event under the grants of all its rules, and reports whether they suffice.
 func (s *Store) admitKnown(l *layout, r *request) bool {
@@ -165,7 +161,7 @@ func admit(rl *rule, sub *subject, w []uint64, cost uint64, node int64) {
 	sub.Outcome = outcome{
 		Rule: sub.Outcome.Rule, Set: sub.Outcome.Set, Charged: true,
 		Limit: rl.most[w[grantLimit]], LimitIndex: int(w[grantLimit]), Remaining: w[grantLeft] - w[grantPending] - w[grantSent],
-		ResetAfter: duration(max(int64(w[grantReset])-node, 1)),
+		ResetAfter: duration(max(int64(w[wordEnds])-node, 1)),
 	}
 }
 
@@ -214,7 +210,7 @@ func (s *Store) grant(rl *rule, key []byte, a answer, sent int64, merged bool) {
 		allows = min(allows, w[grantAllows]) // a merge may have said something newer
 	}
 	w[grantAllows], w[grantLeft], w[grantLimit] = allows, a.remaining, uint64(a.limit)
-	w[grantReset] = uint64(now + max(a.reset, refusalFresh))
+	w[wordEnds] = uint64(now + max(a.reset, refusalFresh))
 }
 
 // startMerging sends what is admitted, until ctx ends, and then once more.
@@ -316,31 +312,23 @@ func (s *Store) begin(m *merge) bool {
 	return true
 }
 
-// forgetPending takes back all that was admitted and is not sent yet.
-func (s *Store) forgetPending(rl *rule, key []byte) {
+// changePending calls change with what was admitted of a key and is not sent yet, if there is a grant.
+func (s *Store) changePending(rl *rule, key []byte, change func(pending *uint64)) {
 	if rl.grants == nil {
 		return
 	}
 	if record, state := rl.grants.Lock(s.refusals.hash(key), readOnly(key)); state == keytable.Found {
-		record.Words()[grantPending] = 0
+		change(&record.Words()[grantPending])
 		record.Unlock()
 	}
 }
 
 // takeBack takes back what was admitted and is not sent yet: so much, or nothing if it is less.
-func (s *Store) takeBack(rl *rule, key []byte, amount uint64) bool {
-	if rl.grants == nil {
-		return false
-	}
-	record, state := rl.grants.Lock(s.refusals.hash(key), readOnly(key))
-	if state != keytable.Found {
-		return false
-	}
-	defer record.Unlock()
-	w := record.Words()
-	if w[grantPending] < amount {
-		return false
-	}
-	w[grantPending] -= amount
-	return true
+func (s *Store) takeBack(rl *rule, key []byte, amount uint64) (taken bool) {
+	s.changePending(rl, key, func(pending *uint64) {
+		if taken = *pending >= amount; taken {
+			*pending -= amount
+		}
+	})
+	return taken
 }

@@ -3,7 +3,6 @@ package latelyredis
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -42,7 +41,7 @@ func (s *Store) Import(ctx context.Context, id string, entries []entry) error {
 		}
 	}
 	ahead := time.Duration(s.mirror.ahead.Load()) * time.Microsecond
-	var bans []*entry
+	var bans []ban.Ban
 	places, merges := &imports{s: s, l: l, id: id}, &imports{s: s, l: l, id: id}
 	was := make(map[int]*rule)
 	for i := range entries {
@@ -51,13 +50,15 @@ func (s *Store) Import(ctx context.Context, id string, entries []entry) error {
 			return store.ErrStale
 		}
 		if e.Ban != nil {
-			bans = append(bans, e)
+			b := *e.Ban
+			b.Rule = l.rules[e.Rule].banID
+			bans = append(bans, b)
 			continue
 		}
 		if was[e.WasRule] == nil {
 			r, err := newRule(e.Was.Rule(e.WasRule))
 			if err != nil {
-				return &RuleError{e.Was.Rule(e.WasRule).Name, err}
+				return err
 			}
 			was[e.WasRule] = &r
 		}
@@ -66,7 +67,7 @@ func (s *Store) Import(ctx context.Context, id string, entries []entry) error {
 		}
 		places.add(e, l.scripts.place, was[e.WasRule].counted(e))
 	}
-	if err := s.importBans(ctx, l, bans); err != nil {
+	if err := s.addBans(ctx, l, bans); err != nil {
 		return err
 	}
 	if err := places.send(ctx); err != nil {
@@ -102,51 +103,11 @@ func (im *imports) add(e *entry, script *script, record string) {
 
 // send sends all, and notes which entries were imported before.
 func (im *imports) send(ctx context.Context) error {
-	if len(im.calls) == 0 {
-		return nil
-	}
-	im.s.exchange(ctx, im.l, im.calls)
-	var errs []error
+	err := im.s.exchange(ctx, im.l, im.calls)
 	for i, c := range im.calls {
-		e := im.entries[i]
-		errs, e.Known, e.Expired = append(errs, c.err), c.data == importKnown, c.data == importExpired
+		im.entries[i].Known, im.entries[i].Expired = c.data == importKnown, c.data == importExpired
 	}
-	return errors.Join(errs...)
-}
-
-// importBans adds bans to the records of their keys, and to the list those that hold. Of two of one key
-// the later end counts, so it does no harm to add one twice.
-func (s *Store) importBans(ctx context.Context, l *layout, entries []*entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	calls := make([]*call, len(entries))
-	for i, e := range entries {
-		c := s.banCall(l, &l.rules[e.Rule], e.Ban)
-		calls[i] = &c
-	}
-	if err := s.correctAll(ctx, l, calls); err != nil {
-		return err
-	}
-	var listings []*call
-	var held []ban.Ban
-	for i, e := range entries {
-		if c, rl := calls[i], &l.rules[e.Rule]; len(c.data) > 2*uint56 {
-			if b := rl.added(c.data, e.Ban); b.Until > readUint56(c.data)*1000 {
-				listings, held = append(listings, s.listing(l, rl, &b)), append(held, b)
-			}
-		}
-	}
-	if len(listings) == 0 {
-		return nil
-	}
-	s.exchange(ctx, l, listings)
-	var errs []error
-	for i, c := range listings {
-		s.mirror.add(&held[i])
-		errs = append(errs, c.err)
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // move makes the times of e those of a clock that is ahead by d. Slots are moved to the next ones,
@@ -194,8 +155,8 @@ func (rl *rule) counted(e *entry) string {
 		if i < len(e.States) {
 			body = appendBody(nil, a, l, micros(e.At), &e.States[i])
 		}
-		if n := len(body); i < limits-1 {
-			b = append(b, byte(n>>16), byte(n>>8), byte(n))
+		if i < limits-1 {
+			b = appendUint(b, uint64(len(body)), 3)
 		}
 		b = append(b, body...)
 	}
@@ -271,8 +232,7 @@ func appendRing(b []byte, n uint64, s *limit.State) []byte {
 	for _, count := range counts {
 		sum, most = sum+min(count, full), max(most, min(count, full))
 	}
-	b = appendUint56(b, s.Newest)
-	b = append(b, byte(sum>>40), byte(sum>>32), byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum))
+	b = appendUint(appendUint56(b, s.Newest), sum, 6)
 	width := 1
 	switch {
 	case most > 1<<16-1:
@@ -282,11 +242,16 @@ func appendRing(b []byte, n uint64, s *limit.State) []byte {
 	}
 	b = append(b, byte(width))
 	for _, count := range counts {
-		for i := width - 1; i >= 0; i-- {
-			b = append(b, byte(min(count, full)>>(8*i)))
-		}
+		b = appendUint(b, min(count, full), width)
 	}
 	return b
+}
+
+// appendUint appends the last bytes of n, big-endian.
+func appendUint(b []byte, n uint64, width int) []byte {
+	var all [8]byte
+	binary.BigEndian.PutUint64(all[:], n)
+	return append(b, all[8-width:]...)
 }
 
 // appendLevel appends when a bucket that drains n in its span is empty: microseconds and

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/match"
@@ -36,17 +37,7 @@ func newNamer(key match.Key, rule string) namer {
 }
 
 // sameSubject reports whether equal keys of n and o are the same subject.
-func (n *namer) sameSubject(o *namer) bool {
-	if len(n.fields) != len(o.fields) {
-		return false
-	}
-	for i := range n.fields {
-		if n.fields[i] != o.fields[i] {
-			return false
-		}
-	}
-	return true
-}
+func (n *namer) sameSubject(o *namer) bool { return slices.Equal(n.fields, o.fields) }
 
 // subject returns the prefix and the subject of a key, without the closing brace.
 func (n *namer) subject(prefix string, key []byte) string {

@@ -93,29 +93,28 @@ func remembersRefusals(r *ratelimit.Rule) bool {
 // to reach Redis.
 func countsRefusals(r *ratelimit.Rule) bool { return r.CountRefused || r.Ban != nil }
 
-// newRefusals makes the tables of l's rules.
+// newRefusals makes the tables of l's rules. A rule for which there is no memory is decided in Redis.
 func (s *Store) newRefusals(l *layout) {
 	budget := keytable.NewBudget(refusalMemory)
 	for i := range l.rules {
-		if !remembersRefusals(l.set.Rule(i)) {
-			continue
+		if remembersRefusals(l.set.Rule(i)) {
+			l.rules[i].refused, _ = keytable.New(s.refusals.seed, keytable.Config{
+				Words: refusalWords, KeyWords: 2, Budget: budget, Policy: endingPolicy{m: s.mirror},
+			})
 		}
-		// A rule for which there is no memory is decided in Redis.
-		l.rules[i].refused, _ = keytable.New(s.refusals.seed, keytable.Config{
-			Words: refusalWords, KeyWords: 2, Budget: budget, Policy: refusalPolicy{m: s.mirror},
-		})
 	}
 }
 
-// refusalPolicy tells a table what its records mean: the next to end is evicted first.
-type refusalPolicy struct {
+// endingPolicy tells a table what its records mean: each ends at the time wordEnds, and the next to end is
+// evicted first.
+type endingPolicy struct {
 	keytable.Plain
 	m *mirror
 }
 
-func (refusalPolicy) Weight(r keytable.Record) uint64 { return r.Words()[wordEnds] }
+func (endingPolicy) Weight(r keytable.Record) uint64 { return r.Words()[wordEnds] }
 
-func (p refusalPolicy) Expired(r keytable.Record) bool {
+func (p endingPolicy) Expired(r keytable.Record) bool {
 	return int64(r.Words()[wordEnds]) <= p.m.now()
 }
 

@@ -3,11 +3,11 @@ package latelyredis
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
@@ -34,7 +34,7 @@ func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
 	for i := range set.Len() {
 		r, err := newRule(set.Rule(i))
 		if err != nil {
-			return nil, &RuleError{set.Rule(i).Name, err}
+			return nil, err
 		}
 		r.number = i
 		l.rules = append(l.rules, r)
@@ -44,17 +44,22 @@ func newLayout(clock string, set *ratelimit.Set) (*layout, error) {
 
 // byID returns the rule with that number in the copy of the list of bans, or nil.
 func (l *layout) byID(id uint32) *rule {
-	i := slices.IndexFunc(l.rules, func(rl rule) bool { return rl.banID == id })
-	if i < 0 {
-		return nil
+	for i := range l.rules {
+		if l.rules[i].banID == id {
+			return &l.rules[i]
+		}
 	}
-	return &l.rules[i]
+	return nil
 }
 
-// named returns the rule of that name, which the set has.
-func (l *layout) named(name string) *rule {
+// named returns the rule of that name.
+func (l *layout) named(name string) (*rule, error) {
+	_, err := l.set.Named(name)
+	if err != nil {
+		return nil, err
+	}
 	i := slices.IndexFunc(l.rules, func(rl rule) bool { return rl.name == name })
-	return &l.rules[i]
+	return &l.rules[i], nil
 }
 
 // A rule is what a script is told of a rule: flags 1 | keep 7 | number of limits 1, and of
@@ -100,14 +105,32 @@ const (
 	flagCountRefused = 2
 )
 
-func newRule(r *ratelimit.Rule) (rule, error) {
+// Validate returns the error that [New] would return for the rules of set, a [*RuleError].
+func Validate(set *ratelimit.Set) error {
+	for i := range set.Len() {
+		if err := keepable(set.Rule(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepable returns nil, or a [RuleError] that says why r cannot be kept in Redis.
+func keepable(r *ratelimit.Rule) error {
 	switch {
 	case r.Adapt != nil:
-		return rule{}, fmt.Errorf("adapt: limits that follow the traffic are not kept in Redis yet: remove adapt, or use the memory store")
+		return &RuleError{r.Name, errors.New("adapt: limits that follow the traffic are not kept in Redis yet: remove adapt, or use the memory store")}
 	case r.Ban != nil && r.Ban.Of == ratelimit.Distinct:
-		return rule{}, fmt.Errorf("ban: after %d distinct values of %s: values are not kept in Redis yet: count hits or refusals, or use the memory store", r.Ban.After, r.Ban.Field)
+		return &RuleError{r.Name, fmt.Errorf("ban: after %d distinct values of %s: values are not kept in Redis yet: count hits or refusals, or use the memory store", r.Ban.After, r.Ban.Field)}
 	case len(r.Limits) > maxLimits:
-		return rule{}, fmt.Errorf("%d limits: must be at most %d", len(r.Limits), maxLimits)
+		return &RuleError{r.Name, fmt.Errorf("%d limits: must be at most %d", len(r.Limits), maxLimits)}
+	}
+	return nil
+}
+
+func newRule(r *ratelimit.Rule) (rule, error) {
+	if err := keepable(r); err != nil {
+		return rule{}, err
 	}
 	flags := byte(0)
 	if r.Shadow {
@@ -205,6 +228,10 @@ func keep(r *ratelimit.Rule) int64 {
 	return longest.Microseconds()
 }
 
+// early is by how many microseconds the time is too early that the periods of a calendar are of: the
+// next period is told as well, so either clock may be ahead of the other by half a second.
+const early = 500_000
+
 // argument returns what the script is told of rl at about the time now, in
 // microseconds.
 func (rl *rule) argument(now int64) string {
@@ -232,16 +259,3 @@ const uint56 = 7
 func appendUint56(b []byte, n int64) []byte {
 	return append(b, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
-
-// A serverClock knows about what time it is on the server, for the periods that scripts are
-// told: it is not what decisions are made at.
-type serverClock struct{ ahead atomic.Int64 } // of this process, in microseconds
-
-// early is by how much the time is too early that the periods are of: the next one is told
-// as well, so that either clock may be ahead of the other by half a second.
-const early = 500_000
-
-func (c *serverClock) now() int64 { return time.Now().UnixMicro() + c.ahead.Load() - early }
-
-// set tells c the time on the server.
-func (c *serverClock) set(now int64) { c.ahead.Store(now - time.Now().UnixMicro()) }

@@ -61,7 +61,7 @@ type Store struct {
 	prefix string
 	script string // how scripts take the time
 	layout atomic.Pointer[layout]
-	clock  serverClock
+	clock  nodeClock // for the periods of calendars
 	mirror *mirror
 	onBan  func(ratelimit.BanRecord)
 
@@ -112,7 +112,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{conn: conn, prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
+	s := &Store{conn: conn, prefix: prefix, script: clock, clock: newNodeClock(), mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched = s.mirror.seed, c.Batched
 	s.breakers.began = time.Now()
 	return s, s.use(set)
@@ -164,15 +164,27 @@ func (s *Store) Update(_ context.Context, set *ratelimit.Set, published func()) 
 	return nil
 }
 
-// attempts is how often a command is sent at most: once more if the record needs the other
-// script, if the server does not know the one or the other, and if the period is over.
-const attempts = 5
+const (
+	// attempts is how often a command is sent at most: once more if the record needs the other
+	// script, if the server does not know the one or the other, and if the period is over.
+	attempts = 5
+
+	// movingWait is how long a call waits before it is sent again while its slot moves, and movingWaits how
+	// often at most, for a context that does not end before: a slot may move for minutes.
+	movingWait  = 2 * time.Millisecond
+	movingWaits = 500
+)
 
 // exchange sends the calls, and fills in their answers or errors. A server that has not
 // judged a call, because it does not know the script or needs another, gets it
-// again; all other errors are final.
-func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) {
+// again; all other errors are final. It returns the errors of all.
+func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) error {
 	s.send(ctx, l, s.unlessAway(calls))
+	var errs []error
+	for _, c := range calls {
+		errs = append(errs, c.err)
+	}
+	return errors.Join(errs...)
 }
 
 // unlessAway returns the calls that are sent. The others fail at once.
@@ -237,6 +249,12 @@ type call struct {
 	inRange   int // part, once it was called
 }
 
+// moves reports whether c is about records, and was not judged since their slot moves from one node of a
+// cluster to another. Keys move one by one. The client follows MOVED and ASK; but if the keys of a subject
+// are on both nodes, or one of several is on none, either node answers TRYAGAIN, and has counted nothing.
+// The list of bans is brought up to date later.
+func (c *call) moves() bool { return len(c.rules) > 0 && codeIs(c.err, "TRYAGAIN") }
+
 // answered notes the reply to c, and reports whether c has to be sent again.
 func (c *call) answered(s *Store, l *layout, r Reply) bool {
 	if codeIs(r.Err, "NOSCRIPT") && !c.full {
@@ -262,7 +280,8 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		c.script, c.full = l.scripts.repair, false
 	case len(r.Data) == len(period)+uint56 && r.Data[:len(period)] == period && c.calendars:
 		now := readUint56(r.Data[len(period):])
-		s.clock.set(now)
+		heard := s.clock.now()
+		s.clock.at(now, heard, heard)
 		for k, i := range c.rules {
 			c.args[1+k] = l.rules[i].argument(now)
 		}

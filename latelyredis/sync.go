@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
@@ -133,7 +134,7 @@ func (s *Store) sync(ctx context.Context) error {
 		if newest == s.have {
 			return s.relist(ctx, l)
 		}
-		if err := s.each(c.data[syncBytes:], s.change); err != nil {
+		if err := eachListed(c.data[syncBytes:], s.change); err != nil {
 			return err
 		}
 		s.have = newest
@@ -179,12 +180,11 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 	for i := range calls {
 		calls[i] = &call{command: command{script: l.scripts.page, keys: s.listKeys(uint32(i))[:2]}}
 	}
-	s.exchange(ctx, l, calls)
+	if err := s.exchange(ctx, l, calls); err != nil {
+		return err
+	}
 	for _, c := range calls {
-		if c.err != nil {
-			return c.err
-		}
-		err := s.each(c.data, func(of, detail string) {
+		err := eachListed(c.data, func(of, detail string) {
 			known[of] = true
 			if b, ok := s.mirror.read(of, detail); ok && s.mirror.add(&b) && !first {
 				s.tell(l, &b)
@@ -209,10 +209,7 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 	var calls []*call
 	var errs []error
 	flush := func() {
-		s.exchange(ctx, l, calls)
-		for _, c := range calls {
-			errs = append(errs, c.err)
-		}
+		errs = append(errs, s.exchange(ctx, l, calls))
 		calls = calls[:0]
 	}
 	for b := range s.mirror.table.All(s.mirror.server() * 1000) {
@@ -234,18 +231,14 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 	return errors.Join(errs...)
 }
 
-// each calls f for each entry of a part of the list, or of its changes.
-func (s *Store) each(entries string, f func(of, detail string)) error {
-	for len(entries) > 0 {
-		if len(entries) < 8 {
-			return errAnswer
-		}
-		a, b := int(binary.BigEndian.Uint32([]byte(entries[:4]))), int(binary.BigEndian.Uint32([]byte(entries[4:8])))
-		if entries = entries[8:]; a+b > len(entries) {
-			return errAnswer
-		}
-		f(entries[:a], entries[a:a+b])
-		entries = entries[a+b:]
+// eachListed calls f for each entry of a part of the list, or of its changes.
+func eachListed(entries string, f func(of, detail string)) error {
+	all, err := parts(entries)
+	if err != nil || len(all)%2 > 0 {
+		return errAnswer
+	}
+	for entry := range slices.Chunk(all, 2) {
+		f(entry[0], entry[1])
 	}
 	return nil
 }

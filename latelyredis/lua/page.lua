@@ -4,6 +4,6 @@ local of = redis.call('ZRANGEBYSCORE', bans, string.format('(%.0f', now), '+inf'
 local out = {}
 for i = 1, #of do
   local detail = redis.call('HGET', details, of[i])
-  if detail then out[#out + 1] = struct.pack('>I4I4', #of[i], #detail) .. of[i] .. detail end
+  if detail then out[#out + 1] = struct.pack('>I4c0I4c0', #of[i], of[i], #detail, detail) end
 end
 return table.concat(out)

@@ -32,7 +32,7 @@ elseif have ~= newest then
     local found = redis.call('XRANGE', changes, '(' .. have, '+', 'COUNT', 1000)
     for i = 1, #found do
       local of, detail = found[i][2][1], found[i][2][2]
-      out[i] = struct.pack('>I4I4', #of, #detail) .. of .. detail
+      out[i] = struct.pack('>I4c0I4c0', #of, of, #detail, detail)
     end
     newest = found[#found][1]
   end
