@@ -21,9 +21,11 @@ func TestConforms(t *testing.T) {
 
 func conforms(t *testing.T, client rueidis.Client) {
 	t.Helper()
+	steps := 150
+	if testing.Short() {
+		steps = 30
+	}
 	var now atomic.Int64
-	now.Store(time.Now().UnixMicro())
-	nanos := int64(0)
 	open := func(t testing.TB, set *ratelimit.Set) storetest.Store {
 		s, err := latelyredis.NewAt(client, set, prefixed(), &now)
 		if err != nil {
@@ -32,15 +34,10 @@ func conforms(t *testing.T, client rueidis.Client) {
 		return s
 	}
 	storetest.Run(t, open, storetest.Config{
-		Pass: func(d time.Duration) {
-			nanos += int64(d)
-			now.Add(nanos / 1000)
-			nanos %= 1000
-		},
-		Now:         func() int64 { return now.Load() * 1000 },
+		SetClock:    func(nanos int64) { now.Store(nanos / 1000) },
 		Resolution:  time.Microsecond,
 		Compensates: true,
 		Leaves:      true,
-		Rounds:      1,
+		Steps:       steps,
 	})
 }

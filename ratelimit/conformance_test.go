@@ -12,12 +12,12 @@ import (
 // a budget and with a small one. The long form also has
 // the default budget, and random cases twenty times as long.
 func TestMemoryConforms(t *testing.T) {
-	budgets, rounds := []int64{ratelimit.NoBudget, 8 << 20}, 1
+	budgets, steps := []int64{ratelimit.NoBudget, 8 << 20}, 150
 	switch {
 	case raceEnabled: // concurrent or not, a case is the same under another budget
 		budgets = budgets[1:]
 	case longForm():
-		budgets, rounds = append(budgets, 0, 16<<20), 20
+		budgets, steps = append(budgets, 0, 16<<20), 3000
 	}
 	for _, budget := range budgets {
 		open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
@@ -28,7 +28,7 @@ func TestMemoryConforms(t *testing.T) {
 			return m
 		}
 		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
-			storetest.Run(t, open, storetest.Config{Rounds: rounds})
+			storetest.Run(t, open, storetest.Config{Steps: steps})
 		})
 	}
 }

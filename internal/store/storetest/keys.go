@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -14,10 +13,6 @@ var keyCases = []Case{
 	{
 		"Keys", anyStore, keysCase,
 		"No two keys and no two rules share a count, whatever bytes are in keys and names; a key that is too long is rejected with ErrKeyTooLong, and nothing is charged.",
-	},
-	{
-		"KeyBytes", anyStore, keyBytesCase,
-		"A store does not keep the memory of a key, which the caller may change.",
 	},
 }
 
@@ -75,25 +70,8 @@ func keysCase(c *check) {
 	for i := range charged {
 		s.take(uint64(i+1), charged[i])
 	}
-	s.ban(0, "b:c", c.start()+int64(time.Hour))
+	s.ban(0, "b:c", c.base+int64(time.Hour))
 	for _, sub := range append(charged, about(1, "beside")) {
 		s.peek(1, sub)
-	}
-}
-
-func keyBytesCase(c *check) {
-	r := c.lasting(ratelimit.Sliding, 10)
-	r.Ban = &ratelimit.Ban{After: 4, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
-	s := c.session(r)
-	for _, n := range []int{3, 20, 200} {
-		buf := []byte(strings.Repeat("k", n))
-		for i := range 40 {
-			buf[0], buf[n-1] = byte('a'+i%3), byte('0'+i%2)
-			s.take(1, subject{Key: buf})
-		}
-		for i := range 6 {
-			key := strings.Repeat("k", n-2)
-			s.peek(1, about(0, string(rune('a'+i%3))+key+fmt.Sprint(i%2)))
-		}
 	}
 }

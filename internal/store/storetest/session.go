@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +20,7 @@ type session struct {
 	*check
 	store Store
 	model *model
-	now   int64 // of the next request; of no use with a clock of the store's own
+	now   int64 // of the next request
 
 	log []string // what was done last
 }
@@ -26,13 +28,24 @@ type session struct {
 // session opens a store for these rules.
 func (c *check) session(rules ...ratelimit.Rule) *session {
 	set := c.set(rules...)
-	return &session{check: c, store: c.open(c.t, set), model: newModel(set, &c.config), now: c.start()}
+	s := &session{check: c, store: c.open(c.t, set), model: newModel(set, &c.config)}
+	s.at(c.base)
+	return s
 }
 
-// start returns the time of a first request.
-func (c *check) start() int64 {
-	return ring.FloorDiv(c.base, int64(c.config.Resolution)) * int64(c.config.Resolution)
+// ends are the first and the last time that a Limiter passes to a store, about 1720 and 2220.
+const ends = math.MaxInt64 - 4*int64(ratelimit.MaxSpan)
+
+// at sets the time of the next request.
+func (s *session) at(now int64) {
+	s.now = ring.FloorDiv(min(max(now, -ends), ends), int64(s.config.Resolution)) * int64(s.config.Resolution)
+	if s.config.SetClock != nil {
+		s.config.SetClock(s.now)
+	}
 }
+
+// pass lets d pass.
+func (s *session) pass(d time.Duration) { s.at(s.now + int64(d)) }
 
 // set compiles rules.
 func (c *check) set(rules ...ratelimit.Rule) *ratelimit.Set {
@@ -53,35 +66,16 @@ func (c *check) keyed(f match.Field) match.Key {
 	return key
 }
 
-// under returns a limit of n in that many units, or the calendar period of the algorithm.
-func (c *check) under(a ratelimit.Algorithm, n uint64, units int) ratelimit.Limit {
+// under returns a limit of n in that many seconds, or the calendar period of the algorithm.
+func (c *check) under(a ratelimit.Algorithm, n uint64, seconds int) ratelimit.Limit {
 	if a == ratelimit.Calendar {
 		return ratelimit.Limit{N: n, Per: ratelimit.PerSecond}
 	}
-	return ratelimit.Limit{N: n, Span: c.units(units)}
+	return ratelimit.Limit{N: n, Span: units(seconds)}
 }
 
-// units returns n times the unit.
-func (c *check) units(n int) time.Duration { return time.Duration(n) * c.unit }
-
-// pass lets d pass.
-func (s *session) pass(d time.Duration) {
-	if s.config.Pass != nil {
-		if d > 0 {
-			s.config.Pass(d)
-		}
-		return
-	}
-	s.now += int64(d)
-}
-
-// clock returns the time of a request.
-func (s *session) clock() int64 {
-	if s.config.Pass != nil {
-		return s.config.Now()
-	}
-	return s.now
-}
+// units returns n times the span that most cases count in.
+func units(n int) time.Duration { return time.Duration(n) * time.Second }
 
 // about is a subject: the number of a rule, and a key.
 func about(rule int, key string) subject {
@@ -112,17 +106,25 @@ func (s *session) peek(cost uint64, subjects ...subject) (*request, bool) {
 func (s *session) ask(cost uint64, peek bool, subjects []subject) (*request, bool) {
 	r := s.raw(cost, peek, subjects...)
 	asked := *r
-	if s.config.Pass == nil {
-		asked.Now = s.now
-	} // else the store sets the time
+	asked.Now = s.now
 	v := s.model.judge(&asked)
 	s.compare(r, v)
 	return r, v.allowed
 }
 
-// decide has the store decide r alone.
+// decide has the store decide r alone, with keys whose memory then changes: a store does not keep it.
 func (s *session) decide(r *request) error {
+	keys := make([][]byte, len(r.Subjects))
+	for i := range r.Subjects {
+		sub := &r.Subjects[i]
+		keys[i], sub.Key = sub.Key, bytes.Clone(sub.Key)
+	}
 	s.store.Decide(ctx, []*request{r})
+	for i := range r.Subjects {
+		sub := &r.Subjects[i]
+		clear(sub.Key)
+		sub.Key = keys[i]
+	}
 	return r.Err
 }
 
@@ -132,7 +134,10 @@ func (s *session) broken(format string, args ...any) {
 }
 
 // history is what was done, the latest last.
-func (s *session) history() string {
+func (s *session) history() string { return s.rules() + "\t" + strings.Join(s.log, "\n\t") }
+
+// rules describes the rules.
+func (s *session) rules() string {
 	var b strings.Builder
 	for i := range s.model.set.Len() {
 		r := s.model.set.Rule(i)
@@ -141,9 +146,6 @@ func (s *session) history() string {
 			fmt.Fprintf(&b, ", ban %+v", *r.Ban)
 		}
 		b.WriteByte('\n')
-	}
-	for _, line := range s.log {
-		b.WriteString("\t" + line + "\n")
 	}
 	return b.String()
 }
@@ -308,19 +310,16 @@ func (s *session) correct(r *request, actual uint64) {
 }
 
 func (s *session) settlement(r *request, actual uint64, subjects []subject) settlement {
-	return settlement{Set: s.model.set, At: r.Now, Now: s.clock(), Charged: r.Cost, Actual: actual, Subjects: subjects}
+	return settlement{Set: s.model.set, At: r.Now, Now: s.now, Charged: r.Cost, Actual: actual, Subjects: subjects}
 }
 
 // refund gives back to a key what was charged at any time.
 func (s *session) refund(n uint64, rule int, key string) uint64 {
-	r := adjustment{Change: store.Refund, Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.clock()}
+	r := adjustment{Change: store.Refund, Set: s.model.set, Rule: rule, Key: []byte(key), N: n, Now: s.now}
 	asked := r
 	s.noted("%+d ns: refund %d %d:%.20q", r.Now-s.base, n, rule, key)
 	if err := s.store.Adjust(ctx, &r); err != nil {
 		s.broken("Refund returned %w", err)
-	}
-	if s.config.Pass != nil {
-		asked.Now = r.Now // the store sets the time
 	}
 	if want := s.model.refund(&asked); r.Taken != want {
 		s.broken("Refund took back %d, want %d", r.Taken, want)
@@ -344,7 +343,7 @@ func (s *session) reset(subjects ...subject) {
 
 // update moves the store to another set; see model.update.
 func (s *session) update(set *ratelimit.Set) {
-	s.noted("update")
+	s.noted("update from\n%s", s.rules())
 	published := 0
 	if err := s.store.Update(ctx, set, func() { published++ }); err != nil {
 		s.broken("Update returned %w", err)
@@ -364,7 +363,7 @@ func (s *session) used(rule int, key string) uint64 {
 
 // raw has the store judge without the model.
 func (s *session) raw(cost uint64, peek bool, subjects ...subject) *request {
-	r := &request{Set: s.model.set, Now: s.clock(), Cost: cost, Peek: peek, Subjects: subjects}
+	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: peek, Subjects: subjects}
 	s.note(r)
 	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)

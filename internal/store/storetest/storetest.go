@@ -52,15 +52,10 @@ type Open func(t testing.TB, set *ratelimit.Set) Store
 // over any number of subjects, has every algorithm, and judges each request at the
 // time that the request brings.
 type Config struct {
-	// Pass lets d pass, for a store that judges at a clock of its own: it moves
-	// that clock, or waits. Times of requests then mean nothing to the store, and
-	// cases about clocks that jump are skipped. nil means that the store judges
+	// SetClock sets the clock of a store that judges at one of its own, in nanoseconds since
+	// 1970. Such a clock does not go back, and begins at about the present. nil means that the store judges
 	// at the times that requests bring.
-	Pass func(d time.Duration)
-
-	// Now returns the time of the clock that Pass moves, in nanoseconds since 1970; nil
-	// means that Pass waits.
-	Now func() int64
+	SetClock func(now int64)
 
 	// Resolution is what the times that the store judges at are multiples of, and
 	// its slots count accordingly, see [ratelimit.Config]. A waiting time
@@ -72,12 +67,13 @@ type Config struct {
 	// one refuses. Others may then be refused because of it, for a moment.
 	Compensates bool
 
-	// Leaves means that the counts of a rule that an update takes away, or gives another
-	// key, are left to expire: they count again if the rule returns before.
+	// Leaves means that an update changes no counts: those of a rule that it takes away, or gives another
+	// key, are left to expire, and count again if the rule returns before; those of a rule that gets
+	// another algorithm are charged to its new limits when the key is used next.
 	Leaves bool
 
-	// Rounds is how many times as long the random cases are. 0 means 1.
-	Rounds int
+	// Steps is how long random cases are. 0 means 150.
+	Steps int
 
 	// Seed makes the random cases repeatable. 0 means a random one, which is
 	// part of every complaint.
@@ -95,14 +91,13 @@ type Case struct {
 // stores reports whether a store gives a guarantee.
 type stores func(Config) bool
 
-func anyStore(Config) bool     { return true }
-func givenTimes(c Config) bool { return c.Pass == nil } // the case sets the clock
-func ownClock(c Config) bool   { return c.Pass != nil }
-func atOnce(c Config) bool     { return !c.Compensates }
+func anyStore(Config) bool        { return true }
+func atOnce(c Config) bool        { return !c.Compensates }
+func updatesAtOnce(c Config) bool { return !c.Leaves }
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {
-	return slices.Concat(limitCases, settleCases, banCases, keyCases, timeCases, updateCases, concurrentCases)
+	return slices.Concat(limitCases, banCases, keyCases, updateCases, concurrentCases)
 }
 
 // Run checks each case in a subtest of its name. One that the Config rules out is
@@ -132,16 +127,10 @@ func (c Case) Check(t testing.TB, open Open, config Config) error {
 	if !c.Applies(config) {
 		return nil
 	}
-	config.Rounds = cmp.Or(config.Rounds, 1)
+	config.Steps = cmp.Or(config.Steps, 150)
 	config.Seed = cmp.Or(config.Seed, rand.Uint64())
 	config.Resolution = max(config.Resolution, 1)
-	if config.Now == nil {
-		config.Now = func() int64 { return time.Now().UnixNano() }
-	}
-	ck := &check{t: t, open: open, config: config, unit: time.Second, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: config.Now()}
-	if config.Pass != nil {
-		ck.unit = 50 * time.Millisecond
-	}
+	ck := &check{t: t, open: open, config: config, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: time.Now().Truncate(config.Resolution).UnixNano()}
 	ck.run(c.check)
 	if len(ck.wrong) == 0 {
 		return nil
@@ -155,8 +144,7 @@ type check struct {
 	open   Open
 	config Config
 	rnd    *rand.Rand
-	base   int64         // about when the first request is
-	unit   time.Duration // the span that most cases count in
+	base   int64 // the present, in nanoseconds since 1970
 
 	mu    sync.Mutex
 	wrong []error

@@ -36,7 +36,10 @@ func walking(rules func(c *check, a ratelimit.Algorithm) []ratelimit.Rule, steps
 			for range 8 {
 				w := &walk{rules: rules(c, a)}
 				w.session = c.session(w.rules...)
-				for range c.steps(150) {
+				if c.config.SetClock == nil && !slices.ContainsFunc(w.rules, func(r ratelimit.Rule) bool { return r.Ban != nil || r.CountRefused }) && c.rnd.IntN(4) == 0 {
+					w.at([]int64{-ends, -1, 1 << 60, ends - int64(time.Second)}[c.rnd.IntN(4)])
+				}
+				for range c.config.Steps {
 					steps[c.rnd.IntN(len(steps))](w)
 					w.pass(w.gap())
 				}
@@ -45,25 +48,14 @@ func walking(rules func(c *check, a ratelimit.Algorithm) []ratelimit.Rule, steps
 	}
 }
 
-// steps returns how many steps a random case has: fewer if each has to be waited for.
-func (c *check) steps(n int) int {
-	if c.config.Pass != nil {
-		n /= 10
-	}
-	return n * c.config.Rounds
-}
-
-func (w *walk) take() { w.takeCost(w.cost()) }
-
-func (w *walk) takeOne() { w.takeCost(1) }
-
-// takeCost takes. If that is refused, it sometimes tries again 1 step of the resolution
+// take takes. If that is refused, it sometimes tries again 1 step of the resolution
 // before RetryAfter and at RetryAfter.
-func (w *walk) takeCost(cost uint64) {
+func (w *walk) take() {
+	cost := w.cost()
 	subjects := w.subjects()
 	r, _ := w.session.take(cost, slices.Clone(subjects)...)
 	w.keep(r)
-	if wait := w.wait(r); wait > 0 && wait < longIdle && w.config.Pass == nil && w.rnd.IntN(4) == 0 {
+	if wait := w.wait(r); wait > 0 && wait < longIdle && w.rnd.IntN(4) == 0 {
 		w.pass(wait - w.config.Resolution)
 		w.session.peek(cost, slices.Clone(subjects)...)
 		w.pass(w.config.Resolution)
@@ -73,23 +65,20 @@ func (w *walk) takeCost(cost uint64) {
 
 // peek peeks, also at later times.
 func (w *walk) peek() {
-	ahead := w.gap()
-	if w.config.Pass != nil {
-		ahead = 0
+	now := w.now
+	if w.config.SetClock == nil {
+		w.pass(w.gap())
 	}
-	w.now += int64(ahead)
 	r, _ := w.session.peek(w.cost(), w.subjects()...)
-	w.now -= int64(ahead)
+	w.now = now
 	w.keep(r)
 }
 
 // keep keeps r for settle; if a rule counts refused requests, instead of those before: a
 // log that was charged beyond its limit since gives nothing back.
 func (w *walk) keep(r *request) {
-	for i := range w.model.set.Len() {
-		if w.model.set.Rule(i).CountRefused {
-			w.requests = nil
-		}
+	if w.countsRefused() {
+		w.requests = nil
 	}
 	w.requests = append(w.requests[max(0, len(w.requests)-30):], unsettled{r, slices.Clone(r.Subjects)})
 }
@@ -102,7 +91,7 @@ func (w *walk) settle() {
 	i := w.rnd.IntN(len(w.requests))
 	r := w.requests[i]
 	w.requests = slices.Delete(w.requests, i, i+1)
-	w.settleCounted(r.request, w.rnd.Uint64N(r.Cost+1), r.counted)
+	w.settleCounted(r.request, w.rnd.Uint64N(min(r.Cost, math.MaxUint64-1)+1), r.counted)
 }
 
 func (w *walk) reset() {
@@ -171,15 +160,14 @@ func (w *walk) renumbered(subjects []subject, before *ratelimit.Set) (kept []sub
 	return kept
 }
 
-// jump sets the clock, but never far beyond today.
+// jump sets the clock, but back only if it is not the store's own.
 func (w *walk) jump() {
 	jumps := []time.Duration{
 		-1, 1, -time.Millisecond, -time.Second, time.Minute, -time.Minute, time.Hour, -time.Hour,
 		100 * 24 * time.Hour, -90 * 24 * time.Hour, 30 * 365 * 24 * time.Hour,
 	}
-	if w.config.Pass == nil {
-		w.now += int64(jumps[w.rnd.IntN(len(jumps))])
-		w.now = min(w.now, w.base+int64(150*365*24*time.Hour))
+	if jump := jumps[w.rnd.IntN(len(jumps))]; jump > 0 || w.config.SetClock == nil {
+		w.pass(jump)
 	}
 }
 
@@ -216,11 +204,11 @@ func (w *walk) subjects() (some []subject) {
 func (w *walk) takenBackExactly() bool {
 	for i := range w.model.set.Len() {
 		r := w.model.set.Rule(i)
-		if r.CountRefused || slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
+		if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
 			return false
 		}
 	}
-	return true
+	return !w.countsRefused()
 }
 
 // some returns the span and the number of some limit, or of what leads to a ban.
@@ -233,15 +221,36 @@ func (w *walk) some() (span time.Duration, n uint64) {
 	return l.Window(), most(l)
 }
 
+// costs are values at which integers or floats overflow.
+var costs = []uint64{
+	1 << 31, 1<<32 - 1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64,
+}
+
 func (w *walk) cost() uint64 {
 	_, n := w.some()
-	switch w.rnd.IntN(8) {
-	case 0:
+	extreme := costs[w.rnd.IntN(len(costs))]
+	if w.countsRefused() { // else the count of a slot would get full, of which nothing is promised
+		n, extreme = min(n, 12), 1
+	}
+	switch w.rnd.IntN(16) {
+	case 0, 1:
 		return w.rnd.Uint64N(n + 2)
-	case 1, 2:
+	case 2, 3, 4, 5:
 		return w.rnd.Uint64N(2 + n/8)
+	case 6:
+		return extreme
 	}
 	return 1
+}
+
+// countsRefused reports whether a rule counts what it refuses.
+func (w *walk) countsRefused() bool {
+	for i := range w.model.set.Len() {
+		if w.model.set.Rule(i).CountRefused {
+			return true
+		}
+	}
+	return false
 }
 
 // longIdle is the longest time that passes in a step.
@@ -250,22 +259,19 @@ const longIdle = 100 * 24 * time.Hour
 // gap returns a random time between two events: such that some are refused, and
 // now and then so long that everything expires.
 func (w *walk) gap() time.Duration {
-	if w.config.Pass != nil {
-		return time.Duration(w.rnd.Int64N(int64(w.unit)/4 + 1))
-	}
 	span, n := w.some()
 	gap := time.Duration(0)
 	switch w.rnd.IntN(40) {
 	case 0:
 		tenths := []time.Duration{3, 5, 9, 10, 11, 15, 20, 100, 1000, 10_000}
-		gap = min(span/10*tenths[w.rnd.IntN(len(tenths))], longIdle)
+		gap = min(span, longIdle) / 10 * tenths[w.rnd.IntN(len(tenths))]
 	case 1:
 		gap = span / 60
 	case 2, 3, 4:
 	default:
 		gap = time.Duration(w.rnd.Int64N(2*int64(span)/int64(max(1, min(n, 100))) + 1))
 	}
-	return gap.Truncate(w.config.Resolution)
+	return min(gap, longIdle)
 }
 
 // randomLimits returns a rule with up to three limits that a can have.
@@ -281,7 +287,7 @@ func (c *check) randomLimits(a ratelimit.Algorithm) ratelimit.Rule {
 	return r
 }
 
-// randomLimit returns some limit that a can have, in a few units.
+// randomLimit returns some limit that a can have.
 func (c *check) randomLimit(a ratelimit.Algorithm) ratelimit.Limit {
 	n := []uint64{1, 2, 3, 7, 12, 60, 100, 127, 128, 129, 150, 360}[c.rnd.IntN(12)]
 	l := c.under(a, n, 1+c.rnd.IntN(3))
@@ -328,14 +334,14 @@ func (c *check) randomRule(name string, a ratelimit.Algorithm) ratelimit.Rule {
 }
 
 func (c *check) randomBan() *ratelimit.Ban {
-	b := &ratelimit.Ban{After: c.rnd.Uint64N(6), Span: c.units(1 + c.rnd.IntN(2)), Extend: c.rnd.IntN(4) == 0, Remember: c.units(1 + c.rnd.IntN(10))}
+	b := &ratelimit.Ban{After: c.rnd.Uint64N(6), Span: units(1 + c.rnd.IntN(2)), Extend: c.rnd.IntN(4) == 0, Remember: units(1 + c.rnd.IntN(10))}
 	switch c.rnd.IntN(3) {
 	case 0:
-		b.For = c.units(1)
+		b.For = units(1)
 	case 1:
-		b.For, b.Factor, b.Max = c.units(1), 1+2*c.rnd.Float64(), c.units(4)
+		b.For, b.Factor, b.Max = units(1), 1+2*c.rnd.Float64(), units(4)
 	case 2:
-		b.Steps, b.Max = []time.Duration{c.units(1), c.units(5), c.units(2)}, c.units(3+c.rnd.IntN(3))
+		b.Steps, b.Max = []time.Duration{units(1), units(5), units(2)}, units(3+c.rnd.IntN(3))
 	}
 	return b
 }
