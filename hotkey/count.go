@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/tally"
 )
 
 // A counted is what counting an event of a key, or several, under one rule has shown.
@@ -125,4 +126,25 @@ func (t *table) decide(w []uint64, hash uint64, now int64, edge *Edge) (until in
 	until = now + int64(t.rule.hold())
 	edge.Until, w[wordUntil] = nanos(until), keytable.Stamp(until)
 	return until, true
+}
+
+// Forward adds all that d counts to a Tally, under the index of the rule in the Set and with
+// the time of the event; events of keys that are hot are never urgent there. It costs each
+// event about 20 ns. nil ends it, but calls under way may still add. A Detector has one
+// Tally: the last. It is a method for client.Fleet alone, which has the only Tally: a type of
+// other packages here would make each key of an event escape to the heap.
+func (d *Detector) Forward(to *tally.Tally) {
+	for i, t := range d.tables {
+		if to == nil {
+			t.forward.Store(nil)
+		} else {
+			t.forward.Store(&forward{i, to})
+		}
+	}
+}
+
+// A forward is where the events of a rule are added, too.
+type forward struct {
+	rule int
+	to   *tally.Tally
 }

@@ -359,6 +359,9 @@ const unread = math.MinInt64
 // now returns the time in nanoseconds since 1970.
 func (d *Detector) now() int64 { return d.began + int64(time.Since(d.start)) }
 
+// Now returns the time of d: the wall time when d was made plus the time since.
+func (d *Detector) Now() time.Time { return nanos(d.now()) }
+
 func nanos(t int64) time.Time { return time.Unix(0, t) }
 
 // hotUntil returns the end of the last hold of key under a rule; it is in the past
