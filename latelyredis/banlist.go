@@ -75,8 +75,8 @@ func newNodeClock() nodeClock {
 	return nodeClock{now: func() int64 { return start.Add(time.Since(start)).UnixMicro() }}
 }
 
-// at notes that it was server on the server, in microseconds, at some time between two of the
-// node. What was noted before stays if it may be right.
+// at learns that the server's time was server, in microseconds, at some moment between the node's times
+// sent and received. An earlier estimate is kept if it agrees with that.
 func (c *nodeClock) at(server, sent, received int64) {
 	if ahead := c.ahead.Load(); ahead < server-received || ahead > server-sent {
 		c.ahead.Store(server - (sent+received)/2)

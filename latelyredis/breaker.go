@@ -45,7 +45,7 @@ type breaker struct {
 	answered atomic.Int64
 }
 
-// open reports whether c is to fail.
+// open reports whether c must fail at once.
 func (b *breakers) open(c *call) bool {
 	all, part := &b.parts[0], &b.parts[c.part()]
 	if all.failed.Load() < breakAfter && part.failed.Load() < breakAfter {
@@ -66,8 +66,8 @@ func (b *breaker) open(now int64) bool {
 // away reports whether no calls are answered, whatever they are about.
 func (b *breakers) away() bool { return b.parts[0].failed.Load() >= breakAfter }
 
-// note counts what came of calls that were sent together, once for each breaker: an answer to
-// any, also an error of the server, closes it.
+// note counts the results of calls that were sent together, once for each breaker: an answer to
+// any of them closes it, also an answer that is an error.
 func (b *breakers) note(calls []*call) {
 	const lost, answered = 1, 2
 	var came [1 + ranges]byte

@@ -24,7 +24,7 @@ const (
 	// unsentBytes bounds the entries that Redis has not confirmed.
 	unsentBytes = 16 << 20
 
-	// maxSeqs is of how many nodes the newest entry is known.
+	// maxSeqs is the largest number of nodes whose newest entry is known.
 	maxSeqs = 1000
 )
 
@@ -133,8 +133,8 @@ func (c *Counters) countEntry(text string) {
 	})
 }
 
-// noteSeq notes that an entry of a node is counted. That of the node which was heard of longest ago is
-// evicted if there are too many.
+// noteSeq notes the newest entry of a node that is counted. If there are too many nodes, the one whose entry is
+// the oldest is removed.
 func (c *Counters) noteSeq(node string, seq uint64) {
 	if _, known := c.seqs[node]; !known && len(c.seqs) >= maxSeqs {
 		oldest := ""

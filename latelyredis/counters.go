@@ -28,8 +28,9 @@ const (
 	// passEntries is how many entries are sent together, and how many are received.
 	passEntries = 16
 
-	// joinTries is how often in a row nobody is there whom a node asks for the counts of others, until it
-	// begins with its own; startTries if it has just started, so that those which have counts go first.
+	// joinTries is how many times in a row a node asks for the counts of others and nobody has them, until it
+	// begins with its own; startTries is that for a node that has just started, so that nodes with counts
+	// begin first.
 	joinTries, startTries = 10, 30
 )
 

@@ -257,9 +257,9 @@ const (
 	answerBytes   = 2 + 1 + 4*uint56 + 2
 )
 
-// answer returns the k-th of g, which the server has answered.
-func (g *group) answer(k int) answer {
-	b := g.data[uint56+k*answerBytes:]
+// answer returns the answer to c about its k-th rule.
+func (c *call) answer(k int) answer {
+	b := c.data[uint56+k*answerBytes:]
 	return answer{
 		status:    uint16(b[0])<<8 | uint16(b[1]),
 		limit:     int(b[2]),

@@ -274,13 +274,12 @@ func (s *Store) mergeTogether(ctx context.Context, l *layout, all []*merge) (fai
 	}
 	s.exchange(ctx, l, calls)
 	for _, m := range all {
-		switch g := (group{}); {
+		switch {
 		case m.call == nil: // it waits, or all of it was given back
 		case m.call.err != nil || len(m.call.data) < uint56+answerBytes:
 			failed = append(failed, m)
 		default:
-			g.call = *m.call
-			s.grant(m.rule, m.key, g.answer(0), 0, true)
+			s.grant(m.rule, m.key, m.call.answer(0), 0, true)
 		}
 	}
 	return failed

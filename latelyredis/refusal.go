@@ -83,8 +83,8 @@ func (f *refusals) sync(sent, told, ahead int64) {
 // hash returns the hash of a key in all tables.
 func (f *refusals) hash(key []byte) uint64 { return maphash.Bytes(f.seed, key) }
 
-// remembersRefusals reports whether a refusal by r is one that nobody has to count. What is in
-// flight is over at any time, so that is not remembered either.
+// remembersRefusals reports whether refusals by r are remembered: not if Redis has to count them, nor under
+// InFlight, where another event may end at any time.
 func remembersRefusals(r *ratelimit.Rule) bool {
 	return !countsRefusals(r) && len(r.Limits) > 0 && r.Algorithm != ratelimit.InFlight
 }

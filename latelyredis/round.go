@@ -52,9 +52,9 @@ func (o *rounds) close(r *round) {
 	}
 }
 
-// exchangeTogether is exchange, together with what other goroutines ask at the same time. It ends
-// at the deadline of ctx: that ctx is canceled before ends nothing, since others may wait for the
-// same answers. The nodes of a cluster do not wait for each other: there, and without a
+// exchangeTogether is exchange, together with the calls of other goroutines at the same time. It ends
+// at the deadline of ctx. A ctx that is canceled before does not end it, since others may wait for the
+// same answers. In a cluster, where a node that is slow would delay calls to others, and without a
 // deadline, the calls are sent alone.
 func (s *Store) exchangeTogether(ctx context.Context, l *layout, calls []*call) {
 	if calls = s.unlessAway(calls); len(calls) == 0 {

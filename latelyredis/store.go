@@ -187,7 +187,7 @@ func (s *Store) exchange(ctx context.Context, l *layout, calls []*call) error {
 	return errors.Join(errs...)
 }
 
-// unlessAway returns the calls that are sent. The others fail at once.
+// unlessAway returns the calls that are to be sent. The others fail with ErrAway.
 func (s *Store) unlessAway(calls []*call) []*call {
 	away := 0
 	for _, c := range calls {
