@@ -17,16 +17,8 @@ func clientAddress(s []byte) []byte {
 	if i <= 0 || s[i] != ':' && s[i] != ']' { // most have no port
 		return s
 	}
-	return addressOf(s)
-}
-
-// addressOf is clientAddress for what may have a port or brackets.
-func addressOf(s []byte) []byte {
 	host := withoutPort(s)
-	if len(host) == len(s) {
-		return s
-	}
-	if !isAddress(host) || len(withoutPort(host)) < len(host) {
+	if len(host) == len(s) || !isAddress(host) || len(withoutPort(host)) < len(host) {
 		return s
 	}
 	return host
@@ -40,27 +32,17 @@ func isAddress(s []byte) bool {
 
 // withoutPort returns the host of host:port, and anything else as it is.
 func withoutPort(s []byte) []byte {
-	if len(s) == 0 {
-		return s
-	}
-	if s[0] == '[' {
-		if end := bytes.IndexByte(s, ']'); end > 1 && (end+1 == len(s) || s[end+1] == ':' && allDigits(s[end+2:])) {
-			return s[1:end]
+	if inside, ok := bytes.CutPrefix(s, []byte("[")); ok {
+		host, port, ok := bytes.Cut(inside, []byte("]"))
+		if ok && len(host) > 0 && (len(port) == 0 || port[0] == ':' && allDigits(port[1:])) {
+			return host
 		}
 		return s
 	}
-	colon := len(s) - 1
-	for colon > 0 && isDigit(s[colon]) {
-		colon--
+	if host, port, ok := bytes.Cut(s, []byte(":")); ok && allDigits(port) {
+		return host
 	}
-	if s[colon] != ':' || colon+1 == len(s) {
-		return s
-	}
-	host := s[:colon:colon]
-	if bytes.IndexByte(host, ':') >= 0 {
-		return s
-	}
-	return host
+	return s
 }
 
 func allDigits(s []byte) bool {
@@ -100,22 +82,11 @@ func appendSeconds(dst, number []byte, scale int) (seconds, all []byte) {
 		dst = append(append(dst, digits[:whole]...), '.')
 		dst = append(dst, digits[whole:]...)
 	} else {
-		dst = append(dst, "0."...)
-		for ; whole < 0; whole++ {
-			dst = append(dst, '0')
-		}
-		dst = append(dst, digits...)
+		dst = append(append(dst, "0.000000000"[:2-whole]...), digits...)
 	}
 	if len(rest) > 0 {
 		dst = append(dst, rest[1:]...)
 	}
-	end := len(dst)
-	for dst[end-1] == '0' {
-		end--
-	}
-	if dst[end-1] == '.' {
-		end--
-	}
-	dst = dst[:end]
-	return dst[n:end:end], dst
+	dst = bytes.TrimSuffix(bytes.TrimRight(dst, "0"), []byte("."))
+	return dst[n:len(dst):len(dst)], dst
 }

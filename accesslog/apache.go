@@ -64,8 +64,7 @@ func parseApache(text string) (*spec, error) {
 			pieces = append(pieces, piece{text: "%"})
 			i += 2
 		case strings.HasPrefix(text[i:], "%U%q"): // Apache writes the '?' itself
-			v := objectVariable(formPath, 2)
-			pieces = append(pieces, piece{variable: "%U%q", column: i + 1, want: v.want, priority: v.priority})
+			pieces = append(pieces, piece{label: "%U%q", column: i + 1, variable: objectVariable(formPath, 2)})
 			i += 4
 		case text[i] == '%':
 			more, n, err := apacheDirective(text[i:])
@@ -111,13 +110,13 @@ func apacheDirective(s string) ([]piece, int, error) {
 	if letter == '^' && n+2 <= len(s) { // %^ti and %^to: trailers
 		name, n = s[:n+2], n+2
 	}
-	p := piece{variable: name}
+	p := piece{label: name}
 	v, known := apacheDirectives[letter]
 	switch {
 	case letter == 't':
 		return apacheTime(argument, name, n)
 	case letter == 'i':
-		p.want = apacheHeader(argument).want
+		p.variable = apacheHeader(argument)
 	case letter == 'T' && argument != "":
 		scale, ok := map[string]int{"s": 0, "ms": 3, "us": 6}[argument]
 		if !ok {
@@ -129,7 +128,7 @@ func apacheDirective(s string) ([]piece, int, error) {
 		if letter == 'a' && argument != "" { // %{c}a is the peer of the connection
 			break
 		}
-		p.want, p.priority, p.number = v.want, v.priority, v.number
+		p.variable = v
 	case !known && strings.IndexByte(apacheOthers, letter) < 0:
 		return nil, 0, fmt.Errorf("%s: unknown directive: must be one of Apache's, such as %%h, %%t, %%r, %%>s, %%b, %%{Referer}i", name)
 	}
@@ -147,7 +146,7 @@ func apacheHeader(header string) variable {
 
 // apacheTime returns the pieces of %t, which has brackets, or of %{FORM}t.
 func apacheTime(form, name string, n int) ([]piece, int, error) {
-	p := piece{variable: name, want: want{name: "time"}, unit: unitCLF, priority: 1}
+	p := piece{label: name, variable: timeVariable(unitCLF, 1)}
 	form = strings.TrimPrefix(strings.TrimPrefix(form, "begin:"), "end:")
 	if form == "" {
 		return []piece{{text: "["}, p, {text: "]"}}, n, nil
@@ -158,7 +157,7 @@ func apacheTime(form, name string, n int) ([]piece, int, error) {
 		return []piece{p}, n, nil
 	}
 	if form == "msec_frac" || form == "usec_frac" {
-		return []piece{{variable: name}}, n, nil // part of another time
+		return []piece{{label: name}}, n, nil // part of another time
 	}
 	before, after := "", ""
 	if strings.HasPrefix(form, "[") && strings.HasSuffix(form, "]") {

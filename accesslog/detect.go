@@ -10,10 +10,6 @@ import (
 // detectBytes bounds what Detect reads.
 const detectBytes = 256 << 10
 
-// detectLater are the formats that take lines of others too. Detect tries them on a line
-// after the others, in this order.
-var detectLater = []string{"clf-quoted", "clf-vhost", "traefik", "clf"}
-
 // Detect finds the named format of a log from its first bytes, decompressed;
 // it reads 256 KiB at most. It ignores a last line without a line end, which may be cut
 // off, unless it is the only one that is no comment.
@@ -136,23 +132,16 @@ func (gs guesses) skips(line []byte) bool {
 	return skips
 }
 
-func newGuesses() guesses {
-	formats := make([]Format, 0, len(named))
-	for i := range named {
-		if f := named[i].format; f.kind != dockerLines && !slices.Contains(detectLater, f.text) {
-			formats = append(formats, f)
+// newGuesses returns a guess of each format that is detected by its lines. The first of
+// the named formats come last, since they take lines of others, too.
+func newGuesses() (all guesses) {
+	for _, n := range slices.Backward(named) {
+		if n.format.kind != dockerLines {
+			p, _ := n.format.NewParser(Options{})
+			all = append(all, guess{format: n.format, parser: p})
 		}
 	}
-	for _, name := range detectLater {
-		f, _ := formatNamed(name)
-		formats = append(formats, f)
-	}
-	guesses := make(guesses, len(formats))
-	for i, f := range formats {
-		p, _ := f.NewParser(Options{})
-		guesses[i] = guess{format: f, parser: p}
-	}
-	return guesses
+	return all
 }
 
 func (g *guess) knows(line []byte) bool {

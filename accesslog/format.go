@@ -39,6 +39,7 @@ var (
 	jsonLines      = &lineKind{parse: (*Parser).json}
 	delimitedLines = &lineKind{parse: (*Parser).delimited}
 	textLines      = &lineKind{parse: (*Parser).text}
+	haproxyLines   = &lineKind{parse: (*Parser).haproxy}
 
 	w3cFields       = slices.Concat(clfFields, []string{"host", "duration"})
 	w3cLines        = &lineKind{parse: (*Parser).w3c, fields: w3cFields, namesColumns: true}
@@ -79,12 +80,8 @@ var (
 // namedJSON returns a named format of JSON lines. Its wants begin with time, client and
 // object.
 func namedJSON(name string, u unit, wants []want) Format {
-	for i := range wants {
-		wants[i].field, wants[i].known = match.FieldNamed(wants[i].name)
-	}
 	s := &spec{unit: u, wants: wants, object: 2}
-	s.compile()
-	return Format{text: name, kind: jsonLines, spec: s}
+	return Format{text: name, kind: jsonLines, spec: s.compile()}
 }
 
 // String returns the name or the spec of the format.
@@ -164,24 +161,29 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 		return f, nil
 	}
 	prefix, body, ok := strings.Cut(nameOrSpec, ":")
+	if !ok {
+		prefix = "" // of a name
+	}
 	f := Format{kind: delimitedLines, text: nameOrSpec}
 	var err error
-	switch {
-	case ok && prefix == "json":
+	switch prefix {
+	case "json":
 		f.kind = jsonLines
 		f.spec, err = parseSpec(body, 0, false)
-	case ok && prefix == "csv":
+	case "csv":
 		f.spec, err = parseSpec(body, ',', true)
-	case ok && prefix == "tsv":
+	case "tsv":
 		f.spec, err = parseSpec(body, '\t', false)
-	case ok && prefix == "nginx":
+	case "nginx":
 		f.kind = textLines
 		f.spec, err = parseVariables(body, nil)
-	case ok && prefix == "apache":
+	case "apache":
 		f.kind = textLines
 		f.spec, err = parseApache(body)
-	case ok && (prefix == dockerJSON.text || prefix == journaldJSON.text):
-		return parseWrapped(prefix, body)
+	case dockerJSON.text:
+		return parseWrapped(dockerJSON, body)
+	case journaldJSON.text:
+		return parseWrapped(journaldJSON, body)
 	default:
 		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx: or apache: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))
@@ -196,16 +198,15 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	return f, nil
 }
 
-// parseWrapped returns the wrapping format of that name with an inner one.
-func parseWrapped(name, inner string) (Format, error) {
+// parseWrapped returns a wrapping format with an inner one.
+func parseWrapped(outer Format, inner string) (Format, error) {
 	f, err := ParseFormat(inner)
 	switch {
 	case err != nil:
-		return Format{}, fmt.Errorf("%w (inside %s)", err, name)
+		return Format{}, fmt.Errorf("%w (inside %s)", err, outer)
 	case f.kind == dockerLines, f.kind == journalLines, f.kind != nil && f.kind.namesColumns, f.Yearless():
-		return Format{}, fmt.Errorf("accesslog: format %s: %s: must not be inside another format", name, f)
+		return Format{}, fmt.Errorf("accesslog: format %s: %s: must not be inside another format", outer, f)
 	}
-	outer, _ := formatNamed(name)
 	return outer.with(f), nil
 }
 

@@ -105,20 +105,14 @@ var (
 var (
 	w3cFormat    = Format{text: "w3c", kind: w3cLines}
 	cloudFront   = cloudFrontFormat()
-	dockerJSON   = Format{text: "docker-json", kind: dockerLines, spec: wrappedSpec(dockerSpec)}
-	journaldJSON = Format{text: "journald-json", kind: journalLines, spec: wrappedSpec(journalSpec)}
+	dockerJSON   = Format{text: "docker-json", kind: dockerLines, spec: dockerSpec.compile()}
+	journaldJSON = Format{text: "journald-json", kind: journalLines, spec: journalSpec.compile()}
 )
 
 func cloudFrontFormat() Format {
 	s := w3cSpec(cloudFrontColumns)
 	s.header.more = true
 	return Format{text: "cloudfront", kind: cloudFrontLines, spec: s}
-}
-
-// wrappedSpec returns s, compiled.
-func wrappedSpec(s *spec) *spec {
-	s.compile()
-	return s
 }
 
 // clfExample is a line that several formats contain.
@@ -134,7 +128,7 @@ var named = []NamedFormat{
 		Example: `{"level":"info","ts":1523946306.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"192.0.2.1","remote_port":"4711","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"shop.example","uri":"/cart?item=7","headers":{"User-Agent":["Wren/2.1"],"Referer":["https://shop.example/"]}},"bytes_read":0,"user_id":"ada","duration":0.0042,"size":512,"status":200}`,
 	},
 	{
-		format: traefikText.format((*Parser).text), About: "Traefik's access log", Aliases: []string{"TRAEFIKCLF"},
+		format: traefikText, About: "Traefik's access log", Aliases: []string{"TRAEFIKCLF"},
 		Example: clfExample + ` 17 "shop@docker" "http://198.51.100.9:80" 42ms`,
 	},
 	{
@@ -142,11 +136,11 @@ var named = []NamedFormat{
 		Example: `{"ClientAddr":"192.0.2.1:4711","ClientHost":"192.0.2.1","ClientUsername":"ada","DownstreamContentSize":512,"DownstreamStatus":200,"Duration":42000000,"RequestHost":"shop.example","RequestMethod":"GET","RequestPath":"/cart?item=7","RequestProtocol":"HTTP/2.0","RouterName":"shop@docker","StartUTC":"2018-04-17T06:25:06.25Z","request_User-Agent":"Wren/2.1","time":"2018-04-17T06:25:06Z"}`,
 	},
 	{
-		format: envoyText.format((*Parser).text), About: "Envoy's default format; the client is the last address of X-Forwarded-For",
+		format: envoyText, About: "Envoy's default format; the client is the last address of X-Forwarded-For",
 		Example: `[2018-04-17T06:25:06.250Z] "GET /cart?item=7 HTTP/2" 200 - 0 512 42 41 "192.0.2.1" "Wren/2.1" "a1b2c3" "shop.example" "198.51.100.9:80"`,
 	},
 	{
-		format: istioText.format((*Parser).text), About: "Istio's default format of Envoy; the client is the last address of X-Forwarded-For",
+		format: istioText, About: "Istio's default format of Envoy; the client is the last address of X-Forwarded-For",
 		Example: `[2018-04-17T06:25:06.250Z] "GET /cart?item=7 HTTP/2" 200 - via_upstream - "-" 0 512 42 41 "192.0.2.1" "Wren/2.1" "a1b2c3" "shop.example" "198.51.100.9:80" outbound|80||shop.default 198.51.100.1:40000 198.51.100.2:80 192.0.2.1:0 - default`,
 	},
 	{
@@ -154,19 +148,19 @@ var named = []NamedFormat{
 		Example: `{"start_time":"2018-04-17T06:25:06.250Z","method":"GET","path":"/cart?item=7","protocol":"HTTP/2","response_code":200,"bytes_sent":512,"duration":42,"downstream_remote_address":"192.0.2.1:4711","authority":"shop.example","user_agent":"Wren/2.1","x_forwarded_for":"192.0.2.1"}`,
 	},
 	{
-		format: haproxyText.format((*Parser).haproxy), About: "HAProxy's option httplog, in syslog or alone; times are taken as UTC",
+		format: haproxyText, About: "HAProxy's option httplog, in syslog or alone; times are taken as UTC",
 		Example: `Apr 17 06:25:06 gate haproxy[812]: 192.0.2.1:4711 [17/Apr/2018:06:25:06.250] web~ shop/app1 0/0/1/41/42 200 512 - - ---- 1/1/0/0/0 0/0 "GET /cart?item=7 HTTP/1.1"`,
 	},
 	{
-		format: albText.format((*Parser).text), About: "Application Load Balancer of AWS", Aliases: []string{"AWSALB"},
+		format: albText, About: "Application Load Balancer of AWS", Aliases: []string{"AWSALB"},
 		Example: `https 2018-04-17T06:25:06.250000Z app/shop/50dc6c495c0c9188 192.0.2.1:4711 198.51.100.9:80 0.000 0.041 0.001 200 200 34 512 "GET https://shop.example:443/cart?item=7 HTTP/2.0" "Wren/2.1" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:elasticloadbalancing:eu-west-1:123456789012:targetgroup/shop/73e2d6bc24d8a067 "Root=1-58337262-36d228ad5d99923122bbe354" "shop.example"`,
 	},
 	{
-		format: elbText.format((*Parser).text), About: "Classic Load Balancer of AWS; connections without a request are skipped", Aliases: []string{"AWSELB"},
+		format: elbText, About: "Classic Load Balancer of AWS; connections without a request are skipped", Aliases: []string{"AWSELB"},
 		Example: `2018-04-17T06:25:06.250000Z shop 192.0.2.1:4711 198.51.100.9:80 0.000073 0.041 0.000057 200 200 0 512 "GET https://shop.example:443/cart?item=7 HTTP/1.1" "Wren/2.1" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2`,
 	},
 	{
-		format: s3Text.format((*Parser).text), About: "server access log of AWS S3; the user is the requester", Aliases: []string{"AWSS3"},
+		format: s3Text, About: "server access log of AWS S3; the user is the requester", Aliases: []string{"AWSS3"},
 		Example: `79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be shop-pictures [17/Apr/2018:06:25:06 +0000] 192.0.2.1 ada 3E57427F3EXAMPLE REST.GET.OBJECT cart.png "GET /cart.png?item=7 HTTP/1.1" 200 - 512 512 42 41 "https://shop.example/" "Wren/2.1" - 9vKBE6vMhrNiWHZmb2L0mXOcqPGzQOI5XLnCtZNPxev6Hf SigV4 ECDHE-RSA-AES128-GCM-SHA256 AuthHeader shop-pictures.s3.eu-west-1.amazonaws.com TLSv1.2`,
 	},
 	{

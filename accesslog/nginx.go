@@ -9,14 +9,6 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A variable is what the value of a variable of a format string is.
-type variable struct {
-	want
-	priority int
-	number   bool
-	unit     unit
-}
-
 func fieldVariable(name string) variable { return variable{want: want{name: name, dash: true}} }
 func numberVariable(name string) variable {
 	return variable{want: want{name: name, dash: true}, number: true}
@@ -70,10 +62,10 @@ func parseVariables(text string, more map[string]variable) (*spec, error) {
 	var unknown *piece
 	for i := range pieces {
 		p := &pieces[i]
-		if p.variable == "" {
+		if p.label == "" {
 			continue
 		}
-		name := p.variable[1:]
+		name := p.label[1:]
 		v, ok := more[name]
 		if !ok {
 			v, ok = nginxVariables[name]
@@ -82,17 +74,17 @@ func parseVariables(text string, more map[string]variable) (*spec, error) {
 			v = fieldVariable(name)
 			unknown = firstNear(unknown, p)
 		}
-		p.want, p.priority, p.number, p.unit = v.want, v.priority, v.number, v.unit
+		p.variable = v
 	}
 	s, err := newTemplate(pieces)
 	if err == errNoTime {
 		if unknown != nil {
-			return nil, fmt.Errorf("there is no time; column %d: unknown variable %s: did you mean $%s?", unknown.column, unknown.variable, nearVariable(unknown))
+			return nil, fmt.Errorf("there is no time; column %d: unknown variable %s: did you mean $%s?", unknown.column, unknown.label, nearVariable(unknown))
 		}
 		err = fmt.Errorf("there is no time: must have $time_local, $time_iso8601 or $msec")
 	}
 	if err == nil && unknown != nil && !s.has("client") {
-		err = fmt.Errorf("there is no client; column %d: unknown variable %s: did you mean $%s?", unknown.column, unknown.variable, nearVariable(unknown))
+		err = fmt.Errorf("there is no client; column %d: unknown variable %s: did you mean $%s?", unknown.column, unknown.label, nearVariable(unknown))
 	}
 	return s, err
 }
@@ -106,7 +98,7 @@ func firstNear(first, p *piece) *piece {
 }
 
 func nearVariable(p *piece) string {
-	return match.Suggest(p.variable[1:], slices.Sorted(maps.Keys(nginxVariables)), 2)
+	return match.Suggest(p.label[1:], slices.Sorted(maps.Keys(nginxVariables)), 2)
 }
 
 // nginxPieces divides a format string at its variables, $name or ${name}.
@@ -136,7 +128,7 @@ func nginxPieces(text string) ([]piece, error) {
 		if name == "" || strings.Trim(name, variableBytes) != "" {
 			return nil, fmt.Errorf("column %d: $ must be followed by the name of a variable: letters, digits and '_'", i+1)
 		}
-		pieces = append(pieces, piece{variable: "$" + name, column: i + 1})
+		pieces = append(pieces, piece{label: "$" + name, column: i + 1})
 		i = end
 	}
 	return pieces, nil

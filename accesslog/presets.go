@@ -1,16 +1,6 @@
 package accesslog
 
-import "github.com/lately-go/lately/match"
-
-// A preset is a named format that is written as a template or a map of JSON keys, with
-// what lists show of it.
-//
-// Templates have variables of nginx and of presetVariables. must is how a line begins,
-// and more is what most lines, or those of later versions, have after it.
-type preset struct {
-	name       string
-	must, more string
-}
+import "strings"
 
 // presetVariables are the variables of presets that are fields, beside those of nginx.
 // Other variables of presets are no field.
@@ -32,56 +22,39 @@ var presetVariables = map[string]variable{
 	"termination":      fieldVariable("termination"),
 }
 
-// The formats that are written as templates.
-var (
-	traefikText = preset{
-		"traefik",
-		`$forwarded_client - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $requests "$router" "$server" ${duration_ms}ms`, "",
-	}
-	envoyText = preset{
-		"envoy",
-		`[$time_iso8601] "$request" $status $flags $bytes_received $size $duration_ms $upstream_ms "$forwarded_client" "$http_user_agent" "$request_id" "$host" "$upstream"`, "",
-	}
-	istioText = preset{
-		"istio",
-		`[$time_iso8601] "$request" $status $flags $details $terminated "$failure" $bytes_received $size $duration_ms $upstream_ms "$forwarded_client" "$http_user_agent" "$request_id" "$host" "$upstream"`, "",
-	}
-	albText = preset{
-		"alb",
-		`$type $time_iso8601 $elb $client_port $target $request_time_in $duration $response_time_out $status $target_status $received $size "$request_url" "$http_user_agent"`,
-		` $cipher $tls $target_group "$trace" "$host"`,
-	}
-	elbText = preset{
-		"elb",
-		`$time_iso8601 $elb $client_port $target $request_time_in $duration $response_time_out $status $target_status $received $size "$request_or_tcp"`,
-		` "$http_user_agent" $cipher $tls`,
-	}
-	s3Text = preset{
-		"s3",
-		`$owner $bucket [$time_local] $client_port $user $request_id $operation $key "$request" $status $error_code $size $object_size $duration_ms $turnaround "$http_referer" "$http_user_agent"`,
-		` $version $host_id $signature $cipher $authentication $host`,
-	}
-	haproxyText = preset{
-		"haproxy",
-		`$client_port [$time_millis] $frontend $backend $wait_client/$wait_queue/$connect/$response/$duration_ms $status $size $request_cookie $response_cookie $termination $connections $queues "$request"`, "",
-	}
-)
-
-// format compiles a preset.
-func (f preset) format(parse func(p *Parser, line []byte, ev *match.Event) bool) Format {
-	s, err := parseVariables(f.must+f.more, presetVariables)
+// templateFormat returns a named format of lines of a template, which has variables of
+// nginx and of presetVariables. must is how a line begins, and more is what most lines,
+// or those of later versions, have after it.
+func templateFormat(kind *lineKind, name, must, more string) Format {
+	s, err := parseVariables(must+more, presetVariables)
 	if err != nil {
-		panic(err) // a mistake above, which every test finds
+		panic(err) // a mistake below, which every test finds
 	}
-	before, err := parseVariables(f.must, presetVariables)
-	if err != nil {
-		panic(err)
-	}
-	s.compile()
 	t := s.template
-	t.must, t.open = len(before.template.steps), true
+	t.must, t.open = strings.Count(must, "$"), true
 	if t.tail == "" {
 		t.steps[len(t.steps)-1].after = " "
 	}
-	return Format{text: f.name, kind: &lineKind{parse: parse}, spec: s}
+	return Format{text: name, kind: kind, spec: s.compile()}
 }
+
+// The formats that are written as templates.
+var (
+	traefikText = templateFormat(textLines, "traefik",
+		`$forwarded_client - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $requests "$router" "$server" ${duration_ms}ms`, "")
+	envoyText = templateFormat(textLines, "envoy",
+		`[$time_iso8601] "$request" $status $flags $bytes_received $size $duration_ms $upstream_ms "$forwarded_client" "$http_user_agent" "$request_id" "$host" "$upstream"`, "")
+	istioText = templateFormat(textLines, "istio",
+		`[$time_iso8601] "$request" $status $flags $details $terminated "$failure" $bytes_received $size $duration_ms $upstream_ms "$forwarded_client" "$http_user_agent" "$request_id" "$host" "$upstream"`, "")
+	albText = templateFormat(textLines, "alb",
+		`$type $time_iso8601 $elb $client_port $target $request_time_in $duration $response_time_out $status $target_status $received $size "$request_url" "$http_user_agent"`,
+		` $cipher $tls $target_group "$trace" "$host"`)
+	elbText = templateFormat(textLines, "elb",
+		`$time_iso8601 $elb $client_port $target $request_time_in $duration $response_time_out $status $target_status $received $size "$request_or_tcp"`,
+		` "$http_user_agent" $cipher $tls`)
+	s3Text = templateFormat(textLines, "s3",
+		`$owner $bucket [$time_local] $client_port $user $request_id $operation $key "$request" $status $error_code $size $object_size $duration_ms $turnaround "$http_referer" "$http_user_agent"`,
+		` $version $host_id $signature $cipher $authentication $host`)
+	haproxyText = templateFormat(haproxyLines, "haproxy",
+		`$client_port [$time_millis] $frontend $backend $wait_client/$wait_queue/$connect/$response/$duration_ms $status $size $request_cookie $response_cookie $termination $connections $queues "$request"`, "")
+)

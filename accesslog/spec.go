@@ -120,7 +120,6 @@ const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // add adds the want of that name.
 func (s *spec) add(name, where string) error {
 	w := want{name: name}
-	w.field, w.known = match.FieldNamed(name)
 	place, suffix := cutSuffix(where)
 	var err error
 	switch {
@@ -239,22 +238,23 @@ func unescape(s string) (string, bool) {
 	return b.String(), true
 }
 
-// compile prepares s for its reader.
-func (s *spec) compile() {
+// compile prepares s for its reader, and returns it.
+func (s *spec) compile() *spec {
 	for i := range s.wants {
 		w := &s.wants[i]
+		w.field, w.known = match.FieldNamed(w.name)
 		w.plain = w.known && w.form == formWhole && !w.fallback && w.field != match.Client
 	}
 	s.selects = slices.ContainsFunc(s.wants, func(w want) bool { return w.mark || w.only != "" || w.others != "" })
-	if s.template != nil || s.header != nil {
-		return
-	}
-	if s.separator == 0 {
+	switch {
+	case s.template != nil, s.header != nil:
+	case s.separator == 0:
 		s.root = newPathTree(s.wants)
-		return
+	default:
+		for i, w := range s.wants {
+			s.columns = append(s.columns, columnWant{w.column, i})
+		}
+		slices.SortStableFunc(s.columns, func(a, b columnWant) int { return a.column - b.column })
 	}
-	for i, w := range s.wants {
-		s.columns = append(s.columns, columnWant{w.column, i})
-	}
-	slices.SortStableFunc(s.columns, func(a, b columnWant) int { return a.column - b.column })
+	return s
 }

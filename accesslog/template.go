@@ -37,11 +37,16 @@ type step struct {
 	beforeTime string
 }
 
-// A piece is a part of a format string: a text, or a variable.
+// A piece is a part of a line, as a format string has it: a text, or a variable.
 type piece struct {
-	text     string
-	variable string
-	column   int // in the format string, from 1
+	text   string
+	label  string // of a variable
+	column int    // in the format string, from 1
+	variable
+}
+
+// A variable is what the value of a variable of a format string is.
+type variable struct {
 	want
 	priority int  // of several variables for a field the one of the highest is used
 	number   bool // the value has digits only, or is a dash
@@ -51,43 +56,29 @@ type piece struct {
 // newTemplate returns the spec of a line that has the pieces in order.
 func newTemplate(pieces []piece) (*spec, error) {
 	s := &spec{template: &template{}, wants: make([]want, 1)}
-	used := make(map[string]int) // by field, the piece that is used
-	for i, p := range pieces {
-		if p.variable == "" || p.name == "" {
-			continue
-		}
-		slot := p.name
-		if p.form == formRequest || p.form == formPath || p.form == formURL {
-			slot = "object"
-		}
-		if first, ok := used[slot]; !ok || pieces[first].priority < p.priority {
-			used[slot] = i
-		}
-	}
+	used := usedPieces(pieces)
 	before := ""
 	for i, p := range pieces {
-		if p.variable == "" {
+		if p.label == "" {
 			before += p.text
 			continue
 		}
 		if before == "" && len(s.template.steps) > 0 {
-			return nil, fmt.Errorf("column %d: %s: must have a text before it, because the end of the value before it is not known", p.column, p.variable)
+			return nil, fmt.Errorf("column %d: %s: must have a text before it, because the end of the value before it is not known", p.column, p.label)
 		}
-		st := step{name: p.variable, before: before, want: -1, number: p.number}
+		st := step{name: p.label, before: before, want: -1, number: p.number}
 		if p.unit == unitCLF && p.name == "time" {
 			st.beforeTime = "?" // replaced below
 		}
-		for slot, at := range used {
-			if at == i {
-				st.want = s.addVariable(p, slot)
-			}
+		if used[i] {
+			st.want = s.addVariable(p.variable)
 		}
 		s.template.steps = append(s.template.steps, st)
 		before = ""
 	}
 	s.template.tail, s.template.must = before, len(s.template.steps)
 	s.template.link()
-	if _, ok := used["time"]; !ok {
+	if s.wants[0].name == "" {
 		return nil, errNoTime
 	}
 	return s, nil
@@ -95,18 +86,33 @@ func newTemplate(pieces []piece) (*spec, error) {
 
 var errNoTime = fmt.Errorf("there is no time")
 
+// usedPieces reports which pieces give a field: of several variables for one, the first
+// of the highest priority.
+func usedPieces(pieces []piece) []bool {
+	used, byField := make([]bool, len(pieces)), make(map[string]int)
+	for i, p := range pieces {
+		first, ok := byField[p.name]
+		if p.name == "" || ok && pieces[first].priority >= p.priority {
+			continue
+		}
+		if ok {
+			used[first] = false
+		}
+		used[i], byField[p.name] = true, i
+	}
+	return used
+}
+
 // addVariable adds the want of a variable and returns its index.
-func (s *spec) addVariable(p piece, slot string) int {
-	w := p.want
-	w.field, w.known = match.FieldNamed(w.name)
-	if slot == "time" {
-		s.wants[0], s.unit = w, p.unit
+func (s *spec) addVariable(v variable) int {
+	switch v.name {
+	case "time":
+		s.wants[0], s.unit = v.want, v.unit
 		return 0
+	case "object":
+		s.object = len(s.wants)
 	}
-	s.wants = append(s.wants, w)
-	if slot == "object" {
-		s.object = len(s.wants) - 1
-	}
+	s.wants = append(s.wants, v.want)
 	return len(s.wants) - 1
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// directive begins the line that names the columns of the lines after it, in the Extended
+// fieldsDirective begins the line that names the columns of the lines after it, in the Extended
 // Log File Format of the W3C, which IIS and CloudFront write.
 const fieldsDirective = "#Fields:"
 
@@ -51,53 +51,35 @@ const cloudFrontColumns = "date time x-edge-location sc-bytes c-ip cs-method cs(
 
 // w3cSpec returns the spec of lines with these columns, nil if they have no time.
 func w3cSpec(columns string) *spec {
-	names := strings.Fields(strings.ToLower(columns))
 	h := &w3cHeader{date: -1, time: -1}
 	s := &spec{unit: unitRFC3339, wants: []want{{name: "time"}}, header: h}
-	used := make(map[string]int) // the column of each field
-	isCloudFront := strings.Contains(columns, "x-edge-location")
-	for i, name := range names {
-		v, ok := w3cColumns[name]
-		switch {
-		case name == "date" || name == "date-local":
+	var pieces []piece
+	for i, name := range strings.Fields(strings.ToLower(columns)) {
+		v := w3cColumns[name]
+		switch name {
+		case "date", "date-local":
 			h.date = i
-		case name == "time" || name == "time-local":
+		case "time", "time-local":
 			h.time = i
-		case name == "time-taken" && isCloudFront:
-			v, ok = durationVariable(0), true
-		case name == "time-taken":
-			v, ok = durationVariable(3), true
-		}
-		h.wants = append(h.wants, -1)
-		if !ok {
-			continue
-		}
-		if first, taken := used[v.name]; taken {
-			if w3cColumns[names[first]].priority >= v.priority {
-				continue
+		case "time-taken":
+			v = durationVariable(3)
+			if strings.Contains(columns, "x-edge-location") { // of CloudFront
+				v = durationVariable(0)
 			}
-			h.wants[i], h.wants[first] = h.wants[first], -1
-			s.wants[h.wants[i]] = known(v.want)
-		} else {
-			h.wants[i] = len(s.wants)
-			s.wants = append(s.wants, known(v.want))
 		}
-		used[v.name] = i
-		if v.name == "object" {
-			s.object = h.wants[i]
-		}
+		pieces = append(pieces, piece{label: name, variable: v})
 	}
 	if h.date < 0 || h.time < 0 {
 		return nil
 	}
-	s.compile()
-	return s
-}
-
-// known returns w with the number of its field.
-func known(w want) want {
-	w.field, w.known = match.FieldNamed(w.name)
-	return w
+	for i, used := range usedPieces(pieces) {
+		want := -1
+		if used {
+			want = s.addVariable(pieces[i].variable)
+		}
+		h.wants = append(h.wants, want)
+	}
+	return s.compile()
 }
 
 // w3c reads a line of columns with blanks between. A value may be in quotes, and two
