@@ -44,18 +44,18 @@ func (l *logFile) noEvents() string {
 
 // checkRules adds a problem for the field by which the busiest are listed, if it was
 // given and no event has it, and for each rule that can match no event of the log;
-// such a rule is not reported. It returns the judgings without the what-ifs of that kind,
-// and an error if nothing is left.
-func (e *events) checkRules(judgings []*judging) ([]*judging, error) {
+// such a rule is not reported. It removes the what-ifs of that kind, and returns an error
+// if nothing is left.
+func (e *events) checkRules() error {
 	if e.report.Events == 0 {
-		return judgings, nil
+		return nil
 	}
 	r := e.run
 	noKey := e.hasNone(r.Key)
-	if noKey && (r.keyGiven || len(judgings) == 0) {
+	if noKey && (r.keyGiven || len(e.judgings) == 0) {
 		e.problem(fmt.Sprintf("--key %s: %s", r.Key, e.absent(r.Key)))
 	}
-	for _, j := range judgings {
+	for _, j := range e.judgings {
 		for i, rule := range j.ruleset.rules() {
 			if why := e.lacking(rule, j.columns[i]); why != "" {
 				e.problem(fmt.Sprintf("%s: %s", j.title(rule.name), why))
@@ -63,11 +63,11 @@ func (e *events) checkRules(judgings []*judging) ([]*judging, error) {
 			}
 		}
 	}
-	judgings = slices.DeleteFunc(judgings, func(j *judging) bool { return j.option != "" && len(j.absent) > 0 })
-	if noKey && len(judgings) == 0 {
-		return nil, &InputError{e.report.Problems}
+	e.judgings = slices.DeleteFunc(e.judgings, func(j *judging) bool { return j.option != "" && len(j.absent) > 0 })
+	if noKey && len(e.judgings) == 0 {
+		return &InputError{e.report.Problems}
 	}
-	return judgings, nil
+	return nil
 }
 
 // hasNone reports whether no event has the field, which has a column.

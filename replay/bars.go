@@ -108,11 +108,11 @@ func (e *events) countBars() {
 		first, last = min(first, old.first), max(last, old.last)
 	}
 	e.scale = barScale{old.width, first, last}.cover(maxBars)
-	tasks := []func(){func() { e.bars = e.countIn(e.bars, old, nil, 0) }}
+	tasks := []func(){func() { e.bars = e.countIn(e.bars, old, nil) }}
 	add := func(r *Refusals, o outcomes) {
 		tasks = append(tasks, func() {
 			r.Banned = e.countIn(r.Banned, old, o, banned)
-			r.Refused = e.countIn(r.Refused, old, o, refused)
+			r.Refused = e.countIn(r.Refused, old, o, refused, banned)
 		})
 	}
 	var judged []outcomes
@@ -147,8 +147,8 @@ func strictest(all []outcomes) outcomes {
 
 // countIn adds the events of the chunk to counts of the bars of an older scale, and
 // returns counts of those of e.scale. If there are outcomes, it counts only events with
-// that outcome.
-func (e *events) countIn(counts []int64, old barScale, o outcomes, outcome byte) []int64 {
+// one of these.
+func (e *events) countIn(counts []int64, old barScale, o outcomes, which ...byte) []int64 {
 	counts = e.scale.rebin(counts, old)
 	for from := 0; from < len(e.times); {
 		bar := e.scale.number(e.times[from])
@@ -159,7 +159,8 @@ func (e *events) countIn(counts []int64, old barScale, o outcomes, outcome byte)
 		}
 		if o == nil {
 			counts[bar] += int64(to - from)
-		} else {
+		}
+		for _, outcome := range which {
 			counts[bar] += int64(bytes.Count(o[from:to], []byte{outcome}))
 		}
 		from = to
@@ -168,7 +169,7 @@ func (e *events) countIn(counts []int64, old barScale, o outcomes, outcome byte)
 }
 
 // reportTimes reports the first and last time, and the events over time.
-func (e *events) reportTimes(judgings []*judging) {
+func (e *events) reportTimes() {
 	if e.bars == nil {
 		return
 	}
@@ -181,7 +182,7 @@ func (e *events) reportTimes(judgings []*judging) {
 		Start: epoch(scale.start(0)), BarSeconds: time.Duration(barWidths[scale.width]).Seconds(),
 		Events: scale.rebin(e.bars, e.scale), Refusals: e.refusals.in(scale, e.scale),
 	}
-	for _, j := range judgings {
+	for _, j := range e.judgings {
 		for i := range j.rules {
 			j.rules[i].bars = j.rules[i].bars.in(scale, e.scale)
 		}
@@ -189,18 +190,12 @@ func (e *events) reportTimes(judgings []*judging) {
 	e.report.Timeline = t
 }
 
-// in returns r, of the bars of a scale, in those of another. Events of both kinds are
-// then in Refused.
+// in returns r, of the bars of a scale, in those of another.
 func (r Refusals) in(scale, from barScale) Refusals {
 	if r.Refused == nil {
 		return r
 	}
-	out := Refusals{scale.rebin(r.Refused, from), scale.rebin(r.Banned, from)}
-	out.Refused = slices.Clone(out.Refused)
-	for i, n := range out.Banned {
-		out.Refused[i] += n
-	}
-	return out
+	return Refusals{scale.rebin(r.Refused, from), scale.rebin(r.Banned, from)}
 }
 
 // atMost returns the events in at most so many bars, and the length of one.

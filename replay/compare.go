@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"errors"
-	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -31,13 +30,12 @@ type AlgorithmReport struct {
 type comparison struct {
 	algorithm string
 	problem   string
-	judging   *judging
-	allowed   *keyCounts
+	allowed   *keyCounts // nil if there is a problem
 }
 
 // compareRulesets returns the only limit under each algorithm.
 func (c *Config) compareRulesets() (rulesets []ruleset, err error) {
-	if len(c.WhatIfs) != 1 || c.WhatIfs[0].Kind != Limit || c.WhatIfs[0].Per != 0 {
+	if c.Rules != nil || len(c.WhatIfs) != 1 || c.WhatIfs[0].Kind != Limit || c.WhatIfs[0].Per != 0 {
 		return nil, errors.New("--compare: must be given with one --limit N/SPAN, and without --ban, --hot and --rules")
 	}
 	w := c.WhatIfs[0]
@@ -67,33 +65,28 @@ func (c *Config) compareRulesets() (rulesets []ruleset, err error) {
 // countAllowed counts the events of the chunk that each compared algorithm allowed.
 func (e *events) countAllowed() {
 	for _, j := range e.judgings {
-		if j.compared == nil || len(j.rules) == 0 {
-			continue
+		if j.compared != nil && j.compared.allowed != nil {
+			e.countKeys(j.compared.allowed, func(event int) bool { return j.outcomes[event] == allowed })
 		}
-		if j.compared.judging == nil {
-			span := j.limits.Rule(0).Limits[0].Span
-			j.compared.judging, j.compared.allowed = j, newKeyCounts(j.columns[0], []time.Duration{span})
-		}
-		e.countKeys(j.compared.allowed, func(event int) bool { return j.outcomes[event] == allowed })
 	}
 }
 
-// report reports what the algorithm did.
-func (c *comparison) report() AlgorithmReport {
-	rep := AlgorithmReport{Algorithm: c.algorithm, Problem: c.problem}
-	if c.judging == nil {
+// reportCompared reports what the algorithm of j did.
+func (j *judging) reportCompared() AlgorithmReport {
+	rep := AlgorithmReport{Algorithm: j.compared.algorithm, Problem: j.compared.problem}
+	if j.compared.allowed == nil {
 		return rep
 	}
-	rule, keys := &c.judging.rules[0], int64(0)
+	rule, keys := &j.rules[0], int64(0)
 	for id, n := range rule.judged {
 		keys += min(n, 1)
 		rep.Allowed += n - rule.refused[id]
 		rep.Refused += rule.refused[id]
 		rep.KeysRefused += min(rule.refused[id], 1)
-		rep.MostInWindow = max(rep.MostInWindow, c.allowed.peaks[0][id])
+		rep.MostInWindow = max(rep.MostInWindow, j.compared.allowed.peaks[0][id])
 	}
 	bytes := int64(0)
-	for _, judge := range c.judging.judges {
+	for _, judge := range j.judges {
 		if judge != nil {
 			bytes += judge.limiter.Stats().Bytes
 		}

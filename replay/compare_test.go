@@ -101,6 +101,7 @@ func TestCompareErrors(t *testing.T) {
 		{WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Ban, "5/1m:1h")}},
 		{WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "5/day")}, Algorithm: ratelimit.Calendar},
 		{Rules: mustRules(t, streamRules)},
+		{Rules: mustRules(t, streamRules), WhatIfs: []replay.WhatIf{limit}},
 	} {
 		c.Files, c.Compare = []string{"-"}, true
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--compare: must be given with one --limit") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -112,9 +113,6 @@ type Config struct {
 	// chunk has at least, except the last.
 	blockSize, chunkEvents int
 }
-
-// Formats returns the names of the log formats that Config.Format takes.
-func Formats() []string { return accesslog.Formats() }
 
 // Algorithms returns the names of the algorithms that a limit can count by.
 func Algorithms() []string {
@@ -338,4 +336,21 @@ func unknownField(field string, fields []string) string {
 		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)
 	}
 	return fmt.Sprintf("unknown field %q: must be one of %s", field, strings.Join(fields, ", "))
+}
+
+// newIdentity returns the Identity that finds clients behind proxies, nil if there are
+// none. Events can have these fields.
+func newIdentity(proxies []netip.Prefix, fields []string) (*latelyhttp.Identity, error) {
+	if len(proxies) == 0 {
+		return nil, nil
+	}
+	if !slices.Contains(fields, latelyhttp.ForwardedForField) {
+		return nil, errors.New("--trusted-proxy: the format has no field " + latelyhttp.ForwardedForField + ": must be one that has it, such as an nginx: format with $http_x_forwarded_for")
+	}
+	for _, p := range proxies {
+		if p.Bits() == 0 {
+			return nil, errors.New("--trusted-proxy: " + p.String() + ": trusts every address that a client claims: must be the networks of the proxies")
+		}
+	}
+	return latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: proxies})
 }

@@ -64,20 +64,19 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, report, err := r.load(ctx)
+	e, err := r.load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e := r.eventsOf(t, report)
-	judgings, err := e.checkRules(e.judgings)
-	if err != nil {
+	if err := e.checkRules(); err != nil {
 		return nil, err
 	}
-	if err := e.judgeAll(ctx, judgings); err != nil {
+	if err := e.judgeAll(ctx); err != nil {
 		return nil, err
 	}
+	before, after, report := e.judgings[0], e.judgings[1], e.report
 	for i, file := range []*rules.File{c.Old, c.New} {
-		if judgings[i].lacked() {
+		if e.judgings[i].lacked() {
 			e.problem(fmt.Sprintf("rules %s: %d bytes were too little to count all keys of these events: some were forgotten, or refused too early", file.Name, r.Budget))
 		}
 	}
@@ -86,10 +85,10 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if first, last, ok := e.span(); ok {
 		d.First, d.Last = new(epoch(first)), new(epoch(last))
 	}
-	d.Old, d.New = judgings[0].side(c.Old.Name, report.Events), judgings[1].side(c.New.Name, report.Events)
+	d.Old, d.New = before.side(c.Old.Name, report.Events), after.side(c.New.Name, report.Events)
 	protected := newKeyList(r.Key, c.Protect)
-	e.diffKeys(d, judgings, protected)
-	e.diffBans(d, judgings, protected)
+	e.diffKeys(d, before.outcomes, after.outcomes, protected)
+	e.diffBans(d, before.bannedTimes(), after.bannedTimes(), protected)
 	d.Problems = report.Problems
 	return d, nil
 }
@@ -125,9 +124,9 @@ func (j *judging) side(name string, events int64) api.DiffSide {
 }
 
 // diffKeys fills in which events, of which keys, are decided differently.
-func (e *events) diffKeys(d *Difference, judgings []*judging, protected *keyList) {
+func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyList) {
 	col := e.run.column(e.run.Key)
-	texts, before, after := e.values[col], judgings[0].outcomes, judgings[1].outcomes
+	texts := e.values[col]
 	all := make([]api.KeyDifference, len(texts)) // by number of the value; 0 is no value
 	for i, id := range e.cols[col] {
 		k, was, is := &all[id], before[i] >= refused, after[i] >= refused
@@ -169,8 +168,7 @@ func (e *events) diffKeys(d *Difference, judgings []*judging, protected *keyList
 
 // diffBans fills in which keys of rules are banned for another time. A key that several
 // rules of a file ban at once is banned once.
-func (e *events) diffBans(d *Difference, judgings []*judging, protected *keyList) {
-	before, after := judgings[0].bannedTimes(), judgings[1].bannedTimes()
+func (e *events) diffBans(d *Difference, before, after map[string]bannedKey, protected *keyList) {
 	for name := range after {
 		if _, ok := before[name]; !ok {
 			before[name] = bannedKey{fields: after[name].fields, values: after[name].values}

@@ -10,7 +10,7 @@ import (
 type events struct {
 	*timeline // the chunk
 	run       *run
-	report    *Report // nil before finish
+	report    *Report // nil before all files were read
 	columns   []*keyColumn
 	judgings  []*judging
 	before    int64      // number of events in earlier chunks
@@ -24,7 +24,10 @@ type events struct {
 
 // newEvents returns events of which none has come yet.
 func (r *run) newEvents() *events {
-	e := &events{run: r, timeline: r.noEvents()}
+	e := &events{run: r, timeline: &timeline{cols: make([][]uint32, len(r.fields))}}
+	for range r.fields {
+		e.values = append(e.values, []string{""})
+	}
 	e.judgings = e.newJudgings()
 	spans := make([]time.Duration, len(peakWindows))
 	for i := range peakWindows {
@@ -34,19 +37,10 @@ func (r *run) newEvents() *events {
 	return e
 }
 
-// eventsOf returns all events of a run, to be judged at once.
-func (r *run) eventsOf(t *timeline, report *Report) *events {
-	e := r.newEvents()
-	e.report = report
-	e.load(t)
-	return e
-}
-
-// restart returns a new judging of each ruleset of the run for the events of the chunk.
-func (e *events) restart() []*judging {
+// restart makes a new judging of each ruleset of the run for the events of the chunk.
+func (e *events) restart() {
 	e.judgings = e.newJudgings()
 	e.load(e.timeline)
-	return e.judgings
 }
 
 // span returns the first and the last time of the chunk. It reports false if there is no
@@ -58,13 +52,18 @@ func (e *events) span() (first, last int64, ok bool) {
 	return slices.Min(e.times), slices.Max(e.times), true
 }
 
-// noEvents returns a timeline of no event.
-func (r *run) noEvents() *timeline {
-	t := &timeline{cols: make([][]uint32, len(r.fields))}
-	for range r.fields {
-		t.values = append(t.values, []string{""})
+// judgedTimes returns the times at which events of a key are judged, in the memory of times
+// if that is enough: in the order of files that is the newest time of the key so far.
+func (e *events) judgedTimes(times []int64, events []int32) []int64 {
+	times = times[:0]
+	for i, event := range events {
+		t := e.times[event]
+		if i > 0 {
+			t = max(t, times[i-1])
+		}
+		times = append(times, t)
 	}
-	return t
+	return times
 }
 
 // judge judges the next chunk.
@@ -73,7 +72,7 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 	col := e.run.column(e.run.Key)
 	e.top.keys.ids, e.top.keys.texts = e.cols[col], e.values[col]
 	e.countKeys(e.top, nil)
-	if err := e.judgeAll(ctx, e.judgings); err != nil {
+	if err := e.judgeAll(ctx); err != nil {
 		return err
 	}
 	for _, j := range e.judgings {
@@ -100,16 +99,15 @@ func (e *events) load(t *timeline) {
 // finish fills in the part of the report that is about keys and rules.
 func (e *events) finish(ctx context.Context, report *Report) error {
 	e.report = report
-	judgings, err := e.checkRules(e.judgings)
-	if err != nil {
+	if err := e.checkRules(); err != nil {
 		return err
 	}
 	for _, p := range e.problems {
 		e.problem(p)
 	}
-	e.reportTimes(judgings)
+	e.reportTimes()
 	e.reportKeys()
-	return e.reportAll(ctx, judgings)
+	return e.reportAll(ctx)
 }
 
 // problem reports a problem once.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -109,21 +111,18 @@ func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
 		return nil, err
 	}
 	r.positions, r.rulesets[0].trace = true, x.add
-	t, report, err := r.load(ctx)
-	if err != nil {
+	if x.events, err = r.load(ctx); err != nil {
 		return nil, err
 	}
-	x.events = r.eventsOf(t, report)
-	judgings, err := x.checkRules(x.judgings)
-	if err != nil {
+	if err := x.checkRules(); err != nil {
 		return nil, err
 	}
-	x.begin(judgings[0])
-	if err := x.judgeAll(ctx, judgings); err != nil {
+	x.begin(x.judgings[0])
+	if err := x.judgeAll(ctx); err != nil {
 		return nil, err
 	}
 	if x.found.event < 0 {
-		return nil, &InputError{append(report.Problems, fmt.Sprintf("--key %s: no event of it is judged by a rule%s", c.Value, x.before()))}
+		return nil, &InputError{append(x.report.Problems, fmt.Sprintf("--key %s: no event of it is judged by a rule%s", c.Value, x.before()))}
 	}
 	return x.explanation(), nil
 }
@@ -335,4 +334,56 @@ func (x *explaining) lines(events []int32) (lines []LogLine, leftOut int64) {
 		lines[i] = x.line(event)
 	}
 	return lines, int64(len(events) - len(last))
+}
+
+// window returns which of the events that were charged are in the window of the limit
+// that the rule told about, at the event that is explained. The outcome says how many
+// events an algorithm that counts whole events still counts: these are the last ones.
+// Algorithms that let events leave little by little have a window of their own.
+func (x *explaining) window(rule *ratelimit.Rule, f *foundRule, counted []int32) []int32 {
+	l := rule.Limits[f.LimitIndex]
+	switch rule.Algorithm {
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
+		return x.sinceEmpty(l, counted)
+	case ratelimit.Weighted, ratelimit.TwoBucket:
+		return x.inSlots(int64(l.MaxLate(rule.Algorithm)), int64(l.Span), counted)
+	}
+	return lastOf(counted, f.Limit-f.Remaining)
+}
+
+// sinceEmpty returns the events since a bucket that drains l.N in a span was empty: each
+// came before what the others had added was drained.
+func (x *explaining) sinceEmpty(l ratelimit.Limit, counted []int32) []int32 {
+	if l.N == 0 {
+		return nil
+	}
+	unit, rest := int64(l.Span)/int64(l.N), uint64(l.Span)%l.N
+	var empty int64 // when the bucket is, and the rest in 1/N ns
+	var part uint64
+	first := 0
+	for i, event := range counted {
+		if t := x.times[event]; i == 0 || t > empty || t == empty && part == 0 {
+			first, empty, part = i, t, 0
+		}
+		empty += unit
+		if part += rest; part >= l.N {
+			empty, part = empty+1, part-l.N
+		}
+	}
+	if t := x.times[x.found.event]; t > empty {
+		return nil
+	}
+	return counted[first:]
+}
+
+// inSlots returns the events in slots of that width of which a part is in the window that
+// ends at the event that is explained.
+func (x *explaining) inSlots(width, span int64, counted []int32) []int32 {
+	tick := int64(max(x.run.Resolution, time.Nanosecond))
+	first := (ring.FloorDiv(x.times[x.found.event]-span, tick) + 1) * tick
+	from := sort.Search(len(counted), func(i int) bool {
+		end := (ring.FloorDiv(x.times[counted[i]], width) + 1) * width
+		return ring.FloorDiv(end-1, tick)*tick >= first
+	})
+	return counted[from:]
 }

@@ -47,11 +47,12 @@ type detector struct {
 	was    map[uint32]bool // keys that were hot
 }
 
-// A keyEvent is an event of a key.
+// A keyEvent is an event of a key that made it hot, or started a ban.
 type keyEvent struct {
 	event int64 // number in the order of judging
 	at    int64 // its time
 	key   uint32
+	long  time.Duration // of the ban
 }
 
 // newJudgings returns a judging of each ruleset.
@@ -82,6 +83,9 @@ func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
 	for i := range rs.limits.Len() {
 		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), columns[i], j.parts))
 	}
+	if rs.compared != nil && len(j.rules) > 0 {
+		rs.compared.allowed = newKeyCounts(columns[0], []time.Duration{rs.limits.Rule(0).Limits[0].Span})
+	}
 	for _, column := range columns[rs.limits.Len():] {
 		parts := e.run.Cores
 		if e.run.HotMemory > 0 {
@@ -105,13 +109,16 @@ func (j *judging) reset(events int) {
 
 // judgeAll judges all events under each ruleset, spread over the cores by keys where
 // the rules permit that. The answers do not depend on how they are spread.
-func (e *events) judgeAll(ctx context.Context, judgings []*judging) error {
+func (e *events) judgeAll(ctx context.Context) error {
 	var first, second []func() error // second needs what the limits of first decided
-	for _, j := range judgings {
+	for _, j := range e.judgings {
 		for part := range j.parts {
 			if len(j.rules) > 0 {
 				first = append(first, func() error { return e.judgePart(ctx, j, part) })
 			}
+		}
+		for i := range j.rules {
+			second = append(second, func() error { j.rules[i].count(); return nil })
 		}
 		for i := range j.hot {
 			for part := range j.hot[i].first {
@@ -124,7 +131,6 @@ func (e *events) judgeAll(ctx context.Context, judgings []*judging) error {
 			}
 		}
 	}
-	second = append(second, e.countTasks(judgings)...)
 	if e.run.Lateness == 0 {
 		e.run.Progress.Judging.Store(int64(len(first) + len(second)))
 	}
@@ -247,7 +253,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		}
 		if len(edges) > 0 && !detector.was[id] { // First may be true again of a key that was evicted
 			detector.was[id] = true
-			hot.first[part] = append(hot.first[part], keyEvent{e.before + int64(i), e.times[i], id})
+			hot.first[part] = append(hot.first[part], keyEvent{event: e.before + int64(i), at: e.times[i], key: id})
 		}
 	}
 	return nil
@@ -285,11 +291,11 @@ const (
 )
 
 // reportAll reports all rules except those that can match no event of the log.
-func (e *events) reportAll(ctx context.Context, judgings []*judging) error {
+func (e *events) reportAll(ctx context.Context) error {
 	var reports []func() RuleReport
-	for _, j := range judgings {
+	for _, j := range e.judgings {
 		if j.compared != nil {
-			e.report.Compared = append(e.report.Compared, j.compared.report())
+			e.report.Compared = append(e.report.Compared, j.reportCompared())
 			continue
 		}
 		ranges, err := e.ranges(ctx, j)
@@ -325,14 +331,4 @@ func (e *events) writeDecisions(j *judging) {
 	if _, err := e.run.Decisions.Write(decisions.judged()); err != nil {
 		e.problems = append(e.problems, fmt.Sprintf("the decisions cannot be written: %v", err))
 	}
-}
-
-// countTasks returns the tasks that add up the outcomes of the chunk.
-func (e *events) countTasks(judgings []*judging) (tasks []func() error) {
-	for _, j := range judgings {
-		for i := range j.rules {
-			tasks = append(tasks, func() error { j.rules[i].count(); return nil })
-		}
-	}
-	return tasks
 }

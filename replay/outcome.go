@@ -53,20 +53,14 @@ type ruleOutcomes struct {
 	parts           []partOutcomes
 	judged, refused []int64   // events of each key
 	decisions       hash.Hash // of all outcomes
-	bars            Refusals  // over time; Refused is without Banned before the report
+	bars            Refusals  // over time
 }
 
 // partOutcomes is what one part of the keys adds to that.
 type partOutcomes struct {
 	byRule    int64 // events that the rule itself refused or, in shadow mode, would have
-	banStarts []banStart
+	banStarts []keyEvent
 	last      map[uint32]int // of a key, the index in banStarts of its newest ban
-}
-
-// A banStart is an event that started a ban, and how long the ban then lasted.
-type banStart struct {
-	keyEvent
-	long time.Duration
 }
 
 func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, parts int) ruleOutcomes {
@@ -88,7 +82,7 @@ func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, outc
 	p.byRule++
 	if own.Started {
 		p.last[key] = len(p.banStarts)
-		p.banStarts = append(p.banStarts, banStart{keyEvent{before + int64(event), at.UnixNano(), key}, 0})
+		p.banStarts = append(p.banStarts, keyEvent{event: before + int64(event), at: at.UnixNano(), key: key})
 	}
 	if own.Banned { // the ban may have been extended
 		ban := &p.banStarts[p.last[key]]
@@ -105,12 +99,12 @@ func (r *ruleOutcomes) byRule() (n int64) {
 }
 
 // banStarts returns the bans of all keys in the order of judging.
-func (r *ruleOutcomes) banStarts() []banStart {
-	var all []banStart
+func (r *ruleOutcomes) banStarts() []keyEvent {
+	var all []keyEvent
 	for i := range r.parts {
 		all = append(all, r.parts[i].banStarts...)
 	}
-	slices.SortFunc(all, func(a, b banStart) int { return cmp.Compare(a.event, b.event) })
+	slices.SortFunc(all, func(a, b keyEvent) int { return cmp.Compare(a.event, b.event) })
 	return all
 }
 

@@ -99,7 +99,7 @@ func (a *rangeKeys) find(ctx context.Context, rule int) {
 		fewest := b.fewest()
 		for id := part; id < len(from)-1 && ctx.Err() == nil; id += a.run.Cores {
 			own := events[from[id]:from[id+1]]
-			if len(own) > fewest && b.load(a.timesOf(b.times, own), nil) {
+			if len(own) > fewest && b.load(a.judgedTimes(b.times, own), nil) {
 				found[part] = append(found[part], rangeKey{events: own, may: slices.Clone(b.may), beside: true})
 			}
 		}
@@ -122,7 +122,7 @@ func (a *rangeKeys) judge(ctx context.Context) bool {
 				continue
 			}
 			touched, skipped := a.others(k, a.rules[rule].Shadow)
-			b.load(a.timesOf(b.times, k.events), skipped)
+			b.load(a.judgedTimes(b.times, k.events), skipped)
 			k.Range, k.beside = b.bounds(touched, skipped), slices.Contains(touched, true)
 			banned := b.banned()
 			more[rule] = more[rule] || !slices.Equal(k.may, b.may) || !slices.Equal(k.banned, banned)
@@ -172,19 +172,4 @@ func (a *rangeKeys) others(k *rangeKey, shadow bool) (touched, skipped []bool) {
 		touched[i], skipped[i] = refusers > 0, banners > 0
 	}
 	return touched, skipped
-}
-
-// timesOf returns the times of a key's events in the order of judging, in the memory of
-// times if that is enough. In the order of files an event is judged at the newest time of
-// its key.
-func (a *rangeKeys) timesOf(times []int64, events []int32) []int64 {
-	times = times[:0]
-	for i, event := range events {
-		t := a.times[event]
-		if i > 0 {
-			t = max(t, times[i-1])
-		}
-		times = append(times, t)
-	}
-	return times
 }

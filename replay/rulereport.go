@@ -82,7 +82,7 @@ func (rep *RuleReport) describe(rule *ratelimit.Rule) {
 }
 
 // reportBans adds the bans of a rule.
-func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []banStart) {
+func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []keyEvent) {
 	rep.Bans = new(int64(len(starts)))
 	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
 	for _, s := range starts[:min(len(starts), maxBans)] {
@@ -90,11 +90,7 @@ func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []banSta
 		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), from, Epoch{from.Add(s.long)}})
 	}
 	rep.BansLeftOut = int64(len(starts) - len(rep.BanList))
-	events := make([]keyEvent, len(starts))
-	for i := range starts {
-		events[i] = starts[i].keyEvent
-	}
-	rep.StartsSHA256 = e.digestEvents(events, rule.Key, rule.keys)
+	rep.StartsSHA256 = e.digestEvents(starts, rule.Key, rule.keys)
 }
 
 // key returns the key of that number.

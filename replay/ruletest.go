@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -91,53 +92,44 @@ func (x *ruleTest) fail(format string, args ...any) {
 }
 
 func (x *ruleTest) begin(ctx context.Context) error {
-	c := Config{Files: []string{x.file}, Key: x.test.Key, Format: x.test.Format}
-	if len(x.test.Logs) > 0 {
-		c.Files = nil
-		for _, log := range x.test.Logs {
-			if !filepath.IsAbs(log) {
-				log = filepath.Join(filepath.Dir(x.file), log)
-			}
-			c.Files = append(c.Files, log)
-		}
-	}
 	x.failed, x.refused = make(map[*rules.TestEvent]bool), make(map[uint32]*refusals)
 	x.never = newKeyList(x.test.Key, x.test.NeverRefuse)
-	if len(x.test.Logs) > 0 {
-		return x.judgeLogs(ctx, c)
+	c := Config{Key: x.test.Key, Format: x.test.Format}
+	for _, log := range x.test.Logs {
+		if !filepath.IsAbs(log) {
+			log = filepath.Join(filepath.Dir(x.file), log)
+		}
+		c.Files = append(c.Files, log)
 	}
-	// The fields of a test's own events need not be those of a format.
-	c.Key = ""
+	if len(c.Files) == 0 {
+		c.Key, c.Events = "", x.ownEvents() // whose fields need not be those of a format
+	}
 	r, err := newRun(c, x.rules)
 	if err != nil {
 		return err
 	}
 	r.Key = x.test.Key
 	r.fields = r.usedFields()
-	r.rulesets[0].trace = x.check
-	x.events = r.eventsOf(x.timeline(r), new(Report))
-	return x.judge(ctx)
-}
-
-func (x *ruleTest) judgeLogs(ctx context.Context, c Config) error {
-	r, err := newRun(c, x.rules)
-	if err != nil {
+	r.positions, r.rulesets[0].trace = len(c.Files) > 0, x.check
+	if x.events, err = r.load(ctx); err != nil {
 		return err
 	}
-	r.positions, r.rulesets[0].trace = true, x.check
-	t, report, err := r.load(ctx)
-	if err != nil {
-		return err
+	if c.Events != nil && x.report.Bad > 0 {
+		return fmt.Errorf("%s are not of a year from %d to %d", plural(int(x.report.Bad), "event", "events"), firstYear, lastYear)
 	}
-	for _, problem := range report.Problems {
+	for _, problem := range x.report.Problems {
 		x.fail("%s:%d: %s", x.file, x.test.Line, problem)
 	}
-	x.events = r.eventsOf(t, report)
-	return x.judge(ctx)
+	x.out.Events = int64(len(x.times))
+	if err := x.judgeAll(ctx); err != nil {
+		return err
+	}
+	x.reportRefused()
+	return nil
 }
 
-// timeline returns the events of the test, in the order of their times.
-func (x *ruleTest) timeline(r *run) *timeline {
+// ownEvents returns the events of a test without logs, in the order of their times.
+func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 	type event struct {
 		at   time.Duration
 		from *rules.TestEvent
@@ -150,40 +142,22 @@ func (x *ruleTest) timeline(r *run) *timeline {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	t := new(timeline)
 	for _, e := range all {
-		t.times = append(t.times, x.test.Start.Add(e.at).UnixNano())
 		x.from = append(x.from, e.from)
 	}
-	for _, field := range r.fields {
-		in, col := newInterner(), make([]uint32, len(all))
-		for i, e := range all {
-			if v := valueOf(e.from, field); v != "" {
-				col[i] = in.id([]byte(v))
+	return func(yield func(*match.Event) bool) {
+		var ev match.Event
+		for _, e := range all {
+			ev.Reset()
+			ev.Time = x.test.Start.Add(e.at)
+			for name, value := range e.from.Fields {
+				ev.SetNamedString(name, value)
+			}
+			if !yield(&ev) {
+				return
 			}
 		}
-		t.cols, t.values = append(t.cols, col), append(t.values, in.values)
 	}
-	return t
-}
-
-// valueOf returns a field of an event as rules see it.
-func valueOf(e *rules.TestEvent, field string) string {
-	var ev match.Event
-	for name, value := range e.Fields {
-		ev.SetNamedString(name, value)
-	}
-	return string(getter(field)(&ev))
-}
-
-// judge judges the events, with what the test expects of them.
-func (x *ruleTest) judge(ctx context.Context) error {
-	x.out.Events = int64(len(x.times))
-	if err := x.judgeAll(ctx, x.judgings); err != nil {
-		return err
-	}
-	x.reportRefused()
-	return nil
 }
 
 // check is called for each event in the order of judging.

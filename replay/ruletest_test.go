@@ -93,6 +93,20 @@ tests:
 	}
 }
 
+// TestTestOfFarEvents has an event at a time that no replay judges.
+func TestTestOfFarEvents(t *testing.T) {
+	r := runTests(t, mustRules(t, testedRules), "t.yaml", `version: 1
+tests:
+  - name: far
+    start: 2100-12-31T00:00:00Z
+    events:
+      - {at: 1s, event: {client: a}, repeat: 7 every 3650d, expect: allowed}
+`)
+	if got := r.Tests[0].Failures; len(got) != 1 || got[0] != "t.yaml:3: 2 events are not of a year from 1900 to 2149" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestTestsAgreeWithLimiter takes random events under random rules, expects of each what a
 // Limiter says, and then of one of them the opposite.
 func TestTestsAgreeWithLimiter(t *testing.T) {

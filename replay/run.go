@@ -58,15 +58,15 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 	return r, nil
 }
 
-// load reads all files. It returns their events in the order of judging, and a report
-// that counts lines. The report comes with an error, too, if that is an InputError.
-func (r *run) load(ctx context.Context) (*timeline, *Report, error) {
+// load reads all files and returns their events, to be judged at once, with a report that
+// counts lines.
+func (r *run) load(ctx context.Context) (e *events, err error) {
 	if r.Lateness > 0 {
-		return nil, nil, errors.New("--lateness: must not be given: all events are needed at once")
+		return nil, errors.New("--lateness: must not be given: all events are needed at once")
 	}
-	whole := r.noEvents()
-	report, err := r.read(ctx, func(_ context.Context, t *timeline) error { whole = t; return nil })
-	return whole, report, err
+	e = r.newEvents()
+	e.report, err = r.read(ctx, func(_ context.Context, t *timeline) error { e.load(t); return nil })
+	return e, err
 }
 
 // read reads all files, judges their events in chunks, and returns a report of the lines.

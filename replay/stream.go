@@ -41,11 +41,21 @@ func (r *run) newStream(judge func(context.Context, *timeline) error) *stream {
 	return s
 }
 
-// read reads all files and judges their events.
+// read reads all events and judges them.
 func (s *stream) read(ctx context.Context) error {
+	readAll := s.readFiles
 	if s.Events != nil {
-		return s.readEvents(ctx)
+		readAll = s.readEvents
 	}
+	if err := readAll(ctx); err != nil {
+		return err
+	}
+	s.settleHeld()
+	return s.release(ctx, math.MaxInt64)
+}
+
+// readFiles reads all files. It judges those events that are complete before the end.
+func (s *stream) readFiles(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	s.Progress.Total.Store(totalSize(s.Files))
@@ -83,24 +93,16 @@ func (s *stream) read(ctx context.Context) error {
 	}
 	reader.Wait()
 	closer.Wait()
-	if err := cmp.Or(failed, context.Cause(ctx)); err != nil {
-		return err
-	}
-	s.settleHeld()
-	return s.release(ctx, math.MaxInt64)
+	return cmp.Or(failed, context.Cause(ctx))
 }
 
-// readEvents takes over Config.Events and judges them.
+// readEvents takes over Config.Events.
 func (s *stream) readEvents(ctx context.Context) error {
 	p, err := s.newWorker().gather(ctx, s.Events)
 	if err != nil {
 		return err
 	}
-	if err := s.take(ctx, p); err != nil {
-		return err
-	}
-	s.settleHeld()
-	return s.release(ctx, math.MaxInt64)
+	return s.take(ctx, p)
 }
 
 // take takes over a parsed block, and those of its file that came before it was there.

@@ -99,11 +99,9 @@ func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 	if err := s.addGroups(r, c.Groups); err != nil {
 		return nil, err
 	}
-	t, report, err := r.load(ctx)
-	if err != nil {
+	if s.events, err = r.load(ctx); err != nil {
 		return nil, err
 	}
-	s.events = r.eventsOf(t, report)
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -197,22 +195,21 @@ func (s *suggesting) rule(g *suggestGroup, n uint64, span time.Duration) ratelim
 // prepare finds the events and keys of each group, and with which limits its search
 // begins. Groups without events are left out.
 func (s *suggesting) prepare(ctx context.Context) error {
-	judgings, err := s.checkRules(s.judgings)
-	if err != nil {
+	if err := s.checkRules(); err != nil {
 		return err
 	}
-	if err := s.judgeAll(ctx, judgings); err != nil {
+	if err := s.judgeAll(ctx); err != nil {
 		return err
 	}
 	first, last, _ := s.span()
 	kept := s.groups[:0]
 	for i := range s.groups {
 		g := s.groups[i]
-		at := slices.IndexFunc(judgings, func(j *judging) bool { return j.option == g.option(s.run.Key) })
+		at := slices.IndexFunc(s.judgings, func(j *judging) bool { return j.option == g.option(s.run.Key) })
 		if at < 0 {
 			continue
 		}
-		g.from, g.own = judgings[at].columns[0].byKey(judgings[at].outcomes.has)
+		g.from, g.own = s.judgings[at].columns[0].byKey(s.judgings[at].outcomes.has)
 		keys := int64(0)
 		for id := range g.from[1:] {
 			keys += int64(min(g.from[id+1]-g.from[id], 1))
@@ -236,17 +233,17 @@ func (s *suggesting) prepare(ctx context.Context) error {
 }
 
 // judge judges the log under each of these rules alone.
-func (s *suggesting) judge(ctx context.Context, rs []ratelimit.Rule) ([]*judging, error) {
+func (s *suggesting) judge(ctx context.Context, rs []ratelimit.Rule) error {
 	sets := make([]ruleset, len(rs))
 	for i, rule := range rs {
 		var err error
 		if sets[i], err = newRuleset("", []ratelimit.Rule{rule}, nil); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	s.run.rulesets = sets
-	judgings := s.restart()
-	return judgings, s.judgeAll(ctx, judgings)
+	s.restart()
+	return s.judgeAll(ctx)
 }
 
 // search judges limits until each trial has found its own.
@@ -262,12 +259,11 @@ func (s *suggesting) search(ctx context.Context) error {
 		if len(asked) == 0 {
 			return nil
 		}
-		judgings, err := s.judge(ctx, rs)
-		if err != nil {
+		if err := s.judge(ctx, rs); err != nil {
 			return err
 		}
 		for i, t := range asked {
-			totals := judgings[i].totals()
+			totals := s.judgings[i].totals()
 			t.judged(rs[i].Limits[0].N, totals.Keys, totals.KeysRefused)
 		}
 	}
@@ -329,20 +325,19 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 		rs[i] = s.rule(t.suggestGroup, t.hi, t.span)
 		rs[i].Ban = banOf(t.hi, t.span)
 	}
-	judgings, err := s.judge(ctx, rs)
-	if err != nil {
+	if err := s.judge(ctx, rs); err != nil {
 		return nil, err
 	}
 	names := make(map[string]int)
 	for i, t := range s.trials {
 		rule := SuggestedRule{
 			Name: t.name + "-" + rules.FormatDuration(t.span), Group: t.text, N: t.hi, SpanSeconds: t.span.Seconds(),
-			SuggestedTotals: judgings[i].totals(), OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: rs[i].Ban, needed: t.need,
+			SuggestedTotals: s.judgings[i].totals(), OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: rs[i].Ban, needed: t.need,
 		}
 		if names[rule.Name]++; names[rule.Name] > 1 {
 			rule.Name += fmt.Sprint("-", names[rule.Name])
 		}
-		own := &judgings[i].rules[0]
+		own := &s.judgings[i].rules[0]
 		refusals := own.refused
 		for _, id := range own.keys.largest(3, refusals) {
 			rule.mostRefused = append(rule.mostRefused, BannedKey{Key: own.key(id), Refused: refusals[id]})
@@ -358,11 +353,11 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 		return nil, fmt.Errorf("suggest: %w", err)
 	}
 	r.rulesets = []ruleset{rulesOf(file)}
-	judgings = s.restart()
-	if err := s.judgeAll(ctx, judgings); err != nil {
+	s.restart()
+	if err := s.judgeAll(ctx); err != nil {
 		return nil, err
 	}
-	out.All = judgings[0].totals()
+	out.All = s.judgings[0].totals()
 	out.Rules = out.header() + text
 	out.Problems = s.report.Problems
 	return out, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
@@ -39,7 +40,7 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags.StringVar(&f.tz, "tz", "UTC", "`ZONE` of --since, --until and of the report, such as Europe/Vienna or Local")
 	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
 	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(replay.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(accesslog.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // parse completes c with the files of the command line.
