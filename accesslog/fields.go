@@ -19,16 +19,15 @@ func (f Format) Fields() []string {
 		return f.inner.Fields()
 	case f.kind == dockerLines:
 		return detectedFields()
-	case f.spec == nil || f.kind.fields != nil:
-		if f.kind == nil {
-			return nil
-		}
+	case f.kind == nil:
+		return nil
+	case f.kind.fields != nil:
 		return slices.Clone(f.kind.fields)
 	}
 	var names []string
-	for i, w := range f.spec.wants {
+	for _, w := range f.spec.wants[1:] { // without the time
 		switch {
-		case i == 0 && f.spec.wants[0].name == "time" || w.name == "" || slices.Contains(names, w.name):
+		case w.name == "":
 		case w.form == formURL:
 			names = append(append(names, requestFields...), "host")
 		case w.form == formForwarded:

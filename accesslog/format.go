@@ -24,8 +24,10 @@ type lineKind struct {
 	fields []string // of events, if the format has no spec
 
 	// Of syslog, whose times have no year: whether a line with a time is of the
-	// program that the format is about, event or not.
+	// program that the format is about, event or not; and what reads it into an event.
+	// If the line is about something else, other is true.
 	knows func(line []byte) bool
+	read  func(line []byte, ev *match.Event) (ok, other bool)
 
 	// Of formats whose columns a line of the log names: whether they are those of
 	// CloudFront.
@@ -73,8 +75,8 @@ var (
 		{name: "object", path: []string{"query"}, onlyString: true},
 	})
 
-	syslogSSHD = Format{text: "syslog-sshd", kind: &lineKind{parse: (*Parser).sshd, fields: []string{"client", "user"}, knows: isSSHD}}
-	syslogUFW  = Format{text: "syslog-ufw", kind: &lineKind{parse: (*Parser).ufw, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW}}
+	syslogSSHD = Format{text: "syslog-sshd", kind: &lineKind{parse: (*Parser).syslog, fields: []string{"client", "user"}, knows: isSSHD, read: readSSHD}}
+	syslogUFW  = Format{text: "syslog-ufw", kind: &lineKind{parse: (*Parser).syslog, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW, read: readBlocked}}
 )
 
 // namedJSON returns a named format of JSON lines. Its wants begin with time, client and

@@ -51,10 +51,7 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 	p := &Parser{kind: f.kind, clock: newCLFClock(), years: sysYears{year: o.Year}, format: f}
 	p.use(f.spec)
 	if f.inner != nil {
-		var err error
-		if p.inner, err = f.inner.NewParser(o); err != nil {
-			return nil, err
-		}
+		p.inner, _ = f.inner.NewParser(o) // the year is good
 	}
 	return p, nil
 }
@@ -255,9 +252,6 @@ func (p *Parser) clfTime(s []byte) (sec, nsec int64, ok bool) {
 // with a syslog time, whatever follows; ok is false if there was none. By [YearsAfter],
 // readers of a yearless log in parallel join their chunks with it.
 func (p *Parser) Dated() (first, last time.Time, ok bool) {
-	if p.inner != nil {
-		return p.inner.Dated()
-	}
 	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }
 
@@ -273,9 +267,6 @@ func (p *Parser) Reset() {
 	p.hasNext = false
 	if p.spec != p.format.spec {
 		p.use(p.format.spec)
-	}
-	if p.inner != nil {
-		p.inner.Reset()
 	}
 }
 

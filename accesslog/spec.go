@@ -102,7 +102,7 @@ func parseSpec(body string, separator byte, quotes bool) (*spec, error) {
 		if !ok || name == "" || strings.Trim(name, nameBytes) != "" {
 			return nil, fmt.Errorf("%q is not of the form FIELD=PLACE; a field name has letters, digits, '_', '-' and '.'", item)
 		}
-		if slices.ContainsFunc(s.wants, func(w want) bool { return w.name == name }) {
+		if s.has(name) {
 			return nil, fmt.Errorf("field %q is given twice; give it once", name)
 		}
 		if err := s.add(name, where); err != nil {

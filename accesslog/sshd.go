@@ -6,20 +6,17 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// sshd reads the failed logins of OpenSSH's server from a syslog line:
+// readSSHD reads the failed logins of OpenSSH's server from a syslog line:
 //
 //	Mon dd hh:mm:ss ... sshd[n]: Failed password for USER from CLIENT port n ssh2
 //	Mon dd hh:mm:ss ... sshd[n]: error: PAM: Authentication failure for USER from CLIENT
 //
 // The method may be none instead of password, ssh2 may be missing, and the user
 // may be preceded by "invalid user" or "illegal user". The client chooses USER, so
-// CLIENT is read from the end of the line, which the client cannot write. Other lines
-// of syslog are skipped.
-func (p *Parser) sshd(line []byte, ev *match.Event) bool {
-	return p.syslogEvent(line, ev, func(line []byte, ev *match.Event) (ok, other bool) {
-		message, _ := sshdMessage(line)
-		return readFailedLogin(message, ev)
-	})
+// CLIENT is read from the end of the line, which the client cannot write.
+func readSSHD(line []byte, ev *match.Event) (ok, other bool) {
+	message, _ := sshdMessage(line)
+	return readFailedLogin(message, ev)
 }
 
 // readFailedLogin sets the fields of ev to those of a failed login. If a message of sshd

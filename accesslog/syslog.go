@@ -73,9 +73,9 @@ func (y *sysYears) time(s sysStamp) (time.Time, bool) {
 	return InYear(time.Unix(t, 0), y.year)
 }
 
-// syslogEvent reads a line of syslog into ev, if read knows the text. If read says that it is
-// about something else, the line is skipped. A line without a time is bad.
-func (p *Parser) syslogEvent(line []byte, ev *match.Event, read func([]byte, *match.Event) (ok, other bool)) bool {
+// syslog reads a line of syslog. One that is about something else is skipped, and one
+// without a time is bad.
+func (p *Parser) syslog(line []byte, ev *match.Event) bool {
 	stamp, ok := readSysStamp(line)
 	if !ok {
 		return false
@@ -84,7 +84,7 @@ func (p *Parser) syslogEvent(line []byte, ev *match.Event, read func([]byte, *ma
 	if !ok {
 		return false
 	}
-	ok, other := read(line, ev)
+	ok, other := p.kind.read(line, ev)
 	p.skipped = other && stamp.end < len(line)
 	if ok {
 		ev.Time = t

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,6 +31,7 @@ type step struct {
 	want   int    // index in spec.wants, -1 for none
 	quoted bool
 	number bool // digits, or a dash
+	time   bool // as in access logs
 
 	// The value may hold what ends it, as a user name that a client chooses. It ends
 	// where a time and the text after that follow, which a value cannot hold if there
@@ -66,10 +68,7 @@ func newTemplate(pieces []piece) (*spec, error) {
 		if before == "" && len(s.template.steps) > 0 {
 			return nil, fmt.Errorf("column %d: %s: must have a text before it, because the end of the value before it is not known", p.column, p.label)
 		}
-		st := step{name: p.label, before: before, want: -1, number: p.number}
-		if p.unit == unitCLF && p.name == "time" {
-			st.beforeTime = "?" // replaced below
-		}
+		st := step{name: p.label, before: before, want: -1, number: p.number, time: p.unit == unitCLF && p.name == "time"}
 		if used[i] {
 			st.want = s.addVariable(p.variable)
 		}
@@ -84,7 +83,7 @@ func newTemplate(pieces []piece) (*spec, error) {
 	return s, nil
 }
 
-var errNoTime = fmt.Errorf("there is no time")
+var errNoTime = errors.New("there is no time")
 
 // usedPieces reports which pieces give a field: of several variables for one, the first
 // of the highest priority.
@@ -120,13 +119,12 @@ func (s *spec) addVariable(v variable) int {
 func (t *template) link() {
 	for i := range t.steps {
 		st := &t.steps[i]
-		isTime := st.beforeTime != ""
-		st.beforeTime, st.after = "", t.tail
+		st.after = t.tail
 		if i+1 < len(t.steps) {
 			st.after = t.steps[i+1].before
 		}
 		st.quoted = strings.HasSuffix(st.before, `"`) && strings.HasPrefix(st.after, `"`)
-		if isTime && i > 0 && !t.steps[i-1].quoted {
+		if st.time && i > 0 && !t.steps[i-1].quoted {
 			t.steps[i-1].beforeTime = st.after
 		}
 	}

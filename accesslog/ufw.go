@@ -11,20 +11,14 @@ const ufwBlock = "[UFW BLOCK]"
 // isUFW reports whether a line of syslog is about a packet that was dropped.
 func isUFW(line []byte) bool { return bytes.Contains(line, []byte(ufwBlock)) }
 
-// ufw reads the packets that Ubuntu's firewall has dropped, from the kernel's
+// readBlocked reads the packets that Ubuntu's firewall has dropped, from the kernel's
 // syslog lines:
 //
 //	Mon dd hh:mm:ss ... [UFW BLOCK] ... SRC=CLIENT ... PROTO=TCP SPT=n DPT=OBJECT ...
 //
 // Client is the source address, Object the destination port, and the protocol and the
-// source port are the fields "proto" and "spt". Lines about a packet without a port, such
-// as one of ICMP, are skipped, as are other lines of syslog.
-func (p *Parser) ufw(line []byte, ev *match.Event) bool {
-	return p.syslogEvent(line, ev, readBlocked)
-}
-
-// readBlocked sets the fields of ev to those of a dropped packet. If a message of the
-// kernel is about something else, or a packet without a port, other is true.
+// source port are the fields "proto" and "spt". If the line is about a packet without a
+// port, such as one of ICMP, or about something else, other is true.
 func readBlocked(message []byte, ev *match.Event) (ok, other bool) {
 	_, words, ok := bytes.Cut(message, []byte(ufwBlock))
 	if !ok {

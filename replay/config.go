@@ -302,23 +302,16 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 	return rulesets, nil
 }
 
-// formatFields returns the names of the fields that events can have: those of the
-// format, or of all formats that are detected.
+// formatFields returns the names of the fields that events can have.
 func formatFields(format string) ([]string, error) {
-	formats := []string{format}
 	if format == "auto" {
-		formats = accesslog.Formats()
+		format = "docker-json" // which has the fields of all formats that are detected
 	}
-	var names []string
-	for _, name := range formats {
-		f, err := accesslog.ParseFormat(name)
-		if err != nil {
-			return nil, fmt.Errorf("--format: %w", err)
-		}
-		names = append(names, f.Fields()...)
+	f, err := accesslog.ParseFormat(format)
+	if err != nil {
+		return nil, fmt.Errorf("--format: %w", err)
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return f.Fields(), nil
 }
 
 // knownField returns an error if no event can have the field that an option names.

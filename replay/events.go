@@ -28,7 +28,7 @@ func (r *run) newEvents() *events {
 	for range r.fields {
 		e.values = append(e.values, []string{""})
 	}
-	e.judgings = e.newJudgings()
+	e.restart()
 	spans := make([]time.Duration, len(peakWindows))
 	for i := range peakWindows {
 		spans[i] = peakWindows[i].span
@@ -39,7 +39,10 @@ func (r *run) newEvents() *events {
 
 // restart makes a new judging of each ruleset of the run for the events of the chunk.
 func (e *events) restart() {
-	e.judgings = e.newJudgings()
+	e.judgings = nil
+	for i := range e.run.rulesets {
+		e.judgings = append(e.judgings, e.newJudging(&e.run.rulesets[i]))
+	}
 	e.load(e.timeline)
 }
 

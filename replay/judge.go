@@ -55,38 +55,23 @@ type keyEvent struct {
 	long  time.Duration // of the ban
 }
 
-// newJudgings returns a judging of each ruleset.
-func (e *events) newJudgings() []*judging {
-	var keys []match.Key
-	for i := range e.run.rulesets {
-		for _, rule := range e.run.rulesets[i].rules() {
-			keys = append(keys, rule.key)
-		}
+// newJudging returns a judging of rs.
+func (e *events) newJudging(rs *ruleset) *judging {
+	j := &judging{ruleset: rs, parts: 1}
+	for _, rule := range rs.rules() {
+		j.columns = append(j.columns, e.keyColumn(rule.key))
 	}
-	columns := e.keyColumns(keys)
-	judgings := make([]*judging, len(e.run.rulesets))
-	for i := range judgings {
-		rs := &e.run.rulesets[i]
-		judgings[i] = e.newJudging(rs, columns[:rs.len()])
-		columns = columns[rs.len():]
-	}
-	return judgings
-}
-
-// newJudging returns a judging of rs, whose rules count by the keys in these columns.
-func (e *events) newJudging(rs *ruleset, columns []*keyColumn) *judging {
-	j := &judging{ruleset: rs, columns: columns, parts: 1}
 	if rs.limits.Len() > 0 && rs.trace == nil && rs.separable() {
-		j.parts, j.separable = e.run.Cores, columns[0]
+		j.parts, j.separable = e.run.Cores, j.columns[0]
 	}
 	j.judges = make([]*judge, j.parts)
 	for i := range rs.limits.Len() {
-		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), columns[i], j.parts))
+		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), j.columns[i], j.parts))
 	}
 	if rs.compared != nil && len(j.rules) > 0 {
-		rs.compared.allowed = newKeyCounts(columns[0], []time.Duration{rs.limits.Rule(0).Limits[0].Span})
+		rs.compared.allowed = newKeyCounts(j.columns[0], []time.Duration{rs.limits.Rule(0).Limits[0].Span})
 	}
-	for _, column := range columns[rs.limits.Len():] {
+	for _, column := range j.columns[rs.limits.Len():] {
 		parts := e.run.Cores
 		if e.run.HotMemory > 0 {
 			parts = 1 // so that which keys are evicted does not depend on the cores

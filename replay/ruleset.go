@@ -52,9 +52,6 @@ func newRuleset(option string, limits []ratelimit.Rule, hot []hotkey.Rule) (rs r
 // fields returns the names of the event fields that the rules look at.
 func (rs *ruleset) fields() []string { return append(rs.limits.Fields(), rs.hot.Fields()...) }
 
-// len returns the number of rules.
-func (rs *ruleset) len() int { return rs.limits.Len() + rs.hot.Len() }
-
 // A commonRule is what limits, bans and hot rules have in common.
 type commonRule struct {
 	name    string
@@ -143,27 +140,18 @@ type keyColumn struct {
 	seen   int          // values of the field
 }
 
-// keyColumns returns the columns of keys; equal ones share one.
-func (e *events) keyColumns(keys []match.Key) []*keyColumn {
-	out := make([]*keyColumn, len(keys))
-	for i, k := range keys {
-		n := slices.IndexFunc(e.columns, func(c *keyColumn) bool { return c.key.Equal(k) })
-		if n < 0 {
-			n = len(e.columns)
-			e.columns = append(e.columns, e.newKeyColumn(k))
-		}
-		out[i] = e.columns[n]
+// keyColumn returns the column of a key. Equal keys share one.
+func (e *events) keyColumn(key match.Key) *keyColumn {
+	if i := slices.IndexFunc(e.columns, func(c *keyColumn) bool { return c.key.Equal(key) }); i >= 0 {
+		return e.columns[i]
 	}
-	return out
-}
-
-func (e *events) newKeyColumn(key match.Key) *keyColumn {
 	c := &keyColumn{key: key, texts: []string{""}, seen: 1}
 	if names := key.EventFields(); len(names) == 1 {
 		c.column = e.run.column(names[0])
 	} else {
 		c.reader, c.own = e.newEventReader(names), newInterner()
 	}
+	e.columns = append(e.columns, c)
 	return c
 }
 
