@@ -1,5 +1,7 @@
 package accesslog
 
+import "bytes"
+
 // readDecimal reads a number, [-]digits[.digits][e[+-]digits], of units of 10^-power
 // seconds, power being 0, 3, 6 or 9, as seconds and nanoseconds: floored, without rounding in between. A time
 // outside the years 1 to 9999 is not read.
@@ -100,4 +102,33 @@ func leadingDigits(s []byte) (digits, rest []byte) {
 		i++
 	}
 	return s[:i], s[i:]
+}
+
+// appendSeconds appends a number of units of 10^-scale seconds as a number of seconds, and
+// returns it too. It is nil for a value that is no duration, such as a dash or -1.
+func appendSeconds(dst, number []byte, scale int) (seconds, all []byte) {
+	if len(number) > 0 && number[0] == '+' { // HAProxy, of a request that has not ended
+		number = number[1:]
+	}
+	digits, rest := leadingDigits(number)
+	switch {
+	case len(digits) == 0:
+		return nil, dst
+	case scale == 0:
+		return number, dst
+	case len(rest) > 0 && (rest[0] != '.' || !allDigits(rest[1:])):
+		return nil, dst
+	}
+	n := len(dst)
+	if whole := len(digits) - scale; whole > 0 {
+		dst = append(append(dst, digits[:whole]...), '.')
+		dst = append(dst, digits[whole:]...)
+	} else {
+		dst = append(append(dst, "0.000000000"[:2-whole]...), digits...)
+	}
+	if len(rest) > 0 {
+		dst = append(dst, rest[1:]...)
+	}
+	dst = bytes.TrimSuffix(bytes.TrimRight(dst, "0"), []byte("."))
+	return dst[n:len(dst):len(dst)], dst
 }

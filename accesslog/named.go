@@ -83,7 +83,6 @@ var (
 		{name: "time", path: []string{"start_time"}},
 		{name: "client", path: []string{"downstream_remote_address"}, mark: true, dash: true},
 		{name: "object", path: []string{"x-envoy-origin-path"}, form: formPath},
-		{path: []string{"response_code"}, mark: true},
 		{name: "object", path: []string{"path"}, form: formPath, fallback: true},
 		{name: "object", path: []string{":path"}, form: formPath, fallback: true},
 		{name: "method", path: []string{"method"}},
@@ -95,7 +94,7 @@ var (
 		{name: "agent", path: []string{"user_agent"}, dash: true, fallback: true},
 		{name: "x_forwarded_for", path: []string{"x-forwarded-for"}, dash: true},
 		{name: "x_forwarded_for", path: []string{"x_forwarded_for"}, dash: true, fallback: true},
-		{name: "status", path: []string{"response_code"}},
+		{name: "status", path: []string{"response_code"}, mark: true},
 		{name: "size", path: []string{"bytes_sent"}},
 		{name: "duration", path: []string{"duration"}, form: formDuration, scale: 3},
 	})

@@ -129,13 +129,14 @@ const (
 // Validate returns the error that Run would return for c before it reads
 // anything.
 func (c Config) Validate() error {
-	_, err := c.prepare()
+	_, err := newRun(c)
 	return err
 }
 
-// prepare checks c and returns a run with its defaults, compiled rules and cut.
-func (c Config) prepare() (*run, error) {
-	r := &run{Config: c, keyGiven: c.Key != "", positions: c.Lateness > 0}
+// newRun validates c and returns a run of it. Beside the rules of c it judges the limits
+// and bans of each of files.
+func newRun(c Config, files ...*rules.File) (*run, error) {
+	r := &run{Config: c, keyGiven: c.Key != "", positions: c.Lateness > 0, span: always}
 	if err := r.applyDefaults(); err != nil {
 		return nil, err
 	}
@@ -155,11 +156,15 @@ func (c Config) prepare() (*run, error) {
 	if r.rulesets, err = r.compile(fields); err != nil {
 		return nil, err
 	}
+	for _, f := range files {
+		r.rulesets = append(r.rulesets, limitsOf(f))
+	}
 	for i := range r.rulesets {
 		if err := r.rulesets[i].checkWindows(r.Resolution); err != nil {
 			return nil, err
 		}
 	}
+	r.fields = r.usedFields()
 	if err := r.checkHotMemory(); err != nil {
 		return nil, err
 	}

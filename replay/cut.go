@@ -18,7 +18,11 @@ import (
 // and an event that Where leaves out is in no window. The zero Cut selects all events.
 type Cut struct {
 	Since, Until Bound
-	Where        match.When // may look at any field of the log, whether a rule does or not
+
+	// Where is conditions FIELD=PATTERN about any fields of the log. They mean what they
+	// mean under when in a rules file: of several about one field one must hold, and for
+	// each field one.
+	Where []string
 }
 
 // A Bound is an end of a Cut: a time, or a distance from the end of the log. The zero
@@ -64,37 +68,6 @@ func ParseBound(text string, zone *time.Location) (Bound, error) {
 	return Bound{}, fmt.Errorf("%q: must be a time such as 2024-01-29T10:05:00Z, \"2024-01-29 10:05\" or 2024-01-29, or -2h for two hours before the end of the log", text)
 }
 
-// AddWhere adds a condition FIELD=PATTERN to c.Where. It means what it means under when
-// in a rules file: of several conditions about one field one must hold, and for each
-// field one.
-func (c *Cut) AddWhere(condition string) error {
-	field, pattern, ok := strings.Cut(condition, "=")
-	if !ok || field == "" || pattern == "" {
-		return fmt.Errorf("%q: must be FIELD=PATTERN, such as status=5xx or path=/api/**", condition)
-	}
-	return c.Where.Add(field, pattern)
-}
-
-// conditions returns w as AddWhere takes it, sorted.
-func conditions(w match.When) (all []string) {
-	add := func(field string, patterns ...string) {
-		for _, p := range patterns {
-			all = append(all, field+"="+p)
-		}
-	}
-	add("method", w.Method...)
-	add("path", w.Path...)
-	add("status", w.Status...)
-	for _, p := range w.Client {
-		add("client", p.String())
-	}
-	for field, patterns := range w.Fields {
-		add(field, patterns...)
-	}
-	slices.Sort(all)
-	return all
-}
-
 // given returns the options by which c was given, for messages.
 func (c *Cut) given() string {
 	var options []string
@@ -104,16 +77,25 @@ func (c *Cut) given() string {
 	if c.Until != (Bound{}) {
 		options = append(options, "--until")
 	}
-	if !c.Where.IsZero() {
+	if len(c.Where) > 0 {
 		options = append(options, "--where")
 	}
 	return strings.Join(options, ", ")
 }
 
 // compile returns the condition of the cut. Events can have these fields.
-func (c *Cut) compile(fields []string) (match.Condition, error) {
-	where, err := c.Where.Compile()
-	if err != nil {
+func (c *Cut) compile(fields []string) (where match.Condition, err error) {
+	var when match.When
+	for _, condition := range c.Where {
+		field, pattern, ok := strings.Cut(condition, "=")
+		if !ok || field == "" || pattern == "" {
+			return where, fmt.Errorf("--where: %q: must be FIELD=PATTERN, such as status=5xx or path=/api/**", condition)
+		}
+		if err := when.Add(field, pattern); err != nil {
+			return where, fmt.Errorf("--where: %w", err)
+		}
+	}
+	if where, err = when.Compile(); err != nil {
 		return where, fmt.Errorf("--where: %w", err)
 	}
 	for _, field := range where.Fields() {
@@ -190,7 +172,7 @@ func (r *run) cutReport() *CutReport {
 	if r.Cut.given() == "" {
 		return nil
 	}
-	report := &CutReport{Where: conditions(r.Cut.Where)}
+	report := &CutReport{Where: slices.Sorted(slices.Values(r.Cut.Where))}
 	if r.Cut.Since != (Bound{}) {
 		report.Since = new(epoch(r.span.since))
 	}

@@ -131,9 +131,7 @@ func randomCut(t testing.TB, rnd *rand.Rand, log []byte) (cut replay.Cut, has fu
 		condition, holds = "method=GET", func(m []string) bool { return strings.HasPrefix(m[3], "GET ") }
 	}
 	if condition != "" {
-		if err := cut.AddWhere(condition); err != nil {
-			t.Fatal(err)
-		}
+		cut.Where = []string{condition}
 	}
 	return cut, func(line []byte) bool {
 		at, m := timeOf(line)
@@ -236,8 +234,8 @@ func TestWrongCuts(t *testing.T) {
 		"status": "FIELD=PATTERN", "=5xx": "FIELD=PATTERN", "status=": "FIELD=PATTERN", "status=6": "must be a status",
 		"path=login": "must be a pattern", "client=x": "must be an address",
 	} {
-		var c replay.Cut
-		if err := c.AddWhere(condition); err == nil || !strings.Contains(err.Error(), want) {
+		c := replay.Config{Files: []string{"-"}, Cut: replay.Cut{Where: []string{condition}}}
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", condition, err, want)
 		}
 	}

@@ -47,15 +47,11 @@ type worker struct {
 	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
 	get     []func(*match.Event) []byte
-	where   match.Condition
 	dated   span // to which events with a whole date are cut while they are parsed
 }
 
 func (r *run) newWorker() *worker {
-	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), where: r.where, dated: always}
-	if !r.Cut.relative() {
-		w.dated = r.span
-	}
+	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span}
 	for _, name := range r.fields {
 		w.get = append(w.get, getter(name))
 		w.columns, w.numbers = append(w.columns, newInterner()), append(w.numbers, new(renumbering))
@@ -182,7 +178,7 @@ func (w *worker) add(p *parsed, ev *match.Event) {
 		p.grain /= 10
 	}
 	p.whole.add(logSpan{t, t})
-	if !p.span.has(t) || !w.where.Holds(ev) {
+	if !p.span.has(t) || !w.run.where.Holds(ev) {
 		p.leftOut++
 		return
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/rules"
 )
 
 // Run replays c.Files and returns a report. It returns an error if nothing was replayed:
@@ -38,24 +37,6 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	report.ElapsedSeconds = time.Since(started).Seconds()
 	return report, nil
-}
-
-// newRun returns a run of c, which it validates. Beside the rules of c it judges the
-// limits and bans of each of files.
-func newRun(c Config, files ...*rules.File) (*run, error) {
-	r, err := c.prepare()
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		rs := limitsOf(f)
-		if err := rs.checkWindows(r.Resolution); err != nil {
-			return nil, err
-		}
-		r.rulesets = append(r.rulesets, rs)
-	}
-	r.fields = r.usedFields()
-	return r, nil
 }
 
 // load reads all files and returns their events, to be judged at once, with a report that

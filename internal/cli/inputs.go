@@ -21,7 +21,6 @@ import (
 type inputFlags struct {
 	order        string
 	since, until string
-	where        []string
 	proxies      []string
 	tz           string
 	zone         *time.Location // of tz, once it is parsed
@@ -36,7 +35,7 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags.DurationVar(&c.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
 	flags.StringVar(&f.since, "since", "", "leave out events before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
 	flags.StringVar(&f.until, "until", "", "leave out events at `TIME` and later")
-	flags.StringArrayVar(&f.where, "where", nil, "leave out other events than those of `FIELD=PATTERN`, such as status=5xx or path=/api/** (repeatable)")
+	flags.StringArrayVar(&c.Cut.Where, "where", nil, "leave out other events than those of `FIELD=PATTERN`, such as status=5xx or path=/api/** (repeatable)")
 	flags.StringVar(&f.tz, "tz", "UTC", "`ZONE` of --since, --until and of the report, such as Europe/Vienna or Local")
 	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
 	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
@@ -78,11 +77,6 @@ func (f *inputFlags) parseCut(flags *pflag.FlagSet, cut *replay.Cut) (err error)
 	if flags.Changed("until") {
 		if cut.Until, err = replay.ParseBound(f.until, f.zone); err != nil {
 			return fmt.Errorf("--until: %w", err)
-		}
-	}
-	for _, condition := range f.where {
-		if err := cut.AddWhere(condition); err != nil {
-			return fmt.Errorf("--where: %w", err)
 		}
 	}
 	return nil
