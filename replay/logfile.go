@@ -15,7 +15,7 @@ type logFile struct {
 	number int
 	path   string
 
-	// These are the reader's until it has ended. A block has the format of its lines.
+	// These belong to the reader until it has ended. A block has the format of its lines.
 
 	format    accesslog.Format
 	next      accesslog.Format // of the first line of the next block; see [accesslog.Format.After]
@@ -29,7 +29,7 @@ type logFile struct {
 	ended     bool
 	queued    int // blocks
 
-	// These are those of the goroutine that takes over the blocks.
+	// These belong to the goroutine that takes over the blocks.
 
 	complete atomic.Int64 // the time before which all events have been taken over
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,8 +138,10 @@ func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 	var all []event
 	for i := range x.test.Events {
 		e := &x.test.Events[i]
-		for k := range e.Repeat {
-			all = append(all, event{e.At + time.Duration(k)*e.Every, e})
+		at := e.At
+		for range e.Repeat {
+			all = append(all, event{at, e})
+			at = min(at, math.MaxInt64-e.Every) + e.Every // no year that is judged has a later time
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })

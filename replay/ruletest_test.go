@@ -93,7 +93,8 @@ tests:
 	}
 }
 
-// TestTestOfFarEvents has an event at a time that no replay judges.
+// TestTestOfFarEvents has events at times that no replay judges, some of which are too far
+// for a time.Duration.
 func TestTestOfFarEvents(t *testing.T) {
 	r := runTests(t, mustRules(t, testedRules), "t.yaml", `version: 1
 tests:
@@ -101,9 +102,15 @@ tests:
     start: 2100-12-31T00:00:00Z
     events:
       - {at: 1s, event: {client: a}, repeat: 7 every 3650d, expect: allowed}
+  - name: farther
+    start: 2024-01-01T00:00:00Z
+    events:
+      - {at: 1s, event: {client: a}, repeat: 1000 every 3650d, expect: allowed}
 `)
-	if got := r.Tests[0].Failures; len(got) != 1 || got[0] != "t.yaml:3: 2 events are not of a year from 1900 to 2149" {
-		t.Errorf("%q", got)
+	for i, want := range []string{"t.yaml:3: 2 events are not of a year from 1900 to 2149", "t.yaml:7: 987 events are not of a year from 1900 to 2149"} {
+		if got := r.Tests[i].Failures; len(got) != 1 || got[0] != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
