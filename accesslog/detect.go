@@ -25,7 +25,7 @@ func Detect(sample []byte) (Format, bool) {
 	}
 	if inside := unwrapped(sample); len(inside) > 0 {
 		inner, ok := detect(inside)
-		if !ok || inner.kind.namesColumns || inner.Yearless() {
+		if !ok || inner.dependsOnOthers() {
 			return Format{}, false
 		}
 		return dockerJSON.with(inner), true

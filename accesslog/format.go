@@ -103,6 +103,10 @@ func (f Format) TextKeys() bool {
 // formats; see [Options] and [InYear].
 func (f Format) Yearless() bool { return f.kind != nil && f.kind.knows != nil }
 
+// dependsOnOthers reports whether a line means what it means only after others: those that
+// name its columns, or from which its year follows.
+func (f Format) dependsOnOthers() bool { return f.kind != nil && f.kind.namesColumns || f.Yearless() }
+
 // ParseFormat returns the format of that name, or of that spec.
 //
 // # Names
@@ -206,7 +210,7 @@ func parseWrapped(outer Format, inner string) (Format, error) {
 	switch {
 	case err != nil:
 		return Format{}, fmt.Errorf("%w (inside %s)", err, outer)
-	case f.kind == dockerLines, f.kind == journalLines, f.kind != nil && f.kind.namesColumns, f.Yearless():
+	case f.kind == dockerLines, f.kind == journalLines, f.dependsOnOthers():
 		return Format{}, fmt.Errorf("accesslog: format %s: %s: must not be inside another format", outer, f)
 	}
 	return outer.with(f), nil

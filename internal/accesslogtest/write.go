@@ -3,10 +3,97 @@ package accesslogtest
 import (
 	"bufio"
 	"cmp"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
+	"time"
 )
+
+// A Config says what log to write. Its zero value is a day of 100,000 lines. All logs
+// begin on 2026-03-02 at 00:00:00 UTC.
+type Config struct {
+	// Seed chooses the log: same seed, same bytes.
+	Seed uint64
+
+	// Lines is the exact number of lines, dirty ones included.
+	// Default 100,000; at most 1,000,000,000.
+	Lines int
+
+	// Duration is the time that the lines are spread over, in whole seconds. Default
+	// 24 h; 1 s to 3660 days. The planted traffic shrinks with it.
+	Duration time.Duration
+}
+
+const (
+	maxLines    = 1_000_000_000
+	maxDuration = 3660 * 24 * time.Hour
+	maxClients  = 1 << 24
+)
+
+// start is the time at which all logs begin.
+var start = time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
+
+// withDefaults returns c with defaults filled in, or an error that names the
+// field that is wrong.
+func (c Config) withDefaults() (Config, error) {
+	c.Lines = cmp.Or(c.Lines, 100_000)
+	c.Duration = cmp.Or(c.Duration, 24*time.Hour)
+	switch {
+	case c.Lines < 1 || c.Lines > maxLines:
+		return c, fmt.Errorf("accesslogtest: Lines: %d: must be 1 to %d", c.Lines, maxLines)
+	case c.Duration < time.Second || c.Duration > maxDuration || c.Duration%time.Second != 0:
+		return c, fmt.Errorf("accesslogtest: Duration: %v: must be whole seconds, 1s to %v", c.Duration, maxDuration)
+	}
+	return c, nil
+}
+
+// clients is the number of clients that the ordinary sessions are drawn from. Not all
+// of them need appear.
+func (c Config) clients() int { return min(max(50, c.Lines/60), maxClients) }
+
+// Truth is the contents of a log that [Write] has written: what a correct reader counts
+// and what a correct rule finds.
+type Truth struct {
+	// Lines is the number of lines, and Bad that of empty and cut ones.
+	Lines, Bad int
+
+	// Clients is the number of distinct clients of the other lines.
+	Clients int
+
+	// Crawler is a client that requests one page after the other, evenly,
+	// from beginning to end.
+	Crawler Burst
+
+	// Flood is one client that repeats one request, evenly.
+	Flood Burst
+
+	// Crowd is several clients that do so together, in turn: each makes its
+	// share of the lines, to within one.
+	Crowd Burst
+
+	// HotProduct is the sudden run on one path by many ordinary clients. It
+	// begins at its full rate and fades out: half of its lines are in the first
+	// quarter of its time.
+	HotProduct Burst
+}
+
+// A Burst is traffic that [Write] planted. It is zero if the log is too short for it.
+type Burst struct {
+	// Clients are the clients that make it, and that make no other line of
+	// the log. It is nil for the hot product, whose clients are many.
+	Clients []string
+
+	// Path is what they all request, without query; empty for the crawler.
+	// The hot product's Path is requested in the burst only.
+	Path string
+
+	// Begin and End bound the times of its lines: [Begin, End).
+	Begin, End time.Time
+
+	// Lines is the number of its lines, none of which is bad.
+	Lines int
+}
 
 // Numbers of the random streams that are drawn from one seed.
 const (
