@@ -127,13 +127,9 @@ func banError(err error) error {
 // Unban ends the ban of a key under a rule, and reports whether there was one. The
 // key may be as bans are listed, or as in an event.
 func (e *Engine) Unban(rule string, key []string) (bool, error) {
-	set := e.limiter.Set()
-	if _, err := set.Named(rule); err != nil {
-		return false, ruleError(err)
-	}
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
-	_, folding := e.fold(&r)
-	if folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
+	of, folding := e.fold(&r)
+	if of == nil || folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
 		return false, folding
 	}
 	if err := e.requireLive(); err != nil {
@@ -232,7 +228,7 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 	return n, nil
 }
 
-// fold makes the key of r what its rule counts by, and returns the rule.
+// fold makes the key of r what its rule counts by, and returns the rule: nil if it is unknown.
 func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	rule, err := e.limiter.Set().Named(r.Rule)
 	if err != nil {
@@ -240,7 +236,7 @@ func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	}
 	key, err := join(nil, rule.Key, r.Key)
 	if err != nil {
-		return nil, err
+		return rule, err
 	}
 	r.Key = rule.Key.Values(string(key))
 	return rule, nil

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,21 +16,18 @@ import (
 func changesOf(before, next *rules.File) api.RuleChanges {
 	c := api.RuleChanges{Added: []string{}, Removed: []string{}, Changed: []string{}}
 	old, now := partsOf(before), partsOf(next)
-	for name, part := range now {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch was, ok := old[name]; {
 		case !ok:
 			c.Added = append(c.Added, name)
-		case !reflect.DeepEqual(was, part):
+		case !reflect.DeepEqual(was, now[name]):
 			c.Changed = append(c.Changed, name)
 		}
 	}
-	for name := range old {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
 		if _, ok := now[name]; !ok {
 			c.Removed = append(c.Removed, name)
 		}
-	}
-	for _, names := range [][]string{c.Added, c.Removed, c.Changed} {
-		slices.Sort(names)
 	}
 	return c
 }

@@ -96,7 +96,7 @@ func TestEventTimeOnly(t *testing.T) {
 		t.Errorf("%+v, %v; one was counted", d, err)
 	}
 	n := 0
-	for i := range e.Counters() {
+	for _, i := range e.Counters() {
 		n++
 		if i.Dynamic {
 			t.Errorf("counter %s was made", i.Name)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,24 +85,20 @@ func (c *counter) counts(t time.Time) (*lately.Table, time.Time) {
 	return c.table, t
 }
 
-// Counters yields the counters, those of the rules file first, with the statistics of their
-// tables.
-func (e *Engine) Counters() iter.Seq2[api.Counter, lately.TableStats] {
-	return func(yield func(api.Counter, lately.TableStats) bool) {
-		for _, c := range e.rules.Load().counters {
-			table, _ := c.counts(time.Time{})
-			stats := table.Stats()
-			info := api.Counter{
-				Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: table.Len(), Bytes: stats.Bytes,
-			}
-			for _, span := range c.Spans {
-				info.Spans = append(info.Spans, api.MillisOf(span))
-			}
-			if !yield(info, stats) {
-				return
-			}
+// Counters returns the counters, those of the rules file first.
+func (e *Engine) Counters() []api.Counter {
+	list := []api.Counter{}
+	for _, c := range e.rules.Load().counters {
+		table, _ := c.counts(time.Time{})
+		info := api.Counter{
+			Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: table.Len(), Bytes: table.Stats().Bytes,
 		}
+		for _, span := range c.Spans {
+			info.Spans = append(info.Spans, api.MillisOf(span))
+		}
+		list = append(list, info)
 	}
+	return list
 }
 
 // Top returns the n keys of a counter that f selects with the largest counts over a span that
@@ -202,10 +197,7 @@ func (e *Engine) noCounter(name string) error {
 	for _, c := range e.rules.Load().counters {
 		names = append(names, c.Name)
 	}
-	if len(names) == 0 {
-		return errorf(api.BadArg, "counter %.80q: unknown: there are no counters", name)
-	}
-	return errorf(api.BadArg, "counter %.80q: unknown: must be one of %s", name, strings.Join(names, ", "))
+	return unknown(api.BadArg, "counter", name, names)
 }
 
 // createCounter creates the counter of that name, for keys of one value.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,23 +55,17 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 
 	for i := range file.Limits.Len() {
 		r := file.Limits.Rule(i)
-		if err := f.add(r.Name, r.Key, &r.When, !r.Shadow); err != nil {
-			return f, err
-		}
+		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, !r.Shadow))
 	}
 	for i := range file.Hot.Len() {
 		r := file.Hot.Rule(i)
-		if err := f.add(r.Name, r.Key, &r.When, false); err != nil {
-			return f, err
-		}
+		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, false))
 	}
 	for i := range file.Counters {
 		c := &file.Counters[i]
-		if err := f.add(c.Name, c.Key, &c.When, false); err != nil {
-			return f, err
-		}
+		err = cmp.Or(err, f.add(c.Name, c.Key, &c.When, false))
 	}
-	return f, nil
+	return f, err
 }
 
 func (f *eventFields) add(name string, key match.Key, when *match.When, refuses bool) error {

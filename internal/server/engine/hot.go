@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -44,10 +43,7 @@ func (r *ruleSet) hotNamed(name string) (*hotRule, error) {
 	for i, h := range r.hot {
 		names[i] = h.Name
 	}
-	if len(names) == 0 {
-		return nil, errorf(api.NoRule, "hot rule %.80q: unknown: there are none in the rules file", name)
-	}
-	return nil, errorf(api.NoRule, "hot rule %.80q: unknown: must be one of %s", name, strings.Join(names, ", "))
+	return nil, unknown(api.NoRule, "hot rule", name, names)
 }
 
 // becameHot lists keys that became hot under h, and publishes events about them. Events of

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,11 +53,8 @@ type Event struct {
 
 // encode sets ev.JSON.
 func (ev *Event) encode() {
-	ev.Time = ev.Time.UTC() // as the times of bans
-	var err error
-	if ev.JSON, err = json.Marshal(&ev.Event); err != nil {
-		ev.JSON = []byte(`{"type":"` + string(ev.Type) + `"}`)
-	}
+	ev.Time = ev.Time.UTC()              // as the times of bans
+	ev.JSON, _ = json.Marshal(&ev.Event) // texts, numbers and times of this era have no errors
 }
 
 // banEvent returns the event of the ban r.
@@ -157,13 +156,6 @@ func (h *hub) add() *Subscription {
 func (h *hub) remove(s *Subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.removeLocked(s)
-}
-
-// removeLocked is remove.
-//
-// REQUIRES: h.mu.
-func (h *hub) removeLocked(s *Subscription) bool {
 	if _, ok := h.all[s]; !ok {
 		return false
 	}
@@ -175,10 +167,11 @@ func (h *hub) removeLocked(s *Subscription) bool {
 
 func (h *hub) close() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.closed = true
-	for s := range h.all {
-		h.removeLocked(s)
+	all := slices.Collect(maps.Keys(h.all))
+	h.mu.Unlock()
+	for _, s := range all {
+		h.remove(s)
 	}
 }
 

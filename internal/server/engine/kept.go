@@ -139,21 +139,13 @@ type KeptEvents struct {
 	chunks [][]byte
 }
 
-// KeptEvents returns the events that e keeps, and false if it keeps none by its Config. The
-// caller must call Close.
+// KeptEvents returns the events that e keeps at one moment, and false if it keeps none by its
+// Config. The caller must call Close.
 func (e *Engine) KeptEvents() (*KeptEvents, bool) {
-	if e.kept == nil {
+	k := e.kept
+	if k == nil {
 		return nil, false
 	}
-	all := e.kept.all()
-	if all.Since = e.started; all.from > 0 {
-		all.Since = time.Unix(0, all.from)
-	}
-	return all, true
-}
-
-// all returns all events of one moment.
-func (k *keptEvents) all() *KeptEvents {
 	for i := range k.stripes {
 		k.stripes[i].mu.Lock()
 		defer k.stripes[i].mu.Unlock()
@@ -161,7 +153,10 @@ func (k *keptEvents) all() *KeptEvents {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reading++
-	all := &KeptEvents{k: k, from: k.from}
+	all := &KeptEvents{Since: e.started, k: k, from: k.from}
+	if k.from > 0 {
+		all.Since = time.Unix(0, k.from)
+	}
 	for _, c := range k.full {
 		all.chunks = append(all.chunks, c.data)
 		all.Missed.add(c.missed)
@@ -172,7 +167,7 @@ func (k *keptEvents) all() *KeptEvents {
 			all.Missed.add(c.missed)
 		}
 	}
-	return all
+	return all, true
 }
 
 // All yields the events, not in order. An event is valid until the next.

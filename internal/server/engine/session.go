@@ -68,8 +68,7 @@ func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error
 	if err := s.e.requireLive(); err != nil {
 		return ratelimit.Decision{}, err
 	}
-	l := s.e.limiter
-	return s.check(l, l.Now(), ev, cost), nil
+	return s.check(s.e.limiter.Now(), ev, cost), nil
 }
 
 // CheckAt is Check at the time of the event. It is an error unless Config.EventTime is set.
@@ -78,7 +77,7 @@ func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.
 	if err := s.e.advance(t.UnixMilli()); err != nil {
 		return ratelimit.Decision{}, err
 	}
-	return s.check(s.e.limiter, t, ev, cost), nil
+	return s.check(t, ev, cost), nil
 }
 
 // CheckLogged is Check at the time of the event, for an event of a log that is followed. The
@@ -87,15 +86,15 @@ func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.
 // is not published: a ban or a hot key. The length of values is not limited, as in replay. Call it
 // only if TakesLogged returns nil.
 func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
-	return s.check(s.e.limiter, ev.Time, ev, 1)
+	return s.check(ev.Time, ev, 1)
 }
 
 // TakesLogged returns why the engine cannot judge events of logs, or nil if it can.
 func (s *Session) TakesLogged() error { return s.e.requireLive() }
 
-func (s *Session) check(l *ratelimit.Limiter, t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
+func (s *Session) check(t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
 	s.countEvent(t, ev)
-	d := l.TakeN(t, ev, cost)
+	d := s.e.limiter.TakeN(t, ev, cost)
 	s.checked(t, ev, cost, &d)
 	return d
 }
@@ -169,15 +168,14 @@ func (s *Session) Failed() { s.totals.errors.Add(1) }
 
 // Take judges an event of a key under one rule, and counts it.
 func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	l := s.e.limiter
-	r, err := s.liveRule(l, rule, key)
+	r, err := s.liveRule(rule, key)
 	if err != nil {
 		return d, err
 	}
 	if cost == 1 {
 		d = r.Take(s.values...) // reads the clock only if it needs the time
 	} else {
-		d = r.TakeN(l.Now(), cost, s.values...)
+		d = r.TakeN(s.e.limiter.Now(), cost, s.values...)
 	}
 	if err := keyError(d.Err); err != nil {
 		return d, err
@@ -206,7 +204,7 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 // PeekRule returns the decision that Take would return, and changes nothing. An engine
 // that judges by event time decides as of [Engine.Now].
 func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	r, err := s.rule(s.e.limiter, rule, key)
+	r, err := s.rule(rule, key)
 	if err != nil {
 		return d, err
 	}
@@ -217,7 +215,7 @@ func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit
 // Refund gives back up to n of what a key has used under a rule, the oldest first,
 // and returns how much.
 func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
-	r, err := s.liveRule(s.e.limiter, rule, key)
+	r, err := s.liveRule(rule, key)
 	if err != nil {
 		return 0, err
 	}
@@ -239,7 +237,7 @@ func (s *Session) Release(rule string, n uint64, key ...string) (uint64, error) 
 
 // Reset deletes what a key has used under a rule. Bans are kept.
 func (s *Session) Reset(rule string, key ...string) error {
-	r, err := s.liveRule(s.e.limiter, rule, key)
+	r, err := s.liveRule(rule, key)
 	if err != nil {
 		return err
 	}
@@ -298,8 +296,8 @@ func (s *Session) Delete(key string) (bool, error) {
 }
 
 // liveRule is rule for methods that change something.
-func (s *Session) liveRule(l *ratelimit.Limiter, name string, key []string) (*ratelimit.RuleLimiter, error) {
-	r, err := s.rule(l, name, key)
+func (s *Session) liveRule(name string, key []string) (*ratelimit.RuleLimiter, error) {
+	r, err := s.rule(name, key)
 	if err != nil {
 		return nil, err
 	}
@@ -307,19 +305,22 @@ func (s *Session) liveRule(l *ratelimit.Limiter, name string, key []string) (*ra
 }
 
 // rule returns the limiter of one rule, and makes s.values the values of key.
-func (s *Session) rule(l *ratelimit.Limiter, name string, key []string) (*ratelimit.RuleLimiter, error) {
-	r, err := l.Rule(name)
+func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error) {
+	r, err := s.e.limiter.Rule(name)
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	of, err := l.Set().Named(name)
+	of, err := s.e.limiter.Set().Named(name)
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	return r, s.split(of.Key, key)
+	if err := s.split(of.Key, key); err != nil {
+		return nil, err
+	}
+	return r, checkValues(of.Key, s.values)
 }
 
-// split makes s.values the values of a key of k. It does not check their number.
+// split makes s.values the values of a key of k. It does not check their number and lengths.
 func (s *Session) split(k match.Key, key []string) (err error) {
 	if len(key) == 1 {
 		if s.values, err = k.Split(s.values[:0], key[0], KeySeparator); err != nil {
@@ -328,7 +329,7 @@ func (s *Session) split(k match.Key, key []string) (err error) {
 	} else {
 		s.values = append(s.values[:0], key...)
 	}
-	return checkValues(k, s.values)
+	return nil
 }
 
 // Add adds n to a key of a counter, now. A counter that does not exist is created: it

@@ -14,10 +14,12 @@ import (
 type Status struct {
 	api.Status // what the Engine knows of it
 
-	Throttle ratelimit.Stats // of limits that are part of requests
-	Integers integer.Stats
-	Events   uint64 // that were published
-	Cut      uint64 // subscribers that were too slow
+	CounterKeys int             // keys of all counters
+	CounterFull uint64          // adds that counters rejected for lack of memory
+	Throttle    ratelimit.Stats // of limits that are part of requests
+	Integers    integer.Stats
+	Events      uint64 // that were published
+	Cut         uint64 // subscribers that were too slow
 }
 
 // Status returns the state of e.
@@ -30,8 +32,10 @@ func (e *Engine) Status() Status {
 		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
 		Subscribers: int(e.hub.n.Load()),
 	}
-	for c := range e.Counters() {
-		s.Memory.Counters += c.Bytes
+	for _, c := range e.rules.Load().counters {
+		table, _ := c.counts(time.Time{})
+		stats := table.Stats()
+		s.Memory.Counters, s.CounterKeys, s.CounterFull = s.Memory.Counters+stats.Bytes, s.CounterKeys+table.Len(), s.CounterFull+stats.Refused
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -33,6 +34,14 @@ func (e *Error) Error() string { return string(e.Code) + " " + e.Message }
 
 func errorf(c api.Code, format string, args ...any) *Error {
 	return &Error{c, fmt.Sprintf(format, args...)}
+}
+
+// unknown returns the error for a name that is none of names, of things of that kind.
+func unknown(c api.Code, kind, name string, names []string) *Error {
+	if len(names) == 0 {
+		return errorf(c, "%s %.80q: unknown: there are none", kind, name)
+	}
+	return errorf(c, "%s %.80q: unknown: must be one of %s", kind, name, strings.Join(names, ", "))
 }
 
 // RoundUp returns d in units, rounded up, so that a client that waits this long waits long

@@ -7,7 +7,6 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// listBans answers with a page of bans, those that began last first.
 func listBans(c *call) (list api.BanPage, err error) {
 	limit, err := c.number("limit", 100, 0, 1000)
 	if err != nil {
@@ -42,7 +41,6 @@ func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 	return engine.BanOf(&r), nil
 }
 
-// unban ends the ban of a key, or all bans that a filter selects.
 func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	if !given(req.Key) {
 		return c.unbanAll(req.BanFilter)
@@ -62,7 +60,6 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	return api.Unbanned{Unbanned: 1}, nil
 }
 
-// unbanAll ends all bans that f selects.
 func (c *call) unbanAll(f api.BanFilter) (api.Unbanned, error) {
 	n, err := c.s.Engine.UnbanAll(f)
 	if n > 0 {

@@ -179,9 +179,3 @@ func checkAmount(name string, n uint64) error {
 	}
 	return nil
 }
-
-// failure returns err as an element of a list of answers.
-func failure(err error) api.Result {
-	e := asAPI(err)
-	return api.Result{Error: &api.Failure{Code: e.Code, Detail: e.Detail}}
-}

@@ -134,25 +134,23 @@ func (c *call) receive(most int) ([]byte, error) {
 	}
 }
 
-// The media types of bodies, first that of errors and of the OpenAPI document.
-var (
-	jsonBodies = []string{"application/json"}
-	yamlBodies = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
-)
+// yamlBodies are the media types of a rules file.
+var yamlBodies = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
 
-// bodies returns the media types of the bodies of t.
+// bodies returns the media types of the bodies of t, first that of errors and of the OpenAPI
+// document.
 func (t *route) bodies() []string {
 	if t.path == rulesCheckPath {
 		return yamlBodies
 	}
-	return jsonBodies
+	return jsonType
 }
 
 // checkType returns an error for a body whose Content-Type is not that of the route. Web
 // pages can send forms, which have other types, to any origin.
 func (c *call) checkType() error {
 	text, accepted := strings.Join(c.r.Header["Content-Type"], ", "), c.route.bodies()
-	if text == jsonBodies[0] {
+	if text == jsonType[0] {
 		return nil
 	}
 	if name, _, _ := mime.ParseMediaType(text); slices.Contains(accepted, name) {

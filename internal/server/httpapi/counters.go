@@ -8,15 +8,7 @@ import (
 )
 
 func listCounters(c *call) (api.CounterList, error) {
-	return api.CounterList{Counters: c.s.counters()}, nil
-}
-
-func (s *Server) counters() []api.Counter {
-	list := []api.Counter{}
-	for c := range s.Engine.Counters() {
-		list = append(list, c)
-	}
-	return list
+	return api.CounterList{Counters: c.s.Engine.Counters()}, nil
 }
 
 func add(c *call, req *api.AddRequest) (api.Nothing, error) {
@@ -63,7 +55,6 @@ func top(c *call) (list api.TopList, err error) {
 	return list, err
 }
 
-// listRefused answers with the keys that were refused most.
 func listRefused(c *call) (list api.RefusedList, err error) {
 	n, d, err := c.topQuery(time.Minute)
 	if err != nil {
@@ -73,7 +64,6 @@ func listRefused(c *call) (list api.RefusedList, err error) {
 	return list, err
 }
 
-// explain answers why keys were refused.
 func explain(c *call) (api.Explanation, error) { return c.s.Engine.Explain(c.query["key"]...) }
 
 func inspectKey(c *call) (api.KeyReport, error) {

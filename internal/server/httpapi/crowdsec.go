@@ -27,7 +27,6 @@ func (c *call) crowdSec() (*enforce.CrowdSec, error) {
 	return nil, errNoBouncers
 }
 
-// listDecisions answers with the bans in force, as CrowdSec's decisions.
 func listDecisions(c *call) error {
 	crowdSec, err := c.crowdSec()
 	if err != nil {

@@ -59,10 +59,8 @@ func pack(data []byte) []byte {
 	return b.Bytes()
 }
 
-// index answers with the page of the console.
 func index(c *call) error { return c.sendFile("index.html") }
 
-// consoleFile answers with a file of the console.
 func consoleFile(c *call) error { return c.sendFile(strings.TrimPrefix(c.r.URL.Path, "/console/")) }
 
 // pageHeader is the fields of files that differ from those of other answers.

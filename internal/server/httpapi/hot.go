@@ -7,7 +7,6 @@ import (
 	"github.com/lately-go/lately/internal/server/hotlist"
 )
 
-// listHot answers with the keys that are hot.
 func listHot(c *call) (list api.HotList, err error) {
 	list.Hot, err = c.s.Engine.Hot(c.query.Get("rule"))
 	return list, err
@@ -46,7 +45,6 @@ func (st *stream) updates(w *hotlist.Watcher) bool {
 // quietSeconds is how often a stream of hot keys has a comment.
 const quietSeconds = 10
 
-// addHot makes a key hot by hand.
 func addHot(c *call, req *api.HotRequest) (k api.HotKey, err error) {
 	if req.TTL < 0 || req.TTL > maxPeriod {
 		return k, badArg("ttl_ms: %d: must be 1 to %d", req.TTL, api.MillisOf(hotkey.MaxSpan))
@@ -61,7 +59,6 @@ func addHot(c *call, req *api.HotRequest) (k api.HotKey, err error) {
 	return k, err
 }
 
-// removeHot makes a key cold by hand.
 func removeHot(c *call, req *api.RuleKey) (a api.HotRemoved, err error) {
 	key, err := ruleKey(req.Rule, req.Key)
 	if err != nil {
@@ -73,7 +70,6 @@ func removeHot(c *call, req *api.RuleKey) (a api.HotRemoved, err error) {
 	return a, err
 }
 
-// ignoreHot has a key ignored by hand, or counted again.
 func ignoreHot(c *call, req *api.IgnoreRequest) (ok api.Nothing, err error) {
 	key, err := ruleKey(req.Rule, req.Key)
 	if err != nil {
@@ -85,7 +81,6 @@ func ignoreHot(c *call, req *api.IgnoreRequest) (ok api.Nothing, err error) {
 	return ok, err
 }
 
-// changedHot tells watchers that the value of a key changed.
 func changedHot(c *call, req *api.RuleKey) (a api.HotChanged, err error) {
 	key, err := ruleKey(req.Rule, req.Key)
 	if err != nil {
@@ -132,7 +127,6 @@ func addRecord(r *engine.HotReport, record *api.HotRecord) error {
 	return r.Add(n, record.Age.Duration(), key...)
 }
 
-// countCache counts what the caches of a process did.
 func countCache(c *call, req *api.CacheReport) (ok api.Nothing, err error) {
 	if req.Rule == "" {
 		return ok, badArg("rule: missing: must be the name of a rule")
@@ -140,5 +134,4 @@ func countCache(c *call, req *api.CacheReport) (ok api.Nothing, err error) {
 	return ok, c.s.Engine.CountCache(req.Rule, req.Hits, req.Misses, req.Loads, req.Stale)
 }
 
-// hotStats answers with the statistics of hot rules.
 func hotStats(c *call) (api.HotStats, error) { return c.s.Engine.HotStats(c.query.Get("rule")) }

@@ -222,7 +222,8 @@ func (c *call) answerItems(n int, peek bool, next func(i int) (item, error)) err
 func (c *call) appendResult(d *ratelimit.Decision, err error) {
 	if err != nil {
 		c.engine.Failed()
-		b, _ := json.Marshal(failure(err)) // strings have no error
+		e := asAPI(err)
+		b, _ := json.Marshal(api.Result{Error: &api.Failure{Code: e.Code, Detail: e.Detail}}) // strings have no error
 		c.out = append(c.out, b...)
 	} else {
 		c.out = appendDecision(c.out, d)

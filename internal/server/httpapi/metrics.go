@@ -24,7 +24,6 @@ func newMetrics(s *Server) (http.Handler, error) {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: 4}), nil
 }
 
-// scrape answers GET /metrics.
 func scrape(c *call) error {
 	c.begun(http.StatusOK)
 	c.s.metrics.ServeHTTP(c.w, c.r)
@@ -41,10 +40,11 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // Collect sends all metrics.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m := metricWriter{ch}
-	m.decisions(c.s)
-	m.memory(c.s)
+	status := c.s.Engine.Status()
+	m.decisions(&status)
+	m.memory(c.s, &status)
 	m.hot(c.s)
-	m.rules(c.s)
+	m.rules(c.s, &status)
 	m.storage(c.s)
 	m.store(c.s)
 	m.enforcement(c.s)
@@ -93,8 +93,8 @@ func (m metricWriter) flag(name, help string, value bool, labels ...string) {
 	m.gauge(name, help, n, labels...)
 }
 
-func (m metricWriter) decisions(s *Server) {
-	t := s.Engine.Totals()
+func (m metricWriter) decisions(status *engine.Status) {
+	t := status.Totals
 	for _, x := range []struct {
 		outcome string
 		n       uint64
@@ -104,20 +104,11 @@ func (m metricWriter) decisions(s *Server) {
 	m.counter("decision_errors_total", "Requests for a decision that were answered with an error.", t.Errors)
 }
 
-func (m metricWriter) memory(s *Server) {
-	var keys int
-	var bytes int64
-	var full uint64
-	for c, stats := range s.Engine.Counters() {
-		keys += c.Keys
-		bytes += c.Bytes
-		full += stats.Refused
-	}
-	m.gauge("table_keys", "Keys in the tables of all counters.", int64(keys))
-	m.gauge("table_memory_bytes", "Memory that the tables of all counters use.", bytes)
-	m.counter("table_full_total", "Adds that a counter rejected because its memory budget was spent.", full)
+func (m metricWriter) memory(s *Server, status *engine.Status) {
+	m.gauge("table_keys", "Keys in the tables of all counters.", int64(status.CounterKeys))
+	m.gauge("table_memory_bytes", "Memory that the tables of all counters use.", status.Memory.Counters)
+	m.counter("table_full_total", "Adds that a counter rejected because its memory budget was spent.", status.CounterFull)
 
-	status := s.Engine.Status()
 	throttle, integers := status.Throttle, status.Integers
 	m.gauge("throttle_keys", "Keys of CL.THROTTLE.", int64(throttle.Rules[0].Keys))
 	m.gauge("throttle_memory_bytes", "Memory that keys of CL.THROTTLE use.", throttle.Bytes)
@@ -166,8 +157,7 @@ func (m metricWriter) hot(s *Server) {
 	}
 }
 
-func (m metricWriter) rules(s *Server) {
-	status := s.Engine.Status()
+func (m metricWriter) rules(s *Server, status *engine.Status) {
 	m.gauge("subscribers", "Subscribers of events, of all listeners.", int64(status.Subscribers))
 	m.counter("subscriber_events_total", "Events that were published, each once.", status.Events)
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)

@@ -106,7 +106,6 @@ func (t *route) parameterObjects() (params []any) {
 	return params
 }
 
-// openAPI answers with the OpenAPI document.
 func openAPI(c *call) error {
 	c.out = append(c.out[:0], c.s.document...)
 	return c.send(200, jsonType)
