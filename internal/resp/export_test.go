@@ -12,9 +12,6 @@ func (w *Writer) Bytes() []byte { return w.buf }
 // Discard forgets what was appended and not flushed.
 func (w *Writer) Discard() { w.empty() }
 
-// AppendInt appends a decimal number.
-func AppendInt(b []byte, n int64) []byte { return appendInt(b, n) }
-
 // Strays counts the views that are neither nil nor of the present buffer: each
 // of them keeps a former one in memory.
 func (r *Reader) Strays() int {

@@ -61,24 +61,3 @@ func lengthLine(b []byte, i int) (n int64, next int) {
 	}
 	return n, i + 2
 }
-
-// appendInt is strconv.AppendInt in base 10, in two thirds of its time: a decision
-// has six numbers.
-func appendInt(b []byte, n int64) []byte {
-	var text [20]byte
-	i := len(text) - 1
-	u := uint64(n)
-	if n < 0 {
-		u = -u
-	}
-	for ; u >= 10; u /= 10 {
-		text[i] = '0' + byte(u%10)
-		i--
-	}
-	text[i] = '0' + byte(u)
-	if n < 0 {
-		i--
-		text[i] = '-'
-	}
-	return append(b, text[i:]...)
-}

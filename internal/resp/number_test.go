@@ -1,7 +1,6 @@
 package resp_test
 
 import (
-	"math"
 	"strconv"
 	"testing"
 
@@ -37,34 +36,6 @@ func TestParseInt(t *testing.T) {
 		want, wantOK := canonical(text)
 		if ok != wantOK || ok && got != want {
 			t.Fatalf("seed %d: %q: got %d, %t, want %d, %t", seed, text, got, ok, want, wantOK)
-		}
-	}
-}
-
-// TestIntegersAreWrittenAsStrconvDoes tries all numbers of digits and their
-// edges.
-func TestIntegersAreWrittenAsStrconvDoes(t *testing.T) {
-	numbers := []int64{0, math.MinInt64, math.MinInt64 + 1, math.MaxInt64, math.MaxInt64 - 1}
-	for p, n := 1, int64(1); p < 19; p++ {
-		n *= 10
-		for d := int64(-2); d <= 2; d++ {
-			numbers = append(numbers, n+d, -n+d, n*2+d, n*9+d)
-		}
-	}
-	for shift := range 64 {
-		numbers = append(numbers, 1<<shift, 1<<shift-1, -1<<shift)
-	}
-	rng, seed := seeded(t)
-	for range 50_000 {
-		numbers = append(numbers, int64(rng.Uint64())>>rng.IntN(64))
-	}
-	for _, n := range numbers {
-		want := strconv.FormatInt(n, 10)
-		// Without capacity, and with exactly what is needed.
-		for _, dst := range [][]byte{nil, make([]byte, 0, 1), make([]byte, 0, len(want))} {
-			if got := string(resp.AppendInt(dst, n)); got != want {
-				t.Fatalf("seed %d: got %q, want %q", seed, got, want)
-			}
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (w *Writer) grow(n int) {
 // head appends a type byte, a number and CR LF.
 func (w *Writer) head(kind byte, n int64) {
 	b := append(w.space(headRoom), kind)
-	w.buf = append(appendInt(b, n), '\r', '\n')
+	w.buf = append(strconv.AppendInt(b, n, 10), '\r', '\n')
 }
 
 // OK appends the simple string OK.
@@ -181,7 +181,7 @@ func (w *Writer) Int(n int64) { w.head(':', n) }
 func (w *Writer) Ints(all ...int64) {
 	b := w.space(len(all) * headRoom)
 	for _, n := range all {
-		b = append(appendInt(append(b, ':'), n), '\r', '\n')
+		b = append(strconv.AppendInt(append(b, ':'), n, 10), '\r', '\n')
 	}
 	w.buf = b
 }
@@ -268,17 +268,17 @@ func AppendCommand[T string | []byte](dst []byte, args ...T) []byte {
 // AppendArray appends the head of an array of n elements, for a command whose arguments
 // follow by [AppendBulk].
 func AppendArray(dst []byte, n int) []byte {
-	return append(appendInt(append(dst, '*'), int64(n)), '\r', '\n')
+	return append(strconv.AppendInt(append(dst, '*'), int64(n), 10), '\r', '\n')
 }
 
 // AppendBulk appends a bulk string, such as an argument of a command.
 func AppendBulk[T string | []byte](dst []byte, s T) []byte {
-	dst = append(appendInt(append(dst, '$'), int64(len(s))), '\r', '\n')
+	dst = append(strconv.AppendInt(append(dst, '$'), int64(len(s)), 10), '\r', '\n')
 	return append(append(dst, s...), '\r', '\n')
 }
 
 // AppendBulkInt appends an integer as an argument of a command.
 func AppendBulkInt(dst []byte, n int64) []byte {
 	var text [20]byte
-	return AppendBulk(dst, appendInt(text[:0], n))
+	return AppendBulk(dst, strconv.AppendInt(text[:0], n, 10))
 }
