@@ -16,11 +16,11 @@ type fileReader struct {
 // newFileReader returns a reader of f, whose parts have at most that many bytes. It needs
 // no more memory than the length of the file.
 func newFileReader(f file, most int) (*fileReader, error) {
-	size, err := f.Size()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	return &fileReader{r: bufio.NewReaderSize(f, int(min(size, int64(most)))), size: size}, nil
+	return &fileReader{r: bufio.NewReaderSize(f, int(min(info.Size(), int64(most)))), size: info.Size()}, nil
 }
 
 // peek returns the next n bytes, or the rest of the file. They are valid until the next

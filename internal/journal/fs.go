@@ -29,21 +29,11 @@ type file interface {
 	io.Writer
 	io.Closer
 	Sync() error
-	Size() (int64, error)
+	Stat() (fs.FileInfo, error)
 }
 
 // osFS is an open directory of the operating system, which may be renamed meanwhile.
 type osFS struct{ root *os.Root }
-
-type osFile struct{ *os.File }
-
-func (f osFile) Size() (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
 
 // openDir opens the directory at path, and makes it if it is not there.
 func openDir(path string) (*osFS, error) {
@@ -84,21 +74,10 @@ func checkMode(root *os.Root, path string) error {
 }
 
 func (l *osFS) create(name string) (file, error) {
-	// O_EXCL follows no symbolic link.
-	f, err := l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return osFile{f}, nil
+	return l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL follows no symbolic link
 }
 
-func (l *osFS) open(name string) (file, error) {
-	f, err := l.openRegular(name, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	return osFile{f}, nil
-}
+func (l *osFS) open(name string) (file, error) { return l.openRegular(name, os.O_RDONLY) }
 
 // openRegular opens a regular file: a symbolic link may belong to another user, and a pipe
 // would block.
