@@ -108,13 +108,13 @@ var errClosed = errors.New("the Fleet is closed")
 // A Fleet has three goroutines for each node, and one more for Discover. It is safe for
 // concurrent use. Make one with [NewFleet]; the zero Fleet is not usable.
 type Fleet struct {
-	config  FleetConfig
-	members members
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	hot     *hot // nil without a Detector
-	hotDone chan struct{}
+	config    FleetConfig
+	members   members
+	ctx       context.Context // ends with Close
+	cancel    context.CancelFunc
+	running   sync.WaitGroup // what changes members
+	hot       *hot           // nil without a Detector
+	reporting sync.WaitGroup // hot
 }
 
 // NewFleet returns a Fleet and begins to connect. It does not wait for that: the first
@@ -136,11 +136,7 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 		f.running.Go(f.discover)
 	}
 	if f.hot != nil {
-		f.hotDone = make(chan struct{})
-		go func() {
-			f.hot.run()
-			close(f.hotDone)
-		}()
+		f.reporting.Go(f.hot.run)
 	}
 	return f, nil
 }
@@ -148,11 +144,11 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 // Close closes the connections and waits for the goroutines of f. Commands under way fail.
 func (f *Fleet) Close() {
 	f.cancel()
-	if f.hot != nil {
-		<-f.hotDone
-	}
-	f.members.close()
+	f.reporting.Wait()
 	f.running.Wait()
+	for _, n := range f.members.now() {
+		f.closeNode(n)
+	}
 }
 
 func (c FleetConfig) withDefaults() (FleetConfig, error) {

@@ -40,9 +40,8 @@ type members struct {
 	list  atomic.Pointer[[]*node] // sorted by address; nil until they are known
 	found chan struct{}           // closed when the first lookup has ended
 
-	mu     sync.Mutex
-	err    error // of the last lookup
-	closed bool
+	mu  sync.Mutex
+	err error // of the last lookup
 }
 
 // NodeStatus says whether a node of a [Fleet] can be reached.
@@ -92,18 +91,13 @@ func (f *Fleet) nodes(ctx context.Context) ([]*node, error) {
 
 // discover looks up the nodes until f is closed. After a failure it tries again sooner.
 func (f *Fleet) discover() {
+	looked := sync.OnceFunc(func() { close(f.members.found) })
 	for failures := 0; ; {
 		err := f.lookup()
 		f.members.mu.Lock()
 		f.members.err = err
 		f.members.mu.Unlock()
-		if failures == 0 && f.members.list.Load() == nil || err == nil {
-			select {
-			case <-f.members.found:
-			default:
-				close(f.members.found)
-			}
-		}
+		looked()
 		next := f.config.LookupEvery
 		if failures++; err == nil {
 			failures = 0
@@ -143,11 +137,6 @@ func (f *Fleet) lookup() error {
 // connections; those that are no longer answer what they were sent.
 func (f *Fleet) setMembers(addrs []string) {
 	addrs = slices.Compact(slices.Sorted(slices.Values(addrs))) // a copy
-	f.members.mu.Lock()
-	defer f.members.mu.Unlock()
-	if f.members.closed {
-		return
-	}
 	old := make(map[string]*node)
 	for _, n := range f.members.now() {
 		old[n.addr] = n
@@ -164,25 +153,19 @@ func (f *Fleet) setMembers(addrs []string) {
 	for _, n := range old {
 		f.running.Go(func() {
 			n.commands.settle(f.ctx)
-			n.commands.close()
 			if f.hot != nil {
 				n.hot.settle(f.ctx)
-				n.hot.close()
 			}
+			f.closeNode(n)
 		})
 	}
 }
 
-// close closes all nodes.
-func (m *members) close() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
-	for _, n := range m.now() {
-		n.commands.close()
-		if n.hot.stop != nil {
-			n.hot.close()
-		}
+// closeNode closes the connections to n.
+func (f *Fleet) closeNode(n *node) {
+	n.commands.close()
+	if f.hot != nil {
+		n.hot.close()
 	}
 }
 
