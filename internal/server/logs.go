@@ -9,6 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 )
@@ -77,15 +78,8 @@ const releaseEvery = 5 * time.Second
 
 // keepReleasing judges the events that wait for followers that do not come back, until ctx is done.
 func (s *Server) keepReleasing(ctx context.Context) {
-	ticker := time.NewTicker(releaseEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			s.feeds.Release(now, s.judgeWaiting)
-		}
+	for now := range wait.Every(ctx, releaseEvery) {
+		s.feeds.Release(now, s.judgeWaiting)
 	}
 }
 

@@ -99,9 +99,6 @@ func (s *Server) start() error {
 	if s.engine, err = engine.New(c); err != nil {
 		return storeRules(&f, err)
 	}
-	if s.store != nil {
-		s.store.beat(context.Background(), s.engine.Rules())
-	}
 	if err := s.openLogs(); err != nil {
 		return err
 	}
@@ -109,7 +106,7 @@ func (s *Server) start() error {
 		return err
 	}
 	if s.store != nil {
-		s.store.shareCounters() // after the restore, whose counts are shared too
+		s.store.beat(context.Background(), s.engine.Rules()) // after the restore, whose counts are shared too
 	}
 	if err := s.startEnforcing(); err != nil {
 		return err

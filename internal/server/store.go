@@ -57,7 +57,6 @@ type sharedStore struct {
 	opened atomic.Pointer[latelyredis.Store]
 
 	counters *latelyredis.Counters
-	sharing  bool // they share as soon as there is a client; guarded by mu
 
 	failures atomic.Uint64
 	health   storeHealth
@@ -192,25 +191,14 @@ func (s *sharedStore) open() error {
 	}
 	s.client = client
 	s.opened.Store(opened)
-	if s.sharing {
-		s.counters.Connect(client)
-	}
+	s.counters.Connect(client)
 	return nil
 }
 
-// newCounters returns the counters that servers share. They share after shareCounters.
+// newCounters returns the counters that servers share, as soon as s is connected.
 func (s *sharedStore) newCounters(unknown func(string)) (c *latelyredis.Counters, err error) {
 	s.counters, err = latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: s.config.Prefix, Unknown: unknown})
 	return s.counters, err
-}
-
-// shareCounters begins to share counters, or as soon as s is connected. Call it once.
-func (s *sharedStore) shareCounters() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sharing = true; s.client != nil {
-		s.counters.Connect(s.client)
-	}
 }
 
 // close closes the connections.

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -56,15 +57,8 @@ return hashes`)
 
 // keep connects and beats until ctx is done. file returns the rules in force.
 func (s *sharedStore) keep(ctx context.Context, file func() *rules.File) {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			s.beat(ctx, file())
-		}
+	for range wait.Every(ctx, beatEvery) {
+		s.beat(ctx, file())
 	}
 }
 

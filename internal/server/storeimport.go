@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/wait"
 )
 
 const (
@@ -30,16 +31,9 @@ func (s *Server) importBefore(ctx context.Context) {
 
 // keepImporting tries again until all was imported, or ctx is done.
 func (s *Server) keepImporting(ctx context.Context) {
-	tick := time.NewTicker(importRetry)
-	defer tick.Stop()
-	for s.engine.Importing() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := s.importLimits(ctx); err != nil && ctx.Err() == nil {
-				s.store.log.Warn("limits and bans of the data directory are not in the store yet", "error", err)
-			}
+	for s.engine.Importing() && wait.For(ctx, importRetry) == nil {
+		if err := s.importLimits(ctx); err != nil && ctx.Err() == nil {
+			s.store.log.Warn("limits and bans of the data directory are not in the store yet", "error", err)
 		}
 	}
 }

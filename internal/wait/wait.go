@@ -3,8 +3,28 @@ package wait
 
 import (
 	"context"
+	"iter"
 	"time"
 )
+
+// Every yields the time each d, until ctx is done. A time that comes before the last one was
+// dealt with is left out, as by a [time.Ticker].
+func Every(ctx context.Context, d time.Duration) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		ticker := time.NewTicker(d)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				if !yield(now) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // For waits for d. If ctx ends before, it returns its error then.
 func For(ctx context.Context, d time.Duration) error {

@@ -31,3 +31,24 @@ func TestFor(t *testing.T) {
 		wait(ctx, Within, time.Minute, time.Second, context.Canceled)
 	})
 }
+
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+		defer cancel()
+		var at []time.Duration
+		for now := range Every(ctx, time.Second) {
+			at = append(at, now.Sub(start))
+		}
+		if len(at) != 4 || at[3] != 4*time.Second || time.Since(start) != 4500*time.Millisecond {
+			t.Errorf("%v until %v", at, time.Since(start))
+		}
+		for range Every(t.Context(), time.Second) {
+			break
+		}
+		if d := time.Since(start); d != 5500*time.Millisecond {
+			t.Errorf("left after %v", d)
+		}
+	})
+}

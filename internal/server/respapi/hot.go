@@ -13,11 +13,7 @@ import (
 
 // listHot answers with the keys that are hot.
 func listHot(c *conn, args [][]byte) error {
-	rule := ""
-	if len(args) > 1 {
-		rule = string(args[1])
-	}
-	keys, err := c.s.Engine.Hot(rule)
+	keys, err := c.s.Engine.Hot(optionalRule(args))
 	if err != nil {
 		return err
 	}
@@ -36,6 +32,14 @@ func listHot(c *conn, args [][]byte) error {
 		c.writeHot(&keys[i])
 	}
 	return nil
+}
+
+// optionalRule returns the rule that a command may name, or "" for all.
+func optionalRule(args [][]byte) string {
+	if len(args) == 1 {
+		return ""
+	}
+	return string(args[1])
 }
 
 func (c *conn) writeHot(k *api.HotKey) {
@@ -209,11 +213,7 @@ func countCache(c *conn, args [][]byte) error {
 
 // hotStats answers with the statistics of hot rules.
 func hotStats(c *conn, args [][]byte) error {
-	rule := ""
-	if len(args) > 1 {
-		rule = string(args[1])
-	}
-	s, err := c.s.Engine.HotStats(rule)
+	s, err := c.s.Engine.HotStats(optionalRule(args))
 	if err != nil {
 		return err
 	}

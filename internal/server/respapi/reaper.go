@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/lately-go/lately/internal/wait"
 )
 
 // tickEvery is how often the reaper inspects all connections. It closes those whose client
@@ -37,14 +39,7 @@ func (k *phaseClock) get() (p phase, since uint32) {
 
 // reap closes connections until ctx is done.
 func (s *Server) reap(ctx context.Context) {
-	t := time.NewTicker(tickEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
+	for range wait.Every(ctx, tickEvery) {
 		now := s.tick.Add(1)
 		for _, c := range s.connections() {
 			why := c.overdue(now)
