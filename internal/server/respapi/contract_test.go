@@ -289,6 +289,17 @@ func TestConversation(t *testing.T) {
 	})
 }
 
+// TestErrorsOfDecisions: an error instead of a decision is counted, whichever command asked for it.
+func TestErrorsOfDecisions(t *testing.T) {
+	s := start(t, Config{}, false)
+	c := s.dial()
+	for i, line := range []string{"CHECK user ada COST 0", "TAKE nosuch ada", "TAKE login ada COST x", "PEEK nosuch ada", "PEEK login ada COST x"} {
+		if c.want(line, "-…"); s.Engine.Totals().Errors != uint64(i+1) {
+			t.Errorf("%s: %d errors, want %d", line, s.Engine.Totals().Errors, i+1)
+		}
+	}
+}
+
 func TestEventTime(t *testing.T) {
 	s := start(t, Config{Engine: newEngineOf(t, engine.Config{EventTime: true})}, false)
 	c := s.dial()
