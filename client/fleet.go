@@ -105,8 +105,8 @@ var errClosed = errors.New("the Fleet is closed")
 // paused, since nodes that have nothing to do are asked for a sign of life. It is tried
 // again after waits with full jitter of up to 2 seconds.
 //
-// A Fleet has three goroutines for each node, and one more for Discover. It is safe for
-// concurrent use. Make one with [NewFleet]; the zero Fleet is not usable.
+// A Fleet has three goroutines for each node, and one more for Discover; with a Detector, six
+// for each node and one more. It is safe for concurrent use. Make one with [NewFleet]; the zero Fleet is not usable.
 type Fleet struct {
 	config    FleetConfig
 	members   members

@@ -43,8 +43,9 @@ type link struct {
 	push  func(values []resp.Value)                // gets what the server sends unasked; or nil
 	begin func(ctx context.Context, p *pipe) error // what follows hello; or nil
 	stop  context.CancelFunc                       // ends run
-	ended chan struct{}                            // closed when run has ended
 	live  atomic.Pointer[pipe]                     // nil unless the link is up
+
+	running sync.WaitGroup // run
 
 	mu     sync.Mutex
 	trying chan struct{} // closed when the attempt that callers wait for has ended, or nil
@@ -54,14 +55,14 @@ type link struct {
 // start begins to connect.
 func (l *link) start() {
 	ctx, stop := context.WithCancel(context.Background())
-	l.stop, l.ended, l.trying = stop, make(chan struct{}), make(chan struct{})
-	go l.run(ctx)
+	l.stop, l.trying = stop, make(chan struct{})
+	l.running.Go(func() { l.run(ctx) })
 }
 
 // close closes the connection and waits for the goroutines of l.
 func (l *link) close() {
 	l.stop()
-	<-l.ended
+	l.running.Wait()
 }
 
 // settle waits until what was sent is answered, but not longer than an answer may take, or
@@ -86,7 +87,6 @@ func (l *link) settle(ctx context.Context) {
 
 // run connects, inspects the connection until it ends, and connects again.
 func (l *link) run(ctx context.Context) {
-	defer close(l.ended)
 	defer l.setDown(errClosed)
 	for failures := 0; ctx.Err() == nil; {
 		p, err := l.connect(ctx)

@@ -11,7 +11,6 @@ import (
 // run writes until the journal is closed: at once if a caller waits, otherwise commitEvery
 // after the first record of a batch.
 func (j *Journal) run() {
-	defer close(j.ended)
 	timer := time.NewTimer(commitEvery)
 	defer timer.Stop()
 	for {

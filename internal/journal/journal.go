@@ -42,7 +42,8 @@ type Journal struct {
 	current file // of the committer only; nil when the next commit begins a file
 
 	urgent, lazy chan struct{} // a caller waits; a batch has its first record
-	stop, ended  chan struct{}
+	stop         chan struct{}
+	running      sync.WaitGroup // the committer
 }
 
 // A journalFile is a file of the journal.
@@ -78,10 +79,9 @@ func newJournal(l fileSystem, path string, next, number uint64, files []journalF
 		urgent: make(chan struct{}, 1),
 		lazy:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
-		ended:  make(chan struct{}),
 	}
 	j.open = &batch{done: make(chan struct{})}
-	go j.run()
+	j.running.Go(j.run)
 	return j
 }
 
@@ -205,7 +205,7 @@ func (j *Journal) close() error {
 	j.closed = true
 	j.mu.Unlock()
 	close(j.stop)
-	<-j.ended
+	j.running.Wait()
 	if s := j.Stats(); s.Waiting > 0 {
 		return fmt.Errorf("journal: %s: records are not on disk: %w", j.path, s.Failing)
 	}

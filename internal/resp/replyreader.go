@@ -67,7 +67,7 @@ type ReplyReader struct {
 }
 
 // NewReplyReader returns a ReplyReader of the replies of src. The limit Bulk bounds one
-// string, Args the values of a reply, and Command its bytes.
+// string, Args the values of a reply, and Command its bytes; Buffer is what one read can get.
 func NewReplyReader(src io.Reader, limits Limits) *ReplyReader {
 	l := limits.withDefaults()
 	return &ReplyReader{src: bufio.NewReaderSize(src, max(l.Buffer, maxReplyLine+1)), limits: l}
