@@ -25,7 +25,7 @@ var commands = []command{
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: take, queue: queueTake,
 	},
 	{
-		name: "peek", usage: "rule key [COST n]", summary: "Say what TAKE would, and change nothing",
+		name: "peek", usage: "rule key [COST n]", summary: "Answer what TAKE would, and change nothing",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: take, queue: queueTake,
 	},
 	{
@@ -54,7 +54,7 @@ var commands = []command{
 		group: groupDecisions, role: access.Check, least: 2, key: 1, write: true, handle: del,
 	},
 	{
-		name: "reset", usage: "[rule key]", summary: "Forget what a key has used under a rule, bans go on; without arguments, reset the connection",
+		name: "reset", usage: "[rule key]", summary: "Delete what a key has used under a rule, but not its bans; without arguments, reset the connection",
 		group: groupDecisions, argsRole: access.Admin, least: 1, most: 3, key: 2, write: true, whileSubscribed: true, immediate: true, handle: reset,
 	},
 	{
@@ -119,7 +119,7 @@ var commands = []command{
 		group: groupHot, role: access.Read, least: 1, most: 2, handle: hotStats,
 	},
 	{
-		name: "hot.watch", usage: "[rule]", summary: "Be sent the keys that are hot, and then each change, as JSON: messages of the channel hot.watch or hot.watch:rule, or with HELLO 3 pushes of the type hot",
+		name: "hot.watch", usage: "[rule]", summary: "Receive the keys that are hot, and then each change, as JSON: messages of the channel hot.watch or hot.watch:rule, or with HELLO 3 pushes of the type hot",
 		group: groupHot, role: access.Read, least: 1, most: 2, whileSubscribed: true, notQueued: true, handle: watchHot,
 	},
 	{
@@ -132,11 +132,11 @@ var commands = []command{
 	},
 
 	{
-		name: "subscribe", usage: "channel [channel ...]", summary: "Be told of bans, unbans, hot, rules, or one rule's: bans:NAME, unbans:NAME, hot:NAME; hot.watch and hot.watch:NAME are those of HOT.WATCH",
+		name: "subscribe", usage: "channel [channel ...]", summary: "Receive events of the channels bans, unbans, hot and rules, or of one rule: bans:NAME, unbans:NAME, hot:NAME; hot.watch and hot.watch:NAME are those of HOT.WATCH",
 		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
 	},
 	{
-		name: "psubscribe", usage: "pattern [pattern ...]", summary: "Be told of what is published on channels that a pattern matches",
+		name: "psubscribe", usage: "pattern [pattern ...]", summary: "Receive what is published on channels that a pattern matches",
 		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
 	},
 	{
@@ -158,11 +158,11 @@ var commands = []command{
 	{name: "unwatch", summary: "Answers OK: nothing is watched", group: groupTransactions, role: access.Read, least: 1, most: 1, handle: unwatch},
 
 	{
-		name: "hello", usage: "[2|3 [AUTH user token] [SETNAME name]]", summary: "Choose the version of the protocol, and say who you are",
+		name: "hello", usage: "[2|3 [AUTH user token] [SETNAME name]]", summary: "Choose the version of the protocol, and authenticate",
 		group: groupConnection, least: 1, notQueued: true, handle: hello,
 	},
 	{
-		name: "auth", usage: "[user] token", summary: "Say who you are; the user is not looked at",
+		name: "auth", usage: "[user] token", summary: "Authenticate; the user is ignored",
 		group: groupConnection, least: 2, most: 3, notQueued: true, handle: auth,
 	},
 	{name: "ping", usage: "[message]", summary: "Answer PONG, or the message", group: groupConnection, least: 1, most: 2, whileSubscribed: true, handle: ping},
@@ -171,13 +171,13 @@ var commands = []command{
 	{name: "select", usage: "0", summary: "Choose the one database that there is", group: groupConnection, role: access.Read, least: 2, most: 2, handle: selectDB},
 	{
 		name: "client", usage: "ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT mode|NO-TOUCH mode|REPLY ON",
-		summary: "What a client says of itself", group: groupConnection, role: access.Read, least: 2, handle: client,
+		summary: "The connection and what its client says of itself", group: groupConnection, role: access.Read, least: 2, handle: client,
 	},
 	{
-		name: "command", usage: "[COUNT|LIST|INFO [name ...]|DOCS [name ...]]", summary: "What commands there are",
+		name: "command", usage: "[COUNT|LIST|INFO [name ...]|DOCS [name ...]]", summary: "The commands",
 		group: groupServer, role: access.Read, least: 1, handle: describe,
 	},
-	{name: "info", usage: "[section ...]", summary: "What the server says of itself", group: groupServer, role: access.Read, least: 1, handle: info},
+	{name: "info", usage: "[section ...]", summary: "The state of the server, in sections", group: groupServer, role: access.Read, least: 1, handle: info},
 	{name: "config", usage: "GET pattern [pattern ...]", summary: "Answers an empty list: for clients that ask", group: groupServer, role: access.Read, least: 3, handle: configure},
 	{name: "time", summary: "The time by which events are judged: seconds and microseconds", group: groupServer, role: access.Read, least: 1, most: 1, handle: clockTime},
 }
