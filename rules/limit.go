@@ -18,27 +18,13 @@ var ruleKeys = []allowedKey{{"name", "per-client"}, {"key", "client"}, {"when", 
 // readRule reads what rules of the sections limits and bans have in common.
 func (r *reader) readRule(m map[string]ast.Node) ratelimit.Rule {
 	rule := ratelimit.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
-	rule.Shadow, _ = one(r, m["mode"], "mode", parseMode)
-	rule.OnStoreFailure, _ = named(r, m["on_store_failure"], "on_store_failure", parseFailPolicy)
+	mode, _ := one(r, m["mode"], "mode", oneOf("enforce", "shadow"))
+	policy, _ := one(r, m["on_store_failure"], "on_store_failure", oneOf(failPolicies...))
+	rule.Shadow, rule.OnStoreFailure = mode == 1, ratelimit.FailPolicy(policy)
 	return rule
 }
 
-func parseFailPolicy(s string) (ratelimit.FailPolicy, error) {
-	for p := ratelimit.FailLocal; p <= ratelimit.FailClosed; p++ {
-		if p.String() == s {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("on_store_failure: %q: must be local, open, closed", s)
-}
-
-// parseMode reports whether the mode s is shadow.
-func parseMode(s string) (bool, error) {
-	if s != "enforce" && s != "shadow" {
-		return false, errors.New("must be enforce or shadow")
-	}
-	return s == "shadow", nil
-}
+var failPolicies = []string{ratelimit.FailLocal.String(), ratelimit.FailOpen.String(), ratelimit.FailClosed.String()}
 
 var limitKeys = slices.Concat(ruleKeys, []allowedKey{
 	{"limit", "60 per 1m"}, {"algorithm", ""}, {"zone", ""}, {"adapt", ""}, {"count_refused", ""}, {"ban", ""},
@@ -48,7 +34,7 @@ var limitKeys = slices.Concat(ruleKeys, []allowedKey{
 func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	m := r.mapping(n, "limit", limitKeys)
 	rule := r.readRule(m)
-	algorithm, known := named(r, m["algorithm"], "algorithm", ratelimit.AlgorithmNamed)
+	algorithm, known := r.readAlgorithm(m["algorithm"])
 	rule.Algorithm = algorithm
 	rule.Limits = r.readLimits(m["limit"], algorithm, known)
 	rule.Zone, _ = one(r, m["zone"], "zone", parseZone)
@@ -71,6 +57,23 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 		r.checkDistinct(ban["after"], &rule)
 	}
 	return rule
+}
+
+// readAlgorithm reads the algorithm of a rule. It reports false after a mistake.
+func (r *reader) readAlgorithm(n ast.Node) (a ratelimit.Algorithm, ok bool) {
+	if n == nil {
+		return a, true
+	}
+	s, _ := scalarText(n)
+	if s == "" {
+		r.fail(n, "algorithm: %s: must be left out for the default", describe(n))
+		return a, false
+	}
+	a, err := ratelimit.AlgorithmNamed(clip(s))
+	if err != nil {
+		r.fail(n, "%v", err)
+	}
+	return a, err == nil
 }
 
 // readLimits reads the limits of a rule with algorithm a. If a is not known, they may

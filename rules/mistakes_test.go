@@ -123,7 +123,7 @@ rules.yaml:5:93: limit: "99999999999999999999 per 1s": count "999999999999999999
 		`rules.yaml:6:16: algorithm: "gkra": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
 rules.yaml:7:20: count_refused: "yes": must be true or false
 rules.yaml:8:11: mode: "off": must be enforce or shadow
-rules.yaml:9:23: on_store_failure: "fail": must be local, open, closed`,
+rules.yaml:9:23: on_store_failure: "fail": must be local, open or closed`,
 	},
 	{
 		"forms of algorithms", "version: 1\nlimits:\n" +

@@ -23,7 +23,7 @@ var (
 // readFile reads and compiles the whole file. After a mistake, the result is of no use.
 func (r *reader) readFile(n ast.Node) *File {
 	m := r.mapping(n, "file", fileKeys)
-	one(r, m["version"], "version", parseVersion)
+	one(r, m["version"], "version", oneOf("1"))
 	maps.DeleteFunc(m, func(_ string, n ast.Node) bool { return n.Type() == ast.NullType }) // sections that are left empty
 	r.readClient(m["client"])
 	f := &File{Name: r.file, Fold: r.fold, Counters: r.readCounters(m["counters"]), Allow: r.readAllow(m["allow"])}
@@ -56,13 +56,6 @@ func (r *reader) readFile(n ast.Node) *File {
 		r.failAt(1, 1, "%v", err)
 	}
 	return f
-}
-
-func parseVersion(s string) (string, error) {
-	if s != "1" {
-		return "", errors.New("must be 1")
-	}
-	return s, nil
 }
 
 // readClient reads how clients become keys.

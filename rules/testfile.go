@@ -101,7 +101,7 @@ type testReader struct {
 
 func (r *testReader) readTests(root ast.Node) (tests []Test) {
 	m := r.mapping(root, "file", testFileKeys)
-	one(r.reader, m["version"], "version", parseVersion)
+	one(r.reader, m["version"], "version", oneOf("1"))
 	for _, n := range r.list(m["tests"], "tests", `a list of tests, each beginning with "- name:"`) {
 		tests = append(tests, r.readTest(n))
 	}

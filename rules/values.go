@@ -155,25 +155,6 @@ func all[T any](r *reader, n ast.Node, what string, parse func(string) (T, error
 	return values
 }
 
-// named reads the scalar n, called what in messages, with parse, whose error is a
-// sentence about the value. It reports false after a mistake. The empty name of a
-// default must not be written.
-func named[T any](r *reader, n ast.Node, what string, parse func(string) (T, error)) (v T, ok bool) {
-	if n == nil {
-		return v, true
-	}
-	s, _ := scalarText(n)
-	if s == "" {
-		r.fail(n, "%s: %s: must be left out for the default", what, describe(n))
-		return v, false
-	}
-	v, err := parse(clip(s))
-	if err != nil {
-		r.fail(n, "%v", err)
-	}
-	return v, err == nil
-}
-
 // atMost reports whether the list n, called what in messages, has no more than most
 // elements, and else records a mistake.
 func (r *reader) atMost(n ast.Node, what string, most int) bool {
@@ -225,6 +206,17 @@ func parseBool(s string) (bool, error) {
 		return false, errors.New("must be true or false")
 	}
 	return v, nil
+}
+
+// oneOf returns a parser of names, which returns the index of the name.
+func oneOf(names ...string) func(string) (int, error) {
+	return func(s string) (int, error) {
+		i := slices.Index(names, s)
+		if i < 0 {
+			return 0, errors.New("must be " + join(names, "or"))
+		}
+		return i, nil
+	}
 }
 
 // parseNumber returns a parser of numbers without sign and exponent that fit.
