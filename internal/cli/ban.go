@@ -33,7 +33,7 @@ in their order.
 			if rule == "" {
 				return errNoRule
 			}
-			if d, err = rules.ParseDuration(length); err != nil || d < time.Millisecond {
+			if d, err = rules.ParseDuration(length); err != nil {
 				return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", length)
 			}
 			if len(key) == 0 {

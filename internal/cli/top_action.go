@@ -89,17 +89,15 @@ func (m *topModel) answer(k tea.KeyPressMsg) tea.Cmd {
 // confirm bans or unbans the key.
 func (m *topModel) confirm() tea.Cmd {
 	p := m.prompt
+	m.prompt = nil
 	a := topAction{rule: p.rules[p.rule], key: p.line.key}
 	if p.ban {
-		d, err := rules.ParseDuration(p.text)
-		if err != nil || d < time.Millisecond {
+		var err error
+		if a.length, err = rules.ParseDuration(p.text); err != nil {
 			m.notice = fmt.Sprintf("duration %q: must be such as 10m, 1h or 7d", p.text)
-			m.prompt = nil
 			return nil
 		}
-		a.length = d
 	}
-	m.prompt = nil
 	return m.act(a)
 }
 

@@ -51,17 +51,6 @@ func (m *topModel) askDetail() tea.Cmd {
 	return m.inspect(m.detail)
 }
 
-// inspected handles an answer, if it is about the key that is shown.
-func (m *topModel) inspected(msg topInspected) {
-	if msg.detail != m.detail {
-		return
-	}
-	m.detail.err = msg.err
-	if msg.err == nil {
-		m.detail.report = msg.report
-	}
-}
-
 // inspect requests a key from the server.
 func inspect(ctx context.Context, c *client.Client, d *topDetail) topInspected {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

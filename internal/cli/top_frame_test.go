@@ -155,7 +155,7 @@ func TestTopInspected(t *testing.T) {
 	for name, steps := range map[string][]string{"inspected": {"tab", "tab", "down", "enter"}, "inspected-hot": {"tab", "tab", "tab", "tab", "enter"}} {
 		m := cannedModel(t, topPaint{}, 80, 30)
 		keys(m, steps...)
-		m.inspected(inspect(t.Context(), c, m.detail))
+		m.Update(inspect(t.Context(), c, m.detail))
 		frame := m.View().Content
 		fits(t, frame, 80, 30)
 		golden(t, name+".txt", strings.ReplaceAll(frame, " \n", "·\n")+"\n")

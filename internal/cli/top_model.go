@@ -136,7 +136,11 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		m.live, m.lost = false, msg.err
 	case topInspected:
-		m.inspected(msg)
+		if msg.detail == m.detail { // it is shown still
+			if m.detail.err = msg.err; msg.err == nil {
+				m.detail.report = msg.report
+			}
+		}
 	case topDone:
 		m.notice = msg.notice
 		if m.live && !m.paused {
