@@ -63,82 +63,92 @@ func inspect(ctx context.Context, c *client.Client, d *topDetail) topInspected {
 func (m *topModel) detailLines() []string {
 	d := m.detail
 	lines := []string{m.title(strings.Join(d.fields, ", ")+" "+m.shown(d.key...), m.width)}
-	add := func(style func(...string) string, format string, args ...any) {
-		text := clipped(fmt.Sprintf(format, args...), m.width)
-		lines = append(lines, style(text))
-	}
-	plain := lipgloss.NewStyle().Render
 	switch {
 	case d.err != nil:
-		add(m.paint.wrong.Render, "not read: %s", m.shown(d.err.Error()))
+		lines = append(lines, m.row(m.paint.wrong, "not read: %s", m.shown(d.err.Error())))
 	case d.report == nil:
-		add(m.paint.dim.Render, "reading")
+		lines = append(lines, m.row(m.paint.dim, "reading"))
 	}
 	if d.report == nil {
 		return lines
 	}
-	lines = append(lines, "", m.paint.bold.Render("Windows"))
-	for _, w := range d.report.Counters {
-		add(plain, "  %s last %s  %s", left(m.shown(w.Counter), 16), left(rules.FormatDuration(w.Span.Duration()), 5), bounded(w.Lo, w.Hi))
+	section := func(title, none string, rows []string) {
+		if len(rows) == 0 {
+			rows = []string{m.row(m.paint.dim, "  %s", none)}
+		}
+		lines = append(append(lines, "", m.paint.bold.Render(title)), rows...)
 	}
-	if len(d.report.Counters) == 0 {
-		add(m.paint.dim.Render, "  no counter counts by this")
-	}
+	section("Windows", "no counter counts by this", m.windowRows(d.report.Counters))
 	if len(d.report.Hot) > 0 {
-		lines = append(lines, "", m.paint.bold.Render("Hot keys"))
+		section("Hot keys", "", m.hotRows(d.report.Hot))
 	}
-	for i := range d.report.Hot {
-		for _, text := range m.hotDetail(&d.report.Hot[i]) {
-			add(plain, "  %s", text)
-		}
-	}
-	lines = append(lines, "", m.paint.bold.Render("What each rule would decide now"))
-	for _, r := range d.report.Rules {
-		style, text := m.paint.allowed.Render, fmt.Sprintf("would allow, %s of %s left", count(uint64(max(r.Decision.Remaining, 0))), count(r.Decision.Limit))
-		x, banned := &r.Decision, time.UnixMilli(int64(r.Decision.BannedUntil))
-		switch {
-		case banned.After(m.theirs()):
-			style, text = m.paint.banned.Render, "banned for "+lasting(banned.Sub(m.theirs()))
-		case !x.Allowed:
-			style, text = m.paint.refused.Render, "would refuse, again in "+lasting(x.RetryAfter.Duration())
-		}
-		add(style, "  %s %s", left(m.shown(r.Rule), 24), text)
-	}
-	if len(d.report.Rules) == 0 {
-		add(m.paint.dim.Render, "  no rule judges by this")
-	}
-	lines = append(lines, "", m.paint.bold.Render("Bans"))
-	for _, b := range d.report.Bans {
-		add(m.paint.banned.Render, "  %s %s left, since %s, by %s%s", left(m.shown(b.Rule), 24), lasting(b.Until.Sub(m.theirs())),
-			b.Since.UTC().Format(time.DateTime), m.shown(b.Source), reasonText(m.shown(b.Reason)))
-	}
-	if len(d.report.Bans) == 0 {
-		add(m.paint.dim.Render, "  not banned")
-	}
+	section("What each rule would decide now", "no rule judges by this", m.decisionRows(d.report.Rules))
+	section("Bans", "not banned", m.banRows(d.report.Bans))
 	return lines
 }
 
-// hotDetail is what is known of a key under a hot rule: its state, its last day, and the
+// row returns a line of the key that is inspected.
+func (m *topModel) row(style lipgloss.Style, format string, args ...any) string {
+	return style.Render(clipped(fmt.Sprintf(format, args...), m.width))
+}
+
+func (m *topModel) windowRows(windows []api.KeyWindow) (rows []string) {
+	for _, w := range windows {
+		span := rules.FormatDuration(w.Span.Duration())
+		rows = append(rows, m.row(lipgloss.NewStyle(), "  %s last %s  %s", left(m.shown(w.Counter), 16), left(span, 5), bounded(w.Lo, w.Hi)))
+	}
+	return rows
+}
+
+func (m *topModel) decisionRows(decisions []api.KeyDecision) (rows []string) {
+	for i := range decisions {
+		d := &decisions[i].Decision
+		style, text := m.paint.allowed, fmt.Sprintf("would allow, %s of %s left", count(uint64(max(d.Remaining, 0))), count(d.Limit))
+		if banned := time.UnixMilli(int64(d.BannedUntil)); banned.After(m.theirs()) {
+			style, text = m.paint.banned, "banned for "+lasting(banned.Sub(m.theirs()))
+		} else if !d.Allowed {
+			style, text = m.paint.refused, "would refuse, again in "+lasting(d.RetryAfter.Duration())
+		}
+		rows = append(rows, m.row(style, "  %s %s", left(m.shown(decisions[i].Rule), 24), text))
+	}
+	return rows
+}
+
+func (m *topModel) banRows(bans []api.Ban) (rows []string) {
+	for i := range bans {
+		b := &bans[i]
+		rows = append(rows, m.row(m.paint.banned, "  %s %s left, since %s, by %s%s", left(m.shown(b.Rule), 24), lasting(b.Until.Sub(m.theirs())),
+			stamp(b.Since), m.shown(b.Source), reasonText(m.shown(b.Reason))))
+	}
+	return rows
+}
+
+// hotRows is what is known of a key under hot rules: its state, its last day, and the
 // processes that use it most.
-func (m *topModel) hotDetail(k *api.HotKeyReport) []string {
-	state := "not hot"
-	if k.Hot != nil {
-		state = "hot for " + lasting(m.theirs().Sub(k.Hot.Since)) + ", " + rate(k.Hot.Rate) + "/s"
+func (m *topModel) hotRows(reports []api.HotKeyReport) (rows []string) {
+	add := func(what, text string) {
+		rows = append(rows, m.row(lipgloss.NewStyle(), "  %s %s", left(what, 24), text))
 	}
-	text := left(m.shown(k.Rule), 24) + " " + state + ", " + bounded(k.Lo, max(k.Lo, k.Hi)) + " in " + rules.FormatDuration(k.Span.Duration())
-	hours, used := make([]uint64, 24), uint64(0)
-	for i, s := range k.Day {
-		hours[i*len(hours)/len(k.Day)] += s.Count
-		used += s.Count
+	for i := range reports {
+		k := &reports[i]
+		state := "not hot"
+		if k.Hot != nil {
+			state = "hot for " + lasting(m.theirs().Sub(k.Hot.Since)) + ", " + rate(k.Hot.Rate) + "/s"
+		}
+		add(m.shown(k.Rule), state+", "+bounded(k.Lo, max(k.Lo, k.Hi))+" in "+rules.FormatDuration(k.Span.Duration()))
+		hours, used := make([]uint64, 24), uint64(0)
+		for i, s := range k.Day {
+			hours[i*len(hours)/len(k.Day)] += s.Count
+			used += s.Count
+		}
+		if used > 0 {
+			add("uses while hot, 24h", sparkline(hours, len(hours))+" "+count(used))
+		}
+		for _, p := range k.Processes[:min(len(k.Processes), 5)] {
+			add("by "+m.shown(p.Name), rate(float64(p.Events)/60)+"/s in the last minute")
+		}
 	}
-	lines := []string{text}
-	if used > 0 {
-		lines = append(lines, left("uses while hot, 24h", 24)+" "+sparkline(hours, len(hours))+" "+count(used))
-	}
-	for _, p := range k.Processes[:min(len(k.Processes), 5)] {
-		lines = append(lines, left("by "+m.shown(p.Name), 24)+" "+rate(float64(p.Events)/60)+"/s in the last minute")
-	}
-	return lines
+	return rows
 }
 
 func reasonText(reason string) string {
