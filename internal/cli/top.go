@@ -149,13 +149,9 @@ func topShow(ctx context.Context, c *client.Client, want topWant, paint topPaint
 // follow sends the events of the server to the model, and the state of the connection.
 func follow(ctx context.Context, c *client.Client, send func(tea.Msg)) {
 	for event, err := range c.Events(ctx) {
-		refusal, ok := errors.AsType[*client.Error](err)
-		switch {
-		case err == nil:
+		if err == nil {
 			send(topEvent{event})
-		case ok && !refusal.Temporary():
-			send(topRefused{err})
-		default:
+		} else {
 			send(topLost{err, time.Now()})
 		}
 	}

@@ -37,7 +37,7 @@ type topPrompt struct {
 func (m *topModel) startPrompt(ban bool) {
 	line, ok := m.chosen()
 	if !ok {
-		m.notice = "choose a key first: tab goes to a panel of keys, up and down to a key"
+		m.notice = chooseFirst
 		return
 	}
 	p := &topPrompt{line: line, ban: ban, text: "1h"}

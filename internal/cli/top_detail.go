@@ -28,11 +28,13 @@ type topInspected struct {
 	err    error
 }
 
+const chooseFirst = "choose a key first: tab goes to a panel of keys, up and down to a key"
+
 // inspectChosen shows the chosen key instead of the panels.
 func (m *topModel) inspectChosen() tea.Cmd {
 	line, ok := m.chosen()
 	if !ok {
-		m.notice = "choose a key first: tab goes to a panel of keys, up and down to a key"
+		m.notice = chooseFirst
 		return nil
 	}
 	if len(line.fields) != len(line.key) {

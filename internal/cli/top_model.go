@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -63,7 +64,6 @@ type (
 		err error
 		at  time.Time
 	}
-	topRefused struct{ err error } // the server refuses to send events
 )
 
 const (
@@ -135,6 +135,10 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.lostAt = msg.at
 		}
 		m.live, m.lost = false, msg.err
+		if refusal, ok := errors.AsType[*client.Error](msg.err); ok && !refusal.Temporary() {
+			m.fatal = msg.err
+			return m, tea.Quit
+		}
 	case topInspected:
 		if msg.detail == m.detail { // it is shown still
 			if m.detail.err = msg.err; msg.err == nil {
@@ -146,9 +150,6 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.live && !m.paused {
 			return m, tea.Batch(m.askNow(false), m.askDetail())
 		}
-	case topRefused:
-		m.fatal = msg.err
-		return m, tea.Quit
 	}
 	return m, nil
 }
