@@ -38,12 +38,6 @@ const (
 // api.HotTotals, in order.
 type outcomes [5]uint64
 
-func (o *outcomes) add(x *outcomes) {
-	for i := range o {
-		o[i] += x[i]
-	}
-}
-
 // since returns what was counted between earlier and o. If o has less, the counters began
 // again at 0 in between.
 func (o outcomes) since(earlier outcomes) outcomes {
@@ -218,8 +212,6 @@ func (h *history) wholeMinutes() []part {
 func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.Rate {
 	rates := []api.Rate{}
 	width, last := span/time.Duration(points), -1
-	var all outcomes
-	var rules, hot map[string]*outcomes
 	for i := range parts {
 		p := &parts[i]
 		// Samples are never taken quite on time.
@@ -228,44 +220,40 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 			continue
 		}
 		if age != last {
-			r := api.Rate{From: p.from.UTC()}
+			r := api.Rate{From: p.from.UTC(), Rules: make(map[string]api.RuleTotals), Hot: make(map[string]api.HotTotals)}
 			if len(rates) > 0 { // a server that was down has decided nothing
 				r.From = rates[len(rates)-1].To
 			}
-			rates = append(rates, r)
-			last, all, rules, hot = age, outcomes{}, make(map[string]*outcomes), make(map[string]*outcomes)
+			rates, last = append(rates, r), age
 		}
-		all.add(&p.All)
 		r := &rates[len(rates)-1]
-		r.To, r.All = p.to.UTC(), api.Totals{Allowed: all[0], Refused: all[1], Banned: all[2], Unmatched: all[3], Errors: all[4]}
-		if perRule {
-			r.Rules, r.Hot = totalsOf(p.names.Rules, p.Rules, rules, ruleTotals), totalsOf(p.names.Hot, p.Hot, hot, hotTotals)
+		r.To, r.All = p.to.UTC(), allPlus(r.All, p.All)
+		if !perRule {
+			continue
+		}
+		for i, name := range p.names.Rules {
+			r.Rules[name] = rulePlus(r.Rules[name], p.Rules[i])
+		}
+		for i, name := range p.names.Hot {
+			r.Hot[name] = hotPlus(r.Hot[name], p.Hot[i])
 		}
 	}
 	return rates
 }
 
-// totalsOf adds what the rules of these names have counted to sums, and returns their sums.
-func totalsOf[T any](names []string, of []outcomes, sums map[string]*outcomes, form func(*outcomes) T) map[string]T {
-	totals := make(map[string]T, len(names))
-	for i, name := range names {
-		o := sums[name]
-		if o == nil {
-			o = new(outcomes)
-			sums[name] = o
-		}
-		o.add(&of[i])
-		totals[name] = form(o)
+func allPlus(t api.Totals, o outcomes) api.Totals {
+	return api.Totals{Allowed: t.Allowed + o[0], Refused: t.Refused + o[1], Banned: t.Banned + o[2], Unmatched: t.Unmatched + o[3], Errors: t.Errors + o[4]}
+}
+
+func rulePlus(t api.RuleTotals, o outcomes) api.RuleTotals {
+	return api.RuleTotals{Allowed: t.Allowed + o[0], Refused: t.Refused + o[1], Banned: t.Banned + o[2], Shadow: t.Shadow + o[3], Bans: t.Bans + o[4]}
+}
+
+func hotPlus(t api.HotTotals, o outcomes) api.HotTotals {
+	return api.HotTotals{
+		Events:      t.Events + o[0],
+		CacheCounts: api.CacheCounts{Hits: t.Hits + o[1], Misses: t.Misses + o[2], Loads: t.Loads + o[3], Stale: t.Stale + o[4]},
 	}
-	return totals
-}
-
-func ruleTotals(o *outcomes) api.RuleTotals {
-	return api.RuleTotals{Allowed: o[0], Refused: o[1], Banned: o[2], Shadow: o[3], Bans: o[4]}
-}
-
-func hotTotals(o *outcomes) api.HotTotals {
-	return api.HotTotals{Events: o[0], CacheCounts: api.CacheCounts{Hits: o[1], Misses: o[2], Loads: o[3], Stale: o[4]}}
 }
 
 // The types of marks.

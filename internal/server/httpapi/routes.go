@@ -200,7 +200,7 @@ func serverRoutes() []route {
 		{"POST", "/v1/login", access.None, bodyHandler(login), "login", "Begin a session of 12 hours with a token, for browsers", nil},
 		{"POST", "/v1/logout", access.None, bodyHandler(logout), "logout", "End the session", nil},
 		{"GET", "/metrics", access.Read, textHandler(scrape, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"), "metrics", "Metrics for Prometheus", nil},
-		{"GET", "/openapi.json", access.Read, handler{serve: openAPI, out: object{}}, "openapi", "This document", nil},
+		{"GET", "/openapi.json", access.Read, handler{serve: openAPI, out: object{}}, "openapi", "The OpenAPI document of these routes", nil},
 		{"GET", "/healthz", access.None, textHandler(alive, plainType[0]), "alive", "Answer that the server is running", nil},
 		{"GET", "/readyz", access.None, textHandler(ready, plainType[0]), "ready", "Answer whether the server is ready: 200, or 503", nil},
 		{"GET", "/{$}", access.None, textHandler(index, media[".html"]), "console", "The console", nil},
