@@ -234,7 +234,7 @@ func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	key, err := join(nil, rule.Key, r.Key)
+	key, err := join(nil, &rule.Key, r.Key)
 	if err != nil {
 		return rule, err
 	}

@@ -31,7 +31,7 @@ func (e *Engine) changeHot(rule string, values []string) (h *hotRule, key string
 	if err := e.requireLive(); err != nil {
 		return nil, "", err
 	}
-	joined, err := join(nil, h.Key, values)
+	joined, err := join(nil, &h.Key, values)
 	return h, string(joined), err
 }
 

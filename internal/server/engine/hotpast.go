@@ -122,7 +122,7 @@ func (h *hotRule) rate(n uint64) float64 { return float64(n) / h.Span.Seconds() 
 
 // inspectHot adds what is known of a key under a hot rule to r.
 func (e *Engine) inspectHot(h *hotRule, key []string, r *api.KeyReport) error {
-	text, err := join(nil, h.Key, key)
+	text, err := join(nil, &h.Key, key)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (r *HotReport) Fields() int { return r.rule.fields }
 
 // Add adds n events of a key, which were that long ago, to the report.
 func (r *HotReport) Add(n uint64, age time.Duration, key ...string) (err error) {
-	if r.keys, err = join(r.keys, r.rule.Key, key); err == nil {
+	if r.keys, err = join(r.keys, &r.rule.Key, key); err == nil {
 		r.records = append(r.records, hotCount{len(r.keys), n, age})
 	}
 	return err

@@ -47,7 +47,7 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 
 // inspectCounter adds the windows of a counter to r.
 func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) error {
-	k, err := join(nil, c.Key, key)
+	k, err := join(nil, &c.Key, key)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) erro
 
 // inspectRule adds the decision and the ban of a rule to r.
 func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyReport) error {
-	k, err := join(nil, rule.Key, key)
+	k, err := join(nil, &rule.Key, key)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func noRules() *rules.File {
 }
 
 // join appends to dst the key that k makes of these values.
-func join(dst []byte, k match.Key, values []string) ([]byte, error) {
+func join(dst []byte, k *match.Key, values []string) ([]byte, error) {
 	if err := checkValues(k, values); err != nil {
 		return dst, err
 	}
@@ -120,7 +120,7 @@ func join(dst []byte, k match.Key, values []string) ([]byte, error) {
 }
 
 // checkValues returns an error if a value of a key of k is too long. It does not check their number.
-func checkValues(k match.Key, values []string) error {
+func checkValues(k *match.Key, values []string) error {
 	for i, v := range values {
 		if len(v) > MaxKey {
 			fields := k.Fields()

@@ -314,14 +314,11 @@ func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	if err := s.split(of.Key, key); err != nil {
-		return nil, err
-	}
-	return r, checkValues(of.Key, s.values)
+	return r, s.split(&of.Key, key)
 }
 
-// split makes s.values the values of a key of k. It does not check their number and lengths.
-func (s *Session) split(k match.Key, key []string) (err error) {
+// split makes s.values the values of a key of k. It does not check their number.
+func (s *Session) split(k *match.Key, key []string) (err error) {
 	if len(key) == 1 {
 		if s.values, err = k.Split(s.values[:0], key[0], KeySeparator); err != nil {
 			return &Error{api.BadArg, err.Error()}
@@ -329,7 +326,7 @@ func (s *Session) split(k match.Key, key []string) (err error) {
 	} else {
 		s.values = append(s.values[:0], key...)
 	}
-	return nil
+	return checkValues(k, s.values)
 }
 
 // Add adds n to a key of a counter, now. A counter that does not exist is created: it
@@ -384,8 +381,11 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 
 // counterKey makes s.key the key of c that has these values.
 func (s *Session) counterKey(c *counter, key []string) (err error) {
-	if err = s.split(c.Key, key); err == nil {
-		s.key, err = join(s.key[:0], c.Key, s.values)
+	if err = s.split(&c.Key, key); err != nil {
+		return err
 	}
-	return err
+	if s.key, err = c.Key.Join(s.key[:0], s.values...); err != nil {
+		return &Error{api.BadArg, err.Error()}
+	}
+	return nil
 }
