@@ -74,7 +74,10 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 func TestAgesOfReports(t *testing.T) {
 	seed := randtest.Seed(t)
 	thresholds := []int{5, 200, 2, 100}
-	if testing.Short() {
+	switch {
+	case raceEnabled: // one goroutine
+		thresholds = thresholds[:1]
+	case testing.Short():
 		thresholds = thresholds[:2] // where times are kept, and where slots are
 	}
 	for i, threshold := range thresholds {

@@ -198,6 +198,8 @@ func TestBounds(t *testing.T) {
 				testBounds(t, 100_000, 200)
 			})
 		}
+	case raceEnabled: // one goroutine
+		testBounds(t, 30, 2000)
 	case testing.Short():
 		testBounds(t, 80, 2000)
 	default:

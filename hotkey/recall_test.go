@@ -213,7 +213,10 @@ func floods() []namedFlood {
 		changed("ten times as many", func(f *flood) { f.rate, f.cold = 10*f.rate, 4*f.cold }),
 		changed("three rules", func(f *flood) { f.rules = 3 }),
 	}
-	if testing.Short() {
+	switch {
+	case raceEnabled: // one goroutine
+		return all[:1]
+	case testing.Short():
 		return all[:2]
 	}
 	return all
