@@ -37,7 +37,7 @@ func TestTableBudgetAsMeasured(t *testing.T) {
 		{TableConfig{Budget: budget}, []Window{{Span: time.Minute, Slot: time.Minute}}},
 		{TableConfig{Budget: budget, RefuseNew: true}, []Window{{Span: time.Minute, Slot: 6 * time.Second}}},
 		{TableConfig{Budget: 2 * budget}, []Window{Last(time.Second), Last(time.Minute), Last(time.Hour), Last(24 * time.Hour)}},
-	} {
+	}[:configurations(3)] {
 		before := heapNow()
 		tb := mustTable(t, x.c, x.windows...)
 		most, atMost := int64(0), int64(0)
@@ -68,6 +68,15 @@ func TestTableBudgetAsMeasured(t *testing.T) {
 	}
 }
 
+// configurations returns how many of n a test of one goroutine tries: one under the race
+// detector, which has nothing to find in it.
+func configurations(n int) int {
+	if raceEnabled {
+		return 1
+	}
+	return n
+}
+
 // The documented bytes of a key of 11 bytes, as accounted and as measured.
 func TestTableBytesPerKey(t *testing.T) {
 	keys := 300_000
@@ -90,7 +99,7 @@ func TestTableBytesPerKey(t *testing.T) {
 		{[]Window{Last(time.Minute)}, 230, 265},
 		{ten, 182, 210},
 		{hours, 850, 920},
-	} {
+	}[:configurations(5)] {
 		budget := int64(float64(keys) * x.most * 1.5)
 		before := heapNow()
 		tb := mustTable(t, TableConfig{Budget: budget}, x.windows...)
