@@ -122,12 +122,8 @@ func apacheDirective(s string) ([]piece, int, error) {
 		if !ok {
 			return nil, 0, fmt.Errorf("%s: unknown unit: must be one of s, ms, us", name)
 		}
-		v = durationVariable(scale)
-		fallthrough
-	case known && (argument == "" || letter == 'a' || letter == 'T'):
-		if letter == 'a' && argument != "" { // %{c}a is the peer of the connection
-			break
-		}
+		p.variable = durationVariable(scale)
+	case known && argument == "": // %{c}a is the peer of the connection
 		p.variable = v
 	case !known && strings.IndexByte(apacheOthers, letter) < 0:
 		return nil, 0, fmt.Errorf("%s: unknown directive: must be one of Apache's, such as %%h, %%t, %%r, %%>s, %%b, %%{Referer}i", name)

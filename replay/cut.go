@@ -103,9 +103,9 @@ func (c *Cut) compile(fields []string) (where match.Condition, err error) {
 			return where, err
 		}
 	}
-	for option, b := range map[string]Bound{"--since": c.Since, "--until": c.Until} {
+	for i, b := range []Bound{c.Since, c.Until} {
 		if b.BeforeEnd < 0 || b.BeforeEnd > 0 && !b.At.IsZero() {
-			return where, fmt.Errorf("%s: must be a time, or a distance from the end of the log of more than 0", option)
+			return where, fmt.Errorf("%s: must be a time, or a distance from the end of the log of more than 0", []string{"--since", "--until"}[i])
 		}
 	}
 	if s, u := c.Since, c.Until; !s.At.IsZero() && !u.At.IsZero() && !s.At.Before(u.At) || u.BeforeEnd > 0 && s.BeforeEnd > 0 && s.BeforeEnd <= u.BeforeEnd {
