@@ -115,9 +115,12 @@ func Run(t *testing.T, open Open, config Config) {
 	}
 }
 
-// Check checks the case alone and returns what is wrong, nil if nothing. It calls t only to open stores,
-// so that a test may expect an error.
+// Check checks the case alone, if a store with this Config promises it, and returns what is wrong, nil if
+// nothing. It calls t only to open stores, so that a test may expect an error.
 func (c Case) Check(t testing.TB, open Open, config Config) error {
+	if !c.of(config) {
+		return nil
+	}
 	config.Steps = cmp.Or(config.Steps, 150)
 	config.Seed = cmp.Or(config.Seed, rand.Uint64())
 	config.Resolution = max(config.Resolution, 1)
