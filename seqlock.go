@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// A seqlock lets reads run without a lock while a window moves on. Who moves it holds the
+// A seqlock lets reads run without a lock while a window moves on. A move holds the
 // mutex, and makes seq odd before and even after. Adds to what is there do neither.
 type seqlock struct {
 	mu  sync.Mutex

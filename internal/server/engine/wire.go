@@ -36,7 +36,7 @@ func errorf(c api.Code, format string, args ...any) *Error {
 	return &Error{c, fmt.Sprintf(format, args...)}
 }
 
-// unknown returns the error for a name that is none of names, of things of that kind.
+// unknown returns the error for a name of that kind that is not in names.
 func unknown(c api.Code, kind, name string, names []string) *Error {
 	if len(names) == 0 {
 		return errorf(c, "%s %.80q: unknown: there are none", kind, name)
