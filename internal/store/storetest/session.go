@@ -288,12 +288,7 @@ func (s *session) admits(r *request, t int64) bool {
 	return s.model.judge(&then).allowed
 }
 
-// settle corrects what r has charged, now.
-func (s *session) settle(r *request, actual uint64) {
-	s.settleCounted(r, actual, slices.Clone(r.Subjects))
-}
-
-// settleCounted is settle of a request of which the model still knows what was counted.
+// settleCounted corrects what r has charged, now; counted is what the model knows of it.
 func (s *session) settleCounted(r *request, actual uint64, counted []subject) {
 	st := s.settlement(r, actual, counted)
 	s.noted("%+d ns: settle what was %d at %+d ns to %d", st.Now-s.base, r.Cost, r.Now-s.base, actual)
@@ -301,7 +296,7 @@ func (s *session) settleCounted(r *request, actual uint64, counted []subject) {
 	s.model.settle(&st)
 }
 
-// correct is settle without the model. Any goroutine may call it.
+// correct is settleCounted without the model. Any goroutine may call it.
 func (s *session) correct(r *request, actual uint64) {
 	st := s.settlement(r, actual, r.Subjects)
 	if err := s.store.Settle(ctx, &st); err != nil {
