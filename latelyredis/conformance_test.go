@@ -16,15 +16,15 @@ import (
 // scripts take a time that the test moves.
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	conforms(t, redis(t).client(t))
+	steps := 30 // each is a request; the memory store has 150 of them
+	if longForm() {
+		steps = 150
+	}
+	conforms(t, redis(t).client(t), steps)
 }
 
-func conforms(t *testing.T, client rueidis.Client) {
+func conforms(t *testing.T, client rueidis.Client, steps int) {
 	t.Helper()
-	steps := 150
-	if testing.Short() {
-		steps = 30
-	}
 	var now atomic.Int64
 	open := func(t testing.TB, set *ratelimit.Set) storetest.Store {
 		s, err := latelyredis.NewAt(client, set, prefixed(), &now)
