@@ -95,7 +95,7 @@ func (s *Store) newGrants(l *layout) {
 	}
 }
 
-// grantPolicy is endingPolicy for grants, none of which ends or is evicted before Redis knows all of it.
+// grantPolicy is endingPolicy for grants: no grant ends or is evicted before Redis knows all of it.
 type grantPolicy struct{ endingPolicy }
 
 func (p grantPolicy) Weight(r keytable.Record) uint64 {

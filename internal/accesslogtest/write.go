@@ -91,7 +91,7 @@ type Burst struct {
 	// Begin and End bound the times of its lines: [Begin, End).
 	Begin, End time.Time
 
-	// Lines is the number of its lines, none of which is bad.
+	// Lines is the number of its lines. No line is bad.
 	Lines int
 }
 

@@ -88,8 +88,8 @@ func NewTable(c Config) *Table {
 	return newTable(c, most, most/16)
 }
 
-// newTable returns a table for that many bans, of which only those added by hand may take
-// the reserve.
+// newTable returns a table for that many bans. Only those added by hand may take the
+// reserve.
 func newTable(c Config, most, reserve int) *Table {
 	if c.Budget == nil {
 		c.Budget = keytable.NewBudget(math.MaxInt64 / 2)

@@ -80,7 +80,7 @@ func (c *check) extremeLimits(a ratelimit.Algorithm) ratelimit.Rule {
 	switch buckets := a == ratelimit.GCRA || a == ratelimit.LeakyBucket; c.rnd.IntN(8) {
 	case 0: // of buckets, RefundOldest has these
 		r.CountRefused = a != ratelimit.InFlight && !buckets
-	case 1: // of the largest, the count of a slot may be full, of which nothing is promised
+	case 1: // of the largest, the count of a slot may be full, and no store promises anything then
 		l.N = ratelimit.MaxSliding - 1
 		if a == ratelimit.Exact || a == ratelimit.InFlight {
 			l.N = ratelimit.MaxExact
@@ -102,7 +102,7 @@ func (c *check) limitOf(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 	return r
 }
 
-// lasting returns a rule of which nothing leaves the window while a case runs.
+// lasting returns a rule under which nothing leaves the window while a case runs.
 func (c *check) lasting(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 	r := c.limitOf(a, n)
 	r.Limits[0].Span = 24 * time.Hour

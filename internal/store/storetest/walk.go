@@ -229,7 +229,7 @@ var costs = []uint64{
 func (w *walk) cost() uint64 {
 	_, n := w.some()
 	extreme := costs[w.rnd.IntN(len(costs))]
-	if w.countsRefused() { // else the count of a slot would get full, of which nothing is promised
+	if w.countsRefused() { // else the count of a slot would get full, and no store promises anything then
 		n, extreme = min(n, 12), 1
 	}
 	switch w.rnd.IntN(16) {
