@@ -31,10 +31,23 @@ check: ## vet, format and the short tests, for the time while you work
 	@$(MAKE) --no-print-directory fmt-check
 	$(GO) test -vet=off -short $(SLOW) ./...
 
-# The long forms of the tests run without the race detector, which makes them many
-# times longer; their short forms run under it.
+# Each phase prints its time, and a line twice a minute.
+PHASE = tools/phase
+
 .PHONY: test
-test: servers node-modules lint test-full test-race test-adapters test-clients test-manifests ## everything that must pass before a commit (NO_INSTALL=1: installs nothing)
+test: ## the short form of every test, with adapters and clients; installs nothing, needs only Go (a first run compiles for some minutes)
+	@NO_INSTALL=1 tools/have-servers
+	@$(PHASE) "compile (minutes, if nothing is cached)" $(GO) build ./...
+	@$(PHASE) "tests" $(MAKE) --no-print-directory test-short
+	@$(PHASE) "adapters" $(MAKE) --no-print-directory test-adapters
+	@$(PHASE) "clients" $(MAKE) --no-print-directory test-clients
+
+.PHONY: verify
+verify: ## what else must pass before a change lands: race detector, attacks, lint, manifests, packages (NO_INSTALL=1: installs nothing)
+	@.ci/run race programs checks
+
+.PHONY: tools
+tools: servers node-modules ## install the Debian packages and npm modules that some tests need (NO_INSTALL=1: only list them)
 
 .PHONY: servers
 servers:
@@ -43,7 +56,7 @@ servers:
 # A linter and a client that tests run, where there is npm.
 .PHONY: node-modules
 node-modules:
-	@command -v npm >/dev/null && npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
+	@[ -n "$$NO_INSTALL" ] || ! command -v npm >/dev/null || npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
 
 # The packages whose tests take longest, which begin first: no core waits at the end.
 SLOW = ./internal/cli ./replay ./ratelimit ./latelyredis ./client
@@ -60,8 +73,12 @@ export GORACE ?= atexit_sleep_ms=10
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # Tests run with -vet=off: make test runs vet by itself, with all its analyzers.
-.PHONY: test-full
-test-full: ## all tests in full, without the race detector
+.PHONY: test-short
+test-short: ## the short forms of all tests
+	$(GO) test -vet=off -short -p $(PACKAGES) -timeout 10m $(SLOW) ./...
+
+.PHONY: test-long
+test-long: ## all tests in full, with fresh seeds, for the night
 	$(GO) test -vet=off -p $(PACKAGES) -timeout 30m $(SLOW) ./...
 
 .PHONY: test-race
@@ -79,7 +96,7 @@ test-adapters: ## vet and test the adapters for gin, echo, fiber and go-redis
 	done
 
 .PHONY: test-clients
-test-clients: node-modules ## the server with the Redis clients of other projects, a module of its own
+test-clients: ## the server with the Redis clients of other projects, a module of its own
 	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd internal/server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -vet=off -timeout 5m ./...; \
 	else echo "SKIP internal/server/respapi/clienttest: its modules cannot be downloaded"; fi
 

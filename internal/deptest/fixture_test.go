@@ -61,6 +61,7 @@ type fixture struct {
 	program      string
 	proxy, cache string
 	others       []string // folders of more module proxies
+	online       string   // the user's GOPROXY, for go.mod files that no single adapter needs; may be empty
 }
 
 // newFixture packs the checkout, with planted files added, and copies the
@@ -148,7 +149,7 @@ func moduleFiles(t *testing.T) []string {
 }
 
 // run runs the go command on the program, without the network, the user's settings
-// and the user's module cache. Its proxy is that of f, then the others.
+// and the user's module cache. Its proxies are that of f, the others, and the one online.
 func (f fixture) run(args ...string) (string, error) {
 	f.t.Helper()
 	proxies := make([]string, 0, 2)
@@ -157,6 +158,9 @@ func (f fixture) run(args ...string) (string, error) {
 			dir = "/" + dir
 		}
 		proxies = append(proxies, "file://"+dir)
+	}
+	if f.online != "" {
+		proxies = append(proxies, f.online)
 	}
 	cmd := exec.CommandContext(f.t.Context(), "go", args...)
 	cmd.Dir = f.program

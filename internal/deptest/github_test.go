@@ -23,25 +23,34 @@ func settings(t *testing.T, name string, v any) {
 	}
 }
 
-// The workflow runs the script that contributors run, and nothing beside it that
-// could differ.
+// The workflow runs every part of the script that contributors run, side by side, and
+// nothing beside it that could differ.
 func TestWorkflowRunsTheScript(t *testing.T) {
 	var workflow struct {
 		Jobs map[string]struct {
-			Steps []struct{ Run string }
+			Strategy struct{ Matrix struct{ Part []string } }
+			Steps    []struct{ Run string }
 		}
 	}
 	settings(t, "workflows/ci.yml", &workflow)
-	var commands []string
+	var commands, parts []string
 	for _, job := range workflow.Jobs {
+		parts = append(parts, job.Strategy.Matrix.Part...)
 		for _, step := range job.Steps {
 			if step.Run != "" {
 				commands = append(commands, step.Run)
 			}
 		}
 	}
-	if want := []string{`sudo env "PATH=$PATH" tools/have-servers`, ".ci/run"}; !slices.Equal(commands, want) {
+	if want := []string{`sudo env "PATH=$PATH" tools/have-servers`, ".ci/run ${{ matrix.part }}"}; !slices.Equal(commands, want) {
 		t.Errorf("the workflow runs %q, want %q", commands, want)
+	}
+	script, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := "|| set -- " + strings.Join(parts, " ") + "\n"; !strings.Contains(string(script), all) {
+		t.Errorf("the parts of the workflow are %q; .ci/run has no line that ends with %q", parts, all)
 	}
 }
 

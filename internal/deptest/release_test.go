@@ -21,11 +21,12 @@ func TestReleasedAdapters(t *testing.T) {
 	}
 	const version = "0.99.0"
 	clone := releasedClone(t, version)
-	modcache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	env, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		t.Skip("SKIP: there is no go command to build with")
 	}
-	f := fixture{t: t, program: t.TempDir(), proxy: t.TempDir(), cache: t.TempDir(), others: []string{filepath.Join(strings.TrimSpace(string(modcache)), "cache", "download")}}
+	modcache, goproxy, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
+	f := fixture{t: t, program: t.TempDir(), proxy: t.TempDir(), cache: t.TempDir(), others: []string{filepath.Join(modcache, "cache", "download")}, online: goproxy}
 	f.publish(clone, "", version)
 	program, calls, get := "package main\n\nimport (\n", "", []string{"get"}
 	for _, adapter := range []string{"gin", "echo", "fiber", "goredis"} {
