@@ -91,17 +91,41 @@ func TestTimeline(t *testing.T) {
 		}
 		want := barsOf(events, width, func(i int) bool { return decisions[i] == 'D' })
 		wantBanned := barsOf(events, width, func(i int) bool { return decisions[i] == 'D' && isBanned(r, events[i]) })
-		for name, got := range map[string]replay.Refusals{"all": all.Refusals, r.Rules[0].Name: *r.Rules[0].Timeline} {
-			if !slices.Equal(got.Refused, want) || !slices.Equal(got.Banned, wantBanned) {
-				t.Fatalf("%s: refused %v, banned %v\nwant %v, %v", name, got.Refused, got.Banned, want, wantBanned)
-			}
+		if !slices.Equal(all.Refused, want) || !slices.Equal(all.Banned, wantBanned) {
+			t.Fatalf("refused %v, banned %v\nwant %v, %v", all.Refused, all.Banned, want, wantBanned)
 		}
+		checkOwnBars(t, r)
 		for i := range want {
 			refused, banned = refused+want[i]-wantBanned[i], banned+wantBanned[i]
 		}
 	}
 	if refused == 0 || banned == 0 || len(widths) < 4 {
 		t.Errorf("%d refused by limits, %d by bans, bars of %v s: the test shows nothing", refused, banned, widths)
+	}
+}
+
+// checkOwnBars compares the bars of each rule, which enforces, with its numbers and with
+// the bars of all rules.
+func checkOwnBars(t *testing.T, r *replay.Report) {
+	t.Helper()
+	sums := make([]int64, len(r.Timeline.Events))
+	for _, rule := range r.Rules {
+		sum := int64(0)
+		for i, n := range rule.Timeline.Refused {
+			sum += n
+			sums[i] += n
+			if n > r.Timeline.Refused[i] || rule.Timeline.Banned[i] > min(n, r.Timeline.Banned[i]) {
+				t.Errorf("%s, bar %d: %d refused, %d banned, more than all rules", rule.Name, i, n, rule.Timeline.Banned[i])
+			}
+		}
+		if sum != *rule.Refused {
+			t.Errorf("%s: %d refused in all bars, %d in all", rule.Name, sum, *rule.Refused)
+		}
+	}
+	for i, n := range sums {
+		if n < r.Timeline.Refused[i] {
+			t.Errorf("bar %d: %d refused by the rules, %d by all", i, n, r.Timeline.Refused[i])
+		}
 	}
 }
 

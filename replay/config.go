@@ -84,7 +84,7 @@ type Config struct {
 	// may be to be judged; the others are left out and reported as late. Events are
 	// then judged while the files are read, so that the memory does not grow with their
 	// number, and files are merged by their times. If no event is late, the report is
-	// the same as without, except that limits and bans have no RefusedRange.
+	// the same as without.
 	Lateness time.Duration
 	// FileOrder judges events in the order of the files instead of in the
 	// order of time.

@@ -6,8 +6,7 @@
 // [Run] reads files (plain, gzip, zstd, bzip2 or standard input), parses them on all
 // cores, sorts the events by time and judges them: under the rules of a file together, or
 // under each [WhatIf] ("60/1m") alone. The [Report] does not depend on the number of
-// cores. If the times of a log lack fractions, a [Range] says how often each limit and
-// ban refuses at least and at most, whatever the fractions are.
+// cores.
 //
 // The other functions answer questions with the same judge: [Suggest] finds limits that
 // fit a log, [Diff] compares two rules files on it, [Explain] says why a key was refused,

@@ -83,6 +83,11 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 			e.writeDecisions(j)
 		}
 	}
+	for _, j := range e.judgings {
+		if j.together != nil {
+			j.together.count(j.outcomes)
+		}
+	}
 	e.countBars()
 	e.countAllowed()
 	e.countRefused()
@@ -100,7 +105,7 @@ func (e *events) load(t *timeline) {
 }
 
 // finish fills in the part of the report that is about keys and rules.
-func (e *events) finish(ctx context.Context, report *Report) error {
+func (e *events) finish(report *Report) error {
 	e.report = report
 	if err := e.checkRules(); err != nil {
 		return err
@@ -110,7 +115,8 @@ func (e *events) finish(ctx context.Context, report *Report) error {
 	}
 	e.reportTimes()
 	e.reportKeys()
-	return e.reportAll(ctx)
+	e.reportAll()
+	return nil
 }
 
 // problem reports a problem once.

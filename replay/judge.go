@@ -3,9 +3,9 @@ package replay
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
@@ -16,8 +16,9 @@ import (
 // A judging is a ruleset and what it decided.
 type judging struct {
 	*ruleset
-	columns   []*keyColumn // of the keys of limits and bans, and of hot rules
-	outcomes  outcomes
+	columns   []*keyColumn   // of the keys of limits and bans, and of hot rules
+	outcomes  outcomes       // of the events of the chunk, whichever rule refused them
+	together  *together      // of a rules file
 	rules     []ruleOutcomes // of each limit and ban
 	hot       []hotOutcomes
 	parts     int        // that the keys of limits and bans are spread over
@@ -68,6 +69,9 @@ func (e *events) newJudging(rs *ruleset) *judging {
 	for i := range rs.limits.Len() {
 		j.rules = append(j.rules, newRuleOutcomes(rs.limits.Rule(i), j.columns[i], j.parts))
 	}
+	if rs.option == "" && len(j.rules) > 0 {
+		j.together = &together{decisions: sha256.New()}
+	}
 	if rs.compared != nil && len(j.rules) > 0 {
 		rs.compared.allowed = newKeyCounts(j.columns[0], []time.Duration{rs.limits.Rule(0).Limits[0].Span})
 	}
@@ -85,10 +89,7 @@ func (e *events) newJudging(rs *ruleset) *judging {
 func (j *judging) reset(events int) {
 	j.outcomes = make(outcomes, events)
 	for i := range j.rules {
-		j.rules[i].outcomes = j.outcomes // of the only rule
-		if len(j.rules) > 1 {
-			j.rules[i].outcomes = make(outcomes, events)
-		}
+		j.rules[i].outcomes = make(outcomes, events)
 	}
 }
 
@@ -168,10 +169,11 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 		if j.trace != nil {
 			j.trace(i, d, outcomes)
 		}
-		outcome := outcomeOf(&d)
+		if len(outcomes) > 0 {
+			j.outcomes[i] = outcomeOf(!d.Allowed, !d.BannedUntil.IsZero())
+		}
 		for k := range outcomes {
-			j.outcomes[i] = outcome
-			j.rules[outcomes[k].Rule].add(i, e.before, part, now, outcome, &outcomes[k])
+			j.rules[outcomes[k].Rule].add(i, e.before, part, now, &outcomes[k])
 		}
 	}
 	return nil
@@ -276,20 +278,19 @@ const (
 )
 
 // reportAll reports all rules except those that can match no event of the log.
-func (e *events) reportAll(ctx context.Context) error {
+func (e *events) reportAll() {
 	var reports []func() RuleReport
 	for _, j := range e.judgings {
 		if j.compared != nil {
 			e.report.Compared = append(e.report.Compared, j.reportCompared())
 			continue
 		}
-		ranges, err := e.ranges(ctx, j)
-		if err != nil {
-			return err
+		if j.together != nil {
+			e.report.All = j.together.report()
 		}
 		for i := range j.rules {
 			if !j.absent[j.limits.Rule(i).Name] {
-				reports = append(reports, func() RuleReport { return e.reportLimit(j, i, ranges[i]) })
+				reports = append(reports, func() RuleReport { return e.reportLimit(j, i) })
 			}
 		}
 		for i := range j.hot {
@@ -300,20 +301,16 @@ func (e *events) reportAll(ctx context.Context) error {
 	}
 	e.report.Rules = make([]RuleReport, len(reports))
 	e.run.parallel(len(reports), func(i int) { e.report.Rules[i] = reports[i]() })
-	return nil
 }
 
 // writeDecisions writes the decisions of a ruleset: of a rules file for all events, of
 // a what-if for those that it judged. An error is a problem in the report.
 func (e *events) writeDecisions(j *judging) {
-	decisions := j.outcomes
+	decisions := j.outcomes.judged()
 	if j.option == "" {
-		decisions = slices.Clone(decisions)
-		for i, o := range decisions {
-			decisions[i] = cmp.Or(o, allowed)
-		}
+		decisions = j.outcomes.all()
 	}
-	if _, err := e.run.Decisions.Write(decisions.judged()); err != nil {
+	if _, err := e.run.Decisions.Write(decisions); err != nil {
 		e.problems = append(e.problems, fmt.Sprintf("the decisions cannot be written: %v", err))
 	}
 }

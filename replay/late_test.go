@@ -22,15 +22,12 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// sortedForm returns what the reports of a stream and of the sorted log must have in common:
-// a stream has no ranges.
+// sortedForm returns what the reports of a stream and of the sorted log must have in common.
 func sortedForm(t testing.TB, r *replay.Report) map[string]any {
 	t.Helper()
 	all := aboutEvents(t, r)
 	delete(all, "late")
-	rules, _ := all["rules"].([]any)
-	for i := range rules {
-		delete(rules[i].(map[string]any), "refused_range")
+	for i := range r.Rules {
 		all[fmt.Sprint("most refused ", i)] = fmt.Sprint(r.Rules[i].MostRefused)
 	}
 	return all

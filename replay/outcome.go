@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"hash"
 	"slices"
 	"time"
@@ -21,14 +23,14 @@ const (
 	banned  byte = 'E' // by a ban; written as refused
 )
 
-func outcomeOf(d *ratelimit.Decision) byte {
+func outcomeOf(isRefused, byBan bool) byte {
 	switch {
-	case d.Allowed:
+	case !isRefused:
 		return allowed
-	case d.BannedUntil.IsZero():
-		return refused
+	case byBan:
+		return banned
 	}
-	return banned
+	return refused
 }
 
 // has reports whether an event was judged.
@@ -45,11 +47,38 @@ func (o outcomes) judged() []byte {
 	return out
 }
 
-// ruleOutcomes is what happened to the events that a limit or ban judged.
+// all returns allowed or refused for each event; one that no rule judged is allowed.
+func (o outcomes) all() []byte {
+	out := make([]byte, len(o))
+	for i, b := range o {
+		out[i] = min(cmp.Or(b, allowed), refused)
+	}
+	return out
+}
+
+// together counts what the limits and bans of a rules file did to all events.
+type together struct {
+	events, refused int64
+	decisions       hash.Hash
+}
+
+func (t *together) count(o outcomes) {
+	decisions := o.all()
+	t.events += int64(len(decisions))
+	t.refused += int64(bytes.Count(decisions, []byte{refused}))
+	t.decisions.Write(decisions)
+}
+
+func (t *together) report() *Together {
+	return &Together{Allowed: t.events - t.refused, Refused: t.refused, SHA256: hex.EncodeToString(t.decisions.Sum(nil))}
+}
+
+// ruleOutcomes is what a limit or ban itself did to the events that it is about or, in
+// shadow mode, would have done.
 type ruleOutcomes struct {
 	*ratelimit.Rule
 	keys            *keyColumn
-	outcomes        outcomes // of the events of the chunk, whichever rule refused them
+	outcomes        outcomes // of the events of the chunk
 	parts           []partOutcomes
 	judged, refused []int64   // events of each key
 	decisions       hash.Hash // of all outcomes
@@ -58,7 +87,6 @@ type ruleOutcomes struct {
 
 // partOutcomes is what one part of the keys adds to that.
 type partOutcomes struct {
-	byRule    int64 // events that the rule itself refused or, in shadow mode, would have
 	banStarts []keyEvent
 	last      map[uint32]int // of a key, the index in banStarts of its newest ban
 }
@@ -71,15 +99,14 @@ func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, parts int) ruleOutco
 	return r
 }
 
-// add adds the outcome of an event of the chunk, and the rule's own. Parts are added to
-// concurrently: they have no key and no event in common.
-func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, outcome byte, own *ratelimit.Outcome) {
-	r.outcomes[event] = outcome
+// add adds the outcome of an event of the chunk. Parts are added to concurrently: they
+// have no key and no event in common.
+func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, own *ratelimit.Outcome) {
+	r.outcomes[event] = outcomeOf(own.Refused, own.Banned)
 	if !own.Refused {
 		return
 	}
 	p, key := &r.parts[part], r.keys.ids[event]
-	p.byRule++
 	if own.Started {
 		p.last[key] = len(p.banStarts)
 		p.banStarts = append(p.banStarts, keyEvent{event: before + int64(event), at: at.UnixNano(), key: key})
@@ -88,14 +115,6 @@ func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, outc
 		ban := &p.banStarts[p.last[key]]
 		ban.long = time.Duration(own.BannedUntil.UnixNano() - ban.at)
 	}
-}
-
-// byRule returns how many events the rule itself refused or, in shadow mode, would have.
-func (r *ruleOutcomes) byRule() (n int64) {
-	for i := range r.parts {
-		n += r.parts[i].byRule
-	}
-	return n
 }
 
 // banStarts returns the bans of all keys in the order of judging.

@@ -41,6 +41,7 @@ type Report struct {
 	Top             []TopKey         `json:"top"`
 	SuggestedLimits []SuggestedLimit `json:"suggested_limits,omitempty"` // by the peaks of all keys
 	Rules           []RuleReport     `json:"rules"`
+	All             *Together        `json:"all,omitempty"` // what the limits and bans of a rules file do together
 	Timeline        *Timeline        `json:"timeline,omitempty"`
 
 	// Compared is the limit under each algorithm, if Config.Compare is set.
@@ -88,7 +89,17 @@ type TopKey struct {
 	Refused *int64 `json:"refused,omitempty"`
 }
 
-// A RuleReport is what one rule did.
+// Together is what the limits and bans of a rules file do to all events of the log. SHA256
+// is the digest of a byte for each event, in the order of judging: A if it was allowed, D
+// if it was refused.
+type Together struct {
+	Allowed int64  `json:"allowed"`
+	Refused int64  `json:"refused"`
+	SHA256  string `json:"sha256"`
+}
+
+// A RuleReport is what one rule itself did to the events that it is about: Refused has no
+// event that only other rules refused. A limit or ban in shadow mode would have done it.
 type RuleReport struct {
 	Name        string      `json:"name"`
 	Kind        Kind        `json:"kind"`
@@ -103,15 +114,6 @@ type RuleReport struct {
 	Allowed     *int64      `json:"allowed,omitempty"`
 	Refused     *int64      `json:"refused,omitempty"`
 	KeysRefused *int64      `json:"keys_refused,omitempty"`
-
-	// RefusedByRule is how many events the rule itself refused, if it was judged with
-	// others, and WouldRefuse how many a rule in shadow mode would have refused.
-	RefusedByRule *int64 `json:"refused_by_rule,omitempty"`
-	WouldRefuse   *int64 `json:"would_refuse,omitempty"`
-
-	// RefusedRange is, for a log that is less precise than a live clock, the least and
-	// the most that the rule itself refuses, for any fractions that the log's times lack.
-	RefusedRange *Range `json:"refused_range,omitempty"`
 
 	// Timeline is, for a limit or ban, the events of Refused over time, in the bars of
 	// Report.Timeline.

@@ -22,13 +22,13 @@ const (
 )
 
 // reportLimit reports a limit or ban.
-func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleReport {
+func (e *events) reportLimit(j *judging, number int) RuleReport {
 	rule := &j.rules[number]
 	counts, refusals := rule.judged, rule.refused
 	rep := RuleReport{
 		Name: rule.Name, Kind: Limit, Fields: rule.Key.Fields(), Algorithm: rule.Algorithm.String(),
 		Allowed: new(int64), Refused: new(int64), KeysRefused: new(int64),
-		RefusedRange: refusedRange, Timeline: &rule.bars, SHA256: hex.EncodeToString(rule.decisions.Sum(nil)), Busiest: []BusyKey{},
+		Timeline: &rule.bars, SHA256: hex.EncodeToString(rule.decisions.Sum(nil)), Busiest: []BusyKey{},
 	}
 	for id, n := range refusals {
 		*rep.Refused += n
@@ -36,12 +36,6 @@ func (e *events) reportLimit(j *judging, number int, refusedRange *Range) RuleRe
 		*rep.Allowed += counts[id] - n
 	}
 	rep.describe(rule.Rule)
-	switch {
-	case rule.Shadow:
-		rep.WouldRefuse = new(rule.byRule())
-	case len(j.rules) > 1:
-		rep.RefusedByRule = new(rule.byRule())
-	}
 	for _, id := range rule.keys.largest(e.run.Top, counts) {
 		rep.Busiest = append(rep.Busiest, BusyKey{rule.key(id), counts[id] - refusals[id], refusals[id]})
 	}

@@ -304,7 +304,7 @@ limits:
 			}
 			checkRulesFile(t, r, decisions.Bytes(), file, moments, want, key, 1<<20)
 			for _, rule := range r.Rules {
-				if rule.RefusedByRule != nil && *rule.RefusedByRule == 0 {
+				if rule.Mode == "" && *rule.Refused == 0 {
 					t.Errorf("rule %s refused nothing: the test has no teeth", rule.Name)
 				}
 			}

@@ -32,7 +32,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return report, err
 	}
-	if err := e.finish(ctx, report); err != nil {
+	if err := e.finish(report); err != nil {
 		return nil, err
 	}
 	report.ElapsedSeconds = time.Since(started).Seconds()

@@ -30,6 +30,7 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w.timeline(rep.Timeline)
 	w.busiest(rep)
 	w.suggested(rep)
+	w.together(rep)
 	for i := range rep.Rules {
 		w.rule(&rep.Rules[i], rep)
 	}
@@ -131,6 +132,9 @@ func (w *textWriter) resolution(rep *Report) {
 	judged, logged := seconds(rep.ResolutionSeconds), seconds(rep.LogResolutionSeconds)
 	if judged == logged {
 		w.f("times are judged to %v, the precision of the log\n", judged)
+		if judged > 1 && len(rep.Rules) > 0 {
+			w.f("a live server also has the fractions of times, and may refuse more or fewer events near a limit\n")
+		}
 		return
 	}
 	w.f("times are floored to %v; the precision of the log is %v\n", judged, logged)
@@ -193,6 +197,21 @@ func (w *textWriter) suggested(rep *Report) {
 	w.table(rows)
 }
 
+// together writes what several limits and bans of a rules file do together.
+func (w *textWriter) together(rep *Report) {
+	judging := 0
+	for i := range rep.Rules {
+		if rep.Rules[i].Kind != Hot {
+			judging++
+		}
+	}
+	if rep.All == nil || judging < 2 {
+		return
+	}
+	w.heading("All rules together")
+	w.f("  %s allowed, %s refused (%s)\n", count(rep.All.Allowed), count(rep.All.Refused), percent(rep.All.Refused, rep.Events))
+}
+
 func (w *textWriter) rule(r *RuleReport, rep *Report) {
 	mode := ""
 	if r.Mode != "" {
@@ -203,17 +222,12 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 		w.hot(r)
 		return
 	}
-	w.f("  %s allowed, %s refused (%s), %s refused\n", count(*r.Allowed), count(*r.Refused),
+	inForce := ""
+	if r.Mode != "" {
+		inForce = "in force: "
+	}
+	w.f("  %s%s allowed, %s refused (%s), %s refused\n", inForce, count(*r.Allowed), count(*r.Refused),
 		percent(*r.Refused, *r.Allowed+*r.Refused), plural(int(*r.KeysRefused), "key", "keys"))
-	if r.RefusedByRule != nil {
-		w.f("  %s refused by this rule\n", count(*r.RefusedByRule))
-	}
-	if r.WouldRefuse != nil {
-		w.f("  %s would have been refused by this rule\n", count(*r.WouldRefuse))
-	}
-	if r.RefusedRange != nil && r.RefusedRange.Least < r.RefusedRange.Most {
-		w.f("  %s to %s by this rule, whatever the fractions that the log's times lack\n", count(r.RefusedRange.Least), count(r.RefusedRange.Most))
-	}
 	if r.Bans != nil {
 		w.f("  %s of %s\n", plural(int(*r.Bans), "ban", "bans"), plural(int(*r.BannedKeys), "key", "keys"))
 	}

@@ -28,6 +28,32 @@ func TestTextStyle(t *testing.T) {
 	}
 }
 
+// TestTextLacksFractions says once that a live server has fractions of times, where the log
+// lacks them and rules were judged.
+func TestTextLacksFractions(t *testing.T) {
+	limits := []replay.WhatIf{whatIf(t, replay.Limit, "1/1m"), whatIf(t, replay.Limit, "2/1m")}
+	for name, c := range map[string]struct {
+		replay.Config
+		log  string
+		want int
+	}{
+		"seconds":         {replay.Config{WhatIfs: limits}, "1,a\n", 1},
+		"milliseconds":    {replay.Config{WhatIfs: limits}, "1.001,a\n", 1},
+		"nanoseconds":     {replay.Config{WhatIfs: limits}, "1.000000001,a\n", 0},
+		"no rule":         {replay.Config{}, "1,a\n", 0},
+		"floored to that": {replay.Config{WhatIfs: limits, Resolution: time.Second}, "1.5,a\n", 0},
+	} {
+		c.Files, c.Format = []string{writeFile(t, "log", []byte(c.log))}, smallFormat
+		var out bytes.Buffer
+		if err := mustRun(t, c.Config).WriteText(&out, replay.TextStyle{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), "a live server also has the fractions of times"); got != c.want {
+			t.Errorf("%s: the sentence is there %d times, want %d:\n%s", name, got, c.want, out.Bytes())
+		}
+	}
+}
+
 // TestTimesBefore1970 has parts of a second that are counted back from zero.
 func TestTimesBefore1970(t *testing.T) {
 	log := writeFile(t, "log", []byte("-1.75,a\n-1,b\n-0.5,c\n0,d\n2.25,e\n"))

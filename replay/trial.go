@@ -20,6 +20,19 @@ type trial struct {
 	always             uint64
 }
 
+// unknownFraction returns the largest fraction that the times of the log may lack, in
+// nanoseconds: 0 if they are as precise as a live clock, or were rounded down on demand.
+//
+// A time may have a million different fractions: those of a second are whole
+// microseconds. So a clock that reads a nanosecond before a full second, and at no other
+// second, is not considered.
+func (r *run) unknownFraction() int64 {
+	if r.Resolution != 0 {
+		return 0
+	}
+	return int64(r.coarsest - max(r.coarsest/1_000_000, 1))
+}
+
 func (s *suggesting) newTrial(g *suggestGroup, span time.Duration) *trial {
 	late := func(n uint64) int64 {
 		return int64(ratelimit.Limit{N: n, Span: span}.MaxLate(ratelimit.Sliding))
@@ -29,7 +42,7 @@ func (s *suggesting) newTrial(g *suggestGroup, span time.Duration) *trial {
 	if wide := late(t.hi); wide > 0 {
 		t.hi = max(s.peakOf(g, int64(span)+wide), t.hi)
 	}
-	if unknown := s.unknownFraction(); unknown > 0 {
+	if unknown := s.run.unknownFraction(); unknown > 0 {
 		t.always = s.peakOf(g, int64(span)+unknown)
 		if wide := late(t.always); wide > 0 {
 			t.always = s.peakOf(g, int64(span)+unknown+wide)

@@ -25,6 +25,7 @@ func TestInBrowser(t *testing.T) {
 		test func(*testing.T, *browsertest.Browser)
 	}{
 		{"figures", testFigures},
+		{"together", testTogether},
 		{"timeline", testTimeline},
 		{"milliseconds", testMilliseconds},
 		{"slider", testSlider},
@@ -155,6 +156,24 @@ func testFigures(t *testing.T, b *browsertest.Browser) {
 	p.Wait(`document.querySelectorAll('.effects tbody tr').length === 20`)
 	busiest := r.Rules[1].Busiest[0]
 	same(t, "busiest of a rule", texts(p, ".effects tbody tr:first-child > *"), busiest.Values()[0], fmt.Sprint(grouped(busiest.Allowed)), grouped(busiest.Refused))
+	p.Clean()
+}
+
+// testTogether has the rules of a file: what all refuse is there once, and each rule has what
+// it refuses itself.
+func testTogether(t *testing.T, b *browsertest.Browser) {
+	file, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1m}\n- {name: b, key: path, limit: 2 per 1m, mode: shadow}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("1,x,/\n2,x,/\n3,x,/\n4,y,/\n5,z,/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, b, run(t, replay.Config{Files: []string{path}, Format: "csv:time=1@s,client=2,path=3,object=3", Rules: file}), time.UTC, 1440, 900)
+	same(t, "about", texts(p, ".effects > .sentence"), "All rules together refuse 2 of 5 events (40 %). Below is what each rule itself refuses.",
+		"The times of the log are precise to 1 s. A live server also has the fractions, and may refuse more or fewer events near a limit.")
+	same(t, "effects", texts(p, ".did"), "2 of 5 events refused (40 %), of 1 key", "1 of 5 events would have been refused (20 %), of 1 key")
 	p.Clean()
 }
 

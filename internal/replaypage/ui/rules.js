@@ -8,7 +8,15 @@ import { counted, exact } from './times.js';
 
 export function rulesPanel(report) {
   if (!report.rules.length) return panel('Rules', 'effects', h('p', { class: 'none' }, 'No rule was judged. Give some with --limit, --ban, --hot or --rules.'));
-  return panel('Rules and their effect', 'effects', h('ul', { class: 'rows' }, report.rules.map(ruleRow)));
+  return panel('Rules and their effect', 'effects', ...about(report).map((text) => h('p', { class: 'sentence' }, text)), h('ul', { class: 'rows' }, report.rules.map(ruleRow)));
+}
+
+// about returns the sentences about all rules.
+function about({ rules, all, events, resolution_seconds: judged, log_resolution_seconds: logged }) {
+  const sentences = [];
+  if (all && rules.filter((r) => r.kind !== 'hot').length > 1) sentences.push(`All rules together refuse ${exact(all.refused)} of ${exact(events)} events (${share(all.refused, events)}). Below is what each rule itself refuses.`);
+  if (judged === logged && judged > 1e-9) sentences.push(`The times of the log are precise to ${judged} s. A live server also has the fractions, and may refuse more or fewer events near a limit.`);
+  return sentences;
 }
 
 const limitText = ({ n, span_seconds: seconds, period, burst }) => `${exact(n)} per ${period || span(1000 * seconds)}${burst ? `, burst ${exact(burst)}` : ''}`;
@@ -39,21 +47,10 @@ function ruleRow(r) {
     return bar;
   };
   row.append(h('div', { class: 'track', 'aria-hidden': 'true' }, part('banned dotted', banned), part('refused hatched', r.refused - banned), part('allowed', r.allowed)));
-  row.append(h('p', { class: 'did' }, h('b', {}, exact(r.refused)), ` of ${exact(all)} events refused (${share(r.refused, all)}), of ${counted(r.keys_refused, 'key')}`));
-  row.append(...details(r).map((text) => h('p', { class: 'sentence' }, text)));
+  row.append(h('p', { class: 'did' }, h('b', {}, exact(r.refused)), ` of ${exact(all)} events ${r.mode ? 'would have been ' : ''}refused (${share(r.refused, all)}), of ${counted(r.keys_refused, 'key')}`));
+  if (r.bans !== undefined) row.append(h('p', { class: 'sentence' }, `${counted(r.bans, 'ban')} of ${counted(r.banned_keys, 'key')}.`));
   if (r.busiest?.length) row.append(folded(`Its busiest keys`, () => table(`Busiest keys of ${r.name}`, [[r.fields.join(', ')], ['Allowed', 'n'], ['Refused', 'n']], r.busiest.map((k) => [keyOf(k), exact(k.allowed), exact(k.refused)]))));
   return row;
-}
-
-// details returns the sentences that apply to a limit or ban.
-function details(r) {
-  const all = [];
-  if (r.bans !== undefined) all.push(`${counted(r.bans, 'ban')} of ${counted(r.banned_keys, 'key')}.`);
-  if (r.refused_by_rule !== undefined) all.push(`${exact(r.refused_by_rule)} of these events were refused by this rule itself.`);
-  if (r.would_refuse !== undefined) all.push(`In force, it would have refused ${counted(r.would_refuse, 'event')}.`);
-  const range = r.refused_range;
-  if (range && range.least < range.most) all.push(`The log's times lack fractions: whatever they were, the rule itself refuses ${exact(range.least)} to ${exact(range.most)}.`);
-  return all;
 }
 
 // memoryOf says what a bound of bytes did to a hot rule.

@@ -21,7 +21,7 @@ export function timelinePanel(report) {
   const { timeline } = report;
   const chart = new Timeline(timeline);
   const judging = report.rules.filter((r) => r.timeline?.refused);
-  const together = judging.some((r) => r.refused_by_rule !== undefined);
+  const together = report.all !== undefined;
   const options = judging.map((r) => [r.name, r.name]);
   if (judging.length > 1) options.unshift(['', together ? 'All rules' : 'Any rule']);
   const of = (name) => judging.find((r) => r.name === name)?.timeline ?? timeline;
