@@ -56,7 +56,7 @@ func TestZeroClockPanics(t *testing.T) {
 // is at most a resolution ago.
 func TestCounterOnClock(t *testing.T) {
 	seed, rounds := randtest.Seed(t), 3000
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		rounds = 100
 	}
 	for _, resolution := range []time.Duration{minResolution, time.Millisecond, 10 * time.Millisecond} {
@@ -146,7 +146,7 @@ func TestClockCloseEndsGoroutine(t *testing.T) {
 
 // The coarse time never goes back and is never ahead, also with many who move it
 // on at once.
-func TestClockOnlyGrows(t *testing.T) {
+func TestConcurrentClockOnlyGrows(t *testing.T) {
 	clock := mustClock(t, minResolution)
 	var wg sync.WaitGroup
 	for range 4 {
@@ -168,12 +168,12 @@ func TestClockOnlyGrows(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCoarseLag measures how far adds lag, with all cores busy: twice as many
+// TestConcurrentCoarseLag measures how far adds lag, with all cores busy: twice as many
 // goroutines as cores count, or compute. It fails only for what can't be: a time
 // ahead. Its figures are in docs/dev/proofs.md.
 //
 //	LATELY_LONG=1 go test -run CoarseLag -v
-func TestCoarseLag(t *testing.T) {
+func TestConcurrentCoarseLag(t *testing.T) {
 	for _, x := range []struct {
 		name           string
 		adders, others int

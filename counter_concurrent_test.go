@@ -95,21 +95,21 @@ func (c exact) sum(now int64) uint64 {
 	return c.Counter.sum(moment{now, true}, int64(c.window.Span), 0)
 }
 
-// phases is 500, and in the long form 25,000: 1e8 adds of TestConservation, and
-// 1e7 reads of TestReadInterval.
+// phases is 500, and in the long form 25,000: 1e8 adds of TestConcurrentConservation, and
+// 1e7 reads of TestConcurrentReadInterval.
 func phases() int {
 	switch {
 	case longTests():
 		return 25_000
-	case raceEnabled || testing.Short():
+	case testing.Short():
 		return 50
 	}
 	return 500
 }
 
-// TestReadInterval wants a read beside 2 writers to be at least the adds that
+// TestConcurrentReadInterval wants a read beside 2 writers to be at least the adds that
 // finished before it began and at most those that began before it ended.
-func TestReadInterval(t *testing.T) {
+func TestConcurrentReadInterval(t *testing.T) {
 	seed := randtest.Seed(t)
 	s := newStage(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -121,9 +121,9 @@ func TestReadInterval(t *testing.T) {
 	}
 }
 
-// TestReadIntervalControl reads in two broken ways, which must be caught: a sum
+// TestConcurrentReadIntervalControl reads in two broken ways, which must be caught: a sum
 // kept from an earlier read, and a slot counted twice.
-func TestReadIntervalControl(t *testing.T) {
+func TestConcurrentReadIntervalControl(t *testing.T) {
 	seed := randtest.Seed(t)
 	s := newStage(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -193,7 +193,7 @@ func (s *stage) read(rnd *rand.Rand) (lo, hi uint64) {
 	return lo, hi
 }
 
-// turning is what TestReadWhileTurning knows about the adds: in which slot each
+// turning is what TestConcurrentReadWhileTurning knows about the adds: in which slot each
 // began and in which it ended. It counts in one of these, or one between.
 type turning struct {
 	begun   atomic.Uint64
@@ -203,11 +203,11 @@ type turning struct {
 
 const turningSlots = 4000
 
-// TestReadWhileTurning is TestReadInterval with slots that expire all the time:
+// TestConcurrentReadWhileTurning is TestConcurrentReadInterval with slots that expire all the time:
 // a sum must have in it what finished before it began, in slots that were in
 // the window to its end, and may have in it what had not ended before the
 // window began.
-func TestReadWhileTurning(t *testing.T) {
+func TestConcurrentReadWhileTurning(t *testing.T) {
 	seed := randtest.Seed(t)
 	reads := 0
 	for run := range phases() {

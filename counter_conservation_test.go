@@ -11,9 +11,9 @@ import (
 	"github.com/lately-go/lately/internal/randtest"
 )
 
-// TestConservation wants the window to hold what was added, no more and no
+// TestConcurrentConservation wants the window to hold what was added, no more and no
 // less, after each phase of 8 to 64 writers.
-func TestConservation(t *testing.T) {
+func TestConcurrentConservation(t *testing.T) {
 	s := newStage(t)
 	if wrong := s.conserve(randtest.Seed(t), phases()); wrong != "" {
 		t.Fatal(wrong)
@@ -47,11 +47,11 @@ func (s *stage) conserve(seed uint64, phases int) string {
 	return ""
 }
 
-// TestConservationControl has the same stage find out three windows that do not
+// TestConcurrentConservationControl has the same stage find out three windows that do not
 // conserve, and pass one that does. Each of the three is exact but when the clock
 // has jumped, and gives way where being stopped does harm, so that one core is
 // enough to catch it.
-func TestConservationControl(t *testing.T) {
+func TestConcurrentConservationControl(t *testing.T) {
 	seed := randtest.Seed(t)
 	for _, c := range []struct {
 		name  string

@@ -205,7 +205,7 @@ func TestModel(t *testing.T) {
 	switch {
 	case longTests():
 		sequences = 1_000_000
-	case testing.Short() || raceEnabled:
+	case testing.Short():
 		sequences = 300
 	}
 	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))

@@ -94,8 +94,6 @@ func budget(normal int64) (int64, time.Time) {
 		return *rotations, time.Now().Add(24 * time.Hour)
 	case testing.Short():
 		return normal / 50, time.Now().Add(5 * time.Second)
-	case raceEnabled:
-		return normal / 10, time.Now().Add(5 * time.Second)
 	}
 	return normal, time.Now().Add(10 * time.Second)
 }
@@ -137,25 +135,25 @@ func wantCaught(t *testing.T, x turner) {
 
 const rotationSlots = 10
 
-func TestRotationAddAt(t *testing.T) {
+func TestConcurrentRotationAddAt(t *testing.T) {
 	wantExact(t, counterTurner{newTurningCounter(t)}, 5_000_000)
 }
 
-func TestRotationAddLive(t *testing.T) {
+func TestConcurrentRotationAddLive(t *testing.T) {
 	wantExact(t, liveTurner{newTurningCounter(t)}, 5_000_000)
 }
 
 // Each of the two in a lane of its own, most of the time, and in others again
 // and again.
-func TestRotationSpread(t *testing.T) {
+func TestConcurrentRotationSpread(t *testing.T) {
 	wantExact(t, spreadTurner{newTurningCounter(t)}, 5_000_000)
 }
 
-func TestRotationControlClearsLate(t *testing.T) {
+func TestConcurrentRotationControlClearsLate(t *testing.T) {
 	wantCaught(t, new(clearsLate))
 }
 
-func TestRotationControlStampsFirst(t *testing.T) {
+func TestConcurrentRotationControlStampsFirst(t *testing.T) {
 	wantCaught(t, new(stampsFirst))
 }
 
@@ -226,10 +224,10 @@ func (x *stampsFirst) add(slot int64) {
 
 func (x *stampsFirst) total(slot int64) uint64 { return x.slots[slot%rotationSlots].count.Load() }
 
-// TestRotationJumps is the same with steps of all lengths, up to those at which
+// TestConcurrentRotationJumps is the same with steps of all lengths, up to those at which
 // stamps come back, and with one of the two behind the other but in the window.
 // Every slot of the window is checked after each round.
-func TestRotationJumps(t *testing.T) {
+func TestConcurrentRotationJumps(t *testing.T) {
 	needTwoCores(t)
 	const slots, size = 3, 4
 	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))

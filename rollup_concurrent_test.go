@@ -71,9 +71,9 @@ func TestRollupStoppedWriter(t *testing.T) {
 	}
 }
 
-// TestRollupConservation wants each span to hold what its part of a phase has
+// TestConcurrentRollupConservation wants each span to hold what its part of a phase has
 // added, with writers that bring now, a recent time, or one long ago.
-func TestRollupConservation(t *testing.T) {
+func TestConcurrentRollupConservation(t *testing.T) {
 	const writers, adds = 8, 300
 	seed := randtest.Seed(t)
 	short, long := 60*time.Millisecond, 60*time.Second
@@ -126,10 +126,10 @@ func TestRollupConservation(t *testing.T) {
 	}
 }
 
-// TestRollupReadInterval wants a read beside writers, some of them late, to be
+// TestConcurrentRollupReadInterval wants a read beside writers, some of them late, to be
 // at least what was added before it began and at most what was begun before it
 // ended; a late event never shows in a span that it is too old for.
-func TestRollupReadInterval(t *testing.T) {
+func TestConcurrentRollupReadInterval(t *testing.T) {
 	const reads = 20_000
 	seed := randtest.Seed(t)
 	short, long := 60*time.Millisecond, 60*time.Second
@@ -191,10 +191,10 @@ func TestRollupReadInterval(t *testing.T) {
 
 // Two goroutines in lockstep, a new slot every round; the controls are those of
 // the Counter's rotation tests.
-func TestRollupRotation(t *testing.T) {
+func TestConcurrentRollupRotation(t *testing.T) {
 	config := RollupConfig{Spans: []time.Duration{60 * time.Millisecond, 180 * time.Millisecond}}
 	turns := int64(100_000)
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		turns = 10_000
 	}
 	t.Run("live", func(t *testing.T) { wantExact(t, rollupTurner{mustRollup(t, config), true}, turns) })

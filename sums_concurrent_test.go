@@ -10,10 +10,10 @@ import (
 	"github.com/lately-go/lately/internal/randtest"
 )
 
-// TestSumsConservation wants the window to hold what was added, after phases of
+// TestConcurrentSumsConservation wants the window to hold what was added, after phases of
 // writers that push a shared clock through it; at the start of each phase the
 // clock jumps so far that nothing of before is left.
-func TestSumsConservation(t *testing.T) {
+func TestConcurrentSumsConservation(t *testing.T) {
 	const writers, adds, slots = 8, 400, 10
 	seed := randtest.Seed(t)
 	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
@@ -65,9 +65,9 @@ func TestSumsConservation(t *testing.T) {
 	}
 }
 
-// TestSumsReadInterval wants a read beside writers to lie between what was added
+// TestConcurrentSumsReadInterval wants a read beside writers to lie between what was added
 // before it began and what was begun before it ended, while the window turns.
-func TestSumsReadInterval(t *testing.T) {
+func TestConcurrentSumsReadInterval(t *testing.T) {
 	const slots, reads = 10, 20_000
 	seed := randtest.Seed(t)
 	w := Window{Span: slots * time.Millisecond, Slot: time.Millisecond}
@@ -135,7 +135,7 @@ func TestSumsReadOvertaken(t *testing.T) {
 
 // A read beside a window that moves on sees it before or after, never half of
 // the slots cleared.
-func TestSumsReadBesideJump(t *testing.T) {
+func TestConcurrentSumsReadBesideJump(t *testing.T) {
 	needTwoCores(t)
 	const slots, jump = 1000, 600
 	s := mustSums(t, Window{Span: slots * time.Millisecond, Slot: time.Millisecond}, 1)
@@ -170,10 +170,10 @@ func TestSumsReadBesideJump(t *testing.T) {
 
 // Two goroutines in lockstep, a new slot every round; the controls are those of
 // the Counter's rotation tests.
-func TestSumsRotation(t *testing.T) {
+func TestConcurrentSumsRotation(t *testing.T) {
 	w := Window{Span: rotationSlots * time.Millisecond, Slot: time.Millisecond}
 	turns := int64(200_000)
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		turns = 20_000
 	}
 	t.Run("live", func(t *testing.T) { wantExact(t, sumsTurner{mustSums(t, w, 1), true}, turns) })

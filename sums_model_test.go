@@ -152,7 +152,7 @@ func sumsSequences() int {
 	switch {
 	case longTests():
 		return 1_000_000
-	case testing.Short() || raceEnabled:
+	case testing.Short():
 		return 200
 	}
 	return 2000

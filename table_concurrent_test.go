@@ -12,15 +12,15 @@ import (
 	"github.com/lately-go/lately/internal/randtest"
 )
 
-// TestTableConservation wants the table to hold what was added, no more and no
+// TestConcurrentTableConservation wants the table to hold what was added, no more and no
 // less, after each phase of 8 writers and 2 readers, with keys that come,
 // grow and move to larger records meanwhile, and time that goes on under them.
 // Phases are further apart than the windows are long, and sometimes further than
 // the numbers in a record reach.
-func TestTableConservation(t *testing.T) {
+func TestConcurrentTableConservation(t *testing.T) {
 	const writers, keys = 8, 500
 	adds := 4000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		adds = 600
 	}
 	seed := randtest.Seed(t)
@@ -122,7 +122,7 @@ func (s *tableStage) check(t *testing.T, phase int) {
 }
 
 // An add and its sum are one step: each of many adds sees another sum.
-func TestTableAddSumIsOneStep(t *testing.T) {
+func TestConcurrentTableAddSumIsOneStep(t *testing.T) {
 	const goroutines, each = 8, 2000
 	tb := mustTable(t, TableConfig{}, Last(time.Hour))
 	at := time.Unix(1e9, 0)
@@ -146,7 +146,7 @@ func TestTableAddSumIsOneStep(t *testing.T) {
 func TestTableConcurrentFlood(t *testing.T) {
 	const goroutines = 6
 	each := 60_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		each = 8_000
 	}
 	tb := mustTable(t, TableConfig{Budget: 256 << 10}, Last(time.Minute), Window{Span: time.Millisecond, Slot: time.Millisecond})

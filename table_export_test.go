@@ -147,7 +147,7 @@ func TestTableImportGoesOnAsBefore(t *testing.T) {
 	switch {
 	case longTests():
 		rounds = 5000
-	case raceEnabled:
+	case testing.Short():
 		rounds = 10
 	}
 	seed := randtest.Seed(t)
@@ -258,9 +258,9 @@ func TestTableImportAfterClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestTableExportWhileAddsGoOn exports while others add: of each key there is what
+// TestConcurrentTableExportWhileAddsGoOn exports while others add: of each key there is what
 // was added before, and nothing that was not begun to be added.
-func TestTableExportWhileAddsGoOn(t *testing.T) {
+func TestConcurrentTableExportWhileAddsGoOn(t *testing.T) {
 	w := Window{Span: time.Hour, Slot: time.Minute}
 	a := mustTable(t, TableConfig{}, w)
 	const keys = 50

@@ -38,7 +38,7 @@ func TestTableHoldsKeysAfterOtherLengths(t *testing.T) {
 			return held
 		}
 		fills := 4
-		if raceEnabled { // one goroutine: the detector has little to see
+		if testing.Short() {
 			x.c.Budget, fills = x.c.Budget/4, 2
 		}
 		tb := mustTable(t, x.c, x.windows...)

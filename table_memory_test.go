@@ -26,7 +26,7 @@ func heapNow() int64 {
 // keys of all lengths, windows that pass, counts that need larger records.
 func TestTableBudgetAsMeasured(t *testing.T) {
 	steps := 200_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		steps = 40_000
 	}
 	budget := int64(20 * steps)
@@ -68,10 +68,9 @@ func TestTableBudgetAsMeasured(t *testing.T) {
 	}
 }
 
-// configurations returns how many of n a test of one goroutine tries: one under the race
-// detector, which has nothing to find in it.
+// configurations returns how many of n a test tries.
 func configurations(n int) int {
-	if raceEnabled {
+	if testing.Short() {
 		return 1
 	}
 	return n
@@ -80,7 +79,7 @@ func configurations(n int) int {
 // The documented bytes of a key of 11 bytes, as accounted and as measured.
 func TestTableBytesPerKey(t *testing.T) {
 	keys := 300_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		keys = 50_000
 	}
 	hours := []Window{Last(time.Second), Last(time.Minute), Last(time.Hour), Last(24 * time.Hour)}

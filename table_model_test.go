@@ -351,7 +351,7 @@ func modelSteps() int {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
 		return 2_000_000
-	case raceEnabled || testing.Short():
+	case testing.Short():
 		return 20_000
 	}
 	return 200_000

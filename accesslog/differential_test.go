@@ -195,7 +195,7 @@ func TestParserAgreesWithSlowReader(t *testing.T) {
 			if format != "clf" && !strings.HasPrefix(format, "clf-") && !strings.HasPrefix(format, "syslog-") {
 				rounds = 5_000 // their slow readers are slower
 			}
-			if raceEnabled { // one goroutine
+			if testing.Short() {
 				rounds /= 20
 			}
 			for _, line := range lines {

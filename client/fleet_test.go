@@ -447,9 +447,6 @@ func TestFleetCloseEndsCommands(t *testing.T) {
 }
 
 func TestFleetTakeDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("SKIP: the race detector allocates")
-	}
 	s := startServer(t, engine.ListenerConfig{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
 	ctx := t.Context()

@@ -75,10 +75,8 @@ func TestAgesOfReports(t *testing.T) {
 	seed := randtest.Seed(t)
 	thresholds := []int{5, 200, 2, 100}
 	switch {
-	case raceEnabled: // one goroutine
-		thresholds = thresholds[:1]
 	case testing.Short():
-		thresholds = thresholds[:2] // where times are kept, and where slots are
+		thresholds = thresholds[:1]
 	}
 	for i, threshold := range thresholds {
 		for _, age := range []time.Duration{50 * time.Millisecond, 1900 * time.Millisecond} {

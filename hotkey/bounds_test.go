@@ -198,7 +198,7 @@ func TestBounds(t *testing.T) {
 				testBounds(t, 100_000, 200)
 			})
 		}
-	case raceEnabled: // one goroutine
+	case testing.Short():
 		testBounds(t, 30, 2000)
 	case testing.Short():
 		testBounds(t, 80, 2000)

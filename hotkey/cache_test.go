@@ -72,7 +72,7 @@ func wantStats(t testing.TB, c *hotkey.Cache[string], hits, misses, stale, loads
 }
 
 // A key that is not hot is loaded for each use; one that is hot once.
-func TestCacheLoadsAHotKeyOnce(t *testing.T) {
+func TestConcurrentCacheLoadsAHotKeyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: time.Millisecond}
 		c := mustCache(t, hotkey.CachePolicy{TTL: 10 * time.Second}, s)
@@ -200,7 +200,7 @@ func TestCacheStates(t *testing.T) {
 }
 
 // A load that began before a Set or Delete does not bring the old value back.
-func TestCacheSetAndDeleteOutrunALoad(t *testing.T) {
+func TestConcurrentCacheSetAndDeleteOutrunALoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{takes: 100 * time.Millisecond}
 		c := mustCache(t, hotkey.CachePolicy{TTL: 10 * time.Second}, s)
@@ -353,7 +353,7 @@ func TestCacheRemovesColdKeys(t *testing.T) {
 }
 
 // With any number of goroutines a value is one of its key, no older than MaxAge.
-func TestCacheModel(t *testing.T) {
+func TestConcurrentCacheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const maxAge = 300 * time.Millisecond
 		type version struct {

@@ -170,9 +170,9 @@ func sameEdge(a, b hotkey.Edge) bool {
 	return a.Rule == b.Rule && a.Key == b.Key && a.Time.Equal(b.Time) && a.Until.Equal(b.Until) && a.First == b.First && a.Lo == b.Lo && a.Hi == b.Hi
 }
 
-// TestOneEdgePerHold has goroutines hammer one key. The times of all events
+// TestConcurrentOneEdgePerHold has goroutines hammer one key. The times of all events
 // fall in a known number of holds, and each must yield one edge.
-func TestOneEdgePerHold(t *testing.T) {
+func TestConcurrentOneEdgePerHold(t *testing.T) {
 	const goroutines, each, threshold, holds = 8, 5000, 100, 5
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = threshold, time.Hour, 10*time.Second

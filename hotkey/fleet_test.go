@@ -72,7 +72,7 @@ func TestForwardDoesNotAllocate(t *testing.T) {
 }
 
 // Changed removes the value from all caches of the rule, also one that is being loaded.
-func TestChangedReachesAllCaches(t *testing.T) {
+func TestConcurrentChangedReachesAllCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mustDetector(t, cached(hotkey.CachePolicy{TTL: time.Hour}))
 		s := &source{takes: time.Second}

@@ -214,10 +214,8 @@ func floods() []namedFlood {
 		changed("three rules", func(f *flood) { f.rules = 3 }),
 	}
 	switch {
-	case raceEnabled: // one goroutine
-		return all[:1]
 	case testing.Short():
-		return all[:2]
+		return all[:1]
 	}
 	return all
 }

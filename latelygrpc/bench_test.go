@@ -15,9 +15,6 @@ import (
 // What a call allocates for its judgement: the value of the metadata, and what
 // is told.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector makes pools forget")
-	}
 	ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: tcp("2001:db8::1")})
 	ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("x-api-key", "k1"))
 	ctx = grpc.NewContextWithServerTransportStream(ctx, discard{})

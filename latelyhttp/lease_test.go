@@ -22,7 +22,7 @@ func atOnce(t testing.TB, n uint64, lease time.Duration) ratelimit.Rule {
 	return r
 }
 
-func TestInFlight(t *testing.T) {
+func TestConcurrentInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mustNew(t, mustLimiter(t, atOnce(t, 2, time.Hour), limited(t, "per-client", 5, time.Hour)), Config{})
 		h := m.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ func TestInFlightIsGivenBack(t *testing.T) {
 
 // A queue serves requests in turn, and gives the places of those back that do
 // not wait.
-func TestQueue(t *testing.T) {
+func TestConcurrentQueue(t *testing.T) {
 	queue := limited(t, "queue", 1, time.Second)
 	queue.Algorithm, queue.Limits[0].Burst = ratelimit.LeakyBucket, 3
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestQueue(t *testing.T) {
 }
 
 // Rules that change under load: each answer is that of one Set or the other.
-func TestLiveRules(t *testing.T) {
+func TestConcurrentLiveRules(t *testing.T) {
 	var sets []*ratelimit.Set
 	for range 8 {
 		for _, rules := range [][]ratelimit.Rule{

@@ -313,9 +313,6 @@ func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector makes pools forget")
-	}
 	rules := []ratelimit.Rule{
 		limited(t, "per-client", 1<<30, time.Minute),
 		limited(t, "login", 1<<30, time.Minute, "client", "path"),

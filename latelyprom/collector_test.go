@@ -66,7 +66,7 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
 		keys = 1_000_000
-	case raceEnabled:
+	case testing.Short():
 		keys = 20_000
 	}
 	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1), limitOf(t, "b", 2), limitOf(t, "c", 3))
@@ -213,7 +213,7 @@ func TestNamesThatAreNotUTF8(t *testing.T) {
 }
 
 // Figures can be read while decisions are made; what is counted never shrinks.
-func TestScrapeUnderLoad(t *testing.T) {
+func TestConcurrentScrapeUnderLoad(t *testing.T) {
 	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 10))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(t, limiter, latelyprom.Config{}))

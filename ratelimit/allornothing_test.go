@@ -22,10 +22,9 @@ type taker interface {
 	charged(rule int, e *match.Event) uint64
 }
 
-// fewer divides the limits and the decisions of these tests: the race detector makes a
-// decision many times longer, and so does a longer log.
+// fewer divides the limits and the decisions of these tests.
 func fewer() int {
-	if raceEnabled {
+	if testing.Short() {
 		return 10
 	}
 	return 1
@@ -163,16 +162,14 @@ func (m *memoryTaker) charged(rule int, e *match.Event) uint64 {
 	return 0
 }
 
-// TestAllOrNothing has goroutines take under eight rules on different keys at
+// TestConcurrentAllOrNothing has goroutines take under eight rules on different keys at
 // once. In the end each key must have been charged exactly what was admitted,
 // and no more than its limit: no partial charge, nothing lost.
-func TestAllOrNothing(t *testing.T) {
+func TestConcurrentAllOrNothing(t *testing.T) {
 	rounds, decisions := 1, 1_000_000
 	switch {
-	case raceEnabled:
-		rounds, decisions = 4, 100_000/fewer() // in one of them some rule may not refuse alone
 	case testing.Short():
-		decisions = 100_000
+		rounds, decisions = 4, 100_000/fewer() // in one of them some rule may not refuse alone
 	}
 	rules := eightRules(t)
 	var alone [8]uint64
@@ -238,10 +235,10 @@ func (s *stacked) charged(rule int, e *match.Event) uint64 {
 	return s.counts[id]
 }
 
-// TestBrokenControlsAreCaught holds limiters that are known to be wrong to what
-// TestAllOrNothing wants: they must not pass. They are wrong when goroutines meet,
+// TestConcurrentBrokenControlsAreCaught holds limiters that are known to be wrong to what
+// TestConcurrentAllOrNothing wants: they must not pass. They are wrong when goroutines meet,
 // which on a busy machine may take several rounds.
-func TestBrokenControlsAreCaught(t *testing.T) {
+func TestConcurrentBrokenControlsAreCaught(t *testing.T) {
 	rules := eightRules(t)
 	caught := func(round func() bool) bool {
 		for range 10 {

@@ -186,7 +186,7 @@ func TestWaitDuringBan(t *testing.T) {
 		for range n + 1 {
 			takeKeyN(l, at(0), "k", 1)
 		}
-		for ns := range int64(1_000_000 + 100_000/sequentially) {
+		for ns := range int64(1_000_000 + 100_000) {
 			if ns > 10 && ns < 999_990 {
 				continue
 			}

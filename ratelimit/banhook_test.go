@@ -130,8 +130,8 @@ func TestOnBanMayCall(t *testing.T) {
 	}
 }
 
-// TestOnBanIsToldOfEach bans from many goroutines, and is told of each ban once.
-func TestOnBanIsToldOfEach(t *testing.T) {
+// TestConcurrentOnBanIsToldOfEach bans from many goroutines, and is told of each ban once.
+func TestConcurrentOnBanIsToldOfEach(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
 	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{After: 3, Span: time.Hour, For: time.Hour})), ratelimit.Config{

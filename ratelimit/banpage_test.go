@@ -123,9 +123,9 @@ func TestBanPagesAgainstAList(t *testing.T) {
 	}
 }
 
-// TestBanPagesWhileBansChange reads pages while other bans begin and end: each that
+// TestConcurrentBanPagesWhileBansChange reads pages while other bans begin and end: each that
 // holds throughout is on one page.
-func TestBanPagesWhileBansChange(t *testing.T) {
+func TestConcurrentBanPagesWhileBansChange(t *testing.T) {
 	m := pageMemory(t)
 	start := at(1_700_000_000_000)
 	ban := func(key string, since time.Time) {

@@ -229,15 +229,15 @@ func banReads(rnd *rand.Rand, h banTarget, keys, waves int) (missed, haunted, su
 	return nMissed.Load(), nHaunted.Load(), nSure.Load(), nChanges.Load()
 }
 
-// TestBanIsSeen has readers ask while bans are added and unbanned and the table grows
+// TestConcurrentBanIsSeen has readers ask while bans are added and unbanned and the table grows
 // and is emptied: a ban that Ban has returned from is never missed, and one that
 // Lift has returned from is never seen again.
-func TestBanIsSeen(t *testing.T) {
+func TestConcurrentBanIsSeen(t *testing.T) {
 	keys, waves := 4000, 12
 	switch {
 	case longForm():
 		keys, waves = 40_000, 300
-	case raceEnabled:
+	case testing.Short():
 		keys, waves = 1000, 6
 	}
 	names := banReadKeys(keys)
@@ -255,9 +255,9 @@ func TestBanIsSeen(t *testing.T) {
 	}
 }
 
-// TestBanThatIsMissedIsCaught uses targets that answer from memory, and that
+// TestConcurrentBanThatIsMissedIsCaught uses targets that answer from memory, and that
 // ban and unban late.
-func TestBanThatIsMissedIsCaught(t *testing.T) {
+func TestConcurrentBanThatIsMissedIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	const keys = 1000
 	names := banReadKeys(keys)

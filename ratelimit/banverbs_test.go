@@ -282,16 +282,16 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestBanVerbsDuringUpdates adds and unbans bans while events come and the rules
+// TestConcurrentBanVerbsDuringUpdates adds and unbans bans while events come and the rules
 // change: bans of a rule that stays are never lost, and none of one that goes
 // are left.
-func TestBanVerbsDuringUpdates(t *testing.T) {
+func TestConcurrentBanVerbsDuringUpdates(t *testing.T) {
 	stays := ratelimit.Rule{Name: "stays", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{per(5, time.Minute)}}
 	goes := ratelimit.Rule{Name: "goes", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{Span: time.Minute, For: time.Hour}}
 	with, without := mustSet(t, stays, goes), mustSet(t, stays)
 	l := mustLimiter(t, with, ratelimit.Config{})
 	rounds := 300
-	if raceEnabled {
+	if testing.Short() {
 		rounds = 50
 	}
 	hour := l.Now().Add(time.Hour)

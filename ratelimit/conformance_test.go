@@ -14,7 +14,7 @@ import (
 func TestMemoryConforms(t *testing.T) {
 	budgets, steps := []int64{ratelimit.NoBudget, 8 << 20}, 150
 	switch {
-	case raceEnabled: // concurrent or not, a case is the same under another budget
+	case testing.Short():
 		budgets = budgets[1:]
 	case longForm():
 		budgets, steps = append(budgets, 0, 16<<20), 3000

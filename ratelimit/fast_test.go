@@ -10,14 +10,14 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestEarlierEventMeanwhile takes two events at once: one too costly for the limit,
+// TestConcurrentEarlierEventMeanwhile takes two events at once: one too costly for the limit,
 // at whose time the window is empty, and one a millisecond before. The second is
 // judged at its own time, with the window still full, or at that of the first; but
 // never in a window that the first has emptied and at its own time.
-func TestEarlierEventMeanwhile(t *testing.T) {
+func TestConcurrentEarlierEventMeanwhile(t *testing.T) {
 	l := with(t, ratelimit.Exact, per(1, time.Second))
 	rounds := int64(100_000)
-	if raceEnabled {
+	if testing.Short() {
 		rounds /= 10
 	}
 	var round, done atomic.Int64

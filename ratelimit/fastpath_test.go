@@ -114,16 +114,16 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	return o, tw.differs, bans
 }
 
-// TestShortWaySaysTheSame compares each decision of the short way with that of the
+// TestConcurrentShortWaySaysTheSame compares each decision of the short way with that of the
 // other, under single rules of all kinds with bans and without, and what both have
 // counted in the end.
-func TestShortWaySaysTheSame(t *testing.T) {
+func TestConcurrentShortWaySaysTheSame(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 150, 1000
 	switch {
 	case longForm():
 		rounds = 10_000
-	case raceEnabled:
+	case testing.Short():
 		rounds, events = 40, 500
 	}
 	var all outcome
@@ -188,8 +188,8 @@ func (c careless) take(t int64, key string, cost uint64) ratelimit.Decision {
 	return d
 }
 
-// TestCarelessShortWayIsCaught does the same with a careless one.
-func TestCarelessShortWayIsCaught(t *testing.T) {
+// TestConcurrentCarelessShortWayIsCaught does the same with a careless one.
+func TestConcurrentCarelessShortWayIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 20 {
 		if _, differs, _ := shortWay(t, rnd, 1000, func(j judge) judge { return careless{j} }); differs != "" {

@@ -131,7 +131,7 @@ func floodSize() flood {
 	switch {
 	case longFloods():
 		return flood{bans: 10_000, limited: 100_000, random: 20_000_000, budget: 64 << 20}
-	case raceEnabled || testing.Short():
+	case testing.Short():
 		return flood{bans: 200, limited: 2_000, random: 40_000, budget: 2 << 20}
 	}
 	return flood{bans: 1_000, limited: 10_000, random: 300_000, budget: 8 << 20}
@@ -200,7 +200,7 @@ func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 
 // A flood of random keys frees nobody: bans hold, who is at the limit stays out
 // for the window, and the memory keeps to the budget.
-func TestFloodFreesNobody(t *testing.T) {
+func TestConcurrentFloodFreesNobody(t *testing.T) {
 	f := floodSize()
 	l, watch := newFlooded(t, f.budget, floodRules(t)...)
 	bans, limited := f.run(t, limiterBouncer{l}, watch.look)
@@ -223,7 +223,7 @@ func TestFloodFreesNobody(t *testing.T) {
 
 // The same flood washes everything out of a plain LRU of ten thousand times as
 // many keys as there are bans in the test's long form, or it proves nothing.
-func TestFloodControl(t *testing.T) {
+func TestConcurrentFloodControl(t *testing.T) {
 	f := floodSize()
 	f.random = min(f.random, 300_000)
 	f.bans, f.limited = min(f.bans, 1000), min(f.limited, 10_000)
@@ -271,7 +271,7 @@ func TestFloodOfNamesGivesNoAttempts(t *testing.T) {
 	if longFloods() {
 		names, budget, room = 2_000_000, 20<<20, 200_000
 	}
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		names, budget, room = 20_000, 1<<18, 2_000
 	}
 	l, _ := newFlooded(t, budget, limit(t, "login", per(10, floodSpan)))
@@ -317,7 +317,7 @@ func TestFloodOfKeysAtTheirLimit(t *testing.T) {
 	if longFloods() {
 		keys, budget, room = 5_000_000, int64(200_000*128), 200_000
 	}
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		keys, budget, room = 15_000, int64(1_000*128), 1_000
 	}
 	l, watch := newFlooded(t, budget, limit(t, "once", per(1, floodSpan)))

@@ -177,7 +177,7 @@ func TestMemoryLadder(t *testing.T) {
 	if longFloods() {
 		rungs = []int{1_000_000, 2_000_000, 5_000_000}
 	}
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		rungs = []int{5_000, 10_000}
 	}
 	for _, keys := range rungs {
@@ -212,7 +212,7 @@ func TestMemoryLadder(t *testing.T) {
 
 // From many goroutines, keys without memory get no more than the limit either,
 // while residents expire and memory is freed and taken.
-func TestFullTableFromManySides(t *testing.T) {
+func TestConcurrentFullTableFromManySides(t *testing.T) {
 	const n, guests, goroutines = 4, 200, 4
 	l, _ := newFlooded(t, 1<<20, limit(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
@@ -251,10 +251,10 @@ func TestFullTableFromManySides(t *testing.T) {
 // A sketch may refuse too much, but a ban is too much: nobody is banned for hits
 // that were not his.
 func TestSketchBansNobody(t *testing.T) {
-	l, watch := newFlooded(t, 1<<20/sequentially, ban(t, "b", ratelimit.Ban{After: 4, Span: floodSpan, For: 24 * time.Hour}))
+	l, watch := newFlooded(t, 1<<20, ban(t, "b", ratelimit.Ban{After: 4, Span: floodSpan, For: 24 * time.Hour}))
 	now := time.Unix(1_000_000, 0)
 	refused := 0
-	for i := range 50_000 / sequentially {
+	for i := range 50_000 {
 		for range 3 {
 			if !takeKeyN(l, now, "key-"+strconv.Itoa(i), 1).Allowed {
 				refused++
@@ -262,7 +262,7 @@ func TestSketchBansNobody(t *testing.T) {
 		}
 	}
 	s := l.Stats()
-	t.Logf("%d of %d refused; %+v", refused, 150_000/sequentially, s)
+	t.Logf("%d of %d refused; %+v", refused, 150_000, s)
 	if s.Bans != 0 || s.Rules[0].BansStarted != 0 {
 		t.Errorf("%d keys were banned for more than 4 hits; each had 3", s.Rules[0].BansStarted)
 	}
@@ -282,7 +282,7 @@ func TestSketchKeepsToTheRate(t *testing.T) {
 			sketched += testRate(t, a, l)
 		}
 	}
-	if sketched < 60_000/sequentially { // of 120,000: whether the page of a key is full is a matter of chance
+	if sketched < 60_000 { // of 120,000: whether the page of a key is full is a matter of chance
 		t.Errorf("%d decisions by the sketch: the test shows nothing", sketched)
 	}
 }
@@ -291,7 +291,7 @@ func TestSketchKeepsToTheRate(t *testing.T) {
 func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
 	rule := limit(t, "r", lim)
 	rule.Algorithm = a
-	l, _ := newFlooded(t, 1<<20/sequentially, rule)
+	l, _ := newFlooded(t, 1<<20, rule)
 	start := time.Unix(1_000_000, 0)
 	burst := lim.Burst
 	if burst == 0 {
@@ -301,7 +301,7 @@ func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
 	before := l.Stats().Rules[0]
 	// By then half of what the residents have used has drained, and some go.
 	stretch := min(lim.Span*time.Duration(burst)/time.Duration(2*lim.N), 4*lim.Span)
-	const guests, steps = 20, 1000 / sequentially
+	const guests, steps = 20, 1000
 	highest := uint64(0)
 	for i := range guests {
 		admitted := uint64(0)

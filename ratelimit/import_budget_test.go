@@ -13,7 +13,7 @@ import (
 // in which memory is asked for is another, and nothing is forgotten for it.
 func TestImportHasTheRoomThatThereWas(t *testing.T) {
 	budget, least := int64(16<<20), 10_000
-	if raceEnabled {
+	if testing.Short() {
 		budget, least = 2<<20, 1250
 	}
 	set := mustSet(t, limit(t, "r", per(1000, time.Hour)))

@@ -11,10 +11,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestExportWhileDecisionsGoOn exports while others take, and while rules are
+// TestConcurrentExportWhileDecisionsGoOn exports while others take, and while rules are
 // updated. What is restored of each export lies between what had been taken when
 // it began and what had been begun to be taken when it ended.
-func TestExportWhileDecisionsGoOn(t *testing.T) {
+func TestConcurrentExportWhileDecisionsGoOn(t *testing.T) {
 	const keys, most = 40, 20_000
 	rules := func(n uint64) *ratelimit.Set {
 		r := limit(t, "r", per(n, time.Hour))
@@ -53,7 +53,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 		}
 	})
 	exports := 8
-	if raceEnabled {
+	if testing.Short() {
 		exports = 2
 	}
 	for i := 0; i < exports || updates.Load() == 0; i++ { // on a busy machine the first update takes its time
@@ -84,7 +84,7 @@ func TestExportWhileDecisionsGoOn(t *testing.T) {
 // is as it was.
 func TestImportConcurrently(t *testing.T) {
 	keys := 30_000
-	if raceEnabled {
+	if testing.Short() {
 		keys /= 10
 	}
 	set := mustSet(t, limit(t, "r", per(10, time.Hour)), limit(t, "many", per(1000, time.Hour)))

@@ -58,7 +58,7 @@ func TestImportOfTornChunks(t *testing.T) {
 	for _, chunk := range dumpOf(t, set) {
 		step := 1
 		switch {
-		case raceEnabled:
+		case testing.Short():
 			step += len(chunk) / 2
 		case !longForm():
 			step += len(chunk) / 12

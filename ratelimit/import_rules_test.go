@@ -17,7 +17,7 @@ import (
 func TestImportUnderOtherRules(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 300
-	if raceEnabled {
+	if testing.Short() {
 		rounds = 60
 	}
 	for range rounds {

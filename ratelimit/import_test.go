@@ -142,15 +142,15 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 	return o, j
 }
 
-// TestImportGoesOnAsBefore attacks two limiters, of which one is restarted over and
+// TestConcurrentImportGoesOnAsBefore attacks two limiters, of which one is restarted over and
 // over. Every decision is the same, with all that it says: under all algorithms,
 // one limit or several, wide costs, bans that grow, reservations.
-func TestImportGoesOnAsBefore(t *testing.T) {
+func TestConcurrentImportGoesOnAsBefore(t *testing.T) {
 	rounds, events := 25, 600
 	switch {
 	case longForm():
 		rounds, events = 2000, 3000
-	case raceEnabled:
+	case testing.Short():
 		rounds, events = 4, 300
 	}
 	for i := range len(foes) + 1 {
@@ -185,9 +185,9 @@ func TestImportGoesOnAsBefore(t *testing.T) {
 	}
 }
 
-// TestFaultyImportsAreCaught does so with restarts at which something is lost or
+// TestConcurrentFaultyImportsAreCaught does so with restarts at which something is lost or
 // changed: a chunk, or one byte of each.
-func TestFaultyImportsAreCaught(t *testing.T) {
+func TestConcurrentFaultyImportsAreCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	faults := map[string]func(chunks [][]byte) [][]byte{
 		"the counts are lost": func(chunks [][]byte) [][]byte { return nil },
@@ -385,7 +385,7 @@ func TestImportKeepsToTheBudget(t *testing.T) {
 	set := mustSet(t, limit(t, "r", per(2, time.Hour)))
 	a, la := mustMemory(t, set, ratelimit.Config{Budget: 64 << 20})
 	n := 100_000
-	if raceEnabled {
+	if testing.Short() {
 		n = 30_000
 	}
 	for i := range n {

@@ -75,7 +75,7 @@ func randomRules(t testing.TB, rnd *rand.Rand) []ratelimit.Rule {
 func TestMemoryAgainstReference(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 3000
-	if testing.Short() || raceEnabled {
+	if testing.Short() {
 		rounds = 300
 	}
 	denied := 0

@@ -103,9 +103,9 @@ func (f *flawed) tooStrict(t int64, key string, cost uint64) ratelimit.Decision 
 
 var flawedLimit = per(100, time.Second)
 
-// TestFlawsAreCaught attacks flawed judges as TestNeverOverAsPromised attacks
+// TestConcurrentFlawsAreCaught attacks flawed judges as TestConcurrentNeverOverAsPromised attacks
 // limiters, and the one without a flaw beside them.
-func TestFlawsAreCaught(t *testing.T) {
+func TestConcurrentFlawsAreCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, c := range []struct {
 		name string
@@ -137,8 +137,8 @@ func TestFlawsAreCaught(t *testing.T) {
 	}
 }
 
-// TestOtherPromisesAreCaught holds algorithms to what they do not claim.
-func TestOtherPromisesAreCaught(t *testing.T) {
+// TestConcurrentOtherPromisesAreCaught holds algorithms to what they do not claim.
+func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	const s = int64(time.Second)
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func TestOtherPromisesAreCaught(t *testing.T) {
 }
 
 // TestWorstCasesAreReached attacks each algorithm in the way that gets most out of
-// it, and finds what docs/dev/proofs.md says, which TestNeverOverAsPromised never
+// it, and finds what docs/dev/proofs.md says, which TestConcurrentNeverOverAsPromised never
 // finds exceeded.
 func TestWorstCasesAreReached(t *testing.T) {
 	const n, burst, s = 100, 250, int64(time.Second)

@@ -321,16 +321,16 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	return a, c
 }
 
-// TestNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in
+// TestConcurrentNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in
 // the long form) and counts what is admitted by brute force. It is never more than
 // docs/dev/proofs.md says, which is N where it makes a promise; every refusal was
 // needed; and Sliding up to 128 says what Exact does.
-func TestNeverOverAsPromised(t *testing.T) {
+func TestConcurrentNeverOverAsPromised(t *testing.T) {
 	n, round := 25_000, 2_500
 	switch {
 	case longForm():
 		n, round = 10_000_000, 50_000
-	case raceEnabled:
+	case testing.Short():
 		n, round = 5_000, 500
 	}
 	for _, f := range foes {

@@ -32,7 +32,7 @@ func severalRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
 func TestPlainRulesSayTheSame(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 60, 1000
-	if raceEnabled {
+	if testing.Short() {
 		rounds, events = 20, 500
 	}
 	c := ratelimit.Config{Budget: ratelimit.NoBudget} // times go back, so nothing may expire before it is over

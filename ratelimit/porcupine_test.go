@@ -387,9 +387,9 @@ func longForm() bool { return os.Getenv("LATELY_LONG") != "" }
 
 func itself(m *ratelimit.Memory) ratelimit.Store { return m }
 
-// TestLinearizable checks histories of the memory store: none is illegal, and of
+// TestConcurrentLinearizable checks histories of the memory store: none is illegal, and of
 // each it is known.
-func TestLinearizable(t *testing.T) {
+func TestConcurrentLinearizable(t *testing.T) {
 	rnd := randtest.New(t)
 	histories, overlaps := 300, 0
 	if longForm() {
@@ -450,8 +450,8 @@ func (s checkThenAdd) decided(r *ratelimit.Request) error {
 	return s.Memory.Settle(context.Background(), &ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Actual: r.Cost, Subjects: r.Subjects})
 }
 
-// TestIllegalHistoriesAreCaught checks histories of broken stores.
-func TestIllegalHistoriesAreCaught(t *testing.T) {
+// TestConcurrentIllegalHistoriesAreCaught checks histories of broken stores.
+func TestConcurrentIllegalHistoriesAreCaught(t *testing.T) {
 	for name, open := range map[string]func(m *ratelimit.Memory) ratelimit.Store{
 		"check, then add":   func(m *ratelimit.Memory) ratelimit.Store { return checkThenAdd{m} },
 		"forgets at update": newForgetting,

@@ -208,7 +208,7 @@ func TestRefundConcurrently(t *testing.T) {
 	const n = 20
 	l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Hour)), limit(t, "many", per(1000, time.Hour))), ratelimit.Config{})
 	each := 5000
-	if raceEnabled {
+	if testing.Short() {
 		each = 500
 	}
 	var out, over atomic.Int64

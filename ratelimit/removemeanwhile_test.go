@@ -9,13 +9,13 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestRemoveMeanwhile removes bans while hits extend them: who is refused is told an
+// TestConcurrentRemoveMeanwhile removes bans while hits extend them: who is refused is told an
 // end that is to come.
-func TestRemoveMeanwhile(t *testing.T) {
+func TestConcurrentRemoveMeanwhile(t *testing.T) {
 	r := ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Extend: true})
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	hits := 100_000
-	if raceEnabled {
+	if testing.Short() {
 		hits /= 10
 	}
 	var done atomic.Bool

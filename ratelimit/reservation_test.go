@@ -159,8 +159,8 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestInFlightIsNeverAbove has many goroutines under way at once.
-func TestInFlightIsNeverAbove(t *testing.T) {
+// TestConcurrentInFlightIsNeverAbove has many goroutines under way at once.
+func TestConcurrentInFlightIsNeverAbove(t *testing.T) {
 	const most = 5
 	l := with(t, ratelimit.InFlight, per(most, time.Hour))
 	var under, admitted atomic.Int64
@@ -187,8 +187,8 @@ func TestInFlightIsNeverAbove(t *testing.T) {
 	}
 }
 
-// TestReservationEndsOnce cancels one of two reservations several times at once.
-func TestReservationEndsOnce(t *testing.T) {
+// TestConcurrentReservationEndsOnce cancels one of two reservations several times at once.
+func TestConcurrentReservationEndsOnce(t *testing.T) {
 	l := with(t, ratelimit.Sliding, per(100, time.Hour))
 	l.Reserve(keyEvent(l, "k"), 60)
 	r := l.Reserve(keyEvent(l, "k"), 40)
@@ -240,9 +240,9 @@ func isCost(err error) bool {
 	return errors.Is(err, ratelimit.ErrCost)
 }
 
-// TestWaitInTheLeakyBucket has each wait for its turn, in order, and none in a
+// TestConcurrentWaitInTheLeakyBucket has each wait for its turn, in order, and none in a
 // queue that is full.
-func TestWaitInTheLeakyBucket(t *testing.T) {
+func TestConcurrentWaitInTheLeakyBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := with(t, ratelimit.LeakyBucket, ratelimit.Limit{N: 10, Span: time.Second, Burst: 4})
 		start := time.Now()

@@ -144,7 +144,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	switch {
 	case longForm():
 		refusals = 100_000
-	case raceEnabled:
+	case testing.Short():
 		refusals = 1_000
 	}
 	lives := func(t *testing.T, refused func(d *ratelimit.Decision), some func(rnd *rand.Rand) ([]ratelimit.Rule, bool)) {
@@ -191,7 +191,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			rules = retryRules(t, rnd)
 			return rules, false
 		})
-		if all := len(ratelimit.Algorithms()) + 1; len(kinds) < all && !raceEnabled {
+		if all := len(ratelimit.Algorithms()) + 1; len(kinds) < all && !testing.Short() {
 			t.Errorf("refused were %v, want refusals of all %d kinds: the test has no teeth", kinds, all)
 		}
 	})

@@ -69,15 +69,15 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	return o, tw.differs
 }
 
-// TestRuleLimiter takes, looks and reserves under one rule of three by its name, and
+// TestConcurrentRuleLimiter takes, looks and reserves under one rule of three by its name, and
 // compares each decision with that of a limiter of this rule alone.
-func TestRuleLimiter(t *testing.T) {
+func TestConcurrentRuleLimiter(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 60
 	switch {
 	case longForm():
 		rounds = 3000
-	case raceEnabled:
+	case testing.Short():
 		rounds = 20
 	}
 	var all outcome
@@ -93,8 +93,8 @@ func TestRuleLimiter(t *testing.T) {
 	}
 }
 
-// TestCarelessRuleLimiterIsCaught does the same with a careless one.
-func TestCarelessRuleLimiterIsCaught(t *testing.T) {
+// TestConcurrentCarelessRuleLimiterIsCaught does the same with a careless one.
+func TestConcurrentCarelessRuleLimiterIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 20 {
 		if _, differs := byRuleAndAlone(t, rnd, 600, func(j judge) judge { return careless{j} }); differs != "" {
@@ -233,9 +233,9 @@ func TestVerbsAllow(t *testing.T) {
 	}
 }
 
-// TestRuleLimiterUpdate takes by name while rules come and go: each take is decided
+// TestConcurrentRuleLimiterUpdate takes by name while rules come and go: each take is decided
 // by a rule of that name, or there is none.
-func TestRuleLimiterUpdate(t *testing.T) {
+func TestConcurrentRuleLimiterUpdate(t *testing.T) {
 	with := mustSet(t, limit(t, "a", per(1e6, time.Hour)), limit(t, "b", per(2e6, time.Hour)))
 	without := mustSet(t, limit(t, "b", per(2e6, time.Hour)))
 	l := mustLimiter(t, with, ratelimit.Config{})
@@ -333,7 +333,7 @@ func TestRuleLimiterDoNotAllocate(t *testing.T) {
 		for range 500 {
 			step()
 		}
-		if n := testing.AllocsPerRun(500, step); n != 0 && !raceEnabled {
+		if n := testing.AllocsPerRun(500, step); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

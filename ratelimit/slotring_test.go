@@ -133,7 +133,7 @@ func randomArrivals(rnd *rand.Rand, span, resolution time.Duration, n int, yield
 func TestSlidingAgainstHi(t *testing.T) {
 	rnd := randtest.New(t)
 	refused, round, arrivals := 0, 0, 2000
-	if raceEnabled {
+	if testing.Short() {
 		arrivals = 400
 	}
 	for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 60 * time.Millisecond, 997 * time.Millisecond, time.Second, time.Minute, 100 * time.Second} {

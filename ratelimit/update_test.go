@@ -254,17 +254,17 @@ func liveChanges() int {
 	switch {
 	case longForm():
 		return 30_000
-	case raceEnabled:
+	case testing.Short():
 		return 300
 	}
 	return 1000
 }
 
-// TestLiveRules changes limit, window, algorithm and ban 1,000 times under load: no
+// TestConcurrentLiveRules changes limit, window, algorithm and ban 1,000 times under load: no
 // window admits more than a rule in force allows, where Limiter.Update says so
 // that its counts are carried; nobody is refused who has not used up the limit; and
 // each event gets one answer.
-func TestLiveRules(t *testing.T) {
+func TestConcurrentLiveRules(t *testing.T) {
 	l := liveOver(t, someLogRule, itself)
 	l.run(liveChanges())
 	for _, sentence := range l.broken {
@@ -279,9 +279,9 @@ func TestLiveRules(t *testing.T) {
 	}
 }
 
-// TestLiveLimit changes only N, up and down, within one window: what was lowered
+// TestConcurrentLiveLimit changes only N, up and down, within one window: what was lowered
 // and raised again has forgotten nothing.
-func TestLiveLimit(t *testing.T) {
+func TestConcurrentLiveLimit(t *testing.T) {
 	some := func(rnd *rand.Rand) liveRule {
 		return liveRule{algorithm: ratelimit.Algorithm(rnd.IntN(2)), limit: per(1+rnd.Uint64N(200), 5*time.Second)}
 	}
@@ -292,9 +292,9 @@ func TestLiveLimit(t *testing.T) {
 	}
 }
 
-// TestLiveAlgorithms changes to any algorithm under load: each event gets one
+// TestConcurrentLiveAlgorithms changes to any algorithm under load: each event gets one
 // answer, and nobody waits for ever.
-func TestLiveAlgorithms(t *testing.T) {
+func TestConcurrentLiveAlgorithms(t *testing.T) {
 	some := func(rnd *rand.Rand) liveRule {
 		r := someLogRule(rnd)
 		if r.algorithm = ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms()))); r.algorithm == ratelimit.Calendar {
@@ -357,8 +357,8 @@ func (f forgettingStore) Update(_ context.Context, set *ratelimit.Set, published
 	return nil
 }
 
-// TestForgettingIsCaught runs the tests of live rules over a store that forgets.
-func TestForgettingIsCaught(t *testing.T) {
+// TestConcurrentForgettingIsCaught runs the tests of live rules over a store that forgets.
+func TestConcurrentForgettingIsCaught(t *testing.T) {
 	l := liveOver(t, someLogRule, newForgetting)
 	l.run(1000)
 	if len(l.broken) == 0 {

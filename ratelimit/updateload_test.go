@@ -278,7 +278,7 @@ func (g *regime) checkFrom(events []admittedEvent) string {
 			b = g.bound(min(b.first, e.first), max(b.last, e.may))
 		}
 		if b.burst != 0 && b.last > b.first+1 {
-			return "" // see TestUpdateUnderLoad
+			return "" // see TestConcurrentUpdateUnderLoad
 		}
 		if b.span < was { // count again
 			n = 0
@@ -302,7 +302,7 @@ func within(t, end int64) uint64 {
 	return 0
 }
 
-// TestUpdateUnderLoad changes limit, window, algorithm and ban 1,000 times while
+// TestConcurrentUpdateUnderLoad changes limit, window, algorithm and ban 1,000 times while
 // goroutines take (20,000 times for each family of algorithms in the long form): no
 // window has more than the larger of the old limit and the new admits at worst, and
 // nobody comes out of a ban.
@@ -310,7 +310,7 @@ func within(t, end int64) uint64 {
 // Of buckets, this is checked over one change at a time: what is above twice
 // the burst of a bucket, or burst and N, is cut off, so that one which is lowered far and raised again at once
 // does not know all that had come.
-func TestUpdateUnderLoad(t *testing.T) {
+func TestConcurrentUpdateUnderLoad(t *testing.T) {
 	regimes, changes := 1, 200
 	if longForm() {
 		regimes, changes = 20, 1000
@@ -339,9 +339,9 @@ func TestUpdateUnderLoad(t *testing.T) {
 	}
 }
 
-// TestUpdateThatForgetsIsCaught does the same with a store that counts from nothing
+// TestConcurrentUpdateThatForgetsIsCaught does the same with a store that counts from nothing
 // after each change: it admits too much in every family, and lets out who is banned.
-func TestUpdateThatForgetsIsCaught(t *testing.T) {
+func TestConcurrentUpdateThatForgetsIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	for i := range families {
 		f := &families[i]

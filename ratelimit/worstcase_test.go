@@ -82,7 +82,7 @@ func TestWaitIsNeeded(t *testing.T) {
 // when it was evicted, which is less than half. With a limit of 2 it is nothing.
 func TestWorstCaseAtTheBudget(t *testing.T) {
 	limits, budget := []uint64{2, 9, 10}, int64(4<<20)
-	if raceEnabled {
+	if testing.Short() {
 		limits, budget = limits[:2], 1<<20
 	}
 	for _, n := range limits {

@@ -13,9 +13,9 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// TestCores replays a log of many blocks on different numbers of cores and
+// TestConcurrentCores replays a log of many blocks on different numbers of cores and
 // processors: all but the time it took is the same, to the byte.
-func TestCores(t *testing.T) {
+func TestConcurrentCores(t *testing.T) {
 	rnd := randtest.New(t)
 	var files []string
 	for i := range 2 {
@@ -29,9 +29,6 @@ func TestCores(t *testing.T) {
 		whatIf(t, replay.Limit, "100/5m"), whatIf(t, replay.Hot, "20/10s"), whatIf(t, replay.Hot, "client:20/10s"),
 	}
 	runs := []struct{ cores, processors int }{{1, 1}, {3, 2}, {2, 1}, {2, 2}, {8, 2}}
-	if raceDetector {
-		runs = runs[:2]
-	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for name, base := range map[string]replay.Config{
 		"what-ifs":    {WhatIfs: whatIfs},

@@ -48,7 +48,7 @@ func mustWhatIf(t testing.TB, kind replay.Kind, text string) replay.WhatIf {
 func TestCutIsTheLogWithoutTheOtherLines(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 30
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		rounds = 8
 	}
 	for range rounds {

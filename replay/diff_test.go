@@ -118,7 +118,7 @@ func asJSON(t *testing.T, v any) string {
 func TestDiffWithinBudget(t *testing.T) {
 	file := mustRules(t, "version: 1\nlimits:\n  - {name: a, key: client, limit: 100 per 1h}\n")
 	many, budget := 100_000, int64(4<<20)
-	if raceDetector { // one goroutine
+	if testing.Short() {
 		many, budget = many/8, budget/8
 	}
 	for _, keys := range []int{100, many} {
@@ -145,7 +145,7 @@ func TestDiffWithinBudget(t *testing.T) {
 func TestDiff(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 200
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		rounds = 40
 	}
 	differ, bansDiffer := 0, 0

@@ -108,7 +108,7 @@ func TestExplain(t *testing.T) {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
 		refusals = 1000
-	case testing.Short() || raceDetector:
+	case testing.Short():
 		refusals = 40
 	}
 	for name, c := range map[string]struct {

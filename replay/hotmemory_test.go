@@ -36,7 +36,7 @@ func TestHotMemory(t *testing.T) {
 		t.Fatalf("without a bound: %d keys, %+v", *free.HotKeys, free.HotMemory)
 	}
 	cores := []int{4, 1}
-	if raceDetector {
+	if testing.Short() {
 		cores = cores[:1]
 	}
 	for _, cores := range cores {

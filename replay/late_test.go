@@ -103,17 +103,15 @@ func lateness(t testing.TB, log []byte) (most time.Duration) {
 	return most
 }
 
-// TestStreamIsSorted streams logs in which no line is later than the lateness: the report
+// TestConcurrentStreamIsSorted streams logs in which no line is later than the lateness: the report
 // and the decisions are those of the sorted log, however the log is cut into files, blocks
 // and chunks.
-func TestStreamIsSorted(t *testing.T) {
+func TestConcurrentStreamIsSorted(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, lines := 12, 5000
 	switch {
-	case raceDetector:
-		rounds, lines = 2, 1000
 	case testing.Short():
-		rounds, lines = 3, 2000
+		rounds, lines = 2, 1000
 	}
 	configs := streamConfigs(t)
 	for range rounds {
@@ -172,7 +170,7 @@ func dealt(t testing.TB, rnd interface{ IntN(int) int }, log []byte) (files []st
 func TestLateEventsAreLeftOut(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 20
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		rounds = 5
 	}
 	for range rounds {
@@ -323,7 +321,7 @@ func memoryOf(t *testing.T, src lineSource, lateness time.Duration, whatIfs ...r
 // TestStreamMemory holds the memory of a stream to a bound that the sorted replay of the
 // same log exceeds.
 func TestStreamMemory(t *testing.T) {
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		t.Skip("SKIP: the long form measures memory")
 	}
 	// A stream takes 3 MiB, and all events 35 MiB.
@@ -340,7 +338,7 @@ func TestStreamMemory(t *testing.T) {
 // TestStreamForgetsKeys streams a log in which each client comes once. A limit and a hot rule
 // keep nothing of those that are in no window, but for two numbers of events of each key.
 func TestStreamForgetsKeys(t *testing.T) {
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		t.Skip("SKIP: the long form measures memory")
 	}
 	const lines, bound = 200_000, 70

@@ -28,14 +28,6 @@ var formatOf = map[string]string{
 	"tsv-nasa":      "tsv:time=3@s,client=1,object=5@path",
 }
 
-// largeLogs has most lines of all, and nothing to race for that the others have
-// not.
-var largeLogs = []string{
-	"sticker-nginx-2018", "bp-nginx-2024", "apache-ipv6-2015", "sshd-pam-2022-05-08",
-	"ufw-block-2022-05-08", "cloudphysics-io", "zeek-dns-2018", "mooncake-conversation",
-	"nasa-1995-08-01", "apache-weeks-2013-2014",
-}
-
 type manifestEntry struct {
 	File   string
 	Format string
@@ -102,9 +94,6 @@ func eachLog(t *testing.T, f func(t *testing.T, c replay.Config, want *oracleFil
 	for _, entry := range entries {
 		name := suffix.ReplaceAllString(entry.File, "")
 		t.Run(name, func(t *testing.T) {
-			if raceDetector && slices.Contains(largeLogs, name) {
-				t.Skip("SKIP: under the race detector the small logs are enough")
-			}
 			t.Parallel()
 			var want oracleFile
 			data, err := os.ReadFile(filepath.Join(sharedData, "oracle", name+".json"))

@@ -152,7 +152,7 @@ func (r *modelRule) yaml() string {
 func TestRulesFile(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 500
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		rounds = 60
 	}
 	refused, banned, spreads := 0, int64(0), 0
@@ -285,9 +285,6 @@ limits:
   - {name: smooth, key: client, limit: 40 per 1m, algorithm: fixed, adapt: {steps: 50 below 3 per 1s, above: 9, smooth: 30s}}
 `,
 	} {
-		if raceDetector && name != "spread" && name != "joined" {
-			continue // the others run on the cores as one of these does
-		}
 		t.Run(name, func(t *testing.T) {
 			file := mustRules(t, text)
 			var decisions bytes.Buffer

@@ -47,7 +47,7 @@ func TestShortFormOfGeneratedLogs(t *testing.T) {
 func TestShortFormOfRandomLogs(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 400
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		rounds = 60
 	}
 	dir := t.TempDir()

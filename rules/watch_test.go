@@ -67,7 +67,7 @@ func TestOpen(t *testing.T) {
 
 // Watch applies each good version of a file once, reports each bad one once, and keeps
 // the counts. It finds the file by its path, also after it was replaced or missing.
-func TestWatch(t *testing.T) {
+func TestConcurrentWatch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, limitOf(5))
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestWatch(t *testing.T) {
 }
 
 // A file that is written in place is read when it is complete.
-func TestWatchWaitsForWriter(t *testing.T) {
+func TestConcurrentWatchWaitsForWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, limitOf(5))
 	synctest.Test(t, func(t *testing.T) {

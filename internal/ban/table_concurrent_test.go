@@ -124,9 +124,9 @@ func TestBanTableConcurrently(t *testing.T) {
 	}
 }
 
-// TestOneHash bans and unbans three keys in turn, which all have one hash, while a
+// TestConcurrentOneHash bans and unbans three keys in turn, which all have one hash, while a
 // reader asks about each of them: it never sees the end of another one's ban.
-func TestOneHash(t *testing.T) {
+func TestConcurrentOneHash(t *testing.T) {
 	d := 300 * time.Millisecond
 	if longTests() {
 		d = 10 * time.Second
@@ -182,9 +182,9 @@ func TestOneHash(t *testing.T) {
 	t.Logf("seen %d, %d and %d times", seen[0].Load(), seen[1].Load(), seen[2].Load())
 }
 
-// TestLaterEndWins adds a ban by hand, and begins one by a rule, at the same
+// TestConcurrentLaterEndWins adds a ban by hand, and begins one by a rule, at the same
 // time, in all orders: it ends when the later of them does.
-func TestLaterEndWins(t *testing.T) {
+func TestConcurrentLaterEndWins(t *testing.T) {
 	rnd := random(t)
 	rounds := 5000
 	if longTests() {

@@ -104,7 +104,7 @@ func TestBanTableManyRules(t *testing.T) {
 func TestBanFlood(t *testing.T) {
 	const most, reserve = 10_000, 500
 	flood := 1_000_000
-	if underRace {
+	if testing.Short() {
 		flood = 50_000
 	}
 	table := newTable(Config{}, most, reserve)
@@ -214,7 +214,7 @@ func TestBanBudget(t *testing.T) {
 		long := []byte(strings.Repeat("x", 100))
 		var banned []int
 		keys := 60_000
-		if underRace {
+		if testing.Short() {
 			keys = 6000
 		}
 		for i := range keys {
@@ -320,7 +320,7 @@ func TestBanMemoryIsUsedAgain(t *testing.T) {
 	table := NewTable(Config{Budget: budget, Most: 20_000})
 	b, seed := &Policy{Span: time.Second, For: time.Hour}, maphash.MakeSeed()
 	n := 15_000
-	if underRace {
+	if testing.Short() {
 		n = 2000
 	}
 	fill := func() {

@@ -62,9 +62,6 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	root := filepath.Join("..", "..")
 	for page, least := range documents {
-		if raceEnabled && page != "README.md" {
-			continue // the run without the race detector has them
-		}
 		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
 			if err != nil {

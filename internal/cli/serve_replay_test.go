@@ -57,7 +57,7 @@ hot:
 func TestServeAgreesWithReplay(t *testing.T) {
 	path := writeRules(t, agreeRules)
 	logs := agreeLogs(t)
-	if raceEnabled {
+	if testing.Short() {
 		logs = logs[:1]
 	}
 	for _, log := range logs {
@@ -220,7 +220,7 @@ func agreeLogs(t *testing.T) []string {
 	}
 	logs := []string{path}
 	real := []string{"apache-ipv6-2015.log.gz", "apache-elastic-2015.log.gz", "honeypot-nginx-2019.log", "bp-nginx-2024.log.gz"}
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		real = real[:1]
 	}
 	for _, name := range real {

@@ -231,7 +231,7 @@ func TestServeKilled(t *testing.T) {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
 		rounds = 200
-	case raceEnabled || testing.Short():
+	case testing.Short():
 		rounds = 5
 	}
 	seed := randtest.Seed(t)

@@ -25,7 +25,6 @@ type source struct {
 	imports []string
 	inits   int      // functions named init
 	bare    []string // exported names without a doc comment
-	starts  bool     // has a go statement
 	text    string
 }
 
@@ -92,11 +91,6 @@ func parse(fsys fs.FS, name string) (source, error) {
 	for _, decl := range file.Decls {
 		f.look(decl)
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		_, is := n.(*ast.GoStmt)
-		f.starts = f.starts || is
-		return !f.starts
-	})
 	return f, nil
 }
 

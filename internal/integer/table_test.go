@@ -141,7 +141,7 @@ func restart(t *testing.T, table *Table, now int64) *Table {
 }
 
 // However many call at once, no more is added than the bound allows, in each window.
-func TestAtOnce(t *testing.T) {
+func TestConcurrentAtOnce(t *testing.T) {
 	table := mustTable(t, 1<<20)
 	for window := range int64(20) {
 		var added atomic.Int64

@@ -89,7 +89,7 @@ func TestEveryCrash(t *testing.T) {
 	switch {
 	case longTests():
 		rounds = 300
-	case raceEnabled:
+	case testing.Short():
 		rounds = 1
 	}
 	seed := randtest.Seed(t)

@@ -44,9 +44,9 @@ func mustBegin(t *testing.T, l fileSystem) *life {
 	return s
 }
 
-// TestOneSyncForMany appends from a hundred goroutines at once: the first sync is
+// TestConcurrentOneSyncForMany appends from a hundred goroutines at once: the first sync is
 // that of the first, the next one is for all who came meanwhile.
-func TestOneSyncForMany(t *testing.T) {
+func TestConcurrentOneSyncForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustBegin(t, slow{newMemFS(), 10 * time.Millisecond})
 		j := s.dir.Journal()
@@ -312,9 +312,9 @@ func TestRecordLengths(t *testing.T) {
 	}
 }
 
-// TestSnapshotMeanwhile appends from some goroutines while snapshots are written:
+// TestConcurrentSnapshotMeanwhile appends from some goroutines while snapshots are written:
 // whatever is read is whole.
-func TestSnapshotMeanwhile(t *testing.T) {
+func TestConcurrentSnapshotMeanwhile(t *testing.T) {
 	disk := newMemFS()
 	s := mustBegin(t, disk)
 	var mu sync.Mutex // over s.state

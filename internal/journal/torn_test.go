@@ -90,11 +90,11 @@ func (m *image) detected(b []byte) error {
 	return s.whole()
 }
 
-// eachFlip calls f with b with one bit changed, for each bit, or under the race
-// detector for every 41st.
+// eachFlip calls f with b with one bit changed, for each bit, or in the short form
+// for every 41st.
 func eachFlip(b []byte, f func(bit int, b []byte)) {
 	step := 1
-	if raceEnabled {
+	if testing.Short() {
 		step = 41
 	}
 	for bit := 0; bit < 8*len(b); bit += step {

@@ -27,7 +27,7 @@ func TestTableCostOfOtherLengths(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	bytes, keys := int64(1<<20), 15_000
-	if raceEnabled { // one goroutine: the detector has little to see
+	if testing.Short() {
 		bytes, keys = bytes/4, keys/4
 	}
 	for _, keyWords := range []int{0, 2} {

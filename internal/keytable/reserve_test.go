@@ -12,7 +12,7 @@ import (
 // sweep comes by, and all keys are there.
 func TestReserve(t *testing.T) {
 	keys := 100_000
-	if raceEnabled { // one goroutine: the detector has little to see
+	if testing.Short() {
 		keys /= 5
 	}
 	for _, c := range []struct {

@@ -8,9 +8,9 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// TestSlab has goroutines take and give back blocks: each must be nobody else's
+// TestConcurrentSlab has goroutines take and give back blocks: each must be nobody else's
 // while it is held.
-func TestSlab(t *testing.T) {
+func TestConcurrentSlab(t *testing.T) {
 	s := keytable.NewSlab(5, keytable.NewBudget(1<<20))
 	var wg sync.WaitGroup
 	for g := range uint64(4) {
@@ -102,7 +102,7 @@ func TestSlabGivesChunksBack(t *testing.T) {
 }
 
 // What goroutines take and give back of a Budget never exceeds it.
-func TestBudget(t *testing.T) {
+func TestConcurrentBudget(t *testing.T) {
 	const limit = 1000
 	b := keytable.NewBudget(limit)
 	var wg sync.WaitGroup

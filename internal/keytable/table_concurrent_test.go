@@ -145,9 +145,9 @@ func (c *conserving) step(rnd *rand.Rand, key string) {
 
 // What is added by many goroutines is there afterwards, or was in a record that
 // was dropped, whatever happens to pages meanwhile.
-func TestTableConservation(t *testing.T) {
+func TestConcurrentTableConservation(t *testing.T) {
 	each := 20_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		each = 1_500
 	}
 	seed := randtest.New(t).Uint64()
@@ -176,12 +176,9 @@ func TestTableConservation(t *testing.T) {
 	}
 }
 
-// The control of TestTableConservation: a table that grows without locking its
+// The control of TestConcurrentTableConservation: a table that grows without locking its
 // records loses what is added meanwhile.
-func TestTableConservationControl(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector finds it first")
-	}
+func TestConcurrentTableConservationControl(t *testing.T) {
 	seed := randtest.New(t).Uint64()
 	for round := range uint64(50) {
 		c := newConserving(t, 64<<20, 10_000, 0, nil)
@@ -222,10 +219,10 @@ func (c *conserving) runBroken(goroutines, each int, seed uint64) (lost int64) {
 
 // Drain hands over every record once, and afterwards nobody counts in the old
 // table: what goroutines add meanwhile is in one table or the other.
-func TestTableDrainMeanwhile(t *testing.T) {
+func TestConcurrentTableDrainMeanwhile(t *testing.T) {
 	const goroutines = 8
 	each := 20_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		each = 3_000
 	}
 	seed := randtest.New(t).Uint64()
@@ -287,9 +284,9 @@ func moveOn(t *testing.T, from, to *keytable.Table, page int) {
 }
 
 // Two tables, locked in one order by all, with drops in both.
-func TestTableSeveralTables(t *testing.T) {
+func TestConcurrentTableSeveralTables(t *testing.T) {
 	each := 20_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		each = 3_000
 	}
 	seed := randtest.New(t).Uint64()

@@ -212,7 +212,7 @@ func TestTableDropsTheLeast(t *testing.T) {
 		put(in, fmt.Sprint("heavy", i), 1<<40+i, forever)
 	}
 	flood := uint64(200_000)
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		flood = 40_000
 	}
 	for i := range flood {
@@ -424,7 +424,7 @@ func TestCraftedKeysTable(t *testing.T) {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
 		n = 1_000_000
-	case raceEnabled || testing.Short():
+	case testing.Short():
 		n = 30_000
 	}
 	crafted := collidingKeys(rnd, n)

@@ -36,9 +36,6 @@ func TestInBrowser(t *testing.T) {
 		{"no event", testNoEvent},
 		{"picture", testPicture},
 	} {
-		if raceEnabled && c.name != "figures" {
-			continue // nothing is concurrent here but the browser
-		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, b)
@@ -68,9 +65,6 @@ func TestPicture(t *testing.T) {
   - {name: web-login, key: client, when: {method: POST, path: /login, status: 401}, after: 9 hits in 10m, for: 1h, factor: 2, max: 7d}
 `},
 	} {
-		if raceEnabled && c.name != "replay" {
-			continue // as above
-		}
 		t.Run(c.name, func(t *testing.T) { testPictureOf(t, b, c.name, c.rules) })
 	}
 }

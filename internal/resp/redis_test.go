@@ -180,8 +180,8 @@ func TestRefusesInRedisWords(t *testing.T) {
 	}
 }
 
-// TestRedisCLIReadsWhatWeWrite has redis-cli print replies of a Writer.
-func TestRedisCLIReadsWhatWeWrite(t *testing.T) {
+// TestConcurrentRedisCLIReadsWhatWeWrite has redis-cli print replies of a Writer.
+func TestConcurrentRedisCLIReadsWhatWeWrite(t *testing.T) {
 	cli, err := exec.LookPath("redis-cli")
 	if err != nil {
 		t.Skip("SKIP: there is no redis-cli to read our replies")

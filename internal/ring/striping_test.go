@@ -128,7 +128,7 @@ func TestStripesFallBehind(t *testing.T) {
 }
 
 // Adders that get stripes while they add lose nothing.
-func TestRestripeWhileAdding(t *testing.T) {
+func TestConcurrentRestripeWhileAdding(t *testing.T) {
 	const writers, adds = 4, 20_000
 	for range 20 {
 		r := newRing(5)

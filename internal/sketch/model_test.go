@@ -245,7 +245,7 @@ func modelRounds() int {
 	switch {
 	case os.Getenv("LATELY_LONG") != "":
 		return 100
-	case raceEnabled || testing.Short():
+	case testing.Short():
 		return 1
 	}
 	return 5

@@ -38,7 +38,7 @@ func TestNoise(t *testing.T) {
 	if os.Getenv("LATELY_LONG") != "" {
 		size, loads = 4<<20, []int{1, 2, 4, 8, 16, 32, 64}
 	}
-	if raceEnabled {
+	if testing.Short() {
 		loads = []int{4, 16}
 	}
 	unit := int(size / 256) // keys

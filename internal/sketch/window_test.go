@@ -209,7 +209,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 // Two windows charged together, with both locked in one order, never differ.
-func TestAllOrNothing(t *testing.T) {
+func TestConcurrentAllOrNothing(t *testing.T) {
 	a := sketch.New(sketch.Config{N: 30, Span: time.Hour, Counters: 512})
 	b := sketch.New(sketch.Config{N: 20, Span: time.Hour, Counters: 512})
 	const keys, at = 10, int64(1e18)

@@ -26,7 +26,7 @@ func never(rules int) []uint64 {
 }
 
 // What many goroutines add is taken once, while it is being taken.
-func TestTallyTakesWhatWasAdded(t *testing.T) {
+func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
 	tally := New(4<<20, never(3), nil)
 	const goroutines, each = 8, 2000
 	want := make(map[string]uint64)

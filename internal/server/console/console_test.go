@@ -40,9 +40,6 @@ func TestConsole(t *testing.T) {
 		{"inspect finds", testInspectFinds},
 		{"pictures", testPictures},
 	} {
-		if raceEnabled && c.name != "overview" && c.name != "reconnect" {
-			continue // what a browser does needs no race detector, but the answers to it do
-		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.test(t, b)

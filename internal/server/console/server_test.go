@@ -37,7 +37,7 @@ hot:
 // it shows is what the engine counts, and what it changes is changed. With
 // LATELY_PICTURES, the name of a folder, it goes on for a minute and writes the
 // picture of the documents there.
-func TestConsoleOfServer(t *testing.T) {
+func TestConcurrentConsole(t *testing.T) {
 	b := browsertest.Start(t)
 	pictures := os.Getenv("LATELY_PICTURES")
 	lasting, events := 3*time.Second, 40_000
@@ -83,8 +83,8 @@ func TestConsoleOfServer(t *testing.T) {
 	p.Clean()
 }
 
-// TestPagesOfBans reads 250 bans of a real server page by page, there and back.
-func TestPagesOfBans(t *testing.T) {
+// TestConcurrentPagesOfBans reads 250 bans of a real server page by page, there and back.
+func TestConcurrentPagesOfBans(t *testing.T) {
 	b := browsertest.Start(t)
 	s, url := liveServer(t)
 	for i := range 250 {

@@ -433,7 +433,7 @@ func TestNoAllocations(t *testing.T) {
 		for range 20 {
 			f()
 		}
-		if n := testing.AllocsPerRun(100, f); n != 0 && !raceEnabled {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}

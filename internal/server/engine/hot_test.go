@@ -194,7 +194,7 @@ hot:
 // and those of one that is allowed what short ones do.
 func TestMemoryOfMadeUpPaths(t *testing.T) {
 	events := 40_000
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		events = 4000
 	}
 	e := newEngine(t, `version: 1

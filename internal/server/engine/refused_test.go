@@ -85,9 +85,6 @@ func refused(t *testing.T, e *engine.Engine, n int, span time.Duration) (list []
 
 // A refusal allocates nothing once its key is counted.
 func TestRefusedAllocates(t *testing.T) {
-	if raceEnabled {
-		t.Skip("SKIP: the race detector allocates")
-	}
 	e := newEngine(t, refusingRules)
 	c := e.Session()
 	ev := event(c, "client", "192.0.2.1", "path", "/")

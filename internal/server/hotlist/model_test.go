@@ -248,10 +248,7 @@ func TestModel(t *testing.T) {
 }
 
 // The model finds lists with a fault.
-func TestModelFindsFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIP: the race detector makes it slow")
-	}
+func TestModelControl(t *testing.T) {
 	for name, inject := range map[string]fault{
 		"a change without its place in the order": func(l *List) {
 			l.mu.Lock()

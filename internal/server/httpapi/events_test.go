@@ -97,7 +97,7 @@ func TestTooManySubscribers(t *testing.T) {
 //	LATELY_LONG=1 go test ./internal/server/httpapi -run StalledSubscribers -v
 func TestStalledSubscribers(t *testing.T) {
 	switch {
-	case raceEnabled:
+	case testing.Short():
 		stalledSubscribers(t, 200, 10, 20)
 	case long():
 		stalledSubscribers(t, 1000, 10, 1000)

@@ -63,9 +63,6 @@ func (c *conn) step(t testing.TB, n int) {
 }
 
 func TestHotCommandsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("SKIP: the race detector allocates")
-	}
 	for _, line := range []string{
 		"TAKE login ada", "TAKE per-client 192.0.2.1 COST 2", "TAKE pair 192.0.2.1^ada", "REFUND login ada", "RELEASE uploads ada", "TAKE queue ada", "CHECK client 192.0.2.1 user ada path /x",
 		"CHECK client 192.0.2.1 x-tenant t1 COST 2", "CHECK path /x?y=1", "PEEK login ada", "PEEK pair 192.0.2.1^ada COST 2", "PEEK login new",

@@ -78,7 +78,7 @@ func FuzzHotReport(f *testing.F) {
 func TestReportOverload(t *testing.T) {
 	s := start(t, Config{}, false)
 	conns, batches, records := 6, 150, 100
-	if raceEnabled {
+	if testing.Short() {
 		batches = 30
 	}
 	watch := s.dial()

@@ -1,5 +1,0 @@
-//go:build !race
-
-package accesslog_test
-
-const raceEnabled = false

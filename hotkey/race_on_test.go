@@ -1,5 +1,0 @@
-//go:build race
-
-package hotkey_test
-
-const raceEnabled = true

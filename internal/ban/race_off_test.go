@@ -1,5 +1,0 @@
-//go:build !race
-
-package ban
-
-const underRace = false

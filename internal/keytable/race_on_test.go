@@ -1,5 +1,0 @@
-//go:build race
-
-package keytable_test
-
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package replaypage_test
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package sketch_test
-
-const raceEnabled = false

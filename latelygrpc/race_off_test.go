@@ -1,5 +1,0 @@
-//go:build !race
-
-package latelygrpc
-
-const raceEnabled = false

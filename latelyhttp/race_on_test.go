@@ -1,5 +1,0 @@
-//go:build race
-
-package latelyhttp
-
-const raceEnabled = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package latelyprom_test
-
-const raceEnabled = false

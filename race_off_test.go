@@ -1,5 +1,0 @@
-//go:build !race
-
-package lately
-
-const raceEnabled = false
