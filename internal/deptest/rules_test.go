@@ -37,7 +37,7 @@ internal/server/console -> std
 replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/ring, internal/decompress, github.com/klauspost/compress
 internal/replaypage     -> internal/server/console, replay
 
-internal/migrate -> rules, match, github.com/goccy/go-yaml
+internal/migrate -> rules
 client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally, internal/wait
 rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, internal/wait

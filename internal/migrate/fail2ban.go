@@ -17,11 +17,7 @@ import (
 // counts and times, in shadow mode, because the lines that its filter selects are not in
 // these files.
 func Fail2ban(files ...Source) *Result {
-	b := &builder{header: []string{
-		"From fail2ban. The filter of a jail selects lines of a log by regular expressions, which rules do not have: write a",
-		"condition such as when: {status: 401, path: /login} into each rule, test it with lately replay, and remove mode: shadow.",
-		"fail2ban also ignores the addresses of its own machine (ignoreself): add them to allow.",
-	}}
+	b := &builder{}
 	s, order := settings{}, []string{}
 	for _, f := range files {
 		b.readINI(s, f, &order)
@@ -91,7 +87,7 @@ func (b *builder) jail(s settings, jail string) {
 		filter = v.text
 	}
 	rule := fmt.Sprintf("{name: %s, key: client, after: %d hits in %s, %s, mode: shadow}", quoted(b.name(jail)), retry-1, rules.FormatDuration(find), b.length(s, jail, ban))
-	b.add(at, &b.bans, fmt.Sprintf("%v: [%s], filter %s: banned at hit %d", at, jail, filter, retry), rule)
+	b.add(at, fmt.Sprintf("%v: [%s], filter %s: banned at hit %d", at, jail, filter, retry), rule)
 }
 
 // length returns how long bans of a jail last: keys and values of a rule.

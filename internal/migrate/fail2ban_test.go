@@ -74,8 +74,3 @@ func TestFail2banNotes(t *testing.T) {
 		t.Errorf("%v\n%s", r.Notes, r.Rules)
 	}
 }
-
-func FuzzFail2ban(f *testing.F) {
-	seed(f, "jail.local")
-	f.Fuzz(func(t *testing.T, data []byte) { check(t, Fail2ban, data) })
-}

@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A Source is one file of another tool.
+// A Source is one file of fail2ban.
 type Source struct {
 	Name string
 	Data []byte
@@ -43,20 +43,15 @@ func (p place) String() string { return p.file + ":" + strconv.Itoa(p.line) }
 
 // A builder collects the rules of a file.
 type builder struct {
-	header []string // comments
-	limits []entry
-	bans   []entry
-	allow  []string
-	notes  []Note
-	names  map[string]bool
-	files  []string // in the order of reading
+	bans  []ban
+	allow []string
+	notes []Note
+	names map[string]bool
+	files []string // in the order of reading
 }
 
-// An entry is a rule with the comments above it. A rule that is only a template is "".
-type entry struct {
-	comments []string
-	rule     string
-}
+// A ban is a rule with the comment above it.
+type ban struct{ comment, rule string }
 
 func (b *builder) note(p place, format string, args ...any) {
 	b.notes = append(b.notes, Note{p.file, p.line, fmt.Sprintf(format, args...)})
@@ -84,32 +79,37 @@ func (b *builder) name(text string) string {
 	return name
 }
 
-// add adds a rule to one of the sections. A rule that would be wrong is a note instead.
-func (b *builder) add(p place, to *[]entry, about, rule string) {
-	name := "limits"
-	if to == &b.bans {
-		name = "bans"
-	}
-	text := "version: 1\n" + name + ":\n  - " + rule + "\n"
-	if _, err := rules.Parse("rule", []byte(text)); err != nil {
+// add adds a ban. A rule that would be wrong is a note instead.
+func (b *builder) add(p place, about, rule string) {
+	if _, err := rules.Parse("rule", []byte("version: 1\nbans:\n  - "+rule+"\n")); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		b.note(p, "not imported: the rule would be wrong: %s", first)
 		return
 	}
-	*to = append(*to, entry{[]string{about}, rule})
+	b.bans = append(b.bans, ban{about, rule})
 }
+
+// header is the beginning of the rules file.
+const header = `# From fail2ban. The filter of a jail selects lines of a log by regular expressions, which rules do not have: write a
+# condition such as when: {status: 401, path: /login} into each rule, test it with lately replay, and remove mode: shadow.
+# fail2ban also ignores the addresses of its own machine (ignoreself): add them to allow.
+version: 1
+
+# One IPv6 address is one client, as there. The default of Lately is its /64, which one client can have whole.
+client: {ipv4: 32, ipv6: 128}
+`
 
 // result writes the rules file.
 func (b *builder) result() *Result {
 	var w strings.Builder
-	for _, line := range b.header {
-		comment(&w, "", line)
+	w.WriteString(header)
+	if len(b.bans) > 0 {
+		w.WriteString("\nbans:\n")
 	}
-	w.WriteString("version: 1\n\n")
-	comment(&w, "", "One IPv6 address is one client, as there. The default of Lately is its /64, which one client can have whole.")
-	w.WriteString("client: {ipv4: 32, ipv6: 128}\n")
-	section(&w, "limits", b.limits)
-	section(&w, "bans", b.bans)
+	for _, r := range b.bans {
+		comment(&w, "  ", r.comment)
+		w.WriteString("  - " + r.rule + "\n")
+	}
 	if len(b.allow) > 0 {
 		fmt.Fprintf(&w, "\nallow: [%s]\n", strings.Join(b.allow, ", "))
 	}
@@ -126,26 +126,6 @@ func (b *builder) result() *Result {
 	return &Result{Rules: []byte(w.String()), Notes: b.notes}
 }
 
-// section writes the rules of a section. A section of templates only is a comment as a whole.
-func section(w *strings.Builder, name string, entries []entry) {
-	if len(entries) == 0 {
-		return
-	}
-	w.WriteString("\n")
-	if !slices.ContainsFunc(entries, func(e entry) bool { return e.rule != "" }) {
-		w.WriteString("# ")
-	}
-	w.WriteString(name + ":\n")
-	for _, e := range entries {
-		for _, c := range e.comments {
-			comment(w, "  ", c)
-		}
-		if e.rule != "" {
-			w.WriteString("  - " + e.rule + "\n")
-		}
-	}
-}
-
 // comment writes a line of a comment, in which all that is not printable is escaped.
 func comment(w *strings.Builder, indent, text string) {
 	w.WriteString(indent + "# ")
@@ -157,14 +137,6 @@ func comment(w *strings.Builder, indent, text string) {
 		}
 	}
 	w.WriteString("\n")
-}
-
-// whenAll returns the part of a rule with its conditions.
-func whenAll(conditions []string) string {
-	if len(conditions) == 0 {
-		return ""
-	}
-	return ", when: {" + strings.Join(conditions, ", ") + "}"
 }
 
 // quoted writes text as a value of YAML.

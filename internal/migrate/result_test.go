@@ -13,28 +13,27 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files of testdata that are expected")
 
-// TestFiles has a file of each tool with the rules file that it becomes. For each line of it
-// that a rule does not express there is a note.
-func TestFiles(t *testing.T) {
-	for name, of := range map[string]func(...Source) *Result{"jail.local": Fail2ban, "nginx.conf": Nginx, "ratelimit.yaml": Envoy} {
-		data, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
+// TestFile has a file with the rules file that it becomes. For each line of it that a rule
+// does not express there is a note.
+func TestFile(t *testing.T) {
+	const name = "jail.local"
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Fail2ban(Source{name, data}).Rules
+	golden := filepath.Join("testdata", name+".rules.yaml")
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		got := of(Source{name, data}).Rules
-		golden := filepath.Join("testdata", name+".rules.yaml")
-		if *update {
-			if err := os.WriteFile(golden, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil || string(got) != string(want) {
-			t.Errorf("%s becomes, %v:\n%s", name, err, got)
-		}
-		if _, err := rules.Parse(name, got); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || string(got) != string(want) {
+		t.Errorf("%s becomes, %v:\n%s", name, err, got)
+	}
+	if _, err := rules.Parse(name, got); err != nil {
+		t.Errorf("%s: %v", name, err)
 	}
 }
 
@@ -52,8 +51,10 @@ func limiter(t *testing.T, r *Result) *ratelimit.Limiter {
 	return l
 }
 
-func seed(f *testing.F, name string) {
-	data, err := os.ReadFile(filepath.Join("testdata", name))
+// FuzzFail2ban checks any input: the rules file is valid, each note has its line, and a
+// second run makes the same.
+func FuzzFail2ban(f *testing.F) {
+	data, err := os.ReadFile(filepath.Join("testdata", "jail.local"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -61,12 +62,11 @@ func seed(f *testing.F, name string) {
 	for line := range strings.Lines(string(data)) {
 		f.Add([]byte(line))
 	}
+	f.Fuzz(checkAny)
 }
 
-// check has what is true of any input: the rules file is valid and says where each note is
-// from, and a second run makes the same.
-func check(t *testing.T, of func(...Source) *Result, data []byte) {
-	r := of(Source{"f", data})
+func checkAny(t *testing.T, data []byte) {
+	r := Fail2ban(Source{"f", data})
 	if _, err := rules.Parse("rules.yaml", r.Rules); err != nil {
 		t.Fatalf("%v\n%s", err, r.Rules)
 	}
@@ -75,7 +75,7 @@ func check(t *testing.T, of func(...Source) *Result, data []byte) {
 			t.Errorf("%+v", n)
 		}
 	}
-	if again := of(Source{"f", data}); string(again.Rules) != string(r.Rules) {
+	if again := Fail2ban(Source{"f", data}); string(again.Rules) != string(r.Rules) {
 		t.Errorf("one run makes\n%s\nand another\n%s", r.Rules, again.Rules)
 	}
 }
