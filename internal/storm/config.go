@@ -1,0 +1,99 @@
+package storm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// A Config is what a seed draws.
+type Config struct {
+	Seed    uint64
+	Servers int
+	Limits  []Limit
+
+	Store        bool
+	StoreTimeout time.Duration // 0: that of the program
+	Batched      bool
+	Away         bool // the servers start while the store cannot be reached
+
+	Data      bool // the server keeps its state in a directory
+	EventTime bool // events have times of their own
+	Follow    bool
+	DenyFile  bool
+	TLS       bool
+	Tokens    bool
+	Poll      bool // the rules file is polled, so a change needs no command
+
+	Lasting time.Duration // of traffic and faults
+}
+
+// versions is how many versions of the rules file there are.
+const versions = 6
+
+// slow is a timeout of the store that ends no call only because the machine is busy.
+const slow = 5 * time.Second
+
+// Draw returns the configuration of a seed.
+func Draw(seed uint64) *Config {
+	r := source(seed, "config")
+	c := &Config{
+		Seed: seed, Servers: 1, Store: r.IntN(3) > 0, Data: r.IntN(2) == 0, TLS: r.IntN(5) == 0, Tokens: r.IntN(4) == 0,
+		DenyFile: r.IntN(2) == 0, Poll: r.IntN(2) == 0, Follow: r.IntN(3) == 0, Lasting: 2500 * time.Millisecond,
+	}
+	if c.Store {
+		c.Servers = 1 + r.IntN(3)
+		c.Batched = r.IntN(5) == 0
+		c.Away = r.IntN(5) == 0
+		if r.IntN(4) > 0 {
+			c.StoreTimeout = slow
+		}
+	} else {
+		c.EventTime = r.IntN(4) == 0
+	}
+	if c.EventTime { // the program rejects them together
+		c.Data, c.DenyFile = false, false
+	}
+	c.Follow = c.Follow && c.Data && !c.Store && !c.EventTime
+	c.Limits = drawLimits(r, versions)
+	return c
+}
+
+// source returns a source of random numbers for one purpose of a seed: what one part draws
+// does not depend on how often another does.
+func source(seed uint64, purpose string) *rand.Rand {
+	var h uint64 = 14695981039346656037
+	for i := range len(purpose) {
+		h = (h ^ uint64(purpose[i])) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(seed, h))
+}
+
+// String describes c in a line.
+func (c *Config) String() string {
+	kind := "memory"
+	if c.Store {
+		kind = "a store"
+	}
+	s := fmt.Sprintf("seed %d: %d server(s), %s", c.Seed, c.Servers, kind)
+	for _, of := range []struct {
+		on   bool
+		text string
+	}{
+		{c.StoreTimeout > 0, "store-timeout " + c.StoreTimeout.String()},
+		{c.Batched, "batched"},
+		{c.Away, "started while the store is away"},
+		{c.Data, "data"},
+		{c.EventTime, "event time"},
+		{c.Follow, "a followed log"},
+		{c.DenyFile, "deny file"},
+		{c.TLS, "TLS"},
+		{c.Tokens, "tokens"},
+		{c.Poll, "rules polled"},
+	} {
+		if of.on {
+			s += ", " + of.text
+		}
+	}
+	return s
+}

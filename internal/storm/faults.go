@@ -1,0 +1,185 @@
+package storm
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// disturbProcesses stops, kills, terminates and starts servers until ctx ends. At its end all run.
+func (r *Run) disturbProcesses(ctx context.Context, random *rand.Rand) {
+	for wait(ctx, time.Duration(100+random.IntN(500))*time.Millisecond) {
+		s := r.servers[random.IntN(len(r.servers))]
+		switch random.IntN(5) {
+		case 0:
+			r.restart(s, killed, time.Duration(random.IntN(150))*time.Millisecond)
+		case 1:
+			r.restart(s, ended, time.Duration(random.IntN(150))*time.Millisecond)
+		default:
+			r.stop(s, time.Duration(50+random.IntN(1000))*time.Millisecond)
+		}
+	}
+}
+
+// wait waits, and reports whether ctx has not ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// stop stops a process for a time.
+func (r *Run) stop(s *server, d time.Duration) {
+	s.lifecycle.Lock()
+	defer s.lifecycle.Unlock()
+	m := r.history.begin(s.index, stopped, "")
+	s.signal(syscall.SIGSTOP)
+	time.Sleep(d)
+	s.signal(syscall.SIGCONT)
+	r.history.end(m)
+}
+
+// restart ends a process and starts it again.
+func (r *Run) restart(s *server, how markKind, pause time.Duration) {
+	s.lifecycle.Lock()
+	defer s.lifecycle.Unlock()
+	m := r.history.begin(s.index, how, "")
+	if how == killed {
+		s.kill()
+	} else {
+		s.terminate()
+	}
+	time.Sleep(pause)
+	if err := s.start(); err != nil {
+		r.fail("start", err.Error(), nil)
+	}
+	r.history.end(m)
+}
+
+// reload puts versions of the rules file in force, on one server after the other, so that for
+// some time they differ.
+func (r *Run) reload(ctx context.Context, random *rand.Rand) {
+	for wait(ctx, time.Duration(150+random.IntN(700))*time.Millisecond) {
+		version := random.IntN(versions)
+		m := r.history.begin(everyServer, reloaded, fmt.Sprint("to version ", version))
+		r.written.Store(int64(max(int(r.written.Load()), version)))
+		for _, i := range random.Perm(len(r.servers)) {
+			s := r.servers[i]
+			if err := s.write(version); err != nil {
+				r.fail("storm", err.Error(), nil)
+			}
+			switch {
+			case r.Config.Poll && random.IntN(2) == 0:
+			case random.IntN(3) == 0:
+				s.hangUp()
+			default:
+				r.reloadBy(s, random)
+			}
+			time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
+		}
+		r.history.end(m)
+	}
+}
+
+// reloadBy has a server read its rules file, over RESP or HTTP, and wants an answer.
+func (r *Run) reloadBy(s *server, random *rand.Rand) {
+	call := Call{Verb: "RULES RELOAD", Server: s.index, Life: s.alive(), By: "RESP", Start: r.now()}
+	if random.IntN(2) == 0 {
+		call.By = "HTTP"
+		_, text, err := s.request(http.MethodPost, "/v1/rules/reload", "application/json", []byte("{}"))
+		if call.Answered, call.Text = err == nil, text; err != nil {
+			call.Text = err.Error()
+		}
+	} else if c, err := s.dial(); err == nil {
+		_, err = c.do("RULES", "RELOAD")
+		if call.Answered = err == nil; err != nil {
+			call.Text = err.Error()
+		}
+		c.Close()
+	}
+	call.End = r.now()
+	r.history.add(call)
+}
+
+// disturbStore keeps servers from the store, has it stop, and restarts it empty, until ctx ends. At
+// its end all servers reach the store.
+func (r *Run) disturbStore(ctx context.Context, random *rand.Rand) {
+	for wait(ctx, time.Duration(100+random.IntN(900))*time.Millisecond) {
+		d := time.Duration(50+random.IntN(900)) * time.Millisecond
+		switch random.IntN(6) {
+		case 0:
+			m := r.history.begin(everyServer, away, "stopped")
+			r.store.Process().Signal(syscall.SIGSTOP)
+			time.Sleep(d)
+			r.store.Process().Signal(syscall.SIGCONT)
+			r.history.end(m)
+		case 1:
+			if random.IntN(3) == 0 {
+				r.restartStore(d / 2)
+			}
+		default:
+			r.partition(random, d)
+		}
+	}
+}
+
+// restartStore kills the redis-server and starts it again, empty.
+func (r *Run) restartStore(pause time.Duration) {
+	m := r.history.begin(everyServer, restored, "")
+	r.store.Kill()
+	time.Sleep(pause)
+	if err := r.store.Run(); err != nil {
+		r.fail("storm", err.Error(), nil)
+	}
+	r.history.end(m)
+}
+
+// partition has the proxy of one server, or of all, do something else for a time.
+func (r *Run) partition(random *rand.Rand, d time.Duration) {
+	does := pick(random, cuts, holds, delays, damages)
+	delay := time.Duration(1+random.IntN(40)) * time.Millisecond
+	all := random.IntN(3) == 0
+	chosen := random.IntN(len(r.servers))
+	var each sync.WaitGroup
+	for _, s := range r.servers {
+		if !all && s.index != chosen {
+			continue
+		}
+		each.Go(func() {
+			m := r.history.begin(s.index, away, does.String())
+			s.proxy.set(does, delay)
+			time.Sleep(d)
+			s.proxy.set(passes, 0)
+			r.history.end(m)
+		})
+	}
+	each.Wait()
+}
+
+// watch asks each server whether it is ready, and what it says of itself, until ctx ends.
+func (r *Run) watch(ctx context.Context, s *server) {
+	for n := 0; wait(ctx, 60*time.Millisecond); n++ {
+		call := Call{Verb: "/readyz", By: "HTTP", Server: s.index, Life: s.alive(), Start: r.now()}
+		code, text, err := s.get("/readyz")
+		call.End = r.now()
+		call.Answered, call.Allowed, call.Text = err == nil, code == http.StatusOK, strings.TrimSpace(text)
+		if err != nil {
+			call.Text = err.Error()
+		}
+		r.history.add(call)
+		if n%3 == 0 && r.Config.Store {
+			if n, err := s.metric("lately_fallbacks_total", ""); err == nil && n > 0 {
+				r.history.fellBack(s.index)
+			}
+		}
+		s.watchMemory()
+	}
+}

@@ -1,0 +1,293 @@
+package storm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/client"
+)
+
+// The keys of calls that are judged. Networks of documentation, since no program enforces bans on them by accident.
+var (
+	clients  = []string{"192.0.2.1", "192.0.2.2"}
+	users    = []string{"ada", "bob"}
+	knockers = []string{"203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"}
+)
+
+// verbs of calls whose decisions are judged.
+const (
+	verbTake    = "TAKE"
+	verbCheck   = "CHECK"
+	verbRefund  = "REFUND"
+	verbRelease = "RELEASE"
+)
+
+// draw draws a call whose decision is judged.
+func (c *Config) draw(r *rand.Rand) Call {
+	call := Call{Verb: verbCheck, Client: pick(r, clients...), Path: pick(r, "/", "/a", "/b"), Cost: 1}
+	if r.IntN(8) == 0 {
+		call.Cost = uint64(1 + r.IntN(3))
+	}
+	if r.IntN(12) == 0 { // may begin a ban
+		call.Client, call.Path = pick(r, knockers...), knockPath
+		return call
+	}
+	if r.IntN(3) == 0 {
+		call.User = pick(r, users...)
+	}
+	if l := &c.Limits[r.IntN(len(c.Limits))]; r.IntN(3) > 0 && !c.EventTime {
+		call.Verb, call.Rule, call.Key = verbTake, l.Name, call.Client
+		if l.Key == "user" {
+			call.Key = pick(r, users...)
+		}
+		call.Client, call.User, call.Path = "", "", ""
+		if r.IntN(10) == 0 {
+			call.Verb = verbRefund
+			if l.Versions[0].Algorithm == "in-flight" {
+				call.Verb = verbRelease
+			}
+		}
+	}
+	return call
+}
+
+// command returns c as a command.
+func (c *Call) command() []string {
+	var args []string
+	if c.Rule != "" {
+		args = []string{c.Verb, c.Rule, c.Key}
+	} else {
+		args = []string{c.Verb, "client", c.Client, "path", c.Path}
+		if c.User != "" {
+			args = append(args, "user", c.User)
+		}
+	}
+	if c.Cost > 1 {
+		args = append(args, "COST", strconv.FormatUint(c.Cost, 10))
+	}
+	return args
+}
+
+// fields returns the fields of an event.
+func (c *Call) fields() map[string]string {
+	f := map[string]string{"client": c.Client, "path": c.Path}
+	if c.User != "" {
+		f["user"] = c.User
+	}
+	return f
+}
+
+// viaRESP sends calls over connections to one server after the other, many at a time.
+func (r *Run) viaRESP(ctx context.Context, random *rand.Rand) {
+	for ctx.Err() == nil {
+		s := r.servers[random.IntN(len(r.servers))]
+		c, err := s.dial()
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		for range 1 + random.IntN(30) {
+			if ctx.Err() != nil || !r.pipeline(s, c, random) {
+				break
+			}
+			time.Sleep(time.Duration(random.IntN(12)) * time.Millisecond)
+		}
+		c.Close()
+	}
+}
+
+// pipeline sends some calls at once; it reports whether the connection can be used further.
+func (r *Run) pipeline(s *server, c *conn, random *rand.Rand) bool {
+	calls := make([]Call, 1+random.IntN(1+random.IntN(16)))
+	for i := range calls {
+		calls[i] = r.Config.draw(random)
+		calls[i].Server, calls[i].Life, calls[i].By = s.index, s.alive(), "RESP"
+		c.queue(calls[i].command()...)
+	}
+	start := r.now()
+	err := c.send()
+	for i := range calls {
+		calls[i].Start = start
+		if !broken(err) {
+			values, failed := c.next()
+			calls[i].decided(values, failed)
+			err = failed
+		} else {
+			calls[i].Text = err.Error()
+		}
+		calls[i].End = r.now()
+		r.history.add(calls[i])
+	}
+	return !broken(err)
+}
+
+// viaHTTP makes requests, each with one call or several.
+func (r *Run) viaHTTP(ctx context.Context, random *rand.Rand) {
+	for ctx.Err() == nil {
+		s := r.servers[random.IntN(len(r.servers))]
+		calls := make([]Call, 1+random.IntN(1+random.IntN(8)))
+		takes := random.IntN(2) == 0
+		for i := range calls {
+			verb := verbCheck
+			if takes {
+				verb = verbTake
+			}
+			for calls[i] = r.Config.draw(random); calls[i].Verb != verb; {
+				calls[i] = r.Config.draw(random)
+			}
+			calls[i].Server, calls[i].Life, calls[i].By = s.index, s.alive(), "HTTP"
+		}
+		path, body := requestOf(calls)
+		start := r.now()
+		code, text, err := s.request(http.MethodPost, path, "application/json", body)
+		end := r.now()
+		var results api.Results
+		if err == nil && code == http.StatusOK {
+			err = json.Unmarshal([]byte(text), &results)
+		}
+		for i := range calls {
+			calls[i].Start, calls[i].End = start, end
+			switch {
+			case err != nil:
+				calls[i].Text = err.Error()
+			case i >= len(results.Decisions) || results.Decisions[i].Decision == nil:
+				calls[i].Text = fmt.Sprint(code, " ", text)
+			default:
+				d := results.Decisions[i]
+				calls[i].judged(d.Allowed, d.Rule, int64(d.BannedUntil))
+			}
+			r.history.add(calls[i])
+		}
+		time.Sleep(time.Duration(1+random.IntN(15)) * time.Millisecond)
+	}
+}
+
+// requestOf returns the request with calls, which are all of one verb.
+func requestOf(calls []Call) (path string, body []byte) {
+	var takes api.TakeRequest
+	var checks api.CheckRequest
+	for i := range calls {
+		c := &calls[i]
+		if c.Rule != "" {
+			takes.Takes = append(takes.Takes, api.TakeItem{Rule: c.Rule, Key: api.KeyOf(c.Key), Cost: &c.Cost})
+		} else {
+			checks.Events = append(checks.Events, api.CheckItem{Event: c.fields(), Cost: &c.Cost})
+		}
+	}
+	path, of := "/v1/take", any(takes)
+	if len(checks.Events) > 0 {
+		path, of = "/v1/check", checks
+	}
+	body, err := json.Marshal(of)
+	if err != nil {
+		panic(err) // types of our own
+	}
+	return path, body
+}
+
+// viaGo makes calls with the Go client.
+func (r *Run) viaGo(ctx context.Context, random *rand.Rand) {
+	var all []*client.Client
+	for _, s := range r.servers {
+		c, err := client.New(s.url(""), client.Config{Token: r.token, HTTPClient: s.client, Timeout: patience})
+		if err != nil {
+			r.fail("client", err.Error(), nil)
+			return
+		}
+		all = append(all, c)
+	}
+	for ctx.Err() == nil {
+		s := r.servers[random.IntN(len(r.servers))]
+		c := r.Config.draw(random)
+		c.Server, c.Life, c.By, c.Start = s.index, s.alive(), "Go", r.now()
+		switch c.Verb {
+		case verbRefund:
+			_, err := all[s.index].Refund(context.Background(), c.Rule, c.Cost, c.Key)
+			c.End = r.now()
+			c.answered(false, "", time.Time{}, err)
+		case verbRelease:
+			_, err := all[s.index].Release(context.Background(), c.Rule, c.Cost, c.Key)
+			c.End = r.now()
+			c.answered(false, "", time.Time{}, err)
+		case verbTake:
+			d, err := all[s.index].Take(context.Background(), c.Rule, c.Cost, c.Key)
+			c.End = r.now()
+			c.answered(d.Allowed, d.Rule, d.BannedUntil, err)
+		default:
+			d, err := all[s.index].Check(context.Background(), c.fields(), c.Cost)
+			c.End = r.now()
+			c.answered(d.Allowed, d.Rule, d.BannedUntil, err)
+		}
+		r.history.add(c)
+		time.Sleep(time.Duration(1+random.IntN(15)) * time.Millisecond)
+	}
+}
+
+// answered records what the Go client returned.
+func (c *Call) answered(allowed bool, rule string, until time.Time, err error) {
+	if err != nil {
+		c.Text = err.Error()
+		return
+	}
+	bannedUntil := int64(0)
+	if !until.IsZero() {
+		bannedUntil = until.UnixMilli()
+	}
+	c.judged(allowed, rule, bannedUntil)
+}
+
+// ofTheirOwnTime sends events with times of their own to a server that judges by them: as
+// fast as the clock, slower, or faster, with pauses.
+func (r *Run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
+	s, rate := r.servers[0], pick(random, 0.05, 0.2, 1, 3)
+	base := r.history.began.UnixMilli()
+	var c *conn
+	for ctx.Err() == nil {
+		if c == nil {
+			var err error
+			if c, err = s.dial(); err != nil {
+				c = nil
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+		}
+		at := int64(float64(r.now().Milliseconds()) * rate)
+		calls := make([]Call, 1+random.IntN(20))
+		for i := range calls {
+			calls[i] = r.Config.draw(random)
+			calls[i].Server, calls[i].Life, calls[i].By = s.index, s.alive(), "RESP"
+			calls[i].From = time.Duration(at) * time.Millisecond
+			calls[i].To = max(1, calls[i].From)
+			c.queue(append(calls[i].command(), "AT", strconv.FormatInt(base+at, 10))...)
+		}
+		start := r.now()
+		err := c.send()
+		for i := range calls {
+			calls[i].Start = start
+			if !broken(err) {
+				values, failed := c.next()
+				calls[i].decided(values, failed)
+				err = failed
+			}
+			calls[i].End = r.now()
+			r.history.add(calls[i])
+		}
+		if broken(err) {
+			c.Close()
+			c = nil
+		}
+		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+		if random.IntN(8) == 0 {
+			time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
+		}
+	}
+	if c != nil {
+		c.Close()
+	}
+}
