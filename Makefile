@@ -114,6 +114,11 @@ test-manifests: ## Kubernetes manifests and the snippet for Envoy against their 
 hostile: build ## attack the built server: memory stays under a limit, latency of others within a multiple
 	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./internal/cli
 
+# Seeds wait most of the time: several run at once.
+.PHONY: storm
+storm: build ## random servers, rules, traffic and faults against the built server (SEEDS=1000: fresh seeds, SEED=7: one)
+	LATELY_STORM=$(CURDIR)/bin $(if $(SEED),STORM_FIRST=$(SEED) STORM_SEEDS=1,$(if $(SEEDS),STORM_FRESH=1 STORM_SEEDS=$(SEEDS))) $(GO) test -run '^TestStorm$$' -vet=off -count=1 -v -parallel 4 -timeout 6h ./internal/storm
+
 .PHONY: lint
 lint: vet fmt-check staticcheck actionlint ## vet, 32-bit vet, gofumpt, staticcheck, actionlint
 

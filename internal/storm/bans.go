@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -21,7 +23,7 @@ type order struct {
 }
 
 // orders returns the orders about a key under a rule, in order of time.
-func (r *Run) orders(rule, key string) (all []order) {
+func (r *run) orders(rule, key string) (all []order) {
 	for i := range r.history.calls {
 		c := &r.history.calls[i]
 		switch {
@@ -36,7 +38,7 @@ func (r *Run) orders(rule, key string) (all []order) {
 }
 
 // bansHold judges that a ban is in force where and when it must be, and not after it was ended.
-func (r *Run) bansHold() {
+func (r *run) bansHold() {
 	about := func(rule string, keys []string) {
 		for _, key := range keys {
 			all := r.orders(rule, key)
@@ -61,7 +63,7 @@ func judgesBan(c *Call, rule, key string) bool {
 }
 
 // obeys judges one call by the last order before it.
-func (r *Run) obeys(c *Call, all []order) bool {
+func (r *run) obeys(c *Call, all []order) bool {
 	last := -1
 	for i, o := range all {
 		if o.call.Start <= c.End {
@@ -88,7 +90,7 @@ func (r *Run) obeys(c *Call, all []order) bool {
 }
 
 // mustKnow reports whether the server that answers c must know an order.
-func (r *Run) mustKnow(c *Call, o order) bool {
+func (r *run) mustKnow(c *Call, o order) bool {
 	h := r.history
 	if o.local {
 		return false
@@ -112,7 +114,7 @@ func (r *Run) mustKnow(c *Call, o order) bool {
 }
 
 // lifeBegan returns when a process of a server was ready to be asked.
-func (r *Run) lifeBegan(server, life int) (began time.Duration) {
+func (r *run) lifeBegan(server, life int) (began time.Duration) {
 	for _, m := range r.history.marks {
 		if m.Server == server && (m.Kind == killed || m.Kind == ended) {
 			if life--; life == 0 {
@@ -126,7 +128,7 @@ func (r *Run) lifeBegan(server, life int) (began time.Duration) {
 
 // calm reports whether a server had time to learn of something between two times: nothing was wrong with it and the
 // store for as long as that takes.
-func (r *Run) calm(server int, from, to time.Duration) bool {
+func (r *run) calm(server int, from, to time.Duration) bool {
 	needs := spreads + r.pulse.margin(0)
 	disturbed := r.history.overlapping(server, from, to, stopped, killed, ended, away, restored)
 	slices.SortFunc(disturbed, func(a, b *Mark) int { return int(a.From - b.From) })
@@ -147,7 +149,7 @@ const lastKey = "198.51.100.99"
 
 // lastBan bans a key on one server, and wants it on all: in decisions, in the list of bans and in
 // the number of them.
-func (r *Run) lastBan() {
+func (r *run) lastBan() {
 	random := source(r.Config.Seed, "last ban")
 	from := r.servers[random.IntN(len(r.servers))]
 	if !r.byHand(from, verbBan, lastKey) {
@@ -171,7 +173,7 @@ func (r *Run) lastBan() {
 }
 
 // lacks returns how a server shows that it does not know the last ban, or "".
-func (r *Run) lacks(s *server) string {
+func (r *run) lacks(s *server) string {
 	c, err := s.dial()
 	if err != nil {
 		return fmt.Sprintf("cannot be reached (%v)", err)
@@ -192,7 +194,7 @@ func (r *Run) lacks(s *server) string {
 }
 
 // heldByHand returns how many bans by hand hold, or -1 if that is not certain.
-func (r *Run) heldByHand() (n int) {
+func (r *run) heldByHand() (n int) {
 	r.history.mu.Lock()
 	defer r.history.mu.Unlock()
 	for _, key := range slices.Concat(handKeys, []string{lastKey}) {

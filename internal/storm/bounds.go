@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -11,7 +13,7 @@ import (
 const rounding = 2 * time.Millisecond
 
 // judgeAll holds what was recorded to all invariants about it.
-func (r *Run) judgeAll() {
+func (r *run) judgeAll() {
 	h := r.history
 	slices.SortStableFunc(h.calls, func(a, b Call) int { return cmp.Compare(a.Start, b.Start) })
 	for i := range r.Config.Limits {
@@ -26,7 +28,7 @@ func (r *Run) judgeAll() {
 
 // neverOver judges for each key of a limit that no window has more than the stated bound. Calls that were
 // not answered are taken for refused, so what it finds is never an effect of an error.
-func (r *Run) neverOver(l *Limit) {
+func (r *run) neverOver(l *Limit) {
 	keys, back := make(map[string][]*Call), make(map[string][]*Call)
 	for i := range r.history.calls {
 		c := &r.history.calls[i]
@@ -47,7 +49,7 @@ func (r *Run) neverOver(l *Limit) {
 
 // windows judges the windows that begin with a call. A window has the events that can only have
 // happened in it.
-func (r *Run) windows(l *Limit, key string, calls, back []*Call) bool {
+func (r *run) windows(l *Limit, key string, calls, back []*Call) bool {
 	span, most := l.Versions[0].Span, uint64(0)
 	for _, v := range l.Versions {
 		span, most = min(span, v.Span), max(most, v.Most())
@@ -95,7 +97,7 @@ func times(calls []*Call, to time.Duration) (from, until time.Duration) {
 
 // bound returns how much a limit admits at most in a window that has events from one time to another, as the
 // documents say, and why. stated is false where they state none.
-func (r *Run) bound(l *Limit, most uint64, from, until time.Duration) (bound uint64, why string, stated bool) {
+func (r *run) bound(l *Limit, most uint64, from, until time.Duration) (bound uint64, why string, stated bool) {
 	h, c := r.history, r.Config
 	bound, why = most, fmt.Sprintf("the limit admits %d", most)
 	add := func(n uint64, of string) {
@@ -141,17 +143,17 @@ func (l *Limit) most(of func(Version) uint64) (n uint64) {
 }
 
 // mayFallBack reports whether a server may have decided by itself between two times.
-func (r *Run) mayFallBack(server int, from, until time.Duration) bool {
+func (r *run) mayFallBack(server int, from, until time.Duration) bool {
 	h := r.history
 	from -= r.storeTimeout() + time.Second // what was counted then is still in its memory
 	return r.Config.StoreTimeout == 0 || h.fallbacks[server] || len(h.overlapping(server, from, until, away, restored)) > 0
 }
 
-func (r *Run) storeTimeout() time.Duration { return max(r.Config.StoreTimeout, 20*time.Millisecond) }
+func (r *run) storeTimeout() time.Duration { return max(r.Config.StoreTimeout, 20*time.Millisecond) }
 
 // noneHangs judges that each call was answered within its deadline, the time not counted during which
 // the process was stopped.
-func (r *Run) noneHangs() {
+func (r *run) noneHangs() {
 	for i := range r.history.calls {
 		c := &r.history.calls[i]
 		took := c.End - c.Start
@@ -168,7 +170,7 @@ func (r *Run) noneHangs() {
 }
 
 // readyIsTrue judges that a server that has not reached its store yet is not ready.
-func (r *Run) readyIsTrue() {
+func (r *run) readyIsTrue() {
 	if !r.Config.Away {
 		return
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -14,7 +16,7 @@ import (
 )
 
 // makeCertificate writes a certificate for loopback, and its key.
-func (r *Run) makeCertificate() error {
+func (r *run) makeCertificate() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -12,7 +14,7 @@ import (
 )
 
 // disturbProcesses stops, kills, terminates and starts servers until ctx ends. At its end all run.
-func (r *Run) disturbProcesses(ctx context.Context, random *rand.Rand) {
+func (r *run) disturbProcesses(ctx context.Context, random *rand.Rand) {
 	for wait(ctx, time.Duration(100+random.IntN(500))*time.Millisecond) {
 		s := r.servers[random.IntN(len(r.servers))]
 		switch random.IntN(5) {
@@ -37,7 +39,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 }
 
 // stop stops a process for a time.
-func (r *Run) stop(s *server, d time.Duration) {
+func (r *run) stop(s *server, d time.Duration) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	m := r.history.begin(s.index, stopped, "")
@@ -48,7 +50,7 @@ func (r *Run) stop(s *server, d time.Duration) {
 }
 
 // restart ends a process and starts it again.
-func (r *Run) restart(s *server, how markKind, pause time.Duration) {
+func (r *run) restart(s *server, how markKind, pause time.Duration) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	m := r.history.begin(s.index, how, "")
@@ -66,7 +68,7 @@ func (r *Run) restart(s *server, how markKind, pause time.Duration) {
 
 // reload puts versions of the rules file in force, on one server after the other, so that for
 // some time they differ.
-func (r *Run) reload(ctx context.Context, random *rand.Rand) {
+func (r *run) reload(ctx context.Context, random *rand.Rand) {
 	for wait(ctx, time.Duration(150+random.IntN(700))*time.Millisecond) {
 		version := random.IntN(versions)
 		m := r.history.begin(everyServer, reloaded, fmt.Sprint("to version ", version))
@@ -90,7 +92,7 @@ func (r *Run) reload(ctx context.Context, random *rand.Rand) {
 }
 
 // reloadBy has a server read its rules file, over RESP or HTTP, and wants an answer.
-func (r *Run) reloadBy(s *server, random *rand.Rand) {
+func (r *run) reloadBy(s *server, random *rand.Rand) {
 	call := Call{Verb: "RULES RELOAD", Server: s.index, Life: s.alive(), By: "RESP", Start: r.now()}
 	if random.IntN(2) == 0 {
 		call.By = "HTTP"
@@ -111,7 +113,7 @@ func (r *Run) reloadBy(s *server, random *rand.Rand) {
 
 // disturbStore keeps servers from the store, has it stop, and restarts it empty, until ctx ends. At
 // its end all servers reach the store.
-func (r *Run) disturbStore(ctx context.Context, random *rand.Rand) {
+func (r *run) disturbStore(ctx context.Context, random *rand.Rand) {
 	for wait(ctx, time.Duration(100+random.IntN(900))*time.Millisecond) {
 		d := time.Duration(50+random.IntN(900)) * time.Millisecond
 		switch random.IntN(6) {
@@ -132,7 +134,7 @@ func (r *Run) disturbStore(ctx context.Context, random *rand.Rand) {
 }
 
 // restartStore kills the redis-server and starts it again, empty.
-func (r *Run) restartStore(pause time.Duration) {
+func (r *run) restartStore(pause time.Duration) {
 	m := r.history.begin(everyServer, restored, "")
 	r.store.Kill()
 	time.Sleep(pause)
@@ -143,7 +145,7 @@ func (r *Run) restartStore(pause time.Duration) {
 }
 
 // partition has the proxy of one server, or of all, do something else for a time.
-func (r *Run) partition(random *rand.Rand, d time.Duration) {
+func (r *run) partition(random *rand.Rand, d time.Duration) {
 	does := pick(random, cuts, holds, delays, damages)
 	delay := time.Duration(1+random.IntN(40)) * time.Millisecond
 	all := random.IntN(3) == 0
@@ -165,7 +167,7 @@ func (r *Run) partition(random *rand.Rand, d time.Duration) {
 }
 
 // watch asks each server whether it is ready, and what it says of itself, until ctx ends.
-func (r *Run) watch(ctx context.Context, s *server) {
+func (r *run) watch(ctx context.Context, s *server) {
 	for n := 0; wait(ctx, 60*time.Millisecond); n++ {
 		call := Call{Verb: "/readyz", By: "HTTP", Server: s.index, Life: s.alive(), Start: r.now()}
 		code, text, err := s.get("/readyz")

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -29,6 +31,7 @@ type Call struct {
 	From, To time.Duration // when it can have happened: Start and End, or the time that it has itself
 }
 
+// String describes c in a line.
 func (c *Call) String() string {
 	subject := c.Rule + " " + c.Key
 	if c.Rule == "" {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -15,7 +17,7 @@ const (
 )
 
 // operate bans a key and ends its ban in turn, on any server.
-func (r *Run) operate(ctx context.Context, random *rand.Rand, key string) {
+func (r *run) operate(ctx context.Context, random *rand.Rand, key string) {
 	banned := false
 	for ctx.Err() == nil {
 		time.Sleep(time.Duration(50+random.IntN(700)) * time.Millisecond)
@@ -32,7 +34,7 @@ func (r *Run) operate(ctx context.Context, random *rand.Rand, key string) {
 }
 
 // byHand bans a key or ends its ban, and reports whether that was acknowledged.
-func (r *Run) byHand(s *server, verb, key string) bool {
+func (r *run) byHand(s *server, verb, key string) bool {
 	call := Call{Verb: verb, Rule: byHand, Key: key, Server: s.index, Life: s.alive(), By: "RESP", Start: r.now()}
 	args := []string{verb, byHand, key}
 	if verb == verbBan {
@@ -53,7 +55,7 @@ func (r *Run) byHand(s *server, verb, key string) bool {
 }
 
 // probe asks any server for decisions about keys that are banned by hand, or may have been banned by the rule knock.
-func (r *Run) probe(ctx context.Context, random *rand.Rand) {
+func (r *run) probe(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		s := r.servers[random.IntN(len(r.servers))]
 		c, err := s.dial()
@@ -76,7 +78,7 @@ func (r *Run) probe(ctx context.Context, random *rand.Rand) {
 }
 
 // judge sends one call, and reports whether the connection can be used further.
-func (r *Run) judge(s *server, c *conn, call Call) bool {
+func (r *run) judge(s *server, c *conn, call Call) bool {
 	call.Server, call.Life, call.By, call.Start = s.index, s.alive(), "RESP", r.now()
 	values, err := c.do(call.command()...)
 	call.End = r.now()

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -27,8 +29,8 @@ type Finding struct {
 	History   string // of what it is about
 }
 
-// A Run is one seed in progress.
-type Run struct {
+// A run is one seed in progress.
+type run struct {
 	Config *Config
 
 	program   string
@@ -50,13 +52,13 @@ type Run struct {
 }
 
 // now returns the time since the run began.
-func (r *Run) now() time.Duration { return r.history.now() }
+func (r *run) now() time.Duration { return r.history.now() }
 
 // knows reports whether the program has a setting: storm runs older ones too.
-func (r *Run) knows(setting string) bool { return strings.Contains(r.help, "--"+setting+" ") }
+func (r *run) knows(setting string) bool { return strings.Contains(r.help, "--"+setting+" ") }
 
 // fail records a finding. about selects the calls that are printed with it.
-func (r *Run) fail(invariant, text string, about func(*Call) bool) {
+func (r *run) fail(invariant, text string, about func(*Call) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := Finding{Invariant: invariant, Text: text}
@@ -69,10 +71,10 @@ func (r *Run) fail(invariant, text string, about func(*Call) bool) {
 	r.findings = append(r.findings, f)
 }
 
-// Storm runs a seed with a program and returns what it found.
-func Storm(t testing.TB, c *Config, program string) []Finding {
+// Run runs a seed with a program and returns what it found.
+func Run(t testing.TB, c *Config, program string) []Finding {
 	t.Helper()
-	r := &Run{Config: c, program: program, dir: t.TempDir(), history: newHistory()}
+	r := &run{Config: c, program: program, dir: t.TempDir(), history: newHistory()}
 	help, err := exec.Command(program, "serve", "--help").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +102,7 @@ func Storm(t testing.TB, c *Config, program string) []Finding {
 }
 
 // prepare makes what the servers need.
-func (r *Run) prepare(t testing.TB) error {
+func (r *run) prepare(t testing.TB) error {
 	c := r.Config
 	if c.Tokens {
 		r.token, r.tokenFile = strings.Repeat("storm", 8), filepath.Join(r.dir, "tokens")
@@ -141,7 +143,7 @@ func (r *Run) prepare(t testing.TB) error {
 }
 
 // clean ends all processes.
-func (r *Run) clean() {
+func (r *run) clean() {
 	for _, s := range r.servers {
 		s.kill()
 		s.client.CloseIdleConnections()
@@ -156,7 +158,7 @@ func (r *Run) clean() {
 }
 
 // begin starts the servers, at the same time.
-func (r *Run) begin() bool {
+func (r *run) begin() bool {
 	var marks []*Mark
 	if r.Config.Away {
 		for _, s := range r.servers {
@@ -186,7 +188,7 @@ func (r *Run) begin() bool {
 }
 
 // weather is traffic and faults.
-func (r *Run) weather() {
+func (r *run) weather() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.Config.Lasting)
 	defer cancel()
 	var all sync.WaitGroup
@@ -223,7 +225,7 @@ func (r *Run) weather() {
 
 // settle waits until all servers are ready again, as they must be when all faults are over, and
 // has the rest of the promises kept.
-func (r *Run) settle() {
+func (r *run) settle() {
 	begun := r.now()
 	for _, s := range r.servers {
 		for {
@@ -249,7 +251,7 @@ func (r *Run) settle() {
 }
 
 // end terminates the servers.
-func (r *Run) end() {
+func (r *run) end() {
 	var all sync.WaitGroup
 	for _, s := range r.servers {
 		all.Go(func() {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -29,7 +31,7 @@ const (
 
 // A server is one process of the program at a time, on the same addresses.
 type server struct {
-	run        *Run
+	run        *run
 	index      int
 	dir        string
 	resp, http string

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -84,7 +86,7 @@ func (c *Call) fields() map[string]string {
 }
 
 // viaRESP sends calls over connections to one server after the other, many at a time.
-func (r *Run) viaRESP(ctx context.Context, random *rand.Rand) {
+func (r *run) viaRESP(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		s := r.servers[random.IntN(len(r.servers))]
 		c, err := s.dial()
@@ -103,7 +105,7 @@ func (r *Run) viaRESP(ctx context.Context, random *rand.Rand) {
 }
 
 // pipeline sends some calls at once; it reports whether the connection can be used further.
-func (r *Run) pipeline(s *server, c *conn, random *rand.Rand) bool {
+func (r *run) pipeline(s *server, c *conn, random *rand.Rand) bool {
 	calls := make([]Call, 1+random.IntN(1+random.IntN(16)))
 	for i := range calls {
 		calls[i] = r.Config.draw(random)
@@ -128,7 +130,7 @@ func (r *Run) pipeline(s *server, c *conn, random *rand.Rand) bool {
 }
 
 // viaHTTP makes requests, each with one call or several.
-func (r *Run) viaHTTP(ctx context.Context, random *rand.Rand) {
+func (r *run) viaHTTP(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		s := r.servers[random.IntN(len(r.servers))]
 		calls := make([]Call, 1+random.IntN(1+random.IntN(8)))
@@ -192,7 +194,7 @@ func requestOf(calls []Call) (path string, body []byte) {
 }
 
 // viaGo makes calls with the Go client.
-func (r *Run) viaGo(ctx context.Context, random *rand.Rand) {
+func (r *run) viaGo(ctx context.Context, random *rand.Rand) {
 	var all []*client.Client
 	for _, s := range r.servers {
 		c, err := client.New(s.url(""), client.Config{Token: r.token, HTTPClient: s.client, Timeout: patience})
@@ -244,7 +246,7 @@ func (c *Call) answered(allowed bool, rule string, until time.Time, err error) {
 
 // ofTheirOwnTime sends events with times of their own to a server that judges by them: as
 // fast as the clock, slower, or faster, with pauses.
-func (r *Run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
+func (r *run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
 	s, rate := r.servers[0], pick(random, 0.05, 0.2, 1, 3)
 	base := r.history.began.UnixMilli()
 	var c *conn

@@ -1,3 +1,5 @@
+//go:build linux
+
 package storm
 
 import (
@@ -95,7 +97,7 @@ func transaction(end string) func(*rand.Rand) [][]string {
 }
 
 // A route is a request.
-type route struct{ method, path, body string }
+type route struct{ path, body string }
 
 // routes returns for each route of the program a request, in which KEY stands for a spare key.
 var routes = map[string]route{
@@ -151,7 +153,7 @@ var routes = map[string]route{
 
 // program returns the commands and routes that a server has by its own tables. It is a finding
 // if one of them is not in the tables above: then no traffic has it.
-func (r *Run) programs() (names, paths []string) {
+func (r *run) programs() (names, paths []string) {
 	s := r.servers[0]
 	c, err := s.dial()
 	if err != nil {
@@ -202,7 +204,7 @@ func has[V any](m map[string]V, key string) bool {
 }
 
 // everyVerb sends each command and request that the program has. Only that they are answered is judged.
-func (r *Run) everyVerb(ctx context.Context, random *rand.Rand) {
+func (r *run) everyVerb(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		s := r.servers[random.IntN(len(r.servers))]
 		if random.IntN(2) == 0 {
@@ -220,7 +222,7 @@ func (r *Run) everyVerb(ctx context.Context, random *rand.Rand) {
 }
 
 // anyCommand sends a command, and reports whether the connection can be used for others.
-func (r *Run) anyCommand(s *server, c *conn, random *rand.Rand) bool {
+func (r *run) anyCommand(s *server, c *conn, random *rand.Rand) bool {
 	name := r.names[random.IntN(len(r.names))]
 	call := Call{Verb: strings.ToUpper(name), Server: s.index, Life: s.alive(), By: "RESP", Start: r.now()}
 	all := commands[name](random)
@@ -243,7 +245,7 @@ func (r *Run) anyCommand(s *server, c *conn, random *rand.Rand) bool {
 }
 
 // anyRoute makes a request.
-func (r *Run) anyRoute(s *server, random *rand.Rand) {
+func (r *run) anyRoute(s *server, random *rand.Rand) {
 	name := r.paths[random.IntN(len(r.paths))]
 	method, path, _ := strings.Cut(name, " ")
 	of := routes[name]
@@ -275,7 +277,7 @@ func (r *Run) anyRoute(s *server, random *rand.Rand) {
 }
 
 // readStream reads a stream for a short time.
-func (r *Run) readStream(s *server, path string) {
+func (r *run) readStream(s *server, path string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url(path), nil)
