@@ -103,6 +103,12 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, e
 // entry of the ban table like any other, whose key is the network. So that events find it,
 // the store knows which prefix lengths such bans have had: while there are any, an event
 // is also looked up by the network of each length that its client is in.
+//
+// An event, too, may name its client "192.0.2.0/24", which is not an address: a rule that bans
+// it must not ban the network. So networks have numbers of their own in the ban table.
+
+// ofNetworks is set in the number of a rule for its bans of networks.
+const ofNetworks = 1 << 31
 
 // networkLengths is the prefix lengths of banned networks, those of IPv4 first. It is
 // immutable.
@@ -169,12 +175,28 @@ func family(a netip.Addr) int {
 	return 1
 }
 
-// noteNetwork notes the length of key if it is a banned network that is no key of mr.
-func (m *memory) noteNetwork(mr *memoryRule, key []byte) {
-	p, ok := mr.networkOf(key)
-	if fold := mr.Key.Fold(); !ok || p.Bits() >= [2]int{fold.IPv4, fold.IPv6}[family(p.Addr())] {
-		return
+// banID returns the number in the ban table for a ban of that source, and notes its network if
+// it is of one: a rule bans clients only.
+func (m *memory) banID(mr *memoryRule, key []byte, source string) uint32 {
+	if source == ban.SourceRule {
+		return mr.id
 	}
+	p, ok := mr.networkOf(key)
+	if !ok || p.Bits() >= mr.clientBits(p.Addr()) {
+		return mr.id
+	}
+	m.noteNetwork(p)
+	return mr.id | ofNetworks
+}
+
+// clientBits returns the length of the prefix that addresses like a are folded to.
+func (mr *memoryRule) clientBits(a netip.Addr) int {
+	fold := mr.Key.Fold()
+	return [2]int{fold.IPv4, fold.IPv6}[family(a)]
+}
+
+// noteNetwork notes the length of a network that is to be banned.
+func (m *memory) noteNetwork(p netip.Prefix) {
 	for {
 		old := m.networks.Load()
 		lengths := new(networkLengths)
@@ -200,7 +222,7 @@ func (m *memory) networksAround(mr *memoryRule, key []byte) (netip.Addr, []int) 
 		return netip.Addr{}, nil
 	}
 	p, ok := mr.networkOf(key)
-	if !ok {
+	if !ok || p.Bits() != mr.clientBits(p.Addr()) { // not an address, but text that reads as a network
 		return netip.Addr{}, nil
 	}
 	return p.Addr(), lengths[family(p.Addr())]
@@ -231,7 +253,7 @@ func (m *memory) anyNetworkUntil(mr *memoryRule, key []byte, now int64) (until i
 	for _, bits := range lengths {
 		network := text.network(addr, bits)
 		hash := mr.records.table.Hash(unsafe.String(&network[0], len(network)))
-		if end, holds := m.bans.Until(mr.id, hash, network, now); holds && (!ok || end > until) {
+		if end, holds := m.bans.Until(mr.id|ofNetworks, hash, network, now); holds && (!ok || end > until) {
 			until, ok = end, true
 		}
 	}
@@ -244,7 +266,7 @@ func (m *memory) networkBan(mr *memoryRule, key []byte, now int64) (b ban.Ban, o
 	addr, lengths := m.networksAround(mr, key)
 	for _, bits := range lengths {
 		network := text.network(addr, bits)
-		if b, ok = m.bans.Get(mr.id, mr.records.table.Hash(string(network)), network, now); ok {
+		if b, ok = m.bans.Get(mr.id|ofNetworks, mr.records.table.Hash(string(network)), network, now); ok {
 			return b, true
 		}
 	}

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -106,4 +107,100 @@ func TestNetworkBanAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations", client, n)
 		}
 	}
+}
+
+// TestClientNamedLikeANetwork bans, by events, clients whose names read as networks, beside
+// networks that are banned by hand: no address is refused for such a name, also after an
+// export, a copy of the bans as text and a change of the rules, and neither ban ends the other.
+func TestClientNamedLikeANetwork(t *testing.T) {
+	rule := ratelimit.Rule{
+		Name: "flood", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)},
+		Ban: &ratelimit.Ban{Of: ratelimit.Refusals, After: 1, Span: time.Minute, For: time.Hour},
+	}
+	at := time.Unix(1_700_000_000, 0)
+	fresh := func() *ratelimit.Limiter { return mustLimiter(t, mustSet(t, rule), ratelimit.Config{}) }
+	l := fresh()
+	named := []string{"203.0.0.0/16", "203.0.113.0/24", "203.0.113.5/32", "::ffff:203.0.113.0/120", "2001:db8::/32", "2001:DB8:1::/64", "2001:db8::/48", "203.0.113.5 ", "203.0.113.5/", "0.0.0.0/0"}
+	for _, name := range named {
+		for range 5 {
+			l.TakeN(at, clientEvent(name), 1)
+		}
+		if d := l.TakeN(at, clientEvent(name), 1); d.BannedUntil.IsZero() {
+			t.Fatalf("%q is not banned: %+v", name, d)
+		}
+	}
+	// These lengths are looked up from now on.
+	for _, network := range []string{"198.51.0.0/16", "198.51.100.0/24", "2001:db9::/32", "2001:db9::/48", "203.0.114.0/24"} {
+		if err := l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{network}, Until: at.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(when string, l *ratelimit.Limiter, clients ...string) {
+		t.Helper()
+		for _, c := range clients {
+			if d := l.PeekN(at, clientEvent(c), 1); d.Allowed {
+				t.Errorf("%s: %q is allowed", when, c)
+			}
+		}
+	}
+	admitted := func(when string, l *ratelimit.Limiter, clients ...string) {
+		t.Helper()
+		for _, c := range clients {
+			if d := l.PeekN(at, clientEvent(c), 1); !d.Allowed {
+				t.Errorf("%s: %q is refused until %v", when, c, d.BannedUntil)
+			}
+		}
+	}
+	check := func(when string, l *ratelimit.Limiter) {
+		t.Helper()
+		admitted(when, l, "203.0.1.1", "203.0.113.9", "203.0.113.5", "::ffff:203.0.113.77", "203.0.113.5:443", "2001:db8::1", "[2001:db8:1::1]:80", "2001:db8:0:5::1%eth0")
+		refused(when, l, named...)
+		refused(when, l, "198.51.7.1", "198.51.100.1:443", "203.0.114.1", "::ffff:203.0.114.2", "2001:db9::1%eth0", "[2001:db9::2]:80")
+	}
+	check("at first", l)
+
+	restored := fresh()
+	for chunk := range l.Export(at) {
+		if _, err := restored.Import(at, chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("restored", restored)
+
+	var text bytes.Buffer
+	if err := l.Bans().At(at).Export(&text); err != nil {
+		t.Fatal(err)
+	}
+	imported := fresh()
+	if done, err := imported.Bans().At(at).Import(&text); err != nil || int(done.Bans) != len(named)+5 {
+		t.Fatalf("%+v, %v; want %d bans", done, err, len(named)+5)
+	}
+	check("imported", imported)
+
+	other := rule
+	other.Limits = []ratelimit.Limit{per(2, time.Minute)}
+	if err := l.Update(mustSet(t, other)); err != nil {
+		t.Fatal(err)
+	}
+	check("after a change of the rules", l)
+	if s := l.Stats(); s.Rules[0].Bans != len(named)+5 {
+		t.Errorf("%d bans are counted, want %d", s.Rules[0].Bans, len(named)+5)
+	}
+
+	// A network that is banned by hand while a client of that name is: both hold, until the end
+	// of each.
+	if err := l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"203.0.113.0/24"}, Until: at.Add(time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	refused("banned by hand too", l, "203.0.113.9", "203.0.113.0/24")
+	if r, held, err := l.Bans().At(at).Get("flood", "203.0.113.0/24"); err != nil || !held || r.Source == "rule" {
+		t.Errorf("listed is %+v, %v, %v; want the ban by hand", r, held, err)
+	}
+	at = at.Add(2 * time.Minute)
+	admitted("after the end of the ban by hand", l, "203.0.113.9")
+	refused("after the end of the ban by hand", l, "203.0.113.0/24")
+	if held, err := l.Bans().At(at).Remove("flood", "203.0.113.0/24"); err != nil || !held {
+		t.Errorf("no ban ended: %v, %v", held, err)
+	}
+	admitted("unbanned", l, "203.0.113.0/24")
 }

@@ -86,7 +86,7 @@ func (c *copier) entry(rule int, key []byte) (e store.Entry[*Set], ok bool) {
 func (c *copier) bans() bool {
 	rules := make(map[uint32]int)
 	for i, r := range c.from.rules {
-		rules[r.id] = i
+		rules[r.id], rules[r.id|ofNetworks] = i, i
 	}
 	for b := range c.m.bans.Saved() {
 		rule, ok := rules[b.Rule]

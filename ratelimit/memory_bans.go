@@ -27,7 +27,7 @@ func (rs *memoryRules) byID(name string) map[uint32]*Rule {
 	rules := make(map[uint32]*Rule)
 	for _, mr := range rs.rules {
 		if name == "" || name == mr.Name {
-			rules[mr.id] = mr.Rule
+			rules[mr.id], rules[mr.id|ofNetworks] = mr.Rule, mr.Rule
 		}
 	}
 	return rules
@@ -73,7 +73,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 	if mr == nil {
 		return ban.Full, rs.set.noRule(b.Rule)
 	}
-	added := ban.Ban{Rule: mr.id, Key: key, Since: now, Until: nanos(b.Until), Count: b.Count, Reason: b.Reason, Source: b.Source, Memory: ban.DefaultRemember}
+	added := ban.Ban{Rule: m.banID(mr, key, b.Source), Key: key, Since: now, Until: nanos(b.Until), Count: b.Count, Reason: b.Reason, Source: b.Source, Memory: ban.DefaultRemember}
 	if mr.Ban != nil {
 		added.Memory = mr.Ban.policy().Remembered()
 	}
@@ -84,13 +84,12 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 	result := m.bans.Add(hash, &added, now)
 	rs = m.rules.Load()
 	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
-		m.bans.Remove(mr.id, hash, key, now) // the rule has gone, and its bans
+		m.bans.Remove(added.Rule, hash, key, now) // the rule has gone, and its bans
 		return result, rs.set.noRule(b.Rule)
 	}
 	if result == ban.Full {
 		return result, ErrBansFull
 	}
-	m.noteNetwork(mr, key)
 	return result, nil
 }
 
@@ -101,7 +100,9 @@ func (m *memory) removeBan(rule string, key []byte, now int64) bool {
 		return false
 	}
 	key = m.stored(key)
-	return m.bans.Remove(mr.id, mr.records.table.Hash(string(key)), key, now)
+	hash := mr.records.table.Hash(string(key))
+	held := m.bans.Remove(mr.id, hash, key, now)
+	return m.bans.Remove(mr.id|ofNetworks, hash, key, now) || held
 }
 
 // banOf returns the ban of key that holds at now under a rule.
@@ -111,7 +112,11 @@ func (m *memory) banOf(rule string, key []byte, now int64) (BanRecord, bool) {
 		return BanRecord{}, false // gone meanwhile, and its bans
 	}
 	key = m.stored(key)
-	b, ok := m.bans.Get(mr.id, mr.records.table.Hash(string(key)), key, now)
+	hash := mr.records.table.Hash(string(key))
+	b, ok := m.bans.Get(mr.id|ofNetworks, hash, key, now)
+	if !ok {
+		b, ok = m.bans.Get(mr.id, hash, key, now)
+	}
 	if !ok {
 		b, ok = m.networkBan(mr, key, now)
 	}

@@ -37,7 +37,7 @@ func (m *memory) Update(_ context.Context, s *Set, published func()) error {
 		}
 	}
 	m.bans.KeepRules(func(id uint32) bool {
-		return slices.ContainsFunc(rules.rules, func(mr *memoryRule) bool { return mr.id == id })
+		return slices.ContainsFunc(rules.rules, func(mr *memoryRule) bool { return mr.id == id&^ofNetworks })
 	})
 	return nil
 }

@@ -194,7 +194,7 @@ func (x *exporter) bans() bool {
 	x.Buf = binary.AppendUvarint(x.Buf, uint64(len(rs.rules)))
 	places := make(map[uint32]uint64)
 	for i, mr := range rs.rules {
-		places[mr.id] = uint64(i)
+		places[mr.id], places[mr.id|ofNetworks] = uint64(i), uint64(i)
 		x.Buf = appendRule(x.Buf, mr.Rule)
 	}
 	x.EndHead()
@@ -252,14 +252,13 @@ func (in *chunkImport) ban(mr *memoryRule, b *ban.Ban) {
 		in.done.Expired++
 		return
 	}
-	b.Rule = mr.id
+	b.Rule = in.m.banID(mr, b.Key, b.Source)
 	switch in.m.bans.Restore(mr.records.table.Hash(string(b.Key)), b, in.now) {
 	case ban.Full:
 		in.done.Refused++
 	case ban.Kept:
 		in.done.Kept++
 	default:
-		in.m.noteNetwork(mr, b.Key)
 		in.done.Bans++
 	}
 }

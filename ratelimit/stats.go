@@ -77,8 +77,8 @@ func (m *memory) Stats() Stats {
 	bans := m.bans.Counts(rs.now())
 	s.Remembered, s.BansRefused, s.BansDropped = uint64(bans.Len), bans.Refused, bans.Dropped
 	for i, mr := range rs.rules {
-		s.Rules[i].Bans = bans.Held[mr.id]
-		s.Bans += uint64(bans.Held[mr.id])
+		s.Rules[i].Bans = bans.Held[mr.id] + bans.Held[mr.id|ofNetworks]
+		s.Bans += uint64(s.Rules[i].Bans)
 	}
 	return s
 }
