@@ -115,3 +115,26 @@ func TestImportLockstep(t *testing.T) {
 		t.Errorf("without the import, only %d of 20 rounds differ", found)
 	}
 }
+
+// TestCopyLeavesNetworks copies a client's ban and that of a network: a store looks up no networks,
+// so its list must have none.
+func TestCopyLeavesNetworks(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	now.Store(time.Now().UnixMicro())
+	rules := set(t, ratelimit.Rule{Name: "limit", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 5, Span: time.Minute}}})
+	memory, redis := microMemory(t, rules), timedRedis(t, rules, prefixed(), &now)
+	for _, client := range []string{"192.0.2.0/24", "198.51.100.1"} {
+		if err := memory.Bans().Add(ratelimit.BanRecord{Rule: "limit", Key: []string{client}, Until: time.UnixMicro(now.Load()).Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done := copyAll(t, memory, redis, "networks"); done.Bans != 1 || done.Unknown != 1 {
+		t.Errorf("copied are %+v, want one ban and one that is left out", done)
+	}
+	for b, err := range redis.Bans().All() {
+		if err != nil || b.Key[0] != "198.51.100.1" {
+			t.Errorf("the store has %+v, %v", b, err)
+		}
+	}
+}

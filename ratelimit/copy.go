@@ -37,7 +37,7 @@ const (
 // twice. Another id adds all of them again.
 //
 // It yields, after every thousand keys, the numbers of all so far: Kept were added before under
-// this id, Unknown have no rule in other, Long have more than a kibibyte. An error ends it. Of a long key,
+// this id, Unknown have no rule in other or are bans of networks, which it does not look up, Long have more than a kibibyte. An error ends it. Of a long key,
 // l has only a digest with a secret of its own, and the store another: so they are left out, and begin with nothing counted.
 // Of a rule with one field, a digest cannot be told from a key; it is added, and is the key of nothing.
 func (l *Limiter) CopyTo(ctx context.Context, other *Limiter, id string) iter.Seq2[lately.Imported, error] {
@@ -86,10 +86,14 @@ func (c *copier) entry(rule int, key []byte) (e store.Entry[*Set], ok bool) {
 func (c *copier) bans() bool {
 	rules := make(map[uint32]int)
 	for i, r := range c.from.rules {
-		rules[r.id], rules[r.id|ofNetworks] = i, i
+		rules[r.id] = i
 	}
 	for b := range c.m.bans.Saved() {
 		rule, ok := rules[b.Rule]
+		if b.Rule&ofNetworks != 0 {
+			c.done.Unknown++ // a shared store looks up no networks
+			continue
+		}
 		if !ok {
 			continue // it was removed with its rule
 		}

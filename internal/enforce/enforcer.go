@@ -148,9 +148,9 @@ func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
 }
 
 // Add enforces a ban that began, or was made longer. A ban is counted and not enforced if its
-// key is not a client alone or the client is not an address or network; if its rule is a
-// shadow rule; if it is of a loopback or link-local address or another one that no client
-// on the internet has; if it overlaps [Config.Protected]; if a rule began it and it is wider
+// key is not a client alone or the client is neither an address nor the network that the rule
+// makes of one, nor was it banned by hand as a network of several; if its rule is a shadow
+// rule; if it is of a loopback or link-local address or another one that no client on the internet has; if it overlaps [Config.Protected]; if a rule began it and it is wider
 // than /16 of IPv4 or /32 of IPv6; or if there are MaxNetworks.
 func (e *Enforcer) Add(b *api.Ban) {
 	e.mu.Lock()
@@ -177,8 +177,9 @@ func (e *Enforcer) judge(b *api.Ban, safe []netip.Prefix) (network netip.Prefix,
 	if err != nil || !b.Until.After(e.config.Now()) {
 		return network, over
 	}
-	if network, why = networkOf(rule, b.Values()); why == enforced {
-		why = guard(network, safe, b.Source != ruleSource)
+	byHand := b.Source != ruleSource
+	if network, why = networkOf(rule, b.Values(), byHand); why == enforced {
+		why = guard(network, safe, byHand)
 	}
 	return network, why
 }
@@ -186,7 +187,7 @@ func (e *Enforcer) judge(b *api.Ban, safe []netip.Prefix) (network netip.Prefix,
 // Remove ends the ban of a key under a rule.
 func (e *Enforcer) Remove(rule string, key []string) {
 	if r, err := e.config.Rule(rule); err == nil {
-		if network, _ := networkOf(r, key); network.IsValid() {
+		if network, _ := networkOf(r, key, true); network.IsValid() {
 			e.bans.remove(network, rule)
 		}
 	}

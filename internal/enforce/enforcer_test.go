@@ -22,11 +22,20 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// config returns the Config of an Enforcer with the rules client, and quiet in shadow mode.
+// config returns the Config of an Enforcer with the rules client, of whole addresses; other; wide,
+// of networks of /8; and quiet in shadow mode.
 func config(t *testing.T) Config {
 	t.Helper()
+	folded := func(f match.Fold) match.Key {
+		k, err := match.NewKey(f, "client")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{},
-		ratelimit.Rule{Name: "client", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
+		ratelimit.Rule{Name: "wide", Key: folded(match.Fold{IPv4: 8}), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
+		ratelimit.Rule{Name: "client", Key: folded(match.Fold{IPv6: 128}), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
 		ratelimit.Rule{Name: "other", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
 		ratelimit.Rule{Name: "quiet", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}, Shadow: true},
 	)
@@ -36,9 +45,13 @@ func config(t *testing.T) Config {
 	return Config{Rule: set.Named, Protected: func() []netip.Prefix { return nil }, Now: time.Now, MaxNetworks: 100_000, Log: slog.New(slog.DiscardHandler)}
 }
 
-// banOf returns a ban of a client.
+// banOf returns a ban of a client by the rule client, or of a network by hand.
 func banOf(client string, d time.Duration) api.Ban {
-	return api.Ban{Rule: "client", Key: api.KeyOf(client), Since: time.Now(), Until: time.Now().Add(d), Source: "rule"}
+	source := "rule"
+	if strings.Contains(client, "/") {
+		source = "manual"
+	}
+	return api.Ban{Rule: "client", Key: api.KeyOf(client), Since: time.Now(), Until: time.Now().Add(d), Source: source}
 }
 
 func all(bans ...api.Ban) iter.Seq2[api.Ban, error] {
@@ -248,7 +261,9 @@ func TestSkipped(t *testing.T) {
 		quiet.Rule = "quiet"
 		unknown := quiet
 		unknown.Rule = "removed"
-		bans := []api.Ban{quiet, unknown, banOf("ada", time.Hour), banOf("127.0.0.1", time.Hour), banOf("10.0.0.0/8", time.Hour), banOf("192.0.2.1", time.Hour), banOf("192.0.2.2", time.Hour), banOf("192.0.2.3", -time.Hour), banOf("192.0.2.4", time.Hour)}
+		wide := banOf("10.0.0.0/8", time.Hour)
+		wide.Rule, wide.Source = "wide", "rule"
+		bans := []api.Ban{quiet, unknown, banOf("ada", time.Hour), banOf("127.0.0.1", time.Hour), wide, banOf("192.0.2.1", time.Hour), banOf("192.0.2.2", time.Hour), banOf("192.0.2.3", -time.Hour), banOf("192.0.2.4", time.Hour)}
 		for i := range bans {
 			e.Add(&bans[i])
 		}

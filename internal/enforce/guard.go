@@ -1,6 +1,7 @@
 package enforce
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 
@@ -36,20 +37,40 @@ const (
 	minIPv6Bits = 32
 )
 
-// networkOf returns the network that a ban of key under rule refuses. Only the client may
-// name it: a user, too, could be called 192.0.2.1.
-func networkOf(rule *ratelimit.Rule, key []string) (netip.Prefix, skip) {
+// networkOf returns the network of which a ban of key under rule, by hand or not, refuses every
+// client. Only the client may name it: a user, too, could be called 192.0.2.1. A client is an
+// address, or the network that the rule makes of one. Whoever sends an event may call its client
+// 192.0.2.0/24: that is a name, which no address has.
+func networkOf(rule *ratelimit.Rule, key []string, byHand bool) (netip.Prefix, skip) {
 	if rule.Key.ClientField() != 0 || len(rule.Key.Fields()) != 1 || len(key) != 1 {
 		return netip.Prefix{}, notAddress
 	}
-	network, err := match.ParsePrefix(string(rule.Key.ClientOf(0, []byte(key[0]))))
-	if err != nil {
+	client := rule.Key.ClientOf(0, []byte(key[0]))
+	network, err := match.ParsePrefix(string(client))
+	if err != nil || !isClient(rule, network, client) && !(byHand && hasClients(rule, network)) {
 		return netip.Prefix{}, notAddress
 	}
 	if rule.Shadow {
 		return network, shadow
 	}
 	return network, enforced
+}
+
+// isClient reports whether the addresses of network, and no others, are the client in a key.
+func isClient(rule *ratelimit.Rule, network netip.Prefix, client []byte) bool {
+	address := network.Addr().AppendTo(nil)
+	return bytes.Equal(rule.Key.Fold().Append(nil, address), client)
+}
+
+// hasClients reports whether network has several clients of rule, which a ban by hand then
+// refuses.
+func hasClients(rule *ratelimit.Rule, network netip.Prefix) bool {
+	fold := rule.Key.Fold()
+	bits := fold.IPv4
+	if network.Addr().Is6() {
+		bits = fold.IPv6
+	}
+	return len(rule.Key.EventFields()) == 1 && network.Bits() < bits
 }
 
 // unroutable are networks that no client on the internet has. A log may name them

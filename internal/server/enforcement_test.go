@@ -98,7 +98,7 @@ func TestBansReachNFTables(t *testing.T) {
 	_, values := scrape(t, url, "")
 	for series, want := range map[string]float64{
 		"lately_enforced_networks":                              2,
-		`lately_enforcement_skipped_bans{reason="not_address"}`: 2, `lately_enforcement_skipped_bans{reason="reserved"}`: 2, `lately_enforcement_skipped_bans{reason="too_wide"}`: 1,
+		`lately_enforcement_skipped_bans{reason="not_address"}`: 3, `lately_enforcement_skipped_bans{reason="reserved"}`: 2, `lately_enforcement_skipped_bans{reason="too_wide"}`: 0,
 		`lately_enforcement_failing{target="nftables"}`: 0, `lately_enforcement_failures_total{target="nftables"}`: 0,
 	} {
 		if got, ok := values[series]; !ok || got != want {

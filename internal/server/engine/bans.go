@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/journal"
@@ -45,7 +46,7 @@ func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err erro
 
 // Ban bans a key under a rule for d, by hand. It returns when the ban holds and is in the
 // journal, if there is one. If a longer ban holds, it returns that one. key has the values of
-// the rule's key; a client must be an address.
+// the rule's key; a client that looks like a mistyped address is an error.
 func (e *Engine) Ban(name string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
 	now := e.limiter.Now()
 	r := ratelimit.BanRecord{Rule: name, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
@@ -75,24 +76,32 @@ func (e *Engine) Ban(name string, key []string, d time.Duration, reason, source 
 	return r, nil
 }
 
-// checkBanned returns an error if key, which is folded, has a client that is no address: no
-// event would have that key, so it is most likely a mistake.
+// checkBanned returns an error if key, which is folded, has a client that is most likely a mistyped
+// address or network. Any other name is banned as it is: events may have it as their client.
 func checkBanned(rule *ratelimit.Rule, key []string) error {
 	i := rule.Key.ClientField()
 	if i < 0 {
 		return nil
 	}
-	named := string(rule.Key.ClientOf(i, []byte(key[i])))
-	if named == "" { // another field, where the key has alternatives
-		return nil
-	}
-	// Requests through a trusted proxy that names no client have "proxy:" and its
-	// address, and those without an address "unknown".
-	client, _ := strings.CutPrefix(named, "proxy:")
-	if _, err := match.ParsePrefix(client); err != nil && client != "unknown" {
-		return errorf(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1", client)
+	// Requests through a trusted proxy that names no client have "proxy:" and its address.
+	client, _ := strings.CutPrefix(string(rule.Key.ClientOf(i, []byte(key[i]))), "proxy:")
+	if isMistyped(client) {
+		return errorf(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1, or a name that does not look like one", client)
 	}
 	return nil
+}
+
+// isMistyped reports whether client is no address or network, but looks like one: it has no letters,
+// or is an address with space around it or another end.
+func isMistyped(client string) bool {
+	if _, err := match.ParsePrefix(client); err == nil {
+		return false
+	}
+	address, _, _ := strings.Cut(strings.TrimSpace(client), "/")
+	if _, ok := match.ParseAddr(address); ok {
+		return true
+	}
+	return strings.ContainsAny(client, ".:/") && strings.IndexFunc(client, unicode.IsLetter) < 0
 }
 
 // ban adds r, and appends its line to the journal. Bans change in the order of their lines.

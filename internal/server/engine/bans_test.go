@@ -41,8 +41,9 @@ func TestBanBesideALonger(t *testing.T) {
 	}
 }
 
-// A ban by hand of what no event has as its client is refused, and says why.
-func TestBanOfNoClient(t *testing.T) {
+// A ban by hand is of any client that an event may have, except one that looks like an address
+// that was mistyped: no event would be refused for it.
+func TestBanOfClients(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, c := range []struct {
 		rule, client, want string // "" for none
@@ -58,7 +59,14 @@ func TestBanOfNoClient(t *testing.T) {
 		{"per-client", "2001:db8::/72", `must be an address, or shorter than /64; 2001:db8:: bans 2001:db8::/64`},
 		{"per-client", "192.0.2.1\n", `client: "192.0.2.1\n": must be an address`},
 		{"per-client", "192.0.2", `must be an address`},
-		{"per-client", "bob", `client: "bob": must be an address such as 192.0.2.1`},
+		{"per-client", "192.0.2.300", `must be an address such as 192.0.2.1`},
+		{"per-client", "192.0.2.0/33", `or a name that does not look like one`},
+		{"per-client", "2001:db8::1 ", `must be an address`},
+		{"per-client", "2001:db8::/129", `must be an address`},
+		{"per-client", "bob", ""}, // a name, as TAKE takes it
+		{"per-client", "12345", ""},
+		{"per-client", "api.example.org", ""},
+		{"per-client", "unknown", ""},
 		{"login", "192.0.2.0/24", `networks cannot be banned`},
 	} {
 		key := []string{c.client}
@@ -84,7 +92,7 @@ func TestBanOfAlternatives(t *testing.T) {
 	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
 	for key, want := range map[string]string{
 		"user:bob": "", "user:192.0.2.0/24": "", "client:2001:db8::1": "", "client:[192.0.2.1]:80": "",
-		"client:192.0.2.0/24": "networks cannot be banned", "client:bob": "must be an address",
+		"client:192.0.2.0/24": "networks cannot be banned", "client:bob": "", "client:192.0.2": "must be an address",
 		"bob": "must be user:VALUE or client:VALUE", "host:x": "must be user:VALUE or client:VALUE",
 	} {
 		_, err := e.Ban("guess", []string{key}, time.Hour, "", "")
@@ -108,5 +116,25 @@ func TestRestoreBanOfANetwork(t *testing.T) {
 	}
 	if got := banned(t, e); !slices.Equal(got, []string{"per-client 192.0.2.1"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// A client that is a name is banned, refused, listed and unbanned as it is counted.
+func TestBanOfAName(t *testing.T) {
+	e := newEngine(t, someRules)
+	if _, err := e.Ban("per-client", []string{"bob"}, time.Hour, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := banned(t, e); !slices.Equal(got, []string{"per-client bob"}) {
+		t.Errorf("the bans are %q", got)
+	}
+	if d, err := e.Session().Take("per-client", 1, "bob"); err != nil || d.Allowed {
+		t.Errorf("a request of bob: %+v, %v", d, err)
+	}
+	if ok, err := e.Unban("per-client", []string{"bob"}); !ok || err != nil {
+		t.Errorf("unban: %v, %v", ok, err)
+	}
+	if d, err := e.Session().Take("per-client", 1, "bob"); err != nil || !d.Allowed {
+		t.Errorf("a request of bob after the end: %+v, %v", d, err)
 	}
 }

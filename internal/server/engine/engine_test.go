@@ -223,7 +223,7 @@ func TestMistakes(t *testing.T) {
 	wantCode(t, err, api.BadArg, "")
 	_, err = e.Ban("nobody", []string{"a"}, time.Hour, "", "")
 	wantCode(t, err, api.NoRule, "nobody")
-	_, err = e.Ban("per-client", []string{"a"}, time.Hour, "", "")
+	_, err = e.Ban("per-client", []string{"192.0.2"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "must be an address")
 	_, err = e.Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
 	wantCode(t, err, api.BadArg, "0s")

@@ -1,0 +1,154 @@
+//go:build unix
+
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/follow"
+)
+
+// likeNetworks are names that an event may give its client, which are no addresses.
+var likeNetworks = []string{"203.0.0.0/16", "203.0.113.0/24", "203.0.113.5/32", "::ffff:203.0.113.0/120", "2a00:203::/32", "2A00:203:1::/64", "203.0.113.5/", "203.0.113.5,203.0.113.6"}
+
+// A sink receives a webhook.
+type sink struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *sink) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = io.Copy(&s.text, r.Body)
+}
+
+func (s *sink) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// enforcing returns settings of a server with every target, and what each target has refused.
+func enforcing(t *testing.T) (c Config, targets func(url string) map[string]string) {
+	t.Helper()
+	c, wait := withNFT(t)
+	dir := t.TempDir()
+	var hook sink
+	receiver := httptest.NewServer(&hook)
+	t.Cleanup(receiver.Close)
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("a secret of tests, and of no server"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Enforce.DenyFile.Path = filepath.Join(dir, "deny")
+	c.Enforce.CrowdSec = true
+	c.Enforce.Webhook = enforce.Webhook{URL: receiver.URL, SecretFile: secret}
+	return c, func(url string) map[string]string {
+		deny, _ := os.ReadFile(c.Enforce.DenyFile.Path)
+		_, list := got(t, url+"/v1/decisions")
+		_, stream := got(t, url+"/v1/decisions/stream?startup=true")
+		return map[string]string{"nftables": wait("add table"), "deny file": string(deny), "webhook": hook.String(), "crowdsec": list, "crowdsec stream": stream}
+	}
+}
+
+// A client that an event names like a network is refused by the server under that name, and by
+// nobody else; nor does the server refuse the network. That holds for each listener, for a log
+// and after a restart. Networks that are banned by hand are refused by all.
+func TestClientNamedLikeANetwork(t *testing.T) {
+	c, targets := enforcing(t)
+	c.Data = t.TempDir()
+	log := logWriter{t, filepath.Join(t.TempDir(), "access.log")}
+	c.Follow = []follow.Log{{Path: log.path}}
+	networks := []string{"198.18.0.0/16", "198.51.100.0/24", "2a00:198::/32"}
+	check := func(s *Server, url string) {
+		t.Helper()
+		n := &node{Server: s, t: t, url: url}
+		var has map[string]string
+		eventually(t, "every target has the network that was banned last", func() bool {
+			has = targets(url)
+			for _, text := range has {
+				if !strings.Contains(text, "2a00:198::") || !strings.Contains(text, "198.51.100.0") || !strings.Contains(text, "198.18.0.0") || !strings.Contains(text, "192.0.2.7") {
+					return false
+				}
+			}
+			return true
+		})
+		for target, text := range has {
+			for _, nobody := range []string{"203.0.", "2a00:203", "2A00:203"} {
+				if strings.Contains(text, nobody) {
+					t.Errorf("%s has a network that nobody banned:\n%s", target, text)
+				}
+			}
+		}
+		for _, name := range likeNetworks {
+			if n.take("per-client", name) {
+				t.Errorf("%q is allowed", name)
+			}
+		}
+		for _, client := range []string{"203.0.113.5", "203.0.113.9", "203.0.1.1", "2a00:203::1", "2a00:203:1::1"} {
+			if code, text := posted(t, url+"/v1/peek", fmt.Sprintf(`{"event":{"client":%q}}`, client)); code != 200 || !strings.Contains(text, `"allowed":true`) {
+				t.Errorf("%s: %d %s", client, code, text)
+			}
+		}
+		for _, client := range []string{"198.18.7.7", "198.51.100.9:443", "2a00:198::1%eth0"} {
+			if code, text := posted(t, url+"/v1/peek", fmt.Sprintf(`{"event":{"client":%q}}`, client)); code != 200 || !strings.Contains(text, `"allowed":false`) {
+				t.Errorf("%s: %d %s", client, code, text)
+			}
+		}
+		if s.enforce.Status().Networks != len(networks)+1 {
+			t.Errorf("%d networks are enforced, want %d", s.enforce.Status().Networks, len(networks)+1)
+		}
+		bans := bansOf(t, s)
+		for _, key := range slices.Concat(likeNetworks, networks) {
+			if _, ok := bans[key]; !ok {
+				t.Errorf("no ban of %q is listed: %v", key, bans)
+			}
+		}
+	}
+	t.Run("first", func(t *testing.T) {
+		s, url := started(t, c)
+		n := &node{Server: s, t: t, url: url}
+		names := append(slices.Clone(likeNetworks), "192.0.2.7")
+		for i, name := range names {
+			for range 5 {
+				switch i % 4 {
+				case 0:
+					n.resp("CHECK client " + name)
+				case 1:
+					posted(t, url+"/v1/check", fmt.Sprintf(`{"event":{"client":%q}}`, name))
+				case 2:
+					n.resp("TAKE per-client " + name)
+				case 3:
+					log.requests(name, time.Now(), 1)
+				}
+			}
+		}
+		eventually(t, "all names are banned", func() bool { return len(bansOf(t, s)) == len(names) })
+		for i, network := range networks {
+			if i%2 == 0 {
+				if answer := n.resp("BAN per-client " + network + " 1h"); !strings.HasPrefix(answer, "+OK") {
+					t.Errorf("BAN %s: %q", network, answer)
+				}
+			} else if code, text := posted(t, url+"/v1/bans", fmt.Sprintf(`{"rule":"per-client","key":%q,"for":"1h"}`, network)); code/100 != 2 {
+				t.Errorf("a ban of %s: %d %s", network, code, text)
+			}
+		}
+		check(s, url)
+	})
+	t.Run("restarted", func(t *testing.T) {
+		s, url := started(t, c)
+		check(s, url)
+	})
+}
