@@ -53,7 +53,7 @@ import (
 // may be reported again during its hold, with First set. [Detector.Stats] says how
 // often keys were evicted.
 //
-// A Detector is safe for concurrent use. The zero Detector is not usable; call
+// A Detector is safe for concurrent use. The zero Detector is not usable; call [New] or
 // [NewDetector].
 type Detector struct {
 	set    *Set
@@ -105,6 +105,16 @@ const (
 	maxWhole = 256       // the longest key, in bytes, that is kept without a digest
 	maxKey   = 1<<20 - 1 // the longest key
 )
+
+// New returns a Detector of rules with the default budget. The error names the rule and the
+// value that is wrong.
+func New(rules ...Rule) (*Detector, error) {
+	set, err := NewSet(rules...)
+	if err != nil {
+		return nil, err
+	}
+	return NewDetector(set, DetectorConfig{})
+}
 
 // NewDetector returns a Detector of the rules of s that has counted nothing.
 func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {

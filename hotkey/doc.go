@@ -2,18 +2,15 @@
 // moment, for example to cache them.
 //
 // A [Rule] makes a key hot at its T-th event in (t-span, t]; the key stays hot for
-// the hold of the rule. A [Set] is a list of compiled rules, and a [Detector]
-// counts events under a Set:
+// the hold of the rule. A [Detector] counts events under a list of rules:
 //
-//	set, err := hotkey.NewSet(hotkey.Rule{
+//	detector, err := hotkey.New(hotkey.Rule{
 //		Name:      "product",
-//		Key:       key, // match.NewKey(match.Fold{}, "path")
+//		Key:       match.MustKey("path"),
 //		Threshold: 500,
 //		Span:      2 * time.Second,
 //		Hold:      time.Minute,
 //	})
-//	...
-//	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 //	...
 //	edges = detector.Add(event, edges[:0])
 //	for _, edge := range edges {

@@ -12,18 +12,10 @@ import (
 
 // A path is hot for a minute once it was asked for three times in a second.
 func ExampleDetector() {
-	key, err := match.NewKey(match.Fold{}, "path")
-	if err != nil {
-		log.Fatal(err)
-	}
-	set, err := hotkey.NewSet(hotkey.Rule{
-		Name: "product", Key: key, When: match.When{Path: []string{"/product/*"}},
+	detector, err := hotkey.New(hotkey.Rule{
+		Name: "product", Key: match.MustKey("path"), When: match.When{Path: []string{"/product/*"}},
 		Threshold: 3, Span: time.Second, Hold: time.Minute,
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -155,13 +155,18 @@ var ErrBanned = errors.New("ratelimit: banned")
 // for a limit of 0, [ErrBanned], or the store's; nothing is charged then. What refused
 // it stands in the reservation's Decision.
 func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservation, error) {
+	return l.wait(ctx, Query{Event: e, Cost: n})
+}
+
+func (l *Limiter) wait(ctx context.Context, asked Query) (*Reservation, error) {
 	r := &Reservation{limiter: l}
 	for {
 		if err := ctx.Err(); err != nil {
 			return &Reservation{limiter: l}, err
 		}
 		// To peek first keeps a wait from counting as a refusal each time.
-		q := query{Query{Event: e, Cost: n, Peek: true}, l.now()}
+		q := query{asked, l.now()}
+		q.Peek = true
 		d := l.decide(&q)
 		if d.Allowed {
 			q.Peek = false
@@ -170,7 +175,7 @@ func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservat
 				return r, r.turn(ctx)
 			}
 		}
-		if err := pause(ctx, &d, n); err != nil {
+		if err := pause(ctx, &d, asked.Cost); err != nil {
 			return &Reservation{limiter: l, Decision: d}, err
 		}
 	}

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +28,7 @@ import (
 // of the rule, because one is empty or their number is wrong, the decision refuses
 // and Err says why.
 //
-// Its methods do not allocate, except Reserve and where those of Limiter do. A
+// Its methods do not allocate, except Reserve, Wait and where those of Limiter do. A
 // RuleLimiter is safe for concurrent use.
 type RuleLimiter struct {
 	limiter  *Limiter
@@ -117,6 +118,11 @@ func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
 	res := new(Reservation)
 	r.limiter.reserve(&query{Query{Rule: r.name, Key: key, Cost: n}, r.limiter.now()}, res)
 	return res
+}
+
+// Wait waits until a key is admitted with a cost of n; see [Limiter.Wait].
+func (r *RuleLimiter) Wait(ctx context.Context, n uint64, key ...string) (*Reservation, error) {
+	return r.limiter.wait(ctx, Query{Rule: r.name, Key: key, Cost: n})
 }
 
 // Charge counts n of a key now, after the fact: what an event has used that no Take

@@ -1,0 +1,39 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// Per returns a Limit of n events in any window of span.
+//
+//	ratelimit.Rule{Name: "login", Key: match.MustKey("client"), Limits: []ratelimit.Limit{ratelimit.Per(5, time.Minute)}}
+func Per(n uint64, span time.Duration) Limit { return Limit{N: n, Span: span} }
+
+// PerKey returns a limiter of n events per key in any window of span, in this process's
+// memory. It is for programs that need one limit and no rule:
+//
+//	logins := ratelimit.PerKey(5, time.Minute)
+//	...
+//	if d := logins.Take(user); !d.Allowed {
+//		// try again after d.RetryAfter
+//	}
+//
+// A key is any text of 1 to 1,024 bytes. The algorithm is [Sliding], and the memory is
+// bounded by [DefaultBudget]; for anything else, use [New] and [Limiter.Rule].
+//
+// It panics if [Limit.Validate] rejects the limit. The cost of a decision and what is
+// guaranteed under concurrent use are those of [RuleLimiter].
+func PerKey(n uint64, span time.Duration) *RuleLimiter {
+	const name = "per-key"
+	l, err := New(Rule{Name: name, Key: match.MustKey("key"), Limits: []Limit{Per(n, span)}})
+	if err != nil {
+		panic("ratelimit: " + err.Error())
+	}
+	r, err := l.Rule(name)
+	if err != nil {
+		panic(err) // New has accepted the rule
+	}
+	return r
+}
