@@ -1,104 +1,135 @@
 package ratelimit_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestAlgorithmChange changes exact to gcra: both limits judge for one span of the
-// old one, and then gcra alone.
+// TestAlgorithmChange takes 6 of 10 a minute, one each 2.4 s from the start of a minute,
+// changes the algorithm, and looks at 18 s. The new limit has counted the 6, at the times at
+// which they came as the old one knew them: to the slot, or all at the last. Of a bucket, it
+// has counted what had not drained.
 func TestAlgorithmChange(t *testing.T) {
-	rule := func(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
-		r := limit(t, "r", per(n, time.Minute))
-		r.Algorithm = a
-		return r
+	const n, start = 10, 60_000 * 28_000_000
+	buckets := map[ratelimit.Algorithm]bool{ratelimit.GCRA: true, ratelimit.LeakyBucket: true}
+	drained := map[ratelimit.Algorithm]uint64{ // at 18 s, of what was counted at these times
+		ratelimit.Sliding: 3, ratelimit.Exact: 3, ratelimit.Weighted: 2, ratelimit.TwoBucket: 1,
+		ratelimit.Fixed: 1, ratelimit.Calendar: 1,
 	}
-	l := mustLimiter(t, mustSet(t, rule(ratelimit.Exact, 10)), ratelimit.Config{})
-	update := func(r ratelimit.Rule) error { return l.Update(mustSet(t, r)) }
-	take := func(s int64, cost uint64) ratelimit.Decision { return takeKeyN(l, at(1000*s), "k", cost) }
-	if d := take(0, 7); !d.Allowed {
-		t.Fatal(d)
-	}
-	if err := update(rule(ratelimit.GCRA, 60)); err != nil {
-		t.Fatal(err)
-	}
-	if d := take(1, 3); !d.Allowed || d.Remaining != 0 || d.Limit != 10 {
-		t.Errorf("3 of 60 by gcra, and of 3 left by exact: %+v", d)
-	}
-	if d := take(20, 1); d.Allowed || d.RetryAfter != 40*time.Second {
-		t.Errorf("beyond what exact allows: %+v", d)
-	}
-	if d := take(20, 20); d.Allowed || d.RetryAfter != 40*time.Second {
-		t.Errorf("above N of exact, which judges for 40 s more: %+v", d)
-	}
-	err := update(rule(ratelimit.Fixed, 60))
-	if err == nil || !strings.Contains(err.Error(), "changed from exact to gcra") || !strings.Contains(err.Error(), "must be gcra until 2") {
-		t.Errorf("another change within the span: %v", err)
-	}
-	if err := update(rule(ratelimit.GCRA, 120)); err != nil {
-		t.Errorf("another N within the span: %v", err)
-	}
-	if d := take(59, 1); d.Allowed {
-		t.Errorf("exact judges no more after a change of N: %+v", d)
-	}
-	if d := take(60, 100); !d.Allowed || d.Limit != 120 {
-		t.Errorf("after a span of exact: %+v", d)
-	}
-	if err := update(rule(ratelimit.Fixed, 60)); err != nil {
-		t.Errorf("another change after the span: %v", err)
-	}
-	if d := take(60, 30); d.Allowed || d.Limit != 120 {
-		t.Errorf("beyond what gcra allows: %+v", d)
+	for _, from := range notInFlight() {
+		for _, to := range notInFlight() {
+			want := uint64(n - 6)
+			switch {
+			case buckets[from] && buckets[to]:
+				want = n - 6 + 3
+			case buckets[from]:
+				want = n - 6 + 2
+			case buckets[to]:
+				want = n - 6 + drained[from]
+			}
+			r := limit(t, "r", per(n, time.Minute))
+			r.Algorithm = from
+			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
+			for i := range int64(6) {
+				if d := takeKeyN(l, at(start+2400*i), "k", 1); !d.Allowed {
+					t.Fatal(d)
+				}
+			}
+			r.Algorithm = to
+			if err := l.Update(mustSet(t, r)); err != nil {
+				t.Fatal(err)
+			}
+			if d := peekKeyN(l, at(start+18_000), "k", 0); d.Remaining != want || d.Limit != n {
+				t.Errorf("%v to %v: %d of %d are left, want %d of %d", from, to, d.Remaining, d.Limit, want, n)
+			}
+		}
 	}
 }
 
-// TestAlgorithmChangeReservation settles after a change what was reserved before it:
-// the old limit gets it back, and the new one, which has not counted it, nothing.
-func TestAlgorithmChangeReservation(t *testing.T) {
-	r := limit(t, "r", per(10, time.Minute))
+// notInFlight returns all algorithms but InFlight.
+func notInFlight() (all []ratelimit.Algorithm) {
+	for i := range ratelimit.Algorithms() {
+		if a := ratelimit.Algorithm(i); a != ratelimit.InFlight {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// TestAlgorithmChangeOfBeyond lowers a limit and changes its algorithm at once: nothing is
+// admitted until the new limit, with what was carried, has room, and it has all its room
+// when that has left.
+func TestAlgorithmChangeOfBeyond(t *testing.T) {
+	r := limit(t, "r", per(100, time.Minute))
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
-	before := reserveN(l, at(0), keyEvent(l, "k"), 8)
-	r.Algorithm = ratelimit.TwoBucket
+	if d := takeKeyN(l, at(0), "k", 100); !d.Allowed {
+		t.Fatal(d)
+	}
+	r.Algorithm, r.Limits = ratelimit.Fixed, []ratelimit.Limit{per(5, time.Minute)}
 	if err := l.Update(mustSet(t, r)); err != nil {
 		t.Fatal(err)
 	}
-	if d := takeKeyN(l, at(1), "k", 2); !d.Allowed {
-		t.Fatal(d)
+	if d := takeKeyN(l, at(59_999), "k", 1); d.Allowed || d.RetryAfter != time.Millisecond {
+		t.Errorf("100 of 5 were carried: %+v", d)
 	}
-	if err := before.SettleAt(at(2), 0); err != nil {
+	if d := takeKeyN(l, at(60_000), "k", 5); !d.Allowed {
+		t.Errorf("when what was carried has left: %+v", d)
+	}
+	r.Algorithm = ratelimit.InFlight
+	if err := l.Update(mustSet(t, r)); err != nil {
 		t.Fatal(err)
 	}
-	if d := peekKeyN(l, at(2), "k", 1); d.Remaining != 7 { // 8, less the one of the look
-		t.Errorf("of 10, 2 were taken and 8 given back: %+v", d)
+	if d := takeKeyN(l, at(60_001), "k", 5); !d.Allowed {
+		t.Errorf("what has come in a span is not under way: %+v", d)
 	}
 }
 
-// TestEventBeforeTheEndOfFormer drops the former limits of a rule, because an event of
-// one key came after their end, and then judges an event of another key that is of an
-// earlier time: the former limits would refuse it, so it is judged at their end.
-func TestEventBeforeTheEndOfFormer(t *testing.T) {
-	r := limit(t, "r", per(10, time.Minute))
-	r.Algorithm = ratelimit.Exact
-	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
-	if d := takeKeyN(l, at(0), "k", 10); !d.Allowed {
-		t.Fatal(d)
+// TestReservationUnderOtherLimits settles what was reserved before the limits of its rule
+// changed: nothing is given back and nothing charged. A rule whose limits stay, whatever
+// else changes, and what is under way are settled as before.
+func TestReservationUnderOtherLimits(t *testing.T) {
+	second := func(d time.Duration) func(*ratelimit.Rule) {
+		return func(r *ratelimit.Rule) { r.Limits = []ratelimit.Limit{per(20, d)} }
 	}
-	r.Algorithm = ratelimit.GCRA
-	if err := l.Update(mustSet(t, r)); err != nil {
-		t.Fatal(err)
+	algorithm := func(a ratelimit.Algorithm) func(*ratelimit.Rule) {
+		return func(r *ratelimit.Rule) { r.Algorithm = a }
 	}
-	takeKeyN(l, at(60_000), "another", 1) // the former limit is over
-	r.Limits = []ratelimit.Limit{per(20, time.Minute)}
-	if err := l.Update(mustSet(t, r)); err != nil {
-		t.Fatal(err)
-	}
-	if d := takeKeyN(l, at(30_000), "k", 1); !d.Allowed {
-		t.Errorf("refused at the end of the former limit: %+v", d)
-	}
-	if d := takeKeyN(l, at(59_000), "k", 20); d.Allowed { // it has drained by 9 since 30 s, by none since 60 s
-		t.Errorf("21 of a burst of 20: %+v", d)
+	for _, c := range []struct {
+		name      string
+		algorithm ratelimit.Algorithm
+		changes   []func(*ratelimit.Rule)
+		back      uint64
+	}{
+		{"nothing", ratelimit.Sliding, nil, 8},
+		{"the ban", ratelimit.Sliding, []func(*ratelimit.Rule){func(r *ratelimit.Rule) {
+			r.Ban = &ratelimit.Ban{After: 1000, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+		}}, 8},
+		{"the algorithm", ratelimit.Sliding, []func(*ratelimit.Rule){algorithm(ratelimit.TwoBucket)}, 0},
+		{"N", ratelimit.Sliding, []func(*ratelimit.Rule){func(r *ratelimit.Rule) { r.Limits = []ratelimit.Limit{per(30, time.Minute)} }}, 0},
+		{"the span", ratelimit.Fixed, []func(*ratelimit.Rule){second(time.Hour)}, 0},
+		{"there and back", ratelimit.GCRA, []func(*ratelimit.Rule){second(time.Second), second(time.Minute)}, 0},
+		{"the span of what is under way", ratelimit.InFlight, []func(*ratelimit.Rule){second(time.Hour)}, 8},
+		{"to what is under way", ratelimit.Exact, []func(*ratelimit.Rule){algorithm(ratelimit.InFlight)}, 0},
+	} {
+		r := limit(t, "r", per(20, time.Minute))
+		r.Algorithm = c.algorithm
+		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
+		before := reserveN(l, at(0), keyEvent(l, "k"), 8)
+		for _, change := range c.changes {
+			change(&r)
+			if err := l.Update(mustSet(t, r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		takeKeyN(l, at(0), "k", 8)
+		left := peekKeyN(l, at(0), "k", 0).Remaining
+		if err := before.SettleAt(at(0), 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := peekKeyN(l, at(0), "k", 0).Remaining; got-left != c.back {
+			t.Errorf("%s changes: %d of 8 are given back, want %d", c.name, got-left, c.back)
+		}
 	}
 }

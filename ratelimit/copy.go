@@ -131,9 +131,9 @@ func (c *copier) counts() bool {
 func (c *copier) record(rule int, key []byte, r keytable.Record) {
 	rs, w := c.from.rules[rule].records, r.Words()
 	at, ends := keytable.Time(w[wordNewest]), int64(0)
-	states := make([]limit.State, len(rs.own))
-	for i := range rs.own {
-		m := &rs.own[i]
+	states := make([]limit.State, len(rs.meters))
+	for i := range rs.meters {
+		m := &rs.meters[i]
 		var used bool
 		if states[i], used = m.State(w[m.at:], m.blocks, at); used {
 			c.words += len(states[i].Times) + len(states[i].Counts)

@@ -44,6 +44,9 @@ func Over(s *Set, st Store) *Limiter {
 	return newLimiter(s, st, nil)
 }
 
+// UseLocal has l decide in m while its store is away.
+func (l *Limiter) UseLocal(m *Memory) { l.local.Store(m) }
+
 // Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
 // present time. It is an error if there is no such rule, if the key is not one of its,
 // or if there is no memory, which is ErrBansFull.

@@ -92,35 +92,42 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestUpdateAway changes the algorithm of a rule twice within its span while the store is
-// away, which local memory rejects: it decides under the new rules all the same, and a
-// reservation from before ends.
+// TestUpdateAway changes the limits of a rule while the store is away, and local memory has
+// no budget for a second table: it decides under the new rules all the same, with nothing
+// counted, and a reservation from before ends.
 func TestUpdateAway(t *testing.T) {
-	rules := func(a ratelimit.Algorithm) *ratelimit.Set {
-		return mustSet(t, ratelimit.Rule{
-			Name: "r", Key: match.MustKey("path"), Algorithm: a, Limits: []ratelimit.Limit{{N: 5, Span: time.Hour}},
-		})
+	rules := func(n uint64) *ratelimit.Set {
+		return mustSet(t, limit(t, "r", per(n, time.Hour)))
 	}
-	first := rules(ratelimit.Exact)
+	first := rules(5)
 	m, err := ratelimit.NewMemory(first, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := ratelimit.Over(first, &fleet{Store: updating{m}, nodes: 1, away: true})
-	var e match.Event
-	e.SetString(match.Path, "/")
-	reserved := l.Reserve(&e, 1)
-	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.Fixed} {
-		if err := l.Update(rules(a)); err != nil {
-			t.Fatal(err)
-		}
+	l.UseLocal(smallest(t, first))
+	reserved := l.Reserve(keyEvent(l, "k"), 1)
+	if err := l.Update(rules(6)); err != nil {
+		t.Fatal(err)
 	}
-	if d := l.Take(&e); !d.Allowed || !errors.Is(d.Err, errFleet) || d.Remaining != 4 {
-		t.Errorf("%+v, want allowed by new local memory with 4 left", d)
+	if d := l.Take(keyEvent(l, "k")); !d.Allowed || !errors.Is(d.Err, errFleet) || d.Remaining != 5 {
+		t.Errorf("%+v, want allowed by new local memory with 5 left", d)
 	}
 	if err := reserved.Cancel(); err != nil {
 		t.Error(err)
 	}
+}
+
+// smallest returns a memory store with so small a budget that a table does not fit twice.
+func smallest(t *testing.T, set *ratelimit.Set) *ratelimit.Memory {
+	t.Helper()
+	for budget := int64(4096); budget < 1<<20; budget += 4096 {
+		if m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget}); err == nil {
+			return m
+		}
+	}
+	t.Fatal("a mebibyte is too small for an empty table")
+	return nil
 }
 
 // updating is a store that takes any rules.

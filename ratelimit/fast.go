@@ -51,13 +51,6 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	}
 	w := r.Words()
 	now = max(now, keytable.Time(w[wordNewest]))
-	if records.judging(now) > len(mr.Limits) {
-		r.Unlock()
-		return false
-	}
-	if f := records.layout.former; f != nil {
-		f.judged(now, records.until.Load())
-	}
 	w[wordNewest] = keytable.Stamp(now) // also if decide judges it: the windows move on
 	until, banned := m.bans.Until(mr.id, hash, bytesOf(key), now)
 	ok := mr.judgeFast(d, w, now, cost, banned, until)
@@ -134,10 +127,10 @@ func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost ui
 	return true
 }
 
-// isPlain reports whether judgePlain can judge under the rule, whose records have the
-// layout l: it has one limit, and nothing more than a ban after refusals.
-func (mr *memoryRule) isPlain(l *layout) bool {
-	return mr.fast && len(mr.Limits) == 1 && l.former == nil && (mr.Ban == nil || mr.Ban.Of == Refusals)
+// isPlain reports whether judgePlain can judge under the rule: it has one limit, and
+// nothing more than a ban after refusals.
+func (mr *memoryRule) isPlain() bool {
+	return mr.fast && len(mr.Limits) == 1 && (mr.Ban == nil || mr.Ban.Of == Refusals)
 }
 
 // judgePlain is judge for the most common case: several plain rules, each with a record

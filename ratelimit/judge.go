@@ -56,9 +56,6 @@ func (p *probe) follow(r *request) {
 
 // judged notes that p was judged at now, and counts its outcome.
 func (p *probe) judged(now int64) {
-	if f := p.records.layout.former; f != nil {
-		f.judged(now, p.records.until.Load())
-	}
 	if p.held {
 		p.w[wordNewest] = keytable.Stamp(now)
 	} else {
@@ -147,7 +144,7 @@ func (m *memory) strike(p *probe, r *request, now int64) {
 func (m *memory) limit(p *probe, r *request, now int64) {
 	o := p.o
 	over, above, told := false, false, 0
-	for i := range p.records.judging(now) {
+	for i := range p.records.limits {
 		n := p.most(i)
 		used := p.used(i, now)
 		left := n - min(used, n)
@@ -160,8 +157,7 @@ func (m *memory) limit(p *probe, r *request, now int64) {
 		// before all others.
 		if higher := r.Cost > n; i == 0 || higher && !above || higher == above &&
 			(left < o.Remaining || left == o.Remaining && p.refusesLonger(i, told, now, r.Cost, left)) {
-			o.Limit, o.Remaining, told, above = n, left, i, higher
-			o.LimitIndex = min(i, len(p.Limits)-1) // of a former one, the last
+			o.Limit, o.Remaining, o.LimitIndex, told, above = n, left, i, i, higher
 		}
 	}
 	if !over {
@@ -185,7 +181,7 @@ func (p *probe) charged(r *request, now int64, refused, banned bool) {
 	o := p.o
 	charged := !banned && !o.Banned && p.charges(refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
-	for i := range p.records.judging(now) {
+	for i := range p.records.limits {
 		if !judged {
 			p.used(i, now)
 		}
@@ -203,7 +199,7 @@ func (p *probe) charged(r *request, now int64, refused, banned bool) {
 		} else if p.Algorithm == LeakyBucket {
 			o.Delay = max(o.Delay, p.delay(i, now))
 		}
-		o.ResetAfter = max(o.ResetAfter, p.whileJudging(i, now, p.reset(i, now)))
+		o.ResetAfter = max(o.ResetAfter, p.reset(i, now))
 	}
 	if charged && len(p.Limits) > 0 {
 		o.Charged = !refused && !o.Refused && !r.Peek && (r.Cost > 0 || p.Algorithm != InFlight)

@@ -114,7 +114,7 @@ type memoryRule struct {
 // limitN returns the most that the i-th limit may have used: N, or its burst.
 // adapted is what an Adapt says, if there is one.
 func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
-	if mr.adapt != nil && i < len(mr.Limits) {
+	if mr.adapt != nil {
 		return adapted
 	}
 	return mr.records.limits[i].most
@@ -162,16 +162,14 @@ func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	if r.Adapt != nil && mr.adapt == nil {
 		mr.adapt = newAdapter(*r.Adapt, r.Limits[0].N)
 	}
-	l, err := newLayout(r, before)
-	if err != nil {
-		return nil, err
-	}
-	mr.plain = mr.isPlain(&l)
-	if before != nil && before.records.layout.equal(l) {
+	l := newLayout(r, before)
+	mr.plain = mr.isPlain()
+	if before != nil && before.records.layout.equal(&l) {
 		mr.records = before.records
 		return mr, nil
 	}
 	m.tables++
+	var err error
 	if mr.records, err = newRecords(m, l, rules); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,6 @@ func (m *memory) Update(_ context.Context, s *Set, published func()) error {
 	for _, mr := range rules.rules {
 		if from := mr.records.from.Load(); from != nil {
 			from.table.DrainAll(mr.records.takeKey(from))
-			mr.records.limitFormer(from)
 			mr.records.from.Store(nil)
 		}
 	}
@@ -68,7 +67,6 @@ func (rs *records) takeKey(old *records) func(key []byte, from keytable.Record) 
 		switch state {
 		case keytable.Added:
 			rs.carry(r.Words(), old, from.Words())
-			rs.afterFormer(r.Words(), old)
 			if rs.cut(r); from.Flag() {
 				r.SetFlag()
 			}
@@ -100,66 +98,23 @@ func (rs *records) toSketch(hash uint64, old *records, w []uint64) {
 // their pages are needed. Sketches are taken over as they are where the window
 // is the same; they hold no keys that could be carried.
 func (rs *records) inherit(old *records) {
-	rs.resets = old.resets
+	l, was := &rs.layout, &old.layout
+	if l.sameLimits(was) || l.algorithm == InFlight && was.algorithm == InFlight {
+		rs.resets = old.resets // else what was charged before cannot be told from the rest
+	}
 	rs.now.Store(old.now.Load())
 	rs.expired.Store(old.expired.Load())
-	if rs.until.Store(old.until.Load()); rs.layout.former != old.layout.former {
-		rs.until.Store(math.MaxInt64)
-	}
-	if f := old.layout.former; f != nil && f != rs.layout.former && f.over.Load() {
-		keytable.Raise(&rs.expired, old.until.Load())
-	}
 	rs.from.Store(old)
-	was := old.sketches.Load()
-	sketched := was != nil && len(*was) > 0 && rs.sketchPlan != nil
+	sketches := old.sketches.Load()
+	if sketches == nil || len(*sketches) == 0 || rs.sketchPlan == nil {
+		return
+	}
 	for i := range rs.limits {
-		j := rs.layout.heir(i, &old.layout)
-		rs.limits[i].refundable = j >= 0 && rs.canRefund(i, old, j)
-		if sketched && j >= 0 && rs.layout.window(i) == old.layout.window(j) {
-			rs.overflow()[i] = (*was)[j]
+		if j := l.heir(i, was); j >= 0 && l.window(i) == was.window(j) {
+			rs.overflow()[i] = (*sketches)[j]
 		}
 	}
-	if sketched && rs.ban != nil && old.ban != nil && rs.layout.ban.Span == old.layout.ban.Span {
-		rs.overflow()[len(rs.limits)] = (*was)[len(old.limits)]
-	}
-	if sketched { // what they count may be as new
-		rs.newest.Store(max(rs.now.Load(), rs.expired.Load()))
-	}
-}
-
-// afterFormer has the record w judged no earlier than the end of a former of old that
-// is dropped because an event came after it. An event of an earlier time may come
-// yet, and the former would have judged it.
-func (rs *records) afterFormer(w []uint64, old *records) {
-	if f := old.layout.former; f != nil && f != rs.layout.former && f.over.Load() {
-		w[wordNewest] = max(w[wordNewest], keytable.Stamp(old.until.Load()))
-	}
-}
-
-// limitFormer sets until, when all keys of old have been carried, if it was this
-// change after which former judges.
-func (rs *records) limitFormer(old *records) {
-	if f := rs.layout.former; f != nil && f != old.layout.former {
-		rs.until.Store(rs.newest.Load() + int64(f.longest()))
-	}
-}
-
-// canRefund reports whether the i-th limit of rs gives back what was charged before
-// it took over from the j-th of old. A log knows by its time whether it has it.
-// Elsewhere an event that had left, or was cut off, would be taken for what others
-// have charged, unless windows and rate are as before.
-func (rs *records) canRefund(i int, old *records, j int) bool {
-	l, was := &rs.layout, &old.layout
-	now, before := l.limits[i], was.limits[j]
-	switch part, _ := l.part(i); {
-	case !old.limits[j].refundable || l.logged(i) != was.logged(j):
-		return false
-	case l.logged(i):
-		return true
-	case part.algorithm.bursts():
-		return now == before
-	default:
-		wasPart, _ := was.part(j)
-		return now.Window() == before.Window() && sameZone(part.zone, wasPart.zone)
+	if rs.ban != nil && old.ban != nil && l.ban.Span == was.ban.Span {
+		rs.overflow()[len(rs.limits)] = (*sketches)[len(old.limits)]
 	}
 }

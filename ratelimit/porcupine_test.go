@@ -194,6 +194,9 @@ func porcupineStep(s keyState, op operation, a answer) (bool, keyState) {
 		}
 		s.until = 0
 	case opUpdate:
+		if was := s.rule; was.n != op.rule.n || was.span != op.rule.span || was.algorithm != op.rule.algorithm {
+			s.open = nil // a reservation is void
+		}
 		s.rule = op.rule
 		s.log = after(s.log, s.newest, s.rule.span) // the rest is not carried
 	}
@@ -235,8 +238,6 @@ type workload struct {
 	clock   atomic.Int64 // that they read and set
 	tick    atomic.Int64 // what orders calls and returns
 	keys    int
-
-	algorithm ratelimit.Algorithm // TestUpdateAlgorithm changes it
 }
 
 const (
@@ -318,7 +319,6 @@ func (w *workload) next(rnd *rand.Rand, id int, held map[int]*ratelimit.Reservat
 		op.verb = opUnban
 	case n < 19:
 		op.verb, op.key, op.rule = opUpdate, -1, somePorcupineRule(rnd)
-		op.rule.algorithm = w.algorithm
 	}
 	return op
 }
@@ -374,7 +374,7 @@ func history(t testing.TB, rnd *rand.Rand, open func(m *ratelimit.Memory) rateli
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &workload{t: t, limiter: ratelimit.Over(set, open(m)), keys: porcupineKeys, algorithm: first.algorithm}
+	w := &workload{t: t, limiter: ratelimit.Over(set, open(m)), keys: porcupineKeys}
 	w.base = w.limiter.Now().UnixNano()
 	w.clock.Store(int64(time.Minute)) // times are above 0
 	return w.run(rnd), porcupineModel(porcupineKeys, first)

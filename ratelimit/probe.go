@@ -44,8 +44,8 @@ func (p *probe) most(i int) uint64 {
 // mostSketched is most of a sketch, which knows no burst: N in any window of a span is
 // less than any algorithm gives.
 func (p *probe) mostSketched(i int) uint64 {
-	part, _ := p.records.layout.part(i)
-	return min(p.limitN(i, p.n), max(p.records.layout.limits[i].N, part.most))
+	l := &p.records.layout
+	return min(p.limitN(i, p.n), max(l.limits[i].N, l.most))
 }
 
 // fits reports whether cost can be counted in the i-th limit.
@@ -82,7 +82,7 @@ func (p *probe) charge(i int, now int64, cost uint64) {
 func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 	n := p.most(i)
 	d := p.waitOf(i, now, n, cost)
-	if d == Never && p.adapt != nil && i < len(p.Limits) && cost <= p.adapt.config.most() {
+	if d == Never && p.adapt != nil && cost <= p.adapt.config.most() {
 		return p.adapt.config.span() // N may have risen by then
 	}
 	if d == 0 && !p.fits(i, cost) {
@@ -91,29 +91,7 @@ func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 		held := p.used(i, now)
 		d = m.Wait(p.w[m.at:], p.blocks(m), now, held, min(cost, held))
 	}
-	return p.whileJudging(i, now, d)
-}
-
-// whileJudging returns d, or how long the i-th limit still judges if that is less.
-func (p *probe) whileJudging(i int, now int64, d time.Duration) time.Duration {
-	if p.records.layout.former == nil {
-		return d
-	}
-	return p.untilFormerEnds(i, now, d)
-}
-
-func (p *probe) untilFormerEnds(i int, now int64, d time.Duration) time.Duration {
-	if i < len(p.Limits) || i == len(p.records.limits) {
-		return d
-	}
-	left := p.records.layout.former.longest()
-	if until := p.records.until.Load(); until < now+int64(left) {
-		left = time.Duration(until - now)
-	}
-	if d == Never {
-		return left
-	}
-	return min(d, left)
+	return d
 }
 
 func (p *probe) waitOf(i int, now int64, n, cost uint64) time.Duration {

@@ -27,7 +27,6 @@ type records struct {
 	meters []recordMeter // of the limits, then of the ban
 	limits []recordMeter // the first of these
 	ban    *recordMeter  // the last, or nil
-	own    []recordMeter // all but those of layout.former
 	words  int
 
 	// now is the newest time at which a key was added: a record whose
@@ -47,11 +46,6 @@ type records struct {
 
 	resets *resetLog
 
-	// until is when the limits of layout.former have judged for a span: a span of
-	// theirs after newest, the newest time of any record that was carried here. While
-	// records are being carried it is never.
-	until, newest atomic.Int64
-
 	copies sync.Pool // *[]uint64, of the words of a record
 
 	sketchBytes atomic.Int64 // taken from the budget
@@ -68,10 +62,6 @@ type recordMeter struct {
 	blocks *keytable.Blocks // or nil
 	view   *keytable.Blocks // the same, for a copy of the record
 	fixed  bool             // its window begins with its first event
-
-	// refundable says that what was charged before the counts were carried here
-	// can be told from what others have charged, see canRefund.
-	refundable bool
 }
 
 const (
@@ -92,9 +82,7 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	rs := &records{layout: l, number: m.tables, budget: m.budget, resets: &resetLog{id: m.tables}}
 	rs.now.Store(math.MinInt64)
 	rs.expired.Store(math.MinInt64)
-	rs.until.Store(math.MinInt64)
 	rs.copies.New = func() any { return new([]uint64) }
-	rs.newest.Store(math.MinInt64)
 	rs.place(meters)
 	keep := int64(0)
 	if m.config.Budget != unbounded {
@@ -114,23 +102,21 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 func (rs *records) place(meters []limit.Counter) {
 	rs.words = wordNewest + 1
 	for i, mt := range meters {
-		rm := recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget), refundable: true}
+		rm := recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget)}
 		if rm.blocks != nil {
 			rm.view = rm.blocks.View()
 		}
 		if i < len(rs.layout.limits) {
-			part, _ := rs.layout.part(i)
-			if rm.most = mt.Most(); !part.algorithm.bursts() {
+			if rm.most = mt.Most(); !rs.layout.algorithm.bursts() {
 				rm.most = rs.layout.limits[i].N
 			}
-			rm.fixed = part.algorithm == Fixed
+			rm.fixed = rs.layout.algorithm == Fixed
 		}
 		rs.words += mt.Words()
 		rs.meters = append(rs.meters, rm)
 	}
 	n := len(rs.layout.limits)
 	rs.limits = rs.meters[:n]
-	rs.own = slices.Concat(rs.meters[:rs.layout.own()], rs.meters[n:])
 	if rs.layout.ban.Span > 0 {
 		rs.ban = &rs.meters[n]
 	}
@@ -173,7 +159,7 @@ func (rs *records) halfOf(i int) uint64 {
 	if rs.layout.algorithm == InFlight {
 		return 0 // what is under way must not be forgotten at all
 	}
-	if ad := rs.adapt.Load(); ad != nil && i < rs.layout.own() {
+	if ad := rs.adapt.Load(); ad != nil {
 		return ad.n.Load()
 	}
 	return rs.limits[i].most
@@ -251,7 +237,6 @@ func (rs *records) carry(w []uint64, old *records, from []uint64) {
 		}
 	}
 	w[wordNewest] = max(w[wordNewest], from[wordNewest])
-	keytable.Raise(&rs.newest, keytable.Time(w[wordNewest]))
 }
 
 // carry counts in the record w, where m has nothing counted, what o holds in the
@@ -260,15 +245,6 @@ func (m *recordMeter) carry(w []uint64, o *recordMeter, from []uint64) {
 	if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Counter, from[o.at:], o.blocks, t) {
 		m.chargeHistory(w, o.Each(from[o.at:], o.blocks, t))
 	}
-}
-
-// judging returns how many of the limits judge at now: after the end of former only
-// the rule's own.
-func (rs *records) judging(now int64) int {
-	if rs.layout.former == nil || now < rs.until.Load() {
-		return len(rs.limits)
-	}
-	return rs.layout.own()
 }
 
 // chargeHistory charges a meter of the record w, without counts, with what was counted

@@ -102,7 +102,8 @@ func appendOutcomes(dst []Outcome, r *request) []Outcome {
 // the charge was too high, the difference is taken out of the slot in which it was
 // counted; if that has left the window, or the key was reset, nothing is taken. If it
 // was too low, the difference is charged now, even beyond the limit, so that the next
-// events wait for it. The error is the store's; the reservation has ended all the
+// events wait for it. Under a rule whose limits have changed since, the reservation is
+// void: nothing is taken and nothing charged, except that InFlight ends the event. The error is the store's; the reservation has ended all the
 // same.
 func (r *Reservation) Settle(actual uint64) error { return r.settle(r.limiter.now(), actual) }
 

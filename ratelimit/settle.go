@@ -49,10 +49,10 @@ func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) boo
 		if mr.Algorithm == InFlight {
 			back = s.Charged
 		}
-		for i := range rs.judging(now) {
+		for i := range rs.limits {
 			m := &rs.limits[i]
 			m.Advance(w[m.at:], m.blocks, now)
-			if back > 0 && (m.refundable || !rs.carried(subject.Mark)) {
+			if back > 0 {
 				m.Refund(w[m.at:], m.blocks, now, s.At, back)
 			}
 		}
@@ -135,7 +135,7 @@ func (mr *memoryRule) charge(stored []byte, at *int64, n uint64, valid func(hash
 	}
 	now := newest(probes, *at)
 	*at = now
-	for i := range rs.judging(now) {
+	for i := range rs.limits {
 		p.used(i, now)
 		p.fits(i, n)
 		p.charge(i, now, n)
@@ -161,7 +161,7 @@ func (mr *memoryRule) refund(a *adjustment, stored []byte) bool {
 			return
 		}
 		a.Taken = math.MaxUint64
-		for i := range rs.judging(now) {
+		for i := range rs.limits {
 			m := &rs.limits[i]
 			m.Advance(w[m.at:], m.blocks, now)
 			a.Taken = min(a.Taken, m.RefundOldest(w[m.at:], m.blocks, now, a.N))
@@ -179,8 +179,9 @@ func (mr *memoryRule) reset(stored []byte) bool {
 	})
 }
 
-// A resetLog knows which keys of a table, and of the tables whose counts it has taken
-// over, were reset last. A settlement from before a reset of its key is void.
+// A resetLog knows which keys of a table, and of those with the same limits before it,
+// were reset last. A settlement from before a reset of its key is void, and so is one
+// from before the limits changed.
 type resetLog struct {
 	id     uint64        // the number of the first table
 	resets atomic.Uint64 // how many there were
@@ -193,21 +194,18 @@ type resetLog struct {
 // from before more than these is void.
 const keptResets = 128
 
-// mark returns what a settlement must bring along: the table in which its event was
+// mark returns what a settlement must bring along: under which limits its event was
 // counted, and how many resets there were.
 //
 // REQUIRES: the record of its key, locked, as invalidated and reset do.
-func (rs *records) mark() uint64 { return rs.number<<32 | rs.resets.resets.Load()&(1<<32-1) }
+func (rs *records) mark() uint64 { return rs.resets.id<<32 | rs.resets.resets.Load()&(1<<32-1) }
 
-// carried reports whether a mark is from before the counts were carried here.
-func (rs *records) carried(mark uint64) bool { return mark>>32 != rs.number }
-
-// invalidated reports whether the key of that hash was, or may have been, reset since
-// mark.
+// invalidated reports whether the limits have changed, or the key of that hash was, or
+// may have been, reset since mark.
 func (l *resetLog) invalidated(hash, mark uint64) bool {
 	n := l.resets.Load()
 	since := uint64(uint32(n - mark))
-	if mark>>32 < l.id || since >= keptResets {
+	if mark>>32 != l.id || since >= keptResets {
 		return true
 	}
 	for i := range since {

@@ -69,17 +69,19 @@ func (l *Limiter) bounded() (context.Context, context.CancelFunc) {
 //   - A rule that counts as before (its limits, algorithm, zone, and what the ban
 //     counts) keeps its counts as they are. How long bans last, what it matches,
 //     shadow and fail policy may change at any time.
-//   - Else each limit of the same algorithm takes over from the limit before with
-//     the shortest span that is no shorter than its own, or if all are shorter from
-//     the longest; a ban that counts the same takes over from the ban. Never more is
-//     admitted than under the new limit with the true times. A bucket (GCRA,
-//     LeakyBucket) holds no more than its burst and as much again, or N if that is
-//     more, so one that is lowered and raised again loses what was above that.
-//   - If the algorithm changes, the limits of before judge and are charged together
-//     with the new ones for one span of theirs, so that neither is exceeded. Another
-//     change of the rule's algorithm within that time is an error, which says until
-//     when. InFlight counts what is under way: a change from or to it starts with
-//     nothing counted.
+//   - Else each limit takes over from the limit before with the shortest span that is
+//     no shorter than its own, or if all are shorter from the longest; a ban that counts
+//     the same takes over from the ban. The new limit is charged with what the one before
+//     still counted, at no earlier times, and judges with that: never more is admitted
+//     than N in its own count. A bucket (GCRA, LeakyBucket) holds no more than its burst
+//     and as much again, or N if that is more, so one that is lowered and raised again
+//     loses what was above that.
+//   - So it is when the algorithm changes. What the limit before no longer counted, the
+//     new one does not learn: what has drained from a bucket, and what came in an earlier
+//     window of Fixed or an earlier period of Calendar. Over a change from one of these
+//     three, a window may have what the limit before admits at worst and what the new one
+//     does. InFlight counts what is under way: a change from or to it starts with nothing
+//     counted.
 //   - Bans that hold go on.
 //
 // The error says what is wrong with the rules, or is the store's; nothing has
@@ -92,7 +94,7 @@ func (l *Limiter) Update(set *Set) error {
 		return fmt.Errorf("ratelimit: the rules stay as they are: %w", err)
 	}
 	if local := l.local.Load(); local != nil && local != l.memory && local.Update(context.Background(), set, func() {}) != nil {
-		l.local.Store(nil) // its algorithm was changed twice in a span: it begins with nothing counted
+		l.local.Store(nil) // it has no budget for both: it begins with nothing counted
 	}
 	return nil
 }

@@ -336,6 +336,6 @@ var brokenTimes = []broken{
 			r.Now -= r.Now % int64(10*time.Millisecond)
 			return m.Decided(r)
 		}),
-		cases: "Algorithms Combination UpdateCarriesTimes",
+		cases: "Algorithms Combination UpdateCarries",
 	},
 }

@@ -332,7 +332,7 @@ var brokenOthers = []broken{
 	{
 		mistake: "loses all at an update",
 		open:    forgetful(false),
-		cases:   "UpdateKeeps UpdateCarriesTimes UpdateCarriesCounts UpdateAlgorithm UpdateThereAndBack UpdateSettle",
+		cases:   "UpdateKeeps UpdateCarries UpdateThereAndBack UpdateSettle",
 	},
 	{
 		mistake: "loses all but the bans at an update",

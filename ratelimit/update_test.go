@@ -28,11 +28,6 @@ type liveRules struct {
 	current liveRule
 	some    func(rnd *rand.Rand) liveRule
 
-	// former is the rule before the algorithm changed. It surely judges before
-	// judges, and no more from over on.
-	former       liveRule
-	judges, over int64
-
 	step     int
 	now      int64
 	keys     [liveKeys]liveKey
@@ -58,7 +53,6 @@ type liveRule struct {
 type liveKey struct {
 	events []charge
 	known  int64 // what was admitted at or before is not known to the current rule
-	former int64 // nor, of this, to the former
 	banned bool
 }
 
@@ -85,13 +79,8 @@ func (k *liveKey) since(t int64) (n uint64) {
 // run does so many changes, and says in broken what is not as documented.
 func (l *liveRules) run(changes int) {
 	for ; l.changes < changes && len(l.broken) == 0; l.step++ {
-		inForce, changed := l.next()
-		all := []liveRule{l.current} // those that judge each event of this step in turn
-		for _, r := range inForce {
-			if r.algorithm == l.current.algorithm {
-				all = append(all, r)
-			}
-		}
+		inForce := l.next()
+		all := append([]liveRule{l.current}, inForce...) // that judge each event of this step in turn
 		admitted := l.hammer(inForce)
 		for i := range l.keys {
 			k := &l.keys[i]
@@ -103,12 +92,6 @@ func (l *liveRules) run(changes int) {
 			if n := admitted[i]; n > 0 {
 				k.events = append(k.events, charge{l.now, n})
 				l.check(i, k.known, all)
-				if l.now < l.judges && !changed {
-					l.check(i, k.former, []liveRule{l.former})
-				}
-			}
-			if changed {
-				k.former, k.known = k.known, l.now
 			}
 		}
 		if n := len(inForce); n > 0 {
@@ -121,28 +104,14 @@ func (l *liveRules) run(changes int) {
 	}
 }
 
-// next returns up to two rules to come, and whether the algorithm changes. It does so
-// once at most, and not while the former rule judges.
-func (l *liveRules) next() (rules []liveRule, changed bool) {
+// next returns up to two rules to come.
+func (l *liveRules) next() (rules []liveRule) {
 	takeKeyN(l.limiter, time.Unix(0, l.now), "another key", 1) // so that the time is known
 	l.taken++
-	algorithm := l.current.algorithm
 	for range l.rnd.IntN(3) {
-		r := l.some(l.rnd)
-		for r.algorithm != algorithm && (changed || l.now < l.over) {
-			r = l.some(l.rnd)
-		}
-		if r.algorithm != algorithm {
-			changed, algorithm, l.former = true, r.algorithm, l.current
-			if n := len(rules); n > 0 {
-				l.former = rules[n-1]
-			}
-			l.judges = l.now + int64(l.former.limit.Window())
-			l.over = l.judges
-		}
-		rules = append(rules, r)
+		rules = append(rules, l.some(l.rnd))
 	}
-	return rules, changed
+	return rules
 }
 
 // hammer has goroutines take while the rules change to each of inForce. It returns
@@ -213,9 +182,6 @@ func (l *liveRules) full(key int, inForce []liveRule) {
 	}
 	d := peekKeyN(l.limiter, time.Unix(0, l.now), fmt.Sprint("k", key), 1)
 	const slack = int64(500 * time.Millisecond)
-	if l.now < l.over && k.since(l.now-int64(l.former.limit.Span)-slack) >= l.former.limit.N {
-		return
-	}
 	if used := k.since(l.now - int64(r.limit.Span) - slack); !d.Allowed && d.BannedUntil.IsZero() && used < r.limit.N {
 		l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is refused by %v %v, and has used %d: %+v",
 			l.step, l.changes, key, r.algorithm, r.limit, used, d))
@@ -304,13 +270,8 @@ func TestConcurrentLiveAlgorithms(t *testing.T) {
 	}
 	l := liveOver(t, some, itself)
 	for l.changes < liveChanges() {
-		rules, _ := l.next()
-		if l.hammer(rules); len(rules) > 0 {
-			l.current = rules[len(rules)-1]
-		}
-		if l.now += l.rnd.Int64N(int64(300 * time.Millisecond)); l.rnd.IntN(8) == 0 {
-			l.now = max(l.now, l.over)
-		}
+		l.hammer(l.next())
+		l.now += l.rnd.Int64N(int64(300 * time.Millisecond))
 	}
 	s := l.limiter.Stats().Rules[0]
 	if answers := s.Allowed + s.Refused + s.Banned; answers != l.taken {

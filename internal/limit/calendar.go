@@ -40,12 +40,6 @@ func (c *calendar) refund(w []uint64, _ *keytable.Blocks, _, at int64, cost uint
 	return takeBack(&w[1], cost)
 }
 
-func (c *calendar) each(w []uint64, _ *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
-	if w[1] > 0 {
-		yield(t, w[1])
-	}
-}
-
 // of returns the period of t.
 func (c *calendar) of(t int64) *interval {
 	if i := c.latest.Load(); i != nil && i.start <= t && t < i.end {

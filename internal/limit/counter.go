@@ -319,21 +319,20 @@ func (m *Counter) Clear(w []uint64, b *keytable.Blocks) {
 // [Counter.Carry].
 //
 // A time is that of the event, or the latest it may have been: the last moment
-// of a slot, or t. What is in a bucket is yielded at t, what has drained not at all;
-// a Fixed window at its beginning.
+// of a slot, or t. What is in a bucket, a Fixed window or a period is yielded at t, what
+// has drained not at all.
 func (m *Counter) Each(w []uint64, b *keytable.Blocks, t int64) iter.Seq2[int64, uint64] {
 	return func(yield func(int64, uint64) bool) { m.window.each(w, b, t, yield) }
 }
 
 // Carry makes w, the words of m, hold what the counter from holds in fw, so that a
-// limit can change while it is in use. from has the same algorithm, and may have
-// another N, Span or Burst; t is the time of the last Advance of fw. If nothing
+// limit can change while it is in use. t is the time of the last Advance of fw. If nothing
 // differs, w then says the same as fw at all times. Carry reports false, and w has
 // nothing counted, if the budget of b has no memory for it.
 //
 // At least as much is used in m as if it had been charged with what from holds at
-// the true times: a slot is charged at its last moment. What a bucket has drained
-// is not charged. Of distinct values, those without memory are left out.
+// the true times: see [Counter.Each]. A Fixed window keeps its beginning. What a bucket
+// has drained is not charged. Of distinct values, those without memory are left out.
 func (m *Counter) Carry(w []uint64, b *keytable.Blocks, from *Counter, fw []uint64, fb *keytable.Blocks, t int64) bool {
 	m.Clear(w, b)
 	if d, ok := m.window.(*distinct); ok {
@@ -344,6 +343,12 @@ func (m *Counter) Carry(w []uint64, b *keytable.Blocks, from *Counter, fw []uint
 	}
 	if m.config == from.config {
 		return m.copyState(w, b, fw, fb)
+	}
+	if f, ok := m.window.(*fixed); ok {
+		if was, ok := from.window.(*fixed); ok {
+			f.carry(w, was, fw, t)
+			return true
+		}
 	}
 	for at, count := range from.Each(fw, fb, t) {
 		m.Advance(w, b, at)

@@ -21,6 +21,12 @@ func (period) advance(w []uint64, _ *keytable.Blocks, t int64) uint64 {
 	return w[1]
 }
 
+func (period) each(w []uint64, _ *keytable.Blocks, t int64, yield func(int64, uint64) bool) {
+	if w[1] > 0 {
+		yield(t, w[1])
+	}
+}
+
 func (period) used(w []uint64, _ *keytable.Blocks, _ int64) uint64 { return w[1] }
 
 func (period) refundOldest(w []uint64, _ *keytable.Blocks, _ int64, cost uint64) uint64 {
@@ -56,10 +62,10 @@ func (f *fixed) refund(w []uint64, _ *keytable.Blocks, _, at int64, cost uint64)
 	return takeBack(&w[1], cost)
 }
 
-func (f *fixed) each(w []uint64, _ *keytable.Blocks, _ int64, yield func(int64, uint64) bool) {
-	if w[1] > 0 {
-		yield(f.begins(w), w[1])
-	}
+// carry makes w hold the window of was, with the span of f.
+func (f *fixed) carry(w []uint64, was *fixed, fw []uint64, t int64) {
+	w[0], w[1] = uint64(was.begins(fw)+f.span), fw[1]
+	f.advance(w, nil, t)
 }
 
 // appendState appends the count, and how long before t the window began.

@@ -7,7 +7,7 @@ local NEVER = 2 ^ 55    -- a waiting time that has no end
 local MOST = 2 ^ 53 - 1 -- the largest count
 local SLACK = 100000    -- how far the clock may go back before records are moved
 
-local SLIDING, IN_FLIGHT, CALENDAR = 0, 8, 7
+local SLIDING, FIXED, CALENDAR, IN_FLIGHT = 0, 6, 7, 8
 local SLOTS, NOTHING = 9, 10 -- of Sliding above 128, of a limit of 0
 local HITS, REFUSALS = 11, 12 -- what a ban has counted
 

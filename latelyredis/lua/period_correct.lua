@@ -10,7 +10,7 @@ period.refund = function(s, t, at, cost)
 end
 period.each = function(s, t)
   if s.count == 0 then return {}, {} end
-  return {s.p0 and t or s.first}, {s.count}
+  return {t}, {s.count}
 end
 period.clamp = function(s, t)
   if s.count == 0 or s.first <= t then return end

@@ -14,32 +14,37 @@ local function sameLimit(s, o)
 end
 
 -- heir returns the limit of old from which s takes its counts over: the same limit, else
--- that of its algorithm with the shortest span that is no shorter, else the longest;
--- and if none has its algorithm, that of any.
+-- that with the shortest span that is no shorter, else the longest. What a ban counts, and
+-- what is under way, is taken over from the like only.
 local function heir(s, old)
   local best
-  for pass = 1, 2 do
-    for j = 1, #old do
-      local o = old[j]
-      if sameLimit(s, o) then return o end
-      local counts = o.a == s.a or pass == 2 and o.a ~= IN_FLIGHT and s.a ~= IN_FLIGHT and max(o.a, s.a) < HITS
-      if counts then
-        local better = not best
-        if best and (o.span >= s.span) ~= (best.span >= s.span) then
-          better = o.span >= s.span
-        elseif best then
-          better = o.span >= s.span and o.span < best.span or o.span < s.span and o.span > best.span
-        end
-        if better then best = o end
+  for j = 1, #old do
+    local o = old[j]
+    if sameLimit(s, o) then return o end
+    if o.a == s.a or o.a ~= IN_FLIGHT and s.a ~= IN_FLIGHT and max(o.a, s.a) < HITS then
+      local better = not best
+      if best and (o.span >= s.span) ~= (best.span >= s.span) then
+        better = o.span >= s.span
+      elseif best then
+        better = o.span >= s.span and o.span < best.span or o.span < s.span and o.span > best.span
       end
+      if better then best = o end
     end
-    if best then return best end
   end
+  return best
 end
 
 -- carry counts in s what o held at a time. Times stay, even if they are more than n: the
--- limit may be raised again.
+-- limit may be raised again. A window of Fixed keeps its beginning.
 local function carry(s, o, t)
+  if sameLimit(s, o) then
+    s.window.load(s, o.window.save(o), t)
+    return
+  end
+  if s.a == FIXED and o.a == FIXED then
+    s.first, s.over, s.count = o.first, o.first + s.span, o.count
+    return
+  end
   if s.window == log and o.window == log then
     s.times, s.count, s.lost = o.times, o.count, o.lost
     return
@@ -90,18 +95,22 @@ repair = function(r)
   end
   local old = r.stored
   loadAt(r.newest, old)
-  local refundable = true
+  local limits = #r
+  for j = 1, #old do
+    if old[j].a < HITS then limits = limits - 1 end
+  end
+  local same = limits == 0
   for j = 1, #r.all do
     local s = r.all[j]
     s.window.load(s, '')
     local o = heir(s, old)
     if o then
       carry(s, o, min(r.newest, now))
-      if s.a < HITS and not sameLimit(s, o) and (s.window ~= log or o.window ~= log) then refundable = false end
     end
+    if s.a < HITS and not (o and (s.a == IN_FLIGHT or sameLimit(s, o))) then same = false end
     s.window.advance(s, now)
   end
   -- What was charged before cannot be told from the rest, and is not given back.
-  if not refundable then r.resets = r.resets % 4095 + 1 end
+  if not same then r.resets = r.resets % 4095 + 1 end
   r.changed = true
 end

@@ -340,8 +340,8 @@ func (m *model) refund(r *adjustment) uint64 {
 	return taken
 }
 
-// update moves to another set. The counts of a rule stay if its limits do, and else the
-// times are carried to the new ones. A rule with another key is another rule.
+// update moves to another set. The counts of a rule stay if its limits do, and else they
+// are carried to the new ones. A rule with another key is another rule.
 func (m *model) update(set *ratelimit.Set) {
 	all := m.leave()
 	m.set, m.records = set, make(map[place]*record)
@@ -377,24 +377,34 @@ func (m *model) leave() map[string]map[place]*record {
 	return all
 }
 
-// carry gives the record the limits of its rule, each of which takes over from the one before
-// with the shortest span that is no shorter, or else from the longest.
+// carry gives the record the limits of its rule, each of which takes over from one before.
 func (rec *record) carry(resolution int64) {
 	before := rec.limits
 	rec.limits = nil
 	for _, l := range rec.rule.Limits {
 		w := newWindow(rec.rule, l, resolution)
-		heir := slices.MinFunc(before, func(a, b *window) int {
-			if a.span < w.span || b.span < w.span {
-				return cmp.Compare(b.span, a.span)
-			}
-			return cmp.Compare(a.span, b.span)
-		})
-		for _, c := range heir.charges {
-			if heir.holds(c.t, rec.newest) {
-				w.charge(c.t, c.cost)
-			}
+		if from := w.heir(before); from != nil {
+			w.carry(from, rec.newest)
 		}
 		rec.limits = append(rec.limits, w)
 	}
+}
+
+// heir returns the window that w takes over from: that of the same limit, else that with the
+// shortest span that is no shorter, else the longest. What is under way and what has come in
+// a span have nothing in common.
+func (w *window) heir(before []*window) *window {
+	if len(before) == 0 || (w.rule.Algorithm == ratelimit.InFlight) != (before[0].rule.Algorithm == ratelimit.InFlight) {
+		return nil
+	}
+	if i := slices.IndexFunc(before, w.same); i >= 0 {
+		return before[i]
+	}
+	span := w.limit.Window()
+	return slices.MinFunc(before, func(a, b *window) int {
+		if a.limit.Window() < span || b.limit.Window() < span {
+			return cmp.Compare(b.limit.Window(), a.limit.Window())
+		}
+		return cmp.Compare(a.limit.Window(), b.limit.Window())
+	})
 }

@@ -68,8 +68,7 @@ type Config struct {
 	Compensates bool
 
 	// Leaves means that an update changes no counts: those of a rule that it takes away, or gives another
-	// key, are left to expire, and count again if the rule returns before; those of a rule that gets
-	// another algorithm are charged to its new limits when the key is used next.
+	// key, are left to expire, and count again if the rule returns before.
 	Leaves bool
 
 	// Steps is how long random cases are. 0 means 150.
@@ -91,9 +90,8 @@ type Case struct {
 // stores reports whether a store gives a guarantee.
 type stores func(Config) bool
 
-func anyStore(Config) bool        { return true }
-func atOnce(c Config) bool        { return !c.Compensates }
-func updatesAtOnce(c Config) bool { return !c.Leaves }
+func anyStore(Config) bool { return true }
+func atOnce(c Config) bool { return !c.Compensates }
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {

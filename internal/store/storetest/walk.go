@@ -14,8 +14,9 @@ import (
 // compared with that of the model.
 type walk struct {
 	*session
-	rules    []ratelimit.Rule // those of the start
+	rules    []ratelimit.Rule // those of the start, with the limits that they got last
 	requests []unsettled      // the latest
+	changes  int              // of limits
 }
 
 // An unsettled request may be settled. The model settles what is counted of it, all but
@@ -135,23 +136,26 @@ func (w *walk) update() {
 			r.Key = w.keyed(match.Host)
 		}
 		if slices.Contains(logged, r.Algorithm) && w.rnd.IntN(2) == 0 {
-			r.Limits = []ratelimit.Limit{{N: 10 + w.rnd.Uint64N(30), Span: r.Limits[0].Span}}
+			w.changes++ // no limits twice
+			r.Limits = []ratelimit.Limit{{N: 10 + w.rnd.Uint64N(30), Span: r.Limits[0].Span + time.Duration(w.changes)*time.Millisecond}}
+			w.rules[slices.IndexFunc(w.rules, func(o ratelimit.Rule) bool { return o.Name == r.Name })].Limits = r.Limits
 		}
 	}
 	before := w.model.set
 	w.session.update(w.set(rules[:1+w.rnd.IntN(len(rules))]...))
 	for i := range w.requests {
 		r := &w.requests[i]
-		r.Subjects, r.counted = w.renumbered(r.Subjects, before), w.renumbered(r.counted, before)
+		r.Subjects, r.counted = w.renumbered(r.Subjects, before, false), w.renumbered(r.counted, before, true)
 	}
 }
 
-// renumbered returns the subjects of an earlier set whose rules count on in the present one.
-func (w *walk) renumbered(subjects []subject, before *ratelimit.Set) (kept []subject) {
+// renumbered returns the subjects of an earlier set whose rules count on in the present one,
+// under the same limits if those are meant alone.
+func (w *walk) renumbered(subjects []subject, before *ratelimit.Set, alike bool) (kept []subject) {
 	for i := range w.model.set.Len() {
 		for _, s := range subjects {
 			was, is := before.Rule(s.Outcome.Rule), w.model.set.Rule(i)
-			if was.Name == is.Name && was.Key.Equal(is.Key) {
+			if was.Name == is.Name && was.Key.Equal(is.Key) && (!alike || slices.Equal(was.Limits, is.Limits)) {
 				s.Outcome.Rule = i
 				kept = append(kept, s)
 			}

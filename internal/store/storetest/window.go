@@ -158,6 +158,50 @@ func (w *window) charge(t int64, cost uint64) {
 	w.charges = append(w.charges, charge{t, cost})
 }
 
+// same reports whether o counts the same limit.
+func (w *window) same(o *window) bool {
+	return w.rule.Algorithm == o.rule.Algorithm && w.limit == o.limit
+}
+
+// carry charges w, where nothing is counted, with what from holds at t.
+func (w *window) carry(from *window, t int64) {
+	if w.same(from) {
+		rule := w.rule
+		*w = *from.clone()
+		w.rule = rule
+		return
+	}
+	for _, c := range from.held(t) {
+		if w.rule.Algorithm == ratelimit.Fixed && from.rule.Algorithm == ratelimit.Fixed {
+			c.t = from.charges[0].t // the window keeps its beginning
+		}
+		w.charge(c.t, c.cost)
+	}
+}
+
+// held returns what is used at t, at the times at which it came, or the latest at which it
+// may have come by what the algorithm knows.
+func (w *window) held(t int64) (all []charge) {
+	switch w.rule.Algorithm {
+	case ratelimit.GCRA, ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Calendar:
+		if used := w.used(t); used > 0 {
+			all = []charge{{t, used}}
+		}
+		return all
+	}
+	for _, c := range w.charges {
+		if !w.holds(c.t, t) {
+			continue
+		}
+		if w.slots {
+			end := (ring.FloorDiv(c.t, w.width) + 1) * w.width
+			c.t = min(ring.FloorDiv(end-1, w.resolution)*w.resolution, t)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
 // refund takes back at t what was charged at the time at.
 func (w *window) refund(t, at int64, cost uint64) {
 	switch {

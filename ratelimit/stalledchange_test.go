@@ -1,0 +1,46 @@
+package ratelimit_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestRulesChangeWhileTheProcessStalls has events with times of their own while the
+// process stalls between two changes of a rule, the first of its algorithm: however much
+// time passes on the clock, the window has no more than the limit.
+func TestRulesChangeWhileTheProcessStalls(t *testing.T) {
+	const n = 14
+	for _, stall := range []time.Duration{0, time.Minute, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			r := limit(t, "r", per(n, time.Minute))
+			r.Algorithm = ratelimit.Exact
+			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
+			admitted := 0
+			for range n {
+				if takeKeyN(l, at(0), "k", 1).Allowed {
+					admitted++
+				}
+			}
+			r.Algorithm = ratelimit.TwoBucket
+			if err := l.Update(mustSet(t, r)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(stall) // of the bubble: no event comes meanwhile
+			r.Ban = &ratelimit.Ban{After: 1000, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
+			if err := l.Update(mustSet(t, r)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 * n {
+				if takeKeyN(l, at(1000), "k", 1).Allowed {
+					admitted++
+				}
+			}
+			if admitted != n {
+				t.Errorf("stalled for %v: %d of %d are admitted within a second", stall, admitted, n)
+			}
+		})
+	}
+}
