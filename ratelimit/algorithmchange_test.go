@@ -59,8 +59,8 @@ func notInFlight() (all []ratelimit.Algorithm) {
 }
 
 // TestAlgorithmChangeOfBeyond lowers a limit and changes its algorithm at once: nothing is
-// admitted until the new limit, with what was carried, has room, and it has all its room
-// when that has left.
+// admitted while what was carried is more than the new limit, and all of that when the
+// carried has left.
 func TestAlgorithmChangeOfBeyond(t *testing.T) {
 	r := limit(t, "r", per(100, time.Minute))
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
