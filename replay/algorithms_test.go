@@ -31,7 +31,7 @@ func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
 		data = fmt.Appendf(data, "%d,%s\n", at.UnixMilli(), client)
 		records = append(records, record{at, map[string]string{"client": client}})
 	}
-	return data, ordered(records, time.Millisecond, false)
+	return data, ordered(records, time.Millisecond)
 }
 
 // TestEveryAlgorithm replays one log of milliseconds under every algorithm, on
@@ -51,13 +51,11 @@ func TestEveryAlgorithm(t *testing.T) {
 		}
 		for _, text := range texts {
 			w := whatIf(t, replay.Limit, "%s", text)
-			var decisions bytes.Buffer
-			r := mustRun(t, replay.Config{
-				Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{w}, Algorithm: algorithm,
-				Decisions: &decisions, Cores: 3,
+			r, decisions := mustDecide(t, replay.Config{
+				Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{w}, Algorithm: algorithm, Cores: 3,
 			})
 			want := oneByOne(t, algorithm, ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per}, moments)
-			if decisions.String() != want {
+			if string(decisions) != want {
 				t.Errorf("--algorithm %s --limit %s: the decisions are not those of a Limiter", name, text)
 			}
 			if got := r.Rules[0]; got.Algorithm != algorithm.String() || got.Period != w.Per.String() || got.SpanSeconds == 0 {
@@ -102,12 +100,10 @@ func TestPeriods(t *testing.T) {
 	data, moments := clientLog(t, 4000)
 	path := writeFile(t, "log.csv", data)
 	run := func(text string, a ratelimit.Algorithm) string {
-		var decisions bytes.Buffer
-		mustRun(t, replay.Config{
-			Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "%s", text)},
-			Algorithm: a, Decisions: &decisions, Cores: 2,
+		_, decisions := mustDecide(t, replay.Config{
+			Files: []string{path}, Format: "csv:time=1@ms,client=2", WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "%s", text)}, Algorithm: a, Cores: 2,
 		})
-		return decisions.String()
+		return string(decisions)
 	}
 	for text, layout := range map[string]string{"5/minute": "200601021504", "60/day": "20060102", "60/24h": "20060102", "300/month": "200601"} {
 		n := numbers(t, text)[0]

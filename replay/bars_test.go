@@ -243,8 +243,4 @@ func TestKeysAboveIsBounded(t *testing.T) {
 			}
 		}
 	}
-	c.FileOrder = true
-	if limits := mustRun(t, c).SuggestedLimits; len(limits) == 0 || limits[0].KeysAbove != nil {
-		t.Errorf("in the order of the file: %v", limits)
-	}
 }

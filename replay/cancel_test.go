@@ -102,24 +102,6 @@ func TestCancelJudging(t *testing.T) {
 	}
 }
 
-// TestDecisionsThatCannotBeWritten keeps the report.
-func TestDecisionsThatCannotBeWritten(t *testing.T) {
-	for name, c := range map[string]replay.Config{
-		"what-if": {WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "5/1s")}},
-		"rules":   {Rules: mustRules(t, "version: 1\nlimits: [{name: a, key: client, limit: 5 per 1s}]\n")},
-	} {
-		c.Files, c.Format, c.Decisions = []string{writeFile(t, "log", smallLog(9))}, smallFormat, fullDisk{}
-		r, err := replay.Run(t.Context(), c)
-		if err != nil || r.Lines != 9 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "the decisions cannot be written: the disk is full") {
-			t.Errorf("%s: %v, %+v", name, err, r)
-		}
-	}
-}
-
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
-
 // TestConfigErrors has each field wrong: the error names it, its value and what
 // is allowed, and nothing is read.
 func TestConfigErrors(t *testing.T) {
@@ -142,8 +124,6 @@ func TestConfigErrors(t *testing.T) {
 		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nlimits: [{name: l, key: path, limit: 5 per 1s}]\n")}, `rule "l": window 1s: must be a multiple`},
 		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nbans: [{name: b, key: path, after: 5 hits in 1s, for: 7s}]\n")}, `rule "b": window 1s: must be a multiple`},
 		{replay.Config{Rules: mustRules(t, "version: 1\n"), WhatIfs: []replay.WhatIf{limit}}, "--rules: must not be given with --limit, --ban or --hot"},
-		{replay.Config{Decisions: fullDisk{}}, "--decisions: 0 of --limit and --ban: must be --rules or exactly one of these"},
-		{replay.Config{Decisions: fullDisk{}, WhatIfs: []replay.WhatIf{limit, limit}}, "--decisions: 2 of --limit and --ban: must be"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold: 0: must be 1 to"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban: after: 1099511627776: must be at most"},
 	} {

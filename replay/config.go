@@ -50,11 +50,6 @@ type Config struct {
 	// WhatIfs, which must be one limit in a span.
 	Compare bool
 
-	// HotMemory, if not 0, bounds the bytes in which each hot rule counts, as in a
-	// server: keys are then evicted, and the report says how many. Which ones depends on
-	// a random seed. By default memory is not bounded.
-	HotMemory int64
-
 	// Budget, if not 0, bounds the bytes in which Diff counts under the limits and bans of
 	// each of its rules files. If it was too little, a problem says so: keys were then
 	// forgotten, or refused too early. By default memory is not bounded.
@@ -86,19 +81,11 @@ type Config struct {
 	// number, and files are merged by their times. If no event is late, the report is
 	// the same as without.
 	Lateness time.Duration
-	// FileOrder judges events in the order of the files instead of in the
-	// order of time.
-	FileOrder bool
 
 	// Top is how many of the busiest keys are reported. Default 20.
 	Top int
 	// Sort is what the busiest keys are ordered by.
 	Sort Sort
-
-	// Decisions, if not nil, receives a byte for each event, 'A' if it was allowed and
-	// 'D' if it was refused, in the order of judging: under Rules of every event,
-	// under the only limit or ban of WhatIfs of those that have its key.
-	Decisions io.Writer
 
 	// BadLines is how many bad lines the report has. Default 10.
 	BadLines int
@@ -165,9 +152,6 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 		}
 	}
 	r.fields = r.usedFields()
-	if err := r.checkHotMemory(); err != nil {
-		return nil, err
-	}
 	if !r.Cut.relative() {
 		r.span = r.Cut.span(0)
 	}
@@ -180,31 +164,6 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 	return r, nil
 }
 
-// checkHotMemory returns an error if HotMemory is too little for a rule, or there is
-// none that it is for.
-func (r *run) checkHotMemory() error {
-	switch {
-	case r.HotMemory == 0:
-		return nil
-	case r.HotMemory < 0:
-		return fmt.Errorf("--memory-limit: %d: must be 1 or more", r.HotMemory)
-	}
-	rules := 0
-	for i := range r.rulesets {
-		hot := r.rulesets[i].hot
-		for k := range hot.Len() {
-			if _, err := r.detector(hot.Rule(k)); err != nil {
-				return fmt.Errorf("--memory-limit: %d bytes: too little: %w", r.HotMemory, err)
-			}
-			rules++
-		}
-	}
-	if rules == 0 {
-		return errors.New("--memory-limit: no hot rule: must be given with --hot, or a rules file that has hot rules")
-	}
-	return nil
-}
-
 // detector returns a Detector of rule alone, in event time.
 func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
 	set, err := hotkey.NewSet(*rule)
@@ -215,7 +174,7 @@ func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
 	if r.Lateness > 0 {
 		budget = streamBudget
 	}
-	return hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: cmp.Or(r.HotMemory, budget)})
+	return hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: budget})
 }
 
 func (c *Config) applyDefaults() error {
@@ -251,8 +210,6 @@ func (c *Config) applyDefaults() error {
 	switch {
 	case c.Lateness < 0 || c.Lateness > maxLateness:
 		return fmt.Errorf("--lateness: %v: must be 0 to 87600h", c.Lateness)
-	case c.Lateness > 0 && c.FileOrder:
-		return errors.New("--lateness: must not be given with --order file: it is for events in the order of time")
 	case c.Lateness > 0 && c.Cut.relative():
 		return errors.New("--lateness: must not be given with a distance such as --since -2h: events are judged before the end of the log is known; give a time")
 	}
@@ -281,7 +238,6 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 		return nil, errors.New("--count-refused has no effect with --algorithm in-flight: a refused event is never under way; leave it out")
 	}
 	var rulesets []ruleset
-	judged := 0
 	for _, w := range c.WhatIfs {
 		if w.Key == "" && w.Kind == Hot {
 			w.Key = "object"
@@ -295,10 +251,6 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 			return nil, err
 		}
 		rulesets = append(rulesets, rs)
-		judged += rs.limits.Len()
-	}
-	if c.Decisions != nil && judged != 1 {
-		return nil, fmt.Errorf("--decisions: %d of --limit and --ban: must be --rules or exactly one of these", judged)
 	}
 	if c.Compare {
 		compared, err := c.compareRulesets()

@@ -32,7 +32,7 @@ func TestConcurrentCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for name, base := range map[string]replay.Config{
 		"what-ifs":    {WhatIfs: whatIfs},
-		"object bans": {WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "9/10s:1m")}, Key: "object", FileOrder: true},
+		"object bans": {WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "9/10s:1m")}, Key: "object"},
 		"spread": {Rules: mustRules(t, `
 version: 1
 limits: [{name: a, key: client, limit: 6 per 10s, ban: {after: 9 refusals in 1m, for: 2m}}, {name: b, key: client, limit: 9 per 1s, mode: shadow}]
@@ -49,10 +49,9 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 			refused := 0
 			for _, run := range runs {
 				runtime.GOMAXPROCS(run.processors)
-				var decisions bytes.Buffer
 				c := base
-				c.Files, c.Cores, c.Decisions = files, run.cores, &decisions
-				r := mustRun(t, c)
+				c.Files, c.Cores = files, run.cores
+				r, decisions := mustDecide(t, c)
 				r.ElapsedSeconds = 0
 				out, err := json.Marshal(r)
 				if err != nil {
@@ -62,8 +61,8 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 				if err := r.WriteText(&text, replay.TextStyle{Bad: true}); err != nil {
 					t.Fatal(err)
 				}
-				all := fmt.Sprintf("%s\n%s\n%s", out, text.Bytes(), decisions.Bytes())
-				refused += bytes.Count(decisions.Bytes(), []byte("D"))
+				all := fmt.Sprintf("%s\n%s\n%s", out, text.Bytes(), decisions)
+				refused += bytes.Count(decisions, []byte("D"))
 				if first == "" {
 					first = all
 				}

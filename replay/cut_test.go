@@ -61,7 +61,7 @@ func TestCutIsTheLogWithoutTheOtherLines(t *testing.T) {
 			}
 		}
 		c := replay.Config{
-			Format: "clf", Cores: 1 + rnd.IntN(4), Algorithm: pick(rnd, ratelimit.Sliding, ratelimit.GCRA), FileOrder: rnd.IntN(3) == 0,
+			Format: "clf", Cores: 1 + rnd.IntN(4), Algorithm: pick(rnd, ratelimit.Sliding, ratelimit.GCRA),
 			WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "3/10s"), mustWhatIf(t, replay.Ban, "5/1m:10m"), mustWhatIf(t, replay.Hot, "path:4/1m")},
 		}
 		c.Files = []string{writeFile(t, "kept.log", kept.Bytes())}

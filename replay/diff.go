@@ -17,7 +17,7 @@ import (
 )
 
 // DiffConfig says which rules files to compare on which logs. Old and New are required;
-// Rules, WhatIfs and Decisions of the Config must not be set.
+// Rules and WhatIfs of the Config must not be set.
 type DiffConfig struct {
 	Config
 	Old, New *rules.File
@@ -60,8 +60,8 @@ func DifferenceOf(addr string, t *api.Trial) *Difference {
 // does, and returns the differences. Hot rules are not compared. Its errors are those of
 // Run.
 func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
-	if c.Old == nil || c.New == nil || c.Rules != nil || len(c.WhatIfs) > 0 || c.Decisions != nil {
-		return nil, errors.New("diff: rules: must be given as Old and New, without other rules and without decisions")
+	if c.Old == nil || c.New == nil || c.Rules != nil || len(c.WhatIfs) > 0 {
+		return nil, errors.New("diff: rules: must be given as Old and New, without other rules")
 	}
 	r, err := newRun(c.Config, c.Old, c.New)
 	if err != nil {

@@ -1,7 +1,6 @@
 package replay_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,20 +21,19 @@ import (
 
 // A side is what a replay of its own says of one of the rules files.
 type side struct {
-	decisions []byte
+	decisions string
 	bans      map[string][][2]float64 // from and to, by the fields and values of the key
 	started   int64
 }
 
 func sideOf(t *testing.T, c replay.Config, file *rules.File) side {
 	t.Helper()
-	var decisions bytes.Buffer
-	c.Rules, c.Decisions = file, &decisions
-	r, err := replay.Run(t.Context(), c)
+	c.Rules = file
+	r, decisions, err := replay.RunDecisions(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := side{bans: make(map[string][][2]float64)}
+	s := side{decisions: decisions, bans: make(map[string][][2]float64)}
 	for _, rule := range r.Rules {
 		if rule.Mode == "shadow" || rule.Bans == nil {
 			continue
@@ -49,7 +47,6 @@ func sideOf(t *testing.T, c replay.Config, file *rules.File) side {
 			s.bans[name] = append(s.bans[name], [2]float64{float64(b.Start.UnixMilli()), float64(b.End.UnixMilli())})
 		}
 	}
-	s.decisions = decisions.Bytes()
 	return s
 }
 
@@ -157,14 +154,14 @@ func TestDiff(t *testing.T) {
 		old, changed := mustRules(t, text), mustRules(t, other)
 		c := replay.Config{
 			Files: []string{writeFile(t, "log.csv", data)}, Format: rulesFormat, Key: "user",
-			Resolution: resolution, FileOrder: rnd.IntN(4) == 0, Cores: 1 + rnd.IntN(4), Top: 1000,
+			Resolution: resolution, Cores: 1 + rnd.IntN(4), Top: 1000,
 		}
 		d := mustDiff(t, replay.DiffConfig{Config: c, Old: old, New: changed})
 		sameOfEvents(t, replay.DiffConfig{Config: c, Old: old, New: changed}, string(data), d)
 		before, after := sideOf(t, c, old), sideOf(t, c, changed)
 		want := make(map[string]*api.KeyDifference)
 		var newly, allowed, oldRefused, newRefused int64
-		for i, m := range ordered(folded, resolution, c.FileOrder) {
+		for i, m := range ordered(folded, resolution) {
 			k := want[m.values["user"]]
 			if k == nil {
 				k = new(api.KeyDifference)
@@ -202,7 +199,7 @@ func TestDiff(t *testing.T) {
 		}
 		bansDiffer += checkDiffBans(t, d, before, after)
 		if t.Failed() {
-			t.Fatalf("round %d, resolution %v, file order %v\n%s\n%s\n%s", round, resolution, c.FileOrder, text, other, data)
+			t.Fatalf("round %d, resolution %v\n%s\n%s\n%s", round, resolution, text, other, data)
 		}
 	}
 	if differ == 0 || bansDiffer == 0 {

@@ -52,21 +52,7 @@ func (e *events) span() (first, last int64, ok bool) {
 	if len(e.times) == 0 {
 		return 0, 0, false
 	}
-	return slices.Min(e.times), slices.Max(e.times), true
-}
-
-// judgedTimes returns the times at which events of a key are judged, in the memory of times
-// if that is enough: in the order of files that is the newest time of the key so far.
-func (e *events) judgedTimes(times []int64, events []int32) []int64 {
-	times = times[:0]
-	for i, event := range events {
-		t := e.times[event]
-		if i > 0 {
-			t = max(t, times[i-1])
-		}
-		times = append(times, t)
-	}
-	return times
+	return e.times[0], e.times[len(e.times)-1], true
 }
 
 // judge judges the next chunk.
@@ -77,11 +63,6 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 	e.countKeys(e.top, nil)
 	if err := e.judgeAll(ctx); err != nil {
 		return err
-	}
-	for _, j := range e.judgings {
-		if len(j.rules) > 0 && j.compared == nil && e.run.Decisions != nil {
-			e.writeDecisions(j)
-		}
 	}
 	for _, j := range e.judgings {
 		if j.together != nil {

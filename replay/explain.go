@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// ExplainConfig says which decision to explain. Rules are required; WhatIfs and Decisions
-// of the Config must not be set.
+// ExplainConfig says which decision to explain. Rules are required; WhatIfs of the
+// Config must not be set.
 type ExplainConfig struct {
 	Config
 
@@ -97,7 +97,7 @@ const maxCounted = 1000
 // them was decided as it was. Its errors are those of Run; an [InputError] also says that
 // no event has the value.
 func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
-	if c.Rules == nil || len(c.WhatIfs) > 0 || c.Decisions != nil {
+	if c.Rules == nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("--rules: missing: must be a rules file")
 	}
 	if c.Value == "" {

@@ -1,7 +1,35 @@
 package replay
 
-import "github.com/lately-go/lately/accesslog"
+import (
+	"context"
+
+	"github.com/lately-go/lately/accesslog"
+)
 
 // InPieces makes c read blocks that are little longer than the longest line, and judge
 // chunks of about so many events, so that a small log has many of both.
 func (c *Config) InPieces(events int) { c.blockSize, c.chunkEvents = accesslog.MaxLine+100, events }
+
+// RunDecisions is Run that also returns a byte for each event, 'A' if it was allowed and 'D'
+// if it was refused, in the order of judging: under a rules file of every event, under the
+// first what-if of those that have its key.
+func RunDecisions(ctx context.Context, c Config) (report *Report, decisions string, err error) {
+	r, err := newRun(c)
+	if err != nil {
+		return nil, "", err
+	}
+	e := r.newEvents()
+	report, err = r.read(ctx, func(ctx context.Context, t *timeline) error {
+		err := e.judge(ctx, t)
+		if j := e.judgings[0]; j.option == "" {
+			decisions += string(j.outcomes.all())
+		} else {
+			decisions += string(j.outcomes.judged())
+		}
+		return err
+	})
+	if err != nil {
+		return report, decisions, err
+	}
+	return report, decisions, e.finish(report)
+}

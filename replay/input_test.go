@@ -259,7 +259,7 @@ func TestBlockBoundaries(t *testing.T) {
 			fmt.Fprintf(&b, "%d,%s%s", n, strings.Repeat("k", 1+rnd.IntN(pick(rnd, 3, 400, 60_000))), pick(rnd, "\n", "\r\n"))
 			n++
 		}
-		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", b.Bytes())}, Format: smallFormat, FileOrder: true})
+		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", b.Bytes())}, Format: smallFormat})
 		if r.Lines != n || r.Bad != 0 || r.First.String() != "0" || r.Last.String() != fmt.Sprint(n-1) || len(r.Jumps) > 0 {
 			t.Errorf("%d lines, %d bad, from %s to %s; want %d", r.Lines, r.Bad, r.First, r.Last, n)
 		}
@@ -273,29 +273,25 @@ func TestTies(t *testing.T) {
 	b := writeFile(t, "b", []byte("7,y\n5,z\n5,x\n"))
 	for _, c := range []struct {
 		files []string
-		order bool
 		want  string
 	}{
-		{[]string{a, b}, false, "x y z x x y"},
-		{[]string{b, a}, false, "z x x y y x"},
-		{[]string{a, b}, true, "x y x y z x"},
+		{[]string{a, b}, "x y z x x y"},
+		{[]string{b, a}, "z x x y y x"},
 	} {
 		// A hot rule at the first event of each pair of key and second shows
 		// the order; so does the digest.
-		r := mustRun(t, replay.Config{Files: c.files, Format: smallFormat, FileOrder: c.order, WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "0/1s:1ms")}})
-		times := map[string][]int64{"x y z x x y": {5, 5, 5, 5, 7, 7}, "z x x y y x": {5, 5, 5, 5, 7, 7}, "x y x y z x": {5, 5, 7, 7, 5, 5}}[c.want]
+		r := mustRun(t, replay.Config{Files: c.files, Format: smallFormat, WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "0/1s:1ms")}})
+		times := []int64{5, 5, 5, 5, 7, 7}
 		var starts []hit
 		banned := map[hit]bool{}
-		newest := map[string]int64{}
 		for i, key := range strings.Fields(c.want) {
-			newest[key] = max(newest[key], times[i])
-			if h := (hit{newest[key], key}); !banned[h] {
+			if h := (hit{times[i], key}); !banned[h] {
 				banned[h] = true
 				starts = append(starts, hit{times[i] * 1000, key})
 			}
 		}
 		if r.Rules[0].StartsSHA256 != hitDigest(starts, false) {
-			t.Errorf("%v, file order %v: not the starts of %s: %v", c.files, c.order, c.want, starts)
+			t.Errorf("%v: not the starts of %s: %v", c.files, c.want, starts)
 		}
 	}
 }
@@ -313,35 +309,29 @@ func TestFarTimes(t *testing.T) {
 		at("01/Jan/2150:00:00:00 +0000"),
 		at("21/Apr/2018:10:25:05 +9999"), // 100 hours and 39 minutes ahead
 	}
-	for _, fileOrder := range []bool{false, true} {
-		var decisions bytes.Buffer
-		r := mustRun(t, replay.Config{
-			Files: []string{writeFile(t, "a.log", []byte(strings.Join(lines, "")))}, FileOrder: fileOrder,
-			WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "2/1m"), whatIf(t, replay.Hot, "client:3/61s")}, Decisions: &decisions,
-		})
-		want := "AAA" + "A" + "AAD" + "AAD" // the line with the zone is at 05:46:05
-		if fileOrder {
-			want = "AAA" + "AAD" + "AAD" + "D" // it is the last, and judged at the newest time
-		}
-		if decisions.String() != want || r.Bad != 5 {
-			t.Errorf("file order %v: decisions %s, %d bad; want %s, 5", fileOrder, decisions.Bytes(), r.Bad, want)
-		}
-		if r.First.String() != "-2208988800" || r.Last.String() != "5680281599" {
-			t.Errorf("from %s to %s", r.First, r.Last)
-		}
-		if hot := r.Rules[1]; *hot.HotKeys != 1 || hot.FirstHot[0].T.String() != "-2208988740" {
-			t.Errorf("hot %+v", hot.FirstHot)
-		}
-		if len(r.Jumps) != 3 || r.Jumps[0].From.String() != "-2208988740" {
-			t.Errorf("jumps %v, want three", r.Jumps)
-		}
-		var text bytes.Buffer
-		if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(text.String(), "from 1900-01-01 00:00:00 to 2149-12-31 23:59:59 UTC (91310d23h)") {
-			t.Errorf("the plain report has other times:\n%s", text.Bytes())
-		}
+	r, decisions := mustDecide(t, replay.Config{
+		Files:   []string{writeFile(t, "a.log", []byte(strings.Join(lines, "")))},
+		WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "2/1m"), whatIf(t, replay.Hot, "client:3/61s")},
+	})
+	want := "AAA" + "A" + "AAD" + "AAD" // the line with the zone is at 05:46:05
+	if string(decisions) != want || r.Bad != 5 {
+		t.Errorf("decisions %s, %d bad; want %s, 5", decisions, r.Bad, want)
+	}
+	if r.First.String() != "-2208988800" || r.Last.String() != "5680281599" {
+		t.Errorf("from %s to %s", r.First, r.Last)
+	}
+	if hot := r.Rules[1]; *hot.HotKeys != 1 || hot.FirstHot[0].T.String() != "-2208988740" {
+		t.Errorf("hot %+v", hot.FirstHot)
+	}
+	if len(r.Jumps) != 3 || r.Jumps[0].From.String() != "-2208988740" {
+		t.Errorf("jumps %v, want three", r.Jumps)
+	}
+	var text bytes.Buffer
+	if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "from 1900-01-01 00:00:00 to 2149-12-31 23:59:59 UTC (91310d23h)") {
+		t.Errorf("the plain report has other times:\n%s", text.Bytes())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
@@ -76,11 +75,7 @@ func (e *events) newJudging(rs *ruleset) *judging {
 		rs.compared.allowed = newKeyCounts(j.columns[0], []time.Duration{rs.limits.Rule(0).Limits[0].Span})
 	}
 	for _, column := range j.columns[rs.limits.Len():] {
-		parts := e.run.Cores
-		if e.run.HotMemory > 0 {
-			parts = 1 // so that which keys are evicted does not depend on the cores
-		}
-		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, parts), make([]*detector, parts)})
+		j.hot = append(j.hot, hotOutcomes{column, make([][]keyEvent, e.run.Cores), make([]*detector, e.run.Cores)})
 	}
 	return j
 }
@@ -233,7 +228,7 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		now := time.Unix(0, e.times[i])
 		if !detector.byKey {
 			edges = detector.AddN(now, reader.event(i), 1, edges[:0])
-		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) && !errors.Is(err, hotkey.ErrNoMemory) {
+		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) {
 			return err
 		} else if edges = edges[:0]; ok {
 			edges = append(edges, edge)
@@ -301,16 +296,4 @@ func (e *events) reportAll() {
 	}
 	e.report.Rules = make([]RuleReport, len(reports))
 	e.run.parallel(len(reports), func(i int) { e.report.Rules[i] = reports[i]() })
-}
-
-// writeDecisions writes the decisions of a ruleset: of a rules file for all events, of
-// a what-if for those that it judged. An error is a problem in the report.
-func (e *events) writeDecisions(j *judging) {
-	decisions := j.outcomes.judged()
-	if j.option == "" {
-		decisions = j.outcomes.all()
-	}
-	if _, err := e.run.Decisions.Write(decisions); err != nil {
-		e.problems = append(e.problems, fmt.Sprintf("the decisions cannot be written: %v", err))
-	}
 }

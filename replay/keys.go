@@ -31,8 +31,6 @@ type SuggestedLimit struct {
 	// window of the span. These are the keys that algorithm exact refuses at least once
 	// under a limit of N. N is each number that is the largest count of a key: between
 	// two of these the keys are the same. If there are more than 200, it is 200 of them.
-	// KeysAbove is absent if Config.FileOrder is set, since limits then judge the events
-	// in another order than that of their times.
 	KeysAbove [][2]int64 `json:"keys_above,omitempty"`
 }
 
@@ -54,11 +52,6 @@ func (e *events) reportKeys() {
 		e.report.Top = append(e.report.Top, top)
 	}
 	e.report.SuggestedLimits = suggest(c.peaks)
-	if e.run.FileOrder {
-		for i := range e.report.SuggestedLimits {
-			e.report.SuggestedLimits[i].KeysAbove = nil
-		}
-	}
 }
 
 // A Sort is what the busiest keys are ordered by.
@@ -146,9 +139,6 @@ func (e *events) momentsOf(dst []moment, own []int32) []moment {
 			continue
 		}
 		dst = append(dst, moment{at: at, n: 1})
-	}
-	if e.run.FileOrder {
-		slices.SortFunc(dst, func(a, b moment) int { return cmp.Compare(b.at, a.at) })
 	}
 	return dst
 }

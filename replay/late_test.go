@@ -36,15 +36,18 @@ func sortedForm(t testing.TB, r *replay.Report) map[string]any {
 // replayed runs c, which may have problems, and returns the decisions too.
 func replayed(t testing.TB, c replay.Config) (*replay.Report, string) {
 	t.Helper()
-	var decisions bytes.Buffer
-	if c.Rules != nil || len(c.WhatIfs) == 1 && c.WhatIfs[0].Kind != replay.Hot {
-		c.Decisions = &decisions
+	if c.Rules == nil && len(c.WhatIfs) != 1 {
+		r, err := replay.Run(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, ""
 	}
-	r, err := replay.Run(t.Context(), c)
+	r, decisions, err := replay.RunDecisions(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, decisions.String()
+	return r, decisions
 }
 
 const streamRules = `version: 1
@@ -356,7 +359,6 @@ func TestStreamErrors(t *testing.T) {
 	for want, c := range map[string]replay.Config{
 		"--lateness: -1s: must be 0 to 87600h":                              {Lateness: -time.Second},
 		"--lateness: 87600h0m1s: must be 0 to 87600h":                       {Lateness: 87_600*time.Hour + time.Second},
-		"--lateness: must not be given with --order file":                   {Lateness: 1, FileOrder: true},
 		"--lateness: must not be given with a distance such as --since -2h": {Lateness: 1, Cut: replay.Cut{Since: replay.Bound{BeforeEnd: time.Hour}}},
 	} {
 		c.Files = []string{"-"}

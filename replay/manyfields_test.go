@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -35,16 +34,15 @@ func TestRulesOfManyFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var decisions bytes.Buffer
-	report, err := Run(t.Context(), Config{
-		Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Format: spec, Rules: file, Decisions: &decisions,
+	report, decisions, err := RunDecisions(t.Context(), Config{
+		Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Format: spec, Rules: file,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Each value comes twice within a minute: once allowed, once refused.
-	if want := strings.Repeat("A", 18) + strings.Repeat("D", 18); decisions.String() != want {
-		t.Errorf("decisions %s, want %s", decisions.String(), want)
+	if want := strings.Repeat("A", 18) + strings.Repeat("D", 18); decisions != want {
+		t.Errorf("decisions %s, want %s", decisions, want)
 	}
 	for _, rule := range report.Rules {
 		if *rule.Allowed != 16 || *rule.Refused != 16 || *rule.KeysRefused != 16 {

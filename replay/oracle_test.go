@@ -124,6 +124,19 @@ func mustRun(t *testing.T, c replay.Config) *replay.Report {
 	return report
 }
 
+// mustDecide is mustRun that also returns the decisions about events.
+func mustDecide(t *testing.T, c replay.Config) (*replay.Report, []byte) {
+	t.Helper()
+	report, decisions, err := replay.RunDecisions(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Problems) > 0 {
+		t.Fatal(report.Problems)
+	}
+	return report, []byte(decisions)
+}
+
 func whatIf(t *testing.T, kind replay.Kind, format string, args ...any) replay.WhatIf {
 	t.Helper()
 	w, err := replay.ParseWhatIf(kind, fmt.Sprintf(format, args...))

@@ -83,14 +83,12 @@ type moment struct {
 }
 
 // ordered rounds the times of records down and puts them in the order of judging.
-func ordered(records []record, resolution time.Duration, fileOrder bool) []moment {
+func ordered(records []record, resolution time.Duration) []moment {
 	moments := make([]moment, len(records))
 	for i, r := range records {
 		moments[i] = moment{r.at.Truncate(resolution).UnixMilli(), r.values}
 	}
-	if !fileOrder {
-		slices.SortStableFunc(moments, func(a, b moment) int { return cmp.Compare(a.t, b.t) })
-	}
+	slices.SortStableFunc(moments, func(a, b moment) int { return cmp.Compare(a.t, b.t) })
 	return moments
 }
 

@@ -125,21 +125,10 @@ type RuleReport struct {
 	BansLeftOut  int64       `json:"bans_left_out,omitempty"` // bans that are not in BanList
 	HotKeys      *int64      `json:"hot_keys,omitempty"`
 	FirstHot     []Moment    `json:"first_hot,omitzero"`
-	HotMemory    *HotMemory  `json:"hot_memory,omitempty"` // if Config.HotMemory is given
-	Busiest      []BusyKey   `json:"busiest,omitzero"`     // the keys with the most events that the rule judged
+	Busiest      []BusyKey   `json:"busiest,omitzero"` // the keys with the most events that the rule judged
 	SHA256       string      `json:"sha256"`
 	StartsSHA256 string      `json:"starts_sha256,omitempty"`
 	MostRefused  []BannedKey `json:"-"` // the keys with the most refused events
-}
-
-// HotMemory is what a hot rule did in a bounded number of bytes.
-type HotMemory struct {
-	Limit   int64  `json:"limit"`   // Config.HotMemory
-	Bytes   int64  `json:"bytes"`   // in use at the end
-	Keys    int    `json:"keys"`    // counted at the end
-	Evicted uint64 `json:"evicted"` // keys that were evicted within their span; one may be evicted several times
-	Refused uint64 `json:"refused"` // events of new keys that were not counted
-	Lost    uint64 `json:"lost"`    // events for which older ones of their keys were given up
 }
 
 // LimitJSON is one limit: n in a span, or in a period of the calendar, of which

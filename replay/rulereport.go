@@ -104,10 +104,6 @@ func (e *events) reportHot(j *judging, number int) RuleReport {
 		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()},
 		HotKeys:   new(int64(len(first))), FirstHot: []Moment{}, SHA256: e.digestEvents(first, rule.Key, hot.keys),
 	}
-	if e.run.HotMemory > 0 && hot.detectors[0] != nil {
-		s := hot.detectors[0].Stats(rule.Name)
-		rep.HotMemory = &HotMemory{Limit: e.run.HotMemory, Bytes: s.Bytes, Keys: s.Keys, Evicted: s.Evicted, Refused: s.Refused, Lost: s.Lost}
-	}
 	for _, f := range first[:min(len(first), maxFirst)] {
 		key := api.KeyOf(rule.Key.Values(hot.keys.texts[f.key])...)
 		rep.FirstHot = append(rep.FirstHot, Moment{epoch(f.at), key})

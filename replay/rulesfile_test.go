@@ -161,13 +161,12 @@ func TestRulesFile(t *testing.T) {
 		data, folded := rulesLog(rnd, 150, resolution/2+time.Millisecond)
 		model, text := randomRules(rnd, resolution, round%2 == 0)
 		file := mustRules(t, text)
-		var decisions bytes.Buffer
 		c := replay.Config{
-			Files: []string{writeFile(t, "log.csv", data)}, Format: rulesFormat, Rules: file, Decisions: &decisions,
-			Resolution: resolution, FileOrder: rnd.IntN(4) == 0, Cores: 1 + rnd.IntN(4), Top: 100,
+			Files: []string{writeFile(t, "log.csv", data)}, Format: rulesFormat, Rules: file,
+			Resolution: resolution, Cores: 1 + rnd.IntN(4), Top: 100,
 		}
-		r := mustRun(t, c)
-		moments := ordered(folded, resolution, c.FileOrder)
+		r, decisions := mustDecide(t, c)
+		moments := ordered(folded, resolution)
 		want := modelJudge(model, moments)
 		key := func(rule int, m moment) string {
 			k, ok := keyOf(m, model[rule].key)
@@ -176,16 +175,16 @@ func TestRulesFile(t *testing.T) {
 			}
 			return k
 		}
-		checkRulesFile(t, r, decisions.Bytes(), file, moments, want, key, 100)
+		checkRulesFile(t, r, decisions, file, moments, want, key, 100)
 		for i, s := range limiterJudge(t, file, resolution, moments) {
 			if s.allowed != want[i].allowed {
 				t.Errorf("event %d: the Limiter says %v, the model %v", i, s.allowed, want[i].allowed)
 			}
 		}
 		if t.Failed() {
-			t.Fatalf("round %d, resolution %v, file order %v, cores %d\n%s\n%s", round, resolution, c.FileOrder, c.Cores, text, data)
+			t.Fatalf("round %d, resolution %v, cores %d\n%s\n%s", round, resolution, c.Cores, text, data)
 		}
-		refused += bytes.Count(decisions.Bytes(), []byte("D"))
+		refused += bytes.Count(decisions, []byte("D"))
 		for i := range model {
 			if model[i].ban != nil {
 				banned += *r.Rules[i].Bans
@@ -213,7 +212,7 @@ hot:
   - {name: posts, key: client, when: {method: POST}, threshold: 3 per 4s}
 `)
 	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log.csv", data)}, Format: rulesFormat, Rules: file, Resolution: time.Second, Cores: 3})
-	moments := ordered(folded, time.Second, false)
+	moments := ordered(folded, time.Second)
 	for i, c := range []struct {
 		rule modelRule
 		n    uint64
@@ -244,7 +243,7 @@ func TestRulesFileSliding(t *testing.T) {
 	rnd := randtest.New(t)
 	log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 20_000, Duration: 3 * time.Hour})
 	path := writeFile(t, "access.log", log)
-	moments := ordered(readLog(t, "clf", 0, log).records, time.Second, false)
+	moments := ordered(readLog(t, "clf", 0, log).records, time.Second)
 	for name, text := range map[string]string{
 		"spread": `
 version: 1
@@ -287,8 +286,7 @@ limits:
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := mustRules(t, text)
-			var decisions bytes.Buffer
-			r := mustRun(t, replay.Config{Files: []string{path}, Rules: file, Decisions: &decisions, Cores: 4, Top: 1 << 20})
+			r, decisions := mustDecide(t, replay.Config{Files: []string{path}, Rules: file, Cores: 4, Top: 1 << 20})
 			want := limiterJudge(t, file, 0, moments)
 			key := func(rule int, m moment) string {
 				ev := eventOf(m)
@@ -299,7 +297,7 @@ limits:
 				}
 				return strings.Join(parts, "\t")
 			}
-			checkRulesFile(t, r, decisions.Bytes(), file, moments, want, key, 1<<20)
+			checkRulesFile(t, r, decisions, file, moments, want, key, 1<<20)
 			for _, rule := range r.Rules {
 				if rule.Mode == "" && *rule.Refused == 0 {
 					t.Errorf("rule %s refused nothing: the test has no teeth", rule.Name)

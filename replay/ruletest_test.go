@@ -123,7 +123,7 @@ func TestTestsAgreeWithLimiter(t *testing.T) {
 		_, text := randomRules(rnd, time.Second, rnd.IntN(2) == 0)
 		file := mustRules(t, text)
 		start := time.UnixMilli(1_700_000_000_000).UTC()
-		moments := ordered(folded, time.Millisecond, false)
+		moments := ordered(folded, time.Millisecond)
 		start = start.Add(time.Duration(min(moments[0].t-start.UnixMilli(), 0)) * time.Millisecond).Truncate(time.Second)
 		said := limiterJudge(t, file, 0, moments)
 		wrong := rnd.IntN(len(moments))

@@ -31,13 +31,9 @@ func TestShortFormOfGeneratedLogs(t *testing.T) {
 		}
 		path := writeFile(t, "access.log", log)
 		for _, resolution := range resolutions {
-			for _, fileOrder := range []bool{false, true} {
-				t.Run(fmt.Sprint(format, "/", resolution, "/", fileOrder), func(t *testing.T) {
-					checkShortForm(t, rnd, replay.Config{
-						Files: []string{path}, Year: 2026, Resolution: resolution, FileOrder: fileOrder, Cores: 1 + rnd.IntN(4),
-					}, want)
-				})
-			}
+			t.Run(fmt.Sprint(format, "/", resolution), func(t *testing.T) {
+				checkShortForm(t, rnd, replay.Config{Files: []string{path}, Year: 2026, Resolution: resolution, Cores: 1 + rnd.IntN(4)}, want)
+			})
 		}
 	}
 }
@@ -56,7 +52,7 @@ func TestShortFormOfRandomLogs(t *testing.T) {
 		makers := []lineMaker{jsonListLine, csvLine, clfLine}
 		maker := makers[rnd.IntN(len(makers))]
 		c := replay.Config{
-			Resolution: resolution, FileOrder: rnd.IntN(4) == 0, Cores: 1 + rnd.IntN(4),
+			Resolution: resolution, Cores: 1 + rnd.IntN(4),
 			Key: pick(rnd, "client", "object", "user"), Top: pick(rnd, 0, 1, 3),
 		}
 		var want refLog
@@ -236,7 +232,7 @@ func checkShortForm(t *testing.T, rnd *rand.Rand, c replay.Config, want refLog) 
 			r.Lines, r.Bad, r.Parsed, r.Events, want.lines, want.bad, len(want.records))
 		return
 	}
-	moments := ordered(want.records, c.Resolution, c.FileOrder)
+	moments := ordered(want.records, c.Resolution)
 	text := strings.HasPrefix(r.Format, "json")
 	checkRank(t, r, c, refRank(hitsOf(moments, r.Key)))
 	for i, w := range c.WhatIfs {

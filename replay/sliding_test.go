@@ -35,17 +35,16 @@ func TestSlidingOracle(t *testing.T) {
 				continue
 			}
 			limit := whatIf(t, replay.Limit, "%d/%ds", n[0], n[1])
-			var decisions bytes.Buffer
 			c := c
-			c.WhatIfs, c.Decisions = []replay.WhatIf{limit}, &decisions
-			r := mustRun(t, c)
+			c.WhatIfs = []replay.WhatIf{limit}
+			r, decisions := mustDecide(t, c)
 			if got, exact := *r.Rules[0].Allowed, want.Client.Limit[name].Allowed; float64(got) < 0.99*float64(exact) {
 				t.Errorf("limit %s: %d allowed, less than 99 %% of exact's %d", name, got, exact)
 			}
 			if clients == nil {
 				clients = clientsOf(t, c.Files[0], r.Format, c.Year)
 			}
-			checkWindows(t, clients, decisions.Bytes(), limit)
+			checkWindows(t, clients, decisions, limit)
 		}
 		for counted, names := range together {
 			c := c

@@ -187,10 +187,8 @@ func (s *stream) release(ctx context.Context, before int64) error {
 		return fmt.Errorf("%w: %d: must be at most %d in one run; replay fewer files at once, or with --lateness", ErrTooManyEvents, events, maxEvents)
 	}
 	t := s.assemble(blocks, events)
-	if !s.FileOrder {
-		finest, _ := s.precisions()
-		t.sort(max(s.Resolution, finest))
-	}
+	finest, _ := s.precisions()
+	t.sort(max(s.Resolution, finest))
 	return s.judge(ctx, t)
 }
 

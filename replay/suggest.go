@@ -15,7 +15,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// SuggestConfig says for which logs to suggest limits. Rules, WhatIfs and Decisions of the
+// SuggestConfig says for which logs to suggest limits. Rules and WhatIfs of the
 // Config must not be set. Limits are for the keys of Config.Key.
 type SuggestConfig struct {
 	Config
@@ -83,7 +83,7 @@ var suggestSpans = []time.Duration{time.Second, time.Minute, time.Hour, 24 * tim
 // is never refused, and a rules file of these limits. Each limit was judged on the log as
 // [Run] judges it, and so was that of one less. Errors are those of Run.
 func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
-	if c.Rules != nil || len(c.WhatIfs) > 0 || c.Decisions != nil {
+	if c.Rules != nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("suggest: rules: must not be given")
 	}
 	c.Share = cmp.Or(c.Share, 99.9)

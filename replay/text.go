@@ -272,20 +272,8 @@ func (w *textWriter) compared(rep *Report) {
 // shownHot is how many first edges the plain report shows.
 const shownHot = 10
 
-// hotMemory says what memory has done to a hot rule.
-func (w *textWriter) hotMemory(m *HotMemory) {
-	if m == nil {
-		return
-	}
-	w.f("  %s of %s bytes in use for %s, %s evicted\n", count(m.Bytes), count(m.Limit), plural(m.Keys, "key", "keys"), plural(int(m.Evicted), "key was", "keys were"))
-	if m.Evicted+m.Refused+m.Lost > 0 {
-		w.f("  the counts are lower bounds: a key may have been hot earlier, or others may have been hot too\n")
-	}
-}
-
 func (w *textWriter) hot(r *RuleReport) {
 	w.f("  %s ran hot\n", plural(int(*r.HotKeys), "key", "keys"))
-	w.hotMemory(r.HotMemory)
 	for _, m := range r.FirstHot[:min(len(r.FirstHot), shownHot)] {
 		w.f("  %s  %s\n", exactStamp(m.T, w.zone), keyText(m.Key))
 	}

@@ -85,11 +85,10 @@ func (s *suggesting) peakOf(g *suggestGroup, span int64) uint64 {
 	peaks := make([]int64, len(g.from)-1)
 	s.run.parallel(s.run.Cores, func(part int) {
 		var own []moment
-		var times []int64
 		for id := part; id < len(peaks); id += s.run.Cores {
-			own, times = own[:0], s.judgedTimes(times, g.own[g.from[id]:g.from[id+1]])
-			for _, t := range slices.Backward(times) {
-				own = append(own, moment{at: t, n: 1})
+			own = own[:0]
+			for _, event := range slices.Backward(g.own[g.from[id]:g.from[id+1]]) {
+				own = append(own, moment{at: s.times[event], n: 1})
 			}
 			peaks[id] = peak(own, len(own), span)
 		}

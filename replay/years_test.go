@@ -69,12 +69,11 @@ func TestSyslogYears(t *testing.T) {
 	}
 }
 
-// checkYears replays c in file order and compares the number of events and of
+// checkYears replays c and compares the number of events and of
 // bad lines, the first and the last day, and how often days are far apart.
 func checkYears(t *testing.T, c replay.Config, want string, bad int64) {
 	t.Helper()
 	days := strings.Fields(want)
-	c.FileOrder = true
 	c.WhatIfs = nil
 	r := mustRun(t, c)
 	if r.Bad+r.Skipped != bad || r.Events != int64(len(days)) {
@@ -152,7 +151,7 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 	}
 	for _, year := range []int{0, 2018} {
 		for _, cores := range []int{1, 4} {
-			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "syslog-sshd", Cores: cores, FileOrder: true})
+			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "syslog-sshd", Cores: cores})
 			if r.Events != 2*n || r.First.UTC().Year() != 2018 || r.Last.UTC().Year() != 2024 || r.Last.Before(last.Add(-step)) {
 				t.Errorf("year %d, %d cores: %d events from %v to %v; want %d from 2018 to %v", year, cores, r.Events, r.First, r.Last, 2*n, last)
 			}

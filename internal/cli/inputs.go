@@ -19,7 +19,6 @@ import (
 // inputFlags is the flags of all commands that read logs: which lines are events, and
 // when they happened.
 type inputFlags struct {
-	order        string
 	since, until string
 	proxies      []string
 	tz           string
@@ -37,8 +36,6 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags.StringVar(&f.until, "until", "", "leave out events at `TIME` and later")
 	flags.StringArrayVar(&c.Cut.Where, "where", nil, "leave out other events than those of `FIELD=PATTERN`, such as status=5xx or path=/api/** (repeatable)")
 	flags.StringVar(&f.tz, "tz", "UTC", "`ZONE` of --since, --until and of the report, such as Europe/Vienna or Local")
-	flags.StringVar(&f.order, "order", "time", "judge events in the order of `time|file`")
-	cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"time", "file"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(accesslog.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -50,10 +47,6 @@ func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config)
 			return fmt.Errorf("--%s: 0: must be more than that", name)
 		}
 	}
-	if f.order != "time" && f.order != "file" {
-		return fmt.Errorf("--order: %q: must be time or file", f.order)
-	}
-	c.FileOrder = f.order == "file"
 	for _, text := range f.proxies {
 		network, err := match.ParsePrefix(text)
 		if err != nil {

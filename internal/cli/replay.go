@@ -15,7 +15,6 @@ import (
 	"github.com/lately-go/lately/internal/replaypage"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 // replayFlags is the flags of the replay command as they are given.
@@ -25,7 +24,6 @@ type replayFlags struct {
 	rules     string
 	whatIfs   []whatIf
 	algorithm string
-	decisions string
 	html      string
 	json      bool
 	bad       bool
@@ -67,7 +65,6 @@ wrong; 130 interrupted.`,
 	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)", f.keep(replay.Limit))
 	flags.Func("ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)", f.keep(replay.Ban))
 	flags.Func("hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)", f.keep(replay.Hot))
-	flags.Func("memory-limit", "count the keys of each hot rule in so many `BYTES`, such as 64MiB, as a server does", f.memoryLimit)
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
@@ -76,7 +73,6 @@ wrong; 130 interrupted.`,
 	flags.DurationVar(&f.config.Lateness, "lateness", 0, "judge events while the log is read, in bounded memory; leave out those older than an earlier one by more than `D`")
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar((*string)(&f.config.Sort), "sort", string(replay.SortCount), "order the busiest keys by `count|peak|refused`; a peak is the most in any minute")
-	flags.StringVar(&f.decisions, "decisions", "", "write one byte for each judged event, A or D, to `FILE`")
 	flags.StringVar(&f.html, "html", "", "write the report to `FILE`, too, as a page for a browser")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&f.formats, "formats", false, "list the log formats with an example of each, and read no log")
@@ -96,7 +92,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err := f.parse(cmd, args); err != nil {
 		return err
 	}
-	decisions, page, err := f.createOutputs()
+	page, err := f.createPage()
 	if err != nil {
 		return err
 	}
@@ -108,7 +104,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if ok && report != nil {
 		report.Problems = append(report.Problems, nothing.Sentences...) // for the page
 	}
-	unwritten := f.finishOutputs(decisions, page, report)
+	unwritten := f.finishPage(page, report)
 	if ok && report != nil && f.bad {
 		if err := report.WriteBadLines(cmd.OutOrStdout()); err != nil {
 			nothing.Sentences = append(nothing.Sentences, fmt.Sprintf("the report cannot be written: %v", err))
@@ -131,40 +127,24 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 // streamGCPercent is by how much the heap may grow between collections with --lateness.
 const streamGCPercent = 30
 
-// createOutputs creates the files of --decisions and --html, after it has validated the
-// rest of the command line and compared them with the files that are read.
-func (f *replayFlags) createOutputs() (decisions, page *os.File, err error) {
-	if f.decisions == "" && f.html == "" {
-		return nil, nil, nil
-	}
-	if f.decisions != "" {
-		f.config.Decisions = io.Discard
-	}
-	if err := f.config.Validate(); err != nil {
-		return nil, nil, err
-	}
-	read := append([]string{f.rules}, f.config.Files...)
-	if decisions, err = createOutput("--decisions", f.decisions, read); err != nil {
-		return nil, nil, err
-	}
-	if page, err = createOutput("--html", f.html, append(read, f.decisions)); err != nil {
-		return nil, nil, err
-	}
-	if decisions != nil {
-		f.config.Decisions = decisions
-	}
-	return decisions, page, nil
-}
-
-// createOutput creates the file of an option, if it is given. It must not be one of others.
-func createOutput(option, path string, others []string) (*os.File, error) {
-	if path == "" {
+// createPage creates the file of --html, if it is given, after it has validated the rest of
+// the command line.
+func (f *replayFlags) createPage() (*os.File, error) {
+	if f.html == "" {
 		return nil, nil
 	}
+	if err := f.config.Validate(); err != nil {
+		return nil, err
+	}
+	return createOutput("--html", f.html, append([]string{f.rules}, f.config.Files...))
+}
+
+// createOutput creates the file of an option. It must not be one of those that are read.
+func createOutput(option, path string, read []string) (*os.File, error) {
 	if st, err := os.Stat(path); err == nil {
-		for _, other := range others {
-			if in, err := os.Stat(other); err == nil && os.SameFile(st, in) {
-				return nil, fmt.Errorf("%s: %s: must not be a file that is read, or that another option writes", option, path)
+		for _, name := range read {
+			if in, err := os.Stat(name); err == nil && os.SameFile(st, in) {
+				return nil, fmt.Errorf("%s: %s: must not be a file that is read", option, path)
 			}
 		}
 	}
@@ -175,22 +155,18 @@ func createOutput(option, path string, others []string) (*os.File, error) {
 	return file, nil
 }
 
-// finishOutputs writes the page of a report, if there are both, and closes the files. It
-// returns sentences about what could not be written.
-func (f *replayFlags) finishOutputs(decisions, page *os.File, report *replay.Report) (problems []string) {
-	if decisions != nil {
-		if err := decisions.Close(); err != nil {
-			problems = append(problems, fmt.Sprintf("the decisions cannot be written: %v", err))
-		}
+// finishPage writes the page of a report, if there are both, and closes its file. It returns
+// a sentence about what could not be written.
+func (f *replayFlags) finishPage(page *os.File, report *replay.Report) (problems []string) {
+	if page == nil {
+		return nil
 	}
-	if page != nil {
-		var err error
-		if report != nil {
-			err = replaypage.Write(page, report, f.inputs.zone)
-		}
-		if err = errors.Join(err, page.Close()); err != nil {
-			problems = append(problems, fmt.Sprintf("the page cannot be written: %v", err))
-		}
+	var err error
+	if report != nil {
+		err = replaypage.Write(page, report, f.inputs.zone)
+	}
+	if err = errors.Join(err, page.Close()); err != nil {
+		problems = append(problems, fmt.Sprintf("the page cannot be written: %v", err))
 	}
 	return problems
 }
@@ -229,12 +205,6 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 type whatIf struct {
 	kind replay.Kind
 	text string
-}
-
-// memoryLimit parses --memory-limit.
-func (f *replayFlags) memoryLimit(text string) (err error) {
-	f.config.HotMemory, err = rules.ParseBytes(text)
-	return err
 }
 
 // keep returns a function that keeps the value of one of these flags, to be parsed after

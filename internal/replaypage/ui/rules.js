@@ -36,7 +36,7 @@ function ruleRow(r) {
   const head = h('h3', {}, shown(r.name), h('span', { class: 'tag' }, r.kind), r.mode ? h('span', { class: 'tag' }, r.mode) : null);
   const row = h('li', { class: 'effect' }, head, h('p', { class: 'sentence' }, ruleSentence(r)));
   if (r.kind === 'hot') {
-    row.append(h('p', { class: 'did' }, h('b', {}, exact(r.hot_keys)), ` ${r.hot_keys === 1 ? 'key' : 'keys'} ran hot`), ...memoryOf(r));
+    row.append(h('p', { class: 'did' }, h('b', {}, exact(r.hot_keys)), ` ${r.hot_keys === 1 ? 'key' : 'keys'} ran hot`));
     return row;
   }
   const all = r.allowed + r.refused;
@@ -51,11 +51,4 @@ function ruleRow(r) {
   if (r.bans !== undefined) row.append(h('p', { class: 'sentence' }, `${counted(r.bans, 'ban')} of ${counted(r.banned_keys, 'key')}.`));
   if (r.busiest?.length) row.append(folded(`Its busiest keys`, () => table(`Busiest keys of ${r.name}`, [[r.fields.join(', ')], ['Allowed', 'n'], ['Refused', 'n']], r.busiest.map((k) => [keyOf(k), exact(k.allowed), exact(k.refused)]))));
   return row;
-}
-
-// memoryOf says what a bound of bytes did to a hot rule.
-function memoryOf({ hot_memory: m }) {
-  if (!m) return [];
-  const lower = m.evicted + m.refused + m.lost > 0 ? ' The counts are lower bounds.' : '';
-  return [h('p', { class: 'sentence' }, `${exact(m.bytes)} of ${counted(m.limit, 'byte')} in use for ${counted(m.keys, 'key')}; ${exact(m.evicted)} evicted.${lower}`)];
 }
