@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -42,6 +43,10 @@ type Config struct {
 	// the receiver makes them wait, up to [Point.Until]. Without Lateness, those of several logs are in the order of
 	// time from one block of lines to the next only. nil means nothing.
 	Passed func(Point) error
+
+	// Opened is called by Run when it has opened the first file of a log that was not there before: its
+	// place should then be saved. nil means nothing.
+	Opened func()
 
 	// Log receives what happens to the files; nil discards it.
 	Log *slog.Logger
@@ -79,6 +84,8 @@ type Follower struct {
 	buf        []byte
 	batches    chan *batch // free
 	failed     error       // of Config.Passed
+
+	stats atomic.Pointer[[]api.FollowedLog] // of the last look or block
 }
 
 // New returns a Follower. The error names the wrong field of c.
@@ -113,6 +120,7 @@ func New(c Config) (*Follower, error) {
 			f.tail(l.Path, l.Format)
 		}
 	}
+	f.publish()
 	return f, nil
 }
 
@@ -135,9 +143,9 @@ func (f *Follower) tail(path string, format accesslog.Format) *tail {
 	return t
 }
 
-// Open opens the files that there are, so that Save can say what was not read yet. Call it
-// after Resume.
-func (f *Follower) Open() { f.look(time.Now()) }
+// Open opens the files that there are, after Resume. It reports whether one is the first of its log: save
+// its place before Run reads a line, and it is found again after any rotation.
+func (f *Follower) Open() (first bool) { return f.refresh(time.Now()) }
 
 // Run follows the logs until ctx is done. It ends with the error of ctx, or of Config.Passed.
 func (f *Follower) Run(ctx context.Context) error {
@@ -180,11 +188,19 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 	for _, t := range f.tails {
 		t.listen(f.config.Silence, now)
 	}
+	f.publish()
 	f.passed(false, now)
 }
 
 // look looks which files there are.
 func (f *Follower) look(now time.Time) {
+	if f.refresh(now) && f.config.Opened != nil {
+		f.config.Opened()
+	}
+}
+
+// refresh looks which files there are, and reports whether one is the first of its log.
+func (f *Follower) refresh(now time.Time) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now.Sub(f.discovered) >= discover {
@@ -192,8 +208,12 @@ func (f *Follower) look(now time.Time) {
 		f.discover()
 	}
 	for _, t := range f.tails {
+		had := t.latest != nil
 		t.refresh(now)
+		first = first || !had && t.latest != nil
 	}
+	f.publish()
+	return first
 }
 
 // readNext reads a block of the log that is behind the others, and reports whether there was
@@ -223,6 +243,7 @@ func (f *Follower) readNext(now time.Time) bool {
 	if f.queue.len() > 0 {
 		f.release(f.ordered())
 	}
+	f.publish()
 	return true
 }
 
@@ -249,11 +270,14 @@ func (f *Follower) hold(ev *match.Event) {
 
 func (f *Follower) release(upTo int64) { f.queue.release(upTo, &f.event, f.config.Judge) }
 
-// Stats returns what was read of each log since the start of the process.
-func (f *Follower) Stats() []api.FollowedLog {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.logs()
+// Stats returns what was read of each log since the start of the process, as of the last tenth of
+// a second. It waits for nothing, also while the state is saved.
+func (f *Follower) Stats() []api.FollowedLog { return slices.Clone(*f.stats.Load()) }
+
+// publish makes the present numbers those of Stats.
+func (f *Follower) publish() {
+	logs := f.logs()
+	f.stats.Store(&logs)
 }
 
 func (f *Follower) logs() []api.FollowedLog {

@@ -25,9 +25,13 @@ type savedLog struct {
 func (t *tail) saved() savedLog {
 	l := savedLog{Path: t.path, Format: t.format.String(), Newest: t.newest, Past: t.past}
 	for _, g := range t.gens {
-		if g != t.latest {
-			l.Open = append(l.Open, g.saved())
+		if g == t.latest {
+			continue
 		}
+		if len(g.head) == 0 {
+			g.identify() // it was empty when it was opened, and may be compressed before it is read
+		}
+		l.Open = append(l.Open, g.saved())
 	}
 	if t.latest != nil {
 		l.Open = append(l.Open, t.latest.saved())
@@ -106,7 +110,7 @@ func (t *tail) resume(l *savedLog) {
 	t.newest = l.Newest
 	t.past = l.Past
 	for _, p := range l.Open {
-		t.keep(p)
+		t.remember(p) // all of them: these files are opened below, wherever they are now
 	}
 	if len(l.Open) == 0 {
 		return
