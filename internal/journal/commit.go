@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -132,10 +133,11 @@ func (j *Journal) closeFile() {
 // removeFile removes the newest file; nothing in it was acknowledged. If that fails, it
 // stays until a snapshot covers it; readers skip its records by their numbers.
 func (j *Journal) removeFile() {
+	number := j.number // nobody else changes it
+	if err := j.fs.remove(journalName(number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	newest := len(j.files) - 1
-	if err := j.fs.remove(journalName(j.files[newest].number)); err == nil || errors.Is(err, fs.ErrNotExist) {
-		j.files = j.files[:newest]
-	}
+	j.files = slices.DeleteFunc(j.files, func(f journalFile) bool { return f.number == number })
 }

@@ -52,8 +52,7 @@ func FuzzSnapshot(f *testing.F) {
 // snapshotOf returns the file of a snapshot.
 func snapshotOf(generation uint64, records []Record) []byte {
 	disk := newMemFS()
-	f, _ := disk.create("x")
-	w := newSnapshotWriter(f, snapshotHeader{generation: generation})
+	w := newSnapshotWriter(func() (file, error) { return disk.create("x") }, snapshotHeader{generation: generation})
 	for _, r := range records {
 		_ = w.Add(r.Type, r.Data)
 	}
@@ -134,8 +133,7 @@ func FuzzJournal(f *testing.F) {
 func TestNumbersThatAreUsedUp(t *testing.T) {
 	snapshot := func(generation, covered uint64) []byte {
 		disk := newMemFS()
-		f, _ := disk.create("x")
-		w := newSnapshotWriter(f, snapshotHeader{generation: generation, covered: covered})
+		w := newSnapshotWriter(func() (file, error) { return disk.create("x") }, snapshotHeader{generation: generation, covered: covered})
 		if err := w.finish(); err != nil {
 			t.Fatal(err)
 		}

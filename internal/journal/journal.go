@@ -179,24 +179,23 @@ func (j *Journal) found(missing uint64) {
 // open. It renames damaged ones instead.
 func (j *Journal) prune(covered uint64) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	var left []journalFile
-	for i, f := range j.files {
-		name := journalName(f.number)
-		var err error
-		switch {
-		case f.last > covered || i == len(j.files)-1:
-			left = append(left, f)
-		case f.damaged:
-			err = j.fs.rename(name, name+badSuffix)
-		default:
-			err = j.fs.remove(name)
+	files := slices.Clone(j.files)
+	j.mu.Unlock()
+	gone := make(map[uint64]bool)
+	for _, f := range files[:max(0, len(files)-1)] {
+		if f.last > covered {
+			continue
 		}
-		if err != nil {
-			left = append(left, f)
+		name := journalName(f.number)
+		if f.damaged {
+			gone[f.number] = j.fs.rename(name, name+badSuffix) == nil
+		} else {
+			gone[f.number] = j.fs.remove(name) == nil
 		}
 	}
-	j.files = left
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.files = slices.DeleteFunc(j.files, func(f journalFile) bool { return gone[f.number] })
 }
 
 // close commits what is open, and ends the committer.

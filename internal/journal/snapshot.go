@@ -8,6 +8,7 @@ import (
 
 // WriteSnapshot writes a snapshot of the records that fill adds: all of the state whose
 // changes were appended before the call; see the rule for callers in the package comment.
+// Up to 32 MiB of them are written when fill has returned, so that it may hold the locks of the state.
 // The journal continues in a new file. When WriteSnapshot returns nil, the snapshot is on
 // disk, and files that neither it nor the generation before it needs are removed. On an
 // error, that of fill among them, nothing changes. A second call waits for the first.
@@ -31,26 +32,24 @@ func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
 
 // store writes the file and gives it its name.
 func (d *Dir) store(h snapshotHeader, fill func(*SnapshotWriter) error) (err error) {
-	_ = d.fs.remove(tempName) // one that could not be removed then
-	f, err := d.fs.create(tempName)
-	if err != nil {
-		return err
-	}
+	w := newSnapshotWriter(func() (file, error) {
+		_ = d.fs.remove(tempName) // one that could not be removed then
+		return d.fs.create(tempName)
+	}, h)
 	renamed := false
-	defer func() {
-		if !renamed {
+	defer func() { // also when fill panics
+		if w.f != nil && !renamed {
+			_ = w.f.Close()
 			err = errors.Join(err, d.fs.remove(tempName))
 		}
 	}()
-	defer f.Close() // also when fill panics
-	w := newSnapshotWriter(f, h)
 	if err := fill(w); err != nil {
 		return err
 	}
 	if err := w.finish(); err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
+	if err := w.f.Close(); err != nil {
 		return err
 	}
 	if err := d.fs.rename(tempName, snapshotName(h.generation)); err != nil {

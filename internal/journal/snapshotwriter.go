@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -13,6 +14,7 @@ const (
 	blockSize  = 256 << 10                                         // is written with one call, and read at once
 	maxPayload = blockSize + 1 + binary.MaxVarintLen32 + MaxRecord // the last record may exceed blockSize
 	syncStep   = 8 << 20                                           // bytes: a single sync of all would delay those of the journal
+	maxCopied  = 32 << 20                                          // bytes of a snapshot that wait in memory until all records are added
 )
 
 // A Record is one record of a snapshot. The caller defines the types.
@@ -65,26 +67,31 @@ func (t *totals) append(dst []byte, generation uint64) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(sumOf(generation), dst[start:]))
 }
 
-// A SnapshotWriter writes the records of a snapshot during [Dir.WriteSnapshot]. It is for one
+// A SnapshotWriter takes the records of a snapshot during [Dir.WriteSnapshot]. It is for one
 // goroutine.
 type SnapshotWriter struct {
-	f       file
+	create  func() (file, error)
+	f       file // nil while nothing was written
 	header  snapshotHeader
-	block   []byte // blockHeaderLen bytes, then the payload so far
-	records int    // in block
-	unsaved int    // bytes written since the last sync
+	waiting [][]byte // blocks that are not written yet
+	copied  int      // bytes in waiting
+	most    int      // that copied may be
+	block   []byte   // blockHeaderLen bytes, then the payload so far
+	records int      // in block
+	unsaved int      // bytes written since the last sync
 	totals  totals
 	err     error // the first; nothing is written after it
 }
 
-func newSnapshotWriter(f file, h snapshotHeader) *SnapshotWriter {
-	w := &SnapshotWriter{f: f, header: h, block: make([]byte, blockHeaderLen, blockHeaderLen+blockSize+4<<10)}
-	w.write(h.append(nil))
+func newSnapshotWriter(create func() (file, error), h snapshotHeader) *SnapshotWriter {
+	w := &SnapshotWriter{create: create, header: h, most: maxCopied, block: make([]byte, blockHeaderLen, blockHeaderLen+blockSize+4<<10)}
+	w.push(h.append(nil))
 	return w
 }
 
-// Add writes a copy of a record. Some calls wait for the disk: hold no lock
-// that others wait for. After an error all further calls return it.
+// Add adds a copy of a record. The first 32 MiB are copied to memory only, so that a caller may
+// hold the locks of the state. Calls after that wait for the disk. After an error all further calls
+// return it.
 func (w *SnapshotWriter) Add(typ byte, data []byte) error {
 	if len(data) > MaxRecord && w.err == nil {
 		w.err = fmt.Errorf("journal: record of %d bytes: must be up to %d", len(data), MaxRecord)
@@ -102,7 +109,7 @@ func (w *SnapshotWriter) Add(typ byte, data []byte) error {
 	return w.err
 }
 
-// flush writes the block, if there is anything in it.
+// flush ends the block, if there is anything in it.
 func (w *SnapshotWriter) flush() {
 	payload := len(w.block) - blockHeaderLen
 	if payload == 0 {
@@ -112,26 +119,48 @@ func (w *SnapshotWriter) flush() {
 	binary.LittleEndian.PutUint32(w.block[4:], uint32(w.records))
 	sum := checksum(sumOf(w.header.generation, w.totals.blocks), w.block)
 	w.totals.add(w.records, payload, sum)
-	w.write(binary.LittleEndian.AppendUint32(w.block, sum))
+	w.push(binary.LittleEndian.AppendUint32(w.block, sum))
 	w.block, w.records = w.block[:blockHeaderLen], 0
 }
 
-func (w *SnapshotWriter) write(b []byte) {
-	if w.err != nil {
-		return
+// push copies b, or writes it if too much was copied.
+func (w *SnapshotWriter) push(b []byte) {
+	if w.f == nil {
+		b = bytes.Clone(b) // it waits
 	}
-	if _, w.err = w.f.Write(b); w.err != nil {
-		return
+	w.waiting = append(w.waiting, b)
+	if w.copied += len(b); w.copied > w.most {
+		w.write()
 	}
-	if w.unsaved += len(b); w.unsaved >= syncStep {
-		w.err, w.unsaved = w.f.Sync(), 0
+}
+
+// write writes what waits.
+func (w *SnapshotWriter) write() {
+	if w.f == nil && w.err == nil {
+		f, err := w.create()
+		if w.err = err; err == nil {
+			w.f = f
+		}
 	}
+	for _, b := range w.waiting {
+		if w.err == nil {
+			_, w.err = w.f.Write(b)
+		}
+		if w.unsaved += len(b); w.unsaved >= syncStep && w.err == nil {
+			w.err, w.unsaved = w.f.Sync(), 0
+		}
+	}
+	w.waiting, w.copied, w.most = nil, 0, 0
 }
 
 // finish writes what is left and the footer, and syncs the file.
 func (w *SnapshotWriter) finish() error {
+	if w.err != nil {
+		return w.err
+	}
 	w.flush()
-	w.write(w.totals.append(nil, w.header.generation))
+	w.push(w.totals.append(nil, w.header.generation))
+	w.write()
 	if w.err == nil {
 		w.err = w.f.Sync()
 	}

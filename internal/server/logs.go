@@ -55,8 +55,18 @@ func (s *Server) openLogs() error {
 	}
 	s.logs, err = follow.New(follow.Config{
 		Logs: s.config.Follow, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Judge: s.judgeLogged(identity),
+		Opened: s.requestSnapshot,
 	})
 	return err
+}
+
+// followLogs judges the events of the logs until ctx is done. The places of logs that are new are
+// on disk before their first line is read: their files are found after a kill, also if they were rotated.
+func (s *Server) followLogs(ctx context.Context) {
+	if s.logs.Open() && s.dir != nil {
+		_ = s.save() // the error is in the log
+	}
+	_ = s.logs.Run(ctx) // which ends when ctx does
 }
 
 // judgeLogged returns a function, for one goroutine, that judges the events of logs.

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/follow"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -237,6 +239,42 @@ func TestFollowAfterKill(t *testing.T) {
 	}
 	if got := bansOf(t, next)["192.0.2.1"]; !got.Until.Equal(want.Until) || got.Count != want.Count {
 		t.Errorf("the ban is %+v, want %+v", got, want)
+	}
+}
+
+// TestFollowKilledAtOnce kills a server at the first line that it judges, and rotates the log before the
+// next one begins, which finds the file and counts each line once. So does one that has followed another log
+// before.
+func TestFollowKilledAtOnce(t *testing.T) {
+	c, log := following(t)
+	c.SnapshotEvery = time.Hour
+	for round := range 2 {
+		first, another := make(chan struct{}), make(chan struct{})
+		once := sync.OnceFunc(func() { close(first); <-another })
+		c.Decided = func(*match.Event, ratelimit.Decision) { once() }
+		now := time.Now().Truncate(time.Second)
+		client := fmt.Sprintf("192.0.2.%d", round)
+		log.requests(client, now, 3)
+		s, _ := started(t, c)
+		<-first
+		c.Data, c.Decided = copied(t, c.Data), nil // the files as a killed process leaves them
+		close(another)
+		eventually(t, "the lines are judged", func() bool { return requestsOf(t, s, client) == 3 })
+		if err := os.Rename(log.path, log.path+".1"); err != nil {
+			t.Fatal(err)
+		}
+		log.requests(client, now.Add(time.Second), 2)
+		next, _ := started(t, c)
+		eventually(t, "all lines are counted", func() bool { return requestsOf(t, next, client) >= 5 })
+		if n := requestsOf(t, next, client); n != 5 {
+			t.Errorf("%d requests are counted, want 5", n)
+		}
+		if err := next.save(); err != nil {
+			t.Fatal(err)
+		}
+		c.Data = copied(t, c.Data)
+		log.path = filepath.Join(filepath.Dir(log.path), "other.log")
+		c.Follow = append(c.Follow, follow.Log{Path: log.path})
 	}
 }
 

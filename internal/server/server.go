@@ -194,9 +194,7 @@ func (s *Server) Run(ctx context.Context) error {
 		})
 	}
 	if s.logs != nil {
-		s.logs.Open()
-		s.requestSnapshot()
-		others.Go(func() { _ = s.logs.Run(serving) }) // which ends when serving does
+		others.Go(func() { s.followLogs(serving) })
 	}
 	others.Go(func() { s.keepReleasing(serving) })
 	if s.dir != nil {

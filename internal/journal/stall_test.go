@@ -1,0 +1,202 @@
+package journal
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A StallingDisk is a directory in memory whose operations wait while it is stalled.
+type StallingDisk struct {
+	*memFS
+
+	mu      sync.Mutex
+	stalls  func(op, name string) bool
+	resumed chan struct{} // closed by Resume
+	Reached chan string   // the operations that wait
+}
+
+func NewStallingDisk() *StallingDisk {
+	return &StallingDisk{memFS: newMemFS(), Reached: make(chan string, 100)}
+}
+
+// Open opens the directory.
+func (d *StallingDisk) Open(r Restore) (*Dir, Found, error) { return openFS(d, r) }
+
+// Stall makes the operations wait that stalls selects.
+func (d *StallingDisk) Stall(stalls func(op, name string) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stalls, d.resumed = stalls, make(chan struct{})
+}
+
+// Resume ends the wait.
+func (d *StallingDisk) Resume() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stalls = nil
+	close(d.resumed)
+}
+
+func (d *StallingDisk) wait(op, name string) {
+	d.mu.Lock()
+	stalled, resumed := d.stalls != nil && d.stalls(op, name), d.resumed
+	d.mu.Unlock()
+	if stalled {
+		d.Reached <- op + " " + name
+		<-resumed
+	}
+}
+
+func (d *StallingDisk) create(name string) (file, error) {
+	d.wait("create", name)
+	f, err := d.memFS.create(name)
+	if err != nil {
+		return nil, err
+	}
+	return stallingFile{f, d, name}, nil
+}
+
+func (d *StallingDisk) rename(from, to string) error {
+	d.wait("rename", from)
+	return d.memFS.rename(from, to)
+}
+
+func (d *StallingDisk) remove(name string) error {
+	d.wait("remove", name)
+	return d.memFS.remove(name)
+}
+
+func (d *StallingDisk) list() ([]string, error) {
+	d.wait("list", "")
+	return d.memFS.list()
+}
+
+func (d *StallingDisk) syncDir() error {
+	d.wait("syncdir", "")
+	return d.memFS.syncDir()
+}
+
+type stallingFile struct {
+	file
+	d    *StallingDisk
+	name string
+}
+
+func (f stallingFile) Write(b []byte) (int, error) {
+	f.d.wait("write", f.name)
+	return f.file.Write(b)
+}
+
+func (f stallingFile) Sync() error {
+	f.d.wait("sync", f.name)
+	return f.file.Sync()
+}
+
+// within fails the test if do waits for something that does not come.
+func within(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+		t.Fatalf("%s waits for the disk", what)
+	}
+}
+
+// TestStalledSnapshot stalls the disk at each step of a snapshot. Records are appended meanwhile,
+// those that wait for the disk are acknowledged if only the snapshot waits, and the function that adds the
+// records has returned, so that no lock of the state is held.
+func TestStalledSnapshot(t *testing.T) {
+	for _, step := range []string{
+		"remove " + tempName, "create " + tempName, "write " + tempName, "sync " + tempName, "rename " + tempName, "syncdir ",
+		"remove " + journalName(2), "remove " + snapshotName(1), "list ",
+	} {
+		t.Run(step, func(t *testing.T) {
+			disk := NewStallingDisk()
+			d, _, err := disk.Open(Restore{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			filled := make(chan struct{})
+			snapshot := func() error {
+				return d.WriteSnapshot(func(w *SnapshotWriter) error {
+					defer func() { filled <- struct{}{} }()
+					return w.Add(1, make([]byte, MaxRecord))
+				})
+			}
+			for range 2 { // the third has files to remove
+				if err := d.Journal().AppendWait([]byte("before")); err != nil {
+					t.Fatal(err)
+				}
+				go func() { <-filled }()
+				if err := snapshot(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.Journal().AppendWait([]byte("before")); err != nil {
+				t.Fatal(err)
+			}
+			disk.Stall(func(op, name string) bool { return op+" "+name == step })
+			result := make(chan error, 1)
+			go func() { result <- snapshot() }()
+			within(t, "the function that adds the records", func() { <-filled })
+			within(t, "no step of the snapshot", func() { <-disk.Reached })
+			within(t, "Stats", func() { d.Journal().Stats() })
+			var p Pending
+			within(t, "Append", func() { p, err = d.Journal().Append([]byte("meanwhile")) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(step, "syncdir") { // the journal begins a file, too
+				within(t, "a record", func() { err = p.Wait() })
+			}
+			disk.Resume()
+			if err := <-result; err != nil || p.Wait() != nil {
+				t.Errorf("%v, %v", err, p.Wait())
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestLargeSnapshotWaits writes what exceeds the copy at once: memory is bounded.
+func TestLargeSnapshotWaits(t *testing.T) {
+	disk := NewStallingDisk()
+	d, _, err := disk.Open(Restore{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Stall(func(string, name string) bool { return name == tempName })
+	added := make(chan int, 100)
+	result := make(chan error, 1)
+	go func() {
+		result <- d.WriteSnapshot(func(w *SnapshotWriter) error {
+			for n := range 40 {
+				if err := w.Add(1, make([]byte, MaxRecord)); err != nil {
+					return err
+				}
+				added <- n
+			}
+			return nil
+		})
+	}()
+	within(t, "the first write", func() { <-disk.Reached })
+	if n := len(added); n != maxCopied/MaxRecord-1 { // and the headers of blocks
+		t.Errorf("%d MiB wait in memory, want %d", n, maxCopied/MaxRecord-1)
+	}
+	disk.Resume()
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
