@@ -72,7 +72,7 @@ func (s *schedule) rotate(n int, rotation func(*schedule)) error {
 // TestManyRotations rotates a log up to 40 times while programs may still write to all of its
 // files. The long form has every number of rotations ten times.
 func TestManyRotations(t *testing.T) {
-	numbers := []int{17, 40}
+	numbers := []int{18, 33}
 	if long {
 		numbers = nil
 		for range 10 {
