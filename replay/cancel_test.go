@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -137,5 +140,99 @@ func TestConfigErrors(t *testing.T) {
 		if again := c.config.Validate(); again == nil || again.Error() != err.Error() {
 			t.Errorf("Validate says %v, Run %v", again, err)
 		}
+	}
+}
+
+// TestCancelCountsRules judges events under many rules: how often a run looks whether to stop depends on
+// the events times the rules, and it stops at the first look that says so.
+func TestCancelCountsRules(t *testing.T) {
+	const many, rulesEach = 3000, 60
+	log := func(events int) string {
+		var text bytes.Buffer
+		for i := range events {
+			fmt.Fprintf(&text, "%d,c%d,u%d\n", i/100, i%97, i%89)
+		}
+		return writeFile(t, "log", text.Bytes())
+	}
+	text := "version: 1\nlimits:\n"
+	for i := range rulesEach {
+		text += fmt.Sprintf("  - {name: a%d, key: %s, limit: 5 per 1s}\n", i, []string{"client", "[client, user]"}[i%2])
+	}
+	file := mustRules(t, text)
+	for name, run := range map[string]func(context.Context, replay.Config) error{
+		"diff": func(ctx context.Context, c replay.Config) error {
+			_, err := replay.Diff(ctx, replay.DiffConfig{Config: c, Old: file, New: file})
+			return err
+		},
+		"replay": func(ctx context.Context, c replay.Config) error {
+			c.Rules = file
+			_, err := replay.Run(ctx, c)
+			return err
+		},
+		"explain": func(ctx context.Context, c replay.Config) error {
+			c.Rules = file
+			_, err := replay.Explain(ctx, replay.ExplainConfig{Config: c, Value: "c1"})
+			return err
+		},
+	} {
+		looks, last := 0, 0
+		ctx := quietContext{t.Context(), func() bool { looks++; return last > 0 && looks >= last }}
+		of := func(path string) error {
+			looks = 0
+			return run(ctx, replay.Config{Files: []string{path}, Format: "csv:time=1@s,client=2,user=3", Cores: 1})
+		}
+		if err := of(log(100)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		few, path := looks, log(many)
+		if err := of(path); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if more, least := looks-few, many*rulesEach>>16; more < least {
+			t.Errorf("%s: looked %d times more whether to stop for %d rules of %d events, want at least %d", name, more, rulesEach, many, least)
+		}
+		for _, last = range []int{1, few, looks - 1} {
+			if err := of(path); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: stopped at look %d: %v", name, last, err)
+			}
+			if most := last + 3*rulesEach; looks > most { // one for each task that is not begun
+				t.Errorf("%s: looked %d times after it had to stop", name, looks-last)
+			}
+		}
+	}
+}
+
+// TestProtectedNetworks compares a list of protected networks with all of them, one by one.
+func TestProtectedNetworks(t *testing.T) {
+	rnd := randtest.New(t)
+	network := func() netip.Prefix {
+		a := netip.AddrFrom4([4]byte{10, byte(rnd.IntN(2)), byte(rnd.IntN(4)), byte(rnd.IntN(8))})
+		bits := 16 + rnd.IntN(17)
+		if rnd.IntN(3) == 0 {
+			a = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, byte(rnd.IntN(4)), byte(rnd.IntN(4))})
+			bits = 24 + rnd.IntN(105)
+		}
+		p, _ := a.Prefix(bits)
+		return p
+	}
+	met := 0
+	for range 2000 {
+		var list []string
+		var networks []netip.Prefix
+		for range rnd.IntN(8) {
+			networks = append(networks, network())
+			list = append(list, networks[len(networks)-1].String())
+		}
+		p := network()
+		want := slices.ContainsFunc(networks, p.Overlaps)
+		if got := replay.Protects("client", list, p.String()); got != want {
+			t.Fatalf("%v of %v: protected %v, want %v", p, networks, got, want)
+		}
+		if want {
+			met++
+		}
+	}
+	if met < 100 {
+		t.Errorf("only %d networks were protected", met)
 	}
 }

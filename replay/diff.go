@@ -67,6 +67,9 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range r.rulesets {
+		r.rulesets[i].diffed = true
+	}
 	e, err := r.load(ctx)
 	if err != nil {
 		return nil, err
@@ -253,7 +256,7 @@ func (b bannedKey) long() (sum time.Duration) {
 type keyList struct {
 	field    string
 	values   map[string]bool
-	networks []netip.Prefix
+	networks []netip.Prefix // in their order; none overlaps another
 }
 
 func newKeyList(field string, values []string) *keyList {
@@ -264,12 +267,30 @@ func newKeyList(field string, values []string) *keyList {
 			l.networks = append(l.networks, p)
 		}
 	}
+	slices.SortFunc(l.networks, netip.Prefix.Compare)
+	apart := l.networks[:0]
+	for _, p := range l.networks {
+		if n := len(apart); n == 0 || !apart[n-1].Overlaps(p) { // else that has all of p
+			apart = append(apart, p)
+		}
+	}
+	l.networks = apart
 	return l
+}
+
+// overlaps reports whether a network of the list has an address in common with p.
+func (l *keyList) overlaps(p netip.Prefix) bool {
+	i, _ := slices.BinarySearchFunc(l.networks, p, netip.Prefix.Compare)
+	return i > 0 && l.networks[i-1].Overlaps(p) || i < len(l.networks) && l.networks[i].Overlaps(p)
 }
 
 // has reports whether the list has a value of the field.
 func (l *keyList) has(value string) bool {
-	return l.values[value] || len(l.networks) > 0 && match.InPrefixes(l.networks, []byte(value))
+	if l.values[value] || len(l.networks) == 0 {
+		return l.values[value]
+	}
+	a, ok := match.ParseAddr(value)
+	return ok && l.overlaps(netip.PrefixFrom(a, a.BitLen()))
 }
 
 // hasAny reports whether the list has the value of the field in a key of these fields. A
@@ -287,7 +308,7 @@ func (l *keyList) hasAny(fields, values []string) bool {
 		if l.has(value) {
 			return true
 		}
-		if p, err := match.ParsePrefix(value); err == nil && slices.ContainsFunc(l.networks, p.Overlaps) {
+		if p, err := match.ParsePrefix(value); err == nil && l.overlaps(p) {
 			return true
 		}
 	}

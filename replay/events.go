@@ -28,7 +28,7 @@ func (r *run) newEvents() *events {
 	for range r.fields {
 		e.values = append(e.values, []string{""})
 	}
-	e.restart()
+	_ = e.restart(context.Background()) // there are no events
 	spans := make([]time.Duration, len(peakWindows))
 	for i := range peakWindows {
 		spans[i] = peakWindows[i].span
@@ -37,13 +37,14 @@ func (r *run) newEvents() *events {
 	return e
 }
 
-// restart makes a new judging of each ruleset of the run for the events of the chunk.
-func (e *events) restart() {
+// restart makes a new judging of each ruleset of the run for the events of the chunk. Its error is
+// that of ctx.
+func (e *events) restart(ctx context.Context) error {
 	e.judgings = nil
 	for i := range e.run.rulesets {
 		e.judgings = append(e.judgings, e.newJudging(&e.run.rulesets[i]))
 	}
-	e.load(e.timeline)
+	return e.load(ctx, e.timeline)
 }
 
 // span returns the first and the last time of the chunk. It reports false if there is no
@@ -57,7 +58,9 @@ func (e *events) span() (first, last int64, ok bool) {
 
 // judge judges the next chunk.
 func (e *events) judge(ctx context.Context, t *timeline) error {
-	e.load(t)
+	if err := e.load(ctx, t); err != nil {
+		return err
+	}
 	col := e.run.column(e.run.Key)
 	e.top.keys.ids, e.top.keys.texts = e.cols[col], e.values[col]
 	e.countKeys(e.top, nil)
@@ -76,13 +79,18 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 	return nil
 }
 
-// load makes t the chunk.
-func (e *events) load(t *timeline) {
+// load makes t the chunk. Its error is that of ctx.
+func (e *events) load(ctx context.Context, t *timeline) error {
 	e.timeline = t
-	e.run.parallel(len(e.columns), func(i int) { e.fill(e.columns[i]) })
+	e.run.parallel(len(e.columns), func(i int) {
+		if ctx.Err() == nil {
+			e.fill(ctx, e.columns[i])
+		}
+	})
 	for _, j := range e.judgings {
 		j.reset(len(t.times))
 	}
+	return ctx.Err()
 }
 
 // finish fills in the part of the report that is about keys and rules.

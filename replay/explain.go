@@ -100,6 +100,9 @@ func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
 	if c.Rules == nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("--rules: missing: must be a rules file")
 	}
+	if c.Events != nil {
+		return nil, errors.New("events: must not be set: an explanation has lines of files")
+	}
 	if c.Value == "" {
 		return nil, errors.New("--key: missing: must be a client or another value, such as 192.0.2.1")
 	}

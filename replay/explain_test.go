@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -336,5 +337,20 @@ limits:
 	x := mustExplain(t, replay.ExplainConfig{Config: replay.Config{Files: files, Format: "clf", Rules: file}, Value: "2001:db8::1"})
 	if err := x.WriteText(&text, replay.TextStyle{}); err != nil || !strings.Contains(text.String(), "refused by net") {
 		t.Errorf("%v\n%s", err, text.String())
+	}
+}
+
+// TestExplainErrors gives what cannot be explained.
+func TestExplainErrors(t *testing.T) {
+	file := mustRules(t, "version: 1\nlimits: [{name: a, key: client, limit: 5 per 1s}]\n")
+	none := func(func(*match.Event) bool) {}
+	for want, c := range map[string]replay.ExplainConfig{
+		"events: must not be set": {Config: replay.Config{Rules: file, Events: none}, Value: "192.0.2.1"},
+		"--rules: missing":        {Value: "192.0.2.1"},
+		"--key: missing":          {Config: replay.Config{Rules: file}},
+	} {
+		if _, err := replay.Explain(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }

@@ -33,3 +33,8 @@ func RunDecisions(ctx context.Context, c Config) (report *Report, decisions stri
 	}
 	return report, decisions, e.finish(report)
 }
+
+// Protects reports whether a list of protected values protects a network, or an address.
+func Protects(field string, list []string, value string) bool {
+	return newKeyList(field, list).hasAny([]string{field}, []string{value})
+}

@@ -83,6 +83,9 @@ func (e *events) newJudging(rs *ruleset) *judging {
 // reset makes j ready for a chunk of so many events.
 func (j *judging) reset(events int) {
 	j.outcomes = make(outcomes, events)
+	if j.diffed {
+		return
+	}
 	for i := range j.rules {
 		j.rules[i].outcomes = make(outcomes, events)
 	}
@@ -118,7 +121,9 @@ func (e *events) judgeAll(ctx context.Context) error {
 	for _, tasks := range [][]func() error{first, second} {
 		errs := make([]error, len(tasks))
 		e.run.parallel(len(tasks), func(i int) {
-			errs[i] = tasks[i]()
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = tasks[i]()
+			}
 			e.run.Progress.Judged.Add(1)
 		})
 		for _, err := range append(errs, ctx.Err()) {
@@ -130,7 +135,8 @@ func (e *events) judgeAll(ctx context.Context) error {
 	return nil
 }
 
-// checkEvery is after how many events a judging loop looks whether ctx is done.
+// checkEvery is after how many events a loop looks whether ctx is done, or after how many rules of
+// events if it judges many: some ten milliseconds.
 const checkEvery = 1 << 16
 
 // judgePart judges the events of the keys that belong to a part under the limits and
@@ -142,8 +148,9 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 	}
 	limiter, alone, reader := judge.limiter, judge.alone, judge.reader
 	outcomes := make([]ratelimit.Outcome, 1)
+	every := max(1, checkEvery/len(j.rules))
 	for i, nanos := range e.times {
-		if i%checkEvery == 0 && ctx.Err() != nil {
+		if i%every == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		var key uint32

@@ -102,7 +102,9 @@ func newRuleOutcomes(rule *ratelimit.Rule, keys *keyColumn, parts int) ruleOutco
 // add adds the outcome of an event of the chunk. Parts are added to concurrently: they
 // have no key and no event in common.
 func (r *ruleOutcomes) add(event int, before int64, part int, at time.Time, own *ratelimit.Outcome) {
-	r.outcomes[event] = outcomeOf(own.Refused, own.Banned)
+	if r.outcomes != nil {
+		r.outcomes[event] = outcomeOf(own.Refused, own.Banned)
+	}
 	if !own.Refused {
 		return
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ type ruleset struct {
 	absent map[string]bool // names of the rules that can match no event of the log
 
 	compared *comparison // the ruleset is reported in Report.Compared only
+	diffed   bool        // nobody asks what single rules decided, only for their bans
 
 	// trace, if not nil, is called for each event in the order of judging, with what
 	// all its rules decided and what each of them said.
@@ -155,8 +157,8 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 	return c
 }
 
-// fill makes c the column of the chunk.
-func (e *events) fill(c *keyColumn) {
+// fill makes c the column of the chunk, or a part of it if ctx is done.
+func (e *events) fill(ctx context.Context, c *keyColumn) {
 	if c.reader == nil {
 		e.fillOfField(c)
 		return
@@ -164,6 +166,9 @@ func (e *events) fill(c *keyColumn) {
 	c.ids = make([]uint32, len(e.times))
 	var buf []byte
 	for i := range c.ids {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return
+		}
 		var ok bool
 		if buf, ok = c.key.Append(buf[:0], c.reader.event(i)); ok {
 			c.ids[i] = c.own.id(buf)

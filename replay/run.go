@@ -46,7 +46,7 @@ func (r *run) load(ctx context.Context) (e *events, err error) {
 		return nil, errors.New("--lateness: must not be given: all events are needed at once")
 	}
 	e = r.newEvents()
-	e.report, err = r.read(ctx, func(_ context.Context, t *timeline) error { e.load(t); return nil })
+	e.report, err = r.read(ctx, e.load)
 	return e, err
 }
 

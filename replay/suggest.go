@@ -242,7 +242,9 @@ func (s *suggesting) judge(ctx context.Context, rs []ratelimit.Rule) error {
 		}
 	}
 	s.run.rulesets = sets
-	s.restart()
+	if err := s.restart(ctx); err != nil {
+		return err
+	}
 	return s.judgeAll(ctx)
 }
 
@@ -353,7 +355,9 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 		return nil, fmt.Errorf("suggest: %w", err)
 	}
 	r.rulesets = []ruleset{rulesOf(file)}
-	s.restart()
+	if err := s.restart(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.judgeAll(ctx); err != nil {
 		return nil, err
 	}
