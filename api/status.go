@@ -84,11 +84,13 @@ type StorageStatus struct {
 // StoreStatus is the state of the Redis or Valkey in which servers share limits and bans.
 type StoreStatus struct {
 	Address    string    `json:"address" doc:"without user and password"`
-	Up         bool      `json:"up" doc:"it answered last; if not, rules decide as their on_store_failure says"`
+	Up         bool      `json:"up" doc:"it answered last, and the bans of all servers were learned in the last five seconds; if not, rules decide as their on_store_failure says"`
 	Since      time.Time `json:"since" doc:"since when it is up, or is not"`
-	Error      string    `json:"error,omitempty" doc:"why it did not answer last"`
+	Error      string    `json:"error,omitempty" doc:"why it did not answer last; of a cluster that is up, why a part did not"`
 	Latency    int64     `json:"latency_us" doc:"of the last round trip, which is made every two seconds"`
 	Failures   uint64    `json:"failures" doc:"calls that failed, most of them decisions"`
+	Warning    string    `json:"warning,omitempty" doc:"what is wrong with its settings: it evicts keys when its memory is full"`
+	SyncAge    Millis    `json:"sync_age_ms" doc:"how long ago this server last learned the bans of all servers; since its start if it never has"`
 	RulesHash  string    `json:"rules_hash" doc:"of the limits, bans and allow list that this server enforces"`
 	Nodes      int       `json:"nodes" doc:"servers that share the store, this one included"`
 	OtherRules int       `json:"other_rules" doc:"servers among them that enforce other rules than this one"`

@@ -3,10 +3,10 @@ package latelyredis
 import (
 	"context"
 	"encoding/binary"
-	"iter"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -59,7 +59,9 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 				continue
 			}
 			if s.mirror.add(&b) {
-				s.tell(l, &b)
+				if record, ok := s.told(l, &b); ok {
+					s.onBan(record)
+				}
 				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b))
 			}
 		}
@@ -160,36 +162,12 @@ func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, 
 	return taken > 0, err
 }
 
-// Bans yields the bans that hold, in the order in which they end: those of the copy that this
-// node has, after one round trip for the latest changes. If Redis does not answer within a
-// second, it yields the copy as it is; the error is that there is none yet.
-func (s *Store) Bans(ctx context.Context) iter.Seq2[ratelimit.BanRecord, error] {
-	return func(yield func(ratelimit.BanRecord, error) bool) {
-		l := s.layout.Load()
-		bounded, cancel := context.WithTimeout(ctx, syncTimeout)
-		defer cancel()
-		if err := s.sync(bounded); err != nil && !s.read.Load() {
-			yield(ratelimit.BanRecord{}, err)
-			return
-		}
-		for b := range s.mirror.table.All(s.mirror.server() * 1000) {
-			if rl := l.byID(b.Rule); rl != nil && !yield(rl.record(&b), nil) {
-				return
-			}
-		}
+// Bans implements the store of a Limiter: the copy of the list that this node has.
+func (s *Store) Bans() store.BanCopy[*ratelimit.Set] {
+	l := s.layout.Load()
+	return store.BanCopy[*ratelimit.Set]{
+		Table: s.mirror.table, Now: s.mirror.server() * 1000, Set: l.set, Numbers: l.banIDs, Find: s.mirror.find, Err: s.listUnread(),
 	}
-}
-
-// HeldBans returns how many bans hold under each rule that has some, as this node has heard of
-// them. The cost is that of the rules.
-func (s *Store) HeldBans() map[string]int {
-	l, held := s.layout.Load(), make(map[string]int)
-	for id, n := range s.mirror.table.Counts(s.mirror.server() * 1000).Held {
-		if rl := l.byID(id); rl != nil {
-			held[rl.name] = n
-		}
-	}
-	return held
 }
 
 // record returns a ban of rl as it is listed.

@@ -32,10 +32,23 @@ func pair(t testing.TB, rules *ratelimit.Set) (a, b *latelyredis.Store) {
 	return stores[0], stores[1]
 }
 
-// listed returns the bans that a store lists.
+// listed returns the bans that a store lists after it has read the newest changes.
 func listed(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 	t.Helper()
-	for b, err := range s.Bans(context.Background()) {
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return known(t, s)
+}
+
+// known returns the bans that a store lists, which takes no round trip.
+func known(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
+	t.Helper()
+	limiter, err := ratelimit.NewLimiter(s.Bans().Set, ratelimit.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, err := range limiter.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}

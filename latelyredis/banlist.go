@@ -114,10 +114,16 @@ func (m *mirror) id(listed string) uint32 {
 	return id
 }
 
+// find returns how a key is stored in the table, and its hash.
+func (m *mirror) find(key []byte) (stored []byte, hash uint64) {
+	stored = listedKey(key)
+	return stored, maphash.Bytes(m.seed, stored)
+}
+
 // until returns when the ban of a key under a rule ends that holds now, in nanoseconds.
 func (m *mirror) until(rule uint32, key []byte) (until int64, ok bool) {
-	key = listedKey(key)
-	return m.table.Until(rule, maphash.Bytes(m.seed, key), key, m.server()*1000)
+	stored, hash := m.find(key)
+	return m.table.Until(rule, hash, stored, m.server()*1000)
 }
 
 // add adds b, and reports whether it was not known, or is longer than was known.

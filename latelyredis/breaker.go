@@ -69,11 +69,11 @@ func (b *breakers) away() bool { return b.parts[0].failed.Load() >= breakAfter }
 // note counts the results of calls that were sent together, once for each breaker: an answer to
 // any of them closes it, also an answer that is an error.
 func (b *breakers) note(calls []*call) {
-	const lost, answered = 1, 2
+	const lost, replied = 1, 2
 	var came [1 + ranges]byte
 	for _, c := range calls {
-		what := byte(answered)
-		if _, told := errors.AsType[*ServerError](c.err); c.err != nil && !told {
+		what := byte(replied)
+		if !answered(c.err) {
 			what = lost
 		}
 		if !errors.Is(c.err, context.Canceled) {
@@ -85,7 +85,7 @@ func (b *breakers) note(calls []*call) {
 	for i, what := range came {
 		part := &b.parts[i]
 		switch {
-		case what == answered:
+		case what == replied:
 			if i == 0 && b.away() { // it is over for all parts
 				for j := range b.parts {
 					b.parts[j].failed.Store(0)
@@ -96,6 +96,12 @@ func (b *breakers) note(calls []*call) {
 			part.trial.Store(now)
 		}
 	}
+}
+
+// answered reports whether err, of a call, is nil or an answer of the server.
+func answered(err error) bool {
+	_, told := errors.AsType[*ServerError](err)
+	return err == nil || told
 }
 
 // note notes an answer. It writes seldom, since all goroutines read what it writes.
@@ -117,6 +123,11 @@ func (b *breakers) answering(calls []*call) bool {
 		}
 	}
 	return true
+}
+
+// answeredWithin reports whether any call was answered within d.
+func (b *breakers) answeredWithin(d time.Duration) bool {
+	return time.Since(b.began)-time.Duration(b.parts[0].answered.Load()) <= d
 }
 
 // part returns which breaker is about the slot of c.

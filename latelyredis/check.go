@@ -2,14 +2,17 @@ package latelyredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
 
+// ErrEvicts is the error of [Store.Check] for a server that evicts keys when its memory is full.
+var ErrEvicts = errors.New("must be noeviction, or the server evicts limits and bans when its memory is full")
+
 // Check asks the server, or each node of a cluster, whether it can keep what the store counts, for a
 // program to say at its start. The error is that a server does not answer, that its ACL or its Lua
-// lacks what the store needs, or that it evicts keys when its memory is full: an evicted key is a
-// fresh window, or a ban that is over.
+// lacks what the store needs, or [ErrEvicts]: an evicted key is a fresh window, or a ban that is over.
 func (s *Store) Check(ctx context.Context) error {
 	nodes, err := s.conn.Nodes(ctx)
 	if err != nil {
@@ -39,7 +42,7 @@ func (r Reply) evicts() error {
 		info[name] = value
 	}
 	if policy := info["maxmemory_policy"]; policy != "noeviction" && policy != "" && info["maxmemory"] != "0" {
-		return fmt.Errorf("latelyredis: maxmemory-policy: %s: must be noeviction, or the server evicts limits and bans when its memory is full", policy)
+		return fmt.Errorf("latelyredis: maxmemory-policy: %s: %w", policy, ErrEvicts)
 	}
 	return nil
 }

@@ -69,6 +69,26 @@ func (s *Store) InCluster() { s.crossed.Store(true) }
 // Sync is what a goroutine does every 250 ms.
 func (s *Store) Sync(ctx context.Context) error { return s.sync(ctx) }
 
+// SyncLocked is Sync that calls OnBan with the store locked.
+func (s *Store) SyncLocked(ctx context.Context) error {
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
+	err := s.follow(ctx)
+	for _, b := range s.news {
+		s.onBan(b)
+	}
+	return err
+}
+
+// Locked reports whether s is locked for its copy of the bans to be brought up to date.
+func (s *Store) Locked() bool {
+	if s.syncing.TryLock() {
+		s.syncing.Unlock()
+		return false
+	}
+	return true
+}
+
 // SpoilRefusals calls spoil with all that s remembers of refusals: when each ends, and the cost.
 func (s *Store) SpoilRefusals(spoil func(ends, cost *uint64)) {
 	for _, rl := range s.layout.Load().rules {

@@ -23,6 +23,7 @@ const maxLimits = 254
 type layout struct {
 	set     *ratelimit.Set
 	rules   []rule
+	banIDs  []uint32 // of each rule, in the copy of the list of bans
 	scripts scripts
 	rounds  rounds
 }

@@ -43,7 +43,7 @@ type Config struct {
 	// It is not told of bans that held before the node started, nor of those added by
 	// hand.
 	//
-	// It is called with nothing locked, by the goroutine that decided on the node that began
+	// It is called with nothing locked, so it may call the Store, by the goroutine that decided on the node that began
 	// the ban, before the decision is returned, and on the others within a second.
 	OnBan func(ratelimit.BanRecord)
 }
@@ -73,7 +73,8 @@ type Store struct {
 	node       string
 	nodes      atomic.Int64
 	read       atomic.Bool           // the list was read
-	unread     atomic.Pointer[error] // why not, when it was tried last
+	failed     atomic.Pointer[error] // why it was not brought up to date when that was tried last, or nil
+	synced     atomic.Int64          // when it last was, after breakers.began
 	unlisted   atomic.Bool           // a ban of the copy may not be in it
 
 	refusals refusals
@@ -82,7 +83,8 @@ type Store struct {
 	merges   merges
 
 	syncing sync.Mutex
-	have    string // the newest change of the list that the copy has; guarded by syncing
+	have    string                // the newest change of the list that the copy has; guarded by syncing
+	news    []ratelimit.BanRecord // for OnBan, after syncing; guarded by it
 }
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
@@ -134,6 +136,7 @@ func (s *Store) use(set *ratelimit.Set) error {
 	}
 	for i := range l.rules {
 		l.rules[i].banID = s.mirror.id(l.rules[i].listed)
+		l.banIDs = append(l.banIDs, l.rules[i].banID)
 	}
 	s.newRefusals(l)
 	if s.batched {

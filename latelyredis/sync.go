@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 const (
@@ -19,6 +21,9 @@ const (
 
 	// syncTimeout bounds one of these questions.
 	syncTimeout = time.Second
+
+	// maxSyncAge is how old the copy may be for the node to be ready.
+	maxSyncAge = 5 * time.Second
 
 	// reassertBatch is how many bans are written together after they were lost.
 	reassertBatch = 256
@@ -44,8 +49,8 @@ func (s *Store) start() {
 		defer tick.Stop()
 		for {
 			bounded, cancel := context.WithTimeout(ctx, syncTimeout)
-			if err := s.sync(bounded); err != nil { // or at the next tick
-				s.unread.Store(&err)
+			if s.sync(bounded) != nil && s.conn.Clustered() {
+				s.probe(ctx)
 			}
 			cancel()
 			select {
@@ -56,6 +61,29 @@ func (s *Store) start() {
 			}
 		}
 	})
+}
+
+// probe asks the nodes of a cluster whether they answer. It is for a node without requests, which otherwise
+// asks for the list of bans only: if the node that has the list is away, Redis is not.
+func (s *Store) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	nodes, _ := s.conn.Nodes(ctx)
+	replied := make(chan error, len(nodes))
+	for _, node := range nodes {
+		go func() { replied <- node.Run(ctx, []Command{{Name: "EVAL", Script: "return ''"}})[0].Err }()
+	}
+	for range nodes {
+		select {
+		case err := <-replied:
+			if answered(err) {
+				s.breakers.parts[0].note(int64(time.Since(s.breakers.began)))
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // farewell tells the other nodes what this one has given back, before it ends.
@@ -82,29 +110,88 @@ func (s *Store) Nodes() int { return int(s.nodes.Load()) }
 // errUnread is the error of a store that has not read the list of bans.
 var errUnread = errors.New("latelyredis: the list of bans was not read yet")
 
+// SyncAge returns how long ago the store last learned the bans of all nodes, or how old the store is if it
+// never has. It is less than a second while Redis answers.
+func (s *Store) SyncAge() time.Duration {
+	return max(0, time.Since(s.breakers.began)-time.Duration(s.synced.Load()))
+}
+
 // Ready returns nil if Redis decides and this node has the bans of all nodes, for a program to say whether
-// it should get requests. The error says why the bans were not read yet, or is [ErrAway]. It takes no round trip. In a cluster
-// it is nil as long as any node answers: the others may be away.
+// it should get requests. The error says why the bans were not read yet or how old the copy is, or is
+// [ErrAway]. It takes no round trip.
+//
+// In a cluster it is nil as long as any node answers: the others may be away. If one of them has the list of
+// bans, the copy stays as it is, on this node as on all others; Redis decides with the bans in its records.
 func (s *Store) Ready() error {
-	if !s.read.Load() {
-		if err := s.unread.Load(); err != nil {
-			return fmt.Errorf("%w: %w", errUnread, *err)
-		}
-		return errUnread
+	if err := s.listUnread(); err != nil {
+		return err
 	}
 	if s.breakers.away() {
 		return ErrAway
 	}
+	if age := s.SyncAge(); age > maxSyncAge && !s.listAway() {
+		err := fmt.Errorf("latelyredis: the bans of other nodes were last learned %v ago: must be at most %v", age.Truncate(time.Second), maxSyncAge)
+		if failed := s.failed.Load(); failed != nil {
+			err = fmt.Errorf("%w: %w", err, *failed)
+		}
+		return err
+	}
 	return nil
+}
+
+// listUnread returns why the list of bans was not read yet, or nil if it was.
+func (s *Store) listUnread() error {
+	if s.read.Load() {
+		return nil
+	}
+	if err := s.failed.Load(); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, *err)
+	}
+	return errUnread
+}
+
+// listAway reports whether the part of a cluster that has the list of bans is away, and others answer.
+func (s *Store) listAway() bool {
+	err := s.failed.Load()
+	if err == nil || !s.conn.Clustered() || !s.breakers.answeredWithin(maxSyncAge) {
+		return false
+	}
+	return !answered(*err) || codeIs(*err, "CLUSTERDOWN") && strings.Contains((*err).Error(), "slot not served")
 }
 
 // newNode returns a name for this store among its nodes.
 func newNode() string { return rand.Text() }
 
-// sync brings the copy of the list up to date.
+// sync brings the copy of the list up to date, and then calls OnBan for each ban that is new in it. Nothing is
+// locked then: OnBan may call the store.
 func (s *Store) sync(ctx context.Context) error {
+	news, err := s.update(ctx)
+	for i := range news {
+		s.onBan(news[i])
+	}
+	return err
+}
+
+// update is sync without OnBan. It returns the bans that are to be told, in the order of the list, also with an
+// error.
+func (s *Store) update(ctx context.Context) (news []ratelimit.BanRecord, err error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
+	began := time.Since(s.breakers.began)
+	if err = s.follow(ctx); err == nil {
+		s.failed.Store(nil)
+		s.synced.Store(int64(began))
+	} else {
+		s.failed.Store(&err)
+	}
+	news, s.news = s.news, nil
+	return news, err
+}
+
+// follow does to the copy what has changed in the list.
+//
+// REQUIRES: s.syncing.
+func (s *Store) follow(ctx context.Context) error {
 	l := s.layout.Load()
 	for {
 		gaveBack := "0"
@@ -160,19 +247,32 @@ func (s *Store) change(of, detail string) {
 	case detail == "":
 		s.mirror.remove(&b)
 	case s.mirror.add(&b):
-		s.tell(s.layout.Load(), &b)
+		s.note(s.layout.Load(), &b)
 	}
 }
 
-// tell calls OnBan for a ban that a rule has begun.
-func (s *Store) tell(l *layout, b *ban.Ban) {
-	if rl := l.byID(b.Rule); rl != nil && s.onBan != nil && b.Source == ban.SourceRule {
-		s.onBan(rl.record(b))
+// note keeps a ban that is new in the copy for OnBan.
+//
+// REQUIRES: s.syncing.
+func (s *Store) note(l *layout, b *ban.Ban) {
+	if record, ok := s.told(l, b); ok {
+		s.news = append(s.news, record)
 	}
+}
+
+// told returns a ban as OnBan is told of it, and reports whether it is: one that a rule has begun.
+func (s *Store) told(l *layout, b *ban.Ban) (record ratelimit.BanRecord, ok bool) {
+	rl := l.byID(b.Rule)
+	if rl == nil || s.onBan == nil || b.Source != ban.SourceRule {
+		return record, false
+	}
+	return rl.record(b), true
 }
 
 // reload reads the whole list. If changes were lost, bans that the copy has are written again;
 // else those that are not in the list have ended.
+//
+// REQUIRES: s.syncing.
 func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool) error {
 	known := make(map[string]bool)
 	first := s.have == ""
@@ -187,7 +287,7 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 		err := eachListed(c.data, func(of, detail string) {
 			known[of] = true
 			if b, ok := s.mirror.read(of, detail); ok && s.mirror.add(&b) && !first {
-				s.tell(l, &b)
+				s.note(l, &b)
 			}
 		})
 		if err != nil {

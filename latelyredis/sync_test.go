@@ -102,7 +102,7 @@ func TestCopies(t *testing.T) {
 			t.Errorf("node %d does not enforce the bans while the server is stopped", i)
 		}
 	}
-	if got := listed(t, nodes[0].Store); len(got) != 2 {
+	if got := known(t, nodes[0].Store); len(got) != 2 {
 		t.Errorf("%+v are listed while the server is stopped, want both bans", got)
 	}
 	s.Process().Signal(syscall.SIGCONT)

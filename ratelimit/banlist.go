@@ -2,13 +2,11 @@ package ratelimit
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/lately-go/lately"
@@ -94,14 +92,18 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 }
 
 // Get returns the ban of a key under the named rule, its own or that of a network around
-// it; held is false if there is none.
+// it; held is false if there is none. The cost is one look-up, under a lock that decisions do
+// not take unless they begin a ban.
+//
+// The list of another store than memory is the copy that this process has, which takes no
+// round trip: a ban that began here is in it at once, one of another process as soon as the
+// store has told this one of it.
 //
 // The error is a [*RuleError] if there is no such rule; it says what is wrong with the
-// key; or it is the store's. With the memory store the cost is one look-up, under a lock that
-// decisions do not take unless they begin a ban. With another store it is that of All.
+// key, or why the store has no copy yet.
 func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, err error) {
 	l := b.limiter
-	r, k, err := l.listedKey(rule, key)
+	_, k, err := l.listedKey(rule, key)
 	if err != nil {
 		return record, false, err
 	}
@@ -109,41 +111,40 @@ func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, e
 		record, held = l.memory.banOf(rule, k, b.now())
 		return record, held, nil
 	}
-	values := banValues(r.Key, k)
-	for record, err := range l.store.Bans(context.Background()) {
-		if err != nil {
-			return BanRecord{}, false, err
-		}
-		if record.Rule == rule && slices.Equal(record.Key, values) {
-			return record, true, nil
-		}
-	}
-	return record, false, nil
+	c := banCopy(l.store.Bans())
+	return c.get(rule, k)
 }
 
-// All yields the bans that hold. With the memory store they come in the order in which they
-// end, and no lock is held while the loop's body runs: a ban that begins or ends meanwhile
-// may be left out, but each is whole. An error of the store ends the sequence.
+// All yields the bans that hold, in the order in which they end, of the copy of this process
+// if the store is not memory; see Get. No lock is held while the loop's body runs: a ban that
+// begins or ends meanwhile may be left out, but each is whole. It yields an error, and nothing
+// else, if the store has no copy yet.
 func (b BanList) All() iter.Seq2[BanRecord, error] {
-	if b.limiter.memory != nil {
-		return b.limiter.memory.bansAt(b.now())
+	return func(yield func(BanRecord, error) bool) {
+		c := b.copy()
+		c.all(yield)
 	}
-	return b.limiter.store.Bans(context.Background())
 }
 
 // Page returns a page of the bans that q selects, those that began last first. A ban that
 // holds from the first page to the last is on exactly one of them; one that begins
-// meanwhile is on none.
+// meanwhile is on none. Of another store than memory it is a page of the copy of this
+// process; see Get.
 //
-// The error is that of a cursor that did not come with a page, or errors.ErrUnsupported
-// if the store is not the memory store. Each page scans all bans, under one of up to 64
-// locks after another that decisions take only if they begin a ban, and allocates for those
-// that it returns.
+// The error is that of a cursor that did not come with a page, or says why the store has no
+// copy yet. Each page scans all bans, under one of up to 64 locks after another that
+// decisions take only if they begin a ban, and allocates for those that it returns.
 func (b BanList) Page(q BanQuery) (BanPage, error) {
-	if b.limiter.memory == nil {
-		return BanPage{}, fmt.Errorf("ratelimit: pages of bans: %w by this store", errors.ErrUnsupported)
+	c := b.copy()
+	return c.page(q)
+}
+
+// copy returns the bans that this process knows of.
+func (b BanList) copy() banCopy {
+	if m := b.limiter.memory; m != nil {
+		return m.copyAt(b.now())
 	}
-	return b.limiter.memory.banPage(b.now(), q)
+	return banCopy(b.limiter.store.Bans())
 }
 
 // Export writes the bans that hold as JSON, one object a line. The error is that of w or

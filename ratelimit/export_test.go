@@ -82,10 +82,21 @@ func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error)
 	return m.removeBan(rule, key, rs.now()), nil
 }
 
-// Bans implements [store.Store]: the bans that hold at the newest time at which a key was
-// added, in the order in which they end. [BanList.All] uses the present time.
-func (m *memory) Bans(context.Context) iter.Seq2[BanRecord, error] {
-	return m.bansAt(m.rules.Load().now())
+// Bans implements [store.Store]: the bans as of the newest time at which a key was added.
+// [BanList.All] uses the present time.
+func (m *memory) Bans() store.BanCopy[*Set] {
+	c := store.BanCopy[*Set](m.copyAt(m.rules.Load().now()))
+	c.Find = func(key []byte) ([]byte, uint64) {
+		stored := m.stored(key)
+		return stored, m.rules.Load().rules[0].records.table.Hash(string(stored))
+	}
+	return c
+}
+
+// BanRecords yields the bans that [memory.Bans] returns.
+func (m *memory) BanRecords() iter.Seq2[BanRecord, error] {
+	c := banCopy(m.Bans())
+	return c.all
 }
 
 // Decide implements [store.Store]. A batch is decided one request after the other:
@@ -98,9 +109,6 @@ func (m *memory) Decide(_ context.Context, batch []*request) {
 
 // DecideKnown implements [store.Store].
 func (m *memory) DecideKnown(*request) bool { return false }
-
-// HeldBans implements [store.Store].
-func (m *memory) HeldBans() map[string]int { return nil }
 
 // Nodes implements [store.Store].
 func (m *memory) Nodes() int { return 0 }

@@ -309,7 +309,7 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 	if d := peekKeyN(lb, second(-10_000), "over", 1); !d.BannedUntil.Equal(second(-10_000 + 7200)) {
 		t.Errorf("the second ban of a key: %+v", d)
 	}
-	for rec, err := range b.Bans(context.Background()) {
+	for rec, err := range b.BanRecords() {
 		if err != nil || rec.Key[0] == "by hand" && (rec.Reason != "spam" || rec.Source != "ada") {
 			t.Errorf("%+v, %v", rec, err)
 		}

@@ -1,61 +1,19 @@
 package ratelimit
 
 import (
-	"bytes"
-	"iter"
-	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
 )
 
-// bansAt yields the bans that hold at now.
-func (m *memory) bansAt(now int64) iter.Seq2[BanRecord, error] {
-	return func(yield func(BanRecord, error) bool) {
-		rules := m.rules.Load().byID("")
-		for b := range m.bans.All(now) {
-			if r := rules[b.Rule]; r != nil && !yield(banRecord(r, &b), nil) { // else the rule is gone
-				return
-			}
-		}
-	}
-}
-
-// byID returns the rules by their numbers in the ban table: the named one, or all of them
-// if name is "".
-func (rs *memoryRules) byID(name string) map[uint32]*Rule {
-	rules := make(map[uint32]*Rule)
+// copyAt returns the bans of m, as of now.
+func (m *memory) copyAt(now int64) banCopy {
+	rs := m.rules.Load()
+	c := banCopy{Table: m.bans, Now: now, Set: rs.set}
 	for _, mr := range rs.rules {
-		if name == "" || name == mr.Name {
-			rules[mr.id], rules[mr.id|ofNetworks] = mr.Rule, mr.Rule
-		}
+		c.Numbers = append(c.Numbers, mr.id)
 	}
-	return rules
-}
-
-// banPage returns a page of the bans that hold at now; see [BanList.Page].
-func (m *memory) banPage(now int64, q BanQuery) (page BanPage, err error) {
-	rules := m.rules.Load().byID(q.Rule)
-	p, err := m.bans.Page(now, q.Cursor, q.Limit, func(rule uint32, key []byte, reason func() string) bool {
-		r := rules[rule]
-		if r == nil || q.Text == "" || strings.Contains(reason(), q.Text) {
-			return r != nil
-		}
-		for v := range r.Key.Parts(key) { // not across two of them
-			if bytes.Contains(v, []byte(q.Text)) {
-				return true
-			}
-		}
-		return false
-	})
-	if err != nil {
-		return page, err
-	}
-	page.Total, page.Next = p.Total, p.Next
-	for i := range p.Bans {
-		page.Bans = append(page.Bans, banRecord(rules[p.Bans[i].Rule], &p.Bans[i]))
-	}
-	return page, nil
+	return c
 }
 
 // banRecord returns a ban of a key of r as it is listed.

@@ -106,7 +106,8 @@ func (l *Limiter) addShared(s *Stats) {
 	for _, r := range s.Rules {
 		local[r.Rule] = r
 	}
-	held := l.store.HeldBans()
+	bans := banCopy(l.store.Bans())
+	held := bans.held()
 	set, all := l.set.Load(), *l.rules.Load()
 	s.Rules = make([]RuleStats, len(all))
 	for i := range all {

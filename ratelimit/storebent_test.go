@@ -2,7 +2,6 @@ package ratelimit_test
 
 import (
 	"context"
-	"iter"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -17,7 +16,6 @@ type bent struct {
 	update func(set *ratelimit.Set, published func()) error
 	ban    func(b ratelimit.BanRecord) error
 	unban  func(rule string, key []byte) (bool, error)
-	bans   func() iter.Seq2[ratelimit.BanRecord, error]
 }
 
 func (b *bent) Decide(_ context.Context, batch []*ratelimit.Request) {
@@ -66,11 +64,4 @@ func (b *bent) Unban(_ context.Context, rule string, key []byte) (bool, error) {
 		return b.unban(rule, key)
 	}
 	return b.Memory.Unban(context.Background(), rule, key)
-}
-
-func (b *bent) Bans(context.Context) iter.Seq2[ratelimit.BanRecord, error] {
-	if b.bans != nil {
-		return b.bans()
-	}
-	return b.Memory.Bans(context.Background())
 }

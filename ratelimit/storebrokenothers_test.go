@@ -51,7 +51,7 @@ func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Stor
 			if err != nil {
 				return err
 			}
-			for ban := range b.Memory.Bans(context.Background()) {
+			for ban := range b.Memory.BanRecords() {
 				if keep {
 					fresh.Ban(context.Background(), ban) // some rules are gone
 				}
@@ -301,7 +301,7 @@ var brokenOthers = []broken{
 		mistake: "does not end bans that a rule began",
 		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
 			return &bent{Memory: m, unban: func(rule string, key []byte) (bool, error) {
-				for b := range m.Bans(context.Background()) {
+				for b := range m.BanRecords() {
 					if b.Rule == rule && b.Key[0] == string(key) && b.Source == "rule" {
 						return true, nil
 					}

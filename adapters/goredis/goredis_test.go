@@ -136,7 +136,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v, want banned", d)
 	}
 	n := 0
-	for b, err := range store.Bans(t.Context()) {
+	for b, err := range l.Bans().All() {
 		if n++; err != nil || b.Rule != "flood" {
 			t.Errorf("%+v, %v is listed", b, err)
 		}

@@ -67,10 +67,13 @@ func storeLines(w io.Writer, s *api.StoreStatus) {
 	if !s.Up {
 		state = "down"
 	}
-	fmt.Fprintf(w, "store:\t%s at %s since %s UTC, %v a round trip, calls that failed %d, servers %d\n", state, visible(s.Address), stamp(s.Since),
-		time.Duration(s.Latency)*time.Microsecond, s.Failures, s.Nodes)
+	fmt.Fprintf(w, "store:\t%s at %s since %s UTC, %v a round trip, calls that failed %d, servers %d, bans learned %v ago\n", state, visible(s.Address), stamp(s.Since),
+		time.Duration(s.Latency)*time.Microsecond, s.Failures, s.Nodes, s.SyncAge.Duration())
 	if s.Error != "" {
 		fmt.Fprintf(w, "\t%s\n", visible(s.Error))
+	}
+	if s.Warning != "" {
+		fmt.Fprintf(w, "\t%s\n", visible(s.Warning))
 	}
 	if s.OtherRules > 0 {
 		fmt.Fprintf(w, "\tservers that enforce other rules than this one: %d\n", s.OtherRules)

@@ -14,8 +14,13 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// compareEvery is how often the bans that are enforced are compared with those that hold.
-const compareEvery = time.Minute
+const (
+	// compareEvery is how often the bans that are enforced are compared with those that hold.
+	compareEvery = time.Minute
+
+	// compareAgain is how long after that failed it is tried again: a store may not have been reached yet.
+	compareAgain = time.Second
+)
 
 // startEnforcing makes s.enforce, if anything is to be enforced.
 func (s *Server) startEnforcing() (err error) {
@@ -37,22 +42,28 @@ func (s *Server) startEnforcing() (err error) {
 func (s *Server) keepEnforcing(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	for started := false; ctx.Err() == nil; {
+	for started, failing := false, false; ctx.Err() == nil; {
 		sub := s.engine.Subscribe() // before the bans are read, so that no change is missed
-		if err := s.enforce.Replace(s.bansInForce()); err != nil {
-			s.log.Error("bans were not compared with those that are enforced", "error", err)
-		} else if !started {
+		compare := compareEvery
+		err := s.enforce.Replace(s.bansInForce())
+		if err != nil {
+			compare = compareAgain
+		}
+		if err != nil && !failing {
+			s.log.Error("bans were not compared with those that are enforced; trying again each second", "error", err)
+		} else if err == nil && !started {
 			started = true // not before: without bans, the targets would end those of the last run
 			running.Go(func() { s.enforce.Run(ctx) })
 		}
-		s.passChanges(ctx, sub)
+		failing = err != nil
+		s.passChanges(ctx, sub, compare)
 		sub.Close()
 	}
 }
 
-// passChanges passes changes of bans to s.enforce until all must be compared.
-func (s *Server) passChanges(ctx context.Context, sub *engine.Subscription) {
-	compare := time.NewTimer(compareEvery)
+// passChanges passes changes of bans to s.enforce until all must be compared, for that long at most.
+func (s *Server) passChanges(ctx context.Context, sub *engine.Subscription, longest time.Duration) {
+	compare := time.NewTimer(longest)
 	defer compare.Stop()
 	for {
 		for ev, ok := sub.Next(); ok; ev, ok = sub.Next() {

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net"
 	"strings"
@@ -49,6 +48,7 @@ type sharedStore struct {
 	options rueidis.ClientOption
 	config  latelyredis.Config
 	log     *slog.Logger // bounded
+	began   time.Time
 	files   atomic.Pointer[storeFiles]
 
 	mu     sync.Mutex // of set, and while opened changes
@@ -120,7 +120,8 @@ func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 	if o.TLSConfig != nil {
 		s.options.DialCtxFn = s.dialTLS
 	}
-	s.health.since = time.Now()
+	s.began = time.Now()
+	s.health.since = s.began
 	return s
 }
 
@@ -260,14 +261,6 @@ func (s *sharedStore) Nodes() int {
 	return 0
 }
 
-// HeldBans implements store.Store.
-func (s *sharedStore) HeldBans() map[string]int {
-	if opened := s.opened.Load(); opened != nil {
-		return opened.HeldBans()
-	}
-	return nil
-}
-
 // Import implements store.Importing.
 func (s *sharedStore) Import(ctx context.Context, id string, entries []store.Entry[*ratelimit.Set]) error {
 	return s.call(func(st *latelyredis.Store) error { return st.Import(ctx, id, entries) })
@@ -314,15 +307,11 @@ func (s *sharedStore) Unban(ctx context.Context, rule string, key []byte) (held 
 }
 
 // Bans implements store.Store.
-func (s *sharedStore) Bans(ctx context.Context) iter.Seq2[ratelimit.BanRecord, error] {
-	return func(yield func(ratelimit.BanRecord, error) bool) {
-		opened := s.opened.Load()
-		if opened == nil {
-			yield(ratelimit.BanRecord{}, errNotReached)
-			return
-		}
-		opened.Bans(ctx)(yield)
+func (s *sharedStore) Bans() store.BanCopy[*ratelimit.Set] {
+	if opened := s.opened.Load(); opened != nil {
+		return opened.Bans()
 	}
+	return store.BanCopy[*ratelimit.Set]{Err: errNotReached}
 }
 
 // storeRules returns err, of rules of which the store cannot keep one, with the place in the

@@ -69,6 +69,7 @@ func (n *node) resp(lines ...string) string {
 		n.t.Fatal(err)
 	}
 	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute)) // a server that does not answer
 	fmt.Fprint(conn, strings.Join(append(lines, "QUIT", ""), "\r\n"))
 	text, err := io.ReadAll(bufio.NewReader(conn))
 	if err != nil {
@@ -238,6 +239,24 @@ func TestStoreBatched(t *testing.T) {
 		var d api.Decision
 		return json.Unmarshal([]byte(text), &d) == nil && d.Remaining < 60000-200
 	})
+}
+
+// TestStoreEvicts starts with a Redis that evicts keys: the log and the state say so, until it does not.
+func TestStoreEvicts(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Own(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	n := newNode(t, storeOf(redis))
+	n.wantReady(200)
+	const want = "maxmemory-policy: allkeys-lru: must be noeviction"
+	eventually(t, "the state warns", func() bool { return strings.Contains(n.state().Warning, want) })
+	if text := n.log.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, want) {
+		t.Errorf("the log does not warn:\n%s", text)
+	}
+	other := newNode(t, storeOf(redistest.Own(t)))
+	other.wantReady(200)
+	if s := other.state(); s.Warning != "" {
+		t.Errorf("a warning about noeviction: %q", s.Warning)
+	}
 }
 
 // TestStoreUser uses the ACL user of the documentation, and a wrong password, which is in no

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/wait"
+	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -29,13 +30,16 @@ type storeHealth struct {
 	mu      sync.Mutex
 	node    string
 	up      bool
-	err     error
+	err     error     // of the last beat
 	since   time.Time // up, or not
 	latency time.Duration
 	nodes   int
 	others  int // that enforce other rules
 	file    *rules.File
 	hash    string // of file
+
+	checked time.Time // when the store was last asked whether it evicts keys
+	evicts  error     // that it does
 }
 
 // beatScript notes the rules of this node in a hash of all nodes, and returns those of the
@@ -64,49 +68,104 @@ func (s *sharedStore) keep(ctx context.Context, file func() *rules.File) {
 
 // beat connects, if s is not connected, and tells the store of the rules of file.
 func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
-	h := &s.health
-	hash := h.hashOf(file)
-	var hashes []string
+	hash := s.health.hashOf(file)
 	was := s.opened.Load()
 	err := s.open()
 	began := time.Now()
+	var hashes []string
 	if err == nil {
-		bounded, cancel := context.WithTimeout(ctx, beatTimeout)
-		defer cancel()
-		prefix := cmp.Or(s.config.Prefix, "lately:")
-		hashes, err = beatScript.Exec(bounded, s.client, []string{prefix + "{nodes}"}, []string{h.node, hash}).AsStrSlice()
+		hashes, err = s.exchangeHashes(ctx, hash)
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if up := err == nil; up != h.up || h.err == nil && err != nil {
-		h.up, h.since = up, time.Now()
-		if up {
-			s.log.Info("the store of limits is up", "store", s.address())
-		} else {
-			s.log.Error("the store of limits is down; rules decide as their on_store_failure says", "store", s.address(), "error", err)
-		}
-	}
-	h.err, h.latency = err, time.Since(began)
+	s.noteBeat(hash, hashes, err, time.Since(began))
 	if err != nil {
 		return
 	}
-	others := 0
+	s.checkEviction(ctx)
+	if was != nil { // else it has just begun to read the bans
+		if err := was.Ready(); err != nil {
+			s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", err)
+		}
+	}
+}
+
+// exchangeHashes tells the store the hash of the rules of this node, and returns those of all.
+func (s *sharedStore) exchangeHashes(ctx context.Context, hash string) ([]string, error) {
+	bounded, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	key := cmp.Or(s.config.Prefix, "lately:") + "{nodes}"
+	return beatScript.Exec(bounded, s.client, []string{key}, []string{s.health.node, hash}).AsStrSlice()
+}
+
+// noteBeat notes what came of a beat, and then logs what has changed: status and ready do not wait for a log
+// that blocks.
+func (s *sharedStore) noteBeat(hash string, hashes []string, err error, took time.Duration) {
+	up, others := err == nil || s.othersAnswer(), 0
 	for _, other := range hashes {
 		if other != hash {
 			others++
 		}
 	}
-	if others > 0 && h.others == 0 {
+	h := &s.health
+	h.mu.Lock()
+	wasUp, wasErr, wasOthers := h.up, h.err, h.others
+	down := !up && (wasUp || wasErr == nil) // also at the first beat
+	if up != wasUp || down {
+		h.up, h.since = up, time.Now()
+	}
+	h.err, h.latency = err, took
+	if err == nil {
+		h.nodes, h.others = len(hashes), others
+	}
+	h.mu.Unlock()
+	switch {
+	case up && !wasUp:
+		s.log.Info("the store of limits is up", "store", s.address())
+	case down:
+		s.log.Error("the store of limits is down; rules decide as their on_store_failure says", "store", s.address(), "error", err)
+	case err != nil && wasErr == nil:
+		s.log.Warn("a part of the cluster does not answer: the servers that share the store, and whether they enforce the same rules, are as they were before", "store", s.address(), "error", err)
+	}
+	if err == nil && others > 0 && wasOthers == 0 {
 		s.log.Warn("other nodes of the store enforce other rules than this one", "nodes", len(hashes), "others", others)
 	}
-	h.nodes, h.others = len(hashes), others
-	if was != nil { // else it has just begun to read the bans
-		if err := was.Ready(); err != nil {
-			s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", err)
-		}
+}
+
+// othersAnswer reports whether the store is a cluster of which other nodes answer than the one that has the key of the
+// beats, which no decision needs.
+func (s *sharedStore) othersAnswer() bool {
+	opened := s.opened.Load()
+	return opened != nil && s.client.Mode() == rueidis.ClientModeCluster && opened.Ready() == nil
+}
+
+// checkEvery is how often the store is asked whether it evicts keys: its settings may change, and after a failover
+// it is another server.
+const checkEvery = time.Minute
+
+// checkEviction asks the store whether it evicts keys, if that is due.
+func (s *sharedStore) checkEviction(ctx context.Context) {
+	h := &s.health
+	h.mu.Lock()
+	due := h.checked.IsZero() || time.Since(h.checked) >= checkEvery
+	h.mu.Unlock()
+	if !due {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	err := s.opened.Load().Check(bounded)
+	evicts := errors.Is(err, latelyredis.ErrEvicts)
+	if err != nil && !evicts {
+		return // at the next beat
+	}
+	h.mu.Lock()
+	was := h.evicts
+	h.checked, h.evicts = time.Now(), err
+	h.mu.Unlock()
+	if evicts && was == nil {
+		s.log.Warn("the store of limits evicts keys when its memory is full: counts begin again, and bans end", "store", s.address(), "error", err)
 	}
 }
 
@@ -129,36 +188,52 @@ func (h *storeHealth) hashOf(file *rules.File) string {
 	return h.hash
 }
 
-// status returns the state of s for listeners.
+// status returns the state of s for listeners, from memory.
 func (s *sharedStore) status() *api.StoreStatus {
 	h := &s.health
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	a := &api.StoreStatus{
-		Address: s.address(), Up: h.up, Since: h.since.UTC(), Latency: h.latency.Microseconds(), Failures: s.failures.Load(),
-		RulesHash: h.hash, Nodes: h.nodes, OtherRules: h.others, Counters: s.counters.Complete(), Unshared: s.counters.Unshared(), Unread: s.counters.Unread(),
+		Address: s.address(), Failures: s.failures.Load(), SyncAge: api.MillisOf(s.syncAge()),
+		Counters: s.counters.Complete(), Unshared: s.counters.Unshared(), Unread: s.counters.Unread(),
 	}
-	err := h.err
-	if h.up {
-		err = s.opened.Load().Ready()
-		a.Up = err == nil
+	h.mu.Lock()
+	a.Up, a.Since, a.Latency, a.RulesHash, a.Nodes, a.OtherRules = h.up, h.since.UTC(), h.latency.Microseconds(), h.hash, h.nodes, h.others
+	err, evicts := h.err, h.evicts
+	h.mu.Unlock()
+	if a.Up {
+		problem := s.opened.Load().Ready()
+		a.Up, err = problem == nil, cmp.Or(problem, err)
 	}
 	if err != nil {
 		a.Error = err.Error()
 	}
+	if evicts != nil {
+		a.Warning = evicts.Error()
+	}
 	return a
 }
 
-// ready returns why the store is not ready, or nil. Strangers may read it.
+// syncAge returns how long ago the server last learned the bans of all servers, or for how long it has not.
+func (s *sharedStore) syncAge() time.Duration {
+	if opened := s.opened.Load(); opened != nil {
+		return opened.SyncAge()
+	}
+	return time.Since(s.began)
+}
+
+// ready returns why the store is not ready, or nil, from memory. Strangers may read it.
 func (s *sharedStore) ready() error {
 	h := &s.health
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.up {
-		return errors.New("store: down since " + h.since.UTC().Format(time.RFC3339) + ": see the server's log")
+	up, since := h.up, h.since
+	h.mu.Unlock()
+	if !up {
+		return errors.New("store: down since " + since.UTC().Format(time.RFC3339) + ": see the server's log")
 	}
-	if s.opened.Load().Ready() != nil {
-		return errors.New("store: it does not answer, or its bans were not read yet: see the server's log")
+	switch err := s.opened.Load().Ready(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, latelyredis.ErrAway):
+		return errors.New("store: it does not answer: see the server's log")
 	}
-	return nil
+	return fmt.Errorf("store: the bans of all servers were last learned %v ago, or never: must be at most 5s: see the server's log", s.syncAge().Truncate(time.Second))
 }

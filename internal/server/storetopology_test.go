@@ -56,6 +56,47 @@ func TestStoreInCluster(t *testing.T) {
 	})
 }
 
+// TestStoreWithoutANode ends the node of a cluster that has the key of the servers' beats, and then the one that has the
+// list of bans: as long as another answers, the servers are ready, and decide about the keys that it has.
+func TestStoreWithoutANode(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3)
+	ofNodes, _ := c.Owner(t, "{nodes}")
+	ofBans, _ := c.Owner(t, "{bans}")
+	left := 0
+	for left == ofNodes || left == ofBans {
+		left++
+	}
+	n := newNode(t, "redis://"+c.Nodes[left].Addr+slowStore)
+	n.wantReady(200)
+	key := ""
+	for i := 0; key == ""; i++ {
+		name := fmt.Sprint("user", i)
+		if owner, _ := c.Owner(t, "{user="+name+"}"); owner == left {
+			key = name
+		}
+	}
+	for _, ended := range []int{ofNodes, ofBans} {
+		c.Nodes[ended].Kill()
+		was := len(n.log.String())
+		eventually(t, "the state says what does not answer", func() bool {
+			s := n.state()
+			return s.Error != "" && (ended != ofBans || s.SyncAge > 8000)
+		})
+		if code, text := got(t, n.url+"/readyz"); code != 200 {
+			t.Errorf("/readyz is %d %s while two of three nodes, or one, answer", code, text)
+		}
+		if text := n.log.String()[was:]; strings.Contains(text, "the store of limits is down") {
+			t.Errorf("the log says that the store is down:\n%s", text)
+		}
+		if !n.take("closed", key) {
+			t.Error("the node that is left does not decide")
+		}
+	}
+	c.Nodes[left].Kill()
+	n.wantReady(503)
+}
+
 // TestStoreFailsOver has Sentinel promote the replica of the store: the server finds the
 // new primary, which has what was counted.
 func TestStoreFailsOver(t *testing.T) {

@@ -11,7 +11,6 @@ package store
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
@@ -45,14 +44,29 @@ type Store[R, B any] interface {
 	// reports whether a ban held.
 	Unban(ctx context.Context, rule string, key []byte) (bool, error)
 
-	// Bans yields the bans that hold, in no particular order. An error ends it.
-	Bans(ctx context.Context) iter.Seq2[B, error]
-
-	// HeldBans returns how many bans hold, by the names of rules. The cost is that of the rules.
-	HeldBans() map[string]int
+	// Bans returns the bans that this node knows of, without a round trip: at once those
+	// that have begun or ended through it, those of other nodes a moment later.
+	Bans() BanCopy[R]
 
 	// Nodes returns how many nodes share the store, 0 if it has not learned it yet.
 	Nodes() int
+}
+
+// A BanCopy is the bans that a node knows of. Its cost does not depend on their number.
+type BanCopy[R any] struct {
+	Table *ban.Table // nil if there is no copy yet
+	Now   int64      // the present by the clock of the store, in nanoseconds since 1970
+
+	// Numbers is the number in Table of each rule of Set.
+	Set     R
+	Numbers []uint32
+
+	// Find returns how Table stores a key, and its hash.
+	Find func(key []byte) (stored []byte, hash uint64)
+
+	// Err is why Table may lack bans of other nodes that began before this one. It is nil
+	// once they were read.
+	Err error
 }
 
 // Counters is the part of a Store that the memory of a process implements as well.

@@ -107,16 +107,19 @@ func isMistyped(client string) bool {
 // ban adds r, and appends its line to the journal. Bans change in the order of their lines.
 // If the line cannot be written, the ban holds nevertheless.
 func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
-	e.banMu.Lock()
-	defer e.banMu.Unlock()
-	if err := e.limiter.Bans().Add(*r); errors.Is(err, ratelimit.ErrBansFull) {
+	unlock, err := e.changeBan(func() error { return e.limiter.Bans().Add(*r) })
+	defer unlock()
+	if errors.Is(err, ratelimit.ErrBansFull) {
 		return journal.Pending{}, errorf(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
 	} else if err != nil {
 		return journal.Pending{}, banError(err)
 	}
 	asked := r.Until
-	if held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...); err == nil && ok {
+	switch held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...); {
+	case err == nil && ok:
 		*r = held
+	case e.shared(): // it was ended meanwhile
+		return journal.Pending{}, nil
 	}
 	if !r.Until.After(asked) { // else nothing has changed
 		e.markBan(BannedByHand)
@@ -124,6 +127,23 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	}
 	return e.write(banLine{Ban: r})
 }
+
+// changeBan calls change, which adds or ends a ban, and locks banMu, which the caller unlocks. Changes in memory
+// are in the order of their lines in the journal. Those in a store, which has no journal, may take seconds: they are
+// made before the lock is taken, and their events follow the state of the ban at that time.
+func (e *Engine) changeBan(change func() error) (unlock func(), err error) {
+	if e.shared() {
+		err = change()
+		e.banMu.Lock()
+	} else {
+		e.banMu.Lock()
+		err = change()
+	}
+	return e.banMu.Unlock, err
+}
+
+// shared reports whether bans are in a store that servers share.
+func (e *Engine) shared() bool { return e.config.Store != nil }
 
 // banError returns err, of a ban that a client has sent, as an *Error. That of the store is one.
 func banError(err error) error {
@@ -167,9 +187,12 @@ func (e *Engine) Unban(rule string, key []string) (bool, error) {
 // unban ends the ban that r lists, appends its line to the journal, and reports whether there
 // was a ban. If there was one, the error is that of the journal.
 func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
-	e.banMu.Lock()
-	defer e.banMu.Unlock()
-	ok, err := e.limiter.Bans().Remove(r.Rule, r.Key...)
+	ok := false
+	unlock, err := e.changeBan(func() (err error) {
+		ok, err = e.limiter.Bans().Remove(r.Rule, r.Key...)
+		return err
+	})
+	defer unlock()
 	if err != nil {
 		return false, journal.Pending{}, banError(err)
 	}
@@ -177,6 +200,11 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 		return false, journal.Pending{}, nil
 	}
 	e.markBan(EndedByHand)
+	if e.shared() {
+		if _, again, _ := e.limiter.Bans().Get(r.Rule, r.Key...); again { // another began meanwhile
+			return true, journal.Pending{}, nil
+		}
+	}
 	now := e.Now()
 	e.hub.publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
@@ -217,6 +245,9 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 			continue
 		}
 		ok, pending, err := e.unban(&r)
+		if !ok && e.shared() && err != nil {
+			return n, err
+		}
 		if !ok {
 			continue // it has ended meanwhile
 		}

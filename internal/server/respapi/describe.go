@@ -179,6 +179,6 @@ func (s *Server) infoRules() string {
 
 func (s *Server) infoStore() string {
 	x := s.Store()
-	return fmt.Sprintf("store_up:%d\r\nstore_latency_us:%d\r\nstore_failures:%d\r\nstore_rules_hash:%s\r\nstore_nodes:%d\r\nstore_nodes_other_rules:%d\r\n",
-		oneIf(x.Up), x.Latency, x.Failures, x.RulesHash, x.Nodes, x.OtherRules)
+	return fmt.Sprintf("store_up:%d\r\nstore_latency_us:%d\r\nstore_failures:%d\r\nstore_sync_age_ms:%d\r\nstore_rules_hash:%s\r\nstore_nodes:%d\r\nstore_nodes_other_rules:%d\r\n",
+		oneIf(x.Up), x.Latency, x.Failures, x.SyncAge, x.RulesHash, x.Nodes, x.OtherRules)
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -121,20 +122,26 @@ type listing struct {
 // listed complains if the store lists other bans than the model has.
 func (s *session) listed() {
 	got, want := map[place]listing{}, map[place]listing{}
-	for b, err := range s.store.Bans(ctx) {
-		if err != nil {
-			s.broken("Bans yielded %w", err)
+	bans := s.store.Bans()
+	if bans.Err != nil {
+		s.broken("Bans returned %w", bans.Err)
+	}
+	for b := range bans.Table.All(bans.Now) {
+		i := slices.Index(bans.Numbers, b.Rule)
+		if i < 0 || b.Reason == "" || b.Since >= b.Until {
+			s.broken("%+v is listed, want one of a rule, with a reason, and a start before the end", b)
 		}
-		if len(b.Key) != 1 || b.Reason == "" || !b.Since.Before(b.Until) {
-			s.broken("%+v is listed, want one value in the key, a reason, and a start before the end", b)
-		}
-		p := place{b.Rule, b.Key[0]}
+		p := place{bans.Set.Rule(i).Name, string(b.Key)}
 		if _, twice := got[p]; twice {
 			s.broken("the ban of %q is listed twice", p)
 		}
-		got[p] = listing{b.Until.UnixNano(), b.Count, b.Source == "rule"}
+		got[p] = listing{b.Until, b.Count, b.Source == "rule"}
 		if b.Source != "rule" {
-			got[p] = listing{ends: b.Until.UnixNano()}
+			got[p] = listing{ends: b.Until}
+		}
+		stored, hash := bans.Find(b.Key)
+		if found, ok := bans.Table.Get(b.Rule, hash, stored, bans.Now); !ok || found.Until != b.Until {
+			s.broken("the ban of %q is listed, and found as %+v", p, found)
 		}
 	}
 	for p, rec := range s.model.records {

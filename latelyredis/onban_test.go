@@ -1,0 +1,62 @@
+package latelyredis_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// TestOnBanCallsStore begins a ban on one store. Another learns of it, and its OnBan uses the store: nothing is
+// locked. A store that calls OnBan while it learns is found out.
+func TestOnBanCallsStore(t *testing.T) {
+	for _, x := range []struct {
+		name   string
+		sync   func(*latelyredis.Store, context.Context) error
+		locked bool
+	}{
+		{"Store", (*latelyredis.Store).Sync, false},
+		{"Control", (*latelyredis.Store).SyncLocked, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			rules, client, config := set(t, banning("flood", match.MustKey("path"), 0)), redis(t).client(t), prefixed()
+			now := new(atomic.Int64)
+			now.Store(time.Now().UnixMicro())
+			first, err := latelyredis.NewKnowing(client, rules, config, now, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var second *latelyredis.Store
+			told, locked := 0, false
+			config.OnBan = func(b ratelimit.BanRecord) {
+				told++
+				if locked = second.Locked(); locked {
+					return
+				}
+				if err := second.Sync(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if got := known(t, second); len(got) != 1 || got[0].Key[0] != b.Key[0] {
+					t.Errorf("OnBan is told of %+v, and %+v are listed", b, got)
+				}
+			}
+			if second, err = latelyredis.NewKnowing(client, rules, config, now, now); err != nil {
+				t.Fatal(err)
+			}
+			if err := second.Sync(t.Context()); err != nil { // what held before is not told
+				t.Fatal(err)
+			}
+			ask(t, first, rules, about(0, "flooder"))
+			if err := x.sync(second, t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if told != 1 || locked != x.locked {
+				t.Errorf("told of %d bans, want 1; locked %v, want %v", told, locked, x.locked)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package ratelimit
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/lately-go/lately/internal/store"
+)
+
+// A banCopy is the bans that this process knows of: those of memory, or its copy of those in a shared store.
+type banCopy store.BanCopy[*Set]
+
+// rules returns the rules by their numbers in the table: the named one, or all of them if
+// name is "".
+func (c *banCopy) rules(name string) map[uint32]*Rule {
+	rules := make(map[uint32]*Rule)
+	for i, number := range c.Numbers {
+		if r := c.Set.Rule(i); name == "" || name == r.Name {
+			rules[number], rules[number|ofNetworks] = r, r
+		}
+	}
+	return rules
+}
+
+// get returns the ban of a key under the named rule.
+func (c *banCopy) get(rule string, key []byte) (record BanRecord, held bool, err error) {
+	if c.Table == nil {
+		return record, false, c.Err
+	}
+	i, ok := c.Set.names[rule]
+	if !ok { // gone meanwhile
+		return record, false, nil
+	}
+	stored, hash := c.Find(key)
+	b, held := c.Table.Get(c.Numbers[i], hash, stored, c.Now)
+	if !held {
+		return record, false, c.Err
+	}
+	return banRecord(c.Set.Rule(i), &b), true, nil
+}
+
+// all yields the bans that hold, in the order in which they end.
+func (c *banCopy) all(yield func(BanRecord, error) bool) {
+	if c.Err != nil {
+		yield(BanRecord{}, c.Err)
+		return
+	}
+	rules := c.rules("")
+	for b := range c.Table.All(c.Now) {
+		if r := rules[b.Rule]; r != nil && !yield(banRecord(r, &b), nil) { // else the rule is gone
+			return
+		}
+	}
+}
+
+// page returns a page of the bans that hold; see [BanList.Page].
+func (c *banCopy) page(q BanQuery) (page BanPage, err error) {
+	if c.Err != nil {
+		return page, c.Err
+	}
+	rules := c.rules(q.Rule)
+	p, err := c.Table.Page(c.Now, q.Cursor, q.Limit, func(rule uint32, key []byte, reason func() string) bool {
+		r := rules[rule]
+		if r == nil || q.Text == "" || strings.Contains(reason(), q.Text) {
+			return r != nil
+		}
+		for v := range r.Key.Parts(key) { // not across two of them
+			if bytes.Contains(v, []byte(q.Text)) {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return page, err
+	}
+	page.Total, page.Next = p.Total, p.Next
+	for i := range p.Bans {
+		page.Bans = append(page.Bans, banRecord(rules[p.Bans[i].Rule], &p.Bans[i]))
+	}
+	return page, nil
+}
+
+// held returns how many bans hold, by the names of rules. The cost is that of the rules.
+func (c *banCopy) held() map[string]int {
+	held := make(map[string]int)
+	if c.Table == nil {
+		return held
+	}
+	numbers := c.Table.Counts(c.Now).Held
+	for i, number := range c.Numbers {
+		held[c.Set.Rule(i).Name] = numbers[number]
+	}
+	return held
+}
