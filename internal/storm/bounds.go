@@ -50,9 +50,9 @@ func (r *run) neverOver(l *Limit) {
 // windows judges the windows that begin with a call. A window has the events that can only have
 // happened in it.
 func (r *run) windows(l *Limit, key string, calls, back []*Call) bool {
-	span, most := l.Versions[0].Span, uint64(0)
+	span := l.Versions[0].Span
 	for _, v := range l.Versions {
-		span, most = min(span, v.Span), max(most, v.Most())
+		span = min(span, v.Span)
 	}
 	slices.SortFunc(calls, func(a, b *Call) int { return cmp.Compare(a.From, b.From) })
 	for i, first := range calls {
@@ -65,11 +65,11 @@ func (r *run) windows(l *Limit, key string, calls, back []*Call) bool {
 				n += c.Cost
 			}
 		}
-		if n <= most {
+		if n <= l.least() {
 			continue
 		}
 		from, until := times(calls[i:], to)
-		bound, why, stated := r.bound(l, most, from, until)
+		bound, why, stated := r.bound(l, from, until)
 		for _, c := range back {
 			if c.Start <= until && c.End >= from {
 				bound += c.Cost
@@ -97,9 +97,11 @@ func times(calls []*Call, to time.Duration) (from, until time.Duration) {
 
 // bound returns how much a limit admits at most in a window that has events from one time to another, as the
 // documents say, and why. stated is false where they state none.
-func (r *run) bound(l *Limit, most uint64, from, until time.Duration) (bound uint64, why string, stated bool) {
+func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why string, stated bool) {
 	h, c := r.history, r.Config
-	bound, why = most, fmt.Sprintf("the limit admits %d", most)
+	versions := h.versions(from, until)
+	most := l.most(versions, Version.Most)
+	bound, why = most, fmt.Sprintf("the versions %v of the limit admit %d", versions, most)
 	add := func(n uint64, of string) {
 		if n > 0 {
 			bound += n
@@ -119,11 +121,11 @@ func (r *run) bound(l *Limit, most uint64, from, until time.Duration) (bound uin
 	}
 	add(uint64(len(h.overlapping(everyServer, from, until, restored)))*most, "a store that begins empty")
 	if c.Batched {
-		n := l.most(func(v Version) uint64 { return max(v.N, v.Burst) })
+		n := l.most(versions, func(v Version) uint64 { return max(v.N, v.Burst) })
 		lives := c.Servers + len(h.overlapping(everyServer, from, until, killed, ended))
 		add(uint64(lives)*(n/8), "granted to servers")
 	}
-	share := l.most(func(v Version) uint64 { return v.share(uint64(c.Servers)).Most() })
+	share := l.most(versions, func(v Version) uint64 { return v.share(uint64(c.Servers)).Most() })
 	for _, s := range r.servers {
 		if l.OnFailure != "local" || !r.mayFallBack(s.index, from, until) {
 			continue
@@ -134,10 +136,19 @@ func (r *run) bound(l *Limit, most uint64, from, until time.Duration) (bound uin
 	return bound, why, true
 }
 
-// most returns the largest value for a version.
-func (l *Limit) most(of func(Version) uint64) (n uint64) {
+// most returns the largest value for one of some versions.
+func (l *Limit) most(versions []int, of func(Version) uint64) (n uint64) {
+	for _, v := range versions {
+		n = max(n, of(l.Versions[v]))
+	}
+	return n
+}
+
+// least returns the lowest bound that a version can have.
+func (l *Limit) least() uint64 {
+	n := l.Versions[0].Most()
 	for _, v := range l.Versions {
-		n = max(n, of(v))
+		n = min(n, v.Most())
 	}
 	return n
 }

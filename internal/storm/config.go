@@ -27,6 +27,9 @@ type Config struct {
 	Tokens    bool
 	Poll      bool // the rules file is polled, so a change needs no command
 
+	// Not every seed has every fault: one may hide what another does.
+	Kills, Ends, Stops, Reloads, Outages, Restores bool
+
 	Lasting time.Duration // of traffic and faults
 }
 
@@ -51,13 +54,21 @@ func Draw(seed uint64) *Config {
 			c.StoreTimeout = slow
 		}
 	} else {
-		c.EventTime = r.IntN(4) == 0
+		c.EventTime = r.IntN(3) == 0
 	}
 	if c.EventTime { // the program rejects them together
 		c.Data, c.DenyFile = false, false
 	}
+	c.Kills, c.Ends, c.Stops, c.Reloads = r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(3) > 0
+	c.Outages, c.Restores = c.Store && r.IntN(3) > 0, c.Store && r.IntN(4) == 0
 	c.Follow = c.Follow && c.Data && !c.Store && !c.EventTime
-	c.Limits = drawLimits(r, versions)
+	spans := []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour}
+	most := 4
+	if c.EventTime {
+		// With one limit and a short span much more of what may go wrong when rules change is tried.
+		spans, most = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond}, 1
+	}
+	c.Limits = drawLimits(r, spans, most)
 	return c
 }
 
@@ -92,6 +103,12 @@ func (c *Config) String() string {
 		{c.TLS, "TLS"},
 		{c.Tokens, "tokens"},
 		{c.Poll, "rules polled"},
+		{c.Kills, "kills"},
+		{c.Ends, "restarts"},
+		{c.Stops, "stops"},
+		{c.Reloads, "reloads"},
+		{c.Outages, "outages"},
+		{c.Restores, "a store that begins empty"},
 	} {
 		if of.on {
 			s += ", " + of.text

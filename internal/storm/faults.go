@@ -15,16 +15,20 @@ import (
 
 // disturbProcesses stops, kills, terminates and starts servers until ctx ends. At its end all run.
 func (r *run) disturbProcesses(ctx context.Context, random *rand.Rand) {
-	for wait(ctx, time.Duration(100+random.IntN(500))*time.Millisecond) {
-		s := r.servers[random.IntN(len(r.servers))]
-		switch random.IntN(5) {
-		case 0:
-			r.restart(s, killed, time.Duration(random.IntN(150))*time.Millisecond)
-		case 1:
-			r.restart(s, ended, time.Duration(random.IntN(150))*time.Millisecond)
-		default:
-			r.stop(s, time.Duration(50+random.IntN(1000))*time.Millisecond)
+	var faults []func(*server)
+	for range 2 {
+		if r.Config.Stops {
+			faults = append(faults, func(s *server) { r.stop(s, time.Duration(50+random.IntN(1000))*time.Millisecond) })
 		}
+	}
+	if r.Config.Kills {
+		faults = append(faults, func(s *server) { r.restart(s, killed, time.Duration(random.IntN(150))*time.Millisecond) })
+	}
+	if r.Config.Ends {
+		faults = append(faults, func(s *server) { r.restart(s, ended, time.Duration(random.IntN(150))*time.Millisecond) })
+	}
+	for wait(ctx, time.Duration(100+random.IntN(500))*time.Millisecond) && len(faults) > 0 {
+		pick(random, faults...)(r.servers[random.IntN(len(r.servers))])
 	}
 }
 
@@ -60,44 +64,56 @@ func (r *run) restart(s *server, how markKind, pause time.Duration) {
 		s.terminate()
 	}
 	time.Sleep(pause)
+	s.file.Lock() // it reads the file
+	defer s.file.Unlock()
 	if err := s.start(); err != nil {
 		r.fail("start", err.Error(), nil)
 	}
+	r.history.inForce(s.index)
 	r.history.end(m)
 }
 
 // reload puts versions of the rules file in force, on one server after the other, so that for
 // some time they differ.
 func (r *run) reload(ctx context.Context, random *rand.Rand) {
-	for wait(ctx, time.Duration(150+random.IntN(700))*time.Millisecond) {
+	for wait(ctx, time.Duration(100+random.IntN(500))*time.Millisecond) {
 		version := random.IntN(versions)
 		m := r.history.begin(everyServer, reloaded, fmt.Sprint("to version ", version))
-		r.written.Store(int64(max(int(r.written.Load()), version)))
 		for _, i := range random.Perm(len(r.servers)) {
 			s := r.servers[i]
-			if err := s.write(version); err != nil {
-				r.fail("storm", err.Error(), nil)
-			}
+			r.writeRules(s, version)
 			switch {
-			case r.Config.Poll && random.IntN(2) == 0:
-			case random.IntN(3) == 0:
+			case r.Config.Poll && random.IntN(3) == 0:
+			case random.IntN(6) == 0:
 				s.hangUp()
 			default:
 				r.reloadBy(s, random)
 			}
-			time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
+			if i+1 < len(r.servers) {
+				time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+			}
 		}
 		r.history.end(m)
 	}
 }
 
-// reloadBy has a server read its rules file, over RESP or HTTP, and wants an answer.
+// writeRules replaces the rules file of a server by a version.
+func (r *run) writeRules(s *server, version int) {
+	s.file.Lock()
+	defer s.file.Unlock()
+	r.history.write(s.index, version)
+	if err := s.write(version); err != nil {
+		r.fail("storm", err.Error(), nil)
+	}
+}
+
+// reloadBy has a server read its rules file, over RESP or HTTP.
 func (r *run) reloadBy(s *server, random *rand.Rand) {
 	call := Call{Verb: "RULES RELOAD", Server: s.index, Life: s.alive(), By: "RESP", Start: r.now()}
 	if random.IntN(2) == 0 {
 		call.By = "HTTP"
-		_, text, err := s.request(http.MethodPost, "/v1/rules/reload", "application/json", []byte("{}"))
-		if call.Answered, call.Text = err == nil, text; err != nil {
+		code, text, err := s.request(http.MethodPost, "/v1/rules/reload", "application/json", []byte("{}"))
+		if call.Answered, call.Text = err == nil && code == http.StatusOK, text; err != nil {
 			call.Text = err.Error()
 		}
 	} else if c, err := s.dial(); err == nil {
@@ -108,6 +124,9 @@ func (r *run) reloadBy(s *server, random *rand.Rand) {
 		c.Close()
 	}
 	call.End = r.now()
+	if call.Answered {
+		r.history.inForce(s.index)
+	}
 	r.history.add(call)
 }
 
@@ -116,17 +135,16 @@ func (r *run) reloadBy(s *server, random *rand.Rand) {
 func (r *run) disturbStore(ctx context.Context, random *rand.Rand) {
 	for wait(ctx, time.Duration(100+random.IntN(900))*time.Millisecond) {
 		d := time.Duration(50+random.IntN(900)) * time.Millisecond
-		switch random.IntN(6) {
-		case 0:
+		switch n := random.IntN(6); {
+		case n == 0 && r.Config.Restores:
+			r.restartStore(d / 2)
+		case !r.Config.Outages:
+		case n == 1:
 			m := r.history.begin(everyServer, away, "stopped")
 			r.store.Process().Signal(syscall.SIGSTOP)
 			time.Sleep(d)
 			r.store.Process().Signal(syscall.SIGCONT)
 			r.history.end(m)
-		case 1:
-			if random.IntN(3) == 0 {
-				r.restartStore(d / 2)
-			}
 		default:
 			r.partition(random, d)
 		}

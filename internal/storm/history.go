@@ -37,7 +37,7 @@ func (c *Call) String() string {
 	if c.Rule == "" {
 		subject = strings.TrimSpace(fmt.Sprintf("client %s user %q path %s", c.Client, c.User, c.Path))
 	}
-	answer := "error or no answer: " + c.Text
+	answer := "error or no answer: " + c.Text[:min(len(c.Text), 200)]
 	switch {
 	case c.Answered && c.Banned != "":
 		answer = "banned by " + c.Banned
@@ -77,6 +77,13 @@ const (
 	reloaded markKind = "rules changed"
 )
 
+// A change puts a version of the rules file in force on a server.
+type change struct {
+	server, version int
+	from            time.Duration // when it may have been in force first
+	sure            time.Duration // when it was in force certainly; 0 if that is not known
+}
+
 // A History is what happened in a seed. It is safe for concurrent use.
 type History struct {
 	began time.Time
@@ -84,6 +91,7 @@ type History struct {
 	mu        sync.Mutex
 	calls     []Call
 	marks     []*Mark
+	changes   []*change
 	fallbacks map[int]bool // servers that have decided without the store
 }
 
@@ -131,6 +139,42 @@ func (h *History) overlapping(server int, from, to time.Duration, kinds ...markK
 		}
 	}
 	return found
+}
+
+// write records that a rules file is about to have another version.
+func (h *History) write(server, version int) *change {
+	c := &change{server: server, version: version, from: h.now()}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changes = append(h.changes, c)
+	return c
+}
+
+// inForce records that the newest version of a server's file is in force.
+func (h *History) inForce(server int) {
+	now := h.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range slices.Backward(h.changes) {
+		if c.server == server {
+			if c.sure == 0 {
+				c.sure = now
+			}
+			return
+		}
+	}
+}
+
+// versions returns which versions may have been in force on any server between two times.
+func (h *History) versions(from, until time.Duration) (all []int) {
+	newest := make(map[int]bool) // servers for which the version at from is known
+	for _, c := range slices.Backward(h.changes) {
+		if c.from <= until && !newest[c.server] {
+			all = append(all, c.version)
+			newest[c.server] = c.sure > 0 && c.sure <= from
+		}
+	}
+	return all
 }
 
 // print returns the calls that are about something and all marks, in order of time.

@@ -91,11 +91,13 @@ const (
 // knockPath is the path of the events that the rule knock counts.
 const knockPath = "/knock"
 
-var algorithms = []string{"sliding", "sliding", "exact", "exact", "fixed", "gcra", "two-bucket", "leaky-bucket", "weighted"}
+var allAlgorithms = []string{"sliding", "exact", "fixed", "gcra", "two-bucket", "leaky-bucket", "weighted"}
 
-// drawLimits draws the limits of a rules file and their versions.
-func drawLimits(r *rand.Rand, versions int) (all []Limit) {
-	for i := range 2 + r.IntN(3) {
+// drawLimits draws the limits of a rules file, at most so many and one of in-flight, and their versions.
+func drawLimits(r *rand.Rand, spans []time.Duration, most int) (all []Limit) {
+	// Few algorithms: the bound of one must not hide what is wrong with another.
+	algorithms := []string{pick(r, allAlgorithms...), "exact", "sliding"}
+	for i := range 1 + r.IntN(most) {
 		l := Limit{Name: fmt.Sprint("limit", i), Key: "client", OnFailure: pick(r, "local", "local", "local", "closed"), Counting: r.IntN(8) == 0}
 		if i > 0 && r.IntN(3) == 0 {
 			l.Key = "user"
@@ -103,16 +105,16 @@ func drawLimits(r *rand.Rand, versions int) (all []Limit) {
 		if i > 0 && r.IntN(2) == 0 {
 			l.Path = pick(r, "/a", "/b")
 		}
-		first := drawVersion(r)
+		first := drawVersion(r, algorithms, spans)
 		for range versions {
 			l.Versions = append(l.Versions, first)
-			first = first.changed(r)
+			first = first.changed(r, algorithms)
 		}
 		all = append(all, l)
 	}
-	if r.IntN(2) == 0 {
+	if most > 2 && r.IntN(2) == 0 {
 		v := Version{Algorithm: "in-flight", N: uint64(2 + r.IntN(10)), Span: time.Minute}
-		l := Limit{Name: "places", Key: "client", OnFailure: "local"}
+		l := Limit{Name: "places", Key: "client", Path: "/files", OnFailure: "local"}
 		for range versions {
 			l.Versions = append(l.Versions, v)
 		}
@@ -123,13 +125,13 @@ func drawLimits(r *rand.Rand, versions int) (all []Limit) {
 
 // drawVersion draws the first version of a limit: with a short span, so that windows pass, or a long one,
 // so that all events are in one window.
-func drawVersion(r *rand.Rand) Version {
+func drawVersion(r *rand.Rand, algorithms []string, spans []time.Duration) Version {
 	v := Version{
-		Algorithm: algorithms[r.IntN(len(algorithms))],
+		Algorithm: pick(r, algorithms...),
 		N:         uint64(4 + r.IntN(30)),
-		Span:      pick(r, 300*time.Millisecond, 700*time.Millisecond, 2*time.Second, time.Minute, time.Hour),
+		Span:      pick(r, spans...),
 	}
-	if r.IntN(6) == 0 {
+	if r.IntN(8) == 0 {
 		v.N = uint64(130 + r.IntN(100)) // sliding counts in slots
 	}
 	v.Burst = uint64(1 + r.IntN(int(v.N)))
@@ -137,14 +139,16 @@ func drawVersion(r *rand.Rand) Version {
 }
 
 // changed draws the next version of a limit.
-func (v Version) changed(r *rand.Rand) Version {
-	switch r.IntN(5) {
+func (v Version) changed(r *rand.Rand, algorithms []string) Version {
+	switch r.IntN(6) {
 	case 0:
 		v.N = uint64(4 + r.IntN(30))
 		v.Burst = min(v.Burst, v.N)
-	case 1, 2:
-		v.Algorithm = algorithms[r.IntN(len(algorithms))]
-	case 3:
+	case 1, 2, 3:
+		for was := v.Algorithm; v.Algorithm == was; {
+			v.Algorithm = pick(r, algorithms...)
+		}
+	case 4:
 		v.Span *= 2
 	}
 	return v

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +40,6 @@ type run struct {
 	history   *History
 	pulse     pulse
 	processes sync.WaitGroup
-	written   atomic.Int64 // the newest version of the rules that was in force
 
 	names, paths []string // the commands and routes of the program
 
@@ -135,9 +133,8 @@ func (r *run) prepare(t testing.TB) error {
 			}
 			s.proxy = p
 		}
-		if err := s.write(0); err != nil {
-			return err
-		}
+		r.writeRules(s, 0)
+		r.history.inForce(i)
 	}
 	return nil
 }
@@ -216,7 +213,9 @@ func (r *run) weather() {
 		all.Go(func() { r.watch(ctx, s) })
 	}
 	begin("processes", r.disturbProcesses)
-	begin("rules", r.reload)
+	if r.Config.Reloads {
+		begin("rules", r.reload)
+	}
 	if r.Config.Store && !r.Config.Away {
 		begin("store", r.disturbStore)
 	}

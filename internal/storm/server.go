@@ -38,6 +38,9 @@ type server struct {
 	proxy      *proxy // nil without a store
 	client     *http.Client
 
+	// file is held by what writes the rules file, and by a start.
+	file sync.Mutex
+
 	// lifecycle is held by what stops, ends or starts the process.
 	lifecycle sync.Mutex
 

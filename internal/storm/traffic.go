@@ -32,7 +32,7 @@ const (
 
 // draw draws a call whose decision is judged.
 func (c *Config) draw(r *rand.Rand) Call {
-	call := Call{Verb: verbCheck, Client: pick(r, clients...), Path: pick(r, "/", "/a", "/b"), Cost: 1}
+	call := Call{Verb: verbCheck, Client: pick(r, clients...), Path: pick(r, "/", "/a", "/b", "/files"), Cost: 1}
 	if r.IntN(8) == 0 {
 		call.Cost = uint64(1 + r.IntN(3))
 	}
@@ -244,10 +244,10 @@ func (c *Call) answered(allowed bool, rule string, until time.Time, err error) {
 	c.judged(allowed, rule, bannedUntil)
 }
 
-// ofTheirOwnTime sends events with times of their own to a server that judges by them: as
-// fast as the clock, slower, or faster, with pauses.
+// ofTheirOwnTime sends events with times of their own, such as a log has, to a server that judges by them: in
+// milliseconds or whole seconds, slower than the clock or faster, with pauses.
 func (r *run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
-	s, rate := r.servers[0], pick(random, 0.05, 0.2, 1, 3)
+	s, rate, resolution := r.servers[0], pick(random, 0.02, 0.1, 1, 3), pick(random, int64(1), 1000)
 	base := r.history.began.UnixMilli()
 	var c *conn
 	for ctx.Err() == nil {
@@ -259,7 +259,7 @@ func (r *run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
 				continue
 			}
 		}
-		at := int64(float64(r.now().Milliseconds()) * rate)
+		at := int64(float64(r.now().Milliseconds())*rate) / resolution * resolution
 		calls := make([]Call, 1+random.IntN(20))
 		for i := range calls {
 			calls[i] = r.Config.draw(random)
@@ -285,8 +285,8 @@ func (r *run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
 			c = nil
 		}
 		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
-		if random.IntN(8) == 0 {
-			time.Sleep(time.Duration(random.IntN(1200)) * time.Millisecond)
+		if random.IntN(6) == 0 {
+			time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
 		}
 	}
 	if c != nil {
