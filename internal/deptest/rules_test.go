@@ -78,7 +78,7 @@ internal/tally      -> std
 internal/integer    -> lately, internal/keytable, internal/snapshot
 internal/resp       -> std
 internal/resp/resptest -> std
-internal/storm      -> api, client, internal/resp, internal/redistest, internal/freeport
+internal/storm      -> golang.org/x/sys, api, client, internal/resp, internal/redistest, internal/freeport
 internal/redistest  -> internal/freeport, github.com/redis/rueidis
 internal/fileperm   -> std
 internal/journal    -> internal/fileperm

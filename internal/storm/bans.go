@@ -5,7 +5,9 @@ package storm
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -186,6 +188,9 @@ func (r *run) lacks(s *server) string {
 	n, err := s.metric("lately_bans", `rule="`+byHand+`"`)
 	if want := r.heldByHand(); err != nil || want >= 0 && int(n) != want {
 		return fmt.Sprintf("has lately_bans %v of the rule %s, want %d (%v);", n, byHand, want, err)
+	}
+	if text, _ := os.ReadFile(s.denyPath()); r.Config.DenyFile && !strings.Contains(string(text), lastKey) {
+		return "has no such line in its deny file"
 	}
 	if code, text, err := s.get("/v1/bans?limit=1000"); err != nil || code != http.StatusOK {
 		return fmt.Sprintf("does not list its bans: %d %s (%v);", code, text, err)

@@ -24,6 +24,7 @@ func (r *run) judgeAll() {
 		r.bansHold()
 	}
 	r.readyIsTrue()
+	r.diskIsTrue()
 }
 
 // neverOver judges for each key of a limit that no window has more than the stated bound. Calls that were
@@ -100,7 +101,7 @@ func times(calls []*Call, to time.Duration) (from, until time.Duration) {
 func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why string, stated bool) {
 	h, c := r.history, r.Config
 	versions := h.versions(from, until)
-	most := l.most(versions, Version.Most)
+	most, stated := l.over(versions, c.Servers)
 	bound, why = most, fmt.Sprintf("the versions %v of the limit admit %d", versions, most)
 	add := func(n uint64, of string) {
 		if n > 0 {
@@ -117,7 +118,7 @@ func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why stri
 			lost += len(h.overlapping(0, from, until, ended))
 		}
 		add(uint64(lost)*most, fmt.Sprintf("%d restart(s) without what was counted", lost))
-		return bound, why, true
+		return bound, why, stated
 	}
 	add(uint64(len(h.overlapping(everyServer, from, until, restored)))*most, "a store that begins empty")
 	if c.Batched {
@@ -133,7 +134,7 @@ func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why stri
 		lives := 1 + len(h.overlapping(s.index, from, until, killed, ended))
 		add(uint64(lives)*share, fmt.Sprintf("server %d by itself, which was started %d time(s)", s.index, lives))
 	}
-	return bound, why, true
+	return bound, why, stated
 }
 
 // most returns the largest value for one of some versions.

@@ -19,9 +19,12 @@ type conn struct {
 	out     []byte
 }
 
+// dialRaw connects to a server and sends nothing.
+func (s *server) dialRaw() (net.Conn, error) { return net.DialTimeout("tcp", s.resp, patience) }
+
 // dial connects to a server.
 func (s *server) dial() (*conn, error) {
-	raw, err := net.DialTimeout("tcp", s.resp, patience)
+	raw, err := s.dialRaw()
 	if err != nil {
 		return nil, err
 	}

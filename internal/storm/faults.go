@@ -21,6 +21,12 @@ func (r *run) disturbProcesses(ctx context.Context, random *rand.Rand) {
 			faults = append(faults, func(s *server) { r.stop(s, time.Duration(50+random.IntN(1000))*time.Millisecond) })
 		}
 	}
+	if r.Config.FullDisks {
+		faults = append(faults, func(s *server) { r.fillDisk(s, time.Duration(100+random.IntN(900))*time.Millisecond) })
+	}
+	if r.Config.Descriptors {
+		faults = append(faults, func(s *server) { r.useDescriptors(s, random, time.Duration(50+random.IntN(500))*time.Millisecond) })
+	}
 	if r.Config.Kills {
 		faults = append(faults, func(s *server) { r.restart(s, killed, time.Duration(random.IntN(150))*time.Millisecond) })
 	}

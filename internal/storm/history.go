@@ -24,6 +24,7 @@ type Call struct {
 
 	Answered bool // there was an answer that is not an error
 	Allowed  bool
+	Changed  bool   // an order had an effect
 	Banned   string // the rule whose ban refused it
 	Until    int64  // when that ban ends
 	Text     string // of an error, or an answer without a decision
@@ -68,13 +69,15 @@ const everyServer = -1
 type markKind string
 
 const (
-	stopped  markKind = "stopped"         // SIGSTOP to SIGCONT
-	killed   markKind = "killed"          // SIGKILL to the next start
-	ended    markKind = "terminated"      // SIGTERM to the next start
-	away     markKind = "store away"      // the proxy passes on nothing, or what it should not
-	restored markKind = "store restarted" // empty
-	fullDisk markKind = "disk full"
-	reloaded markKind = "rules changed"
+	stopped        markKind = "stopped"         // SIGSTOP to SIGCONT
+	killed         markKind = "killed"          // SIGKILL to the next start
+	ended          markKind = "terminated"      // SIGTERM to the next start
+	away           markKind = "store away"      // the proxy passes on nothing, or what it should not
+	restored       markKind = "store restarted" // empty
+	fullDisk       markKind = "disk full"
+	fewDescriptors markKind = "few descriptors"
+	rotated        markKind = "log rotated"
+	reloaded       markKind = "rules changed"
 )
 
 // A change puts a version of the rules file in force on a server.
@@ -165,7 +168,8 @@ func (h *History) inForce(server int) {
 	}
 }
 
-// versions returns which versions may have been in force on any server between two times.
+// versions returns which versions may have been in force on any server between two times,
+// of each server in their order.
 func (h *History) versions(from, until time.Duration) (all []int) {
 	newest := make(map[int]bool) // servers for which the version at from is known
 	for _, c := range slices.Backward(h.changes) {
@@ -174,6 +178,7 @@ func (h *History) versions(from, until time.Duration) (all []int) {
 			newest[c.server] = c.sure > 0 && c.sure <= from
 		}
 	}
+	slices.Reverse(all)
 	return all
 }
 

@@ -44,7 +44,10 @@ func (r *run) byHand(s *server, verb, key string) bool {
 	if err == nil {
 		defer c.Close()
 		call.Start = r.now()
-		_, err = c.do(args...)
+		values, failed := c.do(args...)
+		if err = failed; err == nil {
+			call.Changed = verb == verbBan || values[0].N > 0
+		}
 	}
 	call.End = r.now()
 	if call.Answered = err == nil; err != nil {

@@ -29,6 +29,42 @@ func (v Version) Most() uint64 {
 	return v.N
 }
 
+// drains reports whether the algorithm of v does not know all that it admitted in the last span.
+func (v Version) drains() bool {
+	return v.Algorithm == "gcra" || v.Algorithm == "leaky-bucket" || v.Algorithm == "fixed" || v.Algorithm == "calendar"
+}
+
+// blurs reports whether the algorithm of v admits more than N of what it knows.
+func (v Version) blurs() bool { return v.Algorithm == "weighted" || v.Algorithm == "two-bucket" }
+
+// over returns how much the limit admits at worst in the shortest span of some versions that are in force one
+// after the other, by the table in docs/dev/proofs.md. stated is false if several servers use them at the same
+// time, and not all of them know what the others admit.
+func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
+	was := l.Versions[versions[0]]
+	most, stated = was.Most(), true
+	largest, blurred := was.N, uint64(0)
+	for _, i := range versions {
+		v := l.Versions[i]
+		if largest = max(largest, v.N); v.blurs() || was.blurs() {
+			blurred = max(blurred, largest)
+		}
+		switch {
+		case v == was:
+			continue
+		case was.drains():
+			most += v.Most()
+		case v.Algorithm == "fixed" || v.Algorithm == "calendar":
+			most += v.N
+		default:
+			most = max(most, v.Most(), largest+blurred)
+		}
+		stated = stated && (servers == 1 || !was.drains() && !v.drains())
+		was = v
+	}
+	return most, stated
+}
+
 // share returns v with the part of its limit that one of n servers has while the store is away.
 func (v Version) share(n uint64) Version {
 	v.N, v.Burst = max(1, v.N/n), max(1, v.Burst/n)

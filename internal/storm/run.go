@@ -41,6 +41,7 @@ type run struct {
 	pulse     pulse
 	processes sync.WaitGroup
 
+	lines        int      // written to the followed log
 	names, paths []string // the commands and routes of the program
 
 	token, tokenFile, certFile, keyFile string
@@ -133,6 +134,9 @@ func (r *run) prepare(t testing.TB) error {
 			}
 			s.proxy = p
 		}
+		if err := appendTo(s.logPath(), ""); err != nil {
+			return err
+		}
 		r.writeRules(s, 0)
 		r.history.inForce(i)
 	}
@@ -213,6 +217,9 @@ func (r *run) weather() {
 		all.Go(func() { r.watch(ctx, s) })
 	}
 	begin("processes", r.disturbProcesses)
+	if r.Config.Follow {
+		begin("log", r.writeLog)
+	}
 	if r.Config.Reloads {
 		begin("rules", r.reload)
 	}
@@ -243,6 +250,9 @@ func (r *run) settle() {
 		if n, err := s.metric("lately_request_panics_total", ""); err != nil || n > 0 {
 			r.fail("answers", fmt.Sprintf("server %d: lately_request_panics_total is %v (%v)\n%s", s.index, n, err, s.lastLines()), nil)
 		}
+	}
+	if r.Config.Follow {
+		r.allLines()
 	}
 	if !r.Config.EventTime {
 		r.lastBan()

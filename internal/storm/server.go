@@ -243,6 +243,13 @@ func (s *server) watchMemory() {
 	}
 }
 
+// pid returns the number of the process.
+func (s *server) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Pid
+}
+
 // alive returns which process runs, by number.
 func (s *server) alive() int {
 	s.mu.Lock()
