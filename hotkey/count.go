@@ -38,7 +38,7 @@ func (d *Detector) countSpecial(t *table, now int64, key string, n uint64, edge 
 		if c.now = now; now == unread {
 			c.now = d.now()
 		}
-		c.hash, c.until = t.Hash(d.stored(key)), math.MinInt64
+		c.hash, c.until = t.Hash(d.stored(key)), t.hotUntil(d, key)
 		if listed && !always {
 			err = ErrNever
 		}

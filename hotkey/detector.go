@@ -376,16 +376,17 @@ func nanos(t int64) time.Time { return time.Unix(0, t) }
 
 // hotUntil returns the end of the last hold of key under a rule; it is in the past
 // if there was none.
-func (d *Detector) hotUntil(rule int, key string) int64 {
-	table := d.tables[rule]
-	if always, ok := table.listing(key); ok {
+func (d *Detector) hotUntil(rule int, key string) int64 { return d.tables[rule].hotUntil(d, key) }
+
+func (t *table) hotUntil(d *Detector, key string) int64 {
+	if always, ok := t.listing(key); ok || len(key) > maxKey {
 		if always {
 			return math.MaxInt64
 		}
 		return math.MinInt64
 	}
 	stored := d.stored(key)
-	r, state := table.Lock(table.Hash(stored), stored)
+	r, state := t.Lock(t.Hash(stored), stored)
 	if state != keytable.Found {
 		return math.MinInt64
 	}

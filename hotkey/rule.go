@@ -91,6 +91,17 @@ func (r *Rule) validate() error {
 	return nil
 }
 
+// clone returns a copy of r that shares nothing with it.
+func (r *Rule) clone() Rule {
+	c := *r
+	c.When, c.Always, c.Never = r.When.Clone(), slices.Clone(r.Always), slices.Clone(r.Never)
+	if r.Cache != nil {
+		policy := *r.Cache
+		c.Cache = &policy
+	}
+	return c
+}
+
 // hold returns Hold or its default.
 func (r *Rule) hold() time.Duration { return cmp.Or(r.Hold, r.Span) }
 

@@ -18,7 +18,10 @@ type Set struct {
 // NewSet validates and compiles rules. Edges are reported in their order. The
 // error names the rule and the value that is wrong.
 func NewSet(rules ...Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(rules), names: make(map[string]int, len(rules))}
+	s := &Set{names: make(map[string]int, len(rules))}
+	for i := range rules {
+		s.rules = append(s.rules, rules[i].clone())
+	}
 	for i := range s.rules {
 		r := &s.rules[i]
 		if err := r.validate(); err != nil {

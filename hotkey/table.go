@@ -161,9 +161,7 @@ func (t *table) setListed(was *map[string]bool, listed map[string]bool) bool {
 // begin ends LockOrAddAt, which has returned r and state for a key that had no record. If
 // there is no memory for one, the State is NoMemory.
 func (t *table) begin(r keytable.Record, state keytable.State, hash uint64, key string, digest bool, now int64) (keytable.Record, keytable.State) {
-	if now > t.newest.Load() {
-		t.newest.Store(now)
-	}
+	keytable.Raise(&t.newest, now)
 	if state == keytable.Absent {
 		r, state = t.Add(hash, key)
 	}

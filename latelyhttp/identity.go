@@ -127,13 +127,19 @@ func (id *Identity) Header() string { return id.header }
 // Client returns the client of r. It reads r.RemoteAddr, which net/http sets to the
 // peer of the connection; a middleware that overwrites it is trusted.
 func (id *Identity) Client(r *http.Request) Client {
+	addr, unix := peerOf(r)
+	return id.counted(id.find(addr, unix, r.Header[id.header]))
+}
+
+// peerOf returns the address of r's peer, if it has one, and else whether it is on a Unix
+// socket.
+func peerOf(r *http.Request) (addr netip.Addr, unix bool) {
 	addr, ok := match.ParseAddr(r.RemoteAddr)
-	unix := false
 	if !ok {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		unix = local != nil && local.Network() == "unix"
 	}
-	return id.find(addr, unix, r.Header[id.header])
+	return addr, unix
 }
 
 // ClientOf is Client for callers without an [http.Request]. It takes the peer of the
@@ -151,7 +157,20 @@ func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
 	default:
 		addr, _ = match.ParseAddr(p.String())
 	}
-	return id.find(addr, unix, lines)
+	return id.counted(id.find(addr, unix, lines))
+}
+
+// counted counts a request of c for Stats.
+func (id *Identity) counted(c Client) Client {
+	switch c.Source {
+	case NoHeader:
+		id.noHeader.Add(1)
+	case BadHeader:
+		id.badHeader.Add(1)
+	case Unknown:
+		id.unknown.Add(1)
+	}
+	return c
 }
 
 // find returns the client of a request from that peer: it walks back through the
@@ -160,7 +179,6 @@ func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
 func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
 	at := Client{Addr: peer, plain: true}
 	if !peer.IsValid() && !unix {
-		id.unknown.Add(1)
 		at.Source = Unknown
 		return at
 	}
@@ -172,13 +190,11 @@ func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
 	for n := 1; ; n++ {
 		node, more := hops.previous()
 		if !more { // the last proxy does not name its client
-			id.noHeader.Add(1)
 			at.Source, at.plain = NoHeader, id.config.ProxiesAreClients
 			return at
 		}
 		addr, ok := match.ParseAddr(node)
 		if !ok {
-			id.badHeader.Add(1)
 			at.Source, at.plain = BadHeader, id.config.ProxiesAreClients
 			return at
 		}
@@ -196,10 +212,12 @@ func (id *Identity) trusts(a netip.Addr) bool {
 }
 
 // AppendKey appends to dst the key of r's client: its address cut to the
-// prefix that Fold says, or the text of [Client.AppendTo] for one without.
+// prefix that Fold says, or the text of [Client.AppendTo] for one without. It counts
+// nothing for [Identity.Stats]: a middleware, or Client, has counted r.
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
 	var text [maxClientText]byte
-	return id.config.Fold.Append(dst, id.Client(r).AppendTo(text[:0]))
+	addr, unix := peerOf(r)
+	return id.config.Fold.Append(dst, id.find(addr, unix, r.Header[id.header]).AppendTo(text[:0]))
 }
 
 // IdentityStats counts the requests for which an [Identity] found no client's address.

@@ -240,6 +240,20 @@ func TestAppendKey(t *testing.T) {
 	}
 }
 
+// The key of a request whose client is asked for, too, counts it once.
+func TestAppendKeyCountsNothing(t *testing.T) {
+	id := mustIdentity(t, IdentityConfig{TrustedProxies: prefixes("192.0.2.0/24")})
+	bad := request("192.0.2.1:1")
+	bad.Header.Set("X-Forwarded-For", "nobody")
+	for _, r := range []*http.Request{request("192.0.2.1:1"), bad, request("@")} {
+		id.Client(r)
+		id.AppendKey(nil, r)
+	}
+	if got, want := id.Stats(), (IdentityStats{NoHeader: 1, BadHeader: 1, Unknown: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // A million addresses of one /64 are one key. The control keys on addresses.
 func TestRotationWithinOnePrefix(t *testing.T) {
 	rnd := randtest.New(t)

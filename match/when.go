@@ -36,6 +36,16 @@ func (w When) IsZero() bool {
 		len(w.Client) == 0 && len(w.Fields) == 0
 }
 
+// Clone returns a copy of w that shares nothing with it.
+func (w When) Clone() When {
+	w.Method, w.Path, w.Status, w.Client = slices.Clone(w.Method), slices.Clone(w.Path), slices.Clone(w.Status), slices.Clone(w.Client)
+	w.Fields = maps.Clone(w.Fields)
+	for name, patterns := range w.Fields {
+		w.Fields[name] = slices.Clone(patterns)
+	}
+	return w
+}
+
 // Add adds a pattern of the field of that name to w, with the meaning that it has under
 // when in a rules file: "5xx" of status, "/api/**" of path, "192.0.2.0/24" of client.
 // If the pattern is wrong, the error says what it must be, and w is as it was.

@@ -29,15 +29,13 @@ type probe struct {
 	noMemory bool // the key is counted nowhere: the budget is spent
 
 	extended bool // a ban of the key has become longer
-
-	keys int // how many the table had when a request that looks began
 }
 
-// grown reports whether a key that had no record, and so is not locked, may have one by now.
+// grown reports whether a key that had no record, and so is not locked, has one by now.
 // Its count would then be read as of an earlier moment than those of the others.
 func grown(probes []probe) bool {
 	for i := range probes {
-		if p := &probes[i]; p.w == nil && p.sketch == nil && p.records.table.Len() != p.keys {
+		if p := &probes[i]; p.w == nil && p.sketch == nil && p.records.table.Has(p.hash, p.key) {
 			return true
 		}
 	}
@@ -47,7 +45,12 @@ func grown(probes []probe) bool {
 // decide judges one request. Its errors are ErrKeyTooLong, for a key of a
 // mebibyte or more, and store.ErrStale. The cost is one look-up for each subject, of a
 // cache miss or two, with the record locked meanwhile.
-func (m *memory) decide(r *request) error {
+func (m *memory) decide(r *request) error { return m.decideIn(r, len(r.Subjects)) }
+
+// decideIn is decide, which begins again so many times at most if r looks and one of its
+// keys has got a record meanwhile. Each time that is another one, or one that was evicted
+// since.
+func (m *memory) decideIn(r *request, tries int) error {
 	rs := m.rules.Load()
 	if rs.set != r.Set {
 		return store.ErrStale
@@ -65,9 +68,9 @@ func (m *memory) decide(r *request) error {
 		unlock(probes)
 		return store.ErrStale
 	}
-	if r.Peek && len(probes) > 1 && grown(probes) {
+	if r.Peek && len(probes) > 1 && tries > 0 && grown(probes) {
 		unlock(probes)
-		return m.decide(r)
+		return m.decideIn(r, tries-1)
 	}
 	now := newest(probes, r.Now)
 	if r.Peek {
@@ -102,9 +105,6 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 		// Rules on one key are handed the same bytes, which are hashed once.
 		if i == 0 || first != hashed || len(p.key) != len(probes[i-1].key) {
 			hash, hashed = p.records.table.Hash(p.key), first
-		}
-		if r.Peek {
-			p.keys = p.records.table.Len()
 		}
 		p.hash, p.spot = hash, p.records.table.Prefetch(hash)
 		if len(s.Value) > 0 {

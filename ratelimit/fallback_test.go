@@ -118,6 +118,26 @@ func TestUpdateAway(t *testing.T) {
 	}
 }
 
+// TestShareWithoutBudget changes the number of nodes while local memory has no budget for a
+// second table: it has the share of the new number at once, and begins with nothing counted.
+func TestShareWithoutBudget(t *testing.T) {
+	set := mustSet(t, limit(t, "r", per(9, time.Hour)))
+	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{Store: m, nodes: 1, away: true}
+	l := ratelimit.Over(set, f)
+	l.UseLocal(smallest(t, set))
+	for i, nodes := range []int{1, 3, 3} {
+		f.nodes = nodes
+		d := l.Take(keyEvent(l, "k"))
+		if want := uint64(9 / nodes); !d.Allowed || !errors.Is(d.Err, errFleet) || d.Limit != want {
+			t.Errorf("decision %d, of %d nodes: %+v, want a limit of %d", i+1, nodes, d, want)
+		}
+	}
+}
+
 // smallest returns a memory store with so small a budget that a table does not fit twice.
 func smallest(t *testing.T, set *ratelimit.Set) *ratelimit.Memory {
 	t.Helper()

@@ -79,7 +79,7 @@ func newMemory(s *Set, c Config, nodes int64) (*memory, error) {
 	}
 	m.bans = ban.NewTable(bans)
 	m.nodes.Store(nodes)
-	rules, err := m.build(s, nil)
+	rules, err := m.build(s, nil, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +120,14 @@ func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
 	return mr.records.limits[i].most
 }
 
-// build returns the rules of s, with what they can take over from old.
+// build returns the rules of s, for one of so many nodes, with what they can take over from
+// old.
 //
 // REQUIRES: m.mu, or that nobody else knows m.
-func (m *memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
+func (m *memory) build(s *Set, old *memoryRules, nodes int64) (*memoryRules, error) {
 	rs := &memoryRules{set: s}
 	for i := range s.rules {
-		mr, err := m.buildRule(&s.rules[i], s.Len(), old)
+		mr, err := m.buildRule(shareOfRule(&s.rules[i], uint64(nodes)), s.Len(), old)
 		if err != nil {
 			for _, made := range rs.rules {
 				if old == nil || !old.has(made.records) {
@@ -144,7 +145,6 @@ func (m *memory) build(s *Set, old *memoryRules) (*memoryRules, error) {
 }
 
 func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
-	r = m.shareOf(r)
 	mr := &memoryRule{Rule: r, byClient: byClient(r.Key)}
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)

@@ -13,13 +13,19 @@ import (
 // a time, by Update and by the first request that needs the page. Both tables
 // together keep to the budget.
 func (m *memory) Update(_ context.Context, s *Set, published func()) error {
+	return m.update(s, m.nodes.Load(), published)
+}
+
+// update is Update, also to another number of nodes.
+func (m *memory) update(s *Set, nodes int64, published func()) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.rules.Load()
-	rules, err := m.build(s, old)
+	rules, err := m.build(s, old, nodes)
 	if err != nil {
 		return err
 	}
+	m.nodes.Store(nodes)
 	rules.moving.Store(true)
 	m.rules.Store(rules)
 	published()

@@ -119,21 +119,22 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	}
 	ctx, cancel := r.limiter.bounded()
 	defer cancel()
+	s := settlement{Set: r.rules, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged}
 	return r.limiter.whileStale(func(set *Set) error {
-		r.charged, r.rules = r.under(set), set // what is settled before the store moves stays so
-		return r.counts.Settle(ctx, &settlement{Set: set, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged})
+		s.Subjects, s.Set = renumbered(s.Subjects, s.Set, set), set // what is settled before the store moves stays so
+		return r.counts.Settle(ctx, &s)
 	})
 }
 
-// under returns the subjects as set numbers their rules, without those of rules
-// that are gone.
-func (r *Reservation) under(set *Set) []subject {
-	if set == r.rules {
-		return r.charged
+// renumbered returns the subjects, which are of the rules before, as set numbers these,
+// without those of rules that are gone.
+func renumbered(all []subject, before, set *Set) []subject {
+	if set == before {
+		return all
 	}
 	var subjects []subject
-	for _, s := range r.charged {
-		was := &r.rules.rules[s.Outcome.Rule]
+	for _, s := range all {
+		was := &before.rules[s.Outcome.Rule]
 		i := slices.IndexFunc(set.rules, func(now Rule) bool { return now.Name == was.Name && now.Key.Equal(was.Key) })
 		if i >= 0 {
 			s.Outcome.Rule = i

@@ -95,6 +95,23 @@ func (r *Rule) validate() error {
 	return r.Ban.Validate()
 }
 
+// clone returns a copy of r that shares nothing with it that can change.
+func (r *Rule) clone() Rule {
+	c := *r
+	c.When, c.Limits = r.When.Clone(), slices.Clone(r.Limits)
+	if r.Adapt != nil {
+		adapt := *r.Adapt
+		adapt.Steps = slices.Clone(adapt.Steps)
+		c.Adapt = &adapt
+	}
+	if r.Ban != nil {
+		ban := *r.Ban
+		ban.Steps = slices.Clone(ban.Steps)
+		c.Ban = &ban
+	}
+	return c
+}
+
 // distinct returns the field whose distinct values the ban counts, as a key; it is zero
 // if the ban counts something else.
 func (r *Rule) distinct() (match.Key, error) {

@@ -42,7 +42,10 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
 	}
-	s := &Set{rules: slices.Clone(rules), allow: slices.Clone(c.Allow), names: make(map[string]int, len(rules))}
+	s := &Set{allow: slices.Clone(c.Allow), names: make(map[string]int, len(rules))}
+	for i := range rules {
+		s.rules = append(s.rules, rules[i].clone())
+	}
 	for i := range s.rules {
 		r := &s.rules[i]
 		if err := r.validate(); err != nil {
@@ -66,17 +69,6 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
 		}
 		s.conds = append(s.conds, cond)
-		r.Limits = slices.Clone(r.Limits)
-		if r.Adapt != nil {
-			adapt := *r.Adapt
-			adapt.Steps = slices.Clone(adapt.Steps)
-			r.Adapt = &adapt
-		}
-		if r.Ban != nil {
-			ban := *r.Ban
-			ban.Steps = slices.Clone(ban.Steps)
-			r.Ban = &ban
-		}
 	}
 	return s, nil
 }

@@ -177,9 +177,8 @@ func (l *Limiter) localFor(set *Set) (*memory, error) {
 	if l.set.Load() != set {
 		return nil, store.ErrStale
 	}
-	if m = l.local.Load(); m != nil {
-		m.nodes.Store(nodes)
-		return m, m.Update(context.Background(), set, func() {})
+	if m = l.local.Load(); m != nil && m.update(set, nodes, func() {}) == nil {
+		return m, nil
 	}
 	m, err := newMemory(set, Config{}, nodes)
 	if err != nil {
@@ -197,10 +196,9 @@ func (l *Limiter) nodes() int64 {
 	return max(int64(l.store.Nodes()), 1)
 }
 
-// shareOf returns r with the share of its limits that m has: 1 at least. A rule with Adapt
-// keeps its limit.
-func (m *memory) shareOf(r *Rule) *Rule {
-	nodes := uint64(m.nodes.Load())
+// shareOfRule returns r with the share of its limits that one of so many nodes has: 1 at least. A
+// rule with Adapt keeps its limit.
+func shareOfRule(r *Rule, nodes uint64) *Rule {
 	if nodes <= 1 || r.Adapt != nil {
 		return r
 	}

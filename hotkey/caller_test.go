@@ -1,0 +1,77 @@
+package hotkey_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
+)
+
+// TestSetHasItsOwnRules changes all slices, maps and pointers of a rule after a Set was made
+// of it: the Set stays as it was, and so does a Cache that is made later.
+func TestSetHasItsOwnRules(t *testing.T) {
+	r := goodRule(t)
+	r.When = match.When{
+		Method: []string{"GET"}, Path: []string{"/p"}, Status: []string{"200"},
+		Client: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Fields: map[string][]string{"user": {"ada"}},
+	}
+	r.Always, r.Never = []string{"always"}, []string{"never"}
+	r.Cache = &hotkey.CachePolicy{TTL: time.Second}
+	set, err := hotkey.NewSet(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.When.Method[0], r.When.Path[0], r.When.Status[0] = "changed", "changed", "changed"
+	r.When.Client[0], r.When.Fields["user"][0], r.When.Fields["other"] = netip.Prefix{}, "changed", nil
+	r.Always[0], r.Never[0], r.Cache.TTL = "changed", "changed", 0
+
+	got := set.Rule(0)
+	if w := got.When; w.Method[0] != "GET" || w.Path[0] != "/p" || w.Status[0] != "200" ||
+		!w.Client[0].IsValid() || w.Fields["user"][0] != "ada" || len(w.Fields) != 1 {
+		t.Errorf("when: %+v", w)
+	}
+	if got.Always[0] != "always" || got.Never[0] != "never" || got.Cache.TTL != time.Second {
+		t.Errorf("%+v, cache %+v", got, got.Cache)
+	}
+	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hotkey.NewCache(d, hotkey.CacheConfig[int]{Rule: "r", Load: func(context.Context, string) (int, error) { return 1, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.Get(t.Context(), "always"); v != 1 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+}
+
+// TestAddNothing counts no event of keys that are hot and of others: it is told until when
+// they are, as with an event, and counts nothing.
+func TestAddNothing(t *testing.T) {
+	r := goodRule(t) // 3 in 1 s, for 1 min
+	r.Always, r.Never = []string{"always"}, []string{"never"}
+	d := mustDetector(t, r)
+	for range 3 {
+		addKey(d, at(0), "r", "hot")
+	}
+	for key, until := range map[string]time.Time{"hot": at(60_000), "cold": {}} {
+		edge, hot, err := d.AddKeyN(at(1), "r", key, 0)
+		if hot || err != nil || !edge.Until.Equal(until) {
+			t.Errorf("%s: %+v, %t, %v; want Until %v", key, edge, hot, err, until)
+		}
+	}
+	one, _, _ := d.AddKeyN(at(1), "r", "always", 1)
+	if edge, _, err := d.AddKeyN(at(1), "r", "always", 0); err != nil || !edge.Until.Equal(one.Until) || one.Until.IsZero() {
+		t.Errorf("a key that is always hot: %+v, %v; with an event %+v", edge, err, one)
+	}
+	if _, _, err := d.AddKeyN(at(1), "r", "never", 0); err != hotkey.ErrNever {
+		t.Errorf("a key that is never counted: %v", err)
+	}
+	if s := d.Stats("r"); s.Keys != 2 || s.Events != 4 {
+		t.Errorf("%+v, want 2 keys and 4 events", s)
+	}
+}

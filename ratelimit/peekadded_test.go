@@ -1,0 +1,58 @@
+package ratelimit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/match"
+)
+
+// TestPeekSeesOnlyItsOwnKeys adds keys while an event under two rules is looked at that had
+// no record: it looks again if one of them is its own, also if another is removed at the same
+// time, and does not if they are those of others.
+func TestPeekSeesOnlyItsOwnKeys(t *testing.T) {
+	key := match.MustKey("client")
+	set, err := NewSet(SetConfig{},
+		Rule{Name: "a", Key: key, Limits: []Limit{{N: 5, Span: time.Minute}}},
+		Rule{Name: "b", Key: key, Limits: []Limit{{N: 5, Span: time.Minute}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name          string
+		added, remove string
+		again         bool
+	}{
+		{"nothing", "", "", false},
+		{"its own key", "k", "", true},
+		{"its own key, and another is removed", "k", "there", true},
+		{"another key", "other", "", false},
+	} {
+		m, err := NewMemory(set, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := m.rules.Load().rules[1].records.table
+		add := func(key string) {
+			r, _ := table.LockOrAdd(table.Hash(key), key)
+			r.Unlock()
+		}
+		add("there")
+		r := &request{Set: set, Now: 1e18, Cost: 1, Peek: true, Subjects: []subject{{Key: []byte("k")}, {Key: []byte("k"), Outcome: outcome{Rule: 1}}}}
+		probes := make([]probe, 2)
+		if err := m.probe(m.rules.Load(), r, probes); err != nil || !lock(probes, r) {
+			t.Fatal(err)
+		}
+		if c.added != "" {
+			add(c.added)
+		}
+		if c.remove != "" {
+			table.Remove(table.Hash(c.remove), c.remove)
+		}
+		if got := grown(probes); got != c.again {
+			t.Errorf("%s is added: looks again: %v", fmt.Sprint(c.name), got)
+		}
+		unlock(probes)
+	}
+}
