@@ -25,8 +25,8 @@ type rollupModel struct {
 func newRollupModel(r *Rollup) *rollupModel {
 	m := &rollupModel{ahead: int64(r.ahead)}
 	for i := range r.spans {
-		m.spans = append(m.spans, r.spans[i].span)
-		m.widths = append(m.widths, r.spans[i].width)
+		m.spans = append(m.spans, int64(r.spans[i]))
+		m.widths = append(m.widths, r.windows[i].width)
 	}
 	return m
 }
@@ -42,20 +42,18 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// stretch is the time from the start of the last to the end of the first of the
-// current slots.
-func (m *rollupModel) stretch() (start, end int64) {
-	start, end = math.MinInt64, math.MaxInt64
+// end is the end of the first of the newest slots.
+func (m *rollupModel) end() int64 {
+	end := int64(math.MaxInt64)
 	for i := range m.spans {
-		start = max(start, m.newest(i)*m.widths[i])
 		end = min(end, (m.newest(i)+1)*m.widths[i])
 	}
-	return start, end
+	return end
 }
 
 func (m *rollupModel) addAt(t, n int64) bool {
 	if m.any {
-		if _, end := m.stretch(); m.ahead > 0 && t-end >= m.ahead {
+		if m.ahead > 0 && t-m.end() >= m.ahead {
 			if !m.refused || t-m.pending > m.spans[0] || m.pending-t > m.spans[0] {
 				m.refused, m.pending = true, t
 				m.future++
@@ -77,8 +75,7 @@ func (m *rollupModel) addAt(t, n int64) bool {
 
 func (m *rollupModel) addLive(now, n int64) {
 	if m.any {
-		start, _ := m.stretch()
-		now = max(now, start)
+		now = max(now, m.reached)
 	}
 	m.count(now, n)
 }
@@ -140,8 +137,7 @@ func (m *rollupModel) step(rnd *rand.Rand, t int64) int64 {
 	case 12:
 		return m.oldest(i)*width - rnd.Int64N(2) // the edge of what the span keeps
 	case 13:
-		_, end := m.stretch()
-		return end + m.ahead - rnd.Int64N(2) // the edge of what is future
+		return m.end() + m.ahead - rnd.Int64N(2) // the edge of what is future
 	}
 	return t
 }
@@ -239,8 +235,7 @@ func (m *rollupModel) compare(t *testing.T, r *Rollup, rnd *rand.Rand, at int64)
 	}
 	now := at
 	if m.any {
-		start, _ := m.stretch()
-		now = max(now, start)
+		now = max(now, m.reached)
 	}
 	lo, hi, _ = r.bounds(moment{at, true}, time.Duration(span))
 	wantLo, wantHi = m.bounds(now, span)

@@ -3,8 +3,6 @@ package lately
 import (
 	"fmt"
 	"time"
-
-	"github.com/lately-go/lately/internal/ring"
 )
 
 // A RollupCount is the bounds of the count of one span; see [Rollup.Bounds].
@@ -63,66 +61,46 @@ func (r *Rollup) Stats() Stats {
 }
 
 func (r *Rollup) bounds(m moment, span time.Duration) (lo, hi uint64, err error) {
-	if longest := r.spans[len(r.spans)-1].span; span <= 0 || int64(span) > longest {
-		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v", span, time.Duration(longest))
+	if longest := r.spans[len(r.spans)-1]; span <= 0 || span > longest {
+		return 0, 0, fmt.Errorf("lately: span %v: must be positive and at most the longest of the rollup, %v", span, longest)
 	}
 	i := 0
-	for int64(span) > r.spans[i].span {
+	for span > r.spans[i] {
 		i++
 	}
-	r.view(func() {
-		t := r.end(m)
-		lo, hi = r.spans[i].bounds(r.total.Load(), t, int64(span))
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lo, hi = r.boundsIn(i, r.at(m), span)
 	return lo, hi, nil
 }
 
 func (r *Rollup) appendCounts(m moment, dst []RollupCount) []RollupCount {
-	before := len(dst)
-	r.view(func() {
-		t := r.end(m)
-		total := r.total.Load()
-		dst = dst[:before]
-		for i := range r.spans {
-			p := &r.spans[i]
-			lo, hi := p.bounds(total, t, p.span)
-			dst = append(dst, RollupCount{time.Duration(p.span), lo, hi})
-		}
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.at(m)
+	for i, span := range r.spans {
+		lo, hi := r.boundsIn(i, t, span)
+		dst = append(dst, RollupCount{span, lo, hi})
+	}
 	return dst
 }
 
-// end returns the time that a read at m is about: for a live one, now or when the last
-// of the current slots began if that is later.
-func (r *Rollup) end(m moment) int64 {
+// at returns the time that a read at m is about: for a live one, now or the time of the
+// newest event if that is later.
+//
+// REQUIRES: r.mu.
+func (r *Rollup) at(m moment) int64 {
 	if m.live {
-		return max(m.t, r.start.Load())
+		return max(m.t, r.newest)
 	}
 	return m.t
 }
 
-// bounds counts the span that ends at t, the total being total.
-func (p *rollupSpan) bounds(total uint64, t, span int64) (lo, hi uint64) {
-	last := p.newest.Load()
-	if uint64(t-last*p.width) >= uint64(p.width) {
-		last = ring.FloorDiv(t, p.width)
-	}
-	first, cut := last-p.slots+1, t != last*p.width+p.width-1
-	if span != p.span {
-		first, cut = ring.Oldest(t, span, p.width)
-	}
-	after := p.markOr(last+1, total)
-	lo = after - p.markOr(first, total)
-	if !cut {
-		return lo, lo
-	}
-	return lo, after - p.markOr(first-1, total)
-}
-
-// markOr is mark for any slot: before one that is yet to come, all is total.
-func (p *rollupSpan) markOr(slot int64, total uint64) uint64 {
-	if slot > p.newest.Load() {
-		return total
-	}
-	return p.mark(slot)
+// boundsIn returns the bounds of a span that ends at t, in the slots of window i.
+//
+// REQUIRES: r.mu.
+func (r *Rollup) boundsIn(i int, t int64, span time.Duration) (lo, hi uint64) {
+	a := &r.windows[i]
+	without, with := a.bounds(0, a.in(t, int64(span)))
+	return uint64(without), uint64(with)
 }

@@ -93,20 +93,23 @@ func TestRollupSaturate(t *testing.T) {
 		}
 	}
 	r.AddAt(at, math.MaxUint64)
-	want(0, maxRollupCount, maxRollupCount, 1)
+	want(0, maxSlotSum, maxSlotSum, 1)
 	r.addLive(at.UnixNano(), 1)
-	r.addLive(at.UnixNano(), maxUncheckedCount+1)
+	want(0, maxSlotSum, maxSlotSum, 2)
+	// The slot of the hour is the same, that of the minute is another.
 	r.AddAt(at.Add(-30*time.Second), 1)
-	want(0, maxRollupCount, maxRollupCount, 4)
+	want(0, maxSlotSum+1, maxSlotSum, 3)
 	r.AddAt(at.Add(2*time.Minute), 5)
 	r.addLive(at.Add(2*time.Minute).UnixNano(), 5)
-	want(2*time.Minute, 0, maxRollupCount, 6)
+	want(2*time.Minute, 10, maxSlotSum+10, 3)
 	r.AddAt(at.Add(2*time.Hour), 7)
 	r.AddAt(at.Add(90*time.Minute), 8)
-	want(2*time.Hour, 7, 15, 6)
+	want(2*time.Hour, 7, 15, 3)
+	// Two slots that are full are more than a count can be.
 	r.AddAt(at.Add(2*time.Hour), math.MaxUint64)
-	r.AddAt(at.Add(2*time.Hour), math.MaxUint64)
-	want(2*time.Hour, maxRollupCount-8, maxRollupCount, 8)
+	r.AddAt(at.Add(119*time.Minute), math.MaxUint64)
+	r.AddAt(at.Add(118*time.Minute), math.MaxUint64)
+	want(2*time.Hour, maxSlotSum, math.MaxInt64, 6)
 }
 
 func TestRollupTimesAtTheEnds(t *testing.T) {
@@ -156,12 +159,12 @@ func TestRollupNoAllocations(t *testing.T) {
 // The documented sizes.
 func TestRollupSize(t *testing.T) {
 	r := mustRollup(t, RollupConfig{})
-	bytes := int(unsafe.Sizeof(*r)) + len(r.spans)*int(unsafe.Sizeof(rollupSpan{}))
-	for i := range r.spans {
-		bytes += 8 * len(r.spans[i].marks)
+	bytes := int(unsafe.Sizeof(*r)) + len(r.windows)*int(unsafe.Sizeof(amounts{})+unsafe.Sizeof([]int64{}))
+	for i := range r.windows {
+		bytes += 8 * len(r.windows[i].sums[0])
 	}
 	t.Logf("%d bytes for %d spans", bytes, len(r.spans))
-	if bytes > 4608 {
-		t.Errorf("the zero config takes %d bytes, documented are 4.5 KiB", bytes)
+	if bytes > 5120 {
+		t.Errorf("the zero config takes %d bytes, documented are 5 KiB", bytes)
 	}
 }

@@ -3,11 +3,9 @@ package lately
 import (
 	"fmt"
 	"iter"
-	"math"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/lately-go/lately/internal/ring"
 )
 
 // MaxSums is the largest number of sums of a [Sums], 1024.
@@ -33,44 +31,25 @@ const MaxSums = 1024
 // bounds. The sum of a slot stays from -(2^62-1) to 2^62-1, see [Stats]; a read
 // adds up slots in 128 bits and returns the nearest int64.
 //
-// An add with the current time costs a clock reading and one atomic add, and
-// takes a lock only to move the window to a new slot. An add with the time of
-// the event takes a mutex. A read takes about a nanosecond per slot and waits
-// only while the window moves. Nothing allocates after NewSums. Memory is 8
-// bytes per sum and slot, for the number of slots plus 1, rounded up to a power
-// of two. There is no goroutine and no timer.
+// A mutex guards the sums. An add with the current time costs a clock reading and about
+// twelve nanoseconds; an add in a new slot also clears the slots since. A read takes about a
+// nanosecond per slot. Nothing allocates after NewSums. Memory is 8 bytes per sum and slot,
+// for the number of slots plus 1, rounded up to a power of two. There is no goroutine and no
+// timer.
 //
-// All methods are safe for concurrent use. A read that runs beside adds sees at
-// least the adds that ended before it began, and at most those that began before
-// it ended. An index out of range panics, like that of a slice. The zero Sums is
-// not usable: it panics; call [NewSums]. A Sums must not be copied.
+// All methods are safe for concurrent use, and a read is of one moment. An index out of
+// range panics, like that of a slice. The zero Sums is not usable: it panics; call [NewSums].
+// A Sums must not be copied.
 type Sums struct {
 	window Window
 	clock  liveClock
 
-	width, slots int64
-	mask         int64             // of a position in a ring
-	sums         [][]atomic.Uint64 // rings of slots+1 cells, rounded up to a power of two
+	mu      sync.Mutex
+	amounts amounts
 
-	newest  atomic.Int64 // the newest slot, or noSlot
-	seqlock              // of the clearing of cells and the writing of newest
-	guard   aheadGuard   // with the mutex held
-
+	guard           aheadGuard // with the mutex held
 	late, saturated atomic.Uint64
 }
-
-const (
-	maxSlotSum = 1<<62 - 1
-
-	// maxUncheckedSum is the largest amount that is added before the sum of the
-	// slot is checked. To wrap the sum between an add that did not fit and the
-	// clamp that follows, 2^30 goroutines would have to be there at once.
-	maxUncheckedSum = 1 << 32
-
-	// noSlot is the newest slot of a Sums that nothing was added to. It is below
-	// every slot: a slot is at least 10 ns wide.
-	noSlot = math.MinInt64 / 2
-)
 
 // NewSums returns n sums over the window w, all 0. n is from 1 to [MaxSums]; the
 // indexes of the sums are 0 to n-1. The error names the value that is wrong.
@@ -82,14 +61,7 @@ func NewSums(w Window, n int) (*Sums, error) {
 	if n < 1 || n > MaxSums {
 		return nil, fmt.Errorf("lately: %d sums: must be from 1 to %d", n, MaxSums)
 	}
-	s := &Sums{window: w, clock: newLiveClock(), width: int64(w.Slot), slots: int64(w.Span / w.Slot)}
-	size := ring.Size(int(s.slots))
-	s.mask = int64(size - 1)
-	s.sums = make([][]atomic.Uint64, n)
-	for i := range s.sums {
-		s.sums[i] = make([]atomic.Uint64, size)
-	}
-	s.newest.Store(noSlot)
+	s := &Sums{window: w, clock: newLiveClock(), amounts: newAmounts(w, n)}
 	s.guard.init()
 	return s, nil
 }
@@ -103,7 +75,13 @@ func (s *Sums) Window() Window { return s.window }
 func (s *Sums) Add(i int, n int64) { s.addLive(s.clock.now(), i, n) }
 
 func (s *Sums) addLive(now int64, i int, n int64) {
-	if !addCell(s.liveCell(i, now), n) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := s.amounts.slot(now)
+	if slot <= s.amounts.newest-s.amounts.slots { // the slot of now has left the window
+		slot = s.amounts.newest
+	}
+	if !s.amounts.add(i, slot, n) {
 		s.saturated.Add(1)
 	}
 }
@@ -117,48 +95,20 @@ func (s *Sums) AddAt(t time.Time, i int, n int64) bool {
 	ns := s.clock.nanos(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cell, ok := s.eventCell(i, ns)
-	if ok && !addCell(cell, n) {
+	a := &s.amounts
+	slot := a.slot(ns)
+	switch {
+	case a.newest != noSlot && s.guard.refuses(ns, a.end(), s.window.Ahead, s.window.Span):
+		return false
+	case !a.keeps(slot):
+		s.late.Add(1)
+		return false
+	}
+	if !a.add(i, slot, n) {
 		s.saturated.Add(1)
 	}
-	return ok
+	return true
 }
-
-// addCell adds n to the sum in the cell and reports whether it fitted.
-func addCell(cell *atomic.Uint64, n int64) bool {
-	if n < -maxUncheckedSum || n > maxUncheckedSum {
-		return addLarge(cell, n)
-	}
-	v := int64(cell.Add(uint64(n)))
-	if -maxSlotSum <= v && v <= maxSlotSum {
-		return true
-	}
-	for slotSum(v) != v && !cell.CompareAndSwap(uint64(v), uint64(slotSum(v))) {
-		v = int64(cell.Load())
-	}
-	return false
-}
-
-func addLarge(cell *atomic.Uint64, n int64) bool {
-	for {
-		old := cell.Load()
-		v, fits := slotSum(int64(old)), true
-		switch {
-		case n > 0 && n > maxSlotSum-v:
-			v, fits = maxSlotSum, false
-		case n < 0 && n < -maxSlotSum-v:
-			v, fits = -maxSlotSum, false
-		default:
-			v += n
-		}
-		if cell.CompareAndSwap(old, uint64(v)) {
-			return fits
-		}
-	}
-}
-
-// slotSum returns v, or the nearest value that the sum of a slot can have.
-func slotSum(v int64) int64 { return min(max(v, -maxSlotSum), maxSlotSum) }
 
 // Sum returns sum i of the window that ends now, without the oldest slot, which
 // has partly expired.
@@ -223,4 +173,52 @@ func (s *Sums) SlotsAt(t time.Time, i int) iter.Seq2[time.Time, int64] {
 // was made.
 func (s *Sums) Stats() Stats {
 	return Stats{Late: s.late.Load(), Future: s.guard.future.Load(), Saturated: s.saturated.Load()}
+}
+
+// end returns the time that a read at m is about: for a live one, now or the start of
+// the newest slot if that is later.
+//
+// REQUIRES: s.mu.
+func (s *Sums) end(m moment) int64 {
+	if a := &s.amounts; m.live && a.newest != noSlot {
+		return max(m.t, a.newest*a.width)
+	}
+	return m.t
+}
+
+func (s *Sums) sum(m moment, span time.Duration, i int) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.amounts.sum(i, s.amounts.in(s.end(m), int64(span)))
+}
+
+func (s *Sums) bounds(m moment, i int) (lo, hi int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lo, hi = s.amounts.bounds(i, s.amounts.in(s.end(m), int64(s.window.Span)))
+	return min(lo, hi), max(lo, hi)
+}
+
+func (s *Sums) appendSums(m moment, dst []int64) []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.amounts.in(s.end(m), int64(s.window.Span))
+	for i := range s.amounts.sums {
+		dst = append(dst, s.amounts.sum(i, r))
+	}
+	return dst
+}
+
+func (s *Sums) eachSlot(m moment, i int, yield func(time.Time, int64) bool) {
+	s.mu.Lock()
+	r := s.amounts.in(s.end(m), int64(s.window.Span))
+	s.mu.Unlock()
+	for slot := r.first; slot <= r.last; slot++ {
+		s.mu.Lock()
+		sum := s.amounts.sum(i, slotRange{first: slot, last: slot})
+		s.mu.Unlock()
+		if !yield(time.Unix(0, slot*int64(s.window.Slot)).UTC(), sum) {
+			return
+		}
+	}
 }

@@ -105,11 +105,11 @@ func TestSumsSaturate(t *testing.T) {
 		{math.MaxInt64, maxSlotSum, 1},
 		{1, maxSlotSum, 2},
 		{-1, maxSlotSum - 1, 2},
-		{maxUncheckedSum + 1, maxSlotSum, 3},
+		{1 << 40, maxSlotSum, 3},
 		{-maxSlotSum, 0, 3},
 		{math.MinInt64, -maxSlotSum, 4},
 		{-1, -maxSlotSum, 5},
-		{-maxUncheckedSum - 1, -maxSlotSum, 6},
+		{-1 << 40, -maxSlotSum, 6},
 		{1, -maxSlotSum + 1, 6},
 	} {
 		s.AddAt(at, 0, c.n)
