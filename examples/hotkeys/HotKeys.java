@@ -47,6 +47,7 @@ public final class HotKeys<V> implements AutoCloseable {
   public final AtomicLong lost = new AtomicLong(); // uses of which no server was told
 
   private static final int MOST = 100_000; // keys between two reports
+  private static final int TIMEOUT = 1000; // milliseconds that a server may take to answer
   private final String rule;
   private final String token;
   private final long ttlMillis;
@@ -58,7 +59,7 @@ public final class HotKeys<V> implements AutoCloseable {
   private final Map<String, Value<V>> values = new ConcurrentHashMap<>();
   private final Map<String, Count> counts = new ConcurrentHashMap<>();
   private final Thread reports;
-  private final Set<Connection> watches = ConcurrentHashMap.newKeySet();
+  private final Map<String, Connection> watches = new ConcurrentHashMap<>();
   private volatile boolean closed; // the next report is the last
   private volatile boolean done; // it was sent
 
@@ -111,6 +112,11 @@ public final class HotKeys<V> implements AutoCloseable {
     send(nodeOf(key), command);
   }
 
+  /** Returns how many servers answer. */
+  public int servers() {
+    return up.size();
+  }
+
   /** Reports what was not reported yet. The object must not be used any more. */
   @Override
   public void close() {
@@ -121,7 +127,7 @@ public final class HotKeys<V> implements AutoCloseable {
       Thread.currentThread().interrupt();
     }
     done = true;
-    watches.forEach(Connection::close);
+    watches.values().forEach(Connection::close);
   }
 
   private boolean isHot(String key, long now) {
@@ -133,15 +139,15 @@ public final class HotKeys<V> implements AutoCloseable {
       try (Connection watch = new Connection(node, token); Connection reports = new Connection(node, token)) {
         watch.write(List.of("SUBSCRIBE", "hot.watch:" + rule));
         watch.read();
+        watch.waitForEver();
+        watches.put(node, watch);
         up.put(node, reports);
-        watches.add(watch);
         while (!done) {
           String json = (String) ((List<?>) watch.read()).get(2);
           apply(hot.get(node), JsonParser.parseString(json).getAsJsonObject());
         }
       } catch (IOException e) {
         up.remove(node);
-        watches.removeIf(Connection::isClosed);
         pause(ThreadLocalRandom.current().nextInt(2000));
       }
     }
@@ -171,10 +177,15 @@ public final class HotKeys<V> implements AutoCloseable {
   }
 
   private void report() {
+    long pinged = millis();
     for (boolean last = false; !last; ) {
       pause(50);
       last = closed;
       long now = millis();
+      if (now - pinged > TIMEOUT) { // a server that is stopped closes no connection
+        up.keySet().forEach(node -> send(node, List.of("PING")));
+        pinged = now;
+      }
       values.keySet().removeIf(key -> !isHot(key, now));
       Map<String, List<String>> records = new HashMap<>(); // node -> its keys
       for (String key : counts.keySet()) {
@@ -220,8 +231,9 @@ public final class HotKeys<V> implements AutoCloseable {
         return true;
       }
     } catch (IOException e) {
-      connection.close(); // its watch connects again
-      up.remove(node, connection);
+      up.remove(node, connection); // its keys go to the others, until it answers again
+      connection.close();
+      watches.get(node).close(); // which then connects again
     }
     return false;
   }
@@ -274,7 +286,8 @@ public final class HotKeys<V> implements AutoCloseable {
 
     Connection(String node, String token) throws IOException {
       int colon = node.lastIndexOf(':');
-      socket.connect(new InetSocketAddress(node.substring(0, colon), Integer.parseInt(node.substring(colon + 1))), 2000);
+      socket.connect(new InetSocketAddress(node.substring(0, colon), Integer.parseInt(node.substring(colon + 1))), TIMEOUT);
+      socket.setSoTimeout(TIMEOUT);
       in = new BufferedInputStream(socket.getInputStream());
       if (token != null) {
         write(List.of("AUTH", token));
@@ -327,8 +340,9 @@ public final class HotKeys<V> implements AutoCloseable {
       return line.toString();
     }
 
-    boolean isClosed() {
-      return socket.isClosed();
+    /** Lets the server take any time from now on: it writes when a key becomes hot. */
+    void waitForEver() throws IOException {
+      socket.setSoTimeout(0);
     }
 
     @Override

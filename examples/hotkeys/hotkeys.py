@@ -10,6 +10,10 @@ servers say which keys are hot; values of these are kept for ttl seconds.
 
 import json, random, threading, time
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+TIMEOUT = 1  # seconds that a server may take to answer; one that takes longer is down
 
 
 class Value:
@@ -26,7 +30,9 @@ class HotKeys:
         self._hot, self._up = {n: {} for n in nodes}, {}  # hot: key -> end of its hold
         for n in nodes:
             host, port = n.rsplit(":", 1)
-            server = redis.Redis(host, int(port), password=password, client_name="python", socket_connect_timeout=2)
+            once = Retry(NoBackoff(), 0)  # a report that is sent twice may count twice
+            server = redis.Redis(host, int(port), password=password, client_name="python", retry=once,
+                                 socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT)
             threading.Thread(target=self._watch, args=(n, server), daemon=True).start()
         self._closed = threading.Event()
         self._reports = threading.Thread(target=self._report, daemon=True)
@@ -73,11 +79,16 @@ class HotKeys:
     def _watch(self, node, server):
         while True:
             try:
-                watch = server.pubsub(ignore_subscribe_messages=True)
-                watch.subscribe("hot.watch:" + self.rule)
-                self._up[node] = server
-                for message in watch.listen():
-                    self._apply(self._hot[node], json.loads(message["data"]))
+                with server.pubsub(ignore_subscribe_messages=True) as watch:
+                    watch.subscribe("hot.watch:" + self.rule)
+                    while True:
+                        server.ping()  # a server that is stopped closes no connection
+                        self._up[node] = server
+                        again = time.monotonic() + TIMEOUT
+                        while time.monotonic() < again:
+                            message = watch.get_message(timeout=TIMEOUT)
+                            if message:
+                                self._apply(self._hot[node], json.loads(message["data"]))
             except redis.RedisError:
                 self._up.pop(node, None)
                 time.sleep(2 * random.random())
@@ -123,6 +134,9 @@ class HotKeys:
         try:
             self._up[node].execute_command(*args)
             return True
+        except (redis.ConnectionError, redis.TimeoutError):
+            self._up.pop(node, None)  # its keys go to the others, until it answers again
+            return False
         except (redis.RedisError, KeyError):
             return False
 

@@ -81,27 +81,11 @@ func TestHotKeysPython(t *testing.T) {
 	}
 }
 
-// TestHotKeysJava needs a JDK, and Gson from Debian's package libgoogle-gson-java.
 func TestHotKeysJava(t *testing.T) {
-	const gson = "/usr/share/java/gson.jar"
-	if _, err := exec.LookPath("javac"); err != nil {
-		t.Skip("SKIP: there is no javac here")
-	}
-	if _, err := os.Stat(gson); err != nil {
-		t.Skip("SKIP: there is no Gson; it is in Debian's package libgoogle-gson-java")
-	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "UseHotKeys.java")
-	if err := os.WriteFile(program, []byte(hotKeysJava), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	javac := exec.CommandContext(t.Context(), "javac", "-Xlint:all", "-Werror", "-cp", gson, "-d", dir, filepath.Join(examples(t), "HotKeys.java"), program)
-	if out, err := javac.CombinedOutput(); err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
+	classpath := compileJava(t, "UseHotKeys", hotKeysJava)
 	for _, password := range []string{"", token} {
 		addr, _ := serve(t, password != "")
-		checkReported(t, exec.CommandContext(t.Context(), "java", "-cp", dir+":"+gson, "UseHotKeys", addr, password), addr, password)
+		checkReported(t, exec.CommandContext(t.Context(), "java", "-cp", classpath, "UseHotKeys", addr, password), addr, password)
 	}
 }
 
