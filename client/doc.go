@@ -42,6 +42,8 @@
 //	...
 //	err = fleet.Changed(ctx, "product", path) // after the page was changed at its source
 //
+// [Fleet.HotChanges] tells of each key that becomes hot in the fleet, or is cold again.
+//
 // Detectors and nodes must have rules of the same names and keys. A key must have the form
 // that the rule's Key makes: a clean path, a folded address. The token needs the role check.
 //

@@ -138,3 +138,26 @@ hot:
 	// 6 loads before the page is hot
 	// 8 loads after 200 more uses
 }
+
+func ExampleFleet_HotChanges() {
+	detector, err := hotkey.New(hotkey.Rule{Name: "product", Threshold: 500, Span: 2 * time.Second, Hold: time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fleet, err := client.NewFleet(client.FleetConfig{Nodes: []string{"127.0.0.1:7379"}, Detector: detector})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer fleet.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	for change := range fleet.HotChanges(ctx) {
+		if change.Hot {
+			fmt.Println(change.Key, "became hot")
+		} else {
+			fmt.Println(change.Key, "is cold again")
+		}
+	}
+}

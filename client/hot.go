@@ -30,7 +30,9 @@ type hot struct {
 
 	command []byte // scratch of run
 
-	watching sync.Mutex // of watch of all nodes
+	watching sync.Mutex          // for what follows, and watch of all nodes
+	holds    map[hotID]time.Time // the end of the hold of each key that a node has said to be hot
+	watchers map[*hotWatcher]struct{}
 }
 
 // A hotRule is what is needed of a rule of the Detector.
@@ -44,7 +46,7 @@ type hotRule struct {
 const earlyShare = 8
 
 func newHot(f *Fleet, d *hotkey.Detector) *hot {
-	h := &hot{f: f, d: d, urgent: make(chan struct{}, 1)}
+	h := &hot{f: f, d: d, urgent: make(chan struct{}, 1), holds: make(map[hotID]time.Time), watchers: make(map[*hotWatcher]struct{})}
 	var early []uint64
 	for i := range d.Set().Len() {
 		r := d.Set().Rule(i)

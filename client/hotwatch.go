@@ -85,6 +85,7 @@ func (h *hot) update(n *node, u *api.HotUpdate) error {
 			}
 		}
 		w.keys, w.fresh = w.fresh, nil
+		h.dropHolds()
 	}
 	return nil
 }
@@ -110,7 +111,9 @@ func (h *hot) heat(w *hotWatch, k *api.HotKey) {
 	if k.TTL > 0 {
 		ttl = k.TTL.Duration()
 	}
-	_ = h.d.SetHot(id.rule, id.key, h.d.Now().Add(ttl)) // without memory for it, it is not
+	until := h.d.Now().Add(ttl)
+	_ = h.d.SetHot(id.rule, id.key, until) // without memory for it, it is not
+	h.became(id, until)
 	if w.fresh == nil {
 		w.keys[id] = struct{}{}
 		return
@@ -130,4 +133,5 @@ func (h *hot) cool(w *hotWatch, id hotID) {
 		}
 	}
 	h.d.Remove(id.rule, id.key)
+	h.became(id, time.Time{})
 }
