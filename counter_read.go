@@ -210,9 +210,9 @@ func between(lo, hi uint64, t, span, width int64) uint64 {
 }
 
 // inside returns the share of count, that of the slot which the left edge of
-// (t-span, t] cuts, that is inside.
+// (t-span, t] cuts, that is inside. That slot may be the newest, which goes on after t.
 func inside(count uint64, t, span, width int64) float64 {
 	first, _ := ring.Oldest(t, span, width)
-	times := first*width - 1 - (t - span) // of that slot after the left edge
-	return float64(count) * float64(times) / float64(width)
+	last := min(first*width-1, t) // that an event of the slot may have had
+	return float64(count) * float64(last-(t-span)) / float64(last-(first-1)*width+1)
 }

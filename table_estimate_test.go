@@ -59,3 +59,35 @@ func TestTableEstimateOfSteadyTraffic(t *testing.T) {
 		}
 	}
 }
+
+// Uniform traffic of one event each 10 ms, in slots of a minute: the estimate of a span
+// shorter than a slot must show it, wherever in a slot the span ends, and so must a rate.
+func TestEstimateOfLessThanASlot(t *testing.T) {
+	rnd := randtest.New(t)
+	const every = 10 * time.Millisecond
+	window := Window{Span: time.Hour, Slot: time.Minute}
+	tb := mustTable(t, TableConfig{}, window)
+	c, err := NewCounter(window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_700_000_000, 0)
+	for range 30_000 {
+		at = at.Add(every)
+		tb.AddAt(at, "k", 1)
+		c.AddAt(at, 1)
+		if rnd.IntN(20) > 0 || at.Before(time.Unix(1_700_000_160, 0)) {
+			continue
+		}
+		for _, span := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 59 * time.Second} {
+			want := uint64(span / every)
+			got, err := tb.EstimateLastAt(at, "k", span)
+			if err != nil || got+1 < want || got > want+1 {
+				t.Fatalf("%v in a slot, the estimate of %v is %d, %v; want %d", at.Sub(at.Truncate(time.Minute)), span, got, err, want)
+			}
+			if rate, err := c.RateAt(at, span); err != nil || rate*span.Seconds() > float64(want)+1.5 || rate*span.Seconds() < float64(want)-1.5 {
+				t.Fatalf("%v in a slot, the rate of %v is %v, %v; want 100", at.Sub(at.Truncate(time.Minute)), span, rate, err)
+			}
+		}
+	}
+}

@@ -157,7 +157,7 @@ func (s *Store) of(set *ratelimit.Set) *layout {
 // Update moves the store to another rule set, see [ratelimit.Limiter.Update]. It does not
 // talk to Redis: the records of a rule that has changed are carried over one by one, when
 // they are next used. Unlike in memory, the counts of a rule that is gone stay until
-// they expire.
+// they expire, and with another algorithm counts beyond the new limit are dropped.
 func (s *Store) Update(_ context.Context, set *ratelimit.Set, published func()) error {
 	if err := s.use(set); err != nil {
 		return err
