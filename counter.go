@@ -50,16 +50,10 @@ type Counter struct {
 	ring   ring.Ring
 	window Window
 	clock  liveClock
-	coarse *Clock // may be nil
 
 	guard aheadGuard
 	late  atomic.Uint64 // adds refused
 }
-
-// fastWithin is what the last 16 adds of a stripe may have taken for the coarse
-// clock to be used. It is so short that a counter which is slower than that
-// would gain next to nothing: 25 ns of a microsecond.
-const fastWithin = int64(16 * time.Microsecond)
 
 const (
 	none = math.MinInt64 // no time: all times are after minTime
@@ -72,23 +66,12 @@ const (
 
 // NewCounter returns an empty Counter for the window w. The error, if any,
 // names the field that is wrong, its value and what is allowed.
-func NewCounter(w Window) (*Counter, error) { return NewCounterOn(nil, w) }
-
-// NewCounterOn returns an empty Counter for the window w whose Add takes the
-// time from clock, which is faster, and lags; see [Clock]. With a nil clock it
-// is NewCounter.
-func NewCounterOn(clock *Clock, w Window) (*Counter, error) {
+func NewCounter(w Window) (*Counter, error) {
 	w, err := w.checked()
 	if err != nil {
 		return nil, err
 	}
-	c := &Counter{window: w, coarse: clock}
-	if clock == nil {
-		c.clock = newLiveClock()
-	} else {
-		clock.mustBeMade()
-		c.clock = clock.live // on one axis with it
-	}
+	c := &Counter{window: w, clock: newLiveClock()}
 	c.guard.init()
 	c.ring.Init(int64(w.Slot), int(w.Span/w.Slot))
 	return c, nil
@@ -103,32 +86,7 @@ func (c *Counter) Window() Window { return c.window }
 // events count in a slot that the window has reached meanwhile. If AddAt has
 // put the window ahead of the clock, by more than the window is long, they
 // count in the newest slot; the live reads look there too.
-func (c *Counter) Add(n uint64) {
-	if c.coarse != nil {
-		c.addCoarse(n)
-		return
-	}
-	c.ring.AddLive(c.clock.now(), n)
-}
-
-// addCoarse is Add by the coarse clock, where that is good enough.
-func (c *Counter) addCoarse(n uint64) {
-	t := c.coarse.coarse.Load()
-	ok, due := false, false
-	if t != none {
-		ok, due = c.ring.AddCoarse(t, n)
-	}
-	if ok && !due {
-		return
-	}
-	now := c.coarse.precise()
-	if !ok {
-		due = c.ring.AddLive(now, n)
-	}
-	if due {
-		c.ring.NoteTime(now, fastWithin)
-	}
-}
+func (c *Counter) Add(n uint64) { c.ring.AddLive(c.clock.now(), n) }
 
 // AddAt counts n events that happened at t, in any order of times. It reports
 // whether they are counted. If not, they were refused: as late, because t is

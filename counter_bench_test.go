@@ -39,19 +39,6 @@ func BenchmarkCounterAdd(b *testing.B) {
 	inParallel(b, func() { c.Add(1) })
 }
 
-func BenchmarkCounterAddCoarse(b *testing.B) {
-	clock, err := NewClock(0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer clock.Close()
-	c, err := NewCounterOn(clock, Window{Span: time.Second, Slot: 100 * time.Millisecond})
-	if err != nil {
-		b.Fatal(err)
-	}
-	inParallel(b, func() { c.Add(1) })
-}
-
 // Without the clock: what the window itself costs.
 func BenchmarkCounterAddNoClock(b *testing.B) {
 	c := benchCounter(b)

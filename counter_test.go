@@ -218,15 +218,12 @@ func TestTimesAtTheEnds(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	c := mustCounter(t, Last(time.Second))
-	coarse, _ := NewCounterOn(mustClock(t, 0), Last(time.Second))
-	coarse.Add(1)
 	at := time.Now()
 	c.Add(1)
 	step := func() time.Time { at = at.Add(20 * time.Millisecond); return at }
 	for name, do := range map[string]func(){
 		"Add":        func() { c.Add(1) },
 		"Add large":  func() { c.Add(1 << 30) },
-		"coarse":     func() { coarse.Add(1) },
 		"Rate":       func() { _, _ = c.Rate(time.Second) },
 		"PeakRate":   func() { c.PeakRate() },
 		"AddAt":      func() { c.AddAt(step(), 1) },

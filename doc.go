@@ -31,8 +31,7 @@
 //     inflow and outflow of money.
 //   - [Recent]: the events of the window themselves, bounded in number.
 //
-// A [Clock] makes adds to a busy Counter two to three times as fast, for a stated
-// lag. Package sampled counts a random share of events.
+// Package sampled counts a random share of events.
 //
 // # Now, and the time of an event
 //
@@ -54,9 +53,9 @@
 // # Cost
 //
 // An add to a Counter takes 30 ns, 24 of them for the clock, and 11 to 12 ns with
-// AddAt or on a [Clock]. A read costs about a nanosecond per slot. Idle time costs
-// nothing. A Counter of 60 slots takes about 700 bytes. Nothing runs in the background
-// except a Clock. Each type states its own cost.
+// AddAt. A read costs about a nanosecond per slot. Idle time costs nothing. A Counter of
+// 60 slots takes about 700 bytes. Nothing runs in the background. Each type states its
+// own cost.
 //
 // # When not to use it
 //

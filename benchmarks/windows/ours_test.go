@@ -9,7 +9,6 @@ import (
 
 var ours = []subject{
 	{"lately.Counter", newCounter, sliding},
-	{"lately.Counter,coarse-clock", newOnClock, sliding},
 	{"lately.Counter,AddSum", newAddSum, sliding},
 	{"lately.Sums", newSums, sliding},
 	{"lately.Rollup,8-spans", newRollup, fixed},
@@ -37,20 +36,6 @@ func newCounter(slots int, width time.Duration) window {
 }
 func (w counter) Add()              { w.Counter.Add(1) }
 func (w counter) AddAt(t time.Time) { w.Counter.AddAt(t, 1) }
-
-// onClock is a Counter on a coarse clock.
-type onClock struct {
-	counter
-	clock *lately.Clock
-}
-
-func newOnClock(slots int, width time.Duration) window {
-	clock := must(lately.NewClock(0))
-	return onClock{counter{must(lately.NewCounterOn(clock, windowOf(slots, width)))}, clock}
-}
-
-// Close stops the clock's goroutine.
-func (w onClock) Close() { w.clock.Close() }
 
 // addSum adds and reads the sum that follows.
 type addSum struct{ *lately.Counter }

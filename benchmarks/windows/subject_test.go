@@ -78,7 +78,7 @@ func TestRowsCount(t *testing.T) {
 // The windows without a goroutine expire what is old.
 func TestRowsExpire(t *testing.T) {
 	for _, s := range subjects() {
-		if s.kind != sliding || s.name == "ratecounter" || s.name == "lately.Counter,coarse-clock" {
+		if s.kind != sliding || s.name == "ratecounter" {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func BenchmarkGoroutines(b *testing.B) {
 		for _, s := range subjects() {
 			switch s.name {
 			case "time.Since,atomic-add", "time.Since,striped-add", "sentinel.BucketLeapArray", "cep21.RollingCounter",
-				"go-zero.RollingWindow", "O2-access-counter", "lately.Counter", "lately.Counter,coarse-clock":
+				"go-zero.RollingWindow", "O2-access-counter", "lately.Counter":
 				b.Run(fmt.Sprintf("goroutines=%d/subject=%s", goroutines, s.name), func(b *testing.B) { adds(b, s, goroutines) })
 			}
 		}

@@ -13,7 +13,6 @@ import (
 type (
 	atomicUint64         = atomic.Uint64
 	atomicInt64          = atomic.Int64
-	atomicBool           = atomic.Bool
 	atomicPointer[T any] = atomic.Pointer[T]
 )
 

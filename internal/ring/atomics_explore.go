@@ -9,7 +9,6 @@ import "sync/atomic"
 type (
 	atomicUint64 struct{ v atomic.Uint64 }
 	atomicInt64  struct{ v atomic.Int64 }
-	atomicBool   struct{ v atomic.Bool }
 
 	atomicPointer[T any] struct{ v atomic.Pointer[T] }
 )
@@ -55,9 +54,6 @@ func (a *atomicInt64) CompareAndSwap(x, y int64) bool {
 	step(a, swaps)
 	return a.v.CompareAndSwap(x, y)
 }
-
-func (a *atomicBool) Load() bool   { return a.v.Load() }
-func (a *atomicBool) Store(x bool) { a.v.Store(x) }
 
 func (a *atomicPointer[T]) Load() *T { step(a, looks); return a.v.Load() }
 

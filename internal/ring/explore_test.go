@@ -22,7 +22,7 @@ type play struct {
 
 // window is what a scenario needs of a Ring. The controls are others.
 type window interface {
-	AddLive(t int64, n uint64) bool
+	AddLive(t int64, n uint64)
 	AddAt(t int64, n uint64) bool
 	Newest() (int64, bool)
 	Sum(first, last int64) (uint64, bool)
@@ -233,14 +233,14 @@ func TestExplore(t *testing.T) {
 // hasty is a Ring that publishes the newest slot before its word is stamped.
 type hasty struct{ *Ring }
 
-func (r hasty) AddLive(t int64, n uint64) bool {
+func (r hasty) AddLive(t int64, n uint64) {
 	e, slot := r.gen.Load(), FloorDiv(t, r.width)
 	if state := e.newest.Load(); slot > newestOf(state) && e.newest.CompareAndSwap(state, open(slot)) {
 		for s := newestOf(state) + 1; s <= slot; s++ {
 			e.stamp(open(slot), s)
 		}
 	}
-	return r.Ring.AddLive(t, n)
+	r.Ring.AddLive(t, n)
 }
 
 // forgetful is a Ring that adds without a look at the slot that the word has by
@@ -261,7 +261,7 @@ type split struct {
 	stamps, counts [2]atomicInt64
 }
 
-func (r *split) AddLive(t int64, n uint64) bool {
+func (r *split) AddLive(t int64, n uint64) {
 	slot := FloorDiv(t, r.width)
 	stamp, count := &r.stamps[slot&1], &r.counts[slot&1]
 	if old := stamp.Load(); old < slot && stamp.CompareAndSwap(old, slot) {
@@ -271,7 +271,6 @@ func (r *split) AddLive(t int64, n uint64) bool {
 	for c := count.Load(); !count.CompareAndSwap(c, c+int64(n)); {
 		c = count.Load()
 	}
-	return false
 }
 
 func (r *split) Sum(first, last int64) (sum uint64, whole bool) {

@@ -18,10 +18,7 @@ type generation struct {
 	words []atomicUint64 // len is 1<<shift
 	shift uint8
 
-	fast  atomicBool  // see Ring.AddCoarse
-	noted atomicInt64 // when NoteTime was last called
-
-	_ [16]byte // a cache line in all: generations of other stripes lie beside it
+	_ [24]byte // a cache line in all: generations of other stripes lie beside it
 }
 
 // minWords keeps the words of two stripes off one cache line.
@@ -108,9 +105,7 @@ func (e *generation) advance(state, slot int64) {
 			return
 		}
 	}
-	if e.newest.CompareAndSwap(state, open(slot)) && e.fast.Load() {
-		e.fast.Store(false)
-	}
+	e.newest.CompareAndSwap(state, open(slot))
 }
 
 // close ends the generation in favor of one that begins with slot. If newest is no

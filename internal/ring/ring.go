@@ -72,58 +72,15 @@ func (r *Ring) Saturated() uint64 { return r.saturated.Load() }
 // It is never refused: it counts in the slot of t or, if the ring has moved on
 // since t was taken, in a slot that it has reached since; if the slot of t has
 // left the window, in the newest.
-//
-// due says that about clockEvery have been counted in this slot and stripe since it
-// last said so; see AddCoarse.
-func (r *Ring) AddLive(t int64, n uint64) (due bool) {
+func (r *Ring) AddLive(t int64, n uint64) {
 	e, s := r.ready(t)
 	if e == nil || n > maxUnchecked {
 		r.addSlow(FloorDiv(t, r.width), n, true)
-		return true
-	}
-	w, contended := e.addUnchecked(s, n)
-	if contended || w&guard != 0 {
-		r.afterAdd(e, s, w&guard == 0, contended)
-	}
-	return (w^(w-n))&^(clockEvery-1) != 0
-}
-
-// clockEvery is how many events are counted by a clock that lags before it is
-// compared with a precise one.
-const clockEvery = 16
-
-// AddCoarse is AddLive, at a time that may lag, for a stripe that is fast: it has
-// counted so fast of late that a look at the clock now and then bounds the lag.
-// If it is not, or t is not in the newest slot, AddCoarse does nothing and
-// reports ok false; the caller then reads a precise clock, and calls AddLive.
-// Each time that due is true, of either, it calls NoteTime.
-func (r *Ring) AddCoarse(t int64, n uint64) (ok, due bool) {
-	e, s := r.ready(t)
-	if e == nil || !e.fast.Load() || n > maxUnchecked {
-		return false, false
-	}
-	w, contended := e.addUnchecked(s, n)
-	if contended || w&guard != 0 {
-		r.afterAdd(e, s, w&guard == 0, contended)
-	}
-	return true, (w^(w-n))&^(clockEvery-1) != 0
-}
-
-// NoteTime tells the caller's stripe the precise time. It is fast from now on if it
-// was last told so less than limit nanoseconds ago, until its slot is over.
-func (r *Ring) NoteTime(now, limit int64) {
-	l := &r.stripe
-	if s := r.striping.Load(); s != nil {
-		l = s.pick()
-	}
-	e := l.gen.Load()
-	if e == nil {
 		return
 	}
-	took := now - e.noted.Load()
-	e.noted.Store(now)
-	if fast := 0 <= took && took < limit; fast != e.fast.Load() {
-		e.fast.Store(fast)
+	w, contended := e.addUnchecked(s, n)
+	if contended || w&guard != 0 {
+		r.afterAdd(e, s, w&guard == 0, contended)
 	}
 }
 
