@@ -153,6 +153,7 @@ func (s *Server) replace(dropBans bool) (changes api.RuleChanges, err error) {
 		s.engine.ReloadFailed(err)
 		return changes, err
 	}
+	changes = api.RuleChanges{Added: []string{}, Removed: []string{}, Changed: []string{}}
 	if f.rules != nil {
 		if changes, err = s.engine.Replace(f.rules, dropBans); err != nil {
 			return changes, storeRules(&f, err)
