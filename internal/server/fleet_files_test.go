@@ -95,9 +95,9 @@ func fleet(t *testing.T) (nodes []*node) {
 	return nodes
 }
 
-// TestFleet runs the servers of deploy/fleet with one store behind HAProxy with the documented
+// TestFleetFiles runs the servers of deploy/fleet with one store behind HAProxy with the documented
 // files: clients on any connection have one limit.
-func TestFleet(t *testing.T) {
+func TestFleetFiles(t *testing.T) {
 	nodes := fleet(t)
 	if len(nodes) != 3 {
 		t.Fatalf("%d servers, want 3", len(nodes))
