@@ -14,6 +14,7 @@ import (
 // last itself if it is not open. If there are more than may be open, it opens the oldest of
 // them: the next call is to go on after newest, when these are read.
 func (t *tail) bridge(last place, current *generation, now time.Time) (newest *generation, more bool) {
+	t.identify(current)
 	before := len(t.gens)
 	unread := slices.DeleteFunc(slices.Clone(t.gens), func(g *generation) bool { return !g.hasData() })
 	room := max(maxOpen-costOf(unread), 1) // the others are closed

@@ -139,6 +139,48 @@ func TestManyRotationsWhileAway(t *testing.T) {
 	}
 }
 
+// TestCompressedUnread compresses a rotated file that was empty when it was opened, before it is read.
+func TestCompressedUnread(t *testing.T) {
+	compressed := func(t *testing.T, s *schedule) {
+		t.Helper()
+		for exists(s.numbered(1)) {
+			s.compress()
+		}
+	}
+	begun := func(t *testing.T) *schedule {
+		s := newSchedule(t, randtest.New(t))
+		s.away = true // no polls but these
+		s.create()
+		s.start()
+		s.poll()
+		return s
+	}
+	t.Run("while it is open", func(t *testing.T) {
+		s := begun(t)
+		s.line()
+		s.rename()
+		compressed(t, s)
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("before a restart", func(t *testing.T) {
+		s := begun(t)
+		s.must(os.Rename(s.file, s.numbered(1)))
+		s.real = s.numbered(1)
+		s.must(os.WriteFile(s.file, nil, 0o600))
+		s.follower.look(s.now)
+		s.line()
+		s.save()
+		s.follower.close()
+		compressed(t, s)
+		s.start()
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestRotatedTooOften closes the oldest of the files that programs may still write to, and counts
 // each as a gap.
 func TestRotatedTooOften(t *testing.T) {

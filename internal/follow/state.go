@@ -24,14 +24,11 @@ type savedLog struct {
 
 func (t *tail) saved() savedLog {
 	l := savedLog{Path: t.path, Format: t.format.String(), Newest: t.newest, Past: t.past}
+	t.identify(t.latest)
 	for _, g := range t.gens {
-		if g == t.latest {
-			continue
+		if g != t.latest {
+			l.Open = append(l.Open, g.saved())
 		}
-		if len(g.head) == 0 {
-			g.identify() // it was empty when it was opened, and may be compressed before it is read
-		}
-		l.Open = append(l.Open, g.saved())
 	}
 	if t.latest != nil {
 		l.Open = append(l.Open, t.latest.saved())

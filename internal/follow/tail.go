@@ -172,6 +172,16 @@ func (t *tail) open(info fs.FileInfo) int {
 	return slices.IndexFunc(t.gens, func(g *generation) bool { return os.SameFile(g.info, info) })
 }
 
+// identify makes the first line identify the files that were empty when they were opened, except one. They may
+// be compressed before they are read: then the compressed file is not another one.
+func (t *tail) identify(except *generation) {
+	for _, g := range t.gens {
+		if g != except && len(g.head) == 0 {
+			g.identify()
+		}
+	}
+}
+
 // unreadable logs that the lines of a rotated file are missing.
 func (t *tail) unreadable(path string, err error) {
 	t.stats.Gaps++
