@@ -298,7 +298,8 @@ func (f *Feeds) Save(save func(records [][]byte) error) error {
 	defer f.saving.Unlock()
 	var parts []savedFeed
 	f.mu.Lock()
-	for name, x := range f.feeds {
+	for _, name := range slices.Sorted(maps.Keys(f.feeds)) {
+		x := f.feeds[name]
 		if x.state == nil {
 			continue
 		}

@@ -73,7 +73,7 @@ func TestStalledServer(t *testing.T) {
 						return err
 					}
 				}
-				return e.Save(w.Add)
+				return e.Save(e.Now(), w.Add)
 			})
 		})
 	}()

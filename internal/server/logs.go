@@ -110,14 +110,14 @@ func (s *Server) restoring(r *engine.Restorer) func(journal.Record) error {
 
 // saveLogs adds the state of the engine, and how far the logs were read: the state has counted
 // just the lines up to there.
-func (s *Server) saveLogs(add func(typ byte, data []byte) error) error {
+func (s *Server) saveLogs(now time.Time, add func(typ byte, data []byte) error) error {
 	save := func(feeds [][]byte) error {
 		for _, record := range feeds {
 			if err := add(recordFeed, record); err != nil {
 				return err
 			}
 		}
-		return s.engine.Save(add)
+		return s.engine.Save(now, add)
 	}
 	if s.logs == nil {
 		return s.feeds.Save(save)

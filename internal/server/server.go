@@ -44,6 +44,7 @@ type Server struct {
 
 	reloading sync.Mutex
 	saving    sync.Mutex
+	written   writtenState  // under saving
 	saveNow   chan struct{} // requests a snapshot before its time
 	storage   storage
 	terminate chan struct{}

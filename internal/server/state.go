@@ -3,10 +3,13 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // restore opens the data directory, if there is one, and restores its newest whole snapshot
@@ -68,7 +71,9 @@ func (s *Server) keepSaving(ctx context.Context) {
 		case <-s.saveNow:
 		}
 		next := s.config.SnapshotEvery
-		if s.save() != nil { // it is in the log
+		if s.unchanged() {
+			s.saved.Store(time.Now().UnixNano()) // it has all that there is
+		} else if s.save() != nil { // it is in the log
 			next = min(next, retrySnapshot)
 		}
 		timer.Reset(next)
@@ -80,9 +85,16 @@ func (s *Server) save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	missing := s.dir.Journal().Stats().Missing
+	written := writtenState{seed: maphash.MakeSeed(), now: s.engine.Now()}
 	err := s.dir.WriteSnapshot(func(w *journal.SnapshotWriter) error {
-		return s.saveLogs(w.Add)
+		return s.saveLogs(written.now, func(typ byte, data []byte) error {
+			written.add(typ, data)
+			return w.Add(typ, data)
+		})
 	})
+	if s.written = written; err != nil {
+		s.written = writtenState{}
+	}
 	s.storage.note(&s.storage.snapshots, err)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
@@ -92,4 +104,48 @@ func (s *Server) save() error {
 	}
 	s.saved.Store(time.Now().UnixNano())
 	return nil
+}
+
+// A writtenState identifies the records of the last snapshot.
+type writtenState struct {
+	seed maphash.Seed
+	now  time.Time // that of the records; the zero time if there is no snapshot
+	sums []uint64
+}
+
+// sum returns what identifies a record. The history is left out, which changes every minute.
+func (w *writtenState) sum(typ byte, data []byte) (sum uint64, ok bool) {
+	return maphash.Bytes(w.seed, data) + uint64(typ), typ != engine.RecordHistory
+}
+
+func (w *writtenState) add(typ byte, data []byte) {
+	if sum, ok := w.sum(typ, data); ok {
+		w.sums = append(w.sums, sum)
+	}
+}
+
+var errChanged = errors.New("the state has changed")
+
+// unchanged reports whether the last snapshot has all of the state. It compares the records that are
+// the state at the time of that snapshot, until one differs.
+func (s *Server) unchanged() bool {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	w := &s.written
+	if w.now.IsZero() || s.dir.Journal().Stats().Missing > 0 {
+		return false
+	}
+	rest := w.sums
+	err := s.saveLogs(w.now, func(typ byte, data []byte) error {
+		sum, ok := w.sum(typ, data)
+		switch {
+		case !ok:
+			return nil
+		case len(rest) == 0 || rest[0] != sum:
+			return errChanged
+		}
+		rest = rest[1:]
+		return nil
+	})
+	return err == nil && len(rest) == 0
 }

@@ -137,7 +137,7 @@ func TestQuestionsByTheClock(t *testing.T) {
 		}
 	}
 	ask(time.Time{}, 0)
-	if err := e.Save(func(byte, []byte) error { return nil }); err != nil {
+	if err := e.Save(e.Now(), func(byte, []byte) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {

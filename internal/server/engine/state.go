@@ -30,11 +30,14 @@ const (
 	recordHotKey  = 'k' // a hotRecord
 	recordHotUses = 'u' // a chunk of lately.Table.Export: the uses of keys that were hot
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
-	recordHistory = 'g' // a savedHistory
+	recordHistory = RecordHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
 	recordInteger = 'n' // a chunk of integer.Table.Export: numbers that callers added to
 	recordImport  = 'm' // the id under which the records of limits go to a store, see savedLimits
 )
+
+// RecordHistory is the type of records of the history of rates, which changes every minute: a savedHistory.
+const RecordHistory = 'g'
 
 // A counterRecord names a counter, with what its counts depend on.
 type counterRecord struct {
@@ -73,9 +76,10 @@ func (s *saver) chunks(typ byte, chunks iter.Seq[[]byte]) {
 }
 
 // Save adds records of the counts, the bans and the history of rates, for the Restorer of
-// another engine. It does not block decisions.
-func (e *Engine) Save(add func(typ byte, data []byte) error) error {
-	s, now := &saver{add: add}, e.Now()
+// another engine. It does not block decisions. Times are relative to now, the present: if nothing has
+// changed since, records for the same time are the same, but for the history.
+func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) error {
+	s := &saver{add: add}
 	e.saveLimits(s, now)
 	s.chunks(recordCaller, e.throttle.Export(now))
 	s.chunks(recordInteger, e.integers.Export(now))

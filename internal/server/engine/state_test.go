@@ -21,7 +21,7 @@ type record struct {
 
 func saved(t *testing.T, e *engine.Engine) (records []record) {
 	t.Helper()
-	err := e.Save(func(typ byte, data []byte) error {
+	err := e.Save(e.Now(), func(typ byte, data []byte) error {
 		records = append(records, record{typ, slices.Clone(data)})
 		return nil
 	})

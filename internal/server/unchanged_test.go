@@ -1,0 +1,79 @@
+//go:build unix
+
+package server
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestUnchangedState writes no snapshot while the state is that of the last one, and a snapshot after each kind of
+// change. Time is no change, and neither are requests that only look.
+func TestUnchangedState(t *testing.T) {
+	c, log := following(t)
+	c.SnapshotEvery = time.Hour
+	now := time.Now().Truncate(time.Second)
+	log.requests("192.0.2.1", now, 10)
+	s, _ := started(t, c)
+	caller := s.engine.Session()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 { // several keys in each table
+		_, err := caller.Take("flood", 1, fmt.Sprint("client ", i))
+		must(err)
+		must(caller.Add("requests", 1, fmt.Sprint("client ", i)))
+	}
+	for i := range 100 {
+		_, err := s.engine.Ban("flood", []string{fmt.Sprint("banned ", i)}, time.Hour, "", "test")
+		must(err)
+	}
+	eventually(t, "the log is read", func() bool { return requestsOf(t, s, "192.0.2.1") == 10 })
+	saved := func(after string) {
+		t.Helper()
+		eventually(t, "the state stays as it is after "+after, func() bool {
+			must(s.save())
+			return s.unchanged()
+		})
+	}
+	saved("the start")
+	_, err := caller.PeekRule("flood", 1, "client 1")
+	must(err)
+	requestsOf(t, s, "client 1")
+	if !s.unchanged() {
+		t.Error("a request that only looks is a change")
+	}
+	for _, change := range []struct {
+		what string
+		do   func() error
+	}{
+		{"a decision", func() error { _, err := caller.Take("flood", 1, "client 7"); return err }},
+		{"a decision about a new key", func() error { _, err := caller.Take("flood", 1, "new"); return err }},
+		{"an add", func() error { return caller.Add("requests", 1, "client 7") }},
+		{"a ban", func() error {
+			_, err := s.engine.Ban("flood", []string{"x"}, time.Hour, "", "test")
+			return err
+		}},
+		{"an unban", func() error { _, err := s.engine.Unban("flood", []string{"x"}); return err }},
+		{"a reset", func() error { return caller.Reset("flood", "client 7") }},
+		{"a hot key", func() error { _, err := s.engine.AddHot("page", []string{"/x"}, time.Hour); return err }},
+		{"a hot key that is removed", func() error { _, err := s.engine.RemoveHot("page", []string{"/x"}); return err }},
+		{"an ignored key", func() error { return s.engine.IgnoreHot("page", []string{"/y"}, false) }},
+		{"a line of the log", func() error {
+			lines := s.logs.Stats()[0].Lines
+			log.requests("192.0.2.1", now, 1)
+			eventually(t, "the line is read", func() bool { return s.logs.Stats()[0].Lines > lines })
+			return nil
+		}},
+	} {
+		must(change.do())
+		if s.unchanged() {
+			t.Errorf("%s is not seen", change.what)
+		}
+		saved(change.what)
+	}
+}
