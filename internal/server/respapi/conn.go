@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -44,9 +45,9 @@ type conn struct {
 	timed    uint64        // decisions whose latency is counted
 	latency  *engine.LatencyPart
 	over     bool         // close when the write buffer is flushed
-	multi    *transaction // or nil
+	multi    *transaction // or nil; under mu
 
-	mu  sync.Mutex  // of w, sub and writing to net; serve holds it, but not while it reads
+	mu  sync.Mutex  // of w, sub, multi and writing to net; serve holds it, but not while it reads
 	sub *subscriber // or nil; set by serve alone
 
 	// For all goroutines.
@@ -220,7 +221,7 @@ func (c *conn) do(args [][]byte) {
 		}
 		if err != nil {
 			c.drop(c.multi)
-			c.multi.failed = true
+			c.multi.failed = cmp.Or(c.multi.failed, errNotQueued)
 		}
 	case err == nil:
 		err = c.run(cmd, args)

@@ -51,6 +51,8 @@ func (s *Server) reap(ctx context.Context) {
 			if why != "" {
 				s.Log.Debug("connection closed", "why", why, "peer", c.peer.String(), "id", c.id)
 				c.raw.Close()
+			} else {
+				c.expire(now)
 			}
 		}
 	}

@@ -24,6 +24,7 @@ type Server struct {
 	commands commandTable
 	started  time.Time
 	ids      atomic.Int64
+	queues   *access.Budget // of transactions; half of the budget of requests
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -36,6 +37,8 @@ type Server struct {
 // New returns a Server of c.
 func New(c engine.ListenerConfig) *Server {
 	s := &Server{Listener: engine.NewListener("resp", c), commands: newCommandTable(commands), started: time.Now(), conns: make(map[*conn]struct{})}
+	limit, _ := s.Budget.Stats()
+	s.queues = access.NewBudget(max(limit/2, 1))
 	s.tick.Store(1)
 	return s
 }

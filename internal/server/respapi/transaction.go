@@ -13,9 +13,15 @@ const execAbort api.Code = "EXECABORT"
 // executed in order by EXEC. Those of other connections may be executed between them.
 type transaction struct {
 	commands [][][]byte
-	bytes    int  // taken from the budget
-	failed   bool // a command was not queued: EXEC executes none
+	bytes    int    // taken from both budgets
+	began    uint32 // tick
+	failed   error  // of EXEC, which executes none; nil while all commands are queued
 }
+
+var (
+	errNotQueued = refusal(execAbort, "Transaction discarded because of previous errors.")
+	errExpired   = refusal(execAbort, "Transaction discarded: it was open for more than %v; send MULTI, its commands and EXEC together.", multiTime)
+)
 
 // queuedBytes returns the memory of a queued command.
 func queuedBytes(args [][]byte) int {
@@ -42,10 +48,12 @@ func (c *conn) queue(cmd *command, args [][]byte) error {
 	switch {
 	case cmd.notQueued:
 		return refusal(api.Failed, "%s is not allowed in a transaction", cmd.name)
-	case t.failed:
+	case t.failed == errExpired:
+		return errExpired
+	case t.failed != nil:
 	case t.bytes+n > maxQueued:
 		return refusal(api.Overload, "the transaction has more than 1 MiB of commands; send smaller ones")
-	case !c.s.Budget.Take(n):
+	case !c.s.takeQueued(n):
 		return errBusy
 	default:
 		t.bytes += n
@@ -56,11 +64,39 @@ func (c *conn) queue(cmd *command, args [][]byte) error {
 	return nil
 }
 
+// takeQueued takes memory of the budget for queued commands. All transactions together have at most
+// half of it, so that there is always some for other requests.
+func (s *Server) takeQueued(n int) bool {
+	if !s.queues.Take(n) {
+		return false
+	}
+	if s.Budget.Take(n) {
+		return true
+	}
+	s.queues.Give(n)
+	return false
+}
+
 // drop drops the commands of t, which may be nil, and gives their memory back.
 func (c *conn) drop(t *transaction) {
 	if t != nil {
+		c.s.queues.Give(t.bytes)
 		c.s.Budget.Give(t.bytes)
 		t.commands, t.bytes = nil, 0
+	}
+}
+
+// expire drops the commands of a transaction that is open for too long. The reaper calls it, while c
+// may read or execute a command.
+func (c *conn) expire(now uint32) {
+	if c.queued.Load() == noTransaction || !c.mu.TryLock() {
+		return
+	}
+	defer c.mu.Unlock()
+	if t := c.multi; t != nil && t.failed == nil && now-t.began > ticks(multiTime) {
+		c.drop(t)
+		t.failed = errExpired
+		c.queued.Store(0)
 	}
 }
 
@@ -79,7 +115,7 @@ func multi(c *conn, _ [][]byte) error {
 	if c.multi != nil {
 		return refusal(api.Failed, "MULTI calls can not be nested")
 	}
-	c.multi = new(transaction)
+	c.multi = &transaction{began: c.s.tick.Load()}
 	c.queued.Store(0)
 	c.w.OK()
 	return nil
@@ -102,8 +138,8 @@ func execute(c *conn, _ [][]byte) error {
 	switch {
 	case t == nil:
 		return refusal(api.Failed, "EXEC without MULTI")
-	case t.failed:
-		return refusal(execAbort, "Transaction discarded because of previous errors.")
+	case t.failed != nil:
+		return t.failed
 	}
 	defer c.drop(t)
 	c.w.Array(len(t.commands))

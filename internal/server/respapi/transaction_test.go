@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/access"
 )
 
 // A queued command is executed with the arguments that it came with, whatever they
@@ -112,5 +115,68 @@ func TestTransactionWithManyReplies(t *testing.T) {
 			t.Errorf("%d replies of 50", strings.Count(got, arg))
 		}
 		c.want("PING", "+PONG")
+	})
+}
+
+// Transactions of many clients take at most half of the memory of requests, so that a request of
+// another listener finds some.
+func TestTransactionsShareHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 4 << 20
+		budget := access.NewBudget(limit)
+		s := start(t, Config{Budget: budget}, true)
+		arg := strings.Repeat("x", 60<<10)
+		refused := 0
+		for range 18 {
+			c := s.dial()
+			c.want("MULTI", "+OK")
+			for range 10 {
+				if got := c.do("ECHO " + arg); strings.HasPrefix(got, "-OVERLOAD too many large commands") {
+					refused++
+				}
+			}
+		}
+		if held := reserved(s); held < limit/4 || held > limit/2 || refused == 0 {
+			t.Errorf("transactions hold %d bytes of %d, and %d commands were refused", held, limit, refused)
+		}
+		if !budget.Take(limit / 2) {
+			t.Error("other requests have less than half of the memory")
+		}
+	})
+}
+
+// A transaction that is open for too long gives its memory back, and its client is told so at the
+// next command and at EXEC.
+func TestTransactionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, Config{}, true)
+		arg := strings.Repeat("x", 60<<10)
+		const expired = "-EXECABORT Transaction discarded: it was open for more than 10s; send MULTI, its commands and EXEC together."
+		for _, end := range []struct{ command, answer string }{{"EXEC", expired}, {"DISCARD", "+OK"}, {"RESET", "+RESET"}} {
+			c := s.dial()
+			c.want("MULTI", "+OK")
+			c.want("ECHO "+arg, "+QUEUED")
+			for range 3 { // commands between do not make it younger
+				time.Sleep(3 * time.Second)
+				c.want("PING", "+QUEUED")
+			}
+			if held := reserved(s); held < len(arg) {
+				t.Errorf("%d bytes are held after 9 seconds", held)
+			}
+			time.Sleep(2 * time.Second)
+			if held := reserved(s); held != 0 {
+				t.Errorf("%d bytes are held after 11 seconds", held)
+			}
+			if _, used := s.Budget.Stats(); used != 0 {
+				t.Errorf("%d bytes of the budget are taken after 11 seconds", used)
+			}
+			c.want("PING", expired)
+			c.want("PING", expired)
+			c.want(end.command, end.answer)
+			c.want("PING", "+PONG")
+			c.want("MULTI", "+OK")
+			c.want("PING", "+QUEUED")
+			c.want("EXEC", "[+PONG]")
+		}
 	})
 }
