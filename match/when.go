@@ -250,6 +250,10 @@ func unmap(p netip.Prefix) netip.Prefix {
 
 type statusRange struct{ from, to int }
 
+// maxStatus is the largest status of HTTP. The smallest is 100, but logs may have 000 for a request
+// without a response.
+const maxStatus = 599
+
 func parseStatus(s string) (statusRange, error) {
 	lo, hi, isRange := strings.Cut(s, "-")
 	if !isRange {
@@ -260,8 +264,8 @@ func parseStatus(s string) (statusRange, error) {
 	}
 	from, ok := atoi([]byte(lo))
 	to, ok2 := atoi([]byte(hi))
-	if !ok || !ok2 || len(lo) != 3 || len(hi) != 3 || to < from {
-		return statusRange{}, fmt.Errorf("status: %q: must be a status such as 404, a class such as 5xx or a range such as 500-504", s)
+	if !ok || !ok2 || len(lo) != 3 || len(hi) != 3 || to < from || to > maxStatus {
+		return statusRange{}, fmt.Errorf("status: %q: must be a status such as 404, a class such as 5xx or a range such as 500-504, up to %d", s, maxStatus)
 	}
 	return statusRange{from, to}, nil
 }

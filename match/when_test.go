@@ -72,7 +72,7 @@ func TestCondition(t *testing.T) {
 
 // TestStatusValues checks statuses that logs have and that no rule means.
 func TestStatusValues(t *testing.T) {
-	all, err := When{Status: []string{"000-999"}}.Compile()
+	all, err := When{Status: []string{"000-599"}}.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestStatusValues(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	bad := func(s string) string {
-		return `status: "` + s + `": must be a status such as 404, a class such as 5xx or a range such as 500-504`
+		return `status: "` + s + `": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599`
 	}
 	cases := map[string]When{
 		"method: empty: must be a method such as GET":                  {Method: []string{"GET", ""}},
@@ -97,7 +97,7 @@ func TestCompileErrors(t *testing.T) {
 		"field: empty name: must be the name of a field":               {Fields: map[string][]string{"": {"x"}}},
 		`field "a": no pattern: must have at least one`:                {Fields: map[string][]string{"a": {}}},
 	}
-	for _, s := range []string{"", "4", "40", "4040", "xx4", "0xx", "4x", "404-", "-404", "404-403", "404-5000", "4xx-5xx", "+40", "ok"} {
+	for _, s := range []string{"", "4", "40", "4040", "xx4", "0xx", "4x", "404-", "-404", "404-403", "404-5000", "6xx", "9XX", "600", "999", "500-600", "4xx-5xx", "+40", "ok"} {
 		cases[bad(s)] = When{Status: []string{s}}
 	}
 	for want, w := range cases {

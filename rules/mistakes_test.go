@@ -347,13 +347,14 @@ rules.yaml:3:31: spans: "y": must be whole milliseconds from 1ms to 3650d, with 
 
 	// Conditions.
 	{
-		"values of when", when("{method: [], path: [login, /ok], status: [4040, 600-500, 404], client: example.com, agent: ''}"),
+		"values of when", when("{method: [], path: [login, /ok], status: [4040, 600-500, 6xx, 404], client: example.com, agent: ''}"),
 		`rules.yaml:6:20: method: an empty list: must be a value or a list of values
 rules.yaml:6:31: path: "login": must be a pattern that begins with '/' or '*'
-rules.yaml:6:53: status: "4040": must be a status such as 404, a class such as 5xx or a range such as 500-504
-rules.yaml:6:59: status: "600-500": must be a status such as 404, a class such as 5xx or a range such as 500-504
-rules.yaml:6:82: client: "example.com": must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
-rules.yaml:6:102: agent: empty: must be a value or a list of values`,
+rules.yaml:6:53: status: "4040": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599
+rules.yaml:6:59: status: "600-500": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599
+rules.yaml:6:68: status: "6xx": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599
+rules.yaml:6:87: client: "example.com": must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
+rules.yaml:6:107: agent: empty: must be a value or a list of values`,
 	},
 	{
 		"fields of when", when("{Path: /x, at: 1, a/b: c, method: {a: b}}"),

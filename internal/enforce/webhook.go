@@ -103,14 +103,14 @@ func (w *webhook) apply(ctx context.Context, _ bool, changes []change) error {
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return fmt.Errorf("webhook: %w", withoutURL(err))
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "lately")
 	r.Header.Set(SignatureHeader, Sign(w.secret, w.now(), body))
 	answer, err := w.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("webhook: %w", err)
+		return fmt.Errorf("webhook: %s: %w", r.URL.Host, withoutURL(err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)) // so that the connection is used again
@@ -118,6 +118,14 @@ func (w *webhook) apply(ctx context.Context, _ bool, changes []change) error {
 		return fmt.Errorf("webhook: status %s: must be 2xx", answer.Status)
 	}
 	return nil
+}
+
+// withoutURL returns err without the URL in it: user, path and query may be secrets.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // verify finds nothing: a receiver keeps what it acknowledged.

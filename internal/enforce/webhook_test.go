@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -187,6 +188,47 @@ func TestWebhookConfig(t *testing.T) {
 		c.Webhook = x.Webhook
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: the error is %v, want %s", x.Webhook, err, x.want)
+		}
+	}
+}
+
+// The URL of a webhook may have secrets: neither the status nor the log has them, whatever fails.
+func TestWebhookSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	moved := httptest.NewServer(http.RedirectHandler("/hooks/path-secret", http.StatusFound))
+	defer moved.Close()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	hung := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}))
+	defer hung.Close()
+	for name, server := range map[string]string{"redirect": moved.URL, "refused": closed.URL, "closed": hung.URL, "no TLS": strings.Replace(moved.URL, "http:", "https:", 1)} {
+		var log bytes.Buffer
+		c := config(t)
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+		c.Webhook = Webhook{URL: strings.Replace(server, "://", "://user-secret:password-secret@", 1) + "/hooks/path-secret?token=query-secret", SecretFile: path}
+		e, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := banOf("192.0.2.1", time.Hour)
+		e.Add(&b)
+		r := e.runners[0]
+		err = r.follow(t.Context())
+		r.note(err)
+		text := fmt.Sprintf("%v %+v %s", err, e.Status(), log.String())
+		if err == nil || strings.Contains(strings.ReplaceAll(text, "secret-file", ""), "secret") {
+			t.Errorf("%s: the error, status and log are %s", name, text)
+		}
+		if !strings.Contains(text, "webhook: ") {
+			t.Errorf("%s: %s", name, text)
 		}
 	}
 }

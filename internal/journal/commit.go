@@ -57,6 +57,7 @@ func (j *Journal) commit() error {
 	} else {
 		j.stats.Waiting -= len(b.bytes)
 		j.stats.Syncs++
+		j.safe = max(j.safe, last)
 		if cap(b.bytes) <= maxSpare {
 			j.spare = b.bytes[:0]
 		}

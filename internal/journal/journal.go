@@ -31,6 +31,7 @@ type Journal struct {
 	mu      sync.Mutex
 	open    *batch // of records that are appended
 	next    uint64 // number of the next one
+	safe    uint64 // number up to which all are on disk or in a snapshot
 	rotated bool   // the next commit begins a file
 	closed  bool
 	files   []journalFile // oldest first; the newest may be open
@@ -69,12 +70,15 @@ type Stats struct {
 	Waiting  int    // bytes that are appended and not on disk
 	Failing  error  // of the last commit; nil if it succeeded
 	Missing  uint64 // records that ErrFull has refused since the last snapshot
+
+	// Unwritten is records that wait since a commit has failed and that no snapshot has.
+	Unwritten uint64
 }
 
 func newJournal(l fileSystem, path string, next, number uint64, files []journalFile) *Journal {
 	j := &Journal{
 		fs: l, path: path,
-		next: next, number: number,
+		next: next, safe: next - 1, number: number,
 		files:  slices.Clone(files),
 		urgent: make(chan struct{}, 1),
 		lazy:   make(chan struct{}, 1),
@@ -156,7 +160,11 @@ func (j *Journal) Notify(f func(error)) {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stats
+	s := j.stats
+	if s.Failing != nil {
+		s.Unwritten = j.next - 1 - j.safe
+	}
+	return s
 }
 
 // rotate makes the next commit begin a file. It returns the number of the last record, and
@@ -179,6 +187,7 @@ func (j *Journal) found(missing uint64) {
 // open. It renames damaged ones instead.
 func (j *Journal) prune(covered uint64) {
 	j.mu.Lock()
+	j.safe = max(j.safe, covered)
 	files := slices.Clone(j.files)
 	j.mu.Unlock()
 	gone := make(map[uint64]bool)

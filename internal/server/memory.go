@@ -33,13 +33,16 @@ const (
 	defaultConnections = 10_000
 )
 
-// shareMemory sets the budgets that are not set to their parts of c.Memory. Without c.Memory,
-// they have their defaults, and c.Memory becomes the memory that all of them need.
+// shareMemory sets the budgets that are not set to their parts of c.Memory without what kept events
+// need. Without c.Memory, they have their defaults, and c.Memory becomes the memory that all of them need.
 func (c *Config) shareMemory() error {
-	whole := c.Memory
+	kept := keptMemory(c.KeepEvents)
+	whole := c.Memory - kept
 	switch {
-	case whole == 0:
+	case c.Memory == 0:
 		whole = DefaultMemory
+	case whole < minMemory && kept > 0:
+		return fmt.Errorf("memory: %d bytes: must be at least %d MiB with keep-events of %d, which takes %d MiB with a trial", c.Memory, (minMemory+kept+mib-1)/mib, c.KeepEvents, kept/mib)
 	case whole < minMemory:
 		return fmt.Errorf("memory: %d bytes: must be at least %d MiB", whole, minMemory/mib)
 	}
@@ -48,7 +51,7 @@ func (c *Config) shareMemory() error {
 	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
 	c.MaxConnections = cmp.Or(c.MaxConnections, int(min(defaultConnections, defaultConnections*whole/DefaultMemory)))
-	budgets := c.MemoryLimit + c.CounterBudget + keptMemory(c.KeepEvents) + c.callerBudget + c.hotBudget + c.requestBudget
+	budgets := c.MemoryLimit + c.CounterBudget + kept + c.callerBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {
 	case c.Memory == 0:
 		c.Memory = budgets + otherMemory

@@ -36,3 +36,34 @@ func TestMemoryIsShared(t *testing.T) {
 		}
 	}
 }
+
+// Kept events, and trials on them, are part of the memory: the other budgets share the rest, and too
+// little is refused with what it must be.
+func TestMemoryOfKeptEvents(t *testing.T) {
+	for _, c := range []struct {
+		memory, kept int64 // in MiB
+		want         [3]int64
+		err          string
+	}{
+		{0, 64, [3]int64{1664, 256, 64}, ""},
+		{1024, 64, [3]int64{1024, 96, 24}, ""},
+		{1024, 16, [3]int64{1024, 192, 48}, ""},
+		{1024, 128, [3]int64{}, "memory: 1073741824 bytes: must be at least 1408 MiB with keep-events of 134217728, which takes 1152 MiB with a trial"},
+		{256, 1, [3]int64{}, "must be at least 392 MiB"},
+	} {
+		out, err := Config{Memory: c.memory * mib, KeepEvents: c.kept * mib}.withDefaults()
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%d MiB with %d: %v; want %s", c.memory, c.kept, err, c.err)
+			}
+			continue
+		}
+		if got := [3]int64{out.Memory / mib, out.MemoryLimit / mib, out.callerBudget / mib}; err != nil || got != c.want {
+			t.Errorf("%d MiB with %d: %d, %v; want %d", c.memory, c.kept, got, err, c.want)
+		}
+		sum := out.MemoryLimit + out.CounterBudget + out.callerBudget + out.hotBudget + out.requestBudget + keptMemory(out.KeepEvents)
+		if sum > out.Memory {
+			t.Errorf("%d MiB with %d: the budgets are %d MiB together", c.memory, c.kept, sum/mib)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (s *Server) storageState() httpapi.Storage {
 	defer s.storage.mu.Unlock()
 	return httpapi.Storage{StorageStatus: api.StorageStatus{
 		JournalError: s.storage.journal.text(), JournalFailures: j.Failures,
-		SnapshotError: s.storage.snapshots.text(), SnapshotFailures: s.storage.snapshots.failures, MissingBans: j.Missing,
+		SnapshotError: s.storage.snapshots.text(), SnapshotFailures: s.storage.snapshots.failures, MissingBans: j.Missing + j.Unwritten,
 	}, SnapshotAge: age, Lost: s.storage.lost}
 }
 

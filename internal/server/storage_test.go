@@ -123,6 +123,9 @@ func TestDiskFails(t *testing.T) {
 			regexp.MustCompile(`(?m)^lately_snapshot_failures_total [2-9]`).MatchString(text) &&
 			strings.Contains(text, "\nlately_journal_failing 1\n") && strings.Contains(text, "\nlately_snapshot_failing 1\n")
 	})
+	if _, values := scrape(t, url, ""); values["lately_journal_missing_bans"] != 1 {
+		t.Errorf("lately_journal_missing_bans is %v, want the ban that began", values["lately_journal_missing_bans"])
+	}
 	var status struct {
 		Storage struct {
 			Journal  string `json:"journal_error"`
@@ -142,6 +145,9 @@ func TestDiskFails(t *testing.T) {
 	eventually(t, "/readyz says yes", func() bool { code, _ := got(t, url+"/readyz"); return code == 200 })
 	if _, text := got(t, url+"/metrics"); !strings.Contains(text, "\nlately_journal_failing 0\n") || !strings.Contains(text, "\nlately_snapshot_failing 0\n") {
 		t.Error("the metrics still say that writing fails")
+	}
+	if _, values := scrape(t, url, ""); values["lately_journal_missing_bans"] != 0 {
+		t.Errorf("lately_journal_missing_bans is %v after all", values["lately_journal_missing_bans"])
 	}
 	for _, file := range []string{"ban journal", "snapshots"} {
 		if !regexp.MustCompile(`level=INFO msg="writing to the data directory works again" file="?` + file).MatchString(log.String()) {

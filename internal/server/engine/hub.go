@@ -199,6 +199,10 @@ type Subscription struct {
 	slow  atomic.Bool
 }
 
+// CountDropped counts a subscriber that was disconnected because it does not read what it is sent. Those
+// whose Slow reports true are counted.
+func (e *Engine) CountDropped() { e.hub.cut.Add(1) }
+
 // Next returns the next event, or false if there is none yet or the subscription has
 // ended. The event is shared and must not be changed.
 func (s *Subscription) Next() (*Event, bool) {

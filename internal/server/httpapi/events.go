@@ -34,6 +34,7 @@ type stream struct {
 	cookie  string     // of the session that authorizes it; "" if a token does
 	totals  api.Totals // of the last event rates
 	out     []byte
+	dropped bool // it is counted as dropped
 }
 
 // subscribe answers with events until the subscriber disconnects, does not read them in
@@ -46,6 +47,7 @@ func subscribe(c *call) error {
 		st.totals = totals
 		if st.run(sub.Wait, sub.Done(), func() bool { return st.take(sub) }, st.rates) && sub.Slow() {
 			c.s.Cut.Add(1)
+			st.dropped = true
 			st.out = appendEvent(st.out, "resync", []byte("{}"))
 			st.flush()
 		}
@@ -145,6 +147,9 @@ func (st *stream) flush() bool {
 	st.out = st.out[:0]
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		st.c.s.Cut.Add(1)
+		if !st.dropped {
+			st.c.s.Engine.CountDropped()
+		}
 	}
 	return err == nil
 }

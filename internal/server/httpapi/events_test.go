@@ -169,6 +169,9 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 		ban(events + i)
 	}
 	until(t, "who does not read is cut", func() bool { return s.Subscribers.Load() <= healthy })
+	if n := s.Engine.Status().Cut; n < uint64(stalled) {
+		t.Errorf("%d subscribers are counted as dropped; %d do not read", n, stalled)
+	}
 	note()
 	slices.Sort(late)
 	t.Logf("%d subscribers beside %d that do not read, %d events: of %d deliveries p50 %v, p99 %v; the last of those was cut %v after the first event",

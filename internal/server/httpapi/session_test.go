@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/access"
 )
 
@@ -30,8 +32,47 @@ func TestLoginsEndNoSession(t *testing.T) {
 		s.end(s.begin(reader, all), all)
 	}
 	wantSession(t, s, first, all, admin)
-	if e := s.ended[reader]; len(e.ids) > maxEnded {
-		t.Errorf("%d ended sessions are kept", len(e.ids))
+	if n := len(s.ended[reader]); n > maxEnded {
+		t.Errorf("%d ranges of ended sessions are kept", n)
+	}
+}
+
+// TestLogoutsEndNoOther logs out many sessions of one identity, one after another, at random and from
+// the oldest on: another session of it that began before, between or after them goes on.
+func TestLogoutsEndNoOther(t *testing.T) {
+	rnd := randtest.New(t)
+	for name, order := range map[string]func(cookies []string){
+		"oldest first": func([]string) {},
+		"newest first": slices.Reverse[[]string],
+		"at random":    func(c []string) { rnd.Shuffle(len(c), func(i, j int) { c[i], c[j] = c[j], c[i] }) },
+	} {
+		s, all := newSessions(), tokens(t)
+		var kept, cookies []string
+		for i := range 100 {
+			if i%25 == 0 {
+				kept = append(kept, s.begin(reader, all))
+			}
+			cookies = append(cookies, s.begin(reader, all))
+		}
+		order(cookies)
+		for _, c := range cookies {
+			s.end(c, all)
+		}
+		for range 5000 {
+			s.end(s.begin(reader, all), all)
+		}
+		kept = append(kept, s.begin(reader, all))
+		for i, c := range kept {
+			if s.identity(c, all) != reader {
+				t.Errorf("%s: session %d has ended, and nobody ended it", name, i)
+			}
+		}
+		for _, c := range cookies {
+			wantSession(t, s, c, all, access.Identity{})
+		}
+		if n := len(s.ended[reader]); n > len(kept) {
+			t.Errorf("%s: %d ranges are kept for %d sessions between them", name, n, len(kept))
+		}
 	}
 }
 
@@ -43,6 +84,7 @@ func TestEndedSessionsStayEnded(t *testing.T) {
 		var cookies []string
 		for range maxEnded + 10 {
 			time.Sleep(time.Second)
+			s.begin(reader, all) // one that nobody ends is between each two
 			cookies = append(cookies, s.begin(reader, all))
 			s.end(cookies[len(cookies)-1], all)
 		}
@@ -53,7 +95,7 @@ func TestEndedSessionsStayEnded(t *testing.T) {
 		wantSession(t, s, s.begin(reader, all), all, reader)
 		time.Sleep(2 * sessionLife)
 		s.end(s.begin(admin, all), all)
-		if len(s.ended) != 1 || len(s.ended[admin].ids) != 1 {
+		if len(s.ended) != 1 || len(s.ended[admin]) != 1 {
 			t.Errorf("after a day, ended sessions of %d identities are kept; want those of one", len(s.ended))
 		}
 	})

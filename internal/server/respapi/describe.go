@@ -88,11 +88,14 @@ func (c *conn) describe(cmd *command) {
 	}
 }
 
+// firstVersion is the version of Lately that has all commands first, in COMMAND DOCS.
+const firstVersion = "0.1.0"
+
 // document writes the help for a command.
 func (c *conn) document(cmd *command) {
 	c.w.BulkString(cmd.name)
 	c.w.Map(6)
-	c.strings("summary", cmd.summary, "since", "1.0.0", "group", cmd.group, "usage", cmd.line(),
+	c.strings("summary", cmd.summary, "since", firstVersion, "group", cmd.group, "usage", cmd.line(),
 		"role", max(cmd.role, cmd.argsRole).String(), "arguments")
 	if cmd.usage == "" {
 		c.w.Array(0)

@@ -45,6 +45,9 @@ func (s *Server) reap(ctx context.Context) {
 			why := c.overdue(now)
 			if why != "" {
 				s.Cut.Add(1)
+				if c.subscribes() {
+					s.Engine.CountDropped()
+				}
 			} else if c.tokenExpired() {
 				why = "the tokens have changed"
 			}

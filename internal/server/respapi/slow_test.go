@@ -115,6 +115,9 @@ func TestSlowClients(t *testing.T) {
 			if n := s.Subscribers.Load(); n != 1 {
 				t.Errorf("%d subscribe; want 1", n)
 			}
+			if n := s.Engine.Status().Cut; n != 1 {
+				t.Errorf("%d subscribers are counted as dropped; want 1", n)
+			}
 			admin.want("BAN login b 1h", "+OK")
 			if got := healthy.next(); !strings.HasPrefix(got, `["message" "bans"`) {
 				t.Errorf("the healthy one is told %s", got)
