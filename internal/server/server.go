@@ -69,6 +69,9 @@ func New(c Config, version string, log *slog.Logger) (*Server, error) {
 		return nil, err
 	}
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
+	if err := c.limitConnections(openFiles(), log); err != nil {
+		return nil, err
+	}
 	s := &Server{
 		config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2),
 		storage: storage{log: log, journal: writes{name: "ban journal"}, snapshots: writes{name: "snapshots"}},

@@ -218,7 +218,7 @@ func (s *sharedStore) call(do func(*latelyredis.Store) error) error {
 		err = do(opened)
 	}
 	if s.note(err) {
-		return &engine.Error{Code: api.Overload, Message: "the store of limits failed: " + err.Error()}
+		return &engine.Error{Code: api.Overload, Message: "the store of limits failed: " + storeText(err)}
 	}
 	return err
 }
@@ -229,7 +229,7 @@ func (s *sharedStore) note(err error) bool {
 		return false
 	}
 	s.failures.Add(1)
-	s.log.Warn("a call of the store failed; rules decide as their on_store_failure says", "error", err)
+	s.log.Warn("a call of the store failed; rules decide as their on_store_failure says", "error", storeText(err))
 	return true
 }
 

@@ -86,7 +86,7 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 	s.checkEviction(ctx)
 	if was != nil { // else it has just begun to read the bans
 		if err := was.Ready(); err != nil {
-			s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", err)
+			s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", storeText(err))
 		}
 	}
 }
@@ -124,9 +124,9 @@ func (s *sharedStore) noteBeat(hash string, hashes []string, err error, took tim
 	case up && !wasUp:
 		s.log.Info("the store of limits is up", "store", s.address())
 	case down:
-		s.log.Error("the store of limits is down; rules decide as their on_store_failure says", "store", s.address(), "error", err)
+		s.log.Error("the store of limits is down; rules decide as their on_store_failure says", "store", s.address(), "error", storeText(err))
 	case err != nil && wasErr == nil:
-		s.log.Warn("a part of the cluster does not answer: the servers that share the store, and whether they enforce the same rules, are as they were before", "store", s.address(), "error", err)
+		s.log.Warn("a part of the cluster does not answer: the servers that share the store, and whether they enforce the same rules, are as they were before", "store", s.address(), "error", storeText(err))
 	}
 	if err == nil && others > 0 && wasOthers == 0 {
 		s.log.Warn("other nodes of the store enforce other rules than this one", "nodes", len(hashes), "others", others)
@@ -165,7 +165,7 @@ func (s *sharedStore) checkEviction(ctx context.Context) {
 	h.checked, h.evicts = time.Now(), err
 	h.mu.Unlock()
 	if evicts && was == nil {
-		s.log.Warn("the store of limits evicts keys when its memory is full: counts begin again, and bans end", "store", s.address(), "error", err)
+		s.log.Warn("the store of limits evicts keys when its memory is full: counts begin again, and bans end", "store", s.address(), "error", storeText(err))
 	}
 }
 
@@ -204,10 +204,10 @@ func (s *sharedStore) status() *api.StoreStatus {
 		a.Up, err = problem == nil, cmp.Or(problem, err)
 	}
 	if err != nil {
-		a.Error = err.Error()
+		a.Error = storeText(err)
 	}
 	if evicts != nil {
-		a.Warning = evicts.Error()
+		a.Warning = storeText(evicts)
 	}
 	return a
 }

@@ -25,7 +25,7 @@ func (s *Server) importBefore(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, importWait)
 	defer cancel()
 	if err := s.importLimits(bounded); err != nil && ctx.Err() == nil {
-		s.log.Error("limits and bans of the data directory are not in the store yet: trying again; until then the server is not ready", "error", err)
+		s.log.Error("limits and bans of the data directory are not in the store yet: trying again; until then the server is not ready", "error", storeText(err))
 	}
 }
 
@@ -33,7 +33,7 @@ func (s *Server) importBefore(ctx context.Context) {
 func (s *Server) keepImporting(ctx context.Context) {
 	for s.engine.Importing() && wait.For(ctx, importRetry) == nil {
 		if err := s.importLimits(ctx); err != nil && ctx.Err() == nil {
-			s.store.log.Warn("limits and bans of the data directory are not in the store yet", "error", err)
+			s.store.log.Warn("limits and bans of the data directory are not in the store yet", "error", storeText(err))
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (s *Server) importLimits(ctx context.Context) error {
 		s.log.Warn("keys and bans of the data directory are left out: their values have more than a kibibyte together, and the directory has only their digests", "too_long", all.Long)
 	}
 	if err := s.save(); err != nil { // which is in /readyz too, and tried again
-		s.log.Error("the data directory still has the limits and bans that were imported: the next start adds none of them again", "error", err)
+		s.log.Error("the data directory still has the limits and bans that were imported: the next start adds none of them again", "error", storeText(err))
 	}
 	return nil
 }
