@@ -91,6 +91,7 @@ type StoreStatus struct {
 	Failures   uint64    `json:"failures" doc:"calls that failed, most of them decisions"`
 	Warning    string    `json:"warning,omitempty" doc:"what is wrong with its settings: it evicts keys when its memory is full"`
 	SyncAge    Millis    `json:"sync_age_ms" doc:"how long ago this server last learned the bans of all servers; since its start if it never has"`
+	Damaged    uint64    `json:"damaged" doc:"damaged replies of the store, after each of which a connection was closed"`
 	RulesHash  string    `json:"rules_hash" doc:"of the limits, bans and allow list that this server enforces"`
 	Nodes      int       `json:"nodes" doc:"servers that share the store, this one included"`
 	OtherRules int       `json:"other_rules" doc:"servers among them that enforce other rules than this one"`

@@ -107,6 +107,9 @@ func (s *Store) addBans(ctx context.Context, l *layout, bans []ban.Ban) error {
 	var listings []*call
 	var held []ban.Ban
 	for i, c := range calls {
+		if len(c.data) != 2*uint56+banBytes {
+			return errAnswer
+		}
 		rl := l.byID(bans[i].Rule)
 		if b := rl.added(c.data, &bans[i]); b.Until > readUint56(c.data)*1000 {
 			listings, held = append(listings, s.listing(l, rl, &b)), append(held, b)

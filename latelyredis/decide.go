@@ -224,7 +224,12 @@ func (g *group) check(l *layout) {
 	}
 	g.refused = false
 	for k, i := range g.members {
-		enforced, status := !l.set.Rule(g.request.Subjects[i].Outcome.Rule).Shadow, g.answer(k).status
+		rl := &l.rules[g.request.Subjects[i].Outcome.Rule]
+		if !g.answer(k).tells(rl) {
+			g.err, g.refused = errAnswer, true
+			return
+		}
+		enforced, status := !rl.shadow, g.answer(k).status
 		g.refused = g.refused || enforced && status&answerRefused != 0
 		g.banned = g.banned || enforced && status&(answerBanned|answerStarted) == answerBanned
 		if status&answerBanned != 0 {
@@ -269,6 +274,11 @@ func (c *call) answer(k int) answer {
 		delay:     readUint56(b[3+3*uint56:]),
 		resets:    uint16(b[answerBytes-2])<<8 | uint16(b[answerBytes-1]),
 	}
+}
+
+// tells reports whether the limit that a tells of is one of rl, or of its ban.
+func (a answer) tells(rl *rule) bool {
+	return a.status&answerSkipped != 0 || a.status&answerOfBan != 0 && rl.ban != nil || a.limit < len(rl.most)
 }
 
 // finish fills in the outcomes of g's subjects, and the time of its request.

@@ -5,6 +5,7 @@
 //
 //	client, err := rueidis.NewClient(rueidis.ClientOption{
 //		InitAddress: []string{"127.0.0.1:6379"}, DisableRetry: true, DisableCache: true, AlwaysPipelining: true,
+//		DialCtxFn: latelyredis.Dial, // checks replies, see CheckedConn
 //	})
 //	...
 //	store, err := latelyredis.New(client, set, latelyredis.Config{})

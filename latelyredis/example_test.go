@@ -28,6 +28,7 @@ func Example() {
 		DisableRetry:     true,
 		DisableCache:     true,
 		AlwaysPipelining: true,
+		DialCtxFn:        latelyredis.Dial, // or a damaged reply may end the program
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -125,6 +125,18 @@ func (s *Store) Copied(name, key string) bool {
 	return ok
 }
 
+// NewQuietWith is NewQuiet for a Conn; the store has a copy of the bans, which the test brings up to date.
+func NewQuietWith(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
+	s, err := newStore(conn, set, c, source("clock"))
+	if err == nil {
+		s.copied = true
+	}
+	return s, err
+}
+
+// NewConn returns what New makes of a client.
+func NewConn(client rueidis.Client) Conn { return rueidisConn{client} }
+
 // timed adds the time to each command.
 type timed struct {
 	Conn

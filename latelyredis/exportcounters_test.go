@@ -51,6 +51,13 @@ func (c *Counters) Pass(ctx context.Context, loses int) (bool, error) {
 	return c.pass(ctx)
 }
 
+// PassBy talks to Redis once by conn.
+func (c *Counters) PassBy(ctx context.Context, conn Conn) error {
+	c.conn = conn
+	_, err := c.pass(ctx)
+	return err
+}
+
 // MaxOpen is how many keys are noted until entries are made.
 const MaxOpen = maxOpen
 

@@ -42,7 +42,7 @@ client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/ta
 rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, internal/wait
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
-latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/ring, internal/keytable, internal/snapshot, internal/wait, github.com/redis/rueidis
+latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/ring, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match

@@ -97,29 +97,33 @@ func (r *ReplyReader) value() error {
 	if err != nil {
 		return err
 	}
-	v, text := Value{Kind: line[0]}, line[1:]
-	ok := true
+	r.values = append(r.values, Value{})
+	v := &r.values[len(r.values)-1]
+	if !v.parse(line) {
+		return ProtocolError{faultReply}
+	}
 	switch v.Kind {
+	case KindBulk, KindVerbatim:
+		n := v.N
+		v.N = 0
+		return r.bulk(v, n)
+	case KindArray, KindMap, KindSet, KindPush:
+		return r.elements(v.N)
 	case KindSimple, KindError, KindDouble, KindBig:
 		from := len(r.text)
-		r.text = append(r.text, text...)
+		r.text = append(r.text, v.Text...)
 		v.Text = r.text[from:len(r.text):len(r.text)]
-	case KindInt:
-		v.N, ok = ParseInt(text)
-	case KindNull:
-		ok = len(text) == 0
-	case KindBool:
-		if ok = string(text) == "f"; string(text) == "t" {
-			v.N, ok = 1, true
-		}
-	default:
-		err = r.counted(&v, text)
 	}
-	if !ok {
-		err = ProtocolError{faultReply}
+	return nil
+}
+
+// elements expects n values more.
+func (r *ReplyReader) elements(n int64) error {
+	if n > int64(r.limits.Args-r.left-len(r.values)+1) {
+		return ProtocolError{faultValues}
 	}
-	r.values = append(r.values, v)
-	return err
+	r.left += int(n)
+	return nil
 }
 
 // line reads a line, and returns it without its end. It is valid until the source is read.
@@ -140,29 +144,6 @@ func (r *ReplyReader) line() ([]byte, error) {
 		return nil, ProtocolError{faultReply}
 	}
 	return line[:end], nil
-}
-
-// counted reads the rest of a value that begins with a length.
-func (r *ReplyReader) counted(v *Value, length []byte) error {
-	n, ok := ParseInt(length)
-	switch {
-	case n == -1 && (v.Kind == KindBulk || v.Kind == KindArray): // the nulls of version 2
-		v.Kind = KindNull
-		return nil
-	case !ok || n < 0:
-		return ProtocolError{faultReply}
-	case v.Kind == KindBulk || v.Kind == KindVerbatim:
-		return r.bulk(v, n)
-	case n > int64(r.limits.Args):
-		return ProtocolError{faultValues}
-	}
-	if v.N = n; v.Kind == KindMap {
-		v.N = 2 * n
-	}
-	if r.left += int(v.N); r.left+len(r.values) > r.limits.Args {
-		return ProtocolError{faultValues}
-	}
-	return nil
 }
 
 // bulk reads a string of n bytes, and its end.

@@ -46,6 +46,7 @@ const (
 // their on_store_failure says.
 type sharedStore struct {
 	options rueidis.ClientOption
+	connect func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 	config  latelyredis.Config
 	log     *slog.Logger // bounded
 	began   time.Time
@@ -59,6 +60,7 @@ type sharedStore struct {
 	counters *latelyredis.Counters
 
 	failures atomic.Uint64
+	damaged  atomic.Uint64 // replies
 	health   storeHealth
 }
 
@@ -117,12 +119,32 @@ func (c *Config) validStore() error {
 func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 	o, _ := storeOptions(c.Store)
 	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched}, log: slog.New(loglimit.New(log.Handler()))}
-	if o.TLSConfig != nil {
-		s.options.DialCtxFn = s.dialTLS
+	s.options.DialCtxFn = s.dial
+	switch {
+	case o.TLSConfig != nil:
+		s.connect = s.dialTLS
+	case o.DialCtxFn != nil:
+		s.connect = o.DialCtxFn // to a Unix socket
+	default:
+		s.connect = func(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}
 	}
 	s.began = time.Now()
 	s.health.since = s.began
 	return s
+}
+
+// dial connects to the store, or to Sentinel, and checks what it sends.
+func (s *sharedStore) dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+	conn, err := s.connect(ctx, address, dialer, config)
+	if err != nil {
+		return nil, err
+	}
+	return latelyredis.CheckedConn(conn, func(err error) {
+		s.damaged.Add(1)
+		s.log.Error("the store sent a damaged reply; rules decide as their on_store_failure says until it is connected again", "error", err)
+	}), nil
 }
 
 // storeFiles are the files for TLS to the store.

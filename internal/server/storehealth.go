@@ -192,7 +192,7 @@ func (h *storeHealth) hashOf(file *rules.File) string {
 func (s *sharedStore) status() *api.StoreStatus {
 	h := &s.health
 	a := &api.StoreStatus{
-		Address: s.address(), Failures: s.failures.Load(), SyncAge: api.MillisOf(s.syncAge()),
+		Address: s.address(), Failures: s.failures.Load(), Damaged: s.damaged.Load(), SyncAge: api.MillisOf(s.syncAge()),
 		Counters: s.counters.Complete(), Unshared: s.counters.Unshared(), Unread: s.counters.Unread(),
 	}
 	h.mu.Lock()

@@ -190,6 +190,7 @@ func (m metricWriter) store(s *Server) {
 	m.send(prometheus.GaugeValue, "store_latency_seconds", "The last round trip to the store.", (time.Duration(x.Latency) * time.Microsecond).Seconds(), nil)
 	m.counter("store_failures_total", "Calls of the store that failed. Decisions among them were made as on_store_failure says.", x.Failures)
 	m.send(prometheus.GaugeValue, "store_sync_age_seconds", "How long ago this server last learned the bans of all servers that share the store.", x.SyncAge.Duration().Seconds(), nil)
+	m.counter("store_damaged_replies_total", "Damaged replies of the store, after each of which a connection was closed.", x.Damaged)
 	m.gauge("store_nodes", "Servers that share the store, this one included.", int64(x.Nodes))
 	m.gauge("store_nodes_other_rules", "Servers that share the store and enforce other rules than this one.", int64(x.OtherRules))
 	m.flag("store_counters_shared", "1 if the counters have what all servers have counted, as of when the store answered last, else 0.", x.Counters)

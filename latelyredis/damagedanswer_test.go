@@ -1,0 +1,139 @@
+package latelyredis_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A damagedAnswers is a Conn whose server returns something else than the scripts: half of the answers are well-formed
+// replies, but damaged within.
+type damagedAnswers struct {
+	latelyredis.Conn
+	rng *rand.Rand
+	on  bool
+}
+
+func (c *damagedAnswers) Run(ctx context.Context, commands []latelyredis.Command) []latelyredis.Reply {
+	replies := c.Conn.Run(ctx, commands)
+	for i := range replies {
+		if c.on && c.rng.IntN(2) == 0 {
+			replies[i] = c.damage(replies[i])
+		}
+	}
+	return replies
+}
+
+func (c *damagedAnswers) damage(r latelyredis.Reply) latelyredis.Reply {
+	b := []byte(r.Data)
+	at := c.rng.IntN(len(b) + 1)
+	switch c.rng.IntN(7) {
+	case 0:
+		return latelyredis.Reply{Data: string(b[:at])}
+	case 1:
+		return latelyredis.Reply{Data: string(b[:at]) + strings.Repeat("\xff", c.rng.IntN(40)) + string(b[at:])}
+	case 2:
+		return latelyredis.Reply{Data: []string{"", "repair", "begins", "period1234567", "0"}[c.rng.IntN(5)]}
+	case 3:
+		return latelyredis.Reply{Data: r.Data + r.Data}
+	case 4:
+		return latelyredis.Reply{Data: string(b[:min(len(b), 7*c.rng.IntN(8))])} // numbers have 7 bytes
+	}
+	for range 1 + c.rng.IntN(4) {
+		if len(b) > 0 {
+			b[c.rng.IntN(len(b))] ^= byte(1 + c.rng.IntN(255))
+		}
+	}
+	return latelyredis.Reply{Data: string(b)}
+}
+
+// TestDamagedAnswers damages what scripts return to all that a Store and Counters ask for: nothing panics, and
+// afterwards all is as before.
+func TestDamagedAnswers(t *testing.T) {
+	const limit = 20
+	ctx, path, host := context.Background(), match.MustKey("path"), match.MustKey("host")
+	rules := set(t, limited("sliding", path, ratelimit.Sliding, limit), limited("exact", path, ratelimit.Exact, limit),
+		limited("bucket", host, ratelimit.GCRA, limit), limited("calendar", host, ratelimit.Calendar, limit), banning("flood", path, 5),
+		ratelimit.Rule{
+			Name: "both", Key: host, Limits: []ratelimit.Limit{{N: 9, Span: time.Second}, {N: limit, Span: time.Minute}},
+			Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Second},
+		})
+	rounds := 1500
+	if longForm() {
+		rounds = 100_000
+	}
+	rng := randtest.New(t)
+	conn := &damagedAnswers{Conn: latelyredis.NewConn(redis(t).client(t)), rng: rng}
+	for _, batched := range []bool{false, true} {
+		config := prefixed()
+		config.Batched = batched
+		store, err := latelyredis.NewQuietWith(conn, rules, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.NeverAway()
+		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: config.Prefix})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counter, err := c.Counter("pages", lately.TableConfig{}, countedWindows...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.on = true
+		for range rounds {
+			var e match.Event
+			e.SetString(match.Path, fmt.Sprint(rng.IntN(5)))
+			e.SetString(match.Host, fmt.Sprint(rng.IntN(5)))
+			key := fmt.Sprint(rng.IntN(5))
+			switch rng.IntN(10) {
+			case 0:
+				r := l.Reserve(&e, uint64(rng.IntN(4)))
+				r.Settle(uint64(rng.IntN(5)))
+			case 1:
+				l.Bans().Add(ratelimit.BanRecord{Rule: "flood", Key: []string{key}, Until: time.Now().Add(time.Minute)})
+			case 2:
+				l.Bans().Remove("flood", key)
+			case 3:
+				store.Sync(ctx)
+			case 4:
+				store.Merge(ctx)
+			case 5:
+				r, _ := l.Rule("sliding")
+				r.Charge(uint64(rng.IntN(3)), key)
+				r.Refund(uint64(rng.IntN(3)), key)
+				r.Reset(key)
+			case 6:
+				counter.AddBytes([]byte(key), 1)
+				c.PassBy(ctx, conn)
+			default:
+				l.Take(&e)
+			}
+		}
+		conn.on = false
+		if err := store.Sync(ctx); err != nil {
+			t.Errorf("batched %v: the list of bans: %v", batched, err)
+		}
+		var e match.Event
+		e.SetString(match.Path, "again")
+		for i := range limit + 1 {
+			if d := l.Take(&e); d.Err != nil || d.Allowed && i == limit {
+				t.Errorf("batched %v: %v %v: want the %d decisions of the server", batched, d.Allowed, d.Err, limit)
+				break
+			}
+		}
+	}
+}
