@@ -211,7 +211,7 @@ func (s *Scanner) ended() {
 	s.begun = false
 }
 
-// keep appends b to the text of the value while there is room.
+// keep appends b to the text of the value, up to its longest.
 func (s *Scanner) keep(b []byte) {
 	n := len(s.value.Text)
 	s.value.Text = s.text[:n+copy(s.text[n:], b)]
