@@ -31,11 +31,15 @@ const (
 	askWithdraw = 4 // take back first what was charged before
 	askBanned   = 8 // an enforced ban of another subject holds
 	askMerge    = 16
-	askWaits    = 32 // answer begins if a ban would begin
+	askWaits    = 32 // answer begins or watches if a ban would begin, or a full limit count a refused event
+	askAlso     = 64 // a rule of another subject refuses, and bans have not counted the event
 )
 
-// begins is what a script answers that has changed nothing, since a ban would begin.
-const begins = "begins"
+// What a script answers that has changed nothing because of askWaits: an enforced rule refuses, or only a shadow.
+const (
+	begins  = "begins"
+	watches = "watches"
+)
 
 // errAnswer is the error of an answer that is not one of the scripts'.
 var errAnswer = errors.New("latelyredis: the server answered with something else than the script returns")
@@ -47,7 +51,7 @@ var errAnswer = errors.New("latelyredis: the server answered with something else
 // each were alone. If one refuses, what was charged to the others is taken back in a
 // second round trip; for that moment, it counts. If that is not answered, it stays
 // charged. A ban that the request would begin does so in a round trip of its own, unless a ban of another subject
-// holds.
+// holds, and so does a full limit that counts what it refuses.
 func (s *Store) Decide(ctx context.Context, batch []*request) {
 	l := s.layout.Load()
 	var groups []*group
@@ -63,7 +67,8 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 		groups = s.split(groups, l, r)
 	}
 	s.decide(ctx, l, groups)
-	s.decide(ctx, l, s.beginning(l, groups))
+	s.decide(ctx, l, s.beginning(l, groups, begins))
+	s.decide(ctx, l, s.beginning(l, groups, watches))
 	s.decide(ctx, l, s.revised(l, groups))
 	s.learn(ctx, l, groups)
 	s.finish(l, groups)
@@ -111,7 +116,8 @@ type group struct {
 	refused bool  // an enforced rule of the group refuses, or the group was not decided
 	banned  bool  // an enforced ban held before
 	waits   bool  // it was asked with askWaits
-	begins  bool  // a ban is to begin
+	begins  bool  // it was not counted yet: the answer is begins or watches
+	also    bool  // it was asked with askAlso
 	began   []int // the members whose ban began before the call was revised
 
 	sent  int64  // when it was asked, by the clock of the node
@@ -144,7 +150,7 @@ subjects:
 			g.sent, g.stamp = s.mirror.now(), s.refusals.stamp(s.refusals.hash(r.Subjects[g.members[0]].Key)).Load()
 		}
 		flags := byte(0)
-		if several && !r.Peek && slices.ContainsFunc(g.members, func(i int) bool { return l.rules[r.Subjects[i].Outcome.Rule].ban != nil }) {
+		if several && !r.Peek && slices.ContainsFunc(g.members, func(i int) bool { return l.rules[r.Subjects[i].Outcome.Rule].countsRefusals }) {
 			flags = askWaits
 		}
 		s.ask(g, l, flags)
@@ -160,7 +166,7 @@ func sameBytes(a, b []byte) bool {
 // ask makes the call of g.
 func (s *Store) ask(g *group, l *layout, flags byte) {
 	r := g.request
-	if g.waits = flags&askWaits != 0; r.Peek {
+	if g.waits, g.also = flags&askWaits != 0, flags&askAlso != 0; r.Peek {
 		flags |= askPeek
 	}
 	rules := make([]int, len(g.members))
@@ -214,7 +220,7 @@ func (g *group) check(l *layout) {
 	if g.err != nil {
 		return
 	}
-	if g.waits && g.data == begins {
+	if g.waits && (g.data == begins || g.data == watches) {
 		g.refused, g.begins = false, true
 		return
 	}

@@ -20,16 +20,20 @@ func eachRequest(groups []*group) iter.Seq[[]*group] {
 	}
 }
 
-// beginning returns the groups whose ban is to begin, with a call that begins it. A ban does not begin
-// where one of another subject holds.
-func (s *Store) beginning(l *layout, groups []*group) (again []*group) {
+// beginning returns the groups that have answered so, with a call that counts the event. It is not counted where a ban of
+// another subject holds.
+func (s *Store) beginning(l *layout, groups []*group, answer string) (again []*group) {
 	for of := range eachRequest(groups) {
+		flags := byte(0)
+		if slices.ContainsFunc(of, func(g *group) bool { return g.refused }) {
+			flags = askAlso
+		}
 		if slices.ContainsFunc(of, func(g *group) bool { return g.banned }) {
 			continue
 		}
 		for _, g := range of {
-			if g.begins {
-				s.ask(g, l, 0)
+			if g.begins && g.data == answer {
+				s.ask(g, l, flags)
 				again = append(again, g)
 			}
 		}
@@ -47,7 +51,7 @@ func (s *Store) revised(l *layout, groups []*group) (again []*group) {
 			refused, banned = refused || g.refused, banned || g.banned
 		}
 		for _, g := range of {
-			if g.err == nil && (refused && !g.refused || banned && !g.banned) {
+			if g.err == nil && (refused && !g.refused && !g.also || banned && !g.banned) {
 				s.revise(g, l, banned)
 				again = append(again, g)
 			}

@@ -154,7 +154,7 @@ var brokenDecisions = []broken{
 	{
 		mistake: "charges each rule alone",
 		open:    deciding(apart),
-		cases:   "AllOrNothing Algorithms Combination ConcurrentRules PartialCharge ClockJumps",
+		cases:   "RefusedElsewhere AllOrNothing Algorithms Combination ConcurrentRules PartialCharge ClockJumps",
 	},
 	{
 		mistake: "takes back what it should not have charged",

@@ -179,7 +179,7 @@ var brokenOthers = []broken{
 			}
 			return b
 		},
-		cases: "Reset",
+		cases: "SettleAfterReset Reset",
 	},
 	{
 		mistake: "truncates keys at a NUL",

@@ -72,8 +72,8 @@ type BanCopy[R any] struct {
 // Counters is the part of a Store that the memory of a process implements as well.
 type Counters[R any] interface {
 	// Settle corrects what an earlier request has charged. What has left the
-	// windows since, or was reset, stays as it is: a settlement never frees more
-	// than the event had taken. If it returns ErrStale, Charged is false in the
+	// windows since stays as it is: a settlement never frees more than the event had
+	// taken. If the key was reset since, nothing is freed or charged. If it returns ErrStale, Charged is false in the
 	// outcomes of those subjects that were settled all the same.
 	Settle(ctx context.Context, s *Settlement[R]) error
 

@@ -37,9 +37,8 @@ bans.strike = function(r, peek, waits)
     if #r == 0 then r.left, r.reset = s.n - count - 1, s.span end
     return
   end
-  if waits then return true end
   r.refused, r.tellsBan, r.left = true, true, 0
-  if peek then return end
+  if peek or waits then return waits end
   local b, earlier = r.ban, 0
   if b and b.ends + b.remember >= now then earlier = b.count end
   r.ban = {

@@ -11,12 +11,9 @@ if not records then return answer end
 local r, taken = records[1], 0
 
 if what == RESET then
-  if r.found then
-    -- A record without limits: a refund of what was charged before finds the number
-    -- of resets changed.
-    local empty = {head = sub(r.head, 1, 1) .. '\0', key = r.key, keep = r.keep, resets = r.resets % 4095 + 1, found = true, ban = r.ban, all = {}}
-    save(empty)
-  end
+  -- A record without limits: a settlement of what was charged before finds the number of resets changed, also if
+  -- the charge had expired.
+  save({head = sub(r.head, 1, 1) .. '\0', key = r.key, keep = r.keep, resets = r.resets % 4095 + 1, found = r.found, ban = r.ban, all = {}})
 elseif what == ADD_BAN then
   local byRule, _, _, count, remember, part = unpack_(BAN, ARGV[3])
   local b = r.ban or {ends = 0, since = 0, count = 0, remember = 0, byRule = 0, part = 0}

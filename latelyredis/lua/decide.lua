@@ -3,7 +3,8 @@
 -- resets and whether the ban has counted, of a charge to be withdrawn. With the flag 16, the cost is 0, and
 -- there are one record, the number of the last merge of a node, and behind the rule what the node has admitted
 -- and the number of this merge: it is charged once, however often it is sent. With the flag 32, an event that would begin a
--- ban changes nothing, and the answer is 'begins'.
+-- ban, or fills a limit that counts what it refuses, which cannot be withdrawn, changes nothing. The answer is 'begins', or
+-- 'watches' if only shadows refuse. With the flag 64, rules of another subject refuse it, and bans have not counted it.
 local heads, clock = ARGV[1], now
 local keys = #KEYS * 8 / #heads -- of a subject
 
@@ -15,8 +16,9 @@ end
 
 local function decide(subject)
   local cost, flags = unpack_('>I7B', heads, subject * 8 - 7)
-  local peek, refused, banned, merge, waits = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags % 32 >= 16, flags >= 32
-  local again = refused -- this event has been judged, and rules of another subject refuse it
+  local peek, again, banned, merge, waits = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags % 32 >= 16, flags % 64 >= 32
+  local refused = again or flags >= 64 -- again: this event has been judged, and rules of another subject refuse it
+  local waiting = false
 
   now = clock
   local records, answer = openAll((subject - 1) * keys, merge and 1 or keys)
@@ -65,7 +67,7 @@ local function decide(subject)
       r.skipped, r.left = true, 0
     else
       if s and s.a == HITS and cost > 0 and (peek or not again) then
-        if bans.strike(r, peek, waits) then return 'begins' end
+        if bans.strike(r, peek, waits) then waiting = true end
       elseif #r == 0 then
         r.left = s.n - min(s.window.used(s, now), s.n)
       end
@@ -83,12 +85,13 @@ local function decide(subject)
         end
       end
       if over then
-        if s and s.a == REFUSALS and not again and bans.strike(r, peek, waits) then return 'begins' end
+        if s and s.a == REFUSALS and not again and bans.strike(r, peek, waits) or waits and r.countRefused then waiting = true end
         r.refused = true
       end
     end
     if r.refused and not r.shadow then refused = true end
   end
+  if waiting then return refused and 'begins' or 'watches' end
   refused = refused or banned
 
   local out, last = {pack('>I7', now)}, ''

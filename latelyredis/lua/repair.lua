@@ -41,7 +41,7 @@ local function carry(s, o, t)
     s.window.load(s, o.window.save(o), t)
     return
   end
-  if s.a == FIXED and o.a == FIXED then
+  if s.a == FIXED and o.a == FIXED and s.n > 0 and o.n > 0 then
     s.first, s.over, s.count = o.first, o.first + s.span, o.count
     return
   end
@@ -99,18 +99,22 @@ repair = function(r)
   for j = 1, #old do
     if old[j].a < HITS then limits = limits - 1 end
   end
-  local same = limits == 0
+  local same, whole = limits == 0, true
   for j = 1, #r.all do
     local s = r.all[j]
     s.window.load(s, '')
     local o = heir(s, old)
     if o then
-      carry(s, o, min(r.newest, now))
+      local t = min(r.newest, now)
+      carry(s, o, t)
+      if s.window.used(s, t) < o.window.used(o, t) then whole = false end
     end
     if s.a < HITS and not (o and (s.a == IN_FLIGHT or sameLimit(s, o))) then same = false end
     s.window.advance(s, now)
   end
   -- What was charged before cannot be told from the rest, and is not given back.
   if not same then r.resets = r.resets % 4095 + 1 end
-  r.changed = true
+  -- A limit that cannot hold all refuses. As long as nothing is counted, the record stays as it is: a node
+  -- with another version of the rule, or the next version, may hold all.
+  r.changed = r.changed or whole
 end
