@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"sync"
@@ -26,6 +27,22 @@ import (
 // uncheckedVariable makes TestDamagedReplies use connections without a check, of which the process ends.
 const uncheckedVariable = "TEST_UNCHECKED_REPLIES"
 
+// checked makes a client check replies.
+func checked(o *rueidis.ClientOption) {
+	dial := o.DialCtxFn
+	if dial == nil {
+		o.DialCtxFn = latelyredis.Dial
+		return
+	}
+	o.DialCtxFn = func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+		conn, err := dial(ctx, address, dialer, config)
+		if err != nil {
+			return nil, err
+		}
+		return latelyredis.CheckedConn(conn, nil), nil
+	}
+}
+
 // damaged makes a client get replies from d, checked unless the control is wanted.
 func damaged(d *damager) func(*rueidis.ClientOption) {
 	return func(o *rueidis.ClientOption) {
@@ -40,10 +57,10 @@ func damaged(d *damager) func(*rueidis.ClientOption) {
 			if err != nil {
 				return nil, err
 			}
-			if os.Getenv(uncheckedVariable) != "" {
-				return d.over(conn), nil
-			}
-			return latelyredis.CheckedConn(d.over(conn), nil), nil
+			return d.over(conn), nil
+		}
+		if os.Getenv(uncheckedVariable) == "" {
+			checked(o)
 		}
 		// A connection that waits for the rest of a reply is soon found dead.
 		o.Dialer.KeepAlive, o.ConnWriteTimeout = 20*time.Millisecond, 100*time.Millisecond
@@ -73,7 +90,7 @@ func TestDamagedReplies(t *testing.T) {
 		d.damageOneIn(0)
 		limiters := make([]*ratelimit.Limiter, workers)
 		for i := range limiters {
-			store, err := latelyredis.NewQuiet(s.client(t, damaged(d)), rules, config)
+			store, err := latelyredis.NewQuiet(s.Client(t, damaged(d)), rules, config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,8 +152,9 @@ func takePath(l *ratelimit.Limiter, path string) ratelimit.Decision {
 	return l.Take(&e)
 }
 
-// watchMemory returns a function that returns the most memory that was in use since.
+// watchMemory returns a function that returns the most memory that was in use since, beyond what is now.
 func watchMemory(t testing.TB) (peak func() uint64) {
+	debug.FreeOSMemory() // of earlier tests
 	var most atomic.Uint64
 	ends := make(chan struct{})
 	var watching sync.WaitGroup
@@ -145,6 +163,8 @@ func watchMemory(t testing.TB) (peak func() uint64) {
 		metrics.Read(sample)
 		most.Store(max(most.Load(), sample[0].Value.Uint64()-sample[1].Value.Uint64()))
 	}
+	look()
+	base := most.Load()
 	watching.Go(func() {
 		for {
 			look()
@@ -156,7 +176,7 @@ func watchMemory(t testing.TB) (peak func() uint64) {
 		}
 	})
 	t.Cleanup(func() { close(ends); watching.Wait() })
-	return most.Load
+	return func() uint64 { return most.Load() - min(base, most.Load()) }
 }
 
 // TestUncheckedReplies is the control of TestDamagedReplies: without the check, the process ends.

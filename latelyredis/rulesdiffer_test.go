@@ -12,14 +12,14 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// differing has two nodes with different N for one rule decide about one key, and returns the most that both have admitted
+// differing has two nodes with different limits for one rule decide about one key, and returns the most that both have admitted
 // in any window.
-func differing(t *testing.T, rng *rand.Rand, a ratelimit.Algorithm, n [2]uint64, config latelyredis.Config) (most int) {
+func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uint64, config latelyredis.Config) (most int) {
 	var now atomic.Int64
 	now.Store(time.Now().Truncate(24 * time.Hour).UnixMicro())
 	var nodes [2]*ratelimit.Limiter
 	for i := range nodes {
-		rules := set(t, limited("limit", match.MustKey("path"), a, n[i]))
+		rules := set(t, limited("limit", match.MustKey("path"), as[i], n[i]))
 		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func differing(t *testing.T, rng *rand.Rand, a ratelimit.Algorithm, n [2]uint64,
 		}
 	}
 	span := time.Minute.Microseconds()
-	if a == ratelimit.Calendar {
+	if as[0] == ratelimit.Calendar {
 		span = 24 * time.Hour.Microseconds()
 	}
 	var admitted []int64
@@ -75,9 +75,31 @@ func TestRulesThatDiffer(t *testing.T) {
 			limit := limited("limit", match.MustKey("path"), a, n[0]).Limits[0]
 			want := int(limit.MaxAdmitted(a))
 			for range 3 {
-				if got := differing(t, rng, a, n, prefixed()); got > want {
+				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed()); got > want {
 					t.Errorf("%v: %d and %d: %d admitted in a window, want at most %d", a, n[0], n[1], got, want)
 				}
+			}
+		}
+	}
+}
+
+// TestAlgorithmsThatDiffer is TestRulesThatDiffer for a sliding limit of 300 and a lower one of another algorithm. What has
+// drained from a bucket is not carried back, so with one of these, its own worst case may be added.
+func TestAlgorithmsThatDiffer(t *testing.T) {
+	t.Parallel()
+	rng := randtest.New(t)
+	for i := range ratelimit.Algorithms() {
+		a := ratelimit.Algorithm(i)
+		if a == ratelimit.InFlight || a == ratelimit.Calendar {
+			continue // which count what is under way, or in days
+		}
+		for _, n := range []uint64{1, 30, 100, 150} {
+			want := 300
+			if a == ratelimit.GCRA || a == ratelimit.LeakyBucket {
+				want += int(limited("limit", match.MustKey("path"), a, n).Limits[0].MaxAdmitted(a))
+			}
+			if got := differing(t, rng, [2]ratelimit.Algorithm{ratelimit.Sliding, a}, [2]uint64{300, n}, prefixed()); got > want {
+				t.Errorf("%v of %d: %d admitted in a window, want at most %d", a, n, got, want)
 			}
 		}
 	}

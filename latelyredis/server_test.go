@@ -53,10 +53,10 @@ func own(t testing.TB, settings ...string) *server {
 	return &server{redistest.Own(t, settings...)}
 }
 
-// client returns a client of s.
+// client returns a client of s, whose connections are checked.
 func (s *server) client(t testing.TB, change ...func(*rueidis.ClientOption)) rueidis.Client {
 	t.Helper()
-	return s.Client(t, change...)
+	return s.Client(t, append(change, checked)...)
 }
 
 // prefixed returns the Config of a store that shares nothing with others.

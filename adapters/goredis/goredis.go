@@ -8,6 +8,9 @@
 //	defer store.Close()
 //	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store})
 //
+// A damaged reply may make go-redis panic. To prevent it, set in Options.Dialer one that returns each connection as
+// latelyredis.CheckedConn does.
+//
 // The guarantees are those of latelyredis. Scripts are sent once, whatever MaxRetries and
 // MaxRedirects say; of a cluster, MOVED and ASK are followed MaxRedirects times. What goroutines
 // ask at the same time goes together, by few connections of the pool.

@@ -38,9 +38,18 @@ func rules(t testing.TB, limit uint64) *ratelimit.Set {
 	return set
 }
 
+// checked dials connections whose replies are checked.
+func checked(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return latelyredis.CheckedConn(conn, func(err error) { panic(err) }), nil
+}
+
 // options are those of a client of s.
 func options(s *redistest.Server) *redis.Options {
-	return &redis.Options{Network: "unix", Addr: s.Socket(), ContextTimeoutEnabled: true}
+	return &redis.Options{Network: "unix", Addr: s.Socket(), ContextTimeoutEnabled: true, Dialer: checked}
 }
 
 // limiter returns a limiter with a store of client, which both end with the test.
@@ -286,7 +295,7 @@ func TestSentOnce(t *testing.T) {
 func TestCluster(t *testing.T) {
 	const limit = 300
 	c, set := redistest.NewCluster(t, 3), rules(t, limit)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Nodes[0].Addr}, ContextTimeoutEnabled: true, MaxRedirects: 16})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Nodes[0].Addr}, ContextTimeoutEnabled: true, MaxRedirects: 16, Dialer: checked})
 	l, store := limiter(t, client, set)
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)

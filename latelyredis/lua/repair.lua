@@ -107,7 +107,8 @@ repair = function(r)
     if o then
       local t = min(r.newest, now)
       carry(s, o, t)
-      if s.window.used(s, t) < o.window.used(o, t) then whole = false end
+      local used = s.window.used(s, t)
+      if used >= s.most and used < o.window.used(o, t) then whole = false end
     end
     if s.a < HITS and not (o and (s.a == IN_FLIGHT or sameLimit(s, o))) then same = false end
     s.window.advance(s, now)
