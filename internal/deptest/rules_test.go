@@ -28,9 +28,9 @@ cmd/samplelog -> internal/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
 internal/server         -> api, latelyredis, internal/store, internal/loglimit, internal/wait, github.com/redis/rueidis, internal/follow, accesslog, latelyhttp, internal/enforce, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
-internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/integer, internal/loglimit, rules, match, ratelimit, hotkey, lately, internal/wait
+internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, hotkey, lately, internal/wait
 internal/server/httpapi -> api, replay, internal/follow, internal/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
-internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/integer, internal/journal, internal/snapshot, internal/loglimit, internal/eventlist
+internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/journal, internal/snapshot, internal/loglimit, internal/eventlist
 internal/server/hotlist -> api, internal/heap
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
@@ -75,7 +75,6 @@ internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
 internal/sketch     -> internal/ring, internal/keytable
 internal/tally      -> std
-internal/integer    -> lately, internal/keytable, internal/snapshot
 internal/resp       -> std
 internal/resp/resptest -> std
 internal/storm      -> golang.org/x/sys, api, client, internal/resp, internal/redistest, internal/freeport

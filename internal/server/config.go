@@ -110,7 +110,7 @@ type Config struct {
 	// MaxBans bounds the bans, remembered ones included; 0 means a million.
 	MaxBans int
 
-	// The budgets of CL.THROTTLE and INCREX, of hot rules, and of requests and answers in transit: a
+	// The budgets of CL.THROTTLE, of hot rules, and of requests and answers in transit: a
 	// sixteenth of Memory each.
 	callerBudget, hotBudget, requestBudget int64
 

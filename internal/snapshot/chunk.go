@@ -35,7 +35,6 @@ const (
 	Adapt    Kind = 'a' // measured traffic of an adaptive limit
 	Secret   Kind = 's' // the secret of the digests of long keys
 	Throttle Kind = 't' // buckets of limits that callers bring
-	Integers Kind = 'i' // numbers that callers add to
 )
 
 // Version is the version of the format that Writer writes.

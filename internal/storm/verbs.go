@@ -24,8 +24,6 @@ var commands = map[string]func(r *rand.Rand) [][]string{
 	"refund":       one("REFUND", spare, "KEY"),
 	"release":      one("RELEASE", "spare-places", "KEY"),
 	"cl.throttle":  one("CL.THROTTLE", "KEY", "5", "10", "1"),
-	"increx":       one("INCREX", "KEY", "UBOUND", "10", "EX", "1"),
-	"pttl":         one("PTTL", "KEY"),
 	"del":          one("DEL", "KEY"),
 	"reset":        one("RESET", spare, "KEY"),
 	"add":          one("ADD", "spare-counter", "KEY", "3"),

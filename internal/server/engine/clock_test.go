@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
@@ -37,9 +36,6 @@ var liveVerbs = map[string]func(e *engine.Engine, c *engine.Session) error{
 	"reset": func(_ *engine.Engine, c *engine.Session) error { return c.Reset("per-client", "192.0.2.1") },
 	"throttle": func(_ *engine.Engine, c *engine.Session) error {
 		_, err := c.Throttle("k", 1, 1, time.Minute, 1)
-		if err != nil {
-			_, _, err = c.Increment("k", &integer.Increment{By: 1, Most: 1, For: time.Minute})
-		}
 		return err
 	},
 	"add":                  func(_ *engine.Engine, c *engine.Session) error { return c.Add("requests", 1, "192.0.2.1") },

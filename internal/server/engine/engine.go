@@ -14,7 +14,6 @@ import (
 	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/hotlist"
@@ -34,7 +33,6 @@ type Engine struct {
 	limiter  *ratelimit.Limiter
 	counters *latelyredis.Counters // that servers share, or nil
 	throttle *ratelimit.Throttle
-	integers *integer.Table
 
 	saved  atomic.Pointer[savedLimits] // or nil
 	rules  atomic.Pointer[ruleSet]
@@ -98,10 +96,7 @@ func New(c Config) (*Engine, error) {
 	e.ignored.Store(new([]api.RuleKey))
 	e.listRules()
 	callers := cmp.Or(c.CallerBudget, DefaultCallerBudget)
-	if e.throttle, err = ratelimit.NewThrottle(callers / 2); err != nil {
-		return nil, err
-	}
-	if e.integers, err = integer.New(callers / 2); err != nil {
+	if e.throttle, err = ratelimit.NewThrottle(callers); err != nil {
 		return nil, err
 	}
 	if e.refused, err = newRefused(); err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -260,39 +259,13 @@ func (s *Session) Throttle(key string, burst, count uint64, period time.Duration
 	return d, nil
 }
 
-// Increment adds to the number of a key, and returns the number and what was added: 0 if
-// the sum is not between the bounds of inc.
-func (s *Session) Increment(key string, inc *integer.Increment) (value, added int64, err error) {
-	if len(key) > MaxKey {
-		return 0, 0, errorf(api.BadArg, "key: %d bytes: must be at most %d", len(key), MaxKey)
-	}
-	if err := s.e.requireLive(); err != nil {
-		return 0, 0, err
-	}
-	switch value, added, err = s.e.integers.Add(s.e.Now(), key, inc); err {
-	case nil:
-		s.n++
-	case integer.ErrFull:
-		err = errorf(api.Overload, "INCREX: %v", err)
-	default:
-		err = errorf(api.BadArg, "INCREX: %v", err)
-	}
-	return value, added, err
-}
-
-// Left returns after how long a key of Increment ends, or 0 if it is not there.
-func (s *Session) Left(key string) time.Duration {
-	return s.e.integers.Left(s.e.Now(), key)
-}
-
-// Delete resets a key of Throttle and of Increment, as if it had never been used. It
-// reports whether the key was there.
+// Delete resets a key of Throttle, as if it had never been used. It reports whether the
+// key was there.
 func (s *Session) Delete(key string) (bool, error) {
 	if err := s.e.requireLive(); err != nil {
 		return false, err
 	}
-	number := s.e.integers.Remove(s.e.Now(), key)
-	return s.e.throttle.Forget(key) || number, nil
+	return s.e.throttle.Forget(key), nil
 }
 
 // liveRule is rule for methods that change something.

@@ -32,7 +32,6 @@ const (
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = RecordHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
-	recordInteger = 'n' // a chunk of integer.Table.Export: numbers that callers added to
 	recordImport  = 'm' // the id under which the records of limits go to a store, see savedLimits
 )
 
@@ -82,7 +81,6 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 	s := &saver{add: add}
 	e.saveLimits(s, now)
 	s.chunks(recordCaller, e.throttle.Export(now))
-	s.chunks(recordInteger, e.integers.Export(now))
 	for _, h := range e.rules.Load().hot {
 		for chunk := range h.detector.Export(now) {
 			s.record(recordHot, append([]byte(h.Name+"\x00"), chunk...))
@@ -162,8 +160,6 @@ func (r *Restorer) Record(record journal.Record) error {
 		return r.restore(&r.Counts, data, table.ImportAt)
 	case recordCaller:
 		return r.restore(new(lately.Imported), data, r.e.throttle.Import)
-	case recordInteger:
-		return r.restore(new(lately.Imported), data, r.e.integers.Import)
 	case recordHot:
 		name, chunk, _ := bytes.Cut(data, []byte{0})
 		for _, h := range r.e.rules.Load().hot {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
@@ -58,8 +57,6 @@ func TestSaveAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Throttle("k", 5, 10, time.Minute, 4)
-	number := integer.Increment{By: 4, Most: 5, For: time.Minute, OnlyNew: true}
-	c.Increment("k", &number)
 	f := restored(t, someRules, saved(t, e))
 	d := f.Session()
 	for i := range 60 {
@@ -92,9 +89,6 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 	if got, err := d.Throttle("k", 5, 10, time.Minute, 1); err != nil || got.Remaining != 1 {
 		t.Errorf("%+v, %v", got, err)
-	}
-	if n, added, err := d.Increment("k", &number); n != 4 || added != 0 || err != nil {
-		t.Errorf("the number is %d, after %d, %v", n, added, err)
 	}
 	for i := range 3 { // the page ran hot before: no edge until its hold is over
 		d.Check(event(d, "client", "10.0.0.1", "path", "/p"), uint64(i))

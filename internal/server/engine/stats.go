@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/integer"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -17,15 +16,14 @@ type Status struct {
 	CounterKeys int             // keys of all counters
 	CounterFull uint64          // adds that counters rejected for lack of memory
 	Throttle    ratelimit.Stats // of limits that are part of requests
-	Integers    integer.Stats
-	Events      uint64 // that were published
-	Cut         uint64 // subscribers that were too slow
+	Events      uint64          // that were published
+	Cut         uint64          // subscribers that were too slow
 }
 
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	limits, now := e.limiter.Stats(), time.Now()
-	s := Status{Throttle: e.throttle.Stats(), Integers: e.integers.Stats(), Events: e.hub.events.Load(), Cut: e.hub.cut.Load()}
+	s := Status{Throttle: e.throttle.Stats(), Events: e.hub.events.Load(), Cut: e.hub.cut.Load()}
 	s.Status = api.Status{
 		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()), EventTime: e.config.EventTime,
 		Totals: e.Totals(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},

@@ -109,15 +109,10 @@ func (m metricWriter) memory(s *Server, status *engine.Status) {
 	m.gauge("table_memory_bytes", "Memory that the tables of all counters use.", status.Memory.Counters)
 	m.counter("table_full_total", "Adds that a counter rejected because its memory budget was spent.", status.CounterFull)
 
-	throttle, integers := status.Throttle, status.Integers
+	throttle := status.Throttle
 	m.gauge("throttle_keys", "Keys of CL.THROTTLE.", int64(throttle.Rules[0].Keys))
 	m.gauge("throttle_memory_bytes", "Memory that keys of CL.THROTTLE use.", throttle.Bytes)
 	m.gauge("throttle_memory_budget_bytes", "Memory that keys of CL.THROTTLE may use.", throttle.Budget)
-
-	m.gauge("increx_keys", "Keys of INCREX.", int64(integers.Keys))
-	m.gauge("increx_memory_bytes", "Memory that keys of INCREX use.", integers.Bytes)
-	m.gauge("increx_memory_budget_bytes", "Memory that keys of INCREX may use.", integers.Budget)
-	m.counter("increx_full_total", "Calls of INCREX that were rejected because the memory budget was spent.", integers.Full)
 
 	budget, used := s.Budget.Stats()
 	m.gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", used)

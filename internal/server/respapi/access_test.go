@@ -50,8 +50,6 @@ var enumeration = map[string]struct {
 	"auth":         {access.None, "AUTH " + readToken},
 	"ping":         {access.None, "PING"},
 	"quit":         {access.None, "QUIT"},
-	"increx":       {access.Check, "INCREX a EX 60"},
-	"pttl":         {access.Read, "PTTL a"},
 	"del":          {access.Check, "DEL a"},
 	"multi":        {access.Read, "MULTI"},
 	"exec":         {access.Read, "EXEC"},

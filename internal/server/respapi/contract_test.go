@@ -175,37 +175,6 @@ CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
 CL.THROTTLE resets 0 1 60 -> [1 1 0 60 60]
 DEL resets nosuch -> 1
 CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
-INCREX page EX 60 ENX UBOUND 2 -> [1 1]
-INCREX page EX 90 ENX UBOUND 2 -> [2 1]
-INCREX page EX 90 UBOUND 2 -> [2 0]
-PTTL page -> 60000
-increx page byint 5 ubound 3 saturate px 1500 -> [3 1]
-PTTL page -> 1500
-INCREX page BYINT -4 LBOUND 0 -> [3 0]
-INCREX page BYINT -4 -> [-1 -4]
-INCREX page PXAT 946684800001 -> [0 1]
-PTTL page -> 1
-INCREX page EXAT 1 -> [1 1]
-PTTL page -> -2
-INCREX page -> -BADARG INCREX: the key is not there: must be given an end by EX, PX, EXAT or PXAT
-INCREX page UBOUND 0 -> [0 0]
-INCREX page EX 60 BYINT -1 LBOUND 0 -> [0 0]
-PTTL page -> -2
-INCREX page BYINT -9223372036854775808 EX 1 -> [-9223372036854775808 -9223372036854775808]
-INCREX page BYINT -1 -> [-9223372036854775808 0]
-INCREX page BYINT 1 LBOUND 9 SATURATE -> -BADARG INCREX: what would be added is not a number of 64 bits: must be …
-INCREX page EX 0 -> -BADARG EX: '0': must be 1 to 315360000
-INCREX page EX 1 PX 1 -> -BADARG PX: must be given once, and one of EX, PX, EXAT and PXAT
-INCREX page BYINT 1 BYINT 2 -> -BADARG BYINT: must be given once…
-INCREX page BYINT 1.5 -> -BADARG BYINT: '1.5': must be …
-INCREX page UBOUND -> -BADARG 'UBOUND': must be BYINT…
-INCREX page NX -> -BADARG 'NX': must be BYINT, LBOUND, UBOUND, EX, PX, EXAT or PXAT with a value, SATURATE or ENX
-INCREX page ENX -> -BADARG ENX: must have EX, PX, EXAT or PXAT
-INCREX page LBOUND 2 UBOUND 1 -> -BADARG LBOUND: 2: must be at most UBOUND, 1
-INCREX page BYFLOAT 1.5 -> -BADARG BYFLOAT: numbers are integers: must be BYINT
-INCREX page PERSIST -> -BADARG PERSIST: a key takes memory until it ends: must be EX, PX, EXAT or PXAT
-DEL page -> 1
-DEL page -> 0
 EXEC -> -ERR EXEC without MULTI
 DISCARD -> -ERR DISCARD without MULTI
 UNWATCH -> +OK

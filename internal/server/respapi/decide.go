@@ -220,7 +220,7 @@ var throttleArgs = [4]struct {
 	{"quantity", 0, engine.MaxCost},
 }
 
-// del resets keys of CL.THROTTLE, as clients of redis-cell do it, and of INCREX.
+// del resets keys of CL.THROTTLE, as clients of redis-cell do it.
 func del(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {

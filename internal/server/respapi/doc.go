@@ -41,13 +41,13 @@
 // not isolated: commands of other connections may be executed between its own, so WATCH
 // is an error. A transaction holds at most 1 MiB of commands.
 //
-// DEL resets keys of CL.THROTTLE and INCREX.
+// DEL resets keys of CL.THROTTLE.
 //
 // # Cost
 //
 // A connection has one goroutine, and one more while it subscribes. Commands that arrive
 // in one read are answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM, RATE and
-// CL.THROTTLE and INCREX do not allocate, except for a new key, a key of more than a kibibyte, and
+// CL.THROTTLE do not allocate, except for a new key, a key of more than a kibibyte, and
 // an error. A connection executes one command at a time, so Limits.MaxConnections bounds
 // the work of a flood of clients. Connections beyond it are answered OVERLOAD and closed.
 //

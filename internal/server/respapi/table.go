@@ -41,16 +41,7 @@ var commands = []command{
 		group: groupDecisions, role: access.Check, least: 5, most: 6, key: 1, write: true, handle: throttle,
 	},
 	{
-		name: "increx", usage: "key [BYINT n] [LBOUND n] [UBOUND n] [SATURATE] [EX s | PX ms | EXAT s | PXAT ms] [ENX]",
-		summary: "Add to a number within bounds that ends at a time, as Redis 8.8 does; answers the number and what was added",
-		group:   groupDecisions, role: access.Check, least: 2, key: 1, write: true, handle: increx,
-	},
-	{
-		name: "pttl", usage: "key", summary: "The milliseconds until a key of INCREX ends; -2 if there is none",
-		group: groupDecisions, role: access.Read, least: 2, most: 2, key: 1, handle: pttl,
-	},
-	{
-		name: "del", usage: "key [key ...]", summary: "Reset keys of CL.THROTTLE and INCREX; answers how many there were",
+		name: "del", usage: "key [key ...]", summary: "Reset keys of CL.THROTTLE; answers how many there were",
 		group: groupDecisions, role: access.Check, least: 2, key: 1, write: true, handle: del,
 	},
 	{
