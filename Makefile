@@ -112,7 +112,11 @@ test-manifests: ## Kubernetes manifests and the snippet for Envoy against their 
 
 .PHONY: hostile
 hostile: build ## attack the built server: memory stays under a limit, latency of others within a multiple
-	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 5m ./internal/cli
+	LATELY_HOSTILE=$(CURDIR)/bin $(GO) test -run '^TestHostile$$' -count=1 -v -timeout 15m ./internal/cli
+
+.PHONY: hostile-controls
+hostile-controls: ## each attack on a program without the defence against it, which must fail: at night
+	LATELY_HOSTILE_CONTROLS=1 $(GO) test -run '^TestHostileControls$$' -count=1 -v -timeout 90m ./internal/cli
 
 # Seeds wait most of the time: several run at once.
 .PHONY: storm

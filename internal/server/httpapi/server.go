@@ -67,7 +67,7 @@ const (
 	writeTimeout  = 10 * time.Second
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 60 << 10 // and 4 KiB more; nginx accepts 32 KiB, and adds the URI and its own fields
-	maxStreams    = 250      // of one HTTP/2 connection
+	maxStreams    = 64       // of one HTTP/2 connection; clients with more open another
 )
 
 // A Server answers HTTP requests from an engine. It is safe for concurrent use, and

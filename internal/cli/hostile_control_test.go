@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A fault switches a defence off, by changes in a copy of a file that the compiler reads instead: each text, and what replaces
+// it. The case without this defence says so.
+type fault struct {
+	file, says string
+	changes    []string
+}
+
+// TestHostileControls builds the program without the defence of each case of TestHostile, and runs the case: it
+// must fail, and say what the fault says.
+//
+//	make hostile-controls
+func TestHostileControls(t *testing.T) {
+	if os.Getenv("LATELY_HOSTILE_CONTROLS") == "" {
+		t.Skip("SKIP: each control builds the program and lasts up to two minutes; run make hostile-controls")
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range attacks {
+		t.Run(c.name, func(t *testing.T) {
+			test := exec.Command(self, "-test.run", "^TestHostile$/^"+strings.ReplaceAll(c.name, " ", "_")+"$", "-test.v")
+			test.Env = append(os.Environ(), "LATELY_HOSTILE="+c.control.build(t, root), "LATELY_HOSTILE_CONTROLS=")
+			out, err := test.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.control.says) {
+				t.Errorf("without its defence the case must fail with %q: %v\n%s", c.control.says, err, out)
+			}
+		})
+	}
+}
+
+// build builds the program with the fault and returns its folder.
+func (f *fault) build(t *testing.T, root string) string {
+	t.Helper()
+	dir, path := t.TempDir(), filepath.Join(root, filepath.FromSlash(f.file))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(f.changes); i += 2 {
+		if n := strings.Count(string(text), f.changes[i]); n != 1 {
+			t.Fatalf("%s has %q %d times: the control must follow the change", f.file, f.changes[i], n)
+		}
+	}
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{changed: []byte(strings.NewReplacer(f.changes...).Replace(string(text))), overlay: list} {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "lately"), "./cmd/lately")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", f.file, err, out)
+	}
+	return dir
+}
