@@ -1,9 +1,6 @@
 package server
 
-import (
-	"fmt"
-	"log/slog"
-)
+import "fmt"
 
 // Descriptors that connections leave to files: of the server, and of each log that is followed,
 // with the files that it was rotated to.
@@ -14,7 +11,7 @@ const (
 
 // limitConnections lowers the connections of each listener to what a limit of open files allows, so that
 // neither the journal nor a snapshot is ever without a descriptor. A limit of 0 is unknown.
-func (c *Config) limitConnections(limit uint64, log *slog.Logger) error {
+func (c *Config) limitConnections(limit uint64) error {
 	listeners := 0
 	for _, addr := range []string{c.RESP, c.HTTP} {
 		if addr != Off {
@@ -32,8 +29,6 @@ func (c *Config) limitConnections(limit uint64, log *slog.Logger) error {
 	case most >= c.MaxConnections:
 		return nil
 	}
-	log.Warn("max-connections is lowered to what the limit of open files allows; raise it with ulimit -n, or LimitNOFILE of systemd",
-		"open_files", limit, "max_connections", c.MaxConnections, "lowered_to", most)
 	c.MaxConnections, c.PeerConnections = most, min(c.PeerConnections, most)
 	return nil
 }

@@ -3,22 +3,27 @@
 package server
 
 import (
+	"log/slog"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lately-go/lately/internal/server/access"
 )
 
-// A server that starts with few descriptors has fewer connections.
+// A server that starts with few descriptors has fewer connections, and says so if more were asked for.
 func TestServerWithFewDescriptors(t *testing.T) {
 	var was syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
+	var log safeBuffer
 	few := was
 	few.Cur = 1000
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0"}, "test", nil)
+	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", Limits: access.Limits{MaxConnections: 500}}, "test", slog.New(slog.NewTextHandler(&log, nil)))
 	if restore := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); restore != nil {
 		t.Fatal(restore)
 	}
@@ -28,5 +33,8 @@ func TestServerWithFewDescriptors(t *testing.T) {
 	t.Cleanup(s.close)
 	if n := s.config.MaxConnections; n != 436 {
 		t.Errorf("%d connections of each listener, want 436", n)
+	}
+	if !strings.Contains(log.String(), "max_connections=500 lowered_to=436") {
+		t.Errorf("the log says %q", log.String())
 	}
 }

@@ -64,13 +64,17 @@ type listener struct {
 // restored, the ports are open. The error is a sentence for the user; a token file that
 // was created stays. version is shown to clients.
 func New(c Config, version string, log *slog.Logger) (*Server, error) {
+	asked := c.MaxConnections
 	c, err := c.withDefaults()
+	if err == nil {
+		err = c.limitConnections(openFiles())
+	}
 	if err != nil {
 		return nil, err
 	}
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	if err := c.limitConnections(openFiles(), log); err != nil {
-		return nil, err
+	if c.MaxConnections < asked {
+		log.Warn("max-connections is more than the limit of open files allows; raise that with ulimit -n, or LimitNOFILE of systemd", "max_connections", asked, "lowered_to", c.MaxConnections)
 	}
 	s := &Server{
 		config: c, version: version, log: log, saveNow: make(chan struct{}, 1), terminate: make(chan struct{}, 2),
