@@ -17,6 +17,7 @@ import (
 
 	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/follow"
+	"github.com/lately-go/lately/internal/redistest"
 )
 
 // likeNetworks are names that an event may give its client, which are no addresses.
@@ -151,4 +152,51 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 		s, url := started(t, c)
 		check(s, url)
 	})
+}
+
+// Of servers that share a store, none refuses the network that the name of a client reads as, and each
+// has others refuse the clients that another server has banned.
+func TestClientNamedLikeANetworkInStore(t *testing.T) {
+	redis := redistest.Own(t)
+	c, targets := enforcing(t)
+	rules := strings.Replace(deployRules, "per-client", "shared", 1)
+	begins := newNode(t, storeOf(redis))
+	enforces := newNode(t, storeOf(redis), func(n *Config) { n.Enforce = c.Enforce })
+	for _, n := range []*node{begins, enforces} {
+		n.write(rules)
+		if err := n.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		n.wantReady(200)
+	}
+	for _, name := range append(slices.Clone(likeNetworks), "192.0.2.7") {
+		for range 5 {
+			begins.resp("CHECK client " + name)
+		}
+		if begins.take("shared", name) {
+			t.Errorf("%q is allowed", name)
+		}
+	}
+	if answer := begins.resp("BAN shared 198.18.0.0/16 1h"); !strings.HasPrefix(answer, "-BADARG") || !strings.Contains(answer, "in a shared store") {
+		t.Errorf("BAN of a network: %q", answer)
+	}
+	eventually(t, "the other server knows all bans", func() bool { return len(bansOf(t, enforces.Server)) == len(likeNetworks)+1 })
+	eventually(t, "every target has the address", func() bool {
+		for _, text := range targets(enforces.url) {
+			if !strings.Contains(text, "192.0.2.7") {
+				return false
+			}
+		}
+		return enforces.enforce.Status().Skipped["not_address"] == len(likeNetworks)
+	})
+	for target, text := range targets(enforces.url) {
+		for _, nobody := range []string{"203.0.", "2a00:203", "2A00:203"} {
+			if strings.Contains(text, nobody) {
+				t.Errorf("%s has a network that nobody banned:\n%s", target, text)
+			}
+		}
+	}
+	if !enforces.take("shared", "203.0.113.5") || enforces.take("shared", "203.0.113.0/24") {
+		t.Error("the other server refuses the address, or admits the name")
+	}
 }
