@@ -163,6 +163,7 @@ func TestClientNamedLikeANetworkInStore(t *testing.T) {
 	begins := newNode(t, storeOf(redis))
 	enforces := newNode(t, storeOf(redis), func(n *Config) { n.Enforce = c.Enforce })
 	for _, n := range []*node{begins, enforces} {
+		n.wantReady(200) // else other rules cannot be put in force
 		n.write(rules)
 		if err := n.Reload(); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ func TestServersShareCounters(t *testing.T) {
 	start := func() *node {
 		t.Helper()
 		n := newNode(t, storeOf(redis))
+		n.wantReady(200) // else other rules cannot be put in force
 		n.write(rules)
 		if err := n.Reload(); err != nil {
 			t.Fatal(err)
