@@ -83,7 +83,7 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 		held = local.removeBan(rule, k, b.now())
 	}
 	if l.memory == nil {
-		ctx, cancel := l.bounded()
+		ctx, cancel := l.within(max(l.timeout, banTimeout))
 		defer cancel()
 		at, err := l.store.Unban(ctx, rule, k)
 		return held || at, err
@@ -227,7 +227,7 @@ func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (ban.Result, error)
 	if l.memory != nil {
 		return l.memory.addBan(b, key, now)
 	}
-	ctx, cancel := l.bounded()
+	ctx, cancel := l.within(max(l.timeout, banTimeout))
 	defer cancel()
 	return ban.Added, l.store.Ban(ctx, b)
 }

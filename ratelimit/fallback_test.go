@@ -157,3 +157,66 @@ func (updating) Update(_ context.Context, _ *ratelimit.Set, published func()) er
 	published()
 	return nil
 }
+
+// TestInFlightAway takes the store away while events are in flight: they have places in local memory too, until they
+// end or their span is over. All nodes together never have more in flight than the limit if their load is balanced, and
+// than the limit and the shares of the others if it is not.
+func TestInFlightAway(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		before []int // in flight on each node
+		after  []int // what each node admits beside, while the store is away
+	}{
+		{"balanced", []int{3, 3, 3}, []int{0, 0, 0}},
+		{"half used", []int{2, 2, 0}, []int{1, 1, 3}},
+		{"all on one node", []int{9, 0, 0}, []int{0, 3, 3}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			set := mustSet(t, ratelimit.Rule{
+				Name: "r", Key: match.MustKey("path"), Algorithm: ratelimit.InFlight, Limits: []ratelimit.Limit{{N: 9, Span: time.Minute}},
+			})
+			m, err := ratelimit.NewMemory(set, ratelimit.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, before := range c.before {
+				f := &fleet{Store: m, nodes: 3}
+				l := ratelimit.Over(set, f)
+				rule, err := l.Rule("r")
+				if err != nil {
+					t.Fatal(err)
+				}
+				reserve := func(n int) (all []*ratelimit.Reservation) {
+					for range n {
+						if r := rule.Reserve(1, "k"); r.Decision.Allowed {
+							all = append(all, r)
+						}
+					}
+					return all
+				}
+				shared := reserve(before)
+				if len(shared) != before {
+					t.Fatalf("%s: the store admits %d, want %d", c.what, len(shared), before)
+				}
+				f.away = true
+				local := reserve(20)
+				if len(local) != c.after[i] {
+					t.Errorf("%s: node %d admits %d with %d in flight, want %d", c.what, i, len(local), before, c.after[i])
+				}
+				if before > 0 && before <= 3 { // one ends whose end the store does not learn
+					shared[0].Cancel()
+					if n := len(reserve(20)); n != 1 {
+						t.Errorf("%s: node %d admits %d after one has ended, want 1", c.what, i, n)
+					}
+				}
+				for _, r := range append(shared, local...) {
+					r.Cancel()
+				}
+				time.Sleep(2 * time.Minute)
+				if n := len(reserve(20)); n != 3 {
+					t.Errorf("%s: node %d admits %d when nothing is in flight any more, want its share of 3", c.what, i, n)
+				}
+			}
+		})
+	}
+}

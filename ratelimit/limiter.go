@@ -90,7 +90,8 @@ type Config struct {
 	Store store.Store[*Set, BanRecord]
 
 	// StoreTimeout bounds each call of Store, with the wait for a connection. What it has
-	// not answered by then is decided as the rules' OnStoreFailure say. 0 means 20 ms.
+	// not answered by then is decided as the rules' OnStoreFailure say. 0 means 20 ms. Calls of
+	// BanList that add or remove a ban have 2 s, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
 
 	// Resolution is what times are multiples of, when they were floored to

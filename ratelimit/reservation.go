@@ -119,9 +119,14 @@ func (r *Reservation) settle(now int64, actual uint64) error {
 	}
 	ctx, cancel := r.limiter.bounded()
 	defer cancel()
+	_, noted := r.counts.(*memory) // it has the event alone
 	s := settlement{Set: r.rules, At: r.at, Now: now, Charged: r.cost, Actual: actual, Subjects: r.charged}
 	return r.limiter.whileStale(func(set *Set) error {
 		s.Subjects, s.Set = renumbered(s.Subjects, s.Set, set), set // what is settled before the store moves stays so
+		if !noted {
+			r.limiter.noteEnd(set, s.Subjects, r.cost)
+			noted = true // once
+		}
 		return r.counts.Settle(ctx, &s)
 	})
 }

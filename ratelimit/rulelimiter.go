@@ -179,7 +179,12 @@ func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []str
 			return nil
 		}
 		sc.adjust = adjustment{Change: change, Set: set, Rule: rule, Key: sc.keys, Now: now, N: n}
-		return l.counts.Adjust(ctx, &sc.adjust)
+		err := l.counts.Adjust(ctx, &sc.adjust)
+		if err == nil && change == store.Refund {
+			sc.subjects[0].Outcome.Charged = true
+			l.noteEnd(set, sc.subjects, n)
+		}
+		return err
 	})
 	return sc.adjust.Taken, err
 }

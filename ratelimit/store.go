@@ -51,12 +51,18 @@ func (l *Limiter) whileStale(do func(*Set) error) error {
 	}
 }
 
+// banTimeout bounds a call of the store that bans or unbans a key. No event waits for it, and the caller has
+// nothing to decide by instead.
+const banTimeout = 2 * time.Second
+
 // bounded returns the context of one call of the store.
-func (l *Limiter) bounded() (context.Context, context.CancelFunc) {
+func (l *Limiter) bounded() (context.Context, context.CancelFunc) { return l.within(l.timeout) }
+
+func (l *Limiter) within(timeout time.Duration) (context.Context, context.CancelFunc) {
 	if l.memory != nil {
 		return context.Background(), func() {}
 	}
-	return context.WithTimeout(context.Background(), l.timeout)
+	return context.WithTimeout(context.Background(), timeout)
 }
 
 // Update changes the rules while l is in use. No decision is made without the
@@ -153,14 +159,29 @@ func (l *Limiter) note(r *request, now int64) {
 	for i := range r.Subjects {
 		s := &r.Subjects[i]
 		rule := &r.Set.rules[s.Outcome.Rule]
-		if !s.Outcome.Charged || rule.OnStoreFailure != FailLocal || rule.Algorithm == InFlight {
-			continue // what is in flight would stay so
+		if !s.Outcome.Charged || rule.OnStoreFailure != FailLocal {
+			continue
 		}
 		m, err := l.localFor(r.Set)
 		if err != nil {
 			return // an Update is under way
 		}
 		m.Adjust(context.Background(), &adjustment{Change: store.Charge, Set: r.Set, Rule: s.Outcome.Rule, Key: s.Key, Now: now, N: r.Cost})
+	}
+}
+
+// noteEnd ends events in flight in local memory that note has counted there. A local log that had no place for
+// all of them gives nothing back: they stay until their span is over.
+func (l *Limiter) noteEnd(set *Set, subjects []subject, n uint64) {
+	m := l.local.Load()
+	if m == nil || l.memory != nil {
+		return
+	}
+	for i := range subjects {
+		s := &subjects[i]
+		if rule := &set.rules[s.Outcome.Rule]; s.Outcome.Charged && rule.Algorithm == InFlight && rule.OnStoreFailure == FailLocal {
+			m.Adjust(context.Background(), &adjustment{Change: store.Refund, Set: set, Rule: s.Outcome.Rule, Key: s.Key, Now: l.now(), N: n})
+		}
 	}
 }
 

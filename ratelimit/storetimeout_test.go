@@ -23,6 +23,39 @@ func (hanging) Decide(ctx context.Context, batch []*ratelimit.Request) {
 	}
 }
 
+func (hanging) Ban(ctx context.Context, _ ratelimit.BanRecord) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (hanging) Unban(ctx context.Context, _ string, _ []byte) (bool, error) {
+	<-ctx.Done()
+	return false, ctx.Err()
+}
+
+// TestStoreBanTimeout bans and unbans by a store that does not answer: that may take longer than a decision.
+func TestStoreBanTimeout(t *testing.T) {
+	set := mustSet(t, limit(t, "r", per(1, time.Minute)))
+	for timeout, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Minute: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: hanging{}, StoreTimeout: timeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			err = l.Bans().Add(ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: start.Add(time.Hour)})
+			if waited := time.Since(start); waited != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("StoreTimeout %v: Add returns %v after %v, want %v", timeout, err, waited, want)
+			}
+			start = time.Now()
+			_, err = l.Bans().Remove("r", "k")
+			if waited := time.Since(start); waited != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("StoreTimeout %v: Remove returns %v after %v, want %v", timeout, err, waited, want)
+			}
+		})
+	}
+}
+
 // TestStoreTimeout waits for a store that does not answer: as long as the Config says.
 func TestStoreTimeout(t *testing.T) {
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
