@@ -23,8 +23,9 @@ import (
 // that was answered meanwhile said: then it only lowers the grant.
 
 const (
-	// mergeEvery is how long admissions are collected until they are sent.
-	mergeEvery = 5 * time.Millisecond
+	// mergeEvery is how long admissions are collected until they are sent, by default, and maxMergeEvery at most.
+	mergeEvery    = 5 * time.Millisecond
+	maxMergeEvery = time.Second
 
 	// mergeAgain is how long after a failure they are sent again.
 	mergeAgain = 100 * time.Millisecond
@@ -225,7 +226,7 @@ func (s *Store) startMerging(ctx context.Context) {
 			case <-ctx.Done():
 			}
 			select {
-			case <-time.After(mergeEvery):
+			case <-time.After(s.mergeEvery):
 			case <-ctx.Done():
 				bounded, cancel := context.WithTimeout(context.Background(), mergeTimeout)
 				defer cancel()
@@ -265,8 +266,9 @@ func (s *Store) mergeTogether(ctx context.Context, l *layout, all []*merge) (fai
 	ctx, cancel := context.WithTimeout(ctx, mergeTimeout)
 	defer cancel()
 	var calls []*call
+	number := strconv.FormatUint(s.merges.last.Add(1), 10) // the same of all, so that one script charges several
 	for _, m := range all {
-		if waits := m.call == nil && !s.begin(m); waits {
+		if waits := m.call == nil && !s.begin(m, number); waits {
 			failed = append(failed, m)
 		} else if m.call != nil {
 			calls = append(calls, m.call)
@@ -285,9 +287,9 @@ func (s *Store) mergeTogether(ctx context.Context, l *layout, all []*merge) (fai
 	return failed
 }
 
-// begin takes what is pending of m's key, and makes the call that charges it, unless there is
+// begin takes what is pending of m's key, and makes the call that charges it under that number, unless there is
 // nothing. It reports false if an earlier one was not answered yet.
-func (s *Store) begin(m *merge) bool {
+func (s *Store) begin(m *merge, number string) bool {
 	record, state := m.rule.grants.Lock(m.hash, readOnly(m.key))
 	if state != keytable.Found {
 		return true
@@ -303,10 +305,10 @@ func (s *Store) begin(m *merge) bool {
 	if amount == 0 {
 		return true
 	}
-	head := append(appendUint56(nil, 0), askMerge)
+	head := append(appendUint56(nil, int64(min(amount, maxCost))), askMerge)
 	c := s.callAbout(m.layout, m.layout.scripts.decide, string(head), m.key, m.rule.number)
 	c.keys = append(c.keys, c.keys[0]+"~"+s.node)
-	c.args = append(c.args, string(strconv.AppendUint(appendUint56(nil, int64(min(amount, maxCost))), s.merges.last.Add(1), 10)))
+	c.args = append(c.args, number)
 	m.call = &c
 	return true
 }

@@ -2,6 +2,7 @@ package latelyredis_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -363,6 +364,92 @@ func TestBatchedRules(t *testing.T) {
 		}
 		if o := r.Subjects[0].Outcome; c.alone && (!o.Charged || o.Limit != 1000 || o.Remaining != 998 || o.ResetAfter <= 0) {
 			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// TestMergesTogether admits events of many keys and tells Redis of them: a script is told of several keys, each of which
+// it counts once, also if the answers are lost.
+func TestMergesTogether(t *testing.T) {
+	s := redis(t)
+	p := s.Watch(t)
+	rules, config := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 8000)), batched()
+	now := new(atomic.Int64)
+	now.Store(time.Now().UnixMicro())
+	store, err := latelyredis.NewKnowing(p.Client(t), rules, config, now, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const keys, admitted = 64, 5
+	request := func(i int) *latelyredis.Request {
+		return &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, fmt.Sprint("k", i))}}
+	}
+	for round := range 2 {
+		for i := range keys {
+			if r := request(i); round == 0 {
+				store.Decide(t.Context(), []*latelyredis.Request{r})
+				if r.Err != nil {
+					t.Fatal(r.Err)
+				}
+			}
+			for range admitted + i%3 {
+				if !store.DecideKnown(request(i)) {
+					t.Fatalf("key %d is not admitted without a round trip", i)
+				}
+			}
+		}
+		if store.LoseAnswers(round == 1); round == 1 {
+			if store.Merge(t.Context()) {
+				t.Error("a merge whose answers were lost was answered")
+			}
+			store.LoseAnswers(false)
+		}
+		before := p.Scripts()
+		if !store.Merge(t.Context()) {
+			t.Fatal("the merge was not answered")
+		}
+		if n := p.Scripts() - before; n > 2*keys/8 { // twice if the script is not known yet
+			t.Errorf("a merge of %d keys takes %d scripts, want %d", keys, n, keys/8)
+		}
+	}
+	for i := range keys {
+		r := request(i)
+		if r.Peek = true; !store.DecideKnown(r) {
+			store.Decide(t.Context(), []*latelyredis.Request{r})
+		}
+		if got, want := r.Subjects[0].Outcome.Remaining, uint64(8000-1-2*(admitted+i%3)-1); got != want || r.Err != nil {
+			t.Errorf("key %d: %d remain, %v, want %d", i, got, r.Err, want)
+		}
+	}
+}
+
+// TestNodesAtLeast has a store count the nodes that the Config says before it has heard of any, and more when it has.
+func TestNodesAtLeast(t *testing.T) {
+	rules, client, config := anyRules(t), redis(t).client(t), prefixed()
+	config.Nodes = 2
+	now := new(atomic.Int64)
+	now.Store(time.Now().UnixMicro())
+	for heard := range 4 {
+		store, err := latelyredis.NewKnowing(client, rules, config, now, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := store.Nodes(); n != 2 {
+			t.Errorf("%d nodes before any was heard of, want 2", n)
+		}
+		if err := store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := store.Nodes(); n != max(heard+1, 2) {
+			t.Errorf("%d nodes when %d were heard of", n, heard+1)
+		}
+	}
+	for _, c := range []latelyredis.Config{{Nodes: -1}, {MergeEvery: time.Millisecond}, {MergeEvery: -1, Batched: true}, {MergeEvery: time.Minute, Batched: true}} {
+		if _, err := latelyredis.NewQuiet(client, rules, c); err == nil {
+			t.Errorf("%+v was accepted", c)
 		}
 	}
 }

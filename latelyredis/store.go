@@ -38,6 +38,16 @@ type Config struct {
 	// nodes together admit at most an eighth of a limit more than without Batched.
 	Batched bool
 
+	// MergeEvery is how long a node with Batched collects what it has admitted until it tells Redis; 0 means 5 ms, the
+	// most is a second. A longer time costs Redis less for keys that are asked for all the time, and the other nodes
+	// see their counts later. The bound of what all nodes admit does not depend on it.
+	MergeEvery time.Duration
+
+	// Nodes is how many nodes share the limits at least. Until a node has heard of the others, because it started while
+	// Redis was unreachable or just now, it takes this as their number for its share of each limit; see Nodes of the
+	// Store. 0 means 1.
+	Nodes int
+
 	// OnBan, when not nil, is told of each ban that a rule has begun on any node, and each
 	// time that Ban.Extend has made one longer by a second: once on each node that has learned of it.
 	// It is not told of bans that held before the node started, nor of those added by
@@ -77,10 +87,13 @@ type Store struct {
 	synced     atomic.Int64          // when it last was, after breakers.began
 	unlisted   atomic.Bool           // a ban of the copy may not be in it
 
+	least    int64 // Config.Nodes
 	refusals refusals
 	batched  bool
-	closed   atomic.Bool // nothing is admitted without a round trip any more
-	merges   merges
+
+	mergeEvery time.Duration // Config.MergeEvery
+	closed     atomic.Bool   // nothing is admitted without a round trip any more
+	merges     merges
 
 	syncing sync.Mutex
 	have    string                // the newest change of the list that the copy has; guarded by syncing
@@ -114,8 +127,15 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if err != nil {
 		return nil, err
 	}
+	if c.MergeEvery < 0 || c.MergeEvery > maxMergeEvery || c.MergeEvery > 0 && !c.Batched {
+		return nil, fmt.Errorf("latelyredis: merge every: %v: must be at most %v, and Batched set, or 0", c.MergeEvery, maxMergeEvery)
+	}
+	if c.Nodes < 0 {
+		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
+	}
 	s := &Store{conn: conn, prefix: prefix, script: clock, clock: newNodeClock(), mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched = s.mirror.seed, c.Batched
+	s.mergeEvery, s.least = cmp.Or(c.MergeEvery, mergeEvery), int64(c.Nodes)
 	s.breakers.began = time.Now()
 	return s, s.use(set)
 }

@@ -104,8 +104,8 @@ func (s *Store) Close() {
 }
 
 // Nodes returns how many stores with this prefix were heard of within five seconds, this
-// one included, when Redis answered last; 0 before the first answer.
-func (s *Store) Nodes() int { return int(s.nodes.Load()) }
+// one included, when Redis answered last; 0 before the first answer. It is at least Config.Nodes.
+func (s *Store) Nodes() int { return int(max(s.nodes.Load(), s.least)) }
 
 // errUnread is the error of a store that has not read the list of bans.
 var errUnread = errors.New("latelyredis: the list of bans was not read yet")

@@ -73,6 +73,14 @@ type Config struct {
 	// later, see latelyredis.Config.
 	StoreBatched bool
 
+	// StoreMerge is how long a server with StoreBatched collects what it has admitted until
+	// it tells Store; 0 means 5 ms.
+	StoreMerge time.Duration
+
+	// StoreNodes is how many servers share Store at least: each takes this part of a limit
+	// until it has heard of the others. 0 means 1.
+	StoreNodes int
+
 	// EventTime makes the server judge by the times of events, which CHECK and
 	// /v1/check then take from admins, instead of by its clock: to compare with
 	// replay. It cannot be combined with Data.

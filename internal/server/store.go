@@ -92,7 +92,7 @@ func storeOptions(url string) (rueidis.ClientOption, error) {
 // validStore returns what is wrong with the settings of the store.
 func (c *Config) validStore() error {
 	if c.Store == "" {
-		if c.StoreCA != "" || c.StoreCert != "" || c.StoreKey != "" || c.StorePrefix != "" || c.StoreTimeout != 0 || c.StoreBatched {
+		if c.StoreCA != "" || c.StoreCert != "" || c.StoreKey != "" || c.StorePrefix != "" || c.StoreTimeout != 0 || c.StoreBatched || c.StoreMerge != 0 || c.StoreNodes != 0 {
 			return errors.New("store: missing: must be set where another setting of the store is")
 		}
 		return nil
@@ -109,6 +109,10 @@ func (c *Config) validStore() error {
 		return errors.New("event-time and store: both set: must be one of them, as a store judges by its own clock")
 	case len(c.Follow) > 0:
 		return errors.New("follow and store: both set: must be one of them, as a store judges by its own clock")
+	case c.StoreMerge != 0 && !c.StoreBatched:
+		return errors.New("store-merge: set without store-batched: must be set with it only")
+	case c.StoreMerge < 0 || c.StoreMerge > time.Second:
+		return fmt.Errorf("store-merge: %v: must be at most 1s", c.StoreMerge)
 	case strings.ContainsAny(c.StorePrefix, "{}"):
 		return fmt.Errorf("store-prefix: %q: must not contain a brace", c.StorePrefix)
 	}
@@ -118,7 +122,7 @@ func (c *Config) validStore() error {
 // newSharedStore returns the store of c, which is valid. It does not connect.
 func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 	o, _ := storeOptions(c.Store)
-	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched}, log: slog.New(loglimit.New(log.Handler()))}
+	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched, MergeEvery: c.StoreMerge, Nodes: c.StoreNodes}, log: slog.New(loglimit.New(log.Handler()))}
 	s.options.DialCtxFn = s.dial
 	switch {
 	case o.TLSConfig != nil:
@@ -240,9 +244,14 @@ func (s *sharedStore) call(do func(*latelyredis.Store) error) error {
 		err = do(opened)
 	}
 	if s.note(err) {
-		return &engine.Error{Code: api.Overload, Message: "the store of limits failed: " + storeText(err)}
+		return overloaded(err)
 	}
 	return err
+}
+
+// overloaded returns err, of the store, as one after which a client tries again.
+func overloaded(err error) error {
+	return &engine.Error{Code: api.Overload, Message: "the store of limits failed: " + storeText(err)}
 }
 
 // note counts and logs err. It reports false if it is nil or the caller's.
@@ -280,7 +289,7 @@ func (s *sharedStore) Nodes() int {
 	if opened := s.opened.Load(); opened != nil {
 		return opened.Nodes()
 	}
-	return 0
+	return s.config.Nodes
 }
 
 // Import implements store.Importing.
@@ -330,10 +339,14 @@ func (s *sharedStore) Unban(ctx context.Context, rule string, key []byte) (held 
 
 // Bans implements store.Store.
 func (s *sharedStore) Bans() store.BanCopy[*ratelimit.Set] {
+	bans := store.BanCopy[*ratelimit.Set]{Err: errNotReached}
 	if opened := s.opened.Load(); opened != nil {
-		return opened.Bans()
+		bans = opened.Bans()
 	}
-	return store.BanCopy[*ratelimit.Set]{Err: errNotReached}
+	if bans.Err != nil {
+		bans.Err = overloaded(bans.Err)
+	}
+	return bans
 }
 
 // storeRules returns err, of rules of which the store cannot keep one, with the place in the

@@ -315,6 +315,9 @@ func TestStoreSettings(t *testing.T) {
 		{Config{Store: "http://u:ss@host"}, "store: must be the URL"},
 		{Config{StorePrefix: "x:"}, "store: missing"},
 		{Config{StoreBatched: true}, "store: missing"},
+		{Config{StoreNodes: 3}, "store: missing"},
+		{Config{Store: "redis://h", StoreMerge: time.Second}, "store-merge: set without store-batched"},
+		{Config{Store: "redis://h", StoreBatched: true, StoreMerge: time.Minute}, "store-merge: 1m0s: must be at most 1s"},
 		{Config{Store: "redis://h", StoreCA: "f"}, "store-ca and store-cert: set for a store without TLS"},
 		{Config{Store: "rediss://h", StoreCert: "f"}, "store-cert and store-key: one is missing"},
 		{Config{Store: "redis://h", EventTime: true}, "event-time and store: both set"},
@@ -335,5 +338,27 @@ func TestStoreSettings(t *testing.T) {
 	}
 	if err := ReadSettings(new(Config), "lately.yaml", []byte("store: redis://u:pa/ss@host\n")); err == nil || strings.Contains(err.Error(), "ss@") {
 		t.Errorf("the settings file: %v", err)
+	}
+}
+
+// TestStoreNodes starts servers while Redis is away: together they admit a limit, not one each.
+func TestStoreNodes(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Own(t)
+	redis.Kill()
+	allowed := 0
+	for range 3 {
+		n := newNode(t, storeOf(redis), func(c *Config) {
+			c.StoreNodes = 3
+			rewrite(t, c, "version: 1\nlimits:\n  - {name: shared, key: client, limit: 12 per 1h}\n")
+		})
+		for range 20 {
+			if n.take("shared", "192.0.2.1") {
+				allowed++
+			}
+		}
+	}
+	if allowed != 12 {
+		t.Errorf("three servers that started without their store admit %d, want 12", allowed)
 	}
 }

@@ -1,8 +1,8 @@
 -- Decisions about subjects that have the same rules. KEYS: the records of each. ARGV: cost 7 and
 -- flags 1 of each, the rules, and with the flag 4, of the only subject, the time, and of each key the number of
--- resets and whether the ban has counted, of a charge to be withdrawn. With the flag 16, the cost is 0, and
--- there are one record, the number of the last merge of a node, and behind the rule what the node has admitted
--- and the number of this merge: it is charged once, however often it is sent. With the flag 32, an event that would begin a
+-- resets and whether the ban has counted, of a charge to be withdrawn. With the flag 16, the cost is what a node has
+-- admitted, and the keys of each subject are one record and the number of the last merge of the node; behind the rule is
+-- the number of this merge: it is charged once, however often it is sent. With the flag 32, an event that would begin a
 -- ban, or fills a limit that counts what it refuses, which cannot be withdrawn, changes nothing. The answer is 'begins', or
 -- 'watches' if only shadows refuse. With the flag 64, rules of another subject refuse it, and bans have not counted it.
 local heads, clock = ARGV[1], now
@@ -25,13 +25,13 @@ local function decide(subject)
   if not records then return answer end
 
   if merge then
-    local amount, from = unpack_('>I7', ARGV[3])
-    local told, marker = sub(ARGV[3], from), KEYS[2]
+    local told, marker = ARGV[3], KEYS[subject * keys]
     if tonumber(redis.call('GET', marker) or 0) < tonumber(told) then -- an earlier one may arrive late
-      charge(records[1], amount)
+      charge(records[1], cost)
       records[1].changed = true
       redis.call('SET', marker, told, 'PX', 60000)
     end
+    cost = 0
   end
 
   if flags % 8 >= 4 then

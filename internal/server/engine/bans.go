@@ -39,7 +39,7 @@ func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err erro
 	}
 	defer e.scans.end()
 	if page, err = e.bans().Page(q); err != nil {
-		return page, &Error{api.BadArg, err.Error()}
+		return page, banError(err)
 	}
 	return page, nil
 }
@@ -239,7 +239,7 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 	var last journal.Pending // of the newest record: those before it are on disk when it is
 	for r, err := range e.Bans() {
 		if err != nil {
-			return n, &Error{api.Failed, err.Error()}
+			return n, banError(err)
 		}
 		if f.Rule != "" && f.Rule != r.Rule || !keys.selects(r.Key) {
 			continue
