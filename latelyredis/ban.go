@@ -115,11 +115,10 @@ func (s *Store) addBans(ctx context.Context, l *layout, bans []ban.Ban) error {
 			listings, held = append(listings, s.listing(l, rl, &b)), append(held, b)
 		}
 	}
-	err := s.exchange(ctx, l, listings)
-	for i := range held {
+	for i := range held { // before they are listed, so that sync has nothing to tell of them
 		s.mirror.add(&held[i])
 	}
-	return err
+	return s.exchange(ctx, l, listings)
 }
 
 // banCall returns the call that adds b, a ban of rl, to its record. Its times are those of the
@@ -160,9 +159,8 @@ func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, 
 		return false, err
 	}
 	gone := ban.Ban{Rule: rl.banID, Key: listedKey(key)}
-	err = s.exchange(ctx, l, []*call{s.listing(l, rl, &gone)})
-	s.mirror.remove(&gone)
-	return taken > 0, err
+	s.mirror.remove(&gone) // before it is listed, as in addBans
+	return taken > 0, s.exchange(ctx, l, []*call{s.listing(l, rl, &gone)})
 }
 
 // Bans implements the store of a Limiter: the copy of the list that this node has.

@@ -136,9 +136,9 @@ func (m *mirror) add(b *ban.Ban) bool {
 	return m.table.Add(maphash.Bytes(m.seed, b.Key), &copied, m.server()*1000) == ban.Added
 }
 
-// remove removes the ban of a key.
-func (m *mirror) remove(b *ban.Ban) {
-	m.table.Remove(b.Rule, maphash.Bytes(m.seed, b.Key), b.Key, m.server()*1000)
+// remove removes the ban of a key, and reports whether it held.
+func (m *mirror) remove(b *ban.Ban) bool {
+	return m.table.Remove(b.Rule, maphash.Bytes(m.seed, b.Key), b.Key, m.server()*1000)
 }
 
 // read reads a ban as it is listed, or only whose it is if there is no detail. ok is false for what a

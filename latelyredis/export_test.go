@@ -75,7 +75,7 @@ func (s *Store) SyncLocked(ctx context.Context) error {
 	defer s.syncing.Unlock()
 	err := s.follow(ctx)
 	for _, b := range s.news {
-		s.onBan(b)
+		s.onBan(b.ban)
 	}
 	return err
 }

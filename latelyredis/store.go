@@ -48,14 +48,17 @@ type Config struct {
 	// Store. 0 means 1.
 	Nodes int
 
-	// OnBan, when not nil, is told of each ban that a rule has begun on any node, and each
-	// time that Ban.Extend has made one longer by a second: once on each node that has learned of it.
-	// It is not told of bans that held before the node started, nor of those added by
-	// hand.
+	// OnBan, when not nil, is called for each ban that a rule has begun on any node, each
+	// time that Ban.Extend has made one longer by a second, and for each ban that was added by hand on
+	// another node: once on each node that has learned of it. It is not called for bans that held before
+	// the node started.
 	//
 	// It is called with nothing locked, so it may call the Store, by the goroutine that decided on the node that began
 	// the ban, before the decision is returned, and on the others within a second.
 	OnBan func(ratelimit.BanRecord)
+
+	// OnUnban, when not nil, is called for each ban that was ended by hand on another node, as OnBan is.
+	OnUnban func(rule string, key []string)
 }
 
 // A Store keeps the counts of a rule set in Redis or Valkey, so that all processes with the
@@ -74,6 +77,8 @@ type Store struct {
 	clock  nodeClock // for the periods of calendars
 	mirror *mirror
 	onBan  func(ratelimit.BanRecord)
+
+	onUnban func(rule string, key []string)
 
 	crossed    atomic.Bool // the server is of a cluster, which the client does not know
 	copied     bool        // decisions use the copy of the list of bans, and what was refused
@@ -96,8 +101,8 @@ type Store struct {
 	merges     merges
 
 	syncing sync.Mutex
-	have    string                // the newest change of the list that the copy has; guarded by syncing
-	news    []ratelimit.BanRecord // for OnBan, after syncing; guarded by it
+	have    string // the newest change of the list that the copy has; guarded by syncing
+	news    []news // for OnBan and OnUnban, after syncing; guarded by it
 }
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
@@ -133,7 +138,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if c.Nodes < 0 {
 		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
 	}
-	s := &Store{conn: conn, prefix: prefix, script: clock, clock: newNodeClock(), mirror: newMirror(), onBan: c.OnBan, node: newNode(), stop: func() {}}
+	s := &Store{conn: conn, prefix: prefix, script: clock, clock: newNodeClock(), mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched = s.mirror.seed, c.Batched
 	s.mergeEvery, s.least = cmp.Or(c.MergeEvery, mergeEvery), int64(c.Nodes)
 	s.breakers.began = time.Now()

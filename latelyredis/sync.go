@@ -162,19 +162,29 @@ func (s *Store) listAway() bool {
 // newNode returns a name for this store among its nodes.
 func newNode() string { return rand.Text() }
 
-// sync brings the copy of the list up to date, and then calls OnBan for each ban that is new in it. Nothing is
-// locked then: OnBan may call the store.
+// A news is a ban that is new in the copy, or one that was ended.
+type news struct {
+	ban   ratelimit.BanRecord
+	ended bool
+}
+
+// sync brings the copy of the list up to date, and then calls OnBan and OnUnban for what is new in it. Nothing is
+// locked then: they may call the store.
 func (s *Store) sync(ctx context.Context) error {
-	news, err := s.update(ctx)
-	for i := range news {
-		s.onBan(news[i])
+	all, err := s.update(ctx)
+	for i := range all {
+		if n := &all[i]; n.ended {
+			s.onUnban(n.ban.Rule, n.ban.Key)
+		} else {
+			s.onBan(n.ban)
+		}
 	}
 	return err
 }
 
-// update is sync without OnBan. It returns the bans that are to be told, in the order of the list, also with an
-// error.
-func (s *Store) update(ctx context.Context) (news []ratelimit.BanRecord, err error) {
+// update is sync without OnBan and OnUnban. It returns what they are to be called for, in the order of the list, also
+// with an error.
+func (s *Store) update(ctx context.Context) (all []news, err error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	began := time.Since(s.breakers.began)
@@ -184,8 +194,8 @@ func (s *Store) update(ctx context.Context) (news []ratelimit.BanRecord, err err
 	} else {
 		s.failed.Store(&err)
 	}
-	news, s.news = s.news, nil
-	return news, err
+	all, s.news = s.news, nil
+	return all, err
 }
 
 // follow does to the copy what has changed in the list.
@@ -245,7 +255,7 @@ func (s *Store) change(of, detail string) {
 	switch b, ok := s.mirror.read(of, detail); {
 	case !ok:
 	case detail == "":
-		s.mirror.remove(&b)
+		s.remove(s.layout.Load(), &b)
 	case s.mirror.add(&b):
 		s.note(s.layout.Load(), &b)
 	}
@@ -256,17 +266,27 @@ func (s *Store) change(of, detail string) {
 // REQUIRES: s.syncing.
 func (s *Store) note(l *layout, b *ban.Ban) {
 	if record, ok := s.told(l, b); ok {
-		s.news = append(s.news, record)
+		s.news = append(s.news, news{ban: record})
 	}
 }
 
-// told returns a ban as OnBan is told of it, and reports whether it is: one that a rule has begun.
+// told returns a ban as OnBan is told of it, and reports whether it is: one of a rule in force.
 func (s *Store) told(l *layout, b *ban.Ban) (record ratelimit.BanRecord, ok bool) {
 	rl := l.byID(b.Rule)
-	if rl == nil || s.onBan == nil || b.Source != ban.SourceRule {
+	if rl == nil || s.onBan == nil {
 		return record, false
 	}
 	return rl.record(b), true
+}
+
+// remove removes a ban from the copy, and keeps it for OnUnban if it held.
+//
+// REQUIRES: s.syncing.
+func (s *Store) remove(l *layout, b *ban.Ban) {
+	held := s.mirror.remove(b)
+	if rl := l.byID(b.Rule); held && rl != nil && s.onUnban != nil {
+		s.news = append(s.news, news{ban: rl.record(b), ended: true})
+	}
 }
 
 // reload reads the whole list. If changes were lost, bans that the copy has are written again;
@@ -318,7 +338,7 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 			continue
 		}
 		if !lost {
-			s.mirror.remove(&b)
+			s.remove(l, &b)
 			continue
 		}
 		b.Memory = rl.memory

@@ -192,11 +192,11 @@ func (s *sharedStore) dialTLS(ctx context.Context, address string, dialer *net.D
 // address returns where the store is, without user and password.
 func (s *sharedStore) address() string { return strings.Join(s.options.InitAddress, ",") }
 
-// prepare makes s the store of set, which calls onBan, and returns it. It does not connect.
-func (s *sharedStore) prepare(set *ratelimit.Set, onBan func(ratelimit.BanRecord)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
+// prepare makes s the store of set, which calls onBan and onUnban, and returns it. It does not connect.
+func (s *sharedStore) prepare(set *ratelimit.Set, onBan func(ratelimit.BanRecord), onUnban func(rule string, key []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set, s.config.OnBan = set, onBan
+	s.set, s.config.OnBan, s.config.OnUnban = set, onBan, onUnban
 	return s, latelyredis.Validate(set)
 }
 

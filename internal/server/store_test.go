@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,6 +202,17 @@ func TestStartWithoutStore(t *testing.T) {
 	}
 	if text := n.resp("BAN shared 192.0.2.1 1h", "REFUND shared 192.0.2.1"); strings.Count(text, "-OVERLOAD the store of limits failed: it was not reached since the start") != 2 {
 		t.Errorf("commands without a store answer %q", text)
+	}
+	for _, path := range []string{"/v1/bans", "/v1/key?field=client&value=192.0.2.1"} {
+		r, err := http.Get(n.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "the store of limits failed") {
+			t.Errorf("GET %s without a store: %d %s (%v), want 503 and the reason", path, r.StatusCode, body, err)
+		}
 	}
 	n.write(strings.Replace(sharedRules, "4 per 1h", "1 per 1h", 1))
 	if err := n.Reload(); err != nil {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/server/engine"
 )
 
 const banRules = `version: 1
@@ -130,4 +132,46 @@ func (n *node) bans(query string) (page api.BanPage) {
 		n.t.Fatalf("/v1/bans?%s: %d %s", query, code, text)
 	}
 	return page
+}
+
+// TestStoreBansByHand bans and unbans by hand at one of two servers. Both publish it, which is how streams of
+// events and enforcement learn of it.
+func TestStoreBansByHand(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Own(t)
+	nodes := []*node{newNode(t, storeOf(redis)), newNode(t, storeOf(redis))}
+	var published []*engine.Subscription
+	for _, n := range nodes {
+		n.wantReady(200)
+		sub := n.engine.Subscribe()
+		defer sub.Close()
+		published = append(published, sub)
+	}
+	steps := []struct {
+		command, answer string
+		published       api.EventType
+	}{
+		{"BAN shared 192.0.2.1 1h", "+OK", api.BanStarted},
+		{"UNBAN shared 192.0.2.1", ":1", api.BanEnded},
+	}
+	for _, step := range steps {
+		if text := nodes[0].resp(step.command); !strings.HasPrefix(text, step.answer) {
+			t.Fatalf("%s answers %q", step.command, text)
+		}
+		for i, sub := range published {
+			eventually(t, fmt.Sprintf("%s at server %d", step.published, i), func() bool {
+				ev, ok := sub.Next()
+				if !ok || ev.Type != step.published {
+					return false
+				}
+				key := []string(nil)
+				if ev.Ban != nil {
+					key = ev.Ban.Values()
+				} else {
+					key = ev.Values()
+				}
+				return slices.Equal(key, []string{"192.0.2.1"})
+			})
+		}
+	}
 }

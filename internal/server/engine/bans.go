@@ -121,7 +121,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	case e.shared(): // it was ended meanwhile
 		return journal.Pending{}, nil
 	}
-	if !r.Until.After(asked) { // else nothing has changed
+	if r.Until.Sub(asked) < time.Microsecond { // to which a store rounds up; else nothing has changed
 		e.markBan(BannedByHand)
 		e.hub.publish(banEvent(r))
 	}
@@ -296,7 +296,7 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 	return e.journal.Append(b)
 }
 
-// banned is called for each ban that a rule begins. Nothing waits for its line, which is on
+// banned is called for each ban that a rule begins, and for those by hand at another server of the store. Nothing waits for its line, which is on
 // disk within a second.
 func (e *Engine) banned(r ratelimit.BanRecord) {
 	if !e.recordBan(&r) || !e.lines.Allow(slog.LevelInfo, banStarted) {
@@ -321,6 +321,15 @@ func Source(protocol, name string) string {
 		protocol += ":" + name
 	}
 	return strings.ToValidUTF8(protocol[:min(len(protocol), 64)], "")
+}
+
+// unbanned is called for each ban that was ended by hand at another server of the store.
+func (e *Engine) unbanned(rule string, key []string) {
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	if _, again, _ := e.limiter.Bans().Get(rule, key...); !again {
+		e.hub.publish(api.Event{Type: api.BanEnded, Time: e.Now(), Rule: rule, Key: api.KeyOf(key...)})
+	}
 }
 
 // recordBan appends a ban that a rule has begun to the journal, and publishes it. It makes r

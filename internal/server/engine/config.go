@@ -47,9 +47,10 @@ type Config struct {
 	Bans int
 
 	// Store returns the store of limits and bans that is reached by a network, for the rules
-	// that the Engine begins with. The store calls onBan for each ban that a rule has begun.
+	// that the Engine begins with. The store calls onBan for each ban that a rule has begun, and for each
+	// that was added by hand at another server; it calls onUnban for each that was ended by hand there.
 	// nil means this process's memory.
-	Store func(set *ratelimit.Set, onBan func(ratelimit.BanRecord)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error)
+	Store func(set *ratelimit.Set, onBan func(ratelimit.BanRecord), onUnban func(rule string, key []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error)
 
 	// Counters returns the counters that servers share. They call unknown with the name of each
 	// counter that another server has. nil means that counters are of this process only.

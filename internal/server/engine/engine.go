@@ -76,7 +76,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
 	e.batches.New, e.events.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
-	if e.limiter, err = newLimiter(&c, e.banned); err != nil {
+	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	if c.Counters != nil {
@@ -117,11 +117,11 @@ func New(c Config) (*Engine, error) {
 }
 
 // newLimiter returns the limiter of the rules of c, in the store of c or in memory.
-func newLimiter(c *Config, banned func(ratelimit.BanRecord)) (*ratelimit.Limiter, error) {
+func newLimiter(c *Config, banned func(ratelimit.BanRecord), unbanned func(rule string, key []string)) (*ratelimit.Limiter, error) {
 	limits := ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: banned, StoreTimeout: c.StoreTimeout}
 	if c.Store != nil {
 		var err error
-		if limits.Store, err = c.Store(c.Rules.Limits, banned); err != nil {
+		if limits.Store, err = c.Store(c.Rules.Limits, banned, unbanned); err != nil {
 			return nil, err
 		}
 	}

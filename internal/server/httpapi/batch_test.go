@@ -35,7 +35,7 @@ func TestListsInRedis(t *testing.T) {
 		return newServer(t, func(c *Config) { c.Engine = e })
 	}
 	memory := newServerOf(engine.Config{})
-	redis := newServerOf(engine.Config{StoreTimeout: time.Minute, Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
+	redis := newServerOf(engine.Config{StoreTimeout: time.Minute, Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord), _ func(string, []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
 		s, err := latelyredis.New(client, set, latelyredis.Config{})
 		if err == nil {
 			t.Cleanup(s.Close)

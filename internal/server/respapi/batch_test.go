@@ -23,7 +23,7 @@ func inRedis(t testing.TB) (*engine.Engine, *redistest.Proxy) {
 	client := p.Client(t)
 	e, err := engine.New(engine.Config{
 		Rules: withoutBans(t), StoreTimeout: time.Minute,
-		Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
+		Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord), _ func(string, []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
 			s, err := latelyredis.New(client, set, latelyredis.Config{})
 			if err == nil {
 				t.Cleanup(s.Close)
