@@ -85,8 +85,6 @@ AAAAAAA.AA-- CHECK client 192.0.2.1 AT 1700000000000 -> [1
 ..S...NT..-- REFUND login ada -> 1
 ..S...NT..-- RELEASE uploads ada -> 0
 .......T..-- CL.THROTTLE user123 15 30 60 -> [0 16 15 -1 2]
-.......T..-- INCREX page EX 60 -> [1 1]
-..........-- PTTL nosuch -> -2
 .......T..-- DEL nosuch -> 0
 ..S...NT..-- RESET login ada -> OK
 ..........-- RESET -> RESET

@@ -80,7 +80,7 @@ func TestThrottleMetrics(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	text := get(s, "/metrics").Body.String()
-	for _, want := range []string{"\nlately_throttle_keys 1\n", "\nlately_throttle_memory_budget_bytes 3.3554432e+07\n"} {
+	for _, want := range []string{"\nlately_throttle_keys 1\n", "\nlately_throttle_memory_budget_bytes 6.7108864e+07\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -218,7 +218,7 @@ CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
-COMMAND COUNT -> 48
+COMMAND COUNT -> 46
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "0.1.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
