@@ -123,6 +123,10 @@ hostile-controls: ## each attack on a program without the defence against it, wh
 storm: build ## random servers, rules, traffic and faults against the built server (SEEDS=1000: fresh seeds, SEED=7: one)
 	LATELY_STORM=$(CURDIR)/bin $(if $(SEED),STORM_FIRST=$(SEED) STORM_SEEDS=1,$(if $(SEEDS),STORM_FRESH=1 STORM_SEEDS=$(SEEDS))) $(GO) test -run '^TestStorm$$' -vet=off -count=1 -v -parallel 4 -timeout 6h ./internal/storm
 
+.PHONY: storm-planted
+storm-planted: ## build the server with each of the planted bugs, and have storms find it (PLANTED=budget: one)
+	LATELY_PLANTED=1 PLANTED=$(PLANTED) $(GO) test -run '^TestPlanted$$' -vet=off -count=1 -v -timeout 2h ./internal/storm
+
 .PHONY: lint
 lint: vet fmt-check staticcheck actionlint ## vet, 32-bit vet, gofumpt, staticcheck, actionlint
 

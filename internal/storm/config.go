@@ -28,7 +28,7 @@ type Config struct {
 	Poll      bool // the rules file is polled, so a change needs no command
 
 	// Not every seed has every fault: one may hide what another does.
-	Kills, Ends, Stops, Reloads, Outages, Restores, FullDisks, Descriptors bool
+	Kills, Ends, Stops, Reloads, Outages, Restores, FullDisks, Descriptors, Floods bool
 
 	Lasting time.Duration // of traffic and faults
 }
@@ -62,6 +62,7 @@ func Draw(seed uint64) *Config {
 	c.Kills, c.Ends, c.Stops, c.Reloads = r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(3) > 0
 	c.Outages, c.Restores = c.Store && r.IntN(3) > 0, c.Store && r.IntN(4) == 0
 	c.FullDisks, c.Descriptors = c.Data && r.IntN(3) == 0, r.IntN(6) == 0
+	c.Floods = !c.TLS && r.IntN(10) == 0
 	c.Follow = c.Follow && c.Data && !c.Store && !c.EventTime
 	spans := []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour}
 	most := 4
@@ -112,6 +113,7 @@ func (c *Config) String() string {
 		{c.Restores, "a store that begins empty"},
 		{c.FullDisks, "full disks"},
 		{c.Descriptors, "few descriptors"},
+		{c.Floods, "floods"},
 	} {
 		if of.on {
 			s += ", " + of.text

@@ -76,6 +76,7 @@ const (
 	restored       markKind = "store restarted" // empty
 	fullDisk       markKind = "disk full"
 	fewDescriptors markKind = "few descriptors"
+	flooded        markKind = "flooded"
 	rotated        markKind = "log rotated"
 	reloaded       markKind = "rules changed"
 )

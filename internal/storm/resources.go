@@ -3,6 +3,8 @@
 package storm
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lately-go/lately/internal/resp"
 )
 
 // fillDisk makes all writes of a process to files fail for a time, as on a full disk.
@@ -48,13 +52,41 @@ func (r *run) limited(s *server, resource int, most uint64, kind markKind, note 
 	m := r.history.begin(s.index, kind, note)
 	defer r.history.end(m)
 	if err := unix.Prlimit(s.pid(), resource, &unix.Rlimit{Cur: most, Max: before.Max}, nil); err != nil {
-		r.fail("storm", err.Error(), nil)
-		return
+		return // the process has ended
 	}
 	during()
-	if err := unix.Prlimit(s.pid(), resource, &before, nil); err != nil {
-		r.fail("storm", err.Error(), nil)
+	_ = unix.Prlimit(s.pid(), resource, &before, nil)
+}
+
+// The connections of a flood, and the arguments that each sends of a command that it does not end: together much
+// more than a server may use.
+const (
+	flooders   = 1000
+	floodParts = 16
+	floodPart  = 60_000
+)
+
+// flood opens many connections that each send most of a large command, once.
+func (r *run) flood(ctx context.Context, random *rand.Rand) {
+	if !wait(ctx, time.Duration(random.IntN(1000))*time.Millisecond) {
+		return
 	}
+	s := r.servers[random.IntN(len(r.servers))]
+	m := r.history.begin(s.index, flooded, "")
+	defer r.history.end(m)
+	argument := resp.AppendBulk(nil, make([]byte, floodPart))
+	part := append(resp.AppendArray(nil, floodParts+1), bytes.Repeat(argument, floodParts)...)
+	for range flooders {
+		c, err := s.dial()
+		if err != nil {
+			break
+		}
+		defer c.Close()
+		c.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = c.Write(part) // the server may close the connection
+	}
+	time.Sleep(500 * time.Millisecond) // the server reads
+	s.watchMemory()
 }
 
 // diskIsTrue judges that while the disk is full no ban by hand is acknowledged, and that the

@@ -217,6 +217,9 @@ func (r *run) weather() {
 		all.Go(func() { r.watch(ctx, s) })
 	}
 	begin("processes", r.disturbProcesses)
+	if r.Config.Floods {
+		begin("flood", r.flood)
+	}
 	if r.Config.Follow {
 		begin("log", r.writeLog)
 	}

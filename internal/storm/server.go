@@ -71,7 +71,7 @@ func (s *server) args() []string {
 	with(c.Store, "store", "redis://"+s.storeAddr())
 	with(c.Store && c.StoreTimeout > 0, "store-timeout", c.StoreTimeout.String())
 	with(c.Batched, "store-batched")
-	with(c.Store, "nodes", strconv.Itoa(c.Servers))
+	with(c.Store, "store-nodes", strconv.Itoa(c.Servers))
 	with(c.Data, "data", filepath.Join(s.dir, "data"))
 	with(c.EventTime, "event-time")
 	with(c.Follow, "follow", s.logPath())
