@@ -63,7 +63,7 @@ SLOW = ./internal/cli ./replay ./ratelimit ./latelyredis ./client
 
 # Packages whose code runs goroutines: all their tests run under the race detector. Of the
 # others those with Concurrent in their names do; internal/deptest checks the names.
-CONCURRENT = client latelygrpc latelyredis internal/follow internal/enforce internal/journal internal/loglimit internal/server \
+CONCURRENT = client latelygrpc latelyredis internal/server/follow internal/server/enforce internal/server/journal internal/server/loglimit internal/server \
 	internal/server/access internal/server/engine internal/server/hotlist internal/server/httpapi internal/server/respapi
 
 # By default a program with the race detector sleeps for a second before it exits. The
@@ -121,11 +121,11 @@ hostile-controls: ## each attack on a program without the defence against it, wh
 # Seeds wait most of the time: several run at once.
 .PHONY: storm
 storm: build ## random servers, rules, traffic and faults against the built server (SEEDS=1000: fresh seeds, SEED=7: one)
-	LATELY_STORM=$(CURDIR)/bin $(if $(SEED),STORM_FIRST=$(SEED) STORM_SEEDS=1,$(if $(SEEDS),STORM_FRESH=1 STORM_SEEDS=$(SEEDS))) $(GO) test -run '^TestStorm$$' -vet=off -count=1 -v -parallel 4 -timeout 6h ./internal/storm
+	LATELY_STORM=$(CURDIR)/bin $(if $(SEED),STORM_FIRST=$(SEED) STORM_SEEDS=1,$(if $(SEEDS),STORM_FRESH=1 STORM_SEEDS=$(SEEDS))) $(GO) test -run '^TestStorm$$' -vet=off -count=1 -v -parallel 4 -timeout 6h ./internal/test/storm
 
 .PHONY: storm-planted
 storm-planted: ## build the server with each of the planted bugs, and have storms find it (PLANTED=budget: one)
-	LATELY_PLANTED=1 PLANTED=$(PLANTED) $(GO) test -run '^TestPlanted$$' -vet=off -count=1 -v -timeout 2h ./internal/storm
+	LATELY_PLANTED=1 PLANTED=$(PLANTED) $(GO) test -run '^TestPlanted$$' -vet=off -count=1 -v -timeout 2h ./internal/test/storm
 
 .PHONY: lint
 lint: vet fmt-check staticcheck actionlint ## vet, 32-bit vet, gofumpt, staticcheck, actionlint

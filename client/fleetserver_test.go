@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/internal/test/freeport"
 	"github.com/lately-go/lately/rules"
 )
 

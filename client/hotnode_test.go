@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 // A scriptedNode is a node that says of hot keys what a test wants: also what no server

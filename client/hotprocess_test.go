@@ -18,9 +18,9 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/rules"
 )
 

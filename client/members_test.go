@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/freeport"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 // A names answers for the name of a fleet.

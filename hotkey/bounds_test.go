@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // A truth knows every event of every key.

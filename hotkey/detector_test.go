@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
 

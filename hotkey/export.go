@@ -9,10 +9,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/window"
 )
 
 // The head of a chunk, see internal/snapshot, is the secret of long keys, a rule's
@@ -84,8 +84,8 @@ func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 }
 
 // Imported are the numbers of what a chunk held, by what became of it; see
-// [lately.Imported].
-type Imported = lately.Imported
+// [window.Imported].
+type Imported = window.Imported
 
 // Import restores a chunk of [Detector.Export], of this or another process. Use it
 // on a Detector that has counted nothing. On any other it does no harm: keys that

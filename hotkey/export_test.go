@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/window"
 )
 
 // JD returns the window that the workers of JD hotkey use for a rule of that
@@ -13,16 +13,16 @@ import (
 // longer ones to 600 s silently.
 //
 // The other form of their rules, the length of a slice and the number of slices,
-// is lately.Window{Span: slices * slice, Slot: slice}.
+// is window.Window{Span: slices * slice, Slot: slice}.
 //
 // A [Rule] needs no such window, because a Detector counts exactly. Use JD to
-// compare with JD hotkey, with a [lately.Counter].
-func JD(duration time.Duration) (lately.Window, error) {
+// compare with JD hotkey, with a [window.Counter].
+func JD(duration time.Duration) (window.Window, error) {
 	if duration < time.Second || duration > 600*time.Second || duration%time.Second != 0 {
-		return lately.Window{}, fmt.Errorf("hotkey: JD duration: %v: must be whole seconds from 1s to 600s", duration)
+		return window.Window{}, fmt.Errorf("hotkey: JD duration: %v: must be whole seconds from 1s to 600s", duration)
 	}
 	if duration <= 5*time.Second {
-		return lately.Window{Span: duration, Slot: duration / 5}, nil
+		return window.Window{Span: duration, Slot: duration / 5}, nil
 	}
-	return lately.Window{Span: duration, Slot: duration / 10}, nil
+	return window.Window{Span: duration, Slot: duration / 10}, nil
 }

@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/window"
 )
 
 // What JD hotkey describes, by its own figures, and the flaws it is known for.
@@ -30,7 +30,7 @@ func TestJD(t *testing.T) {
 		}
 	}
 	for _, d := range []time.Duration{-1, 0, 1, 999 * time.Millisecond, 1500 * time.Millisecond, 601 * time.Second, 1 << 62} {
-		if w, err := hotkey.JD(d); err == nil || w != (lately.Window{}) {
+		if w, err := hotkey.JD(d); err == nil || w != (window.Window{}) {
 			t.Errorf("JD(%v) = %+v, %v; want an error", d, w, err)
 		}
 	}
@@ -106,9 +106,9 @@ func TestJDClockBackLive(t *testing.T) {
 	})
 }
 
-func mustCounter(tb testing.TB, w lately.Window) *lately.Counter {
+func mustCounter(tb testing.TB, w window.Window) *window.Counter {
 	tb.Helper()
-	c, err := lately.NewCounter(w)
+	c, err := window.NewCounter(w)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

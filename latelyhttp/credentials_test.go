@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/freeport"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func userOf(lines ...string) string {

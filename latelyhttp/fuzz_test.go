@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // checkAgainstReference compares the client of a request whose header has these

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestToldWait compares Retry-After and t of refusals with what is needed until a

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

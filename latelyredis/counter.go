@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/window"
 )
 
 const (
@@ -26,9 +26,9 @@ const (
 type Counter struct {
 	of      *Counters
 	name    string
-	config  lately.TableConfig
-	windows []lately.Window
-	table   atomic.Pointer[lately.Table]
+	config  window.TableConfig
+	windows []window.Window
+	table   atomic.Pointer[window.Table]
 	shards  [addShards]addShard
 }
 
@@ -101,18 +101,18 @@ func (x *Counter) between(at int64) (from, until int64) {
 
 // Counts returns the counts of all processes, and the time at which they are to be read: now, by the clock
 // of Redis. Use both at once: the table may be another later. To add, use AddBytes.
-func (x *Counter) Counts() (table *lately.Table, now time.Time) {
+func (x *Counter) Counts() (table *window.Table, now time.Time) {
 	return x.table.Load(), time.Unix(0, x.of.now())
 }
 
 // newTable returns an empty table of x.
-func (x *Counter) newTable() (*lately.Table, error) {
+func (x *Counter) newTable() (*window.Table, error) {
 	for i, w := range x.windows {
 		if w.Slot == 0 {
-			x.windows[i].Slot = lately.Last(w.Span).Slot
+			x.windows[i].Slot = window.Last(w.Span).Slot
 		}
 	}
-	return lately.NewTable(x.config, x.windows...)
+	return window.NewTable(x.config, x.windows...)
 }
 
 // now returns the time of Redis as the node knows it, in nanoseconds.
@@ -135,7 +135,7 @@ func (x *Counter) take(deferred bool) (all []slice) {
 }
 
 // count counts slices in a table.
-func (x *Counter) count(table *lately.Table, all []slice) {
+func (x *Counter) count(table *window.Table, all []slice) {
 	for _, s := range all {
 		for key, n := range s.counts {
 			table.AddAt(time.Unix(0, s.from), key, *n)
@@ -144,7 +144,7 @@ func (x *Counter) count(table *lately.Table, all []slice) {
 }
 
 // replace makes next the table of x, with what is noted.
-func (x *Counter) replace(next *lately.Table) {
+func (x *Counter) replace(next *window.Table) {
 	for i := range x.shards {
 		s := &x.shards[i]
 		s.mu.Lock()

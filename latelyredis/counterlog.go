@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/window"
 )
 
 // What nodes have counted is in the log as entries: countsForm, the name of the node and the number of the entry,
@@ -125,7 +125,7 @@ func (c *Counters) countEntry(text string) {
 		return
 	}
 	c.noteSeq(node, seq)
-	readEntry(r, func(name string) *lately.Table {
+	readEntry(r, func(name string) *window.Table {
 		if x := c.named(name); x != nil {
 			return x.table.Load()
 		}
@@ -149,11 +149,11 @@ func (c *Counters) noteSeq(node string, seq uint64) {
 }
 
 // readEntry counts what follows the number of an entry, in the tables of these names that are not nil.
-func readEntry(r *snapshot.Reader, table func(name string) *lately.Table) {
+func readEntry(r *snapshot.Reader, table func(name string) *window.Table) {
 	for r.Len() > 0 {
 		to, at := table(string(r.Bytes(maxCounterName))), time.Unix(0, r.Varint())
 		for n := r.Uvarint(); n > 0; n = r.Uvarint() {
-			key := r.Bytes(lately.MaxTableKey)
+			key := r.Bytes(window.MaxTableKey)
 			if to != nil && !r.Failed() {
 				to.AddBytesAt(at, key, n)
 			}

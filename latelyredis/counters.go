@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/window"
 )
 
 const (
@@ -49,7 +49,7 @@ type CountersConfig struct {
 // reads and adds need no round trip, and go on while Redis is away.
 //
 //	counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
-//	pages, err := counters.Counter("pages", lately.TableConfig{}, lately.Last(time.Hour))
+//	pages, err := counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour))
 //	counters.Connect(client)
 //	defer counters.Close()
 //	...
@@ -156,9 +156,9 @@ func (c *Counters) Unshared() uint64 { return c.unshared.Load() }
 func (c *Counters) Unread() uint64 { return c.unread.Load() }
 
 // Counter returns a new counter of that name, which takes the place of one that has it. Windows are those
-// of [lately.NewTable]. In each process, only the memory and the windows of its own counter
+// of [window.NewTable]. In each process, only the memory and the windows of its own counter
 // matter: others count the same adds in theirs. A name has at most 1,024 bytes.
-func (c *Counters) Counter(name string, config lately.TableConfig, windows ...lately.Window) (*Counter, error) {
+func (c *Counters) Counter(name string, config window.TableConfig, windows ...window.Window) (*Counter, error) {
 	if len(name) > maxCounterName {
 		return nil, fmt.Errorf("latelyredis: counter name: %d bytes: must be at most %d", len(name), maxCounterName)
 	}

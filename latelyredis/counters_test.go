@@ -15,14 +15,14 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
+	"github.com/lately-go/lately/window"
 )
 
 // countedWindows are those of counters in tests.
-var countedWindows = []lately.Window{{Span: time.Second, Slot: time.Second / 10}, {Span: 9 * time.Second, Slot: 900 * time.Millisecond}, {Span: time.Hour, Slot: 6 * time.Minute}}
+var countedWindows = []window.Window{{Span: time.Second, Slot: time.Second / 10}, {Span: 9 * time.Second, Slot: 900 * time.Millisecond}, {Span: time.Hour, Slot: 6 * time.Minute}}
 
 // A countsRun is random histories of nodes that share a counter, beside one table that counts the same.
 type countsRun struct {
@@ -33,7 +33,7 @@ type countsRun struct {
 	time   int64        // in microseconds, as all clocks have it that are right
 	redis  atomic.Int64 // the time of the server
 	nodes  []*countsNode
-	model  *lately.Table
+	model  *window.Table
 	spoil  func(*latelyredis.Counters) // before each pass, or nil
 	did    map[string]int
 }
@@ -52,7 +52,7 @@ func (r *countsRun) start() *countsNode {
 	if n.Counters, err = latelyredis.NewCountersAt(r.client, r.config, &r.redis, &n.clock); err != nil {
 		r.t.Fatal(err)
 	}
-	if n.Counter, err = n.Counters.Counter("pages", lately.TableConfig{}, countedWindows...); err != nil {
+	if n.Counter, err = n.Counters.Counter("pages", window.TableConfig{}, countedWindows...); err != nil {
 		r.t.Fatal(err)
 	}
 	n.Pass(context.Background(), 0) // until then, it counts by its own clock
@@ -147,7 +147,7 @@ func (r *countsRun) run(rounds int) (differences []string) {
 		r.time = time.Now().UnixMicro()
 		r.redis.Store(r.time)
 		var err error
-		if r.model, err = lately.NewTable(lately.TableConfig{}, countedWindows...); err != nil {
+		if r.model, err = window.NewTable(window.TableConfig{}, countedWindows...); err != nil {
 			r.t.Fatal(err)
 		}
 		r.nodes = nil
@@ -205,7 +205,7 @@ func sharing(t testing.TB, client rueidis.Client, config latelyredis.CountersCon
 	if n.Counters, err = latelyredis.NewCounters(config); err != nil {
 		t.Fatal(err)
 	}
-	if n.Counter, err = n.Counters.Counter("pages", lately.TableConfig{}, lately.Last(time.Hour)); err != nil {
+	if n.Counter, err = n.Counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	n.Connect(client)
@@ -376,7 +376,7 @@ func TestCountersForm(t *testing.T) {
 		if counters[i], err = latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, &now, &clock); err != nil {
 			t.Fatal(err)
 		}
-		if pages[i], err = counters[i].Counter("pages", lately.TableConfig{}, lately.Last(time.Hour)); err != nil {
+		if pages[i], err = counters[i].Counter("pages", window.TableConfig{}, window.Last(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -434,7 +434,7 @@ func TestCountersFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := c.Counter("pages", lately.TableConfig{}, lately.Window{Span: time.Hour, Slot: time.Hour})
+	pages, err := c.Counter("pages", window.TableConfig{}, window.Window{Span: time.Hour, Slot: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,10 +466,10 @@ func TestCountersConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Counter(strings.Repeat("a", 1025), lately.TableConfig{}, lately.Last(time.Hour)); err == nil || !strings.Contains(err.Error(), "must be at most 1024") {
+	if _, err := c.Counter(strings.Repeat("a", 1025), window.TableConfig{}, window.Last(time.Hour)); err == nil || !strings.Contains(err.Error(), "must be at most 1024") {
 		t.Errorf("a long name: %v", err)
 	}
-	if _, err := c.Counter("a", lately.TableConfig{}); err == nil {
+	if _, err := c.Counter("a", window.TableConfig{}); err == nil {
 		t.Error("a counter without windows is accepted")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/window"
 )
 
 // A node that starts, or has missed entries, gets the counts of another one: that writes its state
@@ -58,14 +58,14 @@ func (c *Counters) writeState(ctx context.Context) error {
 // A countState is a state that is read.
 type countState struct {
 	seqs   map[string]read // nil before the first part
-	tables map[*Counter]*lately.Table
-	last   *lately.Table // nil if this process does not have the counter
+	tables map[*Counter]*window.Table
+	last   *window.Table // nil if this process does not have the counter
 	end    string
 }
 
 // readState reads the state, and makes it that of this node.
 func (c *Counters) readState(ctx context.Context) error {
-	s := &countState{tables: make(map[*Counter]*lately.Table)}
+	s := &countState{tables: make(map[*Counter]*window.Table)}
 	for after := noEntry; s.end == ""; {
 		data, err := c.run(ctx, c.scripts.page, c.keys("state"), after)
 		if err != nil {
@@ -143,7 +143,7 @@ func (c *Counters) use(s *countState) {
 		r.Byte()
 		r.Bytes(len(e.text))
 		r.Uvarint()
-		readEntry(r, func(name string) *lately.Table { return s.tables[c.named(name)] })
+		readEntry(r, func(name string) *window.Table { return s.tables[c.named(name)] })
 	}
 	for x, table := range s.tables {
 		x.replace(table)

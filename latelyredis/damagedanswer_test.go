@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // A damagedAnswers is a Conn whose server returns something else than the scripts: half of the answers are well-formed
@@ -89,7 +89,7 @@ func TestDamagedAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counter, err := c.Counter("pages", lately.TableConfig{}, countedWindows...)
+		counter, err := c.Counter("pages", window.TableConfig{}, countedWindows...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // microMemory returns a Limiter in memory with the times of Redis.
@@ -41,7 +41,7 @@ func timedRedis(t testing.TB, rules *ratelimit.Set, c latelyredis.Config, now *a
 }
 
 // copyAll copies what memory has counted to redis, and returns the numbers.
-func copyAll(t testing.TB, memory, redis *ratelimit.Limiter, id string) (all lately.Imported) {
+func copyAll(t testing.TB, memory, redis *ratelimit.Limiter, id string) (all window.Imported) {
 	t.Helper()
 	for done, err := range memory.CopyTo(context.Background(), redis, id) {
 		if err != nil {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // TestImportChangedRules imports counts of rules that have another limit, another algorithm, another key or
@@ -86,7 +86,7 @@ func testImport(t *testing.T, client rueidis.Client, c latelyredis.Config) {
 	if err := memory.Bans().Add(ratelimit.BanRecord{Rule: "b", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []lately.Imported{{Keys: keys, Bans: 1}, {Kept: keys, Bans: 1}, {Keys: keys, Bans: 1}} {
+	for i, want := range []window.Imported{{Keys: keys, Bans: 1}, {Kept: keys, Bans: 1}, {Keys: keys, Bans: 1}} {
 		if done := copyAll(t, memory, redis, []string{"first", "first", "second"}[i]); done != want {
 			t.Errorf("import %d: %+v, want %+v", i, done, want)
 		}
@@ -127,7 +127,7 @@ func TestImportLongKeys(t *testing.T) {
 	for range 11 { // the last begins a ban
 		rule(t, memory).TakeN(time.Now(), 1, long, "banned "+long)
 	}
-	if done, want := copyAll(t, memory, redis, "id"), (lately.Imported{Keys: 5, Long: 7}); done.Keys != want.Keys || done.Bans != 0 || done.Long != want.Long {
+	if done, want := copyAll(t, memory, redis, "id"), (window.Imported{Keys: 5, Long: 7}); done.Keys != want.Keys || done.Bans != 0 || done.Long != want.Long {
 		t.Errorf("%+v, want %+v", done, want)
 	}
 	if d := rule(t, redis).PeekN(time.Now(), 0, "/", "3"); d.Remaining != 7 || d.Err != nil {

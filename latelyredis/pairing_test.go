@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/latelyredis"
 )
 

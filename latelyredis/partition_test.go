@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/lately-go/lately/internal/netnstest"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/netnstest"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // A key with alternatives counts an event by the first field that it has, and says

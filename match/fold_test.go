@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 var withPort = regexp.MustCompile(`^(?:\[([^\]]*)\]|([0-9.]{7,}))(?::(?:[0-9]{1,5}|_[!#$%&'*+.^_~|\x600-9A-Za-z-]+))?$`)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func newKey(t *testing.T, fold Fold, names ...string) Key {

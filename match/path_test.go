@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // cleanReference is Event.CleanPath as its documentation has it: cut, decode,

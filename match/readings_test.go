@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/freeport"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // hostileTargets returns request targets that servers read differently, in

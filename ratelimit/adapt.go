@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/window"
 )
 
 // An Adapt makes a rule's limits follow its traffic: a table says which N holds
@@ -111,7 +111,7 @@ func (a *Adapt) at(average float64) float64 {
 // An adapter is an Adapt at work for one rule of a Memory.
 type adapter struct {
 	config  Adapt
-	traffic *lately.Counter
+	traffic *window.Counter
 
 	n    atomic.Uint64 // holds now
 	next atomic.Int64  // when the average is taken next
@@ -123,7 +123,7 @@ type adapter struct {
 }
 
 func newAdapter(a Adapt, n uint64) *adapter {
-	traffic, err := lately.NewCounter(lately.Window{Span: a.span(), Slot: a.span() / adaptSlots})
+	traffic, err := window.NewCounter(window.Window{Span: a.span(), Slot: a.span() / adaptSlots})
 	if err != nil {
 		panic(err) // NewSet has validated it
 	}

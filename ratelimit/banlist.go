@@ -9,8 +9,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/window"
 )
 
 // ErrBansFull is the error of a ban for which a store has no memory.
@@ -170,7 +170,7 @@ func (b BanList) Export(w io.Writer) error {
 //
 // It stops at the first line that is not a ban; the error names the line. The bans before
 // it have been added, and importing them again changes nothing.
-func (b BanList) Import(r io.Reader) (done lately.Imported, err error) {
+func (b BanList) Import(r io.Reader) (done window.Imported, err error) {
 	n := 0
 	for record, err := range readBans(r) {
 		if n++; err != nil {
@@ -184,7 +184,7 @@ func (b BanList) Import(r io.Reader) (done lately.Imported, err error) {
 }
 
 // importBan adds b, and counts it in done.
-func (l *Limiter) importBan(b *BanRecord, now int64, done *lately.Imported) error {
+func (l *Limiter) importBan(b *BanRecord, now int64, done *window.Imported) error {
 	if nanos(b.Until) <= now {
 		done.Expired++
 		return nil

@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 func listed(t testing.TB, l *ratelimit.Limiter) []ratelimit.BanRecord {
@@ -176,13 +176,13 @@ func TestBansMoveHouse(t *testing.T) {
 		}
 		other := banLimiter(t, c, rules...)
 		want := listed(t, l)
-		if report, err := other.Bans().Import(bytes.NewReader(file.Bytes())); err != nil || report != (lately.Imported{Bans: len(want)}) {
+		if report, err := other.Bans().Import(bytes.NewReader(file.Bytes())); err != nil || report != (window.Imported{Bans: len(want)}) {
 			t.Fatalf("%+v, %v; want %d added", report, err, len(want))
 		}
 		if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
 			t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
 		}
-		if report, err := other.Bans().Import(&file); err != nil || report != (lately.Imported{Kept: len(want)}) {
+		if report, err := other.Bans().Import(&file); err != nil || report != (window.Imported{Kept: len(want)}) {
 			t.Errorf("once more: %+v, %v; want %d kept", report, err, len(want))
 		}
 		// All bans go on, end and grow in both alike. What one counts toward
@@ -232,14 +232,14 @@ func TestBanImportCounts(t *testing.T) {
 	add("", "r", time.Hour, "k", "l")
 	add("", "r", time.Hour, "10.0.0.1")
 	text := string(writeBans(t, bans...))
-	want := lately.Imported{Bans: 33, Kept: 1, Expired: 1, Allowed: 1, Unknown: 2, Refused: 2}
+	want := window.Imported{Bans: 33, Kept: 1, Expired: 1, Allowed: 1, Unknown: 2, Refused: 2}
 	report, err := l.Bans().Import(strings.NewReader(text))
 	if err != nil || report != want {
 		t.Errorf("%+v, %v\nwant %+v", report, err, want)
 	}
 	report, err = l.Bans().Import(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
 	wantParts(t, "bad line", err, "line 2: rule: missing")
-	if report != (lately.Imported{Kept: 1}) {
+	if report != (window.Imported{Kept: 1}) {
 		t.Errorf("%+v before the bad line, want 1 kept", report)
 	}
 	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(ratelimit.MaxSpan + time.Hour)}

@@ -8,10 +8,10 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/window"
 )
 
 const (
@@ -40,11 +40,11 @@ const (
 // this id, Unknown have no rule in other or are bans of networks, which it does not look up, Long have more than a kibibyte. An error ends it. Of a long key,
 // l has only a digest with a secret of its own, and the store another: so they are left out, and begin with nothing counted.
 // Of a rule with one field, a digest cannot be told from a key; it is added, and is the key of nothing.
-func (l *Limiter) CopyTo(ctx context.Context, other *Limiter, id string) iter.Seq2[lately.Imported, error] {
-	return func(yield func(lately.Imported, error) bool) {
+func (l *Limiter) CopyTo(ctx context.Context, other *Limiter, id string) iter.Seq2[window.Imported, error] {
+	return func(yield func(window.Imported, error) bool) {
 		to, ok := other.store.(store.Importing[*Set])
 		if l.memory == nil || !ok {
-			yield(lately.Imported{}, errors.New("ratelimit: copy: must be from memory to a shared store"))
+			yield(window.Imported{}, errors.New("ratelimit: copy: must be from memory to a shared store"))
 			return
 		}
 		c := &copier{to: to, set: other.Set(), id: id, m: l.memory, from: l.memory.rules.Load(), now: l.now(), ctx: ctx, yield: yield}
@@ -63,8 +63,8 @@ type copier struct {
 	now   int64
 	batch []store.Entry[*Set]
 	words int // of the batch
-	done  lately.Imported
-	yield func(lately.Imported, error) bool
+	done  window.Imported
+	yield func(window.Imported, error) bool
 }
 
 // entry returns an entry of a key under a rule of l. ok is false if the store has no such rule.

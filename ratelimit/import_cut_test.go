@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // TestImportOfCutChunk cuts chunks of counts and of bans anywhere: nothing is
@@ -34,7 +34,7 @@ func TestImportOfCutChunk(t *testing.T) {
 		body := chunk[:len(chunk)-4]
 		for cut := range len(body) + 1 {
 			into, _ := mustMemory(t, set, ratelimit.Config{Budget: 1 << 20, Bans: 256})
-			if did, err := into.Import(second(10), chunk[:cut]); err == nil || did != (lately.Imported{}) {
+			if did, err := into.Import(second(10), chunk[:cut]); err == nil || did != (window.Imported{}) {
 				t.Fatalf("%c cut at %d without a checksum: %+v, %v", chunk[0], cut, did, err)
 			}
 			did, err := into.Import(second(10), snapshot.Seal(bytes.Clone(body[:cut])))

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // dumpRules are rules of all kinds.
@@ -89,7 +89,7 @@ func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 		if err != nil && len(err.Error()) > 300 {
 			t.Errorf("an error that quotes too much: %v", err)
 		}
-		if did == (lately.Imported{}) {
+		if did == (window.Imported{}) {
 			continue
 		}
 		takeKeyN(l, now, "k1", 1)

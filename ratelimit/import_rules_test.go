@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // TestImportUnderOtherRules imports counts under rules that have changed: what
@@ -99,7 +99,7 @@ func TestImportOfUnknownRules(t *testing.T) {
 		change(&changed)
 		b, _ := mustMemory(t, mustSet(t, changed), ratelimit.Config{})
 		did := mustImport(t, b, second(0), chunks)
-		if want := (lately.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
+		if want := (window.Imported{Unknown: 1}); name != "nothing" && did != want || name == "nothing" && did.Keys != 1 {
 			t.Errorf("%s has changed: %+v", name, did)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 func second(n int64) time.Time { return time.Unix(n, 0) }
@@ -33,7 +33,7 @@ func exported(m *ratelimit.Memory, now time.Time) (chunks [][]byte) {
 }
 
 // mustImport imports the chunks.
-func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byte) (all lately.Imported) {
+func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byte) (all window.Imported) {
 	t.Helper()
 	for i, chunk := range chunks {
 		did, err := m.Import(now, chunk)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -154,9 +154,9 @@ func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 		{ratelimit.Exact, 5, claim{span: s + 1, most: 5}},
 		{ratelimit.Sliding, 5, claim{span: s + 1, most: 5}},
 		{ratelimit.Sliding, 150, claim{span: s + 2*slotWidth(time.Second), most: 150}},
-		{ratelimit.Sliding, 5, claim{window: fromFirst, span: 2 * s, most: 5}},
-		{ratelimit.Calendar, 5, claim{window: fromFirst, span: s, most: 5}},
-		{ratelimit.InFlight, 4, claim{window: fromFirst, span: 100 * s, most: 4}},
+		{ratelimit.Sliding, 5, claim{extent: fromFirst, span: 2 * s, most: 5}},
+		{ratelimit.Calendar, 5, claim{extent: fromFirst, span: s, most: 5}},
+		{ratelimit.InFlight, 4, claim{extent: fromFirst, span: 100 * s, most: 4}},
 	} {
 		r := limit(t, "r", per(c.n, time.Second))
 		r.Algorithm = c.algorithm

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // Chunks that the format before checksums had, of a rule "login" by client: a ban
@@ -32,7 +32,7 @@ func TestImportOfOldBans(t *testing.T) {
 	now := time.Unix(2_050_000_010, 0)
 	m, l := mustMemory(t, mustSet(t, r), ratelimit.Config{})
 	bans, _ := hex.DecodeString(oldBans)
-	if did, err := m.Import(now, bans); err != nil || did != (lately.Imported{Bans: 2}) {
+	if did, err := m.Import(now, bans); err != nil || did != (window.Imported{Bans: 2}) {
 		t.Fatalf("%+v, %v", did, err)
 	}
 	list := l.Bans().At(now)
@@ -54,7 +54,7 @@ func TestImportOfOldBans(t *testing.T) {
 	}
 
 	counters, _ := hex.DecodeString(oldCounters)
-	if did, err := m.Import(now, counters); !errors.Is(err, snapshot.ErrOldVersion) || did != (lately.Imported{}) {
+	if did, err := m.Import(now, counters); !errors.Is(err, snapshot.ErrOldVersion) || did != (window.Imported{}) {
 		t.Errorf("counters of an earlier version: %+v, %v", did, err)
 	}
 }

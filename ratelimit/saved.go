@@ -7,9 +7,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/window"
 )
 
 // Export yields all that l knows, in chunks, for a snapshot; see [Limiter.Import]. That
@@ -93,17 +93,17 @@ func appendRule(dst []byte, r *Rule) []byte {
 // The error says that the chunk is damaged. If its checksum is wrong, nothing was
 // restored, else what came before the damage. Memory is bounded by the length of the
 // chunk and the budget, whatever its bytes. Update waits meanwhile, decisions do not.
-func (l *Limiter) Import(now time.Time, chunk []byte) (lately.Imported, error) {
+func (l *Limiter) Import(now time.Time, chunk []byte) (window.Imported, error) {
 	if l.memory == nil {
-		return lately.Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")
+		return window.Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")
 	}
 	return l.memory.Import(now, chunk)
 }
 
-func (m *memory) Import(now time.Time, chunk []byte) (lately.Imported, error) {
+func (m *memory) Import(now time.Time, chunk []byte) (window.Imported, error) {
 	kind, r, written, err := openChunk(chunk, snapshot.Counts, snapshot.Bans, snapshot.Adapt, snapshot.Secret)
 	if err != nil {
-		return lately.Imported{}, err
+		return window.Imported{}, err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -149,7 +149,7 @@ type chunkImport struct {
 	now     int64
 	written int64
 	at      int // offset of the entry that is read
-	done    lately.Imported
+	done    window.Imported
 }
 
 // secret makes the secret that of long keys, if no key is known yet.

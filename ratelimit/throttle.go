@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/window"
 )
 
 // A Throttle limits keys by limits that come with each call: so many in a period,
@@ -258,12 +258,12 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 }
 
 // Import restores what a chunk of [Throttle.Export] has. From now on decisions are
-// those that would have been made without a restart; of the numbers of [lately.Imported],
+// those that would have been made without a restart; of the numbers of [window.Imported],
 // Bans and Unknown stay 0. If the clock was set back since the export, each bucket
 // has as long to drain as it had then. A key that is known already stays as it is.
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
-func (t *Throttle) Import(now time.Time, chunk []byte) (done lately.Imported, err error) {
+func (t *Throttle) Import(now time.Time, chunk []byte) (done window.Imported, err error) {
 	_, r, written, err := openChunk(chunk, snapshot.Throttle)
 	if err != nil {
 		return done, err

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 func emptyThrottle(t testing.TB) *ratelimit.Throttle {
@@ -71,10 +71,10 @@ func TestThrottleImportAfterClockWasSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, chunk := range exportedThrottle(a, second(7210)) {
-		if did, err := b.Import(second(3600), chunk); did != (lately.Imported{Keys: 1}) || err != nil {
+		if did, err := b.Import(second(3600), chunk); did != (window.Imported{Keys: 1}) || err != nil {
 			t.Errorf("%+v, %v", did, err)
 		}
-		if did, err := b.Import(second(3600), chunk); did != (lately.Imported{Kept: 1}) || err != nil {
+		if did, err := b.Import(second(3600), chunk); did != (window.Imported{Kept: 1}) || err != nil {
 			t.Errorf("again: %+v, %v", did, err)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 // A claim is what a limit is believed to keep to, whoever comes and when: at most
 // so much admitted in a window of its own kind.
 type claim struct {
-	window
+	extent
 	span   int64
 	number func(t int64) int64 // of ofCalendar: which window t is in
 	most   uint64
 }
 
-// window is what a claim is about.
-type window uint8
+// extent is what a claim is about.
+type extent uint8
 
 const (
-	trueWindow window = iota // every (t-span, t]
+	trueWindow extent = iota // every (t-span, t]
 	fromFirst                // one that begins with the first event after the one before
 	ofCalendar               // one between two edges of the calendar
 )
@@ -63,7 +63,7 @@ func (w *witness) end() int { return w.gone + len(w.admitted) }
 // not before any it was asked about.
 func (w *witness) at(i int, c *claim, t int64) uint64 {
 	s := &w.sums[i]
-	switch c.window {
+	switch c.extent {
 	case trueWindow:
 		for s.head < w.end() && w.admitted[s.head-w.gone].t <= t-c.span {
 			s.sum -= w.admitted[s.head-w.gone].cost
@@ -88,7 +88,7 @@ func (w *witness) at(i int, c *claim, t int64) uint64 {
 // admit adds an event to the windows of claims.
 func (w *witness) admit(claims []claim, t int64, cost uint64) {
 	for i := range claims {
-		if w.at(i, &claims[i], t) == 0 && claims[i].window == fromFirst {
+		if w.at(i, &claims[i], t) == 0 && claims[i].extent == fromFirst {
 			w.sums[i].own = t
 		}
 		w.sums[i].sum += cost
@@ -155,10 +155,10 @@ func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []clai
 			claims = append(claims, claim{span: span, most: n + burst - 1},
 				claim{span: span / 4, most: burst + part - 1}, claim{span: 1, most: burst})
 		case ratelimit.Fixed:
-			own := claim{window: fromFirst, span: span, most: n}
+			own := claim{extent: fromFirst, span: span, most: n}
 			claims, needs = append(claims, own, claim{span: span, most: 2*n - 1}), append(needs, own)
 		case ratelimit.Calendar:
-			own := claim{window: ofCalendar, number: periodNumber(l.Per, r.Zone), most: n}
+			own := claim{extent: ofCalendar, number: periodNumber(l.Per, r.Zone), most: n}
 			claims, needs = append(claims, own, claim{span: shortestPeriod(l.Per), most: 2 * n}), append(needs, own)
 		default:
 			panic(fmt.Sprint("what does ", r.Algorithm, " promise?"))

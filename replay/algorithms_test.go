@@ -9,7 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 const tooLongMark = "(too long)"

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"

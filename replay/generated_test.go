@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 )
 
 var clfPattern = regexp.MustCompile(`^(\S+) - - \[(.*)\] "(.*)" (\d+) (\d+) "`)

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/window"
 )
 
 // MinShare is the smallest share of events that a [Counter] can count.
@@ -25,7 +25,7 @@ const zeroValue = "sampled: this value is the zero value of its type, which is n
 // counter of slots; see [Counter.Bounds].
 //
 // An event that is not counted costs a random number and no clock reading. An
-// event that is counted costs what it does in a [lately.Counter]. A goroutine
+// event that is counted costs what it does in a [window.Counter]. A goroutine
 // that adds many events should use a [Sampler] of its own. Only the first
 // counted event allocates: the slots of the window.
 //
@@ -36,18 +36,18 @@ const zeroValue = "sampled: this value is the zero value of its type, which is n
 // number for each is the method of Fan, Muller and Rezucha (1962) and Vitter
 // (1984).
 type Counter struct {
-	counted *lately.Counter
+	counted *window.Counter
 	p       float64
 	least   uint64 // of 64 random bits, the smallest number that counts: p is (2^64-least) / 2^64
 }
 
 // New returns an empty Counter for the window w that counts a share p of the
 // events, from MinShare to 1. The error names the value that is wrong.
-func New(w lately.Window, p float64) (*Counter, error) {
+func New(w window.Window, p float64) (*Counter, error) {
 	if !(p >= MinShare && p <= 1) { // so written, NaN is wrong too
 		return nil, fmt.Errorf("sampled: share p = %v: must be from %v to 1", p, MinShare)
 	}
-	counted, err := lately.NewCounter(w)
+	counted, err := window.NewCounter(w)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c *Counter) P() float64 { return c.p }
 
 // Counted returns the counter of the events that c has counted, about a share
 // p of all. Use it for the window, the slots and the statistics.
-func (c *Counter) Counted() *lately.Counter { return c.counted }
+func (c *Counter) Counted() *window.Counter { return c.counted }
 
 // Add records n events that happen now: each is counted with probability p. It
 // costs a random number for one event, and for several, one for each that is
@@ -76,7 +76,7 @@ func (c *Counter) Add(n uint64) {
 
 // AddAt records n events that happened at t. The events that are to be counted,
 // and only those, are refused if they are late or future; see
-// [lately.Counter.AddAt].
+// [window.Counter.AddAt].
 func (c *Counter) AddAt(t time.Time, n uint64) {
 	if hits := c.hits(n); hits > 0 {
 		c.counted.AddAt(t, hits)
@@ -84,7 +84,7 @@ func (c *Counter) AddAt(t time.Time, n uint64) {
 }
 
 // made returns the counter of counted events. It panics for the zero Counter.
-func (c *Counter) made() *lately.Counter {
+func (c *Counter) made() *window.Counter {
 	if c.counted == nil {
 		panic(zeroValue)
 	}
@@ -123,18 +123,18 @@ func geometric(u, p float64) uint64 {
 func (c *Counter) Sum() Estimate { return Estimate{c.made().Sum(), c.p} }
 
 // SumAt returns the estimate for the window that ends at t; see
-// [lately.Counter.SumAt].
+// [window.Counter.SumAt].
 func (c *Counter) SumAt(t time.Time) Estimate { return Estimate{c.made().SumAt(t), c.p} }
 
 // Bounds returns the estimates for the lower and the upper bound of the window
-// that ends now, without and with the oldest slot; see [lately.Counter.Bounds].
+// that ends now, without and with the oldest slot; see [window.Counter.Bounds].
 func (c *Counter) Bounds() (lo, hi Estimate) {
 	l, h := c.made().Bounds()
 	return Estimate{l, c.p}, Estimate{h, c.p}
 }
 
 // BoundsAt returns the estimates for the bounds of the window that ends at t;
-// see [lately.Counter.BoundsAt].
+// see [window.Counter.BoundsAt].
 func (c *Counter) BoundsAt(t time.Time) (lo, hi Estimate) {
 	l, h := c.made().BoundsAt(t)
 	return Estimate{l, c.p}, Estimate{h, c.p}

@@ -9,12 +9,12 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately"
+	"github.com/lately-go/lately/window"
 )
 
 func mustCounter(t testing.TB, p float64) *Counter {
 	t.Helper()
-	s, err := New(lately.Window{Span: 10 * time.Second, Slot: time.Second}, p)
+	s, err := New(window.Window{Span: 10 * time.Second, Slot: time.Second}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,11 +23,11 @@ func mustCounter(t testing.TB, p float64) *Counter {
 
 func TestNewErrors(t *testing.T) {
 	for _, p := range []float64{0, -1, MinShare / 2, 1.0000001, math.NaN(), math.Inf(1)} {
-		if s, err := New(lately.Last(time.Minute), p); err == nil || s != nil || !strings.Contains(err.Error(), "must be from 1e-09 to 1") {
+		if s, err := New(window.Last(time.Minute), p); err == nil || s != nil || !strings.Contains(err.Error(), "must be from 1e-09 to 1") {
 			t.Errorf("New(%v): %v, %v", p, s, err)
 		}
 	}
-	if s, err := New(lately.Window{}, 1); err == nil || s != nil || !strings.Contains(err.Error(), "window span") {
+	if s, err := New(window.Window{}, 1); err == nil || s != nil || !strings.Contains(err.Error(), "window span") {
 		t.Errorf("NewSampled of a wrong window: %v, %v", s, err)
 	}
 }

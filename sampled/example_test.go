@@ -5,13 +5,13 @@ import (
 	"log"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/sampled"
+	"github.com/lately-go/lately/window"
 )
 
 // How many packets in the last minute, from one in a thousand.
 func ExampleCounter() {
-	packets, err := sampled.New(lately.Last(time.Minute), 0.001)
+	packets, err := sampled.New(window.Last(time.Minute), 0.001)
 	if err != nil {
 		log.Fatal(err)
 	}

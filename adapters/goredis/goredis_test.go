@@ -14,11 +14,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // rules have two rules of one subject, one of another, and one that bans.
@@ -199,7 +199,7 @@ func TestCounters(t *testing.T) {
 		if all[i], err = latelyredis.NewCounters(latelyredis.CountersConfig{}); err != nil {
 			t.Fatal(err)
 		}
-		if pages[i], err = all[i].Counter("pages", lately.TableConfig{}, lately.Last(time.Hour)); err != nil {
+		if pages[i], err = all[i].Counter("pages", window.TableConfig{}, window.Last(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,20 +3,20 @@ package keyed
 import (
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // A Table counts, with everything in its windows for as long as a row runs; a
 // Limiter decides.
 var ours = []subject{
-	{name: "lately.Table,1-slot", make: newTable(128, lately.Window{Span: hour, Slot: hour}), series: true},
+	{name: "lately.Table,1-slot", make: newTable(128, window.Window{Span: hour, Slot: hour}), series: true},
 	{name: "lately.Table,10-slots", make: newTable(192, tenSlots), series: true},
 	{name: "lately.Table,10-slots,AddSum", make: func(n int) table { return tableSum{newTable(192, tenSlots)(n).(tableAdd).Table} }},
 	{name: "lately.Table,10-slots,full-comparison", make: newComparingTable},
-	{name: "lately.Table,60-slots", make: newTable(512, lately.Last(hour))},
-	{name: "lately.Table,1-s,1-min,1-h,24-h", make: newTable(2048, lately.Last(time.Second), lately.Last(time.Minute), lately.Last(hour), lately.Last(24*hour))},
+	{name: "lately.Table,60-slots", make: newTable(512, window.Last(hour))},
+	{name: "lately.Table,1-s,1-min,1-h,24-h", make: newTable(2048, window.Last(time.Second), window.Last(time.Minute), window.Last(hour), window.Last(24*hour))},
 	{name: "ratelimit,sliding", make: func(int) table { return newLimiter(ratelimit.Sliding, plenty) }},
 	{name: "ratelimit,sliding,1000-a-minute", make: func(int) table { return newLimiter(ratelimit.Sliding, 1000) }},
 	{name: "ratelimit,sliding,60-a-minute", make: func(int) table { return newLimiter(ratelimit.Sliding, 60) }, series: true},
@@ -25,13 +25,13 @@ var ours = []subject{
 
 const hour = time.Hour
 
-var tenSlots = lately.Window{Span: hour, Slot: hour / 10}
+var tenSlots = window.Window{Span: hour, Slot: hour / 10}
 
 // newTable makes tables with a budget of so many bytes a key, so that none is
 // forgotten.
-func newTable(budget int64, windows ...lately.Window) func(int) table {
+func newTable(budget int64, windows ...window.Window) func(int) table {
 	return func(n int) table {
-		t, err := lately.NewTable(lately.TableConfig{Budget: int64(n)*budget + 16<<20}, windows...)
+		t, err := window.NewTable(window.TableConfig{Budget: int64(n)*budget + 16<<20}, windows...)
 		if err != nil {
 			panic(err)
 		}
@@ -40,20 +40,20 @@ func newTable(budget int64, windows ...lately.Window) func(int) table {
 }
 
 func newComparingTable(n int) table {
-	t, err := lately.NewTable(lately.TableConfig{Budget: int64(n)*192 + 16<<20, Compare: true}, tenSlots)
+	t, err := window.NewTable(window.TableConfig{Budget: int64(n)*192 + 16<<20, Compare: true}, tenSlots)
 	if err != nil {
 		panic(err)
 	}
 	return tableAdd{t}
 }
 
-type tableAdd struct{ *lately.Table }
+type tableAdd struct{ *window.Table }
 
 func (w tableAdd) Add(key string)          { admitted(w.Table.Add(key, 1)) }
 func (w tableAdd) count(key string) uint64 { return w.Sum(key) }
 
 // tableSum adds and reads the sum that follows, in one step.
-type tableSum struct{ *lately.Table }
+type tableSum struct{ *window.Table }
 
 func (w tableSum) Add(key string) {
 	_, ok := w.AddSum(key, 1)

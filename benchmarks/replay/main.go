@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 )
 
 // rules is what lately judges while it is timed: one limit, one ban, one hot

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/match"
 )
 

@@ -28,10 +28,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 const (
@@ -122,7 +122,7 @@ func restoreLibrary(path string) {
 	var (
 		workers sync.WaitGroup
 		mu      sync.Mutex
-		sum     lately.Imported
+		sum     window.Imported
 	)
 	take := func(chunk []byte) {
 		n, err := l.Import(time.Now(), chunk)

@@ -42,7 +42,7 @@ func BenchmarkEvents(b *testing.B) {
 				continue
 			}
 			b.Run(fmt.Sprintf("events=%d/subject=%s", events, s.name), func(b *testing.B) {
-				w, heap := drive.Weigh(func() window {
+				w, heap := drive.Weigh(func() adder {
 					w := s.make(60, time.Minute)
 					for range events {
 						w.Add()

@@ -9,16 +9,16 @@ import (
 // What the machine allows. Each floor is one step that a window can hardly do
 // without; no row below can be faster than the steps that it takes.
 var floors = []subject{
-	{"noop", func(int, time.Duration) window { return new(noop) }, scaffold},
-	{"atomic-add", func(int, time.Duration) window { return new(atomicAdd) }, scaffold},
-	{"cas-loop", func(int, time.Duration) window { return new(casLoop) }, scaffold},
-	{"striped-add", func(int, time.Duration) window { return newStriped() }, scaffold},
-	{"mutex", func(int, time.Duration) window { return new(locked) }, scaffold},
-	{"time.Now", func(int, time.Duration) window { return new(wallClock) }, scaffold},
-	{"time.Since", func(int, time.Duration) window { return &monotonic{base: time.Now()} }, scaffold},
-	{"coarse-load", func(int, time.Duration) window { return new(coarse) }, scaffold},
-	{"time.Since,atomic-add", func(int, time.Duration) window { return &clockAdd{base: time.Now()} }, scaffold},
-	{"time.Since,striped-add", func(int, time.Duration) window { return newStripedClock() }, scaffold},
+	{"noop", func(int, time.Duration) adder { return new(noop) }, scaffold},
+	{"atomic-add", func(int, time.Duration) adder { return new(atomicAdd) }, scaffold},
+	{"cas-loop", func(int, time.Duration) adder { return new(casLoop) }, scaffold},
+	{"striped-add", func(int, time.Duration) adder { return newStriped() }, scaffold},
+	{"mutex", func(int, time.Duration) adder { return new(locked) }, scaffold},
+	{"time.Now", func(int, time.Duration) adder { return new(wallClock) }, scaffold},
+	{"time.Since", func(int, time.Duration) adder { return &monotonic{base: time.Now()} }, scaffold},
+	{"coarse-load", func(int, time.Duration) adder { return new(coarse) }, scaffold},
+	{"time.Since,atomic-add", func(int, time.Duration) adder { return &clockAdd{base: time.Now()} }, scaffold},
+	{"time.Since,striped-add", func(int, time.Duration) adder { return newStripedClock() }, scaffold},
 }
 
 type noop struct{ _ byte }
@@ -53,7 +53,7 @@ type paddedAdd struct {
 
 func newStriped() *striped { return &striped{cells: make([]paddedAdd, 64)} }
 
-func (w *striped) Part(i int) window { return &w.cells[i%len(w.cells)].atomicAdd }
+func (w *striped) Part(i int) adder { return &w.cells[i%len(w.cells)].atomicAdd }
 
 type locked struct {
 	mu sync.Mutex
@@ -113,4 +113,4 @@ func newStripedClock() *stripedClock {
 	return w
 }
 
-func (w *stripedClock) Part(i int) window { return &w.cells[i%len(w.cells)].clockAdd }
+func (w *stripedClock) Part(i int) adder { return &w.cells[i%len(w.cells)].clockAdd }

@@ -37,7 +37,7 @@ func BenchmarkLost(b *testing.B) {
 
 // addByEight adds with eight goroutines for a while, and returns how often and
 // for how long.
-func addByEight(w window, d time.Duration) (adds uint64, took time.Duration) {
+func addByEight(w adder, d time.Duration) (adds uint64, took time.Duration) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	began := time.Now()

@@ -28,14 +28,14 @@ var peers = []subject{
 	{"hystrix.Number", newHystrix, fixed},
 	{"RussellLuo.Limiter", newRussellLuo, fixed},
 	{"go-metrics.Meter", newMeter, total},
-	{"VictoriaMetrics.Counter", func(int, time.Duration) window { return vmCounter{new(vm.Counter)} }, total},
+	{"VictoriaMetrics.Counter", func(int, time.Duration) adder { return vmCounter{new(vm.Counter)} }, total},
 	{"prometheus.Counter", newPrometheus, total},
-	{"xsync.Counter", func(int, time.Duration) window { return xsyncCounter{xsync.NewCounter()} }, total},
+	{"xsync.Counter", func(int, time.Duration) adder { return xsyncCounter{xsync.NewCounter()} }, total},
 }
 
 type sentinel struct{ *stat.BucketLeapArray }
 
-func newSentinel(slots int, width time.Duration) window {
+func newSentinel(slots int, width time.Duration) adder {
 	ms := time.Duration(slots) * width / time.Millisecond
 	return sentinel{stat.NewBucketLeapArray(uint32(slots), uint32(ms))}
 }
@@ -44,7 +44,7 @@ func (w sentinel) Sum() uint64 { return uint64(w.Count(base.MetricEventPass)) }
 
 type cep21 struct{ *faststats.RollingCounter }
 
-func newCep21(slots int, width time.Duration) window {
+func newCep21(slots int, width time.Duration) adder {
 	c := faststats.NewRollingCounter(width, slots, time.Now())
 	return cep21{&c}
 }
@@ -56,7 +56,7 @@ type goZero struct {
 	*collection.RollingWindow[int64, *collection.Bucket[int64]]
 }
 
-func newGoZero(slots int, width time.Duration) window {
+func newGoZero(slots int, width time.Duration) adder {
 	fresh := func() *collection.Bucket[int64] { return new(collection.Bucket[int64]) }
 	return goZero{collection.NewRollingWindow[int64](fresh, slots, width)}
 }
@@ -69,7 +69,7 @@ func (w goZero) Sum() (sum uint64) {
 // timePolicy keeps every event.
 type timePolicy struct{ *asecurityteam.TimePolicy }
 
-func newTimePolicy(slots int, width time.Duration) window {
+func newTimePolicy(slots int, width time.Duration) adder {
 	return timePolicy{asecurityteam.NewTimePolicy(asecurityteam.NewWindow(slots), width)}
 }
 func (w timePolicy) Add()        { w.Append(1) }
@@ -78,7 +78,7 @@ func (w timePolicy) Sum() uint64 { return uint64(w.Reduce(asecurityteam.Count)) 
 // rateCounter has a goroutine while it counts, which ends after a silent window.
 type rateCounter struct{ *ratecounter.RateCounter }
 
-func newRateCounter(slots int, width time.Duration) window {
+func newRateCounter(slots int, width time.Duration) adder {
 	return rateCounter{ratecounter.NewRateCounter(time.Duration(slots) * width).WithResolution(slots)}
 }
 func (w rateCounter) Add()        { w.Incr(1) }
@@ -87,14 +87,14 @@ func (w rateCounter) Sum() uint64 { return uint64(w.Rate()) }
 // hystrixNumber always has ten slots of a second.
 type hystrixNumber struct{ *rolling.Number }
 
-func newHystrix(int, time.Duration) window { return hystrixNumber{rolling.NewNumber()} }
-func (w hystrixNumber) Add()               { w.Increment(1) }
-func (w hystrixNumber) Sum() uint64        { return uint64(w.Number.Sum(time.Now())) }
+func newHystrix(int, time.Duration) adder { return hystrixNumber{rolling.NewNumber()} }
+func (w hystrixNumber) Add()              { w.Increment(1) }
+func (w hystrixNumber) Sum() uint64       { return uint64(w.Number.Sum(time.Now())) }
 
 // russellLuo is a limiter on two windows; its counts cannot be read.
 type russellLuo struct{ *slidingwindow.Limiter }
 
-func newRussellLuo(slots int, width time.Duration) window {
+func newRussellLuo(slots int, width time.Duration) adder {
 	l, _ := slidingwindow.NewLimiter(time.Duration(slots)*width, math.MaxInt64/4, func() (slidingwindow.Window, slidingwindow.StopFunc) {
 		return slidingwindow.NewLocalWindow()
 	})
@@ -105,10 +105,10 @@ func (w russellLuo) Add() { w.Allow() }
 // meter keeps moving averages, and the count since the beginning.
 type meter struct{ metrics.Meter }
 
-func newMeter(int, time.Duration) window { return meter{metrics.NewMeter()} }
-func (w meter) Add()                     { w.Mark(1) }
-func (w meter) Sum() uint64              { return uint64(w.Count()) }
-func (w meter) Close()                   { w.Stop() }
+func newMeter(int, time.Duration) adder { return meter{metrics.NewMeter()} }
+func (w meter) Add()                    { w.Mark(1) }
+func (w meter) Sum() uint64             { return uint64(w.Count()) }
+func (w meter) Close()                  { w.Stop() }
 
 type vmCounter struct{ *vm.Counter }
 
@@ -118,7 +118,7 @@ func (w vmCounter) Sum() uint64 { return w.Get() }
 // promCounter's count can only be read by collecting it.
 type promCounter struct{ prometheus.Counter }
 
-func newPrometheus(int, time.Duration) window {
+func newPrometheus(int, time.Duration) adder {
 	return &promCounter{prometheus.NewCounter(prometheus.CounterOpts{Name: "events_total"})}
 }
 func (w *promCounter) Add() { w.Inc() }

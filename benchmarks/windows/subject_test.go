@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A window counts events. The rows are made so that calling Add through the
+// An adder counts events in a window. The rows are made so that calling Add through the
 // interface costs each of them the same: what is behind it is called directly.
-type window interface{ Add() }
+type adder interface{ Add() }
 
 type summer interface{ Sum() uint64 }
 
@@ -16,14 +16,14 @@ type summer interface{ Sum() uint64 }
 type timed interface{ AddAt(t time.Time) }
 
 // A split subject gives each goroutine a window of its own to add to.
-type split interface{ Part(i int) window }
+type split interface{ Part(i int) adder }
 
 type closer interface{ Close() }
 
 // A subject is one row.
 type subject struct {
 	name string
-	make func(slots int, width time.Duration) window
+	make func(slots int, width time.Duration) adder
 	kind kind
 }
 
@@ -46,7 +46,7 @@ func subjects() []subject {
 	return all
 }
 
-func release(w window) {
+func release(w adder) {
 	if c, ok := w.(closer); ok {
 		c.Close()
 	}

@@ -146,8 +146,8 @@ func BenchmarkBytes(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("slots=%d/subject=%s", n, s.name), func(b *testing.B) {
 				before := runtime.NumGoroutine()
-				all, heap := drive.Weigh(func() []window {
-					all := make([]window, many)
+				all, heap := drive.Weigh(func() []adder {
+					all := make([]adder, many)
 					for i := range all {
 						all[i] = s.make(n, time.Minute)
 						all[i].Add()

@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 )
 
 func main() {

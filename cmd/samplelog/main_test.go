@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 )
 
 func TestFlagsReachTheConfig(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 )
 
 // A step is a command of a document and the output that it shows.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // fleetRules has every kind of rule of docs/rules.md that a store can keep. Each limit admits 10.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/eventlist"
-	logs "github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/eventlist"
+	logs "github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
 )

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/freeport"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // A following is a process of `lately follow --server`.

@@ -23,7 +23,7 @@ var clientAttacks = []attack{
 	{"half-sent headers", nil, halfSentHeaders, fault{"internal/server/httpapi/server.go", "were not closed", []string{"headerTimeout = 2 * time.Second", "headerTimeout = time.Hour"}}},
 	{"half-sent commands", nil, halfSentCommands, fault{"internal/server/respapi/reaper.go", "were not closed", []string{"case p == partial && ", "case false && "}}},
 	{"half-done handshakes", withTLS, halfDoneHandshakes, fault{"internal/server/respapi/reaper.go", "were not closed", []string{"case p == greeting && ", "case false && "}}},
-	{"failed logins", withTokens, failedLogins, fault{"internal/loglimit/loglimit.go", "about failed logins", []string{"if !h.Allow(r.Level, r.Message) {", "if !h.Allow(r.Level, r.Message) && r.PC == 1 {"}}},
+	{"failed logins", withTokens, failedLogins, fault{"internal/server/loglimit/loglimit.go", "about failed logins", []string{"if !h.Allow(r.Level, r.Message) {", "if !h.Allow(r.Level, r.Message) && r.PC == 1 {"}}},
 }
 
 // How long an attack lasts that could go on for ever, and how many connections one has

@@ -24,8 +24,8 @@ var engineAttacks = []attack{
 	{"long paths under hot rules", nil, longPaths, fault{"internal/server/hotlist/list.go", "were resident", []string{"for l.bytes+n > l.config.Budget", "for l.bytes+n > 1<<40+l.config.Budget"}}},
 	{"reports of hot keys", nil, hotReports, fault{"hotkey/detector.go", "of hot keys take", []string{"limit, reserve, sketches := cmp.Or(c.Budget, DefaultBudget)", "limit, reserve, sketches := max(c.Budget, NoBudget, 1<<32)"}}},
 	{"trials", withKeptEvents, trials, fault{"internal/server/httpapi/rules.go", "another draft", []string{"ctx, stop := c.allow(maxTrial)", "ctx, stop := context.WithCancel(context.Background())"}}},
-	{"states of followers", nil, followerStates, fault{"internal/follow/feeds.go", "were resident", []string{"maxFeedBytes = 64 << 20", "maxFeedBytes = 64 << 40"}}},
-	{"a log with a huge line", withFollowedLog, hugeLine, fault{"internal/follow/generation.go", "were resident", []string{"const blockSize = 512 << 10", "const blockSize = 512 << 20"}}},
+	{"states of followers", nil, followerStates, fault{"internal/server/follow/feeds.go", "were resident", []string{"maxFeedBytes = 64 << 20", "maxFeedBytes = 64 << 40"}}},
+	{"a log with a huge line", withFollowedLog, hugeLine, fault{"internal/server/follow/generation.go", "were resident", []string{"const blockSize = 512 << 10", "const blockSize = 512 << 20"}}},
 	{"odd rules files", nil, oddRulesFiles, fault{"internal/fileperm/fileperm.go", "SIGTERM with a FIFO", []string{"	f, _, err := Open(path)\n", "	f, err := os.Open(path)\n"}}},
 }
 

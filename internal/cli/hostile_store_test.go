@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // storeAttacks are of a Redis that misbehaves.

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // An attack is a case of TestHostile.

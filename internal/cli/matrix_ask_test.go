@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // askRESP sends commands that "; " separates on a connection of their own, and returns the last reply.

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/enforce"
 )
 
 // matrixModes are the columns of the tables below, in their order.

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/enforce"
-	logs "github.com/lately-go/lately/internal/follow"
-	"github.com/lately-go/lately/internal/redistest"
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/enforce"
+	logs "github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // A matrixRow is an example of one command, route or verb, and what it answers in each mode.

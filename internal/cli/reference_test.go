@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // The tables of docs/server.md are what the program says of itself. To write them

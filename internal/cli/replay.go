@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/replaypage"
+	"github.com/lately-go/lately/internal/server/replaypage"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/netnstest"
+	"github.com/lately-go/lately/internal/test/netnstest"
 )
 
 const floodRules = `version: 1

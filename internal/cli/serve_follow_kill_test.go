@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 const killRules = `version: 1

@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/accesslogtest"
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"

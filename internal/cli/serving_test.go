@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // A serving is a process of `lately serve` on ports of its own.

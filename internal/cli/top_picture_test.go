@@ -18,7 +18,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/accesslogtest"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
 )
 
 const pictureRules = `version: 1

@@ -10,8 +10,8 @@ import (
 const modulePath = "github.com/lately-go/lately"
 
 // table says which package may import which: a package of this module to the
-// left, what it may import to the right. Names are folders of the module, and the
-// root is called lately; a name with a dot before its first slash is an outside
+// left, what it may import to the right. Names are folders of the module, whose
+// root has no code; a name with a dot before its first slash is an outside
 // module and stands for all its packages. Every package may import the standard
 // library; "std" means that a package imports nothing else.
 //
@@ -23,46 +23,46 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, internal/follow, internal/eventlist, internal/migrate, internal/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
-cmd/samplelog -> internal/accesslogtest
+internal/cli  -> internal/server, internal/server/follow, internal/server/eventlist, internal/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra
 
-internal/server         -> api, latelyredis, internal/store, internal/loglimit, internal/wait, github.com/redis/rueidis, internal/follow, accesslog, latelyhttp, internal/enforce, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, lately, internal/journal, internal/fileperm, github.com/goccy/go-yaml
-internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/loglimit, rules, match, ratelimit, hotkey, lately, internal/wait
-internal/server/httpapi -> api, replay, internal/follow, internal/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, lately, github.com/prometheus/client_golang
-internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, lately, internal/journal, internal/snapshot, internal/loglimit, internal/eventlist
+internal/server         -> api, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml
+internal/server/respapi -> api, internal/server/engine, internal/server/hotlist, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait
+internal/server/httpapi -> api, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
+internal/server/engine  -> api, latelyredis, internal/server/access, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/server/eventlist
 internal/server/hotlist -> api, internal/heap
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, lately, internal/ring, internal/decompress, github.com/klauspost/compress
-internal/replaypage     -> internal/server/console, replay
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress
+internal/server/replaypage     -> internal/server/console, replay
 
 internal/migrate -> rules
-client      -> api, hotkey, ratelimit, match, lately, internal/resp, internal/tally, internal/wait
+client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/tally, internal/wait
 rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml
-latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, internal/wait
-latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, lately, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
-latelyredis -> lately, ratelimit, match, internal/store, internal/limit, internal/ban, internal/ring, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
-latelyprom  -> ratelimit, hotkey, match, lately, github.com/prometheus/client_golang
+latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait
+latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
+latelyredis -> window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/ring, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
+latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
-internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, lately
-ratelimit           -> match, lately, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait
-hotkey              -> match, lately, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally
+internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, window
+ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait
+hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally
 
-internal/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/eventlist
-internal/eventlist -> match
+internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist
+internal/server/eventlist -> match
 
 accesslog               -> match, internal/ring
-sampled                 -> lately
-internal/accesslogtest -> std
+sampled                 -> window
+internal/test/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
-internal/randtest -> std
-internal/netnstest -> golang.org/x/sys
-internal/browsertest -> std
-internal/freeport -> std
-lately                  -> internal/ring, internal/keytable, internal/snapshot
+internal/test/randtest -> std
+internal/test/netnstest -> golang.org/x/sys
+internal/test/browsertest -> std
+internal/test/freeport -> std
+window                  -> internal/ring, internal/keytable, internal/snapshot
 
 match               -> std
 api                 -> std
@@ -76,14 +76,14 @@ internal/snapshot   -> std
 internal/sketch     -> internal/ring, internal/keytable
 internal/tally      -> std
 internal/resp       -> std
-internal/resp/resptest -> std
-internal/storm      -> golang.org/x/sys, api, client, internal/resp, internal/redistest, internal/freeport
-internal/redistest  -> internal/freeport, github.com/redis/rueidis
+internal/test/resptest -> std
+internal/test/storm      -> golang.org/x/sys, api, client, internal/resp, internal/test/redistest, internal/test/freeport
+internal/test/redistest  -> internal/test/freeport, github.com/redis/rueidis
 internal/fileperm   -> std
-internal/journal    -> internal/fileperm
-internal/loglimit   -> std
+internal/server/journal    -> internal/fileperm
+internal/server/loglimit   -> std
 internal/wait       -> std
-internal/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/loglimit, internal/wait
+internal/server/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait
 internal/deptest    -> std
 `
 
@@ -146,7 +146,7 @@ func outside(path string) bool {
 // folderOf returns the table's name of a package of this module.
 func folderOf(path string) (string, bool) {
 	if path == modulePath {
-		return "lately", true
+		return ".", true
 	}
 	return strings.CutPrefix(path, modulePath+"/")
 }
@@ -233,7 +233,7 @@ func TestCheckerFindsPlantedViolations(t *testing.T) {
 	files := mustLoad(t, sources{
 		"match/match.go":            `package match; import "strings"`,
 		"match/match_test.go":       `package match; import "github.com/lately-go/lately/rules"`,
-		"hotkey/ok.go":              `package hotkey; import ("github.com/lately-go/lately"; "github.com/lately-go/lately/match")`,
+		"hotkey/ok.go":              `package hotkey; import ("github.com/lately-go/lately/window"; "github.com/lately-go/lately/match")`,
 		"hotkey/bad.go":             `package hotkey; import "github.com/lately-go/lately/ratelimit"`,
 		"hotkey/other.go":           "//go:build plan9 && race\n\npackage hotkey; import _ \"expvar\"",
 		"lately.go":                 `package lately; import "github.com/goccy/go-yaml"`,
@@ -252,7 +252,7 @@ func TestCheckerFindsPlantedViolations(t *testing.T) {
 		"hotkey/bad.go: hotkey may not import " + modulePath + "/ratelimit",
 		"hotkey/other.go: hotkey may not import expvar: " + never["expvar"],
 		"internal/ring/ring.go: internal/ring may not import " + modulePath,
-		"lately.go: lately may not import github.com/goccy/go-yaml",
+		"lately.go: package . is not in the table of internal/deptest/rules_test.go",
 		"rules/parse.go: rules may not import github.com/goccy/go-yaml2",
 		"util/more.go: package util is not in the table of internal/deptest/rules_test.go",
 		"rules/parse_test.go: tests may not import github.com/stretchr/testify/assert",

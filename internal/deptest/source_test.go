@@ -79,7 +79,7 @@ func parse(fsys fs.FS, name string) (source, error) {
 		text:    string(text),
 	}
 	if f.folder == "." {
-		f.folder = "lately"
+		f.folder = "."
 	}
 	for _, spec := range file.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/heap"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // An item knows its place, as the users of heaps do that move and remove items.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func unlimited() *keytable.Budget { return keytable.NewBudget(math.MaxInt64 / 2) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestLogGoesOnAsBefore adds to and takes from a log and one that was restored

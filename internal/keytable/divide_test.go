@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // watched is a Policy that evicts what was added first, and counts how often

@@ -3,7 +3,7 @@
 // keys that collide. Records and keys lie in memory without pointers, which the
 // garbage collector does not look into.
 //
-// [Table] is the table of lately.Table, of the memory store of ratelimit and of the
+// [Table] is the table of window.Table, of the memory store of ratelimit and of the
 // detector of hotkey. Hash, record and, if wanted, a short key lie side by side, and
 // each record has a lock of its own, so that a hit meets one or two cache lines and
 // writes to one. A key is known by 64 bits of its hash, or by 128 where a decision

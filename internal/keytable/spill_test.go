@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestSpill gives blocks to records and takes them back at random, and holds what

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 var oneSeed = maphash.MakeSeed()

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // randomKey returns a key that is likely to be like another: empty, a prefix

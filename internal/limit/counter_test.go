@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestAgainstModels lets events come and compares each decision, and what is

@@ -8,8 +8,8 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func newDistinctSubject(t *testing.T, n uint64, budget *keytable.Budget) *subject {

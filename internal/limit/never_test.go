@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // A trail is what was admitted, by brute force: every event, and the sum of those

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestManyInTheNewestSlot counts more in a slot than the ring holds beside its counts,

@@ -7,7 +7,7 @@ import (
 	_ "time/tzdata" // the zones, wherever the test runs
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 var zoneNames = []string{

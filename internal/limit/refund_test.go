@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestRefund takes back what was charged, at any later time. What is used

@@ -7,8 +7,8 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestSpillAndBack has more times in a window than fit in a record, lets

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // socketDir returns a folder whose name is short enough for a socket in it.

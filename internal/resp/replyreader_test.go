@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // shownReplies reads a stream that comes in these pieces, and writes each reply and the

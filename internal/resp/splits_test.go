@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // longForm reports whether the long form of the random tests is wanted:

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // replies is one call of each method with what both versions have for it.

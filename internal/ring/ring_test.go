@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 const width = 10 // nanoseconds a slot in these tests

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/enforce"
-	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/enforce"
+	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

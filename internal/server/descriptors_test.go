@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/follow"
 )
 
 // Connections leave descriptors to the files of the server, whatever the limit of open files is.

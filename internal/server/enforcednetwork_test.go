@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/enforce"
-	"github.com/lately-go/lately/internal/follow"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/server/enforce"
+	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // likeNetworks are names that an event may give its client, which are no addresses.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/server/enforce"
 )
 
 // banClient bans a client by hand.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/eventlist"
-	"github.com/lately-go/lately/internal/follow"
+	"github.com/lately-go/lately/internal/server/eventlist"
+	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/match"
 )
 

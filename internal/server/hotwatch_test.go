@@ -16,7 +16,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // A hotClient reads the state of hot keys by one protocol.

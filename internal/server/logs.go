@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/follow"
-	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/enforce"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
 	"github.com/lately-go/lately/ratelimit"

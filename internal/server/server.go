@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/enforce"
-	"github.com/lately-go/lately/internal/follow"
-	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/server/httpapi"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/match"
 )

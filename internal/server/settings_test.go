@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/enforce"
-	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/enforce"
+	"github.com/lately-go/lately/internal/server/follow"
 )
 
 // Every setting can be said in three ways, which mean the same.

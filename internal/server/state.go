@@ -8,8 +8,8 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/journal"
 )
 
 // restore opens the data directory, if there is one, and restores its newest whole snapshot

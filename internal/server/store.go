@@ -18,8 +18,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 const sharedRules = `version: 1

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // TestServersShareCounters adds on two servers, by hand and by events: both have the sum and the same keys at

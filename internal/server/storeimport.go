@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/internal/wait"
+	"github.com/lately-go/lately/window"
 )
 
 const (
@@ -52,7 +52,7 @@ func (s *Server) importLimits(ctx context.Context) error {
 		return fmt.Errorf("the import is not begun: %w", err)
 	}
 	began, told := time.Now(), time.Now()
-	var all lately.Imported
+	var all window.Imported
 	for done, err := range s.engine.Import(ctx) {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err

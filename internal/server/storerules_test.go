@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // TestServersCountByRule has two servers with one store decide: each tells by rule what it has

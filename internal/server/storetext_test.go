@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/lately-go/lately/internal/loglimit"
+	"github.com/lately-go/lately/internal/server/loglimit"
 )
 
 // The text of an error of Redis is bounded and printable.

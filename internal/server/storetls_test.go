@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // newCertificate returns a certificate for loopback, and the same in PEM form.

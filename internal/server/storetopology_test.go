@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/redistest"
+	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // TestStoreInCluster shares limits in three nodes, one of them in the URL: a pipeline whose

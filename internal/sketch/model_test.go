@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/sketch"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // newRand returns a random source whose seed is in the log of a failed test.

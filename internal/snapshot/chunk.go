@@ -28,7 +28,7 @@ import (
 type Kind byte
 
 const (
-	Table    Kind = 'k' // keys of a lately.Table
+	Table    Kind = 'k' // keys of a window.Table
 	Hot      Kind = 'w' // keys of a hotkey.Detector under one rule
 	Counts   Kind = 'c' // limit counters of the keys of one rule
 	Bans     Kind = 'b' // bans

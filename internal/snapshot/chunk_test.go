@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // Entries of any lengths come back in their order, each in one chunk, and each

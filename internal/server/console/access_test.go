@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/browsertest"
+	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
 var routes = []struct{ name, hash, ready string }{

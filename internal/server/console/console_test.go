@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/browsertest"
+	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
 // TestConsole drives the console in a headless browser against an API of canned

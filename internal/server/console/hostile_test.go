@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/browsertest"
+	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
 // testHostile shows the keys of strangers in every view: as text, with what hides

@@ -3,7 +3,7 @@ package console_test
 import (
 	"testing"
 
-	"github.com/lately-go/lately/internal/browsertest"
+	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
 // testHot looks at hot keys and their rule, and has keys removed, ignored, counted again and added.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/accesslogtest"
-	"github.com/lately-go/lately/internal/browsertest"
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
 const liveRules = `version: 1

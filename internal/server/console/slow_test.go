@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/browsertest"
+	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
 // What is shown is the answer to what was chosen last, which is asked for as soon as the

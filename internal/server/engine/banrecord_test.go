@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )

@@ -12,7 +12,7 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/journal"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/ratelimit"
 )
 

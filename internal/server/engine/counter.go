@@ -9,18 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/window"
 )
 
 // A counter is a table of windows with the rule that says what it counts.
 type counter struct {
 	rules.Counter
-	table   *lately.Table
+	table   *window.Table
 	shared  *latelyredis.Counter // instead of table, or nil
 	budget  int64
 	dynamic bool // created by adding to it, not by the rules file
@@ -39,19 +39,19 @@ func newCounter(of rules.Counter, budget int64) (*counter, error) {
 	c := &counter{Counter: of, budget: budget}
 	config, windows := c.tableOf()
 	var err error
-	if c.table, err = lately.NewTable(config, windows...); err != nil {
+	if c.table, err = window.NewTable(config, windows...); err != nil {
 		return nil, fmt.Errorf("counter %q: %w", c.Name, err)
 	}
 	return c, nil
 }
 
 // tableOf returns what the table of c is made of.
-func (c *counter) tableOf() (lately.TableConfig, []lately.Window) {
-	windows := make([]lately.Window, len(c.Spans))
+func (c *counter) tableOf() (window.TableConfig, []window.Window) {
+	windows := make([]window.Window, len(c.Spans))
 	for i, span := range c.Spans {
-		windows[i] = lately.Window{Span: span, Slot: slotOf(span)}
+		windows[i] = window.Window{Span: span, Slot: slotOf(span)}
 	}
-	return lately.TableConfig{Budget: c.budget, Compare: true}, windows
+	return window.TableConfig{Budget: c.budget, Compare: true}, windows
 }
 
 // slotOf cuts a span of whole milliseconds into slots of whole nanoseconds.
@@ -78,7 +78,7 @@ func (c *counter) addAt(t time.Time, key []byte, n uint64) bool {
 }
 
 // counts returns the table of c, and the time at which to read it: t, or now if c is shared.
-func (c *counter) counts(t time.Time) (*lately.Table, time.Time) {
+func (c *counter) counts(t time.Time) (*window.Table, time.Time) {
 	if c.shared != nil {
 		return c.shared.Counts()
 	}
@@ -168,7 +168,7 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 }
 
 // countOf returns the count of a key over a span.
-func countOf(r lately.Reading, span time.Duration) (c api.Count, err error) {
+func countOf(r window.Reading, span time.Duration) (c api.Count, err error) {
 	if c.Lo, c.Hi, err = r.BoundsLast(span); err != nil {
 		return c, err
 	}

@@ -11,16 +11,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/journal"
-	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/window"
 )
 
 // An Engine counts and judges events under a rules file. It is safe for concurrent use.
@@ -49,7 +49,7 @@ type Engine struct {
 	hot       *hotlist.List
 	ignored   atomic.Pointer[[]api.RuleKey] // by hand, in that order; changes under mu
 	past      *hotPast
-	refused   *lately.Table // see newRefused
+	refused   *window.Table // see newRefused
 	recent    *refusals
 	kept      *keptEvents // or nil
 	history   history

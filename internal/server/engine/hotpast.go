@@ -9,15 +9,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/window"
 )
 
 // A hotPast is what is known of hot keys besides their counts and holds. Keys in its tables
 // are the ID of a hot key, or that and the name of a process.
 type hotPast struct {
-	uses      *lately.Table // sampled while they are hot
-	processes *lately.Table // events that each reported while they were hot
+	uses      *window.Table // sampled while they are hot
+	processes *window.Table // events that each reported while they were hot
 
 	mu      sync.Mutex
 	counted time.Time      // when counts were counted
@@ -43,9 +43,9 @@ const (
 
 func newHotPast() (p *hotPast, err error) {
 	p = new(hotPast)
-	p.uses, err = lately.NewTable(lately.TableConfig{Budget: usesBudget, Compare: true}, lately.Window{Span: hotDay, Slot: hotDayPart})
+	p.uses, err = window.NewTable(window.TableConfig{Budget: usesBudget, Compare: true}, window.Window{Span: hotDay, Slot: hotDayPart})
 	if err == nil {
-		p.processes, err = lately.NewTable(lately.TableConfig{Budget: processesBudget, Compare: true}, lately.Window{Span: hotMinute, Slot: slotOf(hotMinute)})
+		p.processes, err = window.NewTable(window.TableConfig{Budget: processesBudget, Compare: true}, window.Window{Span: hotMinute, Slot: slotOf(hotMinute)})
 	}
 	return p, err
 }

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/window"
 )
 
 // A HotReport is records of keys that a client has counted, under one hot rule. All of
@@ -107,7 +107,7 @@ type hotUse struct {
 	// What caches did: hits, misses, loads and stale hits.
 	cache [cacheCounts]struct {
 		total  atomic.Uint64
-		recent *lately.Rollup
+		recent *window.Rollup
 	}
 }
 
@@ -125,7 +125,7 @@ var savedSpans = []time.Duration{time.Minute, time.Hour, 24 * time.Hour}
 func newHotUse() (*hotUse, error) {
 	u := new(hotUse)
 	for i := range u.cache {
-		recent, err := lately.NewRollup(lately.RollupConfig{Spans: savedSpans})
+		recent, err := window.NewRollup(window.RollupConfig{Spans: savedSpans})
 		if err != nil {
 			return nil, err
 		}

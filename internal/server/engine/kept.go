@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately/internal/eventlist"
+	"github.com/lately-go/lately/internal/server/eventlist"
 	"github.com/lately-go/lately/match"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // Inspect reports on a key under everything that counts by these fields and no others.
@@ -95,7 +95,7 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 
 // slotsOf returns the slots of a window of that span. oldest is the count of the slot in
 // which the window begins.
-func slotsOf(reading lately.Reading, span time.Duration, oldest uint64) []api.Slot {
+func slotsOf(reading window.Reading, span time.Duration, oldest uint64) []api.Slot {
 	slots := make([]api.Slot, 0, counterSlots+1)
 	begins := reading.At().Add(-span)
 	for start, n := range reading.Slots(span) {

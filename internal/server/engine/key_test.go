@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // The slots of a window are all that it has a part of: they add up to hi, and all

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // Top of a filter is what is left of Top of all keys, over many keys in random order.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestLatency compares with a list of all durations, which goroutines observe at once.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/loglimit"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/loglimit"
 )
 
 // A ListenerConfig has the settings that all listeners have. Only Engine must be set.

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/lately-go/lately"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // refusedBudget bounds the memory of the counts of refused keys, in bytes: some tens of
@@ -18,10 +18,10 @@ const refusedBudget = 8 << 20
 const maxRefusedSpan = time.Hour
 
 // newRefused returns the table that counts refused events by rule and key.
-func newRefused() (*lately.Table, error) {
-	return lately.NewTable(lately.TableConfig{Budget: refusedBudget, Compare: true},
-		lately.Window{Span: time.Minute, Slot: time.Minute / counterSlots},
-		lately.Window{Span: maxRefusedSpan, Slot: maxRefusedSpan / counterSlots})
+func newRefused() (*window.Table, error) {
+	return window.NewTable(window.TableConfig{Budget: refusedBudget, Compare: true},
+		window.Window{Span: time.Minute, Slot: time.Minute / counterSlots},
+		window.Window{Span: maxRefusedSpan, Slot: maxRefusedSpan / counterSlots})
 }
 
 // countRefused counts a refusal of s.key, a key of r, by r. ev is nil if there is only a

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately"
-	"github.com/lately-go/lately/internal/journal"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // The types of the records that Save writes. A record of counts belongs to the
@@ -25,10 +25,10 @@ import (
 const (
 	recordLimits  = 'l' // a chunk of ratelimit.Limiter.Export
 	recordCounter = 'c' // a counterRecord
-	recordCounts  = 't' // a chunk of lately.Table.Export
+	recordCounts  = 't' // a chunk of window.Table.Export
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
 	recordHotKey  = 'k' // a hotRecord
-	recordHotUses = 'u' // a chunk of lately.Table.Export: the uses of keys that were hot
+	recordHotUses = 'u' // a chunk of window.Table.Export: the uses of keys that were hot
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = RecordHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
@@ -122,7 +122,7 @@ type Restorer struct {
 	mu  sync.Mutex // for what follows, until Wait returns
 	err error      // the first
 
-	Limits, Counts lately.Imported
+	Limits, Counts window.Imported
 	Old            int // records of an earlier version, which are left out
 	Other          int // records of counters that count otherwise now
 }
@@ -159,17 +159,17 @@ func (r *Restorer) Record(record journal.Record) error {
 		table, _ := r.counter.counts(time.Time{})
 		return r.restore(&r.Counts, data, table.ImportAt)
 	case recordCaller:
-		return r.restore(new(lately.Imported), data, r.e.throttle.Import)
+		return r.restore(new(window.Imported), data, r.e.throttle.Import)
 	case recordHot:
 		name, chunk, _ := bytes.Cut(data, []byte{0})
 		for _, h := range r.e.rules.Load().hot {
 			if h.Name == string(name) {
-				return r.restore(new(lately.Imported), chunk, h.detector.Import)
+				return r.restore(new(window.Imported), chunk, h.detector.Import)
 			}
 		}
 		return nil // of a rule that does not exist any more
 	case recordHotUses:
-		return r.restore(new(lately.Imported), data, r.e.past.uses.ImportAt)
+		return r.restore(new(window.Imported), data, r.e.past.uses.ImportAt)
 	case recordHotKey:
 		return r.hotKey(data)
 	case recordIgnored:
@@ -182,7 +182,7 @@ func (r *Restorer) Record(record journal.Record) error {
 
 // restore begins to import a chunk. The first is imported at once: it has the secret of the
 // digests in later ones.
-func (r *Restorer) restore(total *lately.Imported, chunk []byte, load func(time.Time, []byte) (lately.Imported, error)) error {
+func (r *Restorer) restore(total *window.Imported, chunk []byte, load func(time.Time, []byte) (window.Imported, error)) error {
 	work := func(chunk []byte) {
 		done, err := load(r.e.Now(), chunk)
 		r.mu.Lock()
@@ -327,8 +327,8 @@ func (e *Engine) Importing() bool { return e.saved.Load() != nil }
 
 // Import adds what was restored to the store, see [ratelimit.Limiter.CopyTo]. Save a snapshot before,
 // since it has the id of the import, and afterwards, since that has the limits and bans no more.
-func (e *Engine) Import(ctx context.Context) iter.Seq2[lately.Imported, error] {
-	return func(yield func(lately.Imported, error) bool) {
+func (e *Engine) Import(ctx context.Context) iter.Seq2[window.Imported, error] {
+	return func(yield func(window.Imported, error) bool) {
 		saved := e.saved.Load()
 		if saved == nil {
 			return

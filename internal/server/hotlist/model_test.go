@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/randtest"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // A replica is what a watcher knows, by the rules of the protocol alone.

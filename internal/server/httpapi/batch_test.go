@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/redistest"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 )

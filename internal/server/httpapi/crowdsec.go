@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/enforce"
+	"github.com/lately-go/lately/internal/server/enforce"
 )
 
 // decisionsPath is that of CrowdSec's local API, and of the paths below it.

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/lately-go/lately/internal/freeport"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 // startHAProxy starts HAProxy with the two files of the documentation.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/freeport"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 // builtServer builds the command, runs it as a server that trusts proxies on this

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/freeport"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 func startNginx(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {

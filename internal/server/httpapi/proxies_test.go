@@ -19,7 +19,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lately-go/lately/internal/freeport"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 // A startProxy starts a real reverse proxy with the snippet of the documentation, in

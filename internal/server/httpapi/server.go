@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/enforce"
-	"github.com/lately-go/lately/internal/follow"
 	"github.com/lately-go/lately/internal/server/console"
+	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/latelyhttp"
 )
 

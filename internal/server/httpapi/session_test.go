@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/randtest"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/lately-go/lately/internal/freeport"
+	"github.com/lately-go/lately/internal/test/freeport"
 )
 
 func startTraefik(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {

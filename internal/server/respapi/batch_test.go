@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/redistest"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"

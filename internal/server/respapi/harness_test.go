@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/rules"
 )
 

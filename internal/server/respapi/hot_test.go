@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // A tape is a connection that brings the same bytes again and again, and takes all.

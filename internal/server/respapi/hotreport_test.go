@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // wantRecords returns how many records args have, by the words of the protocol, or false if

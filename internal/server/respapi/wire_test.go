@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/resp/resptest"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // pipeline is commands whose answers do not depend on when they come.

@@ -1,0 +1,266 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/lately-go/lately/internal/server/journal"
+)
+
+func open(t *testing.T, path string) *journal.Dir {
+	t.Helper()
+	d, _ := restored(t, path, ignored)
+	return d
+}
+
+// restored opens a directory until the end of the test.
+func restored(t *testing.T, path string, r journal.Restore) (*journal.Dir, journal.Found) {
+	t.Helper()
+	d, found, err := journal.Open(path, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d, found
+}
+
+// ignored reads what a directory has for nothing.
+var ignored = journal.Restore{Snapshot: func(journal.Record) error { return nil }, Journal: func([]byte) error { return nil }}
+
+// fill writes one record of each text.
+func fill(texts ...string) func(*journal.SnapshotWriter) error {
+	return func(w *journal.SnapshotWriter) error {
+		for i, text := range texts {
+			if err := w.Add(byte(i), []byte(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// texts opens a directory, which it closes again, and returns all that it has.
+func texts(t *testing.T, path string) (all []string) {
+	t.Helper()
+	d, _, err := journal.Open(path, textsTo(&all))
+	if err == nil {
+		err = d.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// textsTo appends all that a directory has to all.
+func textsTo(all *[]string) journal.Restore {
+	return journal.Restore{
+		Snapshot: func(r journal.Record) error { *all = append(*all, string(r.Data)); return nil },
+		Journal:  func(b []byte) error { *all = append(*all, string(b)); return nil },
+	}
+}
+
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no modes here")
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	d := open(t, path)
+	if err := errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a", "b"))); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		want := fs.FileMode(0o600)
+		if e.IsDir() {
+			want = 0o700
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, want %v", name, info.Mode().Perm(), want)
+		}
+		seen++
+		return err
+	})
+	if err != nil || seen != 4 { // itself, lock, journal, snapshot
+		t.Errorf("%d names, %v", seen, err)
+	}
+}
+
+// TestLock opens a directory twice. The second is told who has it, and can have
+// it afterwards.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	d, _, err := journal.Open(path, ignored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = journal.Open(path, ignored)
+	if want := fmt.Sprintf("process %d;", os.Getpid()); !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		t.Errorf("the second: %v, want ErrLocked with %q and the path", err, want)
+	}
+	for range 2 {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	open(t, path)
+}
+
+// TestRefusals has directories that are not fit. Each error says what is wrong.
+func TestRefusals(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no modes and links here")
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := func(name string) func(string) error {
+		return func(path string) error { return os.Symlink(elsewhere, filepath.Join(path, name)) }
+	}
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+		want string
+	}{
+		{"others can write", func(path string) error { return os.Chmod(path, 0o772) }, "chmod o-w "},
+		{"a link for the lock", link("lock"), "no regular file"},
+		{"a link for a journal", link("journal-00000001"), "journal-00000001 is no regular file"},
+		{"a folder for a journal", func(path string) error {
+			return os.Mkdir(filepath.Join(path, "journal-00000001"), 0o700)
+		}, "journal-00000001 is no regular file"},
+		{"a file", func(path string) error {
+			return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
+		}, "not a directory"},
+	} {
+		path := filepath.Join(t.TempDir(), "state")
+		if err := errors.Join(os.Mkdir(path, 0o700), c.make(path)); err != nil {
+			t.Fatal(err)
+		}
+		d, _, err := journal.Open(path, ignored)
+		if err == nil {
+			_ = d.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+	if b, err := os.ReadFile(elsewhere); string(b) != "secret" {
+		t.Errorf("the file behind the links is now %q, %v", b, err)
+	}
+}
+
+// TestLinksAreNotWrittenThrough has links under the names that are written next.
+func TestLinksAreNotWrittenThrough(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege here")
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.WriteFile(elsewhere, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, path)
+	for _, name := range []string{"snapshot.tmp", "journal-00000001", "snapshot-00000001"} {
+		if err := os.Symlink(elsewhere, filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.WriteSnapshot(fill("a")); err != nil { // the links are removed
+		t.Error(err)
+	}
+	if err := d.Journal().AppendWait([]byte("a")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Append through a link: %v, want that it exists", err)
+	}
+	if err := d.Journal().AppendWait([]byte("b")); err != nil { // the next number is free
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, path); !slices.Equal(got, []string{"a", "a", "b"}) {
+		t.Errorf("read %q", got)
+	}
+	if b, err := os.ReadFile(elsewhere); string(b) != "secret" {
+		t.Errorf("the file behind the links is now %q, %v", b, err)
+	}
+}
+
+// TestDirectoryThatIsReadOnly is for users other than root.
+func TestDirectoryThatIsReadOnly(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("root and Windows write everywhere")
+	}
+	path := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(path, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := journal.Open(path, ignored); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v, want that it is not permitted", err)
+	}
+}
+
+// TestNewer has a file of a later version: nothing is changed, and nothing is
+// written.
+func TestNewer(t *testing.T) {
+	for _, name := range []string{"snapshot-00000007", "journal-00000007"} {
+		path := filepath.Join(t.TempDir(), "state")
+		d, _, err := journal.Open(path, ignored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a")), d.Close())
+		newer := journal.NewerFile(name)
+		err = errors.Join(err, os.WriteFile(filepath.Join(path, name), newer, 0o600))
+		err = errors.Join(err, os.WriteFile(filepath.Join(path, "snapshot.tmp"), nil, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := listing(t, path)
+		if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want ErrNewer with %s", err, name)
+		}
+		if after := listing(t, path); !slices.Equal(before, after) {
+			t.Errorf("the directory was %v and is %v", before, after)
+		}
+		// A damaged version is no newer one.
+		newer[8] ^= 4
+		if err := os.WriteFile(filepath.Join(path, name), newer, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(t, path); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("read %q", got)
+		}
+	}
+}
+
+func listing(t *testing.T, path string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(e.Name(), " ", info.Size()))
+	}
+	return all
+}

@@ -1,0 +1,51 @@
+package accesslogtest_test
+
+import (
+	"testing"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/match"
+)
+
+// TestReadersAgreeWithTheTruth reads a log with package accesslog, which recognises its
+// format and finds in it what its Truth says.
+func TestReadersAgreeWithTheTruth(t *testing.T) {
+	log, truth := write(t, accesslogtest.Config{Lines: 20_000})
+	f, ok := accesslog.Detect(log)
+	if !ok || f.String() != "clf" {
+		t.Fatalf("Detect says %v, %v", f, ok)
+	}
+	p, err := f.NewParser(accesslog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e match.Event
+	var lines, bad, flood, crowd, asks int
+	for rest := log; ; lines++ {
+		line, after, ok := accesslog.CutLine(rest)
+		if !ok {
+			break
+		}
+		rest = after
+		if !p.Parse(line, &e) {
+			bad++
+			continue
+		}
+		switch client := string(e.Get(match.Client)); {
+		case client == truth.Flood.Clients[0]:
+			flood++
+		case client == truth.Crowd.Clients[0]:
+			crowd++
+		}
+		if string(e.Get(match.Path)) == truth.HotProduct.Path {
+			asks++
+		}
+	}
+	if lines != truth.Lines || bad != truth.Bad || flood != truth.Flood.Lines || asks != truth.HotProduct.Lines {
+		t.Errorf("%d lines, %d bad, %d of the flood, %d for the hot product; the Truth says %+v", lines, bad, flood, asks, truth)
+	}
+	if share := truth.Crowd.Lines / len(truth.Crowd.Clients); crowd != share && crowd != share+1 {
+		t.Errorf("%d lines by one of the crowd, want %d or one more", crowd, share)
+	}
+}

@@ -1,0 +1,268 @@
+package window
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/snapshot"
+)
+
+// Imported are the numbers of what a chunk of an export held, by what became of
+// it. Packages hotkey and ratelimit have the same type.
+type Imported struct {
+	Keys    int // keys that were restored
+	Bans    int // bans that were restored, with past ones that are remembered; ratelimit only
+	Expired int // those with nothing left in a window
+	Kept    int // known already, and left as they are
+	Unknown int // of rules that do not exist or have another key; hotkey and ratelimit only
+	Allowed int // bans of clients on the allow list; ratelimit only
+	Refused int // those that there was no memory for
+	Long    int // keys and bans of more than a kibibyte that were left out; ratelimit.Limiter.CopyTo only
+}
+
+// Add adds the numbers of o to i.
+func (i *Imported) Add(o Imported) {
+	i.Keys += o.Keys
+	i.Bans += o.Bans
+	i.Expired += o.Expired
+	i.Kept += o.Kept
+	i.Unknown += o.Unknown
+	i.Allowed += o.Allowed
+	i.Refused += o.Refused
+	i.Long += o.Long
+}
+
+// Import restores a chunk of [Table.Export], of this or another process. Use it on
+// an empty table. On any other it does no harm: keys that are held stay as they
+// are. Several goroutines may import chunks of one export at the same time.
+//
+// Later reads return what the exported table would have returned. A window is
+// identified by its slot: a window with the same slot and another span gets the
+// slots that were exported, any other stays empty. The budget holds as with Add;
+// keys are evicted or refused as [TableConfig.RefuseNew] says.
+//
+// If the clock was set back since the export, what was counted after now counts
+// now, so nothing is held for longer than its windows.
+//
+// The error says that the chunk is damaged. If its checksum is wrong, nothing was
+// restored. Memory is bounded by the length of the chunk and the budget, whatever
+// its bytes.
+func (tb *Table) Import(chunk []byte) (Imported, error) { return tb.importAt(tb.clock.now(), chunk) }
+
+// ImportAt is Import at t. The windows move to the newest time that was exported,
+// or to t if that is earlier.
+func (tb *Table) ImportAt(t time.Time, chunk []byte) (Imported, error) {
+	return tb.importAt(tb.clock.nanos(t), chunk)
+}
+
+func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
+	_, r, _, err := snapshot.Open(chunk, snapshot.Table)
+	if err != nil {
+		return Imported{}, fmt.Errorf("lately: %w", err)
+	}
+	in := &tableImport{tb: tb, r: r, now: now}
+	at := r.Offset()
+	err = in.head()
+	for i := 0; err == nil && r.Len() > 0; i++ {
+		e := &in.entries[i%importAhead]
+		in.restore(e)
+		at = r.Offset()
+		err = in.entry(e)
+	}
+	for i := range in.entries {
+		in.restore(&in.entries[i])
+	}
+	if err != nil {
+		err = fmt.Errorf("lately: table chunk is damaged after %d of %d bytes: %w", at, len(chunk), err)
+	}
+	return in.done, err
+}
+
+var (
+	errTableWindows = errors.New("invalid windows")
+	errTableEntry   = errors.New("invalid entry")
+)
+
+// importAhead is how many entries are read before the first of them is restored. Meanwhile
+// the cache lines of their records are loaded.
+const importAhead = 2
+
+// A tableImport is the import of one chunk.
+type tableImport struct {
+	tb   *Table
+	r    *snapshot.Reader
+	now  int64
+	done Imported
+
+	size    keytable.Size
+	windows []*tableWindow          // of the table that was exported
+	sources [MaxTableWindows]int    // for each window of tb which of these, or -1
+	entries [importAhead]tableEntry // that were read last
+}
+
+// A tableEntry is what was read of a key: in each window that was exported the
+// newest slot, and the counts from that one on back.
+type tableEntry struct {
+	read   bool // it is to be restored
+	key    string
+	hash   uint64
+	stamps slots
+	counts [MaxTableWindows][]uint64
+}
+
+// head reads what is before the entries, and moves the windows on.
+func (in *tableImport) head() error {
+	r := in.r
+	for range r.UpTo(MaxTableWindows) {
+		w := new(tableWindow)
+		window := Window{Span: time.Duration(r.UpTo(math.MaxInt64)), Slot: time.Duration(r.UpTo(math.MaxInt64))}
+		newest := r.Varint()
+		window, err := window.checked()
+		if r.Failed() || err != nil || window.Span/window.Slot > MaxTableSlots {
+			return errTableWindows
+		}
+		w.init(window, 0, 0, 0)
+		if newest < w.before() || newest > ring.FloorDiv(maxTime, w.width) {
+			return errTableWindows
+		}
+		w.newest.Store(newest)
+		in.windows = append(in.windows, w)
+	}
+	in.size = keytable.ReadSize(r)
+	if len(in.windows) == 0 || r.Failed() {
+		return errTableWindows
+	}
+	for i := range in.tb.windows {
+		w := &in.tb.windows[i]
+		in.sources[i] = in.source(w)
+		if j := in.sources[i]; j >= 0 {
+			w.reach(min(in.windows[j].newest.Load(), ring.FloorDiv(in.now, w.width)) * w.width)
+		}
+	}
+	return nil
+}
+
+// source returns which of the windows that were exported has the slots of w, the
+// one with the longest span, or -1.
+func (in *tableImport) source(w *tableWindow) int {
+	found := -1
+	for j, d := range in.windows {
+		if d.width == w.width && (found < 0 || d.slots > in.windows[found].slots) {
+			found = j
+		}
+	}
+	return found
+}
+
+// entry reads an entry, and begins to fetch what it will be restored to.
+func (in *tableImport) entry(e *tableEntry) error {
+	r := in.r
+	key := r.Bytes(MaxTableKey)
+	for j, w := range in.windows {
+		counts := e.counts[j][:0]
+		held := r.UpTo(uint64(w.size))
+		if held > 0 {
+			// Others may have moved the windows on when the head was written.
+			e.stamps[j] = w.newest.Load() - r.Varint()
+			if e.stamps[j] < w.before() || e.stamps[j] > ring.FloorDiv(maxTime, w.width) {
+				return errTableEntry
+			}
+		}
+		for range held {
+			counts = append(counts, r.Uvarint())
+		}
+		e.counts[j] = counts
+	}
+	if r.Failed() {
+		return errTableEntry
+	}
+	e.key = viewed(key)
+	e.hash = in.tb.in.Hash(e.key)
+	in.tb.in.Prefetch(e.hash)
+	e.read = true
+	return nil
+}
+
+// restore counts what was read for a key, if e is to be restored and the key is not held.
+func (in *tableImport) restore(e *tableEntry) {
+	if !e.read {
+		return
+	}
+	e.read = false
+	tb := in.tb
+	at, any := in.reach(e)
+	if !any {
+		in.done.Expired++
+		return
+	}
+	tb.in.Reserve(in.size)
+	for ours := false; ; {
+		r, state := tb.in.Add(e.hash, e.key) // most are new
+		switch {
+		case state == keytable.NoMemory:
+			in.done.Refused++
+			return
+		case state == keytable.Found && !ours:
+			r.Unlock()
+			in.done.Kept++
+			return
+		case tb.based(&at, r.Base()):
+			in.count(r, e)
+			r.Unlock()
+			in.done.Keys++
+			return
+		}
+		ours = true
+		r.Unlock()
+		tb.in.Rebase(e.hash) // the record may go: it says nothing yet
+	}
+}
+
+// reach moves the windows on to what was read, and returns the slots in which
+// its newest counts are then; any is false if all of it has left its windows, as
+// of now.
+func (in *tableImport) reach(e *tableEntry) (at slots, any bool) {
+	for i := range in.tb.windows {
+		w, j := &in.tb.windows[i], in.sources[i]
+		at[i] = skip
+		if j < 0 || len(e.counts[j]) == 0 {
+			continue
+		}
+		now := ring.FloorDiv(in.now, w.width)
+		slot, newest := w.reach(min(e.stamps[j], now) * w.width)
+		if slot >= newest-w.slots {
+			at[i], any = slot, any || slot >= now-w.slots
+		}
+	}
+	return at, any
+}
+
+// count counts in r, which is new, what was read: the newest slot first, so that the
+// ring is moved on once.
+func (in *tableImport) count(r keytable.Record, e *tableEntry) {
+	var at slots
+	for i := range at {
+		at[i] = skip
+	}
+	for i := range in.tb.windows {
+		w, j := &in.tb.windows[i], in.sources[i]
+		if j < 0 {
+			continue
+		}
+		last, oldest := ring.FloorDiv(in.now, w.width), w.newest.Load()-w.slots
+		for k, count := range e.counts[j] {
+			at[i] = min(e.stamps[j]-int64(k), last)
+			if at[i] < oldest || count == 0 && k > 0 {
+				continue
+			}
+			if r.Flag() || !w.add(r.Words(), at[i]-r.Base()[i], count) {
+				in.tb.count(r, &at, count)
+			}
+		}
+		at[i] = skip
+	}
+}

@@ -1,0 +1,250 @@
+package window
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/ring"
+)
+
+// A KeyCount is a key with the bounds and the estimate of its count in the span
+// of [Table.Top]. It is a plain value. To display one figure, use Estimate.
+type KeyCount struct {
+	Key      string
+	Lo, Hi   uint64 // see Table.Bounds
+	Estimate uint64 // see Table.Estimate
+}
+
+// Top returns the n keys with the largest sums over a span that ends now, the
+// largest first; of equal sums, the alphabetically first key first. The sum is Lo. Keys
+// whose sum is 0 are left out, and with n <= 0 all are. It returns an error if span is
+// not positive or is longer than all windows.
+//
+// It goes through the table once, group by group: each key's bounds are of one
+// moment, those of different keys are not. Others wait for a key at most, and
+// new keys for a group.
+// The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
+// is among the first n of those seen so far.
+func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {
+	return tb.top(n, live(tb.clock.now()), span)
+}
+
+// TopAt is Top for a span that ends at t.
+func (tb *Table) TopAt(t time.Time, n int, span time.Duration) ([]KeyCount, error) {
+	return tb.top(n, tb.clock.at(t), span)
+}
+
+func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
+	part, err := tb.part(span)
+	if err != nil || n <= 0 {
+		return nil, err
+	}
+	t := part.timeOf(m)
+	leaders := make([]KeyCount, 0, min(n, tb.Len()))
+	least := uint64(1) // fewer cannot be among the first n
+	for key, r := range tb.in.All() {
+		lo, hi := tb.boundsOf(r, t, part)
+		if lo < least {
+			continue
+		}
+		leaders = append(leaders, KeyCount{Key: string(key), Lo: lo, Hi: hi})
+		if len(leaders)/2 >= n {
+			leaders = firstOf(leaders, n)
+			least = leaders[n-1].Lo
+		}
+	}
+	leaders = firstOf(leaders, n)
+	for i := range leaders {
+		leaders[i].Estimate = between(leaders[i].Lo, leaders[i].Hi, t, part.span, part.width)
+	}
+	return leaders, nil
+}
+
+// firstOf returns the first n of counts, in their order.
+func firstOf(counts []KeyCount, n int) []KeyCount {
+	slices.SortFunc(counts, compareCounts)
+	return counts[:min(n, len(counts))]
+}
+
+func compareCounts(a, b KeyCount) int {
+	return cmp.Or(cmp.Compare(b.Lo, a.Lo), cmp.Compare(a.Key, b.Key))
+}
+
+// A Reading is a copy of the counts of one key in all windows of a [Table], at one
+// moment. Its methods are those of Table with the same names, for the time at which it
+// was taken. It is safe for concurrent use. [Table.Read] and [Table.All] return
+// Readings; the zero Reading is not usable.
+type Reading struct {
+	tb     *Table
+	at     int64
+	counts []uint64 // of each window, the slots of its ring, the newest last
+}
+
+// Read returns the counts of key now, zeros for a key that is not held. It allocates;
+// to read one figure, use Sum or Bounds.
+func (tb *Table) Read(key string) Reading { return tb.read(live(tb.clock.now()), key) }
+
+// ReadAt returns the counts of key at t.
+func (tb *Table) ReadAt(t time.Time, key string) Reading { return tb.read(tb.clock.at(t), key) }
+
+func (tb *Table) read(m moment, key string) Reading {
+	counts := make([]uint64, 0, tb.readingSize())
+	r, state := tb.in.Lock(tb.in.Hash(key), key)
+	t := tb.timeOfAll(m)
+	if state != keytable.Found {
+		return Reading{tb, t, counts[:cap(counts)]}
+	}
+	defer r.Unlock()
+	return Reading{tb, t, tb.appendCounts(counts, r, t)}
+}
+
+func (tb *Table) readingSize() (n int) {
+	for i := range tb.windows {
+		n += int(tb.windows[i].size)
+	}
+	return n
+}
+
+// timeOfAll is timeOf for all windows at once.
+func (tb *Table) timeOfAll(m moment) int64 {
+	for i := range tb.windows {
+		m.t = tb.windows[i].timeOf(m)
+	}
+	return m.t
+}
+
+func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uint64 {
+	for i := range tb.windows {
+		w := &tb.windows[i]
+		first, partly := ring.Oldest(t, int64(w.window.Span), w.width)
+		oldest := first - 1
+		if !partly { // it has expired altogether
+			counts = append(counts, 0)
+			oldest = first
+		}
+		for s := oldest; s < first+w.slots; s++ {
+			counts = append(counts, tb.clippedSum(w, r, s, s))
+		}
+	}
+	return counts
+}
+
+// All returns an iterator over the keys with their counts now, in no order. Each
+// Reading is of one moment, different ones are not; the windows of all end at the time
+// when the iteration began. A key that is held from beginning to end is yielded once,
+// one that is added or removed meanwhile at most once. Keys with nothing in their
+// windows are left out.
+//
+// The loop may use the table. It allocates for each key. The complexity is O(k)
+// where k = Len(), times the slots.
+func (tb *Table) All() iter.Seq2[string, Reading] {
+	return func(yield func(string, Reading) bool) { tb.all(live(tb.clock.now()), yield) }
+}
+
+// AllAt is All for the counts at t.
+func (tb *Table) AllAt(t time.Time) iter.Seq2[string, Reading] {
+	return func(yield func(string, Reading) bool) { tb.all(tb.clock.at(t), yield) }
+}
+
+func (tb *Table) all(m moment, yield func(string, Reading) bool) {
+	t := tb.timeOfAll(m)
+	var keys []string
+	var counts []uint64
+	size := tb.readingSize()
+	for group := range tb.in.Groups() {
+		keys, counts = keys[:0], make([]uint64, 0, len(counts))
+		for key, r := range group {
+			from := len(counts)
+			counts = tb.appendCounts(counts, r, t)
+			if slices.Max(counts[from:]) == 0 {
+				counts = counts[:from]
+			} else {
+				keys = append(keys, string(key))
+			}
+		}
+		for i, key := range keys {
+			if !yield(key, Reading{tb, t, counts[i*size : (i+1)*size : (i+1)*size]}) {
+				return
+			}
+		}
+	}
+}
+
+// At returns the time that r is of, in UTC.
+func (r Reading) At() time.Time { return time.Unix(0, r.at).UTC() }
+
+// Sum is the lo of Bounds.
+func (r Reading) Sum() uint64 {
+	lo, _ := r.Bounds()
+	return lo
+}
+
+// Bounds returns the bounds of the longest window; see [Table.Bounds].
+func (r Reading) Bounds() (lo, hi uint64) {
+	lo, hi, _ = r.BoundsLast(r.tb.longest())
+	return lo, hi
+}
+
+// BoundsLast returns the bounds of a shorter span; see [Table.BoundsLast].
+func (r Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
+	part, err := r.tb.part(span)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi = r.bounds(part)
+	return lo, hi, nil
+}
+
+// EstimateLast returns the estimate of a shorter span; see
+// [Table.EstimateLast].
+func (r Reading) EstimateLast(span time.Duration) (uint64, error) {
+	part, err := r.tb.part(span)
+	if err != nil {
+		return 0, err
+	}
+	lo, hi := r.bounds(part)
+	return between(lo, hi, r.at, part.span, part.width), nil
+}
+
+// Slots returns the slots of the shortest window that holds span, oldest first,
+// the partly expired one left out and empty ones included: the start of each, in
+// UTC, and its count. There are none if span is not positive or longer than all
+// windows.
+func (r Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
+	return func(yield func(time.Time, uint64) bool) {
+		part, err := r.tb.part(span)
+		if err != nil {
+			return
+		}
+		counts, oldest := r.slots(part)
+		for i, count := range counts[1:] {
+			if !yield(time.Unix(0, (oldest+int64(i)+1)*part.width).UTC(), count) {
+				return
+			}
+		}
+	}
+}
+
+// slots returns the counts of the window of p, and the slot that the first is of.
+func (r Reading) slots(p part) (counts []uint64, oldest int64) {
+	from := int64(0)
+	for i := range p.index {
+		from += r.tb.windows[i].size
+	}
+	return r.counts[from : from+p.size], ring.FloorDiv(r.at, p.width) - p.slots
+}
+
+func (r Reading) bounds(p part) (lo, hi uint64) {
+	counts, oldest := r.slots(p)
+	first, partly := ring.Oldest(r.at, p.span, p.width)
+	for _, count := range counts[first-oldest:] {
+		lo += min(count, ^lo)
+	}
+	if !partly {
+		return lo, lo
+	}
+	return lo, lo + min(counts[first-1-oldest], ^lo)
+}
