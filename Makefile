@@ -43,7 +43,7 @@ test: ## the short form of every test, with adapters and clients; installs nothi
 	@$(PHASE) "clients" $(MAKE) --no-print-directory test-clients
 
 .PHONY: verify
-verify: ## what else must pass before a change lands: race detector, attacks, lint, manifests, packages (NO_INSTALL=1: installs nothing)
+verify: ## what else must pass before a change lands: race detector, attacks, storms, lint, manifests, packages (NO_INSTALL=1: installs nothing)
 	@.ci/run race programs checks
 
 .PHONY: tools
@@ -118,10 +118,9 @@ hostile: build ## attack the built server: memory stays under a limit, latency o
 hostile-controls: ## each attack on a program without the defence against it, which must fail: at night
 	LATELY_HOSTILE_CONTROLS=1 $(GO) test -run '^TestHostileControls$$' -count=1 -v -timeout 90m ./internal/cli
 
-# Seeds wait most of the time: several run at once.
 .PHONY: storm
 storm: build ## random servers, rules, traffic and faults against the built server (SEEDS=1000: fresh seeds, SEED=7: one)
-	LATELY_STORM=$(CURDIR)/bin $(if $(SEED),STORM_FIRST=$(SEED) STORM_SEEDS=1,$(if $(SEEDS),STORM_FRESH=1 STORM_SEEDS=$(SEEDS))) $(GO) test -run '^TestStorm$$' -vet=off -count=1 -v -parallel 4 -timeout 6h ./internal/test/storm
+	LATELY_STORM=$(CURDIR)/bin $(if $(SEED),STORM_FIRST=$(SEED) STORM_SEEDS=1,$(if $(SEEDS),STORM_FRESH=1 STORM_SEEDS=$(SEEDS),STORM_FOR=50s)) $(GO) test -run '^TestStorm$$' -vet=off -count=1 -v -timeout 6h ./internal/test/storm
 
 .PHONY: storm-planted
 storm-planted: ## build the server with each of the planted bugs, and have storms find it (PLANTED=budget: one)

@@ -5,13 +5,13 @@ package storm
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -25,25 +25,51 @@ func TestPlanted(t *testing.T) {
 	if os.Getenv("LATELY_PLANTED") == "" {
 		t.Skip("SKIP: planted bugs take minutes; run make storm-planted")
 	}
-	bugs, err := filepath.Glob(filepath.Join("testdata", "planted", "*"+os.Getenv("PLANTED")+"*.patch"))
-	if err != nil || len(bugs) == 0 {
-		t.Fatalf("no planted bugs: %v", err)
-	}
-	for _, bug := range bugs {
-		name := strings.TrimSuffix(filepath.Base(bug), ".patch")
+	for name, bug := range planted(t, os.Getenv("PLANTED")) {
 		t.Run(name, func(t *testing.T) {
-			program, finding := plant(t, bug)
+			program, finding := build(t, bug)
 			seeds, text, took := find(t, program, finding, number(t, "STORM_SEEDS", 300))
 			if text == "" {
-				t.Fatalf("not found in %d seeds, %v: want %q", seeds, took, finding)
+				t.Fatalf("not found in %d seeds: want %q", seeds, finding)
 			}
 			t.Logf("| %s | %d | %v | %s |", name, seeds, took.Round(time.Second), text)
 		})
 	}
 }
 
-// plant builds the program with a bug, and returns its path and which finding must be made.
-func plant(t *testing.T, patch string) (program, finding string) {
+// TestPlantedApply checks that each planted bug can still be planted: who changes the lines around one
+// changes its patch, too.
+func TestPlantedApply(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIP: needs git")
+	}
+	for name, bug := range planted(t, "") {
+		t.Run(name, func(t *testing.T) { plant(t, bug, t.TempDir()) })
+	}
+}
+
+// planted yields the names and the patches of the bugs whose names have a text.
+func planted(t *testing.T, with string) iter.Seq2[string, string] {
+	bugs, err := filepath.Glob(filepath.Join("testdata", "planted", "*"+with+"*.patch"))
+	if err != nil || len(bugs) == 0 {
+		t.Fatalf("no planted bugs: %v", err)
+	}
+	return func(yield func(string, string) bool) {
+		for _, bug := range bugs {
+			if !yield(strings.TrimSuffix(filepath.Base(bug), ".patch"), bug) {
+				return
+			}
+		}
+	}
+}
+
+// root is the root of the repository.
+var root = filepath.Join("..", "..", "..")
+
+// plant writes the file that a patch changes, with the bug, to a directory. It returns the path of the file in the
+// repository, and which finding must be made.
+func plant(t *testing.T, patch, dir string) (file, finding string) {
+	t.Helper()
 	text, err := os.ReadFile(patch)
 	if err != nil {
 		t.Fatal(err)
@@ -51,11 +77,10 @@ func plant(t *testing.T, patch string) (program, finding string) {
 	first, _, _ := strings.Cut(string(text), "\n")
 	finding, ok := strings.CutPrefix(first, "Found as: ")
 	_, after, _ := strings.Cut(string(text), "\n+++ b/")
-	file, _, _ := strings.Cut(after, "\n")
+	file, _, _ = strings.Cut(after, "\n")
 	if !ok || file == "" {
 		t.Fatalf("%s: must begin with the line Found as, and have a file", patch)
 	}
-	root, dir := filepath.Join("..", "..", ".."), t.TempDir()
 	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
@@ -71,12 +96,19 @@ func plant(t *testing.T, patch string) (program, finding string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(t, dir, "git", "apply", "--recount", absolute)
+	do(t, dir, "git", "apply", "--recount", "-C1", absolute)
+	return file, finding
+}
+
+// build builds the program with a bug, and returns its path and which finding must be made.
+func build(t *testing.T, patch string) (program, finding string) {
+	dir := t.TempDir()
+	file, finding := plant(t, patch, dir)
 	original, err := filepath.Abs(filepath.Join(root, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: broken}})
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: filepath.Join(dir, file)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,37 +131,20 @@ func do(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// find runs seeds, several at a time, until one makes a finding. It returns how many it took, and what was found.
+// find runs seeds until one makes a finding. It returns how many it took, and what was found.
 func find(t *testing.T, program, finding string, most uint64) (seeds uint64, text string, took time.Duration) {
-	const atOnce = 4
-	var next, found atomic.Uint64
-	var mu sync.Mutex
-	var all sync.WaitGroup
 	begun := time.Now()
-	for range atOnce {
-		all.Go(func() {
-			for seed := next.Add(1); seed <= most && found.Load() == 0; seed = next.Add(1) {
-				findings := Run(t, Draw(seed), program)
-				i := slices.IndexFunc(findings, func(f Finding) bool { return f.Invariant == finding })
-				if i < 0 {
-					continue
-				}
-				mu.Lock()
-				if found.Load() == 0 {
-					found.Store(seed)
-					text, took = findings[i].Text, time.Since(begun)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	all.Wait()
-	first, _, _ := strings.Cut(text, "\n")
-	if text != "" {
-		text = fmt.Sprintf("seed %d: %s: %s", found.Load(), finding, first)
-	}
-	if text == "" {
-		took = time.Since(begun)
-	}
-	return min(next.Load(), most), text, took
+	var mu sync.Mutex
+	each(t, 1, most, func(seed uint64) bool {
+		findings := Run(t, Draw(seed), program)
+		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Invariant == finding })
+		mu.Lock()
+		defer mu.Unlock()
+		if seeds++; i >= 0 && text == "" {
+			first, _, _ := strings.Cut(findings[i].Text, "\n")
+			text, took = fmt.Sprintf("seed %d: %s: %s", seed, finding, first), time.Since(begun)
+		}
+		return i < 0
+	})
+	return seeds, text, took
 }

@@ -43,6 +43,7 @@ type run struct {
 
 	lines        int      // written to the followed log
 	names, paths []string // the commands and routes of the program
+	unknown      []string // those of them that are in no traffic
 
 	token, tokenFile, certFile, keyFile string
 
@@ -97,6 +98,9 @@ func Run(t testing.TB, c *Config, program string) []Finding {
 	cancel()
 	measuring.Wait()
 	r.judgeAll()
+	if len(r.unknown) > 0 {
+		r.fail("verbs", fmt.Sprintf("not in the traffic: %v: add them to the tables in internal/test/storm/verbs.go", r.unknown), nil)
+	}
 	return r.findings
 }
 

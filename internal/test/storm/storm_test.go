@@ -5,19 +5,23 @@ package storm
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // TestStorm runs seeds against the program lately in the folder that LATELY_STORM names.
 //
-//	make storm              # fixed seeds, for about a minute
+//	make storm              # fixed seeds, for a minute
 //	make storm SEEDS=1000   # fresh seeds
 //	make storm SEED=7       # one seed
 //
-// STORM_FIRST is the first seed and STORM_SEEDS the number of them. To see what storms find in another version of the program,
-// put it into the folder.
+// STORM_FIRST is the first seed, STORM_SEEDS the number of them, STORM_AT_ONCE how many run at once, and STORM_FOR for how
+// long seeds begin: a busy machine runs fewer of them. To see what storms find in another version of the program, put it
+// into the folder.
 func TestStorm(t *testing.T) {
 	folder := os.Getenv("LATELY_STORM")
 	if folder == "" {
@@ -28,16 +32,44 @@ func TestStorm(t *testing.T) {
 	if os.Getenv("STORM_FRESH") != "" {
 		first = uint64(time.Now().UnixMicro())
 	}
-	for seed := first; seed < first+n; seed++ {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
+	limit, err := time.ParseDuration(os.Getenv("STORM_FOR"))
+	if err != nil {
+		limit = 24 * time.Hour
+	}
+	begun := time.Now()
+	var ran, failed atomic.Uint64
+	each(t, first, n, func(seed uint64) bool {
+		ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			c, begun := Draw(seed), time.Now()
 			if findings := Run(t, c, program); len(findings) > 0 {
 				t.Error(Report(c, findings))
 			}
 			t.Logf("%v: %v", c, time.Since(begun).Round(time.Millisecond))
 		})
+		if ran.Add(1); !ok {
+			failed.Add(1)
+		}
+		return time.Since(begun) < limit
+	})
+	t.Logf("%d of %d seeds from %d failed, in %v", failed.Load(), ran.Load(), first, time.Since(begun).Round(time.Second))
+}
+
+// each calls do with n seeds, several at a time, since seeds wait most of the time. After do has returned false no
+// seed begins.
+func each(t *testing.T, first, n uint64, do func(seed uint64) bool) {
+	var next atomic.Uint64
+	var ended atomic.Bool
+	var all sync.WaitGroup
+	for range number(t, "STORM_AT_ONCE", uint64(2*runtime.NumCPU())) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < n && !ended.Load(); i = next.Add(1) - 1 {
+				if !do(first + i) {
+					ended.Store(true)
+				}
+			}
+		})
 	}
+	all.Wait()
 }
 
 // number returns the number in a variable.
