@@ -41,7 +41,7 @@ var matrixRefusals = map[byte]string{
 	'H': "unknown: there are none",
 	'V': "no rule counts by as many fields",
 	'G': "the feed is not open in this session: it must be opened",
-	'P': "is not a trusted proxy: add it with the setting trusted-proxy",
+	'P': "is not a trusted proxy: if it is your proxy, start the server with --trusted-proxy",
 	'C': "CrowdSec's bouncers are not answered here: must be switched on with the setting crowdsec",
 	'L': "AUTH was called, but this server has no tokens: whoever can connect may do everything",
 	'W': "WATCH is not supported",

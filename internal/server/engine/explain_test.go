@@ -69,6 +69,14 @@ func TestExplain(t *testing.T) {
 			t.Errorf("of values of different keys: %+v", got)
 		}
 
+		// An address finds the requests of a proxy that named no client.
+		for range 2 {
+			check(t, c, event(c, "client", "proxy:192.0.2.7", "user", "proxied"), 1)
+		}
+		if got := explain(t, e, "192.0.2.7").Refusals; len(got) != 1 || !slices.Equal(got[0].Values(), []string{"proxy:192.0.2.7", "proxied"}) {
+			t.Errorf("of a proxy's address: %+v", got)
+		}
+
 		// A key without an event, and a ban by hand.
 		if _, err := e.Ban("login", []string{"192.0.2.9", "eve"}, time.Hour, "why", "me"); err != nil {
 			t.Fatal(err)

@@ -168,9 +168,10 @@ func (r *refusals) each(f func(*refusalRecord)) (evicted int64) {
 const maxExplained = 100
 
 // Explain returns which keys that have all of these values, such as an address, a user or a
-// path, were refused lately, and why. Keys of rules that were removed or have got another key are left
-// out, and so are keys of more than some 300 bytes. It scans the recent refusals. Errors are
-// of *Error.
+// path, were refused lately, and why. An address also finds "proxy:" and that address, the client of
+// requests whose trusted proxy did not name one. Keys of rules that were removed or have got another
+// key are left out, and so are keys of more than some 300 bytes. It scans the recent refusals. Errors
+// are of *Error.
 func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 	if len(all) == 0 || len(all) > match.MaxKeyFields {
 		return x, errorf(api.BadArg, "key: %d values: must be 1 to %d", len(all), match.MaxKeyFields)
@@ -188,7 +189,7 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 	var found []refusalRecord
 	evicted := e.recent.each(func(r *refusalRecord) {
 		rule, key, ok := refusedKey(set, r.text[:r.key])
-		if ok && !slices.ContainsFunc(all, func(v string) bool { return !rule.Key.Has(key, v) }) {
+		if ok && !slices.ContainsFunc(all, func(v string) bool { return !rule.Key.Has(key, v) && !rule.Key.Has(key, "proxy:"+v) }) {
 			found = append(found, *r)
 		}
 	})

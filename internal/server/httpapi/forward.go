@@ -50,6 +50,7 @@ func forwardAuth(c *call) (err error) {
 	}
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
+		c.w.Header()["Lately-Decision"] = []string{"untrusted proxy"}
 		return c.s.refuseProxy(client)
 	}
 	target, ok := header(c.r, c.target, "X-Original-Uri", "X-Forwarded-Uri")
@@ -111,19 +112,18 @@ func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decisio
 	return c.send(status, problemType)
 }
 
-// refuseProxy returns the answer to a proxy that is not trusted. It warns about it at most
-// once a minute: without the setting trusted-proxy a proxy refuses the whole site, and
-// does not show why.
+// refuseProxy returns the answer to a proxy that is not trusted, with the flag that is missing. It
+// logs a warning at most once a minute: without that flag a proxy refuses the whole site, and few
+// proxies show the body of the answer.
 func (s *Server) refuseProxy(client latelyhttp.Client) error {
 	who := client.String()
+	mend := "if it is your proxy, start the server with --trusted-proxy " + who
+	if !client.Addr.IsValid() {
+		mend = "let the proxy connect over TCP, and start the server with --trusted-proxy and its address"
+	}
 	now, next := time.Now().UnixNano(), s.untrusted.Load()
 	if now >= next && s.untrusted.CompareAndSwap(next, now+int64(time.Minute)) {
-		const what = "forward-auth was refused with 403, because it was asked by an address that is not a trusted proxy"
-		if client.Addr.IsValid() {
-			s.Log.Warn(what+"; if this is your proxy, start the server with the flag shown", "peer", who, "flag", "--trusted-proxy "+who)
-		} else {
-			s.Log.Warn(what+"; let the proxy connect over TCP", "peer", who)
-		}
+		s.Log.Warn("forward-auth was refused with 403, because the address that asked is not a trusted proxy; "+mend, "peer", who)
 	}
-	return &engine.Error{Code: api.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: add it with the setting trusted-proxy"}
+	return &engine.Error{Code: api.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: " + mend}
 }

@@ -110,16 +110,20 @@ func TestForwardAuthUsers(t *testing.T) {
 	}
 }
 
-// A proxy that is not trusted is refused, and the log says once a minute what to do.
+// A proxy that is not trusted is refused. The answer names the missing flag, and so does the log, once a minute.
 func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := newServer(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 		for minute := range 3 {
 			for i := range 5 {
-				w := ask(s, request{method: "GET", path: "/v1/auth", peer: "192.0.2." + strconv.Itoa(7+i) + ":5", header: http.Header{"X-Original-Uri": {"/"}}})
-				if w.Code != 403 || !strings.Contains(w.Body.String(), "is not a trusted proxy: add it with the setting trusted-proxy") {
-					t.Errorf("minute %d: %d %s", minute, w.Code, w.Body)
+				peer := "192.0.2." + strconv.Itoa(7+i)
+				w := ask(s, request{method: "GET", path: "/v1/auth", peer: peer + ":5", header: http.Header{"X-Original-Uri": {"/"}}})
+				if want := peer + " is not a trusted proxy: if it is your proxy, start the server with --trusted-proxy " + peer; w.Code != 403 || !strings.Contains(w.Body.String(), want) {
+					t.Errorf("minute %d: %d %s, want %q", minute, w.Code, w.Body, want)
+				}
+				if got := w.Header().Get("Lately-Decision"); got != "untrusted proxy" {
+					t.Errorf("Lately-Decision is %q", got)
 				}
 			}
 			if n := strings.Count(log.String(), "\n"); n != minute+1 {
@@ -127,7 +131,7 @@ func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if want := `flag="--trusted-proxy 192.0.2.7"`; !strings.Contains(log.String(), want) {
+		if want := `start the server with --trusted-proxy 192.0.2.7"`; !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, &log)
 		}
 	})

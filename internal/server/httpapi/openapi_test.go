@@ -329,7 +329,7 @@ var vectors = []vector{
 	{"GET", "/v1/status", "", 200, `"role":"admin"`},
 	{"POST", "/v1/login", `{"token":"any"}`, 200, `{"role":"admin"}`},
 	{"POST", "/v1/logout", `{}`, 200, `{}`},
-	{"GET", "/v1/auth", "", 403, `is not a trusted proxy: add it with the setting trusted-proxy`},
+	{"GET", "/v1/auth", "", 403, `is not a trusted proxy: if it is your proxy, start the server with --trusted-proxy`},
 	{"GET", "/metrics", "", 200, "lately_decisions_total"},
 	{"GET", "/openapi.json", "", 200, `"openapi":"3.1.0"`},
 	{"GET", "/healthz", "", 200, "ok"},

@@ -85,17 +85,31 @@ func (t *commandTable) named(name []byte) *command {
 	return t.byName[string(lower[:len(name)])]
 }
 
-// find returns the command of args, or an error. For an unknown command it has the words of
-// Redis, by which clients detect older servers.
+// find returns the command of args, or an error. For an unknown command it begins with the words
+// of Redis, by which clients detect older servers.
 func (t *commandTable) find(args [][]byte) (*command, error) {
 	c := t.named(args[0])
 	if c == nil {
-		return nil, refusal(api.Failed, "unknown command '%.64s'; COMMAND DOCS has those that there are", args[0])
+		return nil, refusal(api.Failed, "unknown command '%.64s'; %s", args[0], instead(view(args[0])))
 	}
 	if len(args) < c.least || len(args) > c.most && c.most > 0 {
 		return nil, badArg("wrong number of arguments for '%s': %s", c.name, c.line())
 	}
 	return c, nil
+}
+
+// instead returns what to use in place of a command of Redis that this server does not have.
+func instead(name string) string {
+	switch strings.ToUpper(name) {
+	case "INCR", "INCRBY", "DECR", "DECRBY", "EXPIRE", "PEXPIRE", "TTL", "PTTL", "ZADD", "ZCARD", "ZREMRANGEBYSCORE":
+		return "a limit is TAKE rule key, or CL.THROTTLE key max_burst count period; a count is ADD counter key and SUM counter key"
+	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO", "FUNCTION", "SCRIPT":
+		return "there are no scripts: a script that limits is TAKE rule key, or CL.THROTTLE key max_burst count period"
+	case "SET", "SETEX", "SETNX", "PSETEX", "GET", "GETDEL", "GETEX", "GETSET", "MSET", "MGET", "APPEND", "EXISTS", "TYPE", "KEYS", "SCAN",
+		"HSET", "HGET", "HGETALL", "HINCRBY", "LPUSH", "RPUSH", "LPOP", "RPOP", "SADD", "SMEMBERS", "XADD", "PFADD", "UNLINK", "FLUSHALL", "FLUSHDB", "PUBLISH":
+		return "this is not a key-value store: it has limits, counters, bans and hot keys; COMMAND DOCS lists its commands"
+	}
+	return "COMMAND DOCS lists the commands"
 }
 
 // isWord reports whether b is word, which is ASCII, in any case.

@@ -17,7 +17,10 @@ const conversation = `
 PING -> +PONG
 ping hello -> "hello"
 ECHO a~b -> "a b"
-NOSUCH x -> -ERR unknown command 'NOSUCH'; COMMAND DOCS has those that there are
+NOSUCH x -> -ERR unknown command 'NOSUCH'; COMMAND DOCS lists the commands
+incr x -> -ERR unknown command 'incr'; a limit is TAKE rule key, or CL.THROTTLE key max_burst count period; a count is ADD counter key and SUM counter key
+EVAL x 0 -> -ERR unknown command 'EVAL'; there are no scripts: a script that limits is TAKE rule key, or CL.THROTTLE key max_burst count period
+SET x 1 -> -ERR unknown command 'SET'; this is not a key-value store: it has limits, counters, bans and hot keys; COMMAND DOCS lists its commands
 TAKE login ada -> [1 3 2 0 600000 "login" 0]
 take login ada cost 2 -> [1 3 0 0 600000 "login" 0]
 PEEK login ada -> [0 3 0 600000 600000 "login" 0]
