@@ -44,10 +44,17 @@ func TestHostileControls(t *testing.T) {
 	}
 }
 
-// build builds the program with the fault and returns its folder.
-func (f *fault) build(t *testing.T, root string) string {
+// TestHostileControlsApply checks that each defence can still be switched off: who changes the code of one changes its
+// control, too.
+func TestHostileControlsApply(t *testing.T) {
+	for _, c := range attacks {
+		t.Run(c.name, func(t *testing.T) { c.control.change(t, filepath.Join("..", "..", filepath.FromSlash(c.control.file))) })
+	}
+}
+
+// change returns the text of the file with the fault.
+func (f *fault) change(t *testing.T, path string) string {
 	t.Helper()
-	dir, path := t.TempDir(), filepath.Join(root, filepath.FromSlash(f.file))
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -57,12 +64,20 @@ func (f *fault) build(t *testing.T, root string) string {
 			t.Fatalf("%s has %q %d times: the control must follow the change", f.file, f.changes[i], n)
 		}
 	}
+	return strings.NewReplacer(f.changes...).Replace(string(text))
+}
+
+// build builds the program with the fault and returns its folder.
+func (f *fault) build(t *testing.T, root string) string {
+	t.Helper()
+	dir, path := t.TempDir(), filepath.Join(root, filepath.FromSlash(f.file))
+	text := f.change(t, path)
 	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{changed: []byte(strings.NewReplacer(f.changes...).Replace(string(text))), overlay: list} {
+	for name, b := range map[string][]byte{changed: []byte(text), overlay: list} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
