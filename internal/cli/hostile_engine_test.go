@@ -23,6 +23,7 @@ var engineAttacks = []attack{
 	{"wide rates", withManyRules, wideRates, fault{"internal/server/engine/history.go", "want 400", []string{"perRule && points*rules > maxRuleRates", "perRule && points > rules*maxRuleRates"}}},
 	{"long paths under hot rules", nil, longPaths, fault{"internal/server/hotlist/list.go", "were resident", []string{"for l.bytes+n > l.config.Budget", "for l.bytes+n > 1<<40+l.config.Budget"}}},
 	{"reports of hot keys", nil, hotReports, fault{"hotkey/detector.go", "of hot keys take", []string{"limit, reserve, sketches := cmp.Or(c.Budget, DefaultBudget)", "limit, reserve, sketches := max(c.Budget, NoBudget, 1<<32)"}}},
+	{"open transactions", withTrustedProxy, openTransactions, fault{"internal/server/respapi/transaction.go", "forward-auth beside open transactions", []string{"if !s.queues.Take(n) {", "if s.queues.Take(n); n < 0 {"}}},
 	{"trials", withKeptEvents, trials, fault{"internal/server/httpapi/rules.go", "another draft", []string{"ctx, stop := c.allow(maxTrial)", "ctx, stop := context.WithCancel(context.Background())"}}},
 	{"states of followers", nil, followerStates, fault{"internal/server/follow/feeds.go", "were resident", []string{"maxFeedBytes = 64 << 20", "maxFeedBytes = 64 << 40"}}},
 	{"a log with a huge line", withFollowedLog, hugeLine, fault{"internal/server/follow/generation.go", "were resident", []string{"const blockSize = 512 << 10", "const blockSize = 512 << 20"}}},
@@ -310,5 +311,48 @@ func oddRulesFiles(h *attacked) {
 	h.judge()
 	if err := h.end(); err != nil {
 		h.Errorf("SIGTERM with a FIFO for a rules file: %v", err)
+	}
+}
+
+// withTrustedProxy starts a server that answers forward-auth.
+func withTrustedProxy(*attacked) []string { return []string{"--trusted-proxy", "127.0.0.0/8"} }
+
+// openTransactions queues commands, and never executes them.
+func openTransactions(h *attacked) {
+	text := "MULTI\r\n" + strings.Repeat("*2\r\n$4\r\nECHO\r\n$60000\r\n"+strings.Repeat("x", 60_000)+"\r\n", 16)
+	h.during(func() {
+		h.attackers(200, func(i int) {
+			if i == 0 {
+				h.forwardAuth(attackTime)
+				return
+			}
+			if conn := h.open(h.resp); conn != nil {
+				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(2 * attackTime))
+				if _, err := io.WriteString(conn, text); err == nil {
+					_, _ = io.Copy(io.Discard, conn)
+				}
+			}
+		})
+	})
+}
+
+// forwardAuth asks for a decision as a proxy does, with 12 KB of headers, from the middle of an attack on. Memory for one
+// must become free.
+func (h *attacked) forwardAuth(since time.Duration) {
+	time.Sleep(since)
+	status := 0
+	for end := time.Now().Add(since); time.Now().Before(end) && status != http.StatusNoContent; time.Sleep(20 * time.Millisecond) {
+		r, _ := http.NewRequest("GET", h.http+"/v1/auth", nil)
+		r.Header.Set("X-Forwarded-For", "192.0.2.1")
+		r.Header.Set("X-Forwarded-Uri", "/")
+		r.Header.Set("Cookie", strings.Repeat("c", 12_000))
+		if w, err := h.web().Do(r); err == nil {
+			status = w.StatusCode
+			w.Body.Close()
+		}
+	}
+	if status != http.StatusNoContent {
+		h.Errorf("forward-auth beside open transactions is answered by %d", status)
 	}
 }
