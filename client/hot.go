@@ -11,7 +11,6 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/resp"
-	"github.com/lately-go/lately/internal/tally"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
 )
@@ -23,7 +22,7 @@ type hot struct {
 	f      *Fleet
 	d      *hotkey.Detector
 	rules  []hotRule
-	tally  *tally.Tally
+	tally  *tally
 	urgent chan struct{}
 	caches [][4]uint64 // by rule, what nodes were told: hits, misses, loads, stale
 	stats  hotLedger
@@ -54,13 +53,15 @@ func newHot(f *Fleet, d *hotkey.Detector) *hot {
 		early = append(early, max(1, r.Threshold/earlyShare))
 	}
 	h.caches = make([][4]uint64, len(h.rules))
-	h.tally = tally.New(maxPending, early, func() {
+	h.tally = newTally(maxPending, early, func() {
 		select {
 		case h.urgent <- struct{}{}:
 		default:
 		}
 	})
-	d.Forward(h.tally)
+	d.Forward(func(rule int, key string, n uint64, at time.Time, hot bool) {
+		h.tally.add(rule, key, n, at.UnixNano(), hot)
+	})
 	return h
 }
 
@@ -207,9 +208,9 @@ func (h *hot) flush() (busy bool) {
 		}
 	}
 	now := h.d.Now().UnixNano()
-	h.tally.Take(func(r tally.Record) {
+	h.tally.take(func(r tallyRecord) {
 		if !h.report(nodes, r, now) {
-			h.tally.PutBack(r)
+			h.tally.putBack(r)
 			busy = true
 		}
 	})
@@ -222,26 +223,26 @@ func (h *hot) flush() (busy bool) {
 }
 
 // report writes a record for the node of its key. It returns false if that must wait.
-func (h *hot) report(nodes []*node, r tally.Record, now int64) bool {
-	rule := &h.rules[r.Rule]
-	hash, fits := rule.hashKey(r.Key)
+func (h *hot) report(nodes []*node, r tallyRecord, now int64) bool {
+	rule := &h.rules[r.rule]
+	hash, fits := rule.hashKey(r.key)
 	if !fits {
-		h.stats.drop(r.N)
+		h.stats.drop(r.n)
 		return true
 	}
 	n, _ := choose(nodes, hash, math.MaxUint64)
 	if n == nil || n.hot.live.Load() == nil || n.underWay.Load() >= maxUnderWay {
 		return false
 	}
-	age := min(max(0, now-r.At)/int64(time.Millisecond), maxReportAge)
-	out := &n.reports[r.Rule]
-	for left := r.N; left > 0; {
+	age := min(max(0, now-r.at)/int64(time.Millisecond), maxReportAge)
+	out := &n.reports[r.rule]
+	for left := r.n; left > 0; {
 		part := min(left, maxReportCount)
 		left -= part
 		if out.n+rule.fields+2 > maxReportArgs-2 || len(out.args) > maxReportBytes {
-			h.ship(n, r.Rule)
+			h.ship(n, r.rule)
 		}
-		for v := range rule.key.Parts([]byte(r.Key)) {
+		for v := range rule.key.Parts([]byte(r.key)) {
 			out.args = resp.AppendBulk(out.args, v)
 		}
 		out.args = resp.AppendBulkInt(resp.AppendBulkInt(out.args, int64(part)), age)

@@ -404,6 +404,6 @@ func BenchmarkHotReport(b *testing.B) {
 	f := mustFleet(b, FleetConfig{Nodes: []string{"127.0.0.1:1"}, Detector: mustDetector(b)})
 	b.ReportAllocs()
 	for b.Loop() {
-		f.hot.tally.Add(0, "/product/1234567", 1, 1, true)
+		f.hot.tally.add(0, "/product/1234567", 1, 1, true)
 	}
 }

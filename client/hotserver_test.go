@@ -228,7 +228,7 @@ func TestHotKeysWithDifferentLists(t *testing.T) {
 	key := keysOf("product", addrs, 1, 1)[0]
 	count := func(p *process, n uint64) {
 		t.Helper()
-		p.f.hot.tally.Add(0, key, n, p.d.Now().UnixNano(), false)
+		p.f.hot.tally.add(0, key, n, p.d.Now().UnixNano(), false)
 		settled(t, p.f)
 	}
 	count(one, 99)

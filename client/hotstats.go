@@ -35,7 +35,7 @@ func (f *Fleet) HotStats() (s HotStats) {
 	l := &f.hot.stats
 	l.taking.Lock()
 	defer l.taking.Unlock()
-	s.Added, s.Pending, s.Dropped = f.hot.tally.Sums()
+	s.Added, s.Pending, s.Dropped = f.hot.tally.sums()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.Sent, s.Unanswered, s.Err = l.sent, l.unanswered, l.err

@@ -3,9 +3,10 @@ package hotkey
 import (
 	"math"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/tally"
 )
 
 // A counted is what counting an event of a key, or several, under one rule has shown.
@@ -30,7 +31,7 @@ func (d *Detector) count(rule int, now int64, key string, n uint64, edge *Edge) 
 	return c, err
 }
 
-// countSpecial is count for all events: also for those that are added to a Tally, and for
+// countSpecial is count for all events: also for those that are forwarded, and for
 // keys that are long or listed. Without these, count costs 3 ns less.
 func (d *Detector) countSpecial(t *table, now int64, key string, n uint64, edge *Edge) (c counted, err error) {
 	always, listed := t.listing(key)
@@ -49,7 +50,7 @@ func (d *Detector) countSpecial(t *table, now int64, key string, n uint64, edge 
 		c.until = math.MaxInt64
 	}
 	if f := t.forward.Load(); f != nil {
-		f.to.Add(f.rule, key, n, c.now, c.now < c.until)
+		f.call(key, n, c)
 	}
 	switch {
 	case listed:
@@ -128,23 +129,36 @@ func (t *table) decide(w []uint64, hash uint64, now int64, edge *Edge) (until in
 	return until, true
 }
 
-// Forward adds all that d counts to a Tally, under the index of the rule in the Set and with
-// the time of the event; events of keys that are hot are never urgent there. It costs each
-// event about 20 ns. nil ends it, but calls under way may still add. A Detector has one
-// Tally: the last. It is a method for client.Fleet alone, which has the only Tally: a type of
-// other packages here would make each key of an event escape to the heap.
-func (d *Detector) Forward(to *tally.Tally) {
+// Forward calls f for each event that d counts, for example to send the counts to another
+// process: with the index of the rule in the Set, the key, the number of events, their time,
+// and whether the key is hot. key is valid until f returns. f is called by all goroutines
+// that count, so it must be safe for concurrent use and return soon. It does not get the
+// events of keys that are never counted.
+//
+// A Detector has one such function, the last. nil ends it, but calls under way may still
+// call f. A client.Fleet calls Forward.
+func (d *Detector) Forward(f func(rule int, key string, n uint64, t time.Time, hot bool)) {
 	for i, t := range d.tables {
-		if to == nil {
+		if f == nil {
 			t.forward.Store(nil)
 		} else {
-			t.forward.Store(&forward{i, to})
+			t.forward.Store(&forward{rule: i, to: f, keys: sync.Pool{New: func() any { return new([]byte) }}})
 		}
 	}
 }
 
-// A forward is where the events of a rule are added, too.
+// A forward is the function that the events of a rule are passed to, too.
 type forward struct {
 	rule int
-	to   *tally.Tally
+	to   func(rule int, key string, n uint64, t time.Time, hot bool)
+	keys sync.Pool // *[]byte, copies of keys
+}
+
+// call passes n events of key. It copies the key, since what is passed to an unknown function
+// is on the heap, and the keys of all events would be.
+func (f *forward) call(key string, n uint64, c counted) {
+	b := f.keys.Get().(*[]byte)
+	*b = append((*b)[:0], key...)
+	f.to(f.rule, viewed(*b), n, nanos(c.now), c.now < c.until)
+	f.keys.Put(b)
 }

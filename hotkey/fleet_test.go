@@ -3,6 +3,7 @@ package hotkey_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/tally"
 	"github.com/lately-go/lately/match"
 )
 
@@ -20,10 +20,11 @@ func TestForward(t *testing.T) {
 	r := cached(hotkey.CachePolicy{TTL: time.Hour})
 	r.Always, r.Never = []string{"/always"}, []string{"/never"}
 	d := mustDetector(t, r)
-	urgent := 0
-	to := tally.New(1<<20, []uint64{6}, func() { urgent++ })
-	d.Forward(to)
 	start := time.Unix(1_000_000, 0)
+	var got []string
+	d.Forward(func(rule int, key string, n uint64, at time.Time, hot bool) {
+		got = append(got, fmt.Sprint(rule, " ", key, " ", n, " ", at.Sub(start), " ", hot))
+	})
 	add := func(after time.Duration, key string, n uint64) {
 		if _, _, err := d.AddKeyN(start.Add(after), "product", key, n); err != nil && err != hotkey.ErrNever {
 			t.Fatal(err)
@@ -36,29 +37,24 @@ func TestForward(t *testing.T) {
 	var e match.Event
 	e.SetString(match.Path, "/c")
 	d.AddN(start.Add(time.Minute), &e, 2, nil)
-	if urgent != 0 {
-		t.Errorf("%d urgent calls for low counts, and for a key that is always hot", urgent)
-	}
-	for range 10 {
+	for range 4 {
 		add(2*time.Second, "/b", 1) // is hot from the third
-	}
-	if urgent != 0 {
-		t.Errorf("%d urgent calls for a key that is hot", urgent)
 	}
 	d.Forward(nil)
 	add(0, "/a", 1)
-	got := map[string]string{}
-	to.Take(func(r tally.Record) { got[r.Key] = fmt.Sprint(r.Rule, r.N, time.Duration(r.At-start.UnixNano())) })
-	want := map[string]string{"/a": "0 2 1s", "/always": "0 9 0s", "/c": "0 2 1m0s", "/b": "0 10 2s"}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("told\n%v\nwant\n%v", got, want)
+	want := []string{
+		"0 /a 1 1s false", "0 /a 1 1.001s false", "0 /always 9 0s true", "0 /c 2 1m0s false",
+		"0 /b 1 2s false", "0 /b 1 2s false", "0 /b 1 2s true", "0 /b 1 2s true",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("forwarded\n%q\nwant\n%q", got, want)
 	}
 }
 
-// Counting for a fleet allocates no more than counting.
+// Forwarding events allocates no more than counting.
 func TestForwardDoesNotAllocate(t *testing.T) {
 	d := mustDetector(t, cached(hotkey.CachePolicy{TTL: time.Hour}))
-	d.Forward(tally.New(1<<20, []uint64{1 << 40}, nil))
+	d.Forward(func(int, string, uint64, time.Time, bool) {})
 	var e match.Event
 	e.SetString(match.Path, "/c")
 	var edges []hotkey.Edge
@@ -139,7 +135,7 @@ func BenchmarkCacheHitForwarded(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d.Forward(tally.New(1<<20, []uint64{1 << 40}, nil))
+	d.Forward(func(int, string, uint64, time.Time, bool) {})
 	for range 4 {
 		_, _ = c.Get(b.Context(), "/a")
 	}

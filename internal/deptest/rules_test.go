@@ -38,7 +38,7 @@ replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, w
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/migrate -> rules
-client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/tally, internal/wait
+client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
 rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
@@ -49,7 +49,7 @@ internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, window
 ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait
-hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/tally
+hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch
 
 internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist
 internal/server/eventlist -> match
@@ -74,7 +74,6 @@ internal/store      -> internal/limit, internal/ban
 internal/keytable   -> internal/snapshot
 internal/snapshot   -> std
 internal/sketch     -> internal/ring, internal/keytable
-internal/tally      -> std
 internal/resp       -> std
 internal/test/resptest -> std
 internal/test/storm      -> golang.org/x/sys, api, client, internal/resp, internal/test/redistest, internal/test/freeport

@@ -1,9 +1,8 @@
-package tally
+package client
 
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -13,11 +12,11 @@ import (
 )
 
 // taken takes everything from a tally, into sums by rule and key.
-func taken(t *Tally, into map[string]uint64) {
-	t.Take(func(r Record) { into[fmt.Sprint(r.Rule, r.Key)] += r.N })
+func takeAll(t *tally, into map[string]uint64) {
+	t.take(func(r tallyRecord) { into[fmt.Sprint(r.rule, r.key)] += r.n })
 }
 
-func never(rules int) []uint64 {
+func neverUrgent(rules int) []uint64 {
 	all := make([]uint64, rules)
 	for i := range all {
 		all[i] = math.MaxUint64
@@ -27,7 +26,7 @@ func never(rules int) []uint64 {
 
 // What many goroutines add is taken once, while it is being taken.
 func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
-	tally := New(4<<20, never(3), nil)
+	counts := newTally(4<<20, neverUrgent(3), nil)
 	const goroutines, each = 8, 2000
 	want := make(map[string]uint64)
 	var mu sync.Mutex
@@ -40,7 +39,7 @@ func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
 			mine := make(map[string]uint64)
 			for i := range each {
 				rule, key, n := rng.IntN(3), fmt.Sprint("k", rng.IntN(1+rng.IntN(500))), uint64(rng.IntN(4))
-				tally.Add(rule, key, n, int64(i), g%2 == 0)
+				counts.add(rule, key, n, int64(i), g%2 == 0)
 				mine[fmt.Sprint(rule, key)] += n
 			}
 			mu.Lock()
@@ -53,13 +52,13 @@ func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
 	got := make(map[string]uint64)
 	taker.Go(func() {
 		for !done.Load() {
-			taken(tally, got)
+			takeAll(counts, got)
 		}
 	})
 	adders.Wait()
 	done.Store(true)
 	taker.Wait()
-	taken(tally, got)
+	takeAll(counts, got)
 	if len(got) != len(want) {
 		t.Errorf("%d keys, want %d", len(got), len(want))
 	}
@@ -68,7 +67,7 @@ func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
 			t.Errorf("key %s has %d, want %d", k, got[k], n)
 		}
 	}
-	if added, pending, dropped := tally.Sums(); pending != 0 || dropped != 0 || added == 0 {
+	if added, pending, dropped := counts.sums(); pending != 0 || dropped != 0 || added == 0 {
 		t.Errorf("%d added, %d pending, %d dropped", added, pending, dropped)
 	}
 }
@@ -77,29 +76,29 @@ func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
 // keys with most events are kept.
 func TestTallyKeepsTheHottest(t *testing.T) {
 	const most, hot = 1 << 15, 20 // a shard holds some thirty keys
-	tally := New(most, never(1), nil)
+	counts := newTally(most, neverUrgent(1), nil)
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	want := make(map[string]uint64)
 	for i := range 30_000 {
-		tally.Add(0, fmt.Sprint("cold-", i), 1, 0, false)
+		counts.add(0, fmt.Sprint("cold-", i), 1, 0, false)
 		if i%10 == 0 {
 			key := fmt.Sprint("hot-", rng.IntN(hot))
-			tally.Add(0, key, 1, 0, false)
+			counts.add(0, key, 1, 0, false)
 			want[key]++
 		}
 	}
-	added, pending, dropped := tally.Sums()
+	added, pending, dropped := counts.sums()
 	if added != 33_000 || added != pending+dropped || dropped == 0 {
 		t.Errorf("%d added, %d pending, %d dropped", added, pending, dropped)
 	}
-	for i := range tally.shards {
-		if n := tally.shards[i].open.bytes(); n > most/shards {
-			t.Errorf("a shard has %d bytes, more than %d", n, most/shards)
+	for i := range counts.shards {
+		if n := counts.shards[i].open.bytes; n > most/tallyShards {
+			t.Errorf("a shard has %d bytes, more than %d", n, most/tallyShards)
 		}
 	}
 	got := make(map[string]uint64)
-	taken(tally, got)
+	takeAll(counts, got)
 	sum := uint64(0)
 	for _, n := range got {
 		sum += n
@@ -115,73 +114,74 @@ func TestTallyKeepsTheHottest(t *testing.T) {
 			t.Errorf("%s has %d of %d events (seed %d)", key, kept, n, seed)
 		}
 	}
-	tally.Add(0, string(make([]byte, most)), 7, 0, false)
-	if _, pending, lost := tally.Sums(); pending != 0 || lost != dropped+7 {
+	counts.add(0, string(make([]byte, most)), 7, 0, false)
+	if _, pending, lost := counts.sums(); pending != 0 || lost != dropped+7 {
 		t.Errorf("a key larger than a shard: %d pending, %d dropped", pending, lost-dropped)
 	}
 }
 
-// Half of the records go, those with the lowest counts.
-func TestBatchShrinks(t *testing.T) {
-	b := &batch{}
+// Half of the records are dropped, those with the lowest counts.
+func TestTallyBatchShrinks(t *testing.T) {
+	b := newTallyBatch(1)
 	for i := range 100 {
-		key := fmt.Sprint("key-", i)
-		b.insert(uint64(i)*0x9e3779b97f4a7c15, 0, key, 0).n = uint64(i%10) + 1
+		b.records[b.insert(0, fmt.Sprint("key-", i), 0)].n = uint64(i%10) + 1
 	}
-	gone := b.shrink()
+	before := b.bytes
+	lost := b.shrink()
 	sum, low := uint64(0), 0
-	for i := range b.records {
-		r := &b.records[i]
-		if b.find(r.hash, 0, b.key(r)) != r {
-			t.Fatalf("%q is not found", b.key(r))
+	for i, r := range b.records {
+		if j, ok := b.index[0][r.key]; !ok || j != i {
+			t.Fatalf("%q is not found", r.key)
 		}
-		if sum += r.n; r.n < 4 {
+		if sum += r.n; r.n < 6 {
 			low++
 		}
 	}
-	if len(b.records) != 50 || sum+gone != 550 || low != 0 {
-		t.Errorf("%d records with %d events are left, %d of them low; %d are gone", len(b.records), sum, low, gone)
+	if len(b.records) != 50 || len(b.index[0]) != 50 || sum+lost != 550 || low != 0 || b.bytes > before*51/100 {
+		t.Errorf("%d records with %d events in %d bytes are left, %d of them low; %d are lost", len(b.records), sum, b.bytes, low, lost)
 	}
 }
 
 // The first count that is high is urgent, once until it is taken, unless the key is hot.
 func TestTallyIsUrgent(t *testing.T) {
 	calls := 0
-	tally := New(4<<20, []uint64{10}, func() { calls++ })
-	tally.Add(0, "a", 100, 0, true)
-	tally.Add(0, "b", 9, 0, false)
+	counts := newTally(4<<20, []uint64{10}, func() { calls++ })
+	counts.add(0, "a", 100, 0, true)
+	counts.add(0, "b", 9, 0, false)
 	if calls != 0 {
 		t.Errorf("%d calls for a hot key and a low count", calls)
 	}
-	tally.Add(0, "b", 1, 0, false)
-	tally.Add(0, "b", 1, 0, false)
+	counts.add(0, "b", 1, 0, false)
+	counts.add(0, "b", 1, 0, false)
 	if calls != 1 {
 		t.Errorf("%d calls, want 1", calls)
 	}
-	taken(tally, map[string]uint64{})
-	tally.Add(0, "b", 10, 0, false)
+	takeAll(counts, map[string]uint64{})
+	counts.add(0, "b", 10, 0, false)
 	if calls != 2 {
 		t.Errorf("%d calls, want 2", calls)
 	}
 }
 
-func TestTallyDoesNotAllocate(t *testing.T) {
-	tally := New(4<<20, never(1), nil)
+// Adds allocate for new keys only: one string each, and one list when they are taken.
+func TestTallyAllocatesForNewKeys(t *testing.T) {
+	counts := newTally(4<<20, neverUrgent(1), nil)
 	keys := make([]string, 1000)
 	for i := range keys {
 		keys[i] = fmt.Sprint("/product/", i)
 	}
 	round := func() {
 		for _, k := range keys {
-			tally.Add(0, k, 1, 1, false)
+			counts.add(0, k, 1, 1, false)
+			counts.add(0, k, 1, 1, false)
 		}
-		tally.Take(func(Record) {})
+		counts.take(func(tallyRecord) {})
 	}
 	for range 4 {
 		round()
 	}
-	if n := testing.AllocsPerRun(100, round); n != 0 {
-		t.Errorf("%v allocations for %d reports", n, len(keys))
+	if n := testing.AllocsPerRun(100, round); n < 1000 || n > 1050 {
+		t.Errorf("%v allocations for %d keys", n, len(keys))
 	}
 }
 
@@ -192,59 +192,58 @@ func BenchmarkTallyAdd(b *testing.B) {
 	}
 	for _, n := range []int{1, len(keys)} {
 		b.Run(fmt.Sprint("keys=", n), func(b *testing.B) {
-			tally := New(4<<20, never(1), nil)
+			counts := newTally(4<<20, neverUrgent(1), nil)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				tally.Add(0, keys[i&(n-1)], 1, 1, false)
+				counts.add(0, keys[i&(n-1)], 1, 1, false)
 			}
 		})
 		b.Run(fmt.Sprint("parallel/keys=", n), func(b *testing.B) {
-			tally := New(4<<20, never(1), nil)
+			counts := newTally(4<<20, neverUrgent(1), nil)
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := rand.IntN(1024); pb.Next(); i++ {
-					tally.Add(0, keys[i&(n-1)], 1, 1, false)
+					counts.add(0, keys[i&(n-1)], 1, 1, false)
 				}
 			})
 		})
 	}
 	b.Run("new", func(b *testing.B) {
-		tally := New(4<<20, never(1), nil)
+		counts := newTally(4<<20, neverUrgent(1), nil)
 		key := []byte("/product/00000000")
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			for j, x := len(key)-1, i; j > 9; j, x = j-1, x/10 {
 				key[j] = '0' + byte(x%10)
 			}
-			tally.Add(0, string(key), 1, 1, false)
+			counts.add(0, string(key), 1, 1, false)
 		}
 	})
 }
 
-// What has more events is taken first, by powers of two, whenever it was counted.
+// Keys with more events are taken first, whenever they were counted.
 func TestTakeHottestFirst(t *testing.T) {
-	to := New(1<<20, []uint64{math.MaxUint64}, nil)
+	counts := newTally(1<<20, []uint64{math.MaxUint64}, nil)
 	want := uint64(0)
 	for i := range 5000 {
 		n := uint64(1)
 		if i%7 == 0 {
 			n = uint64(i)%1000 + 1
 		}
-		to.Add(0, fmt.Sprint("key-", i), n, 1, false)
+		counts.add(0, fmt.Sprint("key-", i), n, 1, false)
 		want += n
 	}
-	last, sum, records := 65, uint64(0), 0
-	to.Take(func(r Record) {
-		class := bits.Len64(r.N)
-		if class > last {
-			t.Errorf("record %d has %d events, one before fewer than half as many", records, r.N)
+	last, sum, records := uint64(math.MaxUint64), uint64(0), 0
+	counts.take(func(r tallyRecord) {
+		if r.n > last {
+			t.Errorf("record %d has %d events, the one before %d", records, r.n, last)
 		}
-		last = class
-		sum += r.N
+		last = r.n
+		sum += r.n
 		records++
 	})
 	if sum != want || records != 5000 {
 		t.Errorf("%d events in %d records, want %d in 5000", sum, records, want)
 	}
-	to.Take(func(r Record) { t.Errorf("%+v is taken twice", r) })
+	counts.take(func(r tallyRecord) { t.Errorf("%+v is taken twice", r) })
 }
