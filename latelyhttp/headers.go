@@ -22,7 +22,7 @@ const (
 	// w and t are seconds, rounded up. t is the time until the limit is unused
 	// again, or in a refusal until a request can be admitted; it is never longer
 	// than Retry-After. Under an algorithm that counts in slots (Sliding above
-	// 128, Weighted, TwoBucket) t and Retry-After may be longer than needed, and
+	// 128, TwoBucket) t and Retry-After may be longer than needed, and
 	// than w, by [ratelimit.Limit.MaxLate]: a sixtieth of w for Sliding. A burst
 	// is a quota over the time in which it is refilled. An InFlight limit has
 	// the unit "concurrent-requests" and no w; q of an adaptive limit is its

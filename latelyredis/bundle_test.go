@@ -27,7 +27,7 @@ func askEach(s *latelyredis.Store, rules *ratelimit.Set, n int) (batch []*lately
 func eachRules(t testing.TB) *ratelimit.Set {
 	t.Helper()
 	path := match.MustKey("path")
-	return set(t, limited("bucket", path, ratelimit.GCRA, 10), limited("times", path, ratelimit.Exact, 10), limited("slots", path, ratelimit.Weighted, 10),
+	return set(t, limited("bucket", path, ratelimit.GCRA, 10), limited("times", path, ratelimit.Exact, 10), limited("slots", path, ratelimit.Sliding, 1000),
 		limited("two", path, ratelimit.TwoBucket, 10))
 }
 
@@ -51,7 +51,7 @@ func TestBundleFails(t *testing.T) {
 		for _, r := range askEach(store, rules, 20) {
 			sub := r.Subjects[0]
 			name := fmt.Sprint(sub.Outcome.Rule, string(sub.Key))
-			left := 10 - r.Cost*uint64(round+1)
+			left := rules.Rule(sub.Outcome.Rule).Limits[0].N - r.Cost*uint64(round+1)
 			if failed[name] != (r.Err != nil) || r.Err == nil && (sub.Outcome.Refused || sub.Outcome.Remaining != left) {
 				t.Errorf("round %d, %s, cost %d: %v, %+v, want an error: %v, or %d left", round, name, r.Cost, r.Err, sub.Outcome, failed[name], left)
 			}
@@ -72,7 +72,7 @@ func TestBundleRepairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, r := range askEach(store, more, 20) {
-		left := 11 - r.Cost
+		left := more.Rule(r.Subjects[0].Outcome.Rule).Limits[0].N - r.Cost
 		if i/more.Len() < 10 {
 			left -= r.Cost
 		}

@@ -171,10 +171,8 @@ func appendBody(b []byte, a ratelimit.Algorithm, l ratelimit.Limit, at int64, s 
 		return appendTimes(b, s)
 	case a == ratelimit.TwoBucket && s.Counts != nil:
 		return appendTwo(b, at/l.Span.Microseconds()-s.Newest, s)
-	case a == ratelimit.Sliding && s.Counts != nil:
-		return appendRing(appendUint56(append(b, 1), micros(s.Since)), l.N, s)
 	case s.Counts != nil:
-		return appendRing(b, l.N, s)
+		return appendRing(appendUint56(append(b, 1), micros(s.Since)), l.N, s)
 	case s.Count > 0:
 		return appendWindow(b, s)
 	case s.Ends != 0:

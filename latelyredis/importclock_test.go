@@ -25,7 +25,7 @@ func (c *apart) goOn(micros int64) {
 // stay for one more at most.
 func TestImportOtherClock(t *testing.T) {
 	rnd := randtest.New(t)
-	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Weighted, ratelimit.GCRA, ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Exact, ratelimit.InFlight} {
+	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.GCRA, ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Exact, ratelimit.InFlight} {
 		for _, n := range []uint64{100, 1000} {
 			for range 6 {
 				testOtherClock(t, rnd, a, ratelimit.Limit{N: n, Span: []time.Duration{10 * time.Second, 10_001 * time.Millisecond}[rnd.IntN(2)]})
@@ -54,7 +54,7 @@ func testOtherClock(t *testing.T, rnd *rand.Rand, a ratelimit.Algorithm, l ratel
 	}
 	memory, late := microMemory(t, rules), microMemory(t, rules) // late is asked about a slot ago
 	slot := int64(0)
-	if a == ratelimit.Weighted || a == ratelimit.Sliding && l.N > 128 {
+	if a == ratelimit.Sliding && l.N > 128 {
 		slot = l.Span.Microseconds()/60 + 1
 	}
 	for range 20 {

@@ -106,8 +106,6 @@ func TestImportAddsUp(t *testing.T) {
 		{ratelimit.Exact, 30},
 		{ratelimit.Exact, 300},
 		{ratelimit.InFlight, 50},
-		{ratelimit.Weighted, 200},
-		{ratelimit.Weighted, 100_000},
 		{ratelimit.TwoBucket, 200},
 	} {
 		for range rounds {

@@ -105,7 +105,7 @@ func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek
 func randomRules(rnd *rand.Rand) (rules []ratelimit.Rule) {
 	single := rnd.IntN(2) == 0 // a rule of one limit has scripts of its own
 	for i := range 1 + rnd.IntN(3) {
-		r := ratelimit.Rule{Name: fmt.Sprint("r", i), Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(rnd.IntN(9))}
+		r := ratelimit.Rule{Name: fmt.Sprint("r", i), Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms())))}
 		r.Shadow, r.CountRefused = rnd.IntN(4) == 0, rnd.IntN(4) == 0
 		switch r.Algorithm {
 		case ratelimit.InFlight:

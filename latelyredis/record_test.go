@@ -70,7 +70,7 @@ func TestClockSetBack(t *testing.T) {
 			}
 			window, slot := l.Window(), time.Duration(0)
 			switch a {
-			case ratelimit.Sliding, ratelimit.Weighted:
+			case ratelimit.Sliding:
 				slot = window / 60
 			case ratelimit.TwoBucket:
 				slot = window
@@ -163,7 +163,6 @@ func TestBytes(t *testing.T) {
 		{ratelimit.GCRA, 1000, 180},
 		{ratelimit.Fixed, 1000, 180},
 		{ratelimit.TwoBucket, 1000, 180},
-		{ratelimit.Weighted, 1000, 256},
 		{ratelimit.Sliding, 1000, 272},
 		{ratelimit.Sliding, 60_000, 360},
 		{ratelimit.Sliding, 100, 660},

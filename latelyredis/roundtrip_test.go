@@ -30,7 +30,7 @@ func TestRoundTrips(t *testing.T) {
 	path, host := match.MustKey("path"), match.MustKey("host")
 	rules := set(t,
 		limited("by path", path, ratelimit.Sliding, 5), limited("too", path, ratelimit.GCRA, 1000),
-		limited("by host", host, ratelimit.Weighted, 1000),
+		limited("by host", host, ratelimit.Sliding, 1000),
 	)
 	store, err := latelyredis.NewQuiet(client, rules, prefixed())
 	if err != nil {

@@ -193,7 +193,7 @@ func (rl *rule) tell(algorithm byte, n uint64, span time.Duration, most uint64) 
 
 // addBan adds the log of what a ban counts, and how long bans last.
 func (rl *rule) addBan(b *ratelimit.Ban) {
-	const hits = 11 // see common.lua
+	const hits = 10 // see common.lua
 	rl.tell(hits+byte(b.Of), b.After, b.Span, b.After)
 	flags := byte(0)
 	if b.Extend {

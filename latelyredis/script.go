@@ -53,7 +53,7 @@ type scripts struct {
 }
 
 // families are the files of the windows, in an order in which each finds what it uses.
-var families = []string{"nothing", "log", "slots", "ring", "weighted", "sliding", "two", "level", "period"}
+var families = []string{"nothing", "log", "slots", "ring", "sliding", "two", "level", "period"}
 
 // newScripts returns the scripts for a rule set, which take the time as clock does.
 func newScripts(clock string, set *ratelimit.Set) scripts {
@@ -82,7 +82,7 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 		all.WriteString(source(f))
 	}
 	for _, f := range families {
-		if f != "slots" && f != "weighted" { // those have nothing to correct of their own
+		if f != "slots" { // which has nothing to correct
 			all.WriteString(source(f + "_correct"))
 		}
 	}
@@ -137,8 +137,6 @@ func familiesOf(a ratelimit.Algorithm, n uint64) []string {
 		return []string{"nothing"}
 	case a == ratelimit.Sliding && n > limit.SlidingExact:
 		return []string{"log", "slots", "ring", "sliding"}
-	case a == ratelimit.Weighted:
-		return []string{"slots", "ring", "weighted"}
 	case a == ratelimit.TwoBucket:
 		return []string{"slots", "two"}
 	case a == ratelimit.GCRA, a == ratelimit.LeakyBucket:

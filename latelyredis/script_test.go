@@ -164,7 +164,6 @@ func TestFastFamily(t *testing.T) {
 		{ratelimit.Exact, 1000, day, "log"},
 		{ratelimit.Sliding, 128, day, "log"},
 		{ratelimit.Sliding, 1_000_000, day, "ring"},
-		{ratelimit.Weighted, 1000, time.Millisecond, ""},
 		{ratelimit.LeakyBucket, 1000, day, ""},
 	} {
 		r := ratelimit.Rule{Algorithm: c.a, Limits: []ratelimit.Limit{{N: c.n, Span: c.span}}}

@@ -143,10 +143,11 @@ func TestNewerForm(t *testing.T) {
 	banning := limited("r", path, ratelimit.Sliding, 10)
 	banning.Ban = &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 	for name, r := range map[string]ratelimit.Rule{
-		"a log": limited("r", path, ratelimit.Sliding, 10), "slots": limited("r", path, ratelimit.Weighted, 10), "a bucket": limited("r", path, ratelimit.GCRA, 10),
+		"a log": limited("r", path, ratelimit.Sliding, 10), "slots": limited("r", path, ratelimit.Sliding, 1000), "a bucket": limited("r", path, ratelimit.GCRA, 10),
 		"a window": limited("r", path, ratelimit.Fixed, 10), "a ban": banning,
 	} {
 		r.Limits[0].Span = time.Hour
+		left := r.Limits[0].N - 1
 		rules, config, client := set(t, r), prefixed(), redis(t).client(t)
 		var stores [2]*latelyredis.Store
 		for i := range stores {
@@ -159,7 +160,7 @@ func TestNewerForm(t *testing.T) {
 		next.EditScripts(true, nextForm)
 		next.WriteForm(latelyredis.RecordForm + 1)
 		for i, s := range []*latelyredis.Store{old, old, next, next} {
-			if r := take(context.Background(), s, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != uint64(9-i) {
+			if r := take(context.Background(), s, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != left-uint64(i) {
 				t.Fatalf("%s: decision %d: %v, %+v", name, i, r.Err, r.Subjects[0].Outcome)
 			}
 		}
@@ -172,10 +173,10 @@ func TestNewerForm(t *testing.T) {
 		if after := do(t, client, "GET", key); after != before {
 			t.Errorf("%s: the older version has changed the record from %q to %q", name, before, after)
 		}
-		if r := take(context.Background(), old, rules, "other"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 9 {
+		if r := take(context.Background(), old, rules, "other"); r.Err != nil || r.Subjects[0].Outcome.Remaining != left {
 			t.Errorf("%s: a key that only the older version has used: %v, %+v", name, r.Err, r.Subjects[0].Outcome)
 		}
-		if r := take(context.Background(), next, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 5 {
+		if r := take(context.Background(), next, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != left-4 {
 			t.Errorf("%s: the next version goes on: %v, %+v", name, r.Err, r.Subjects[0].Outcome)
 		}
 	}

@@ -32,11 +32,6 @@ const (
 	// definition itself, at 8 bytes an event. N is at most MaxExact.
 	Exact
 
-	// Weighted is the ring of Sliding with its oldest slot counted by the
-	// share of it that is still in the window: smoother, and at worst 2N - 1
-	// in a span.
-	Weighted
-
 	// TwoBucket weighs the window before by the share of it that is still in
 	// the span: two counters a key, known as the sliding window counter. It
 	// takes the window before to have been evenly filled, so that at worst

@@ -9,7 +9,7 @@ import (
 
 func TestAlgorithmNames(t *testing.T) {
 	names := ratelimit.Algorithms()
-	if want := []string{"sliding", "exact", "weighted", "two-bucket", "gcra", "leaky-bucket", "fixed", "calendar", "in-flight"}; !slices.Equal(names, want) {
+	if want := []string{"sliding", "exact", "two-bucket", "gcra", "leaky-bucket", "fixed", "calendar", "in-flight"}; !slices.Equal(names, want) {
 		t.Fatalf("algorithms are %v, want %v", names, want)
 	}
 	for i, name := range names {

@@ -15,7 +15,7 @@ func TestAlgorithmChange(t *testing.T) {
 	const n, start = 10, 60_000 * 28_000_000
 	buckets := map[ratelimit.Algorithm]bool{ratelimit.GCRA: true, ratelimit.LeakyBucket: true}
 	drained := map[ratelimit.Algorithm]uint64{ // at 18 s, of what was counted at these times
-		ratelimit.Sliding: 3, ratelimit.Exact: 3, ratelimit.Weighted: 2, ratelimit.TwoBucket: 1,
+		ratelimit.Sliding: 3, ratelimit.Exact: 3, ratelimit.TwoBucket: 1,
 		ratelimit.Fixed: 1, ratelimit.Calendar: 1,
 	}
 	for _, from := range notInFlight() {

@@ -114,7 +114,7 @@ func maxN(a Algorithm) uint64 {
 //
 //	Sliding, Exact                   N
 //	InFlight                         N under way at any moment
-//	Weighted, TwoBucket, Fixed       2N - 1
+//	TwoBucket, Fixed                 2N - 1
 //	GCRA, LeakyBucket                N + Burst - 1
 //	Calendar                         2N, in a window no longer than the shortest of its periods
 //
@@ -135,8 +135,7 @@ func (l Limit) MaxAdmitted(a Algorithm) uint64 {
 // MaxLate returns by how much longer algorithm a may count an event under l than
 // its span: so much longer than Exact it may refuse, and so much longer than
 // needed [Decision.RetryAfter] may be. It is a slot, a sixtieth of the span or a
-// 64th, for Weighted, and for Sliding with N above 128; a span for TwoBucket; and
-// 0 for all others.
+// 64th, for Sliding with N above 128; a span for TwoBucket; and 0 for all others.
 //
 // When the memory store has no budget left for the slots of a key, Sliding with N above
 // 128 counts it in two slots of a whole span.

@@ -147,7 +147,6 @@ func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 		claim     claim
 	}{
 		{ratelimit.Fixed, 5, claim{span: s, most: 5}},
-		{ratelimit.Weighted, 100, claim{span: s, most: 100}},
 		{ratelimit.TwoBucket, 100, claim{span: s, most: 100}},
 		{ratelimit.GCRA, 100, claim{span: s, most: 100}},
 		{ratelimit.LeakyBucket, 5, claim{span: s, most: 5}},
@@ -189,7 +188,6 @@ func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 // finds exceeded.
 func TestWorstCasesAreReached(t *testing.T) {
 	const n, burst, s = 100, 250, int64(time.Second)
-	slot := slotWidth(time.Second)
 	type visit struct {
 		at   int64
 		cost uint64
@@ -203,7 +201,6 @@ func TestWorstCasesAreReached(t *testing.T) {
 		{ratelimit.Sliding, 0, []visit{{0, n}, {s - 1, 1}, {s, n}}, n},
 		{ratelimit.Exact, 0, []visit{{0, n}, {s - 1, 1}, {s, n}}, n},
 		{ratelimit.InFlight, 0, []visit{{0, n}, {s - 1, 1}, {s, n}}, n},
-		{ratelimit.Weighted, 0, []visit{{slot - 1, n}, {s + slot - 2, n - 1}}, 2*n - 1},
 		{ratelimit.TwoBucket, 0, []visit{{s - 1, n}, {2*s - 2, n - 1}}, 2*n - 1},
 		{ratelimit.Fixed, 0, []visit{{0, 1}, {s - 1, n - 1}, {s, n}}, 2*n - 1},
 		{ratelimit.Calendar, 0, []visit{{s - 1, n}, {s, n}}, 2 * n},

@@ -278,7 +278,6 @@ var foes = []foe{
 	{"fixed", ratelimit.Fixed, 1, 700, true},
 	{"calendar", ratelimit.Calendar, 1, 700, true},
 	{"in-flight", ratelimit.InFlight, 1, 200, true},
-	{"weighted", ratelimit.Weighted, 1, 700, false},
 	{"two-bucket", ratelimit.TwoBucket, 1, 700, false},
 	{"gcra", ratelimit.GCRA, 1, 700, false},
 	{"leaky-bucket", ratelimit.LeakyBucket, 1, 700, true},
@@ -300,7 +299,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	rules := []ratelimit.Rule{r}
 	if rnd.IntN(4) == 0 {
 		other := limit(t, "other")
-		other.Algorithm = []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.GCRA}[rnd.IntN(4)]
+		other.Algorithm = []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA}[rnd.IntN(4)]
 		other.Limits = []ratelimit.Limit{someLimit(rnd, other.Algorithm, 1, 300)}
 		rules = append(rules, other)
 	}

@@ -34,7 +34,7 @@ func givenIn(all []given, t, span int64) (n uint64) {
 // worst is the most that a limit may admit in a window of its span.
 func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
 	switch a {
-	case ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.Fixed:
+	case ratelimit.TwoBucket, ratelimit.Fixed:
 		return 2*l.N - 1
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		if l.Burst == 0 {

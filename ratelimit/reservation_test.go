@@ -27,7 +27,7 @@ func with(t testing.TB, a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratel
 // little, for each algorithm that counts.
 func TestSettle(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{
-		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA,
+		ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA,
 		ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Calendar,
 	} {
 		for _, n := range []uint64{10, 100} {

@@ -23,7 +23,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 		return r
 	}
 	algorithms := []ratelimit.Algorithm{
-		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA,
+		ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA,
 		ratelimit.LeakyBucket, ratelimit.Fixed, ratelimit.Calendar,
 	}
 	for _, was := range algorithms {

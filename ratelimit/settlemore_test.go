@@ -14,7 +14,7 @@ import (
 func TestSettleMoreThanIsKnown(t *testing.T) {
 	const n = 100
 	for _, a := range []ratelimit.Algorithm{
-		ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.GCRA, ratelimit.Fixed,
+		ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA, ratelimit.Fixed,
 	} {
 		t.Run(fmt.Sprint(a), func(t *testing.T) {
 			rule := limit(t, "r", per(n, time.Minute))

@@ -58,7 +58,7 @@ type family struct {
 
 var families = []family{
 	{"true windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact}, false},
-	{"windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.Weighted, ratelimit.TwoBucket}, false},
+	{"windows", []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket}, false},
 	{"buckets", []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.LeakyBucket}, false},
 	{"fixed", []ratelimit.Algorithm{ratelimit.Fixed}, false},
 	{"calendar", []ratelimit.Algorithm{ratelimit.Calendar}, false},
@@ -218,7 +218,7 @@ func (g *regime) bound(first, last int) bound {
 		b.span = min(b.span, l.Window())
 		b.most = max(b.most, l.N)
 		switch r.Algorithm {
-		case ratelimit.Weighted, ratelimit.TwoBucket, ratelimit.Fixed, ratelimit.Calendar:
+		case ratelimit.TwoBucket, ratelimit.Fixed, ratelimit.Calendar:
 			more = max(more, l.N)
 		case ratelimit.GCRA, ratelimit.LeakyBucket:
 			burst := cmp.Or(l.Burst, l.N)

@@ -144,9 +144,6 @@ func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []clai
 				slot = 1
 			}
 			needs = append(needs, claim{span: span + rest(slot), most: n})
-		case ratelimit.Weighted:
-			claims = append(claims, claim{span: span, most: 2*n - 1}, claim{span: span - slot, most: n})
-			needs = append(needs, claim{span: span + rest(slot), most: n})
 		case ratelimit.TwoBucket:
 			claims = append(claims, claim{span: span, most: 2*n - 1})
 			needs = append(needs, claim{span: span + rest(span), most: n})

@@ -27,8 +27,6 @@ func TestWaitIsNeeded(t *testing.T) {
 		{ratelimit.Sliding, 129},
 		{ratelimit.Sliding, 1000},
 		{ratelimit.Exact, 200},
-		{ratelimit.Weighted, 50},
-		{ratelimit.Weighted, 200},
 		{ratelimit.TwoBucket, 50},
 	} {
 		r := limit(t, "r", per(c.n, span))

@@ -348,7 +348,7 @@ func (x *explaining) window(rule *ratelimit.Rule, f *foundRule, counted []int32)
 	switch rule.Algorithm {
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		return x.sinceEmpty(l, counted)
-	case ratelimit.Weighted, ratelimit.TwoBucket:
+	case ratelimit.TwoBucket:
 		return x.inSlots(int64(l.MaxLate(rule.Algorithm)), int64(l.Span), counted)
 	}
 	return lastOf(counted, f.Limit-f.Remaining)

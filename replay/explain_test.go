@@ -84,8 +84,6 @@ func counts(rule *ratelimit.Rule, times []int64, t int64) (in []int64) {
 	case ratelimit.Calendar:
 		minute := func(ms int64) time.Time { return time.UnixMilli(ms).UTC().Truncate(time.Minute) }
 		keep(func(s int64) bool { return minute(s).Equal(minute(t)) })
-	case ratelimit.Weighted:
-		keep(func(s int64) bool { return (slot(s, span/60)+1)*(span/60) > t-span }) // its last nanosecond is in the window
 	case ratelimit.TwoBucket:
 		keep(func(s int64) bool { return (slot(s, span)+1)*span > t-span })
 	default: // a bucket: since it was empty
@@ -120,7 +118,6 @@ func TestExplain(t *testing.T) {
 		"slots":        {"130 per 6s", 600, 10},
 		"exact":        {"7 per 3s", 200, 100},
 		"count":        {"6 per 3s", 200, 100},
-		"weighted":     {"9 per 6s", 200, 100},
 		"two-bucket":   {"6 per 3s", 200, 100},
 		"gcra":         {"7 per 5s burst 4", 200, 100},
 		"leaky-bucket": {"3 per 2s burst 5", 200, 100},

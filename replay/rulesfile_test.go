@@ -266,7 +266,6 @@ bans:
 		"algorithms": `
 version: 1
 limits:
-  - {name: weighted, key: client, limit: 30 per 30s, algorithm: weighted, count_refused: true}
   - {name: two-bucket, key: client, limit: 25 per 20s, algorithm: two-bucket, count_refused: true, ban: {after: 30 refusals in 1m, for: [1m, 5m, 1h], jitter: 0.5}}
   - {name: gcra, key: client, limit: 60 per 1m burst 15, algorithm: gcra, count_refused: true}
   - {name: token-bucket, key: client, limit: [5 per 1s, 60 per 1m burst 40], algorithm: token-bucket, count_refused: true}

@@ -150,7 +150,6 @@ func TestEachAlgorithmJudges(t *testing.T) {
 	for _, c := range []struct{ limit, algorithm, want string }{
 		{"3 per 5s", "sliding", "AAADDAAADD"},
 		{"3 per 5s", "exact", "AAADDAAADD"},
-		{"3 per 5s", "weighted", "AAADDDAAAD"},
 		{"3 per 5s", "two-bucket", "AAADDADADD"},
 		{"3 per 5s burst 1", "gcra", "ADADADADAD"},
 		{"1 per 5s burst 3", "token-bucket", "AAADDADDDD"},

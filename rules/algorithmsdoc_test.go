@@ -29,7 +29,6 @@ func TestBytesOfAlgorithms(t *testing.T) {
 		{"`sliding`", "100 per 1m", "sliding", 100, "8 to 12 per event up to N = 128", 800, 1200},
 		{"`sliding`", "1000 per 1m", "sliding", 200, "240 to 290 above", 240, 290},
 		{"`exact`", "1000 per 1m", "exact", 100, "8 to 12 per event", 800, 1200},
-		{"`weighted`", "1000 per 1m", "weighted", 10, "320 to 420", 320, 420},
 		{"`two-bucket`", "1000 per 1m", "two-bucket", 10, "50 to 110", 50, 110},
 		{"`gcra`", "1000 per 1m", "gcra", 10, "50 to 110", 50, 110},
 		{"`leaky-bucket`", "1000 per 1m", "leaky-bucket", 10, "50 to 110", 50, 110},

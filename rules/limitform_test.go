@@ -45,9 +45,9 @@ func TestParseLimit(t *testing.T) {
 func TestFormsOfAlgorithms(t *testing.T) {
 	texts := map[string][]string{
 		"60 per 1m": {
-			"sliding", "exact", "weighted", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed", "calendar",
+			"sliding", "exact", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed", "calendar",
 		},
-		"60 per 61s":          {"sliding", "exact", "weighted", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed"},
+		"60 per 61s":          {"sliding", "exact", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed"},
 		"60 per 1m burst 100": {"gcra", "token-bucket", "leaky-bucket"},
 		"60 per month":        {"calendar"},
 		"60 at once for 1m":   {"in-flight"},

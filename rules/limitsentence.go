@@ -74,7 +74,7 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 	span, next := FormatDuration(l.Span), ordinal(l.N+1)
 	requests, atOnce, served := count(l.N, "request"), count(cmp.Or(l.Burst, l.N), "request"), fmt.Sprintf("%d per %s", l.N, span)
 	switch a {
-	case ratelimit.Weighted, ratelimit.TwoBucket:
+	case ratelimit.TwoBucket:
 		return "about " + requests + " per " + span, ""
 	case ratelimit.GCRA:
 		return atOnce + " at once" + aside("then evenly "+served, of), "what comes sooner"

@@ -120,7 +120,7 @@ rules.yaml:5:93: limit: "99999999999999999999 per 1s": count "999999999999999999
 	},
 	{
 		"choices", oneLimit("name: x", "key: client", "limit: 1 per 1s", "algorithm: gkra", "count_refused: yes", "mode: off", "on_store_failure: fail"),
-		`rules.yaml:6:16: algorithm: "gkra": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
+		`rules.yaml:6:16: algorithm: "gkra": must be sliding, exact, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight
 rules.yaml:7:20: count_refused: "yes": must be true or false
 rules.yaml:8:11: mode: "off": must be enforce or shadow
 rules.yaml:9:23: on_store_failure: "fail": must be local, open or closed`,
@@ -152,7 +152,7 @@ rules.yaml:6:96: limit: 70000: must be at most 65535 with in-flight`,
 	{
 		"a limit before an unknown algorithm", oneLimit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
 		`rules.yaml:5:67: limit: "7": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
-rules.yaml:7:16: algorithm: "token": must be sliding, exact, weighted, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
+rules.yaml:7:16: algorithm: "token": must be sliding, exact, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
 	},
 	{
 		"two limits in a period", oneLimit("name: x", "key: client", "limit: [5 per 1d, 6 per day]", "algorithm: calendar"),

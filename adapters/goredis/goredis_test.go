@@ -30,7 +30,7 @@ func rules(t testing.TB, limit uint64) *ratelimit.Set {
 			Limits: []ratelimit.Limit{{N: limit, Span: time.Hour}}, OnStoreFailure: ratelimit.FailClosed,
 		}
 	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, per(ratelimit.Sliding, "path"), per(ratelimit.Exact, "path"), per(ratelimit.Weighted, "host"),
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, per(ratelimit.Sliding, "path"), per(ratelimit.Exact, "path"), per(ratelimit.Fixed, "host"),
 		ratelimit.Rule{Name: "flood", Key: match.MustKey("user"), Ban: &ratelimit.Ban{After: 0, Span: time.Minute, For: time.Hour}})
 	if err != nil {
 		t.Fatal(err)

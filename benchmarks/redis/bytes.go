@@ -39,7 +39,6 @@ func printBytes() error {
 		{"gcra", ratelimit.GCRA, 6000, 1000, 6, "180"},
 		{"fixed", ratelimit.Fixed, 6000, 1000, 6, "180"},
 		{"two-bucket", ratelimit.TwoBucket, 6000, 1000, 6, "180"},
-		{"weighted, 60 slots, counts up to 255", ratelimit.Weighted, 6000, 98, bytesSlots, "360"},
 		{"sliding, 60 slots, counts up to 255", ratelimit.Sliding, 6000, 98, bytesSlots, "360"},
 		{"sliding, 60 slots, counts above 255", ratelimit.Sliding, 60_000, 980, bytesSlots, "360"},
 		{"sliding, 60 times", ratelimit.Sliding, 61, 1, bytesSlots, ""},

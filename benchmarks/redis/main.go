@@ -195,7 +195,6 @@ func rowsOf(plain *goredis.Client, pipelined rueidis.Client, delay time.Duration
 		{"gcra 1000/min", ratelimit.GCRA, 1000, manyKeys, false},
 		{"sliding 100/min, times", ratelimit.Sliding, 100, manyKeys, false},
 		{"two-bucket 1000/min", ratelimit.TwoBucket, 1000, manyKeys, false},
-		{"weighted 1000/min, 60 slots", ratelimit.Weighted, 1000, manyKeys, false},
 		{"sliding 1000/min, 60 slots", ratelimit.Sliding, 1000, 1000, false},
 		{"gcra 10^8/min, allowed", ratelimit.GCRA, 100_000_000, 1, false},
 		{"sliding 10^8/min, 60 slots, allowed", ratelimit.Sliding, 100_000_000, 1, false},

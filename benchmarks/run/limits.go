@@ -29,7 +29,6 @@ var givesUp = map[string]string{
 	"ratelimit,sliding,60-a-minute":   "nothing: exact up to 128",
 	"ratelimit,sliding,1000-a-minute": "never over N; refuses up to a 60th of the span longer than needed",
 	"ratelimit,exact":                 "nothing but bytes",
-	"ratelimit,weighted":              "the oldest slot by its share: a little over N within a slot",
 	"ratelimit,two-bucket":            "two windows, weighted: near 2N in a window, and refuses wrongly near the limit",
 	"ratelimit,gcra":                  "N + burst in a window",
 	"ratelimit,leaky-bucket":          "N + burst in a window, spread by waiting",

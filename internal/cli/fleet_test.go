@@ -22,7 +22,6 @@ counters:
 limits:
   - {name: sliding, key: user, limit: 10 per 1h}
   - {name: exact, key: user, limit: 10 per 1h, algorithm: exact}
-  - {name: weighted, key: user, limit: 10 per 1h, algorithm: weighted}
   - {name: two-bucket, key: user, limit: 10 per 1h, algorithm: two-bucket}
   - {name: gcra, key: user, limit: 10 per 10h burst 10, algorithm: gcra}
   - {name: token-bucket, key: user, limit: 10 per 10h burst 10, algorithm: token-bucket}
@@ -68,7 +67,7 @@ func TestFleet(t *testing.T) {
 
 	// Limits are shared exactly.
 	for _, rule := range []string{
-		"sliding", "exact", "weighted", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed", "calendar", "in-flight", "two-spans", "refused-too", "either", "closed", "open",
+		"sliding", "exact", "two-bucket", "gcra", "token-bucket", "leaky-bucket", "fixed", "calendar", "in-flight", "two-spans", "refused-too", "either", "closed", "open",
 	} {
 		key := "ada"
 		if rule == "either" {

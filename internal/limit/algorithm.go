@@ -16,7 +16,6 @@ type Algorithm uint8
 const (
 	Sliding     Algorithm = iota // exact up to SlidingExact, above it a ring of slots
 	Exact                        // the time of each event
-	Weighted                     // a ring of slots, with the oldest weighed
 	TwoBucket                    // two slots as long as the span, with the older weighed
 	GCRA                         // a bucket that drains evenly
 	LeakyBucket                  // the same, with a Delay
@@ -43,7 +42,6 @@ type method struct {
 var methods = [numAlgorithms]method{
 	Sliding:     {"sliding", math.MaxUint32, false, newSliding, once, slidingLate},
 	Exact:       {"exact", MaxLog, false, newLog, once, never},
-	Weighted:    {"weighted", math.MaxUint32, false, newWeighted, acrossEdge, slotLate},
 	TwoBucket:   {"two-bucket", math.MaxUint32, false, newTwoBucket, acrossEdge, spanLate},
 	GCRA:        {"gcra", math.MaxInt64, true, newLevel, afterBurst, never},
 	LeakyBucket: {"leaky-bucket", math.MaxInt64, true, newLevel, afterBurst, never},
@@ -58,7 +56,6 @@ func acrossEdge(n, _ uint64) uint64     { return 2*n - 1 }
 func afterBurst(n, burst uint64) uint64 { return n + burst - 1 }
 
 func never(*Config) time.Duration      { return 0 }
-func slotLate(c *Config) time.Duration { return slotWidth(c.Span) }
 func spanLate(c *Config) time.Duration { return c.Span }
 
 func slidingLate(c *Config) time.Duration {
@@ -68,7 +65,7 @@ func slidingLate(c *Config) time.Duration {
 	return slotWidth(c.Span)
 }
 
-// slotWidth returns the width of the slots that Sliding and Weighted cut a span into.
+// slotWidth returns the width of the slots that Sliding cuts a span into.
 func slotWidth(span time.Duration) time.Duration { return time.Duration(ring.Width(int64(span))) }
 
 // Algorithms returns the names of all algorithms, by their number.

@@ -23,7 +23,6 @@ func BenchmarkCounter(b *testing.B) {
 		{"sliding/N=1000", limit.Config{Algorithm: limit.Sliding, N: 1000}},
 		{"sliding/N=100000", limit.Config{Algorithm: limit.Sliding, N: 100_000}},
 		{"exact/N=1000", limit.Config{Algorithm: limit.Exact, N: 1000}},
-		{"weighted/N=1000", limit.Config{Algorithm: limit.Weighted, N: 1000}},
 		{"two-bucket/N=1000", limit.Config{Algorithm: limit.TwoBucket, N: 1000}},
 		{"gcra/N=60", limit.Config{Algorithm: limit.GCRA, N: 60}},
 		{"gcra/N=7", limit.Config{Algorithm: limit.GCRA, N: 7}},

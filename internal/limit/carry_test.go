@@ -112,7 +112,6 @@ func TestCarryKeeps(t *testing.T) {
 	for _, c := range []struct{ from, to limit.Config }{
 		{limit.Config{Algorithm: limit.Sliding, N: 150}, limit.Config{Algorithm: limit.Sliding, N: 1000}},
 		{limit.Config{Algorithm: limit.Sliding, N: 100_000}, limit.Config{Algorithm: limit.Sliding, N: 200}},
-		{limit.Config{Algorithm: limit.Weighted, N: 150}, limit.Config{Algorithm: limit.Weighted, N: 100}},
 		{limit.Config{Algorithm: limit.Exact, N: 100}, limit.Config{Algorithm: limit.Exact, N: 101}},
 		{limit.Config{Algorithm: limit.Exact, N: 100}, limit.Config{Algorithm: limit.Sliding, N: 99}},
 		{limit.Config{Algorithm: limit.TwoBucket, N: 100}, limit.Config{Algorithm: limit.TwoBucket, N: 90}},

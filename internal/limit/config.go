@@ -40,8 +40,8 @@ type Config struct {
 	Zone   *time.Location
 
 	// Resolution is what times are multiples of, when they were floored to
-	// it, as replay does with the seconds of a log: Sliding, Weighted and
-	// TwoBucket then know better when a slot has left. 0 means nanoseconds.
+	// it, as replay does with the seconds of a log: Sliding and TwoBucket
+	// then know better when a slot has left. 0 means nanoseconds.
 	Resolution time.Duration
 }
 

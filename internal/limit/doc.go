@@ -1,4 +1,4 @@
-// Package limit counts one limit in a few words of a record, by one of nine
+// Package limit counts one limit in a few words of a record, by one of eight
 // algorithms. Words and times go in, words and counts come out; there is no clock
 // and no lock. Times are int64 nanoseconds since 1970.
 //

@@ -15,10 +15,6 @@ func (m Counter) Early(by time.Duration) Counter {
 		c := *w
 		c.times, c.ring.span, c.two.span = c.times-early, c.ring.span-early, c.two.span-early
 		m.window, m.sliding = &c, &c
-	case *slotRing:
-		c := *w
-		c.span -= early
-		m.window = &c
 	case *twoBucket:
 		c := *w
 		c.span -= early
@@ -38,8 +34,6 @@ func (m *Counter) Slots() int {
 	switch w := m.window.(type) {
 	case *sliding:
 		return int(w.ring.size - 1)
-	case *slotRing:
-		return int(w.size - 1)
 	case *twoBucket:
 		return 1
 	}

@@ -25,7 +25,7 @@ func newModel(m *limit.Counter, c limit.Config) model {
 		return &windowModel{span: int64(c.Span)}
 	case c.Algorithm == limit.Sliding:
 		return &spillModel{slots: slotModel{span: int64(c.Span), width: int64(c.Span) / int64(m.Slots()), resolution: resolution}}
-	case c.Algorithm == limit.Weighted, c.Algorithm == limit.TwoBucket:
+	case c.Algorithm == limit.TwoBucket:
 		return &slotModel{span: int64(c.Span), width: int64(c.Span) / int64(m.Slots()), resolution: resolution, weighted: true}
 	case c.Algorithm == limit.Fixed:
 		return &fixedModel{span: int64(c.Span)}

@@ -182,7 +182,6 @@ func TestWorstCases(t *testing.T) {
 		{limit.Config{Algorithm: limit.Sliding}, []step{{0, n}, {span - 1, n}, {span, n}}, false, n},
 		{limit.Config{Algorithm: limit.Exact}, []step{{0, n}, {span - 1, n}, {span, n}}, false, n},
 		{limit.Config{Algorithm: limit.InFlight}, []step{{0, n}, {span - 1, n}, {span, n}}, false, n},
-		{limit.Config{Algorithm: limit.Weighted}, []step{{span/60 - 1, n}, {span + span/60 - 2, n}}, false, 2*n - 1},
 		{limit.Config{Algorithm: limit.TwoBucket}, []step{{span - 1, n}, {2*span - 2, n}}, false, 2*n - 1},
 		{limit.Config{Algorithm: limit.Fixed}, []step{{0, 1}, {span - 1, n}, {span, n}}, false, 2*n - 1},
 		{limit.Config{Algorithm: limit.Calendar, Period: limit.Minute}, []step{{span - 1, n}, {span, n}}, false, 2 * n},
@@ -250,7 +249,7 @@ func TestGoodput(t *testing.T) {
 	} {
 		for _, load := range []float64{1, 10} {
 			admitted := map[limit.Algorithm]float64{}
-			kinds := []limit.Algorithm{limit.Exact, limit.Sliding, limit.Weighted, limit.TwoBucket, limit.GCRA, limit.Fixed}
+			kinds := []limit.Algorithm{limit.Exact, limit.Sliding, limit.TwoBucket, limit.GCRA, limit.Fixed}
 			subjects := make([]*subject, len(kinds))
 			for i, kind := range kinds {
 				config := limit.Config{Algorithm: kind, N: c.n, Span: c.span}

@@ -205,7 +205,6 @@ func TestRefundOldestOfCut(t *testing.T) {
 	for _, c := range []limit.Config{
 		{Algorithm: limit.Exact, N: 5, Span: time.Second},
 		{Algorithm: limit.Sliding, N: 150, Span: time.Second},
-		{Algorithm: limit.Weighted, N: 100, Span: time.Second},
 		{Algorithm: limit.TwoBucket, N: 100, Span: time.Second},
 		{Algorithm: limit.Fixed, N: 5, Span: time.Second},
 		{Algorithm: limit.Calendar, N: 5, Period: limit.Day},

@@ -17,9 +17,6 @@ func TestManyInTheNewestSlot(t *testing.T) {
 	quick := 0
 	for round := range 60 {
 		c := limit.Config{Algorithm: limit.Sliding, N: []uint64{200, 60_000, 1 << 31}[round%3], Span: time.Second}
-		if rnd.IntN(3) == 0 {
-			c.Algorithm = limit.Weighted
-		}
 		s := newSubject(t, c)
 		want := newModel(&s.Counter, c)
 		var charged []charge

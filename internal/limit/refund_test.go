@@ -65,7 +65,7 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 				t.Fatalf("%s: takes back %d, %d used, before %d", where, got, after, before)
 			case after < want:
 				t.Fatalf("%s: %d used, want %d: a credit", where, after, want)
-			case !level && (after != want || got > before-after && c.Algorithm != limit.Weighted && c.Algorithm != limit.TwoBucket):
+			case !level && (after != want || got > before-after && c.Algorithm != limit.TwoBucket):
 				t.Fatalf("%s: takes back %d, %d used, before %d, want %d", where, got, after, before, want)
 			case level && now == r.t && (after != want || got != part):
 				t.Fatalf("%s: takes back %d at once, %d used, want %d", where, got, after, want)

@@ -188,7 +188,7 @@ func (s *sliding) refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint6
 	switch {
 	case slotted(w):
 		if c := b.Block(w); at > since(c)-s.ring.span { // else it was left out
-			taken = s.ring.refund(w, b, t, at, cost)
+			taken = s.ring.refund(w, b, at, cost)
 		}
 	case twoSlotted(w):
 		if at > int64(w[twoSlotsSince])-s.ring.span {
@@ -212,7 +212,7 @@ func (s *sliding) refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint6
 func (s *sliding) refundOldest(w []uint64, b *keytable.Blocks, t int64, cost uint64) (taken uint64) {
 	switch {
 	case slotted(w):
-		taken = s.ring.refundOldest(w, b, t, cost)
+		taken = s.ring.refundOldest(w, b, cost)
 	case twoSlotted(w):
 		taken = s.two.refundOldest(w[1:], nil, t, cost)
 	default:
@@ -227,10 +227,7 @@ func (s *sliding) refundOldest(w []uint64, b *keytable.Blocks, t int64, cost uin
 func (s *sliding) until(w []uint64, b *keytable.Blocks, t int64, used, most uint64) int64 {
 	switch {
 	case slotted(w):
-		if t, ok := s.ring.soon(w, most); ok {
-			return t
-		}
-		return s.ring.until(w, b, t, used, most)
+		return s.ring.until(w, b, most)
 	case twoSlotted(w):
 		return s.two.until(w[1:], nil, t, used, most)
 	}

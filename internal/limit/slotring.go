@@ -6,7 +6,7 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// A slotRing is a window of slots. Four words are its head, h:
+// A slotRing is the slots of Sliding. Four words are its head, h:
 //
 //	0  pending: what the newest slot has beside its count in c, 13 bits | 2 bits that
 //	   are not the ring's | whether the newest slot has no count, 1 bit | how many slots
@@ -29,14 +29,13 @@ import (
 // The sum is kept as slots come and go, so that a decision never adds up slots,
 // and word 1 and word 2 tell by a comparison whether any does. A count has more
 // bits than N needs: what is admitted never fills one. A count that is full stays
-// full, is not weighed and gives nothing back, for nobody knows what did not fit.
+// full and gives nothing back, for nobody knows what did not fit.
 type slotRing struct {
 	slots
-	size     int64  // positions: the slots of the span, and the one before
-	lgPer    uint8  // log2 of the counts in a word
-	lgBits   uint8  // log2 of the bits of a count
-	full     uint64 // the largest count
-	weighted bool   // it is the window of Weighted: the oldest slot is weighed, and counts follow the head
+	size   int64  // positions: the slots of the span, and the one before
+	lgPer  uint8  // log2 of the counts in a word
+	lgBits uint8  // log2 of the bits of a count
+	full   uint64 // the largest count
 }
 
 const (
@@ -44,7 +43,6 @@ const (
 	ringLeaves
 	ringEnd
 	ringSum
-	ringHead // how many they are
 )
 
 const (
@@ -76,50 +74,6 @@ func newSlotRing(c *Config) slotRing {
 
 // countWords returns how many words the counts take.
 func (r *slotRing) countWords() int { return int(r.size-1)>>r.lgPer + 1 }
-
-// newWeighted returns the window of Weighted.
-func newWeighted(c *Config) window {
-	r := newSlotRing(c)
-	r.weighted = true
-	return &r
-}
-
-// words returns how many words Weighted takes.
-func (r *slotRing) words() int { return ringHead + r.countWords() }
-
-// counts returns the counts of the ring whose head is h.
-func (r *slotRing) counts(h []uint64, b *keytable.Blocks) []uint64 {
-	if r.weighted {
-		return h[ringHead:]
-	}
-	return b.Block(h)
-}
-
-// advance drops the slots that have left the window at t, and returns how much
-// is used. It does not write to the counts.
-func (r *slotRing) advance(h []uint64, b *keytable.Blocks, t int64) uint64 {
-	if t >= int64(h[ringLeaves]) {
-		r.expire(h, r.counts(h, b), t)
-	}
-	return r.used(h, b, t)
-}
-
-// used returns how much is used at t, to which h has been advanced.
-func (r *slotRing) used(h []uint64, b *keytable.Blocks, t int64) uint64 {
-	sum := h[ringSum]
-	if !r.weighted || sum == 0 {
-		return sum
-	}
-	back := r.back(h)
-	if r.first(t) <= r.end(h, back)-r.width {
-		return sum
-	}
-	count := r.count(h, r.counts(h, b), back)
-	if count == r.full { // a part of it may be less than that part of what there was
-		return sum
-	}
-	return sum - count + r.weigh(count, r.slot(h, back), t)
-}
 
 // Slots are told by how many they are before the newest.
 
@@ -173,7 +127,7 @@ func (r *slotRing) setPlace(h []uint64, position, back int64) {
 	h[ringPlace] = h[ringPlace]&^ringPlaceMask | uint64(back)<<ringBackShift | uint64(position)
 }
 
-// expire is advance when a slot may have left.
+// expire drops the slots that have left the window at t. It does not write to the counts.
 func (r *slotRing) expire(h, c []uint64, t int64) {
 	sum, back := h[ringSum], r.back(h)
 	for ; sum > 0 && t >= r.leaves(h, back); back-- {
@@ -199,9 +153,9 @@ func (r *slotRing) trim(h, c []uint64, back int64) {
 func (r *slotRing) charge(h []uint64, b *keytable.Blocks, t int64, cost uint64) {
 	switch {
 	case h[ringSum] == 0:
-		r.begin(h, r.counts(h, b), t)
+		r.begin(h, b.Block(h), t)
 	case t >= int64(h[ringEnd]):
-		r.enter(h, r.counts(h, b), (t-int64(h[ringEnd]))/r.width+1)
+		r.enter(h, b.Block(h), (t-int64(h[ringEnd]))/r.width+1)
 	}
 	r.add(h, b, cost)
 }
@@ -211,7 +165,7 @@ func (r *slotRing) add(h []uint64, b *keytable.Blocks, cost uint64) {
 	if r.addPending(h, cost) {
 		return
 	}
-	c := r.counts(h, b)
+	c := b.Block(h)
 	r.settle(h, c)
 	word, shift := r.place(h, 0)
 	added := min(cost, r.full-c[word]>>shift&r.full)
@@ -258,8 +212,8 @@ func (r *slotRing) enter(h, c []uint64, more int64) {
 }
 
 // refund takes up to cost from the slot of at, and returns how much.
-func (r *slotRing) refund(h []uint64, b *keytable.Blocks, _, at int64, cost uint64) uint64 {
-	c := r.counts(h, b)
+func (r *slotRing) refund(h []uint64, b *keytable.Blocks, at int64, cost uint64) uint64 {
+	c := b.Block(h)
 	newest := int64(h[ringEnd]) - 1
 	if h[ringSum] == 0 || at > newest {
 		return 0
@@ -291,8 +245,8 @@ func (r *slotRing) takeBack(h, c []uint64, back int64, cost uint64) uint64 {
 }
 
 // refundOldest takes up to cost from the oldest slots, and returns how much.
-func (r *slotRing) refundOldest(h []uint64, b *keytable.Blocks, _ int64, cost uint64) (taken uint64) {
-	c := r.counts(h, b)
+func (r *slotRing) refundOldest(h []uint64, b *keytable.Blocks, cost uint64) (taken uint64) {
+	c := b.Block(h)
 	for back := r.back(h); taken < cost && h[ringSum] > 0; back-- {
 		if r.count(h, c, back) == r.full {
 			break
@@ -305,50 +259,31 @@ func (r *slotRing) refundOldest(h []uint64, b *keytable.Blocks, _ int64, cost ui
 
 // until returns when no more than most is used, if nothing is added; now, more
 // is.
-func (r *slotRing) until(h []uint64, b *keytable.Blocks, _ int64, _, most uint64) int64 {
-	if t, ok := r.soon(h, most); ok {
-		return t
-	}
-	c := r.counts(h, b)
-	back, count, left := r.leaving(h, c, most)
-	if !r.weighted || count == r.full || most == left {
-		return r.leaves(h, back)
-	}
-	return r.weightDropsAt(count, r.slot(h, back), most-left)
-}
-
-// soon is until when the head says it: when it is the oldest slot or the newest
-// that has to leave.
-func (r *slotRing) soon(h []uint64, most uint64) (t int64, ok bool) {
+func (r *slotRing) until(h []uint64, b *keytable.Blocks, most uint64) int64 {
 	switch {
-	case r.weighted:
-	case most == h[ringSum]-1:
-		return int64(h[ringLeaves]), true
+	case most == h[ringSum]-1: // the oldest slot has to leave
+		return int64(h[ringLeaves])
 	case most == 0 && h[ringPlace]&ringNewestEmpty == 0:
-		return r.leaves(h, 0), true
+		return r.leaves(h, 0)
 	}
-	return 0, false
+	return r.leaves(h, r.leaving(h, b.Block(h), most))
 }
 
-// leaving returns the slot with which the sum of the slots that have left makes
-// the rest no more than most, its count, and that rest. It looks from the end that
-// is nearer: the wait for one ends with one of the first slots, the reset with
-// one of the last.
-func (r *slotRing) leaving(h, c []uint64, most uint64) (back int64, count, left uint64) {
-	sum := h[ringSum]
-	if most < sum/2 {
-		for ; ; back++ {
-			if count = r.count(h, c, back); left+count > most {
-				return back, count, left
+// leaving returns the slot that leaves no more than most when it has left. It looks
+// from the end that is nearer: the wait for one ends with one of the first slots, the
+// reset with one of the last.
+func (r *slotRing) leaving(h, c []uint64, most uint64) (back int64) {
+	left := h[ringSum]
+	if most < left/2 {
+		for left = 0; ; back++ {
+			if left += r.count(h, c, back); left > most {
+				return back
 			}
-			left += count
 		}
 	}
-	left = sum
 	for back = r.back(h); ; back-- {
-		count = r.count(h, c, back)
-		if left -= count; left <= most {
-			return back, count, left
+		if left -= r.count(h, c, back); left <= most {
+			return back
 		}
 	}
 }
@@ -359,7 +294,7 @@ func (r *slotRing) each(h []uint64, b *keytable.Blocks, t int64, yield func(int6
 	if h[ringSum] == 0 {
 		return
 	}
-	c := r.counts(h, b)
+	c := b.Block(h)
 	for back := r.back(h); back >= 0; back-- {
 		if count := r.count(h, c, back); count > 0 && !yield(min(r.lastBefore(r.end(h, back)), t), count) {
 			return

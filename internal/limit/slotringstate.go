@@ -10,7 +10,7 @@ import (
 // appendState appends how many slots the oldest is before the newest, and 1, how
 // many the newest is before that of t, and the counts from the newest on.
 func (r *slotRing) appendState(dst []byte, h []uint64, b *keytable.Blocks, t int64) []byte {
-	c := r.counts(h, b)
+	c := b.Block(h)
 	oldest := r.back(h)
 	dst = binary.AppendUvarint(dst, uint64(oldest)+1)
 	dst = binary.AppendUvarint(dst, uint64(r.number(t)-r.slot(h, 0)))
@@ -18,12 +18,6 @@ func (r *slotRing) appendState(dst []byte, h []uint64, b *keytable.Blocks, t int
 		dst = binary.AppendUvarint(dst, r.count(h, c, back))
 	}
 	return dst
-}
-
-func (r *slotRing) readState(d *snapshot.Reader, h []uint64, _ *keytable.Blocks, t, now int64) {
-	if k := d.UpTo(uint64(r.size)); k > 0 {
-		r.readSlots(d, h, h[ringHead:], int64(k)-1, t, now)
-	}
 }
 
 // readSlots reads what appendState has appended after its first number. oldest is

@@ -57,7 +57,6 @@ func TestWaitAfterRefunds(t *testing.T) {
 		for _, c := range []limit.Config{
 			{Algorithm: limit.Sliding, N: 129 + rnd.Uint64N(300), Span: time.Second},
 			{Algorithm: limit.Sliding, N: 130, Span: 997 * time.Millisecond},
-			{Algorithm: limit.Weighted, N: 1 + rnd.Uint64N(300), Span: time.Second},
 			{Algorithm: limit.Exact, N: 1 + rnd.Uint64N(100), Span: time.Second},
 		} {
 			s := newSubject(t, c)

@@ -10,7 +10,7 @@ type State struct {
 	Times []int64
 	Lost  bool
 
-	// Counts are those of the slots of Sliding, Weighted and TwoBucket, oldest first, and
+	// Counts are those of the slots of Sliding and TwoBucket, oldest first, and
 	// Newest is the number of the last. Since is when those of Sliding began to count.
 	Counts        []uint64
 	Newest, Since int64
@@ -35,8 +35,6 @@ func (m *Counter) State(w []uint64, b *keytable.Blocks, t int64) (s State, ok bo
 		}
 	case *sliding:
 		s = win.state(w, b, t)
-	case *slotRing:
-		s = win.state(w, b)
 	case *twoBucket:
 		s.Newest, s.Counts = int64(w[0]), []uint64{w[1] >> 32, w[1] & bucketFull}
 	case *level:
@@ -73,7 +71,7 @@ func (s *sliding) state(w []uint64, b *keytable.Blocks, t int64) (out State) {
 }
 
 func (r *slotRing) state(h []uint64, b *keytable.Blocks) (s State) {
-	c := r.counts(h, b)
+	c := b.Block(h)
 	s.Newest = r.slot(h, 0)
 	for back := r.back(h); back >= 0; back-- {
 		s.Counts = append(s.Counts, r.count(h, c, back))

@@ -80,7 +80,6 @@ func allKinds(n uint64, span time.Duration) []limit.Config {
 	return []limit.Config{
 		{Algorithm: limit.Sliding, N: n, Span: span},
 		{Algorithm: limit.Exact, N: n, Span: span},
-		{Algorithm: limit.Weighted, N: n, Span: span},
 		{Algorithm: limit.TwoBucket, N: n, Span: span},
 		{Algorithm: limit.GCRA, N: n, Span: span},
 		{Algorithm: limit.LeakyBucket, N: n, Span: span, Burst: 2 * n},

@@ -20,7 +20,7 @@ func TestPolicies(t *testing.T) {
 		{[]ratelimit.Limit{{N: 60, Span: time.Minute}}, ratelimit.Sliding, `"a";q=60;w=60`},
 		{[]ratelimit.Limit{{N: 0, Span: 1 * time.Millisecond}}, ratelimit.Exact, `"a";q=0;w=1`},
 		{[]ratelimit.Limit{{N: ratelimit.MaxSliding, Span: ratelimit.MaxSpan}}, ratelimit.Sliding, `"a";q=4294967295;w=315360000`},
-		{[]ratelimit.Limit{{N: 5, Span: time.Second}, {N: 9, Span: 2500 * time.Millisecond}}, ratelimit.Weighted, `"a/1s";q=5;w=1, "a/2500ms";q=9;w=3`},
+		{[]ratelimit.Limit{{N: 5, Span: time.Second}, {N: 9, Span: 2500 * time.Millisecond}}, ratelimit.TwoBucket, `"a/1s";q=5;w=1, "a/2500ms";q=9;w=3`},
 		{[]ratelimit.Limit{{N: 10, Span: time.Second}}, ratelimit.GCRA, `"a";q=10;w=1`},
 		{[]ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}, ratelimit.GCRA, `"a";q=100;w=10`},
 		{[]ratelimit.Limit{{N: 10, Span: time.Second, Burst: 5}}, ratelimit.GCRA, `"a";q=5;w=1`},
@@ -74,12 +74,12 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// TestPoliciesKnowSlots has a weighted limit that is full beside one that is not:
+// TestPoliciesKnowSlots has a limit in slots that is full beside one that is not:
 // what is told of it lasts until its last slot has left, a slot after the span.
 func TestPoliciesKnowSlots(t *testing.T) {
-	for _, n := range []uint64{50, 500} {
+	for _, n := range []uint64{129, 500} {
 		r := ratelimit.Rule{
-			Name: "a", Key: key(t, "client"), Algorithm: ratelimit.Weighted,
+			Name: "a", Key: key(t, "client"), Algorithm: ratelimit.Sliding,
 			Limits: []ratelimit.Limit{{N: n, Span: time.Minute}, {N: 10 * n, Span: time.Hour}},
 		}
 		p := New(mustSet(t, r), false)

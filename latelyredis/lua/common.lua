@@ -7,9 +7,9 @@ local NEVER = 2 ^ 55    -- a waiting time that has no end
 local MOST = 2 ^ 53 - 1 -- the largest count
 local SLACK = 100000    -- how far the clock may go back before records are moved
 
-local SLIDING, FIXED, CALENDAR, IN_FLIGHT = 0, 6, 7, 8
-local SLOTS, NOTHING = 9, 10 -- of Sliding above 128, of a limit of 0
-local HITS, REFUSALS = 11, 12 -- what a ban has counted
+local SLIDING, FIXED, CALENDAR, IN_FLIGHT = 0, 5, 6, 7
+local SLOTS, NOTHING = 8, 9 -- of Sliding above 128, of a limit of 0
+local HITS, REFUSALS = 10, 11 -- what a ban has counted
 
 -- The windows by algorithm. Each is a table of functions on a state s, which has the
 -- fields of its limit (n, span, most) and what load reads from a body:

@@ -109,7 +109,7 @@ local function decide(subject)
       local s = r[j]
       if refused or r.refused then
         retry = max(retry, wait(s, cost))
-      elseif s.a == 5 and s.most > 0 then
+      elseif s.a == 4 and s.most > 0 then
         delay = max(delay, s.window.delay(s, now))
       end
       if s.window.used(s, now) > 0 then reset = max(reset, s.window.ends(s, now) - now) end

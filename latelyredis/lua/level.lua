@@ -80,4 +80,4 @@ local level = {
     return max(before(s, at, rest, 1) - t, 0)
   end,
 }
-windows[4], windows[5] = level, level
+windows[3], windows[4] = level, level

@@ -36,7 +36,6 @@ local function addRing(s, o)
     if (counts[k] or 0) > 0 then chargeRing(s, start(s, k), counts[k]) end
   end
 end
-windows[2].add = addRing
 
 -- slotTimes puts the times of s into slots.
 local function slotTimes(s, t)
@@ -73,6 +72,6 @@ period.add = function(s, o)
   s.first, s.over, s.count = min(s.first, o.first), max(s.over, o.over), min(s.count + o.count, MOST)
 end
 
-windows[3].add = function(s, o)
+windows[2].add = function(s, o)
   s.older, s.newer = min(s.older + o.older, BUCKET_FULL), min(s.newer + o.newer, BUCKET_FULL)
 end

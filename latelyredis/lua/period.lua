@@ -40,4 +40,4 @@ local period = {
     return pack(s.count <= 4294967295 and '>I7I4' or '>I7I7', s.over, s.count)
   end,
 }
-windows[6], windows[CALENDAR] = period, period
+windows[FIXED], windows[CALENDAR] = period, period

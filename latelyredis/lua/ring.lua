@@ -1,7 +1,7 @@
--- The ring of Weighted, and of Sliding above 128: k is the number of the newest slot, sum
+-- The slots of Sliding above 128: k is the number of the newest slot, sum
 -- the sum of all, and counts are those of the slots from the oldest with a count to
 -- the newest, bytes each: as few as the largest count needs. A count that is full
--- stays full, is not weighed and gives nothing back.
+-- stays full and gives nothing back.
 local formats = {'>B', '>I2', nil, '>I4'}
 
 local function setRing(s)
@@ -89,21 +89,13 @@ local function chargeRing(s, t, cost)
   setCount(s, i, count + added)
 end
 
--- leaving returns the slot with which the rest becomes no more than most, its count and
--- that rest.
-local function leaving(s, most)
-  local left, i = s.sum, 0
-  while true do
-    local count = countAt(s, i)
-    left = left - count
-    if left <= most then return oldestSlot(s) + i, count, left end
-    i = i + 1
-  end
-end
-
 local function tillRing(s, _, most)
-  local k = leaving(s, most)
-  return last(s, k) + s.span
+  local left, i = s.sum - countAt(s, 0), 0
+  while left > most do
+    i = i + 1
+    left = left - countAt(s, i)
+  end
+  return last(s, oldestSlot(s) + i) + s.span
 end
 
 local function ringEnds(s, t)

@@ -46,8 +46,3 @@ local function clampRing(s, t)
   clearRing(s)
   for i = 1, #times do chargeRing(s, times[i], counts[i]) end
 end
-
-if windows[2] then
-  local w = windows[2]
-  w.refund, w.oldest, w.each, w.clamp = refundRing, refundOldestRing, eachRing, clampRing
-end

@@ -6,7 +6,7 @@ local BUCKET_FULL = 4294967295
 -- bucketGone reports whether the older one has left the window.
 local function bucketGone(s, t) return t - s.span + 1 > last(s, s.k - 1) end
 
-windows[3] = {
+windows[2] = {
   load = function(s, body, newest)
     s.width, s.eighths = s.span, false
     s.k, s.older, s.newer = 0, 0, 0

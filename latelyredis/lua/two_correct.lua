@@ -1,4 +1,4 @@
-windows[3].refund = function(s, t, at, cost)
+windows[2].refund = function(s, t, at, cost)
   local k = number(s, at)
   local name = k == s.k and 'newer' or k == s.k - 1 and not bucketGone(s, t) and 'older'
   if not name or s[name] == BUCKET_FULL then return 0 end
@@ -6,7 +6,7 @@ windows[3].refund = function(s, t, at, cost)
   s[name] = s[name] - taken
   return taken
 end
-windows[3].oldest = function(s, t, cost)
+windows[2].oldest = function(s, t, cost)
   local taken = 0
   if not bucketGone(s, t) then
     if s.older == BUCKET_FULL then return 0 end
@@ -18,7 +18,7 @@ windows[3].oldest = function(s, t, cost)
   s.newer = s.newer - more
   return taken + more
 end
-windows[3].each = function(s, t)
+windows[2].each = function(s, t)
   local times, counts = {}, {}
   if s.older > 0 then times[1], counts[1] = last(s, s.k - 1), s.older end
   if s.newer > 0 then
@@ -26,7 +26,7 @@ windows[3].each = function(s, t)
   end
   return times, counts
 end
-windows[3].clamp = function(s, t)
+windows[2].clamp = function(s, t)
   local k = number(s, t)
   if s.k <= k then return end
   s.k, s.older, s.newer = k, 0, min(s.older + s.newer, BUCKET_FULL)

@@ -41,7 +41,7 @@ type charge struct {
 func newWindow(r *ratelimit.Rule, l ratelimit.Limit, resolution int64) *window {
 	w := &window{rule: r, limit: l, span: int64(l.Span), resolution: resolution}
 	switch r.Algorithm {
-	case ratelimit.Sliding, ratelimit.Weighted:
+	case ratelimit.Sliding:
 		if w.width = w.span / 64; w.span%60 == 0 {
 			w.width = w.span / 60
 		}
@@ -50,7 +50,7 @@ func newWindow(r *ratelimit.Rule, l ratelimit.Limit, resolution int64) *window {
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		w.bucket = &bucket{limit: l, level: new(big.Rat)}
 	}
-	w.slots = r.Algorithm == ratelimit.Weighted || r.Algorithm == ratelimit.TwoBucket
+	w.slots = r.Algorithm == ratelimit.TwoBucket
 	return w
 }
 
@@ -117,7 +117,7 @@ func (w *window) used(t int64) (n uint64) {
 	if w.bucket != nil {
 		return w.bucket.used(t)
 	}
-	weighted := w.slots && w.rule.Algorithm != ratelimit.Sliding
+	weighted := w.rule.Algorithm == ratelimit.TwoBucket
 	slots := map[int64]uint64{}
 	for _, c := range w.charges {
 		switch {

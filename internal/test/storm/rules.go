@@ -19,7 +19,7 @@ type Version struct {
 // Most returns how much a limit of v admits at worst in one span, as docs/algorithms.md says.
 func (v Version) Most() uint64 {
 	switch v.Algorithm {
-	case "weighted", "two-bucket", "fixed":
+	case "two-bucket", "fixed":
 		return 2*v.N - 1
 	case "calendar":
 		return 2 * v.N
@@ -35,7 +35,7 @@ func (v Version) drains() bool {
 }
 
 // blurs reports whether the algorithm of v admits more than N of what it knows.
-func (v Version) blurs() bool { return v.Algorithm == "weighted" || v.Algorithm == "two-bucket" }
+func (v Version) blurs() bool { return v.Algorithm == "two-bucket" }
 
 // over returns how much the limit admits at worst in the shortest span of some versions that are in force one
 // after the other, by the table in docs/dev/proofs.md. stated is false if several servers use them at the same
@@ -127,7 +127,7 @@ const (
 // knockPath is the path of the events that the rule knock counts.
 const knockPath = "/knock"
 
-var allAlgorithms = []string{"sliding", "exact", "fixed", "gcra", "two-bucket", "leaky-bucket", "weighted"}
+var allAlgorithms = []string{"sliding", "exact", "fixed", "gcra", "two-bucket", "leaky-bucket"}
 
 // drawLimits draws the limits of a rules file, at most so many and one of in-flight, and their versions.
 func drawLimits(r *rand.Rand, spans []time.Duration, most int) (all []Limit) {
