@@ -4,6 +4,7 @@ package storm
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -20,7 +21,7 @@ import (
 //
 //	make storm-planted
 //
-// A bug is a patch of one file in testdata/planted, after a line that says which finding is its own. PLANTED names one of them.
+// A bug is a patch in testdata/planted, after a line that says which finding is its own. PLANTED names one of them.
 func TestPlanted(t *testing.T) {
 	if os.Getenv("LATELY_PLANTED") == "" {
 		t.Skip("SKIP: planted bugs take minutes; run make storm-planted")
@@ -66,49 +67,52 @@ func planted(t *testing.T, with string) iter.Seq2[string, string] {
 // root is the root of the repository.
 var root = filepath.Join("..", "..", "..")
 
-// plant writes the file that a patch changes, with the bug, to a directory. It returns the path of the file in the
-// repository, and which finding must be made.
-func plant(t *testing.T, patch, dir string) (file, finding string) {
+// plant writes the files that a patch changes, with the bug, to a directory. It returns their paths in the repository, and
+// which finding must be made.
+func plant(t *testing.T, patch, dir string) (files []string, finding string) {
 	t.Helper()
 	text, err := os.ReadFile(patch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	finding, ok := strings.CutPrefix(first, "Found as: ")
-	_, after, _ := strings.Cut(string(text), "\n+++ b/")
-	file, _, _ = strings.Cut(after, "\n")
-	if !ok || file == "" {
-		t.Fatalf("%s: must begin with the line Found as, and have a file", patch)
+	for line := range strings.Lines(string(text)) {
+		if of, ok := strings.CutPrefix(line, "Found as: "); ok {
+			finding = strings.TrimSpace(of)
+		}
+		file, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
+		if !ok {
+			continue
+		}
+		files = append(files, file)
+		source, err := os.ReadFile(filepath.Join(root, file))
+		broken := filepath.Join(dir, file)
+		if err = errors.Join(err, os.MkdirAll(filepath.Dir(broken), 0o700), os.WriteFile(broken, source, 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	source, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := filepath.Join(dir, file)
-	if err := os.MkdirAll(filepath.Dir(broken), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(broken, source, 0o600); err != nil {
-		t.Fatal(err)
+	if finding == "" || len(files) == 0 {
+		t.Fatalf("%s: must have the line Found as, and a file", patch)
 	}
 	absolute, err := filepath.Abs(patch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	do(t, dir, "git", "apply", "--recount", "-C1", absolute)
-	return file, finding
+	return files, finding
 }
 
 // build builds the program with a bug, and returns its path and which finding must be made.
 func build(t *testing.T, patch string) (program, finding string) {
-	dir := t.TempDir()
-	file, finding := plant(t, patch, dir)
-	original, err := filepath.Abs(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
+	dir, replaced := t.TempDir(), make(map[string]string)
+	files, finding := plant(t, patch, dir)
+	for _, file := range files {
+		original, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced[original] = filepath.Join(dir, file)
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: filepath.Join(dir, file)}})
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/test/freeport"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -125,9 +124,11 @@ func (r *run) prepare(t testing.TB) error {
 			return err
 		}
 	}
+	// On an address of its own nobody takes the ports of a server between its end and its next start.
+	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	for i := range c.Servers {
 		s := &server{run: r, index: i, dir: filepath.Join(r.dir, fmt.Sprint("server", i)), client: newHTTPClient()}
-		s.resp, s.http = freeport.Addr(t), freeport.Addr(t)
+		s.resp, s.http = fmt.Sprint(host, ":", 15_000+2*i), fmt.Sprint(host, ":", 15_001+2*i)
 		if err := os.Mkdir(s.dir, 0o700); err != nil {
 			return err
 		}

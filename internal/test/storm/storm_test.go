@@ -27,7 +27,10 @@ func TestStorm(t *testing.T) {
 	if folder == "" {
 		t.Skip("SKIP: storms take a minute or more; run make storm")
 	}
-	program := filepath.Join(folder, "lately")
+	program, err := filepath.Abs(filepath.Join(folder, "lately"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, n := number(t, "STORM_FIRST", 1), number(t, "STORM_SEEDS", 60)
 	if os.Getenv("STORM_FRESH") != "" {
 		first = uint64(time.Now().UnixMicro())
