@@ -39,7 +39,6 @@ func (m Millis) Duration() time.Duration {
 type CheckItem struct {
 	Event map[string]string `json:"event,omitzero" doc:"the fields of the event, such as client and path"`
 	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
-	At    *int64            `json:"at,omitempty" doc:"when it happened, in milliseconds since 1970; for a server that judges by event time, with the role admin"`
 }
 
 // A CheckRequest is the body of POST /v1/check: one event, or several.

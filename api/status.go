@@ -9,8 +9,7 @@ type Status struct {
 	Version     string        `json:"version"`
 	Started     time.Time     `json:"started"`
 	Uptime      int64         `json:"uptime_s"`
-	Now         Millis        `json:"now_ms" doc:"the time by which it judges, since 1970: that of its clock, or in event time that of the newest event"`
-	EventTime   bool          `json:"event_time" doc:"it judges by the times of events"`
+	Now         Millis        `json:"now_ms" doc:"the time by which it judges, since 1970"`
 	Totals      Totals        `json:"totals"`
 	Memory      Memory        `json:"memory"`
 	Bans        BanCounts     `json:"bans"`

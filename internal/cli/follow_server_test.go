@@ -290,7 +290,6 @@ func TestFollowServerEnds(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	appendTo(t, path("access.log"), requests("192.0.2.1", time.Now(), 1))
 	s := serve(t)
-	replayer := serve(t, "--event-time")
 	follow := func(args ...string) (int, string) {
 		var stdout, stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"follow", path("access.log") + "=clf"}, args...), nil, &stdout, &stderr)
@@ -300,7 +299,6 @@ func TestFollowServerEnds(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"--server " + replayer.http, "judges by the times of events", exitInput},
 		{"--server " + s.http + " --rules r", "--rules: must not be given with --server: the server judges the events, by its own settings", exitUsage},
 		{"--server " + s.http + " --lateness 2h", "lateness: 2h0m0s: must be 0s to 1h0m0s", exitInput},
 		{"--server " + s.http + " --dry-run", "--dry-run: must not be given", exitUsage},

@@ -16,7 +16,6 @@ var matrixModes = []matrixMode{
 	{name: "no-flags", change: func(_ *matrixServer, c *server.Config) {
 		c.RulesFile, c.KeepEvents, c.Enforce, c.TrustedProxies = "", 0, enforce.Targets{}, nil
 	}},
-	{name: "event-time", change: func(_ *matrixServer, c *server.Config) { c.EventTime, c.Enforce = true, enforce.Targets{} }},
 	{name: "tokens", live: true, change: func(m *matrixServer, c *server.Config) {
 		m.token = hostileAdmin
 		m.write("token", m.token)
@@ -32,22 +31,18 @@ var matrixModes = []matrixMode{
 
 // matrixRefusals are the refusals of the tables below. Each is in docs/server.md.
 var matrixRefusals = map[byte]string{
-	'T': "this server judges by the times of events (--event-time): only events with AT change its state",
-	'A': "AT: this server judges by its own clock: to judge events at their own times, start one with --event-time",
 	'S': "the store of limits failed",
 	'Y': "store: down since",
 	'E': "the server keeps no events: start it with the setting keep-events, such as 64MiB",
 	'N': "there are no rules",
 	'H': "unknown: there are none",
 	'V': "no rule counts by as many fields",
-	'G': "the feed is not open in this session: it must be opened",
 	'P': "is not a trusted proxy: if it is your proxy, start the server with --trusted-proxy",
 	'C': "CrowdSec's bouncers are not answered here: must be switched on with the setting crowdsec",
 	'L': "AUTH was called, but this server has no tokens: whoever can connect may do everything",
 	'W': "WATCH is not supported",
 	'U': "connection refused",
 	'B': "follow and store: both set: must be one of them, as a store judges by its own clock",
-	'M': "event-time and store: both set: must be one of them, as a store judges by its own clock",
 	'O': "resp and http: both off: must be at most one of them, unless a log is followed",
 }
 
@@ -78,155 +73,153 @@ hot:
 // matrixRESP has, for each mode, whether a command works ('.'), is refused (a key of matrixRefusals), or there
 // is no RESP listener ('-'); then commands on one connection, and what is in the last reply.
 const matrixRESP = `
-.......T..-- CHECK client 192.0.2.1 path / -> [1 
-AAAAAAA.AA-- CHECK client 192.0.2.1 AT 1700000000000 -> [1 
-......NT..-- TAKE login ada -> [1 5 4 0 
-......N...-- PEEK login eve -> [1 5 4 
-..S...NT..-- REFUND login ada -> 1
-..S...NT..-- RELEASE uploads ada -> 0
-.......T..-- CL.THROTTLE user123 15 30 60 -> [0 16 15 -1 2]
-.......T..-- DEL nosuch -> 0
-..S...NT..-- RESET login ada -> OK
-..........-- RESET -> RESET
-.......T..-- ADD hits bob 2 -> OK
-.......x..-- ADD pages /a; SUM pages /a -> 1
-......x...-- SUM requests ada -> 0
-.......x..-- ADD pages /b; RATE pages /b SPAN 1s -> 1
-......x...-- RATE requests ada -> 0
-.......x..-- ADD pages /a 9; TOP pages 1 -> [/a
-......x...-- TOP requests 1 -> [
-..S...NT..-- BAN login trudy 1h because -> OK
-..S...NT..-- UNBAN login trudy -> 1
-..S...NT..-- UNBANALL RULE login PATTERN osc* -> 1
-......xx..-- BANS -> login mallory
-......xx..-- BANS RULE login COUNT 2 -> login mallory
-......xx..-- BANS CURSOR 0 COUNT 5 -> [0 [[login 
-..........-- BANS CURSOR 0 -> [0 [
-......HT..-- HOT.REPORT product /product/2 2 0 -> 1
-......HT..-- HOT.CHANGED product /product/1 -> 1
-......HT..-- HOT.CACHE product 90 10 5 1 -> OK
-......HT..-- HOT.ADD product /product/3 MS 5000 -> OK
-......HT..-- HOT.ADD product /product/4; HOT.REMOVE product /product/4 -> 1
-......HT..-- HOT.IGNORE product /product/5 -> OK
-..........-- HOT.STATS -> watchers
-......H...-- HOT.STATS product -> product
-......H...-- HOT.WATCH product -> hot.watch:product
-......xx..-- HOT.LIST -> product /product/1
-......H...-- HOT.LIST product -> [
-......x...-- RULES -> [login limit 
-..........-- RULES RELOAD -> [added [
-..........-- SUBSCRIBE bans -> [subscribe bans 1]
-..........-- PSUBSCRIBE * -> [psubscribe * 1]
-..........-- UNSUBSCRIBE -> [unsubscribe
-..........-- PUNSUBSCRIBE -> [punsubscribe
-..........-- MULTI -> OK
-.......x..-- MULTI; ADD hits eve; SUM hits eve; EXEC -> [OK 1]
-......xx..-- MULTI; TAKE login frank; BANS; EXEC -> login mallory
-..........-- MULTI; PING; EXEC -> [PONG]
-..........-- MULTI; DISCARD -> OK
-WWWWWWWWWW-- WATCH key -> it
-..........-- UNWATCH -> OK
-..........-- HELLO 3 -> proto
-LLLLLLLL.L-- AUTH hostile-admin-token-0123456789-0123456789 -> OK
-..........-- PING -> PONG
-..........-- QUIT -> OK
-..........-- ECHO hello -> hello
-..........-- SELECT 0 -> OK
-..........-- CLIENT INFO -> id=
-..........-- COMMAND LIST -> check
-..........-- INFO -> 1.2.3
-..........-- CONFIG GET save -> []
-..........-- TIME -> [
+.........-- CHECK client 192.0.2.1 path / -> [1 
+......N..-- TAKE login ada -> [1 5 4 0 
+......N..-- PEEK login eve -> [1 5 4 
+..S...N..-- REFUND login ada -> 1
+..S...N..-- RELEASE uploads ada -> 0
+.........-- CL.THROTTLE user123 15 30 60 -> [0 16 15 -1 2]
+.........-- DEL nosuch -> 0
+..S...N..-- RESET login ada -> OK
+.........-- RESET -> RESET
+.........-- ADD hits bob 2 -> OK
+.........-- ADD pages /a; SUM pages /a -> 1
+......x..-- SUM requests ada -> 0
+.........-- ADD pages /b; RATE pages /b SPAN 1s -> 1
+......x..-- RATE requests ada -> 0
+.........-- ADD pages /a 9; TOP pages 1 -> [/a
+......x..-- TOP requests 1 -> [
+..S...N..-- BAN login trudy 1h because -> OK
+..S...N..-- UNBAN login trudy -> 1
+..S...N..-- UNBANALL RULE login PATTERN osc* -> 1
+......x..-- BANS -> login mallory
+......x..-- BANS RULE login COUNT 2 -> login mallory
+......x..-- BANS CURSOR 0 COUNT 5 -> [0 [[login 
+.........-- BANS CURSOR 0 -> [0 [
+......H..-- HOT.REPORT product /product/2 2 0 -> 1
+......H..-- HOT.CHANGED product /product/1 -> 1
+......H..-- HOT.CACHE product 90 10 5 1 -> OK
+......H..-- HOT.ADD product /product/3 MS 5000 -> OK
+......H..-- HOT.ADD product /product/4; HOT.REMOVE product /product/4 -> 1
+......H..-- HOT.IGNORE product /product/5 -> OK
+.........-- HOT.STATS -> watchers
+......H..-- HOT.STATS product -> product
+......H..-- HOT.WATCH product -> hot.watch:product
+......x..-- HOT.LIST -> product /product/1
+......H..-- HOT.LIST product -> [
+......x..-- RULES -> [login limit 
+.........-- RULES RELOAD -> [added [
+.........-- SUBSCRIBE bans -> [subscribe bans 1]
+.........-- PSUBSCRIBE * -> [psubscribe * 1]
+.........-- UNSUBSCRIBE -> [unsubscribe
+.........-- PUNSUBSCRIBE -> [punsubscribe
+.........-- MULTI -> OK
+.........-- MULTI; ADD hits eve; SUM hits eve; EXEC -> [OK 1]
+......x..-- MULTI; TAKE login frank; BANS; EXEC -> login mallory
+.........-- MULTI; PING; EXEC -> [PONG]
+.........-- MULTI; DISCARD -> OK
+WWWWWWWWW-- WATCH key -> it
+.........-- UNWATCH -> OK
+.........-- HELLO 3 -> proto
+LLLLLLL.L-- AUTH hostile-admin-token-0123456789-0123456789 -> OK
+.........-- PING -> PONG
+.........-- QUIT -> OK
+.........-- ECHO hello -> hello
+.........-- SELECT 0 -> OK
+.........-- CLIENT INFO -> id=
+.........-- COMMAND LIST -> check
+.........-- INFO -> 1.2.3
+.........-- CONFIG GET save -> []
+.........-- TIME -> [
 `
 
 // matrixHTTP is the same for routes: METHOD path, headers, a body in which ~ is a new line, and the beginning of the answer.
 const matrixHTTP = `
-.......T.-.- POST /v1/check {"event":{"client":"192.0.2.1"}} -> 200 {"allowed":true
-......NT.-.- POST /v1/take {"rule":"login","key":"grace"} -> 200 {"allowed":true,"limit":5,"remaining":4
-......N..-.- POST /v1/peek {"rule":"login","key":"heidi"} -> 200 {"allowed":true,"limit":5,"remaining":4
-..S...NT.-.- POST /v1/refund {"rule":"login","key":"grace"} -> {"refunded":1}
-..S...NT.-.- POST /v1/release {"rule":"uploads","key":"grace"} -> {"released":0}
-.......T.-.- POST /v1/throttle {"key":"k","burst":15,"count":30,"period_ms":60000} -> {"allowed":true,"limit":16
-.......T.-.- POST /v1/feeds/open {"feed":"one","process":"p1"} -> 200 {"session":"
-.......G.-.- POST /v1/feeds/events {"feed":"one","session":"$SESSION","number":1,"events":"","state":"AA=="} -> {"events":0
-..S...NT.-.- POST /v1/reset {"rule":"login","key":"grace"} -> 200 {}
-......PT.-.- GET /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
-......PT.-.- POST /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
-.........-.- GET /v1/counters -> {"counters":[
-.......T.-.- POST /v1/counters/hits/add {"key":"ivan"} -> 20
-.......x.-.- GET /v1/counters/hits/sum?key=ivan -> {"lo":1
-.......x.-.- GET /v1/counters/hits/rate?key=ivan -> {"per_second":
-.......x.-.- GET /v1/counters/hits/top -> {"top":[
-......x..-.- GET /v1/counters/requests/sum?key=192.0.2.1 -> {"lo":
-......x..-.- GET /v1/counters/requests/rate?key=192.0.2.1 -> {"per_second":
-......x..-.- GET /v1/counters/requests/top -> {"top":[
-.........-.- GET /v1/key?field=client&value=192.0.2.1 -> {"fields":["client"]
-......x..-.- GET /v1/key?field=user&value=mallory -> "rule":"login"
-.........-.- GET /v1/explain?key=mallory -> {"values":["mallory"]
-......xx.-.- GET /v1/bans -> mallory
-......xx.-.- GET /v1/bans?rule=login&limit=2 -> mallory
-......xx.-.- GET /v1/bans?q=mall -> mallory
-.........-.- GET /v1/bans?limit=1 -> {"bans":[
-..S...NT.-.- POST /v1/bans {"rule":"login","key":"judy","for":"1h"} -> 201 {"rule":"login","key":
-..S...NT.-.- POST /v1/bans/unban {"rule":"login","key":"judy"} -> {"unbanned":1}
-......CC.-.- GET /v1/decisions -> 200 
-......CC.-.- GET /v1/decisions/stream?startup=true -> {"deleted":
-.........-.- GET /v1/refused -> {"refused":[
-.........-.- GET /v1/hot -> {"hot":[
-......xx.-.- GET /v1/hot?rule=product -> /product/1
-......HT.-.- POST /v1/hot {"rule":"product","key":"/product/6"} -> 201
-......HT.-.- POST /v1/hot/remove {"rule":"product","key":"/product/6"} -> {"removed":true}
-......HT.-.- POST /v1/hot/ignore {"rule":"product","key":"/product/7"} -> 200 {}
-......HT.-.- POST /v1/hot/report {"rule":"product","records":[{"key":"/product/8"}]} -> {"counted":1}
-......HT.-.- POST /v1/hot/cache {"rule":"product","hits":1} -> 200 {}
-......HT.-.- POST /v1/hot/changed {"rule":"product","key":"/product/1"} -> {"hot":true}
-.........-.- GET /v1/hot/stats -> {"watchers":
-.........-.- GET /v1/hot/watch -> "reset":true
-.........-.- GET /v1/rates -> 200
-.........-.- GET /v1/rules -> {"file":
-.........-.- POST /v1/rules/check Content-Type:application/yaml version: 1~ -> 200
-.....EE..-.- POST /v1/rules/try {"rules":"version: 1\n"} -> "events":
-.........-.- POST /v1/rules/reload {} -> {"added":[
-.........-.- GET /v1/status -> "version":"1.2.3"
-.........-.- GET /v1/events -> rates
-.........-.- POST /v1/login {"token":"hostile-admin-token-0123456789-0123456789"} -> 200
-.........-.- POST /v1/logout {} -> 20
-.........-.- GET /metrics -> lately_build_info
-.........-.- GET /openapi.json -> "openapi":"3
-.........-.- GET /healthz -> 200 ok
-..Y......-.- GET /readyz -> 200 ok
-.........-.- GET / -> 200 <!doctype html
-.........-.- GET /console/style.css -> 200
+........-.- POST /v1/check {"event":{"client":"192.0.2.1"}} -> 200 {"allowed":true
+......N.-.- POST /v1/take {"rule":"login","key":"grace"} -> 200 {"allowed":true,"limit":5,"remaining":4
+......N.-.- POST /v1/peek {"rule":"login","key":"heidi"} -> 200 {"allowed":true,"limit":5,"remaining":4
+..S...N.-.- POST /v1/refund {"rule":"login","key":"grace"} -> {"refunded":1}
+..S...N.-.- POST /v1/release {"rule":"uploads","key":"grace"} -> {"released":0}
+........-.- POST /v1/throttle {"key":"k","burst":15,"count":30,"period_ms":60000} -> {"allowed":true,"limit":16
+........-.- POST /v1/feeds/open {"feed":"one","process":"p1"} -> 200 {"session":"
+........-.- POST /v1/feeds/events {"feed":"one","session":"$SESSION","number":1,"events":"","state":"AA=="} -> {"events":0
+..S...N.-.- POST /v1/reset {"rule":"login","key":"grace"} -> 200 {}
+......P.-.- GET /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
+......P.-.- POST /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
+........-.- GET /v1/counters -> {"counters":[
+........-.- POST /v1/counters/hits/add {"key":"ivan"} -> 20
+........-.- GET /v1/counters/hits/sum?key=ivan -> {"lo":1
+........-.- GET /v1/counters/hits/rate?key=ivan -> {"per_second":
+........-.- GET /v1/counters/hits/top -> {"top":[
+......x.-.- GET /v1/counters/requests/sum?key=192.0.2.1 -> {"lo":
+......x.-.- GET /v1/counters/requests/rate?key=192.0.2.1 -> {"per_second":
+......x.-.- GET /v1/counters/requests/top -> {"top":[
+........-.- GET /v1/key?field=client&value=192.0.2.1 -> {"fields":["client"]
+......x.-.- GET /v1/key?field=user&value=mallory -> "rule":"login"
+........-.- GET /v1/explain?key=mallory -> {"values":["mallory"]
+......x.-.- GET /v1/bans -> mallory
+......x.-.- GET /v1/bans?rule=login&limit=2 -> mallory
+......x.-.- GET /v1/bans?q=mall -> mallory
+........-.- GET /v1/bans?limit=1 -> {"bans":[
+..S...N.-.- POST /v1/bans {"rule":"login","key":"judy","for":"1h"} -> 201 {"rule":"login","key":
+..S...N.-.- POST /v1/bans/unban {"rule":"login","key":"judy"} -> {"unbanned":1}
+......C.-.- GET /v1/decisions -> 200 
+......C.-.- GET /v1/decisions/stream?startup=true -> {"deleted":
+........-.- GET /v1/refused -> {"refused":[
+........-.- GET /v1/hot -> {"hot":[
+......x.-.- GET /v1/hot?rule=product -> /product/1
+......H.-.- POST /v1/hot {"rule":"product","key":"/product/6"} -> 201
+......H.-.- POST /v1/hot/remove {"rule":"product","key":"/product/6"} -> {"removed":true}
+......H.-.- POST /v1/hot/ignore {"rule":"product","key":"/product/7"} -> 200 {}
+......H.-.- POST /v1/hot/report {"rule":"product","records":[{"key":"/product/8"}]} -> {"counted":1}
+......H.-.- POST /v1/hot/cache {"rule":"product","hits":1} -> 200 {}
+......H.-.- POST /v1/hot/changed {"rule":"product","key":"/product/1"} -> {"hot":true}
+........-.- GET /v1/hot/stats -> {"watchers":
+........-.- GET /v1/hot/watch -> "reset":true
+........-.- GET /v1/rates -> 200
+........-.- GET /v1/rules -> {"file":
+........-.- POST /v1/rules/check Content-Type:application/yaml version: 1~ -> 200
+.....EE.-.- POST /v1/rules/try {"rules":"version: 1\n"} -> "events":
+........-.- POST /v1/rules/reload {} -> {"added":[
+........-.- GET /v1/status -> "version":"1.2.3"
+........-.- GET /v1/events -> rates
+........-.- POST /v1/login {"token":"hostile-admin-token-0123456789-0123456789"} -> 200
+........-.- POST /v1/logout {} -> 20
+........-.- GET /metrics -> lately_build_info
+........-.- GET /openapi.json -> "openapi":"3
+........-.- GET /healthz -> 200 ok
+..Y.....-.- GET /readyz -> 200 ok
+........-.- GET / -> 200 <!doctype html
+........-.- GET /console/style.css -> 200
 `
 
 // matrixCLI is the same for command lines. Those that do not end are interrupted when the answer has come.
 const matrixCLI = `
-............ serve --resp 127.0.0.1:0 --http 127.0.0.1:0 --rules $DIR/rules.yaml -> console
-............ serve --resp off --http 127.0.0.1:0 --follow $DIR/access.log -> console
-BBBBBBBBBBBB serve --store redis://127.0.0.1:1 --follow $DIR/access.log -> it
-MMMMMMMMMMMM serve --store redis://127.0.0.1:1 --event-time -> it
-OOOOOOOOOOOO serve --resp off --http off -> it
-............ follow --dry-run --rules $DIR/new.yaml $DIR/access.log -> refused
-.......T.x.x follow --server $HTTP --name matrix $DIR/access.log -> events: 3
-............ follow --server http://127.0.0.1:1 --name edge $DIR/access.log -> waiting for it
-............ replay --rules $DIR/new.yaml $DIR/access.log -> 3 parsed
-............ suggest $DIR/access.log -> limits
-............ diff $DIR/wide.yaml $DIR/new.yaml $DIR/access.log -> newly refused: 1 event
-.....EE..U.U diff --server $HTTP $DIR/new.yaml -> newly
-............ explain --rules $DIR/new.yaml --key 192.0.2.50 $DIR/access.log -> per-client
-.........U.U explain --server $HTTP --key mallory -> mallory
-............ test $DIR/rules.yaml -> ok
-............ validate $DIR/rules.yaml -> login
-............ import fail2ban $DIR/jail.local -> web
-............ version -> lately
-.........U.U top --once --addr $HTTP -> lately
-.........U.U top --json --addr $HTTP -> {
-.........U.U status --addr $HTTP -> 1.2.3
-.........U.U rules --addr $HTTP -> hits
-.........U.U reload --addr $HTTP -> nothing has changed
-.........U.U key --addr $HTTP 192.0.2.1 -> 192.0.2.1
-..S...NT.U.U ban --addr $HTTP --rule login --for 1h kim -> kim is banned under login
-..S...VT.U.U unban --addr $HTTP kim -> bans ended: 1
-......xx.U.U bans --addr $HTTP -> mallory
-.........U.U bans --addr $HTTP --json -> {
+........... serve --resp 127.0.0.1:0 --http 127.0.0.1:0 --rules $DIR/rules.yaml -> console
+........... serve --resp off --http 127.0.0.1:0 --follow $DIR/access.log -> console
+BBBBBBBBBBB serve --store redis://127.0.0.1:1 --follow $DIR/access.log -> it
+OOOOOOOOOOO serve --resp off --http off -> it
+........... follow --dry-run --rules $DIR/new.yaml $DIR/access.log -> refused
+........x.x follow --server $HTTP --name matrix $DIR/access.log -> events: 3
+........... follow --server http://127.0.0.1:1 --name edge $DIR/access.log -> waiting for it
+........... replay --rules $DIR/new.yaml $DIR/access.log -> 3 parsed
+........... suggest $DIR/access.log -> limits
+........... diff $DIR/wide.yaml $DIR/new.yaml $DIR/access.log -> newly refused: 1 event
+.....EE.U.U diff --server $HTTP $DIR/new.yaml -> newly
+........... explain --rules $DIR/new.yaml --key 192.0.2.50 $DIR/access.log -> per-client
+........U.U explain --server $HTTP --key mallory -> mallory
+........... test $DIR/rules.yaml -> ok
+........... validate $DIR/rules.yaml -> login
+........... import fail2ban $DIR/jail.local -> web
+........... version -> lately
+........U.U top --once --addr $HTTP -> lately
+........U.U top --json --addr $HTTP -> {
+........U.U status --addr $HTTP -> 1.2.3
+........U.U rules --addr $HTTP -> hits
+........U.U reload --addr $HTTP -> nothing has changed
+........U.U key --addr $HTTP 192.0.2.1 -> 192.0.2.1
+..S...N.U.U ban --addr $HTTP --rule login --for 1h kim -> kim is banned under login
+..S...V.U.U unban --addr $HTTP kim -> bans ended: 1
+......x.U.U bans --addr $HTTP -> mallory
+........U.U bans --addr $HTTP --json -> {
 `

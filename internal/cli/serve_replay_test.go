@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +17,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -54,8 +50,8 @@ hot:
   - {name: product, key: path, threshold: 50 per 10s, hold: 60s}
 `
 
-// Replay and serve are one engine: the same rules file and the same events, sent
-// with their times in replay's order, give the same decisions, byte by byte.
+// Replay and serve are one engine: the same rules file and the same events, read from
+// a log in replay's order, give the same decisions, byte by byte.
 func TestServeAgreesWithReplay(t *testing.T) {
 	path := writeRules(t, agreeRules)
 	logs := agreeLogs(t)
@@ -65,7 +61,7 @@ func TestServeAgreesWithReplay(t *testing.T) {
 	for _, log := range logs {
 		t.Run(filepath.Base(log), func(t *testing.T) {
 			replayed := replayDecisions(t, path, "auto", log)
-			compareDecisions(t, replayed, askServer(t, path, readLog(t, log, "auto", path)))
+			compareDecisions(t, replayed, judgeLogged(newEngine(t, path), readLog(t, log, "auto", path)))
 		})
 	}
 }
@@ -77,7 +73,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	log := filepath.Join(t.TempDir(), "log.csv")
 	var lines []byte
-	at := int64(1_790_000_000_000)
+	at := time.Now().Add(-time.Hour).UnixMilli() // a key whose hold is over is not listed
 	for range 6000 {
 		at += rnd.Int64N(40)
 		client := rnd.IntN(1 + rnd.IntN(20))
@@ -107,24 +103,14 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 		for _, k := range report.Rules[len(report.Rules)-1].FirstHot {
 			replayed = append(replayed, fmt.Sprintf("%s %.3f", k.Key[0], k.T))
 		}
-		s := serve(t, "--rules", rules, "--memory-limit", "1GiB", "--event-time")
-		askServing(t, s, readLog(t, log, format, rules))
-		res, err := http.Get(s.http + "/v1/hot")
+		e := newEngine(t, rules)
+		judgeLogged(e, readLog(t, log, format, rules))
+		list, err := e.Hot("")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close()
-		var list struct {
-			Hot []struct {
-				Key   []string
-				Since time.Time
-			}
-		}
-		if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
-			t.Fatal(err)
-		}
-		for _, k := range slices.Backward(list.Hot) {
-			served = append(served, fmt.Sprintf("%s %.3f", k.Key[0], float64(k.Since.UnixMilli())/1e3))
+		for _, k := range slices.Backward(list) {
+			served = append(served, fmt.Sprintf("%s %.3f", k.Values()[0], float64(k.Since.UnixMilli())/1e3))
 		}
 		return replayed, served
 	}
@@ -169,7 +155,7 @@ func TestServeAgreesInMilliseconds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	log := filepath.Join(t.TempDir(), "log.csv")
 	var lines []byte
-	at := int64(1_790_000_000_000)
+	at := int64(1_750_000_000_000)
 	for range 4000 {
 		at += rnd.Int64N(40)
 		if rnd.IntN(400) == 0 {
@@ -194,7 +180,7 @@ func TestServeAgreesInMilliseconds(t *testing.T) {
 			}
 			rules := writeRules(t, "version: 1\nlimits:\n- {name: x, key: client, algorithm: "+algorithm+", limit: "+limit+"}\n")
 			replayed := replayDecisions(t, rules, format, log)
-			compareDecisions(t, replayed, askServer(t, rules, readLog(t, log, format, rules)))
+			compareDecisions(t, replayed, judgeLogged(newEngine(t, rules), readLog(t, log, format, rules)))
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
@@ -230,15 +216,9 @@ func agreeLogs(t *testing.T) []string {
 	return logs
 }
 
-// A sent is one event as a command.
-type sent struct {
-	ms      int64
-	command []byte
-}
-
 // readLog returns the events of a log in replay's order: by their times, and those
 // of one time as they come.
-func readLog(t *testing.T, log, format, rulesFile string) []sent {
+func readLog(t *testing.T, log, format, rulesFile string) []*match.Event {
 	t.Helper()
 	file, err := rules.Load(rulesFile)
 	if err != nil {
@@ -270,67 +250,49 @@ func readLog(t *testing.T, log, format, rulesFile string) []sent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var events []sent
+	var events []*match.Event
 	var ev match.Event
 	for line := range bytes.Lines(data) {
 		line, _, _ = accesslog.CutLine(line)
 		for ok := parser.Parse(line, &ev); ok; ok = parser.Next(&ev) {
-			args := []string{"CHECK"}
+			one := &match.Event{Time: time.UnixMilli(ev.Time.UnixMilli())}
 			for _, f := range fields {
 				if v := ev.GetNamed(f); len(v) > 0 {
-					args = append(args, f, string(v))
+					one.SetNamedString(f, string(v))
 				}
 			}
-			if len(args) == 1 {
-				t.Fatal("an event without fields")
-			}
-			ms := ev.Time.UnixMilli()
-			events = append(events, sent{ms, resp.AppendCommand(nil, append(args, "AT", fmt.Sprint(ms))...)})
+			events = append(events, one)
 		}
 	}
-	slices.SortStableFunc(events, func(a, b sent) int { return cmp.Compare(a.ms, b.ms) })
+	slices.SortStableFunc(events, func(a, b *match.Event) int { return a.Time.Compare(b.Time) })
 	return events
 }
 
-// askServer sends the events to a fresh server and returns what it decides.
-func askServer(t *testing.T, rulesFile string, events []sent) []byte {
+// newEngine returns the engine of a server with a rules file.
+func newEngine(t *testing.T, rulesFile string) *engine.Engine {
 	t.Helper()
-	return askServing(t, serve(t, "--rules", rulesFile, "--memory-limit", "1GiB", "--event-time"), events)
-}
-
-// askServing is askServer for a server that runs.
-func askServing(t *testing.T, s *serving, events []sent) []byte {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.resp)
+	file, err := rules.Load(rulesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	go func() {
-		var batch []byte
-		for i, ev := range events {
-			if batch = append(batch, ev.command...); len(batch) > 32<<10 || i == len(events)-1 {
-				if _, err := conn.Write(batch); err != nil {
-					return // the reader finds out
-				}
-				batch = batch[:0]
-			}
-		}
-	}()
-	replies := resptest.NewReader(conn)
-	if err := conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
+	e, err := engine.New(engine.Config{Rules: file, Budget: 1 << 30})
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// judgeLogged returns what e decides about the events of a log that it follows.
+func judgeLogged(e *engine.Engine, events []*match.Event) []byte {
 	decisions := make([]byte, 0, len(events))
-	for range events {
-		v, err := replies.Next()
-		if err == nil {
-			err = v.Err()
+	s := e.Session()
+	for _, ev := range events {
+		outcome := byte('D')
+		if s.CheckLogged(ev).Allowed {
+			outcome = 'A'
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		decisions = append(decisions, "DA"[v.Elems[0].Int()])
+		decisions = append(decisions, outcome)
 	}
 	return decisions
 }

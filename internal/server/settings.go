@@ -95,7 +95,6 @@ func (c *Config) Settings() []Setting {
 		{Name: "store-nodes", Usage: "`number` of servers that share the store at least: what a server that starts while the store is away divides limits by; 1 if not set", set: one(&c.StoreNodes, number)},
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: one(&c.NoTokens, yesNo)},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: one(&c.NoTLS, yesNo)},
-		{Name: "event-time", Usage: "judge by the times of events (CHECK ... AT) instead of the clock, to compare with replay", Bool: true, Default: "false", set: one(&c.EventTime, yesNo)},
 		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth and in logs; may be a list", List: true, set: list(&c.TrustedProxies, network)},
 		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: list(&c.Hosts, hostName)},
 		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: one(&c.Memory, size)},

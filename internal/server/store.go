@@ -105,8 +105,6 @@ func (c *Config) validStore() error {
 		return errors.New("store-ca and store-cert: set for a store without TLS: its URL must begin with rediss://")
 	case (c.StoreCert == "") != (c.StoreKey == ""):
 		return errors.New("store-cert and store-key: one is missing: must be both or none")
-	case c.EventTime:
-		return errors.New("event-time and store: both set: must be one of them, as a store judges by its own clock")
 	case len(c.Follow) > 0:
 		return errors.New("follow and store: both set: must be one of them, as a store judges by its own clock")
 	case c.StoreMerge != 0 && !c.StoreBatched:

@@ -332,7 +332,6 @@ func TestStoreSettings(t *testing.T) {
 		{Config{Store: "redis://h", StoreBatched: true, StoreMerge: time.Minute}, "store-merge: 1m0s: must be at most 1s"},
 		{Config{Store: "redis://h", StoreCA: "f"}, "store-ca and store-cert: set for a store without TLS"},
 		{Config{Store: "rediss://h", StoreCert: "f"}, "store-cert and store-key: one is missing"},
-		{Config{Store: "redis://h", EventTime: true}, "event-time and store: both set"},
 		{Config{Store: "redis://h", StorePrefix: "{a}"}, "store-prefix: "},
 	} {
 		if err := x.c.Validate(); err == nil || !strings.HasPrefix(err.Error(), x.want) || strings.Contains(err.Error(), "ss@") {

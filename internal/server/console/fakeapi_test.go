@@ -254,7 +254,7 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		answer(w, object{
 			"enforcement": enforcement, "logs": logs,
 			"storage": object{"journal_error": disk, "journal_failures": 0, "snapshot_error": nil, "snapshot_failures": 0, "missing_bans": 0},
-			"version": "v0.5.0", "started": f.began, "uptime_s": int(now.Sub(f.began).Seconds()), "event_time": false,
+			"version": "v0.5.0", "started": f.began, "uptime_s": int(now.Sub(f.began).Seconds()),
 			"totals": f.totals(now), "memory": object{"budget": 256 << 20, "bytes": 91_400_000, "counter_bytes": 38_200_000, "heap": 151_000_000},
 			"bans": object{"held": len(f.bans), "remembered": 1904, "refused": 0}, "subscribers": 3, "role": role,
 			"rules": object{"file": "/etc/lately/rules.yaml", "since": now.Add(-26 * time.Minute), "reloads": 4, "error": broken},

@@ -25,20 +25,17 @@ type banLine struct {
 	Lift  *ratelimit.BanRecord `json:"lift,omitempty"` // Unban in journals of earlier builds; only read
 }
 
-// bans returns the list of bans as of [Engine.Now].
-func (e *Engine) bans() ratelimit.BanList { return e.limiter.Bans().At(e.Now()) }
+// Bans yields the bans that hold.
+func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] { return e.limiter.Bans().All() }
 
-// Bans yields the bans that hold as of [Engine.Now].
-func (e *Engine) Bans() iter.Seq2[ratelimit.BanRecord, error] { return e.bans().All() }
-
-// BanPage returns a page of the bans that hold as of [Engine.Now]; see
+// BanPage returns a page of the bans that hold; see
 // [ratelimit.BanList.Page]. Errors are of *Error.
 func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err error) {
 	if err := e.scans.begin(); err != nil {
 		return page, err
 	}
 	defer e.scans.end()
-	if page, err = e.bans().Page(q); err != nil {
+	if page, err = e.limiter.Bans().Page(q); err != nil {
 		return page, banError(err)
 	}
 	return page, nil
@@ -59,9 +56,6 @@ func (e *Engine) Ban(name string, key []string, d time.Duration, reason, source 
 	}
 	if d <= 0 || d > ratelimit.MaxSpan {
 		return r, errorf(api.BadArg, "duration: %v: must be from 1ms to %v", d, ratelimit.MaxSpan)
-	}
-	if err := e.requireLive(); err != nil {
-		return r, err
 	}
 	pending, err := e.ban(&r)
 	if err == nil {
@@ -161,9 +155,6 @@ func (e *Engine) Unban(rule string, key []string) (bool, error) {
 	if of == nil || folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
 		return false, folding
 	}
-	if err := e.requireLive(); err != nil {
-		return false, err
-	}
 	listed := ratelimit.BanRecord{Rule: rule, Key: key} // a path that is clean is not to be cleaned again
 	ok, pending, err := e.unban(&listed)
 	if !ok && folding != nil {
@@ -231,9 +222,6 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 	set := e.limiter.Set()
 	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
 		return 0, ruleError(err)
-	}
-	if err := e.requireLive(); err != nil {
-		return 0, err
 	}
 	var failed error         // the first of the journal
 	var last journal.Pending // of the newest record: those before it are on disk when it is
@@ -339,15 +327,12 @@ func (e *Engine) unbanned(rule string, key []string) {
 func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
-	if !e.config.EventTime { // where no ban is ended by hand, see requireLive
-		held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
-		_, removed := errors.AsType[*ratelimit.RuleError](err)
-		if !ok && !removed {
-			return false
-		}
-		if ok {
-			*r = held
-		}
+	held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
+	if _, removed := errors.AsType[*ratelimit.RuleError](err); !ok && !removed {
+		return false
+	}
+	if ok {
+		*r = held
 	}
 	if _, err := e.write(banLine{Ban: r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)

@@ -40,9 +40,6 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) error {
 	if err := s.checkLength(ev); err != nil {
 		return err
 	}
-	if err := s.e.requireLive(); err != nil {
-		return err
-	}
 	if !peek {
 		s.countEvent(s.e.limiter.Now(), ev)
 	}
@@ -57,7 +54,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) error {
 // QueueTake queues what Take does, or PeekRule, for the next Decide. The bytes of rule and
 // key must not change before. An error is that of Take or PeekRule, and nothing is queued then.
 func (s *Session) QueueTake(rule string, cost uint64, peek bool, key ...string) error {
-	if _, err := s.liveRule(rule, key); err != nil {
+	if _, err := s.rule(rule, key); err != nil {
 		return err
 	}
 	b := s.openBatch()

@@ -59,10 +59,6 @@ type Config struct {
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration
 
-	// EventTime makes the Engine judge by the times of events instead of its own
-	// clock: only [Session.CheckAt] changes its state then. Without it, CheckAt is an error.
-	EventTime bool
-
 	// Log receives bans and warnings; nil discards them.
 	Log *slog.Logger
 }
@@ -84,10 +80,6 @@ const (
 	// MaxCost is the largest cost of an event, and the most that is added to a
 	// counter at once.
 	MaxCost = 1 << 31
-
-	// MaxAt is the latest time of an event, in milliseconds since 1970: the end of the
-	// year 2261, near the end of nanoseconds in 64 bits.
-	MaxAt = 9_214_646_400_000
 
 	// MaxCounters bounds the dynamic counters: those that were created by adding to
 	// them.

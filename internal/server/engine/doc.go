@@ -14,14 +14,10 @@
 //
 // # Time
 //
-// By default an Engine judges by one clock: the wall clock at the time when the engine
-// was made, plus the monotonic time since. With Config.EventTime it judges by the times of
-// events ([Session.CheckAt]): if it receives the events of a log in the order of replay, it
-// makes the decisions of replay. Then everything else that would change its state is an
-// error, and queries are answered as of the newest event.
-//
-// Events of logs that are followed ([Session.CheckLogged]) are judged at their own times,
-// between requests that are judged by the clock. Bans begin and end by these times.
+// Requests are judged by one clock: the wall clock at the time when the engine was made,
+// plus the monotonic time since. Events of logs that are followed ([Session.CheckLogged])
+// are judged at their own times, between the requests. Bans begin and end by these times.
+// For the events of a log in the order of replay, the decisions are those of replay.
 //
 // # Keys
 //

@@ -28,9 +28,6 @@ func (e *Engine) changeHot(rule string, values []string) (h *hotRule, key string
 	if h, err = e.rules.Load().hotNamed(rule); err != nil {
 		return nil, "", err
 	}
-	if err := e.requireLive(); err != nil {
-		return nil, "", err
-	}
 	joined, err := join(nil, &h.Key, values)
 	return h, string(joined), err
 }

@@ -42,9 +42,6 @@ func (s *Session) HotReport(rule string) (*HotReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.e.requireLive(); err != nil {
-		return nil, err
-	}
 	r := &s.report
 	r.e, r.rule, r.keys, r.records = s.e, h, r.keys[:0], r.records[:0]
 	return r, nil
@@ -149,9 +146,6 @@ const MaxCached = 1 << 53
 func (e *Engine) CountCache(rule string, hits, misses, loads, stale uint64) error {
 	h, err := e.rules.Load().hotNamed(rule)
 	if err != nil {
-		return err
-	}
-	if err := e.requireLive(); err != nil {
 		return err
 	}
 	counts := [cacheCounts]uint64{hits, misses, loads, stale}

@@ -83,7 +83,7 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 		return nil
 	}
 	r.Rules = append(r.Rules, api.KeyDecision{Rule: rule.Name, Decision: DecisionOf(&d)})
-	ban, held, err := e.bans().Get(rule.Name, parts...)
+	ban, held, err := e.limiter.Bans().Get(rule.Name, parts...)
 	if _, removed := errors.AsType[*ratelimit.RuleError](err); removed {
 		return nil
 	}

@@ -57,39 +57,22 @@ func (s *Session) Event() *match.Event {
 
 // Check counts ev in the counters that match it and judges it under the rules that match it,
 // as one decision. If ev is allowed, the hot rules count it as well. It is an error, and
-// nothing is counted, if e judges by event time, or if a rule that is not in shadow mode
-// counts ev by a value of more than MaxKey bytes; the Decision then refuses, with the Err
-// [ratelimit.ErrKeyTooLong].
+// nothing is counted, if a rule that is not in shadow mode counts ev by a value of more than
+// MaxKey bytes; the Decision then refuses, with the Err [ratelimit.ErrKeyTooLong].
 func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
 	if err := s.checkLength(ev); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
-	if err := s.e.requireLive(); err != nil {
-		return ratelimit.Decision{}, err
-	}
-	return s.check(s.e.limiter.Now(), ev, cost), nil
-}
-
-// CheckAt is Check at the time of the event. It is an error unless Config.EventTime is set.
-// The length of values is not limited, as in replay.
-func (s *Session) CheckAt(t time.Time, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if err := s.e.advance(t.UnixMilli()); err != nil {
-		return ratelimit.Decision{}, err
-	}
-	return s.check(t, ev, cost), nil
+	return s.check(s.e.Now(), ev, cost), nil
 }
 
 // CheckLogged is Check at the time of the event, for an event of a log that is followed. The
 // time must not be ahead of the clock. An event that is older than one of its key, of a log
 // or of a request, is judged at the time of that one. What the event begins and is over by now
-// is not published: a ban or a hot key. The length of values is not limited, as in replay. Call it
-// only if TakesLogged returns nil.
+// is not published: a ban or a hot key. The length of values is not limited, as in replay.
 func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
 	return s.check(ev.Time, ev, 1)
 }
-
-// TakesLogged returns why the engine cannot judge events of logs, or nil if it can.
-func (s *Session) TakesLogged() error { return s.e.requireLive() }
 
 func (s *Session) check(t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
 	s.countEvent(t, ev)
@@ -128,8 +111,7 @@ func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimi
 	}
 }
 
-// Peek returns the decision that Check would return, and changes nothing. An engine that
-// judges by event time decides as of [Engine.Now].
+// Peek returns the decision that Check would return, and changes nothing.
 func (s *Session) Peek(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
 	if err := s.checkLength(ev); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
@@ -167,7 +149,7 @@ func (s *Session) Failed() { s.totals.errors.Add(1) }
 
 // Take judges an event of a key under one rule, and counts it.
 func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	r, err := s.liveRule(rule, key)
+	r, err := s.rule(rule, key)
 	if err != nil {
 		return d, err
 	}
@@ -200,8 +182,7 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	}
 }
 
-// PeekRule returns the decision that Take would return, and changes nothing. An engine
-// that judges by event time decides as of [Engine.Now].
+// PeekRule returns the decision that Take would return, and changes nothing.
 func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
 	r, err := s.rule(rule, key)
 	if err != nil {
@@ -214,7 +195,7 @@ func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit
 // Refund gives back up to n of what a key has used under a rule, the oldest first,
 // and returns how much.
 func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
-	r, err := s.liveRule(rule, key)
+	r, err := s.rule(rule, key)
 	if err != nil {
 		return 0, err
 	}
@@ -236,7 +217,7 @@ func (s *Session) Release(rule string, n uint64, key ...string) (uint64, error) 
 
 // Reset deletes what a key has used under a rule. Bans are kept.
 func (s *Session) Reset(rule string, key ...string) error {
-	r, err := s.liveRule(rule, key)
+	r, err := s.rule(rule, key)
 	if err != nil {
 		return err
 	}
@@ -249,9 +230,6 @@ func (s *Session) Throttle(key string, burst, count uint64, period time.Duration
 	if len(key) > MaxKey {
 		return d, errorf(api.BadArg, "key: %d bytes: must be at most %d", len(key), MaxKey)
 	}
-	if err := s.e.requireLive(); err != nil {
-		return d, err
-	}
 	if d, err = s.e.throttle.Take(key, burst, count, period, quantity); err != nil {
 		return d, &Error{api.BadArg, err.Error()}
 	}
@@ -261,21 +239,7 @@ func (s *Session) Throttle(key string, burst, count uint64, period time.Duration
 
 // Delete resets a key of Throttle, as if it had never been used. It reports whether the
 // key was there.
-func (s *Session) Delete(key string) (bool, error) {
-	if err := s.e.requireLive(); err != nil {
-		return false, err
-	}
-	return s.e.throttle.Forget(key), nil
-}
-
-// liveRule is rule for methods that change something.
-func (s *Session) liveRule(name string, key []string) (*ratelimit.RuleLimiter, error) {
-	r, err := s.rule(name, key)
-	if err != nil {
-		return nil, err
-	}
-	return r, s.e.requireLive()
-}
+func (s *Session) Delete(key string) bool { return s.e.throttle.Forget(key) }
 
 // rule returns the limiter of one rule, and makes s.values the values of key.
 func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error) {
@@ -307,9 +271,6 @@ func (s *Session) split(k *match.Key, key []string) (err error) {
 func (s *Session) Add(name string, n uint64, key ...string) error {
 	if n > MaxCost {
 		return errorf(api.BadArg, "n: %d: must be 0 to %d", n, uint64(MaxCost))
-	}
-	if err := s.e.requireLive(); err != nil {
-		return err
 	}
 	c := s.e.rules.Load().counter(name)
 	if c == nil {

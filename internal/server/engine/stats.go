@@ -25,7 +25,7 @@ func (e *Engine) Status() Status {
 	limits, now := e.limiter.Stats(), time.Now()
 	s := Status{Throttle: e.throttle.Stats(), Events: e.hub.events.Load(), Cut: e.hub.cut.Load()}
 	s.Status = api.Status{
-		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()), EventTime: e.config.EventTime,
+		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()),
 		Totals: e.Totals(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},
 		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
 		Subscribers: int(e.hub.n.Load()),

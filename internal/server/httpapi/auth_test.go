@@ -207,17 +207,3 @@ func TestSession(t *testing.T) {
 	}
 	wantProblem(t, ask(s, unban), 401, api.NoAuth)
 }
-
-// Event times are admin's.
-func TestAtNeedsAdmin(t *testing.T) {
-	all := tokens(t)
-	s := newServer(t, func(c *Config) {
-		byEventTime(t, c)
-		c.Tokens = tokensOf(all)
-	})
-	const body = `{"event":{"client":"192.0.2.1","path":"/"},"at":1700000000000}`
-	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: body, token: checkToken}), 403, api.NoPerm)
-	if w := ask(s, request{method: "POST", path: "/v1/check", body: body, token: adminToken}); w.Code != 200 {
-		t.Errorf("as admin: %d %s", w.Code, w.Body)
-	}
-}

@@ -58,7 +58,7 @@ func TestListsInRedis(t *testing.T) {
 		scripts    int // 7 for some 100 keys: latelyredis takes 16 in one
 	}{
 		{"/v1/check", `{"events":[` + events.String() + `{"event":{"client":"203.0.113.1","path":"/","nosuch":"x"}}]}`, 7},
-		{"/v1/check", `{"events":[` + events.String() + `{"event":{"client":"203.0.113.1"},"at":5}]}`, 7},
+		{"/v1/check", `{"events":[` + events.String() + `{"event":{"client":"203.0.113.1"},"cost":0}]}`, 7},
 		{"/v1/take", `{"takes":[` + wrong + takes.String() + wrong + `{"rule":"per-client","key":"198.51.100.200"}]}`, 7},
 		{"/v1/peek", `{"takes":[` + wrong + takes.String() + `{"rule":"per-client","key":"198.51.100.200"}]}`, 7},
 		{"/v1/take", `{"rule":"per-client","key":"198.51.100.7"}`, 1},

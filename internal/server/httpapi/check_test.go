@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,39 +117,6 @@ func TestForwardAuthLongValue(t *testing.T) {
 	}
 	if w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", engine.MaxKey-1)); w.Code != 204 {
 		t.Errorf("one that fits: %d %s", w.Code, w.Body)
-	}
-}
-
-// A server that is sent events with their times judges nothing else, and says what
-// time it is by them.
-func TestOneClock(t *testing.T) {
-	s := newServer(t, func(c *Config) {
-		byEventTime(t, c)
-		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	})
-	event := `"event":{"client":"203.0.113.5","path":"/"}`
-	if w := post(s, "/v1/check", `{`+event+`,"at":1700000000999}`); w.Code != 200 {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	for path, body := range map[string]string{
-		"/v1/check":                 `{` + event + `}`,
-		"/v1/take":                  `{"rule":"per-client","key":"203.0.113.5"}`,
-		"/v1/refund":                `{"rule":"per-client","key":"203.0.113.5"}`,
-		"/v1/release":               `{"rule":"under-way","key":"203.0.113.5"}`,
-		"/v1/reset":                 `{"rule":"per-client","key":"203.0.113.5"}`,
-		"/v1/throttle":              `{"key":"k","burst":1,"count":1,"period_ms":1000}`,
-		"/v1/counters/requests/add": `{"key":"203.0.113.5"}`,
-		"/v1/bans":                  `{"rule":"flood","key":"203.0.113.5","for":"1h"}`,
-		"/v1/bans/unban":            `{"pattern":"*"}`,
-	} {
-		if p := wantProblem(t, post(s, path, body), 400, api.BadArg); !strings.Contains(p.Detail, "judges by the times of events") {
-			t.Errorf("%s: %s", path, p.Detail)
-		}
-	}
-	wantProblem(t, asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"), 400, api.BadArg)
-	var got api.Status
-	if err := json.Unmarshal(get(s, "/v1/status").Body.Bytes(), &got); err != nil || got.Now != 1_700_000_000_999 || !got.EventTime {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
 

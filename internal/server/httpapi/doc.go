@@ -16,7 +16,7 @@
 //
 // A client authenticates with a token, in "Authorization: Bearer ..." or
 // "X-Lately-Token: ..."; a browser logs in with one and gets a session cookie. GETs need
-// the role read; decisions and adds need check; bans, resets, rules and event times need
+// the role read; decisions and adds need check; bans, resets and rules need
 // admin. Without tokens, every client is an admin, which is for loopback only. In any case
 // the Host header must be a name of this server, so that a web page cannot reach
 // it by DNS rebinding, and requests that change something must be JSON and must not come

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -22,7 +20,6 @@ type item struct {
 	rule string
 	key  []string
 	cost uint64
-	at   *int64 // when it happened
 }
 
 // The names of lists of items, which also name the kinds of items.
@@ -87,7 +84,7 @@ func (c *call) judgeDecoded(peek bool, forms string, kinds []string) error {
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	event, take := req.Event != nil || req.At != nil, req.Rule != "" || given(req.Key)
+	event, take := req.Event != nil, req.Rule != "" || given(req.Key)
 	found, known := 0, true
 	for _, member := range []struct {
 		kind string
@@ -125,7 +122,7 @@ func (c *call) eventItem(e *api.CheckItem) (it item, err error) {
 	if len(e.Event) > maxFields {
 		return it, badArg("event: %d fields: must be at most %d", len(e.Event), maxFields)
 	}
-	it.at, it.ev = e.At, c.engine.Event()
+	it.ev = c.engine.Event()
 	for name, value := range e.Event {
 		if name == "" {
 			return it, badArg("event: a field without a name")
@@ -147,7 +144,7 @@ func (c *call) takeItem(t *api.TakeItem) (it item, err error) {
 
 // decide returns the decision about one item.
 func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
-	if err := c.prepare(it, peek); err != nil {
+	if err := c.prepare(it); err != nil {
 		return d, err
 	}
 	switch {
@@ -155,8 +152,6 @@ func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
 		return c.engine.PeekRule(it.rule, it.cost, it.key...)
 	case it.ev == nil:
 		return c.engine.Take(it.rule, it.cost, it.key...)
-	case it.at != nil:
-		return c.engine.CheckAt(time.UnixMilli(*it.at), it.ev, it.cost)
 	case peek:
 		return c.engine.Peek(it.ev, it.cost)
 	}
@@ -164,22 +159,12 @@ func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
 }
 
 // prepare makes an item ready to be judged, or returns why it cannot be.
-func (c *call) prepare(it *item, peek bool) error {
+func (c *call) prepare(it *item) error {
 	err := checkAmount("cost", it.cost)
 	if err == nil && it.ev != nil {
 		err = c.engine.Prepare(it.ev)
 	}
-	switch {
-	case err != nil || it.at == nil:
-		return err
-	case peek:
-		return badArg("at: must be absent for peek")
-	case c.Role < access.Admin:
-		return &engine.Error{Code: api.NoPerm, Message: "at: needs the role admin: event times are for replaying a log"}
-	case *it.at < 0 || *it.at > engine.MaxAt:
-		return badArg("at: %d: must be 0 to %d, milliseconds since 1970", *it.at, int64(engine.MaxAt))
-	}
-	return nil
+	return err
 }
 
 // answerItem answers with the decision about one item, or with err.
@@ -278,15 +263,11 @@ func (c *call) decideTogether(n int, peek bool, next func(i int) (item, error)) 
 
 // queue queues the decision about one item.
 func (c *call) queue(it *item, peek bool) error {
-	if err := c.prepare(it, peek); err != nil {
+	if err := c.prepare(it); err != nil {
 		return err
 	}
-	switch {
-	case it.ev == nil:
+	if it.ev == nil {
 		return c.engine.QueueTake(it.rule, it.cost, peek, it.key...)
-	case it.at != nil:
-		_, err := c.decide(it, peek) // an error: a store judges by its own clock
-		return err
 	}
 	return c.engine.QueueCheck(it.ev, it.cost, peek)
 }

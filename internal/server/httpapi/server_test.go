@@ -86,17 +86,6 @@ func newServer(t testing.TB, change func(*Config)) *Server {
 	return s
 }
 
-// byEventTime makes the server of c judge by the times of events.
-func byEventTime(t testing.TB, c *Config) {
-	t.Helper()
-	e, err := engine.New(engine.Config{Rules: parseRules(t, rulesText), EventTime: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	c.Engine = e
-}
-
 // serve serves s on loopback until the test is over, and returns the address.
 func serve(t testing.TB, s *Server) string {
 	t.Helper()

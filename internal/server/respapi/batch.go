@@ -37,13 +37,9 @@ func (c *conn) couldQueue(err error) error {
 }
 
 func queueCheck(c *conn, args [][]byte) error {
-	ev, a, err := c.readEvent(args[1:])
-	if err == nil && a.at != noTime {
-		c.settle()
-		return check(c, args)
-	}
+	ev, cost, err := c.readEvent(args[1:])
 	if err == nil {
-		err = c.caller.QueueCheck(ev, a.cost, false)
+		err = c.caller.QueueCheck(ev, cost, false)
 	}
 	return c.couldQueue(err)
 }

@@ -81,7 +81,7 @@ func TestPipelineInRedis(t *testing.T) {
 func TestMixedPipelineInRedis(t *testing.T) {
 	lines := []string{
 		"TAKE login ada", "PEEK login ada", "TAKE nosuch ada", "TAKE login ada COST 2", "TAKE login ada", "PING", "CHECK user bob client 192.0.2.1",
-		"CHECK nosuch 1", "CHECK user bob AT 5", "PEEK pair a^b", "TAKE pair a^b", "TAKE pair a", "nosuch", "SUM requests 192.0.2.1", "TAKE login ada COST x",
+		"CHECK nosuch 1", "CHECK user bob COST 0", "PEEK pair a^b", "TAKE pair a^b", "TAKE pair a", "nosuch", "SUM requests 192.0.2.1", "TAKE login ada COST x",
 		"TAKE pair a^b", "TAKE pair a^b", "MULTI", "TAKE login eve", "ECHO x", "TAKE login eve COST 9", "EXEC", "TAKE login bob COST 4", "REFUND login bob", "TAKE login bob",
 		"*oops",
 	}

@@ -4,88 +4,59 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// An eventArgs is what CHECK has besides the fields of an event.
-type eventArgs struct {
-	cost uint64
-	at   int64 // in milliseconds since 1970, or noTime
-}
-
-const noTime = -1
-
 func check(c *conn, args [][]byte) error {
-	d, err := c.check(args[1:])
+	var d ratelimit.Decision
+	ev, cost, err := c.readEvent(args[1:])
+	if err == nil {
+		d, err = c.caller.Check(ev, cost)
+	}
 	return c.judged(&d, err)
 }
 
-func (c *conn) check(args [][]byte) (d ratelimit.Decision, err error) {
-	ev, a, err := c.readEvent(args)
-	switch {
-	case err != nil:
-		return d, err
-	case a.at == noTime:
-		return c.caller.Check(ev, a.cost)
-	}
-	return c.caller.CheckAt(time.UnixMilli(a.at), ev, a.cost)
-}
-
-// readEvent returns the event of CHECK, ready to be judged.
-func (c *conn) readEvent(args [][]byte) (*match.Event, eventArgs, error) {
-	ev := c.caller.Event()
-	a := eventArgs{cost: 1, at: noTime}
-	err := a.read(ev, args)
-	if err == nil {
+// readEvent returns the event of CHECK, ready to be judged, and its cost.
+func (c *conn) readEvent(args [][]byte) (ev *match.Event, cost uint64, err error) {
+	ev = c.caller.Event()
+	if cost, err = fillEvent(ev, args); err == nil {
 		err = c.caller.Prepare(ev)
 	}
-	if err == nil && a.at != noTime && !c.who.Role.May(access.Admin) {
-		c.s.Unauthorized.Add(1)
-		err = refusal(api.NoPerm, "AT, which is for replaying a log, needs the role %v", access.Admin)
-	}
-	return ev, a, err
+	return ev, cost, err
 }
 
-// read fills in ev with fields and values, and a with the other arguments.
-func (a *eventArgs) read(ev *match.Event, args [][]byte) error {
+// fillEvent sets the fields of ev to those of CHECK, and returns the cost.
+func fillEvent(ev *match.Event, args [][]byte) (cost uint64, err error) {
 	if len(args)%2 != 0 {
-		return badArg("field '%.64s' has no value", args[len(args)-1])
+		return 0, badArg("field '%.64s' has no value", args[len(args)-1])
 	}
+	cost = 1
 	fields, costs := 0, 0
 	for i := 0; i < len(args); i += 2 {
 		name, value := args[i], args[i+1]
-		var err error
 		switch {
 		case isWord(name, "cost"):
 			costs++
-			a.cost, err = readCost(value)
-		case isWord(name, "at"):
-			if a.at != noTime {
-				return badArg("AT: must be given once")
+			if cost, err = readCost(value); err != nil {
+				return 0, err
 			}
-			a.at, err = readInt("AT", value, 0, engine.MaxAt)
 		case len(name) == 0:
-			return badArg("field %d has no name", fields+1)
+			return 0, badArg("field %d has no name", fields+1)
 		default:
 			if fields++; fields <= maxFields {
 				ev.SetNamed(view(name), value)
 			}
 		}
-		if err != nil {
-			return err
-		}
 	}
 	switch {
 	case costs > 1:
-		return badArg("COST: must be given once")
+		return 0, badArg("COST: must be given once")
 	case fields == 0 || fields > maxFields:
-		return badArg("event has %d fields: must be 1 to %d", fields, maxFields)
+		return 0, badArg("event has %d fields: must be 1 to %d", fields, maxFields)
 	}
-	return nil
+	return cost, nil
 }
 
 func readCost(b []byte) (uint64, error) {
@@ -224,11 +195,7 @@ var throttleArgs = [4]struct {
 func del(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
-		found, err := c.caller.Delete(view(key))
-		if err != nil {
-			return err
-		}
-		if found {
+		if c.caller.Delete(view(key)) {
 			n++
 		}
 	}

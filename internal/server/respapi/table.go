@@ -17,7 +17,7 @@ const (
 // commands are all commands, in the order in which help shows them.
 var commands = []command{
 	{
-		name: "check", usage: "field value [field value ...] [COST n] [AT unix-ms]", summary: "Count an event and judge it under all rules that match it",
+		name: "check", usage: "field value [field value ...] [COST n]", summary: "Count an event and judge it under all rules that match it",
 		group: groupDecisions, role: access.Check, least: 3, write: true, handle: check, queue: queueCheck,
 	},
 	{

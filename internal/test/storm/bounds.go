@@ -20,9 +20,7 @@ func (r *run) judgeAll() {
 		r.neverOver(&r.Config.Limits[i])
 	}
 	r.noneHangs()
-	if !r.Config.EventTime {
-		r.bansHold()
-	}
+	r.bansHold()
 	r.readyIsTrue()
 	r.diskIsTrue()
 }

@@ -19,13 +19,12 @@ type Config struct {
 	Batched      bool
 	Away         bool // the servers start while the store cannot be reached
 
-	Data      bool // the server keeps its state in a directory
-	EventTime bool // events have times of their own
-	Follow    bool
-	DenyFile  bool
-	TLS       bool
-	Tokens    bool
-	Poll      bool // the rules file is polled, so a change needs no command
+	Data     bool // the server keeps its state in a directory
+	Follow   bool
+	DenyFile bool
+	TLS      bool
+	Tokens   bool
+	Poll     bool // the rules file is polled, so a change needs no command
 
 	// Not every seed has every fault: one may hide what another does.
 	Kills, Ends, Stops, Reloads, Outages, Restores, FullDisks, Descriptors, Floods bool
@@ -53,20 +52,14 @@ func Draw(seed uint64) *Config {
 		if r.IntN(4) > 0 {
 			c.StoreTimeout = slow
 		}
-	} else {
-		c.EventTime = r.IntN(3) == 0
-	}
-	if c.EventTime { // the program rejects them together
-		c.Data, c.DenyFile = false, false
 	}
 	c.Kills, c.Ends, c.Stops, c.Reloads = r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(3) > 0
 	c.Outages, c.Restores = c.Store && r.IntN(3) > 0, c.Store && r.IntN(4) == 0
 	c.FullDisks, c.Descriptors = c.Data && r.IntN(3) == 0, r.IntN(6) == 0
 	c.Floods = !c.TLS && r.IntN(10) == 0
-	c.Follow = c.Follow && c.Data && !c.Store && !c.EventTime
-	spans := []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour}
-	most := 4
-	if c.EventTime {
+	c.Follow = c.Follow && c.Data && !c.Store
+	spans, most := []time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 2 * time.Second, time.Minute, time.Hour}, 4
+	if !c.Store && r.IntN(3) == 0 {
 		// With one limit and a short span much more of what may go wrong when rules change is tried.
 		spans, most = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond}, 1
 	}
@@ -99,7 +92,6 @@ func (c *Config) String() string {
 		{c.Batched, "batched"},
 		{c.Away, "started while the store is away"},
 		{c.Data, "data"},
-		{c.EventTime, "event time"},
 		{c.Follow, "a followed log"},
 		{c.DenyFile, "deny file"},
 		{c.TLS, "TLS"},

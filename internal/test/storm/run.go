@@ -202,18 +202,14 @@ func (r *run) weather() {
 		random := source(r.Config.Seed, name)
 		all.Go(func() { of(ctx, random) })
 	}
-	if r.Config.EventTime {
-		begin("own time", r.ofTheirOwnTime)
-	} else {
-		for i := range 3 {
-			begin(fmt.Sprint("RESP", i), r.viaRESP)
-		}
-		begin("HTTP", r.viaHTTP)
-		begin("Go", r.viaGo)
-		begin("probe", r.probe)
-		for _, key := range handKeys {
-			begin(key, func(ctx context.Context, random *rand.Rand) { r.operate(ctx, random, key) })
-		}
+	for i := range 3 {
+		begin(fmt.Sprint("RESP", i), r.viaRESP)
+	}
+	begin("HTTP", r.viaHTTP)
+	begin("Go", r.viaGo)
+	begin("probe", r.probe)
+	for _, key := range handKeys {
+		begin(key, func(ctx context.Context, random *rand.Rand) { r.operate(ctx, random, key) })
 	}
 	if len(r.names) > 0 && len(r.paths) > 0 {
 		begin("every verb", r.everyVerb)
@@ -262,9 +258,7 @@ func (r *run) settle() {
 	if r.Config.Follow {
 		r.allLines()
 	}
-	if !r.Config.EventTime {
-		r.lastBan()
-	}
+	r.lastBan()
 }
 
 // end terminates the servers.

@@ -73,7 +73,6 @@ func (s *server) args() []string {
 	with(c.Batched, "store-batched")
 	with(c.Store, "store-nodes", strconv.Itoa(c.Servers))
 	with(c.Data, "data", filepath.Join(s.dir, "data"))
-	with(c.EventTime, "event-time")
 	with(c.Follow, "follow", s.logPath())
 	with(c.DenyFile, "deny-file", s.denyPath())
 	with(c.Tokens, "token-file", r.tokenFile)

@@ -43,7 +43,7 @@ func (c *Config) draw(r *rand.Rand) Call {
 	if r.IntN(3) == 0 {
 		call.User = pick(r, users...)
 	}
-	if l := &c.Limits[r.IntN(len(c.Limits))]; r.IntN(3) > 0 && !c.EventTime {
+	if l := &c.Limits[r.IntN(len(c.Limits))]; r.IntN(3) > 0 {
 		call.Verb, call.Rule, call.Key = verbTake, l.Name, call.Client
 		if l.Key == "user" {
 			call.Key = pick(r, users...)
@@ -242,54 +242,4 @@ func (c *Call) answered(allowed bool, rule string, until time.Time, err error) {
 		bannedUntil = until.UnixMilli()
 	}
 	c.judged(allowed, rule, bannedUntil)
-}
-
-// ofTheirOwnTime sends events with times of their own, such as a log has, to a server that judges by them: in
-// milliseconds or whole seconds, slower than the clock or faster, with pauses.
-func (r *run) ofTheirOwnTime(ctx context.Context, random *rand.Rand) {
-	s, rate, resolution := r.servers[0], pick(random, 0.02, 0.1, 1, 3), pick(random, int64(1), 1000)
-	base := r.history.began.UnixMilli()
-	var c *conn
-	for ctx.Err() == nil {
-		if c == nil {
-			var err error
-			if c, err = s.dial(); err != nil {
-				c = nil
-				time.Sleep(10 * time.Millisecond)
-				continue
-			}
-		}
-		at := int64(float64(r.now().Milliseconds())*rate) / resolution * resolution
-		calls := make([]Call, 1+random.IntN(20))
-		for i := range calls {
-			calls[i] = r.Config.draw(random)
-			calls[i].Server, calls[i].Life, calls[i].By = s.index, s.alive(), "RESP"
-			calls[i].From = time.Duration(at) * time.Millisecond
-			calls[i].To = max(1, calls[i].From)
-			c.queue(append(calls[i].command(), "AT", strconv.FormatInt(base+at, 10))...)
-		}
-		start := r.now()
-		err := c.send()
-		for i := range calls {
-			calls[i].Start = start
-			if !broken(err) {
-				values, failed := c.next()
-				calls[i].decided(values, failed)
-				err = failed
-			}
-			calls[i].End = r.now()
-			r.history.add(calls[i])
-		}
-		if broken(err) {
-			c.Close()
-			c = nil
-		}
-		time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
-		if random.IntN(6) == 0 {
-			time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
-		}
-	}
-	if c != nil {
-		c.Close()
-	}
 }

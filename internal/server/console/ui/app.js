@@ -158,7 +158,6 @@ addEventListener('keydown', keydown);
 live.addEventListener('link', linkChanged);
 live.addEventListener('status', () => {
   root.dataset.role = live.role;
-  root.dataset.eventTime = String(Boolean(live.status.event_time));
 });
 live.addEventListener('failure', ({ detail: err }) => {
   if (err instanceof Problem) err.status === 401 || toast(err.message, 'bad');

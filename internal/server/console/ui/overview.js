@@ -222,7 +222,7 @@ function rail(around, signal) {
   const shared = h('p', { class: 'health', hidden: true });
   const wrong = h('p', { class: 'health bad around', hidden: true });
   const differs = h('p', { class: 'why', hidden: true });
-  const server = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers', clock: 'Clock', up: 'Up for', version: 'Version' });
+  const server = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers', up: 'Up for', version: 'Version' });
   const show = () => {
     const s = live.status;
     if (!s) return;
@@ -246,7 +246,6 @@ function rail(around, signal) {
     rules.set('since', age(live.now() - Date.parse(s.rules.since)));
     rules.set('reloads', count(s.rules.reloads));
     server.set('up', left(live.now() - Date.parse(s.started)));
-    server.set('clock', s.event_time ? 'of events' : 'live');
     server.set('subscribers', count(s.subscribers));
     server.set('version', s.version);
     const broken = s.storage?.journal_error || s.storage?.snapshot_error;
