@@ -23,6 +23,7 @@
 //
 // # Times
 //
-// Zone offsets are applied. A date that is not in the calendar, and second 60,
-// make a line bad. Years 1 to 9999 are read. Fractions are cut to nanoseconds.
+// Zone offsets are applied, and times that name no zone are in [Options].Zone. A date that is
+// not in the calendar makes a line bad. A leap second is the second after it. Years 1 to 9999
+// are read. Fractions are cut to nanoseconds.
 package accesslog

@@ -103,6 +103,11 @@ func (f Format) TextKeys() bool {
 // formats; see [Options] and [InYear].
 func (f Format) Yearless() bool { return f.kind != nil && f.kind.knows != nil }
 
+// Zoneless reports whether the times of the format name no zone; see [Options].
+func (f Format) Zoneless() bool {
+	return f.Yearless() || f.spec != nil && (f.spec.unit == unitCLFMillis || f.spec.unit == unitLocal) || f.inner != nil && f.inner.Zoneless()
+}
+
 // dependsOnOthers reports whether a line means what it means only after others: those that
 // name its columns, or from which its year follows.
 func (f Format) dependsOnOthers() bool { return f.kind != nil && f.kind.namesColumns || f.Yearless() }

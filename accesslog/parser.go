@@ -14,6 +14,10 @@ type Options struct {
 	// 9999. By default, times are in the stand-in calendar of InYear, for readers that
 	// find the year later. Formats whose times have a year ignore it.
 	Year int
+
+	// Zone is the zone of times that name none, as those of syslog and HAProxy do. nil
+	// means UTC. Times in the stand-in calendar have no zone.
+	Zone *time.Location
 }
 
 // A Parser reads lines of one [Format], one at a time: Parse reads a line and
@@ -27,6 +31,7 @@ type Options struct {
 type Parser struct {
 	kind  *lineKind
 	clock clfClock
+	zone  zoneClock
 	years sysYears
 
 	spec    *spec
@@ -48,7 +53,7 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 		return nil, fmt.Errorf("accesslog: Options.Year is %d; set it to the year of the log's first line, %d to %d, or to 0 when that is not known",
 			o.Year, minYear, maxYear)
 	}
-	p := &Parser{kind: f.kind, clock: newCLFClock(), years: sysYears{year: o.Year}, format: f}
+	p := &Parser{kind: f.kind, clock: newCLFClock(), zone: zoneClock{zone: o.Zone}, years: sysYears{year: o.Year}, format: f}
 	p.use(f.spec)
 	if f.inner != nil {
 		p.inner, _ = f.inner.NewParser(o) // the year is good
@@ -234,7 +239,11 @@ func (p *Parser) time(s []byte) (sec, nsec int64, ok bool) {
 		}
 		return readDecimal(s, 0)
 	case unitCLFMillis:
-		return p.clock.readMillis(s)
+		sec, nsec, ok = p.clock.readMillis(s)
+		return p.zone.seconds(sec), nsec, ok
+	case unitLocal:
+		sec, nsec, ok = readISO(s)
+		return p.zone.seconds(sec), nsec, ok
 	}
 	return p.clfTime(s)
 }
@@ -263,7 +272,7 @@ func (p *Parser) Skipped() bool { return p.skipped }
 // Reset returns p to its initial state: the next dated line is the first, and columns
 // are those of the format, not of a line that named them.
 func (p *Parser) Reset() {
-	p.years = sysYears{year: p.years.year}
+	p.years, p.zone.last = sysYears{year: p.years.year}, 0
 	p.hasNext = false
 	if p.spec != p.format.spec {
 		p.use(p.format.spec)

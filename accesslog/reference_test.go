@@ -59,6 +59,10 @@ func calendarTime(year int, month string, day, hour, minute, second string) (tim
 		}
 	}
 	d, h, mi, s := number(day), number(hour), number(minute), number(second)
+	if s == 60 && mi%15 == 14 { // a leap second
+		t, ok := calendarTime(year, month, day, hour, minute, "59")
+		return t.Add(time.Second), ok
+	}
 	t := time.Date(year, time.Month(m), d, h, mi, s, 0, time.UTC)
 	return t, m > 0 && year > 0 && t.Year() == year && int(t.Month()) == m && t.Day() == d &&
 		t.Hour() == h && t.Minute() == mi && t.Second() == s

@@ -83,7 +83,8 @@ const (
 	// These are not in a spec.
 	unitISO       // as unitRFC3339, also with a zone such as +0100
 	unitAny       // seconds, or as unitRFC3339
-	unitCLFMillis // 17/Apr/2018:06:25:06.123, in UTC
+	unitCLFMillis // 17/Apr/2018:06:25:06.123, in Options.Zone
+	unitLocal     // as unitRFC3339 with Z, which stands for Options.Zone
 )
 
 // unitNames are the names of the units in a spec, by unit.

@@ -58,7 +58,7 @@ func (c *clfClock) read(s []byte) (int64, clfResult) {
 	case tens > 9 || ones > 9:
 		return 0, clfOther
 	case tens > 5:
-		return 0, clfInvalid
+		return c.readWhole(s)
 	}
 	return c.start + int64(tens)*10 + int64(ones), clfValid
 }
@@ -207,10 +207,12 @@ func dateSeconds(year, month, day int) (seconds int64, ok bool) {
 	return t.Unix(), minYear <= y && y <= maxYear && int(m) == month && d == day
 }
 
-// clockSeconds returns the second of the day, false when it is not on the clock.
+// clockSeconds returns the second of the day, false when it is not on the clock. A leap
+// second, the 60th of the last minute of a day in UTC, is taken for the second after it. In
+// some zones that minute is the last of a quarter of an hour.
 func clockSeconds(hour, minute, second int) (int64, bool) {
 	s := hour*hourSeconds + minute*minuteSeconds + second
-	return int64(s), hour < 24 && minute < 60 && second < 60
+	return int64(s), hour < 24 && minute < 60 && (second < 60 || second == 60 && minute%15 == 14)
 }
 
 // monthNamed returns the month that a text of at least three bytes begins with, by its

@@ -88,6 +88,9 @@ func (p *Parser) syslog(line []byte, ev *match.Event) bool {
 	ok, other := p.kind.read(line, ev)
 	p.skipped = other && stamp.end < len(line)
 	if ok {
+		if p.years.year != 0 {
+			t = utc(p.zone.seconds(t.Unix()), 0)
+		}
 		ev.Time = t
 	}
 	return ok

@@ -61,6 +61,9 @@ func w3cSpec(columns string) *spec {
 			h.date = i
 		case "time", "time-local":
 			h.time = i
+			if name == "time-local" {
+				s.unit = unitLocal
+			}
 		case "time-taken":
 			v = durationVariable(3)
 			if strings.Contains(columns, "x-edge-location") { // of CloudFront

@@ -50,6 +50,7 @@ type Report struct {
 	BadLines     []BadLine  `json:"bad_lines,omitempty"`
 	Jumps        []Jump     `json:"jumps,omitempty"`
 	AssumedYears []FileYear `json:"assumed_years,omitempty"`
+	Zoneless     bool       `json:"zoneless,omitempty"` // some times name no zone, and are read as UTC
 	Problems     []string   `json:"problems,omitempty"` // with files, as sentences
 
 	Events int64  `json:"events"` // a parsed line is one event, or several if it holds a list
@@ -222,6 +223,7 @@ func (r *run) summarize() *Report {
 		if l.assumed != 0 {
 			report.AssumedYears = append(report.AssumedYears, FileYear{l.path, l.assumed})
 		}
+		report.Zoneless = report.Zoneless || l.format.Zoneless() && l.events > 0
 		if name := l.format.String(); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -80,6 +80,9 @@ func (w *textWriter) totals(rep *Report) {
 	for _, f := range rep.AssumedYears {
 		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
 	}
+	if rep.Zoneless {
+		w.f("the times name no zone: they are read as UTC\n")
+	}
 	w.cut(rep.Cut)
 	w.late(rep.Late)
 	if rep.First == nil {

@@ -108,6 +108,9 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 	if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
 		t.Fatal(err)
 	}
+	if !r.Zoneless || !strings.Contains(text.String(), "the times name no zone: they are read as UTC\n") {
+		t.Errorf("zoneless is %v, and the text is\n%s", r.Zoneless, text.String())
+	}
 	want := fmt.Sprintf("its first line is taken to be of %s;", first[:4])
 	switch {
 	case c.Year != 0:

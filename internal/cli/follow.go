@@ -28,7 +28,7 @@ type followCommand struct {
 
 // The settings of a server that follow has, and those of them that --dry-run excludes.
 var (
-	followSettings  = []string{"rules", "lateness", "silence", "trusted-proxy", "memory", "rules-poll", "log-format", "log-level"}
+	followSettings  = []string{"rules", "tz", "lateness", "silence", "trusted-proxy", "memory", "rules-poll", "log-format", "log-level"}
 	followEnforcing = []string{"data", "snapshot-every", "nftables", "deny-file", "deny-format", "deny-command", "webhook", "webhook-secret-file"}
 )
 
@@ -40,7 +40,7 @@ func newFollow() *cobra.Command {
 		Long: `Follow reads logs while they are written, through rotations of every kind, and judges their events at
 the times of the log. It is lately serve --follow without listeners: bans are in its log, and with --nftables, --deny-file
 or --webhook they are enforced. A LOG is a file, a directory, or a pattern such as "/var/log/nginx/*.log"; the format is found from the first
-lines, or named as for lately replay.
+lines, or named as for lately replay. Times that name no zone, as in syslog, are in the zone of the machine, or in that of --tz.
 
 It begins with the first line of each file. With --data, it goes on where it was when it ended, or was killed, and
 has counted each line once.
@@ -78,7 +78,7 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	if err := c.settings.set(&config); err != nil {
 		return err
 	}
-	if err := c.connect.checkServer(cmd, "the server judges the events, by its own settings", "name", "json", "lateness", "silence", "log-format", "log-level"); err != nil {
+	if err := c.connect.checkServer(cmd, "the server judges the events, by its own settings", "name", "json", "tz", "lateness", "silence", "log-format", "log-level"); err != nil {
 		return err
 	}
 	switch {

@@ -82,9 +82,13 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 	defer signal.Stop(hangup)
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
+	zoned, err := config.ZonedLogs()
+	if err != nil {
+		return err
+	}
 	f := &feeder{client: to, log: config.Logger(cmd.ErrOrStderr()), name: name, process: rand.Text()}
 	go f.sayNoReload(ctx, hangup)
-	err = f.run(ctx, logs.Config{Logs: config.Follow, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
+	err = f.run(ctx, logs.Config{Logs: zoned, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
 	if err != nil && ctx.Err() == nil {
 		return serverFailed(ctx, to, err)
 	}

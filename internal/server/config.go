@@ -45,8 +45,10 @@ type Config struct {
 	TLSCert, TLSKey string
 
 	// Follow is the logs whose events are judged, at their own times. Lateness and Silence
-	// are as in [follow.Config].
+	// are as in [follow.Config]. Zones are the zones of times that name none, by default that of
+	// the machine.
 	Follow            []follow.Log
+	Zones             []LogZone
 	Lateness, Silence time.Duration
 
 	// Decided is called with each event of these logs and the decision about it; nil means
@@ -175,6 +177,9 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("keep-events: %d bytes: must be 0, or 1MiB to 1GiB", c.KeepEvents)
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
+	}
+	if _, err := c.ZonedLogs(); err != nil {
+		return c, err
 	}
 	if err := c.Enforce.Validate(); err != nil {
 		return c, err

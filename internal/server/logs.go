@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,59 @@ var followed = form[follow.Log]{"FILE, or FILE=FORMAT with a format of `lately r
 	return follow.Log{Path: s}, s != "" && !strings.Contains(s, "=")
 }}
 
+// A LogZone is the zone of the times in a followed log, or in all, that name none.
+type LogZone struct {
+	File string // as in Follow; empty for all logs that are not named
+	Zone *time.Location
+}
+
+// logZone is the form of a LogZone.
+var logZone = form[LogZone]{"ZONE or FILE=ZONE, with a zone such as UTC, Europe/Vienna or +05:30", func(s string) (z LogZone, ok bool) {
+	if i := strings.LastIndexByte(s, '='); i >= 0 {
+		z.File, s = s[:i], s[i+1:]
+		if z.File == "" {
+			return z, false
+		}
+	}
+	z.Zone, ok = zoneNamed(s)
+	return z, ok
+}}
+
+// zoneNamed returns the zone of that name, or at that distance from UTC.
+func zoneNamed(name string) (*time.Location, bool) {
+	if t, err := time.Parse("-07:00", name); err == nil {
+		_, ahead := t.Zone()
+		return time.FixedZone(name, ahead), true
+	}
+	zone, err := time.LoadLocation(name)
+	return zone, err == nil && name != ""
+}
+
+// ZonedLogs returns the logs to follow with their zones. The error names a zone that is for none of
+// them.
+func (c *Config) ZonedLogs() ([]follow.Log, error) {
+	logs := slices.Clone(c.Follow)
+	for _, z := range c.Zones {
+		if z.File != "" && !slices.ContainsFunc(logs, func(l follow.Log) bool { return l.Path == z.File }) {
+			return nil, fmt.Errorf("tz: %q: must be a log of follow", z.File)
+		}
+	}
+	for i := range logs {
+		l := &logs[i]
+		for _, z := range c.Zones { // the last one that names the log, or else the last one that names none
+			if z.File == l.Path || z.File == "" && !c.zoned(l.Path) {
+				l.Zone = z.Zone
+			}
+		}
+	}
+	return logs, nil
+}
+
+// zoned reports whether a zone names the log.
+func (c *Config) zoned(path string) bool {
+	return slices.ContainsFunc(c.Zones, func(z LogZone) bool { return z.File == path })
+}
+
 // formatOf returns the format of that name or spec; auto is the zero Format.
 func formatOf(name string) (format accesslog.Format, ok bool) {
 	if name == "auto" {
@@ -53,8 +108,12 @@ func (s *Server) openLogs() error {
 	if len(s.config.Follow) == 0 {
 		return nil
 	}
+	logs, err := s.config.ZonedLogs()
+	if err != nil {
+		return err
+	}
 	s.logs, err = follow.New(follow.Config{
-		Logs: s.config.Follow, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Judge: s.judgeLogged(identity),
+		Logs: logs, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Judge: s.judgeLogged(identity),
 		Opened: s.requestSnapshot,
 	})
 	return err

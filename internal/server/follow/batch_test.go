@@ -46,7 +46,7 @@ func TestBatches(t *testing.T) {
 	}
 	var want, got []string
 	var stats api.FollowedLog
-	p, ev := newLineParser(format), new(match.Event)
+	p, ev := newLineParser(format, time.UTC), new(match.Event)
 	for line := range strings.Lines(data.String()) {
 		stats.Lines++
 		ok := p.Parse([]byte(strings.TrimSuffix(line, "\n")), ev)
@@ -63,9 +63,9 @@ func TestBatches(t *testing.T) {
 	tail := &tail{batches: newBatches(), lateness: int64(time.Hour)}
 	block := []byte(data.String())
 	// At each point between batches, what is left of the block has the events that are left.
-	g := &generation{place: place{Offset: 1}, parser: newLineParser(format)}
+	g := &generation{place: place{Offset: 1}, parser: newLineParser(format, time.UTC)}
 	tail.passed = func() {
-		rest := blockParser{lineParser: newLineParser(format), rest: block[g.Offset-1:], skip: g.Begun, left: len(block) - int(g.Offset-1)}
+		rest := blockParser{lineParser: newLineParser(format, time.UTC), rest: block[g.Offset-1:], skip: g.Begun, left: len(block) - int(g.Offset-1)}
 		var b batch
 		if rest.fill(&b); len(got) < len(want) && text(&b.events[0]) != want[len(got)] {
 			t.Fatalf("after %d events, %d bytes and %d events of a line, %s is next, want %s", len(got), g.Offset-1, g.Begun, text(&b.events[0]), want[len(got)])

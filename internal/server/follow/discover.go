@@ -8,15 +8,16 @@ import (
 
 // discover begins to follow the files that directories and patterns have now.
 func (f *Follower) discover() {
-	for _, l := range f.config.Logs {
+	for i := range f.config.Logs {
+		l := &f.config.Logs[i]
 		if !l.many() {
-			f.tail(l.Path, l.Format)
+			f.tail(l.Path, l)
 			continue
 		}
 		paths := l.files()
 		for _, path := range paths {
 			if !isRotated(path, paths) && !f.follows(path) {
-				f.tail(path, l.Format)
+				f.tail(path, l)
 			}
 		}
 	}

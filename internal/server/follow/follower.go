@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ type Config struct {
 type Log struct {
 	Path   string
 	Format accesslog.Format // the zero Format means that it is found from the lines
+	Zone   *time.Location   // of times that name none; nil means time.Local
 }
 
 const (
@@ -117,7 +119,7 @@ func New(c Config) (*Follower, error) {
 		}
 		l.Path = path
 		if !l.many() {
-			f.tail(l.Path, l.Format)
+			f.tail(l.Path, l)
 		}
 	}
 	f.publish()
@@ -131,12 +133,12 @@ func (l *Log) many() bool {
 }
 
 // tail returns the log of that path, which begins to be followed if it is not yet.
-func (f *Follower) tail(path string, format accesslog.Format) *tail {
+func (f *Follower) tail(path string, l *Log) *tail {
 	i := slices.IndexFunc(f.tails, func(t *tail) bool { return t.path == path })
 	if i >= 0 {
 		return f.tails[i]
 	}
-	t := &tail{path: path, format: format, log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
+	t := &tail{path: path, format: l.Format, zone: cmp.Or(l.Zone, time.Local), log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
 	t.passed = func() { f.passed(true, time.Time{}) }
 	t.stats = api.FollowedLog{File: path, LastLine: time.Now()}
 	f.tails = append(f.tails, t)
@@ -186,6 +188,7 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 		f.release(now.Add(-f.config.Lateness).UnixNano())
 	}
 	for _, t := range f.tails {
+		t.caughtUp = t.unread() == nil
 		t.listen(f.config.Silence, now)
 	}
 	f.publish()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -14,12 +15,13 @@ import (
 type lineParser struct {
 	*accesslog.Parser
 	format accesslog.Format
+	zone   *time.Location
 	dated  bool // there was an event, so that the year is known
 }
 
-func newLineParser(f accesslog.Format) *lineParser {
-	p, _ := f.NewParser(accesslog.Options{Year: time.Now().Year()}) // a year from 1 to 9999, so no error
-	return &lineParser{Parser: p, format: f}
+func newLineParser(f accesslog.Format, zone *time.Location) *lineParser {
+	p, _ := f.NewParser(accesslog.Options{Year: time.Now().In(zone).Year(), Zone: zone}) // a year from 1 to 9999, so no error
+	return &lineParser{Parser: p, format: f, zone: zone}
 }
 
 // Parse parses a line. If the times of the format have no year, the first event is of the
@@ -31,7 +33,7 @@ func (p *lineParser) Parse(line []byte, ev *match.Event) bool {
 	}
 	p.dated = true
 	if now := time.Now(); ev.Time.After(now.AddDate(0, 0, 1)) {
-		p.Parser, _ = p.format.NewParser(accesslog.Options{Year: now.Year() - 1})
+		p.Parser, _ = p.format.NewParser(accesslog.Options{Year: now.In(p.zone).Year() - 1, Zone: p.zone})
 		return p.Parser.Parse(line, ev)
 	}
 	return true
@@ -44,19 +46,23 @@ var columnsDirective = []byte("#Fields:")
 // on another core.
 func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) (err error) {
 	p := blockParser{lineParser: g.parser, rest: data, skip: g.Begun, left: len(data)}
-	now := time.Now()
+	now, newest := time.Now(), int64(math.MinInt64)
 	for b := range p.parse(t.batches) {
 		t.stats.Lines += b.lines
 		t.stats.Skipped += b.skipped
 		t.stats.Bad += b.bad
 		g.Columns = cmp.Or(b.columns, g.Columns)
 		for i := range b.n {
+			newest = max(newest, b.events[i].Time.UnixNano())
 			t.pass(&b.events[i], each, now)
 		}
 		err = errors.Join(err, g.advance(data[:b.size]))
 		data, g.Begun = data[b.size:], b.begun
 		t.batches <- b
 		t.passed()
+	}
+	if newest > math.MinInt64 {
+		t.checkZone(newest, now)
 	}
 	return err
 }
@@ -96,7 +102,7 @@ func (t *tail) useParser(g *generation, data []byte) {
 	if g.parser != nil {
 		return
 	}
-	g.parser = newLineParser(t.format)
+	g.parser = newLineParser(t.format, t.zone)
 	if g.Columns != "" {
 		g.parser.Parse([]byte(g.Columns), new(match.Event))
 	}

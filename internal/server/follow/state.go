@@ -92,9 +92,9 @@ func (f *Follower) Resume(record []byte) error {
 
 // resumed returns the log that l is about, or nil if it is not followed any more.
 func (f *Follower) resumed(l *savedLog) *tail {
-	for _, c := range f.config.Logs {
-		if c.Path == l.Path || c.many() && c.covers(l.Path) {
-			return f.tail(l.Path, c.Format)
+	for i := range f.config.Logs {
+		if c := &f.config.Logs[i]; c.Path == l.Path || c.many() && c.covers(l.Path) {
+			return f.tail(l.Path, c)
 		}
 	}
 	return nil

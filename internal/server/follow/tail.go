@@ -32,6 +32,7 @@ const (
 type tail struct {
 	path   string
 	format accesslog.Format // unknown until it is found
+	zone   *time.Location   // of times that name none
 	log    *slog.Logger
 
 	gens   []*generation // open, the oldest first
@@ -43,6 +44,9 @@ type tail struct {
 	known   bool   // the format is known, also that of lines inside lines
 	newest  int64  // time of an event
 	stats   api.FollowedLog
+
+	caughtUp  bool // all was read at the last poll: lines that come now were just written
+	zoneCheck zoneCheck
 
 	lateness int64
 	batches  chan *batch // free, of the Follower
