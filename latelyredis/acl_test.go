@@ -70,7 +70,6 @@ func TestDocumentedACL(t *testing.T) {
 	if held, err := store.Unban(ctx, "a", []byte("k")); !held || err != nil {
 		t.Errorf("Unban reports %v, %v", held, err)
 	}
-	testImport(t, client, latelyredis.Config{})
 	if err := client.Do(ctx, client.B().Get().Key("another").Build()).Error(); err == nil {
 		t.Error("the user can read other keys")
 	}

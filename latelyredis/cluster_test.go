@@ -31,7 +31,6 @@ func TestCluster(t *testing.T) {
 	t.Run("Slots", func(t *testing.T) { testSlots(t, c) })
 	t.Run("NodeStopped", func(t *testing.T) { testNodeStopped(t, c) })
 	t.Run("Check", func(t *testing.T) { testClusterCheck(t, c) })
-	t.Run("Import", func(t *testing.T) { testImport(t, c.Client(t), prefixed()) })
 	t.Run("OneNode", func(t *testing.T) { testOneNode(t, c) })
 }
 

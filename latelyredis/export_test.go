@@ -249,7 +249,7 @@ func (s *Store) EditScripts(fast bool, edit func(text string) string) {
 		other.each = sc.each
 		return other
 	}
-	for _, sc := range []**script{&x.decide, &x.repair, &x.correct, &x.list, &x.page, &x.sync, &x.place, &x.merge, &x.memory} {
+	for _, sc := range []**script{&x.decide, &x.repair, &x.correct, &x.list, &x.page, &x.sync, &x.memory} {
 		*sc = edited(*sc)
 	}
 	x.fast = make(map[string]*script)

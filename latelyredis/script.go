@@ -47,9 +47,7 @@ type scripts struct {
 	correct *script
 	// list changes the list of bans, page reads a part of it, and sync what has changed.
 	list, page, sync *script
-	// place imports a record of a key that has none, and merge one of any.
-	place, merge *script
-	memory       *script // asks for the state of the server's memory
+	memory           *script // asks for the state of the server's memory
 }
 
 // families are the files of the windows, in an order in which each finds what it uses.
@@ -99,8 +97,6 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 		list:    newScript(clock + source("list")),
 		page:    newScript(clock + source("page")),
 		sync:    newScript(clock + returns + source("stream") + source("sync")),
-		place:   newScript(clock + source("place")),
-		merge:   newScript(all.String() + record + repair + source("merge") + source("import")),
 		memory:  newScript(source("memory")),
 	}
 }

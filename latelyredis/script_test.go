@@ -32,7 +32,7 @@ func all(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	s := newScripts(source("clock"), set)
-	texts := []string{s.decide.text, s.repair.text, s.correct.text, s.list.text, s.page.text, s.sync.text, s.memory.text, s.place.text, s.merge.text}
+	texts := []string{s.decide.text, s.repair.text, s.correct.text, s.list.text, s.page.text, s.sync.text, s.memory.text}
 	for _, f := range s.fast {
 		texts = append(texts, f.text)
 	}

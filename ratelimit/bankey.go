@@ -44,12 +44,6 @@ func banValues(k match.Key, key []byte) []string {
 	return values
 }
 
-// isDigest reports whether key is the digest of a key of several values that is too long to be stored: see
-// keytable.LongKey. Of one value, any 32 bytes may be a key.
-func isDigest(k match.Key, key []byte) bool {
-	return len(k.Fields()) > 1 && len(key) == sha256.Size && key[0] == 0xff
-}
-
 // listedKey returns the named rule and its key with these values, which may be as a ban is
 // listed.
 func (l *Limiter) listedKey(rule string, values []string) (r *Rule, key []byte, err error) {

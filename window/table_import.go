@@ -21,7 +21,6 @@ type Imported struct {
 	Unknown int // of rules that do not exist or have another key; hotkey and ratelimit only
 	Allowed int // bans of clients on the allow list; ratelimit only
 	Refused int // those that there was no memory for
-	Long    int // keys and bans of more than a kibibyte that were left out; ratelimit.Limiter.CopyTo only
 }
 
 // Add adds the numbers of o to i.
@@ -33,7 +32,6 @@ func (i *Imported) Add(o Imported) {
 	i.Unknown += o.Unknown
 	i.Allowed += o.Allowed
 	i.Refused += o.Refused
-	i.Long += o.Long
 }
 
 // Import restores a chunk of [Table.Export], of this or another process. Use it on

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,10 +18,10 @@ import (
 )
 
 func newBan() *cobra.Command {
-	var rule, length, reason string
+	var rule, length, reason, from string
 	var d time.Duration
 	cmd := &cobra.Command{
-		Use:   "ban [flags] --rule RULE --for D KEY...",
+		Use:   "ban [flags] --rule RULE --for D KEY... | --from FILE",
 		Short: "Ban a key on a running server",
 		Long: `Ban bans a key under a limit or a ban of a running server, and prints the ban. It returns when the ban is on
 the server's disk, if the server has a data directory. A ban of the same key and rule is replaced. The token needs the role admin.
@@ -26,10 +29,20 @@ the server's disk, if the server has a data directory. A ban of the same key and
 KEY is the key of the rule: an address, a user; for a rule that counts by several fields, one value for each,
 in their order.
 
+With --from, ban adds the bans that lately bans --json has printed, until the same time and with the same reason, and
+prints how many. Bans that have ended are left out. The next ban of such a key is as long as its first.
+
 ` + answerCodes,
 		Example: `  lately ban --rule per-client --for 1h 203.0.113.9
-  lately ban --rule login --for 7d --reason "stolen account" 203.0.113.9 ada`,
+  lately ban --rule login --for 7d --reason "stolen account" 203.0.113.9 ada
+  lately ban --from bans.json`,
 		Args: func(_ *cobra.Command, key []string) (err error) {
+			if from != "" {
+				if len(key) > 0 || rule != "" || length != "" || reason != "" {
+					return errors.New("--from: must not be given with KEY, --rule, --for or --reason: the file has them")
+				}
+				return nil
+			}
 			if rule == "" {
 				return errNoRule
 			}
@@ -50,7 +63,79 @@ in their order.
 	f.registerRule(cmd, &rule, "`RULE` under which the key is banned (required)")
 	cmd.Flags().StringVar(&length, "for", "", "how long, as a duration `D` such as 10m, 24h or 7d (required)")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that lists of bans show")
+	cmd.Flags().StringVar(&from, "from", "", "add the bans in `FILE`, the output of lately bans --json; - is the standard input")
+	one := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if from == "" {
+			return one(cmd, args)
+		}
+		return addBans(cmd, f, from)
+	}
 	return cmd
+}
+
+// An addedBans is what lately ban --from prints.
+type addedBans struct {
+	Added    int `json:"added"`
+	Ended    int `json:"ended"`
+	Rejected int `json:"rejected"`
+}
+
+// addBans adds the bans of a file to the server that f describes. The error names those that the server rejects.
+func addBans(cmd *cobra.Command, f *answerFlags, path string) error {
+	list, err := readBanFile(cmd, path)
+	if err != nil {
+		return inputErrorOf(fmt.Sprintf("--from: %v", err))
+	}
+	var rejected []string
+	err = answer(cmd, f, func(ctx context.Context, c *client.Client) (n addedBans, err error) {
+		for i := range list {
+			b := &list[i]
+			left := time.Until(b.Until)
+			if left <= 0 {
+				n.Ended++
+				continue
+			}
+			_, err := c.Ban(ctx, b.Rule, left, b.Reason, b.Values()...)
+			switch answer, ok := errors.AsType[*client.Error](err); {
+			case err == nil:
+				n.Added++
+			case ok && !answer.Temporary():
+				n.Rejected++
+				rejected = append(rejected, fmt.Sprintf("%s under %s: %v", shown(b.Values()...), visible(b.Rule), answer))
+			default:
+				return n, err
+			}
+		}
+		return n, nil
+	}, func(w io.Writer, n addedBans) {
+		fmt.Fprintf(w, "bans added: %d, ended: %d, rejected: %d\n", n.Added, n.Ended, n.Rejected)
+	})
+	return cmp.Or(err, inputErrorOf(rejected...))
+}
+
+// readBanFile reads what lately bans --json has printed.
+func readBanFile(cmd *cobra.Command, path string) ([]api.Ban, error) {
+	in := cmd.InOrStdin()
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	var page api.BanPage
+	if err := json.NewDecoder(in).Decode(&page); err != nil {
+		return nil, fmt.Errorf("%s: %w: must be the output of lately bans --json", path, err)
+	}
+	switch {
+	case page.Bans == nil:
+		return nil, fmt.Errorf("%s: no list of bans: must be the output of lately bans --json", path)
+	case len(page.Bans) < page.Total:
+		return nil, fmt.Errorf("%s: %d of %d bans: must have all, which lately bans --limit 0 --json prints", path, len(page.Bans), page.Total)
+	}
+	return page.Bans, nil
 }
 
 // errNoKey is the error of a command line without a key.

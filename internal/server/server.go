@@ -183,7 +183,6 @@ func (s *Server) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	defer s.close()
-	s.importBefore(serving)
 	errs := make(chan error, 2)
 	var listeners, others sync.WaitGroup
 	for _, l := range []*listener{&s.resp, &s.http} {
@@ -210,7 +209,6 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if s.store != nil {
 		others.Go(func() { s.store.keep(serving, s.engine.Rules) })
-		others.Go(func() { s.keepImporting(serving) })
 	}
 	if s.enforce != nil {
 		others.Go(func() { s.keepEnforcing(serving) })

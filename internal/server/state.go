@@ -46,6 +46,10 @@ func (s *Server) restore() error {
 	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Expired,
 		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts.Keys, "journal_records", lines.Records,
 		"journal_records_lost", lines.Missing, "took", time.Since(began).Round(time.Microsecond).String())
+	if restorer.Unshared > 0 {
+		s.log.Warn("limits and bans of the data directory are left out: they are in the store now, where limits begin at zero; " +
+			"to move bans, list them before and import them afterwards, see docs/redis.md")
+	}
 	if restorer.Old > 0 {
 		s.log.Warn("the snapshot is of an earlier version: bans are restored, counters begin empty", "records", restorer.Old)
 	}

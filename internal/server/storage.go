@@ -116,9 +116,6 @@ func (s *Server) ready() error {
 		if err := s.store.ready(); err != nil {
 			return err
 		}
-		if s.engine.Importing() {
-			return errors.New("store: it does not have the limits and bans of the data directory yet: see the server's log")
-		}
 	}
 	if s.dir == nil {
 		return nil

@@ -290,11 +290,6 @@ func (s *sharedStore) Nodes() int {
 	return s.config.Nodes
 }
 
-// Import implements store.Importing.
-func (s *sharedStore) Import(ctx context.Context, id string, entries []store.Entry[*ratelimit.Set]) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Import(ctx, id, entries) })
-}
-
 // Settle implements store.Store.
 func (s *sharedStore) Settle(ctx context.Context, x *settlement) error {
 	return s.call(func(st *latelyredis.Store) error { return st.Settle(ctx, x) })

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Store keeps limit counters and bans. It is made for one rule set and moves to
@@ -85,34 +84,6 @@ type Counters[R any] interface {
 	// requests for set; it answers those for the set before with ErrStale from then
 	// on, or a little earlier. An error means that nothing has changed.
 	Update(ctx context.Context, set R, published func()) error
-}
-
-// Importing is a Store that takes over what the memory of a process has counted.
-type Importing[R any] interface {
-	// Import adds entries to what is counted, each once under one id. It sets Known if the
-	// rule and key were added before, and Expired if nothing of the entry counts any more. After an error, some were added. ErrStale says that Set is not that of the store.
-	Import(ctx context.Context, id string, entries []Entry[R]) error
-}
-
-// An Entry is what memory has counted of a key under a rule, or a ban of it.
-type Entry[R any] struct {
-	Set  R // the rules of the store
-	Rule int
-	Key  []byte
-
-	// Was and WasRule are the rule as it was when it counted. States are those of its limits, and then of
-	// what its ban counts, at the time At, in nanoseconds since 1970. At Ends, nothing of
-	// them is used any more. Cut says that a bucket has not counted all of a charge.
-	Was      R
-	WasRule  int
-	States   []limit.State
-	At, Ends int64
-	Cut      bool
-
-	// Ban is a ban, which may be over and remembered, or nil. There are no States then.
-	Ban *ban.Ban
-
-	Known, Expired bool
 }
 
 // ErrStale is the error of a request for a rule set that the store has moved away

@@ -34,7 +34,6 @@ type Engine struct {
 	counters *latelyredis.Counters // that servers share, or nil
 	throttle *ratelimit.Throttle
 
-	saved atomic.Pointer[savedLimits] // or nil
 	rules atomic.Pointer[ruleSet]
 
 	mu      sync.Mutex // held while rules changes

@@ -3,8 +3,6 @@ package engine
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +30,6 @@ const (
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = RecordHistory
 	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
-	recordImport  = 'm' // the id under which the records of limits go to a store, see savedLimits
 )
 
 // RecordHistory is the type of records of the history of rates, which changes every minute: a savedHistory.
@@ -79,7 +76,7 @@ func (s *saver) chunks(typ byte, chunks iter.Seq[[]byte]) {
 // changed since, records for the same time are the same, but for the history.
 func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) error {
 	s := &saver{add: add}
-	e.saveLimits(s, now)
+	s.chunks(recordLimits, e.limiter.Export(now))
 	s.chunks(recordCaller, e.throttle.Export(now))
 	for _, h := range e.rules.Load().hot {
 		for chunk := range h.detector.Export(now) {
@@ -112,10 +109,8 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 // returned by a later call of Record, or by Wait.
 type Restorer struct {
 	e       *Engine
-	limits  *ratelimit.Limiter // that limits and bans are restored to
-	id      string             // of their import to a store, which was begun before
-	counter *counter           // that counts belong to; nil if there is none
-	begun   bool               // a chunk has been imported
+	counter *counter // that counts belong to; nil if there is none
+	begun   bool     // a chunk has been imported
 	workers sync.WaitGroup
 	slots   chan struct{} // as many as there may be workers
 
@@ -125,16 +120,12 @@ type Restorer struct {
 	Limits, Counts window.Imported
 	Old            int // records of an earlier version, which are left out
 	Other          int // records of counters that count otherwise now
+	Unshared       int // records of limits and bans, which are left out because they are in a store
 }
 
-// Restorer returns a Restorer for e. If limits are in a store, they and bans are restored to memory, for
-// [Engine.Import].
+// Restorer returns a Restorer for e.
 func (e *Engine) Restorer() *Restorer {
-	r := &Restorer{e: e, limits: e.limiter, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	if e.config.Store != nil {
-		r.limits, r.err = ratelimit.NewLimiter(e.limiter.Set(), ratelimit.Config{Budget: e.config.Budget, Bans: e.config.Bans})
-	}
-	return r
+	return &Restorer{e: e, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // Record restores one record.
@@ -145,10 +136,11 @@ func (r *Restorer) Record(record journal.Record) error {
 	data := record.Data
 	switch record.Type {
 	case recordLimits:
-		return r.restore(&r.Limits, data, r.limits.Import)
-	case recordImport:
-		r.id = string(data)
-		return nil
+		if r.e.shared() {
+			r.Unshared++
+			return nil
+		}
+		return r.restore(&r.Limits, data, r.e.limiter.Import)
 	case recordCounter:
 		return r.begin(data)
 	case recordCounts:
@@ -217,9 +209,6 @@ func (r *Restorer) failed() error {
 // Wait returns when all records have been restored.
 func (r *Restorer) Wait() error {
 	r.workers.Wait()
-	if r.err == nil {
-		r.e.keepLimits(r)
-	}
 	return r.err
 }
 
@@ -251,7 +240,11 @@ func (r *Restorer) Ban(data []byte) error {
 	if err := json.Unmarshal(data, &line); err != nil {
 		return fmt.Errorf("line of the ban journal: %w", err)
 	}
-	l := r.limits
+	if r.e.shared() {
+		r.Unshared++
+		return nil
+	}
+	l := r.e.limiter
 	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
 		if _, err := l.Set().Named(ended.Rule); err == nil {
 			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
@@ -281,63 +274,4 @@ func (e *Engine) Journal(j *journal.Journal) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	e.journal = j
-}
-
-// savedLimits are limits and bans that a Restorer has restored, and that the store does not have yet.
-// Snapshots have them, with the id of their import, until the store does: so it goes on after a restart,
-// and no key is added twice.
-type savedLimits struct {
-	limiter *ratelimit.Limiter
-	id      string
-}
-
-// keepLimits keeps what r has restored for Import, if limits are in a store.
-func (e *Engine) keepLimits(r *Restorer) {
-	if r.limits == e.limiter {
-		return
-	}
-	stats := r.limits.Stats()
-	n := int(stats.Remembered)
-	for _, rule := range stats.Rules {
-		n += rule.Keys
-	}
-	if n == 0 {
-		e.saved.Store(nil)
-		return
-	}
-	const idLength = 10 // it is a part of the names of keys
-	if r.id == "" {
-		r.id = rand.Text()[:idLength]
-	}
-	e.saved.Store(&savedLimits{r.limits, r.id})
-}
-
-// saveLimits adds the limits and bans that this process has.
-func (e *Engine) saveLimits(s *saver, now time.Time) {
-	limiter := e.limiter
-	if saved := e.saved.Load(); saved != nil {
-		limiter = saved.limiter
-		s.record(recordImport, []byte(saved.id))
-	}
-	s.chunks(recordLimits, limiter.Export(now))
-}
-
-// Importing reports whether limits and bans were restored that the store does not have yet.
-func (e *Engine) Importing() bool { return e.saved.Load() != nil }
-
-// Import adds what was restored to the store, see [ratelimit.Limiter.CopyTo]. Save a snapshot before,
-// since it has the id of the import, and afterwards, since that has the limits and bans no more.
-func (e *Engine) Import(ctx context.Context) iter.Seq2[window.Imported, error] {
-	return func(yield func(window.Imported, error) bool) {
-		saved := e.saved.Load()
-		if saved == nil {
-			return
-		}
-		for done, err := range saved.limiter.CopyTo(ctx, e.limiter, saved.id) {
-			if !yield(done, err) || err != nil {
-				return
-			}
-		}
-		e.saved.Store(nil)
-	}
 }
