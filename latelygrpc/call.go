@@ -24,18 +24,11 @@ type Call struct {
 	Stream *grpc.StreamServerInfo
 
 	ctx      context.Context
-	kind     string
 	identity *latelyhttp.Identity
 	client   []byte // empty when not yet known
 	host     []byte
 	judged   middleware.Request
 }
-
-// The values of the field "kind".
-const (
-	kindCall    = "call"
-	kindMessage = "message"
-)
 
 // Context returns the context of the call, as the interceptor got it.
 func (c *Call) Context() context.Context { return c.ctx }

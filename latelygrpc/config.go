@@ -29,15 +29,8 @@ type Config struct {
 	// nor count a call of cost 0.
 	Cost func(*Call) uint64
 
-	// MessageCost returns what each message that a client sends in a stream
-	// costs, in addition to the call; nil is 0 for each. A message of cost 0 is
-	// not judged. After a refused message, RecvMsg always returns the refusal.
-	// Rules can select calls or messages by the field "kind"; an in-flight limit
-	// must select calls.
-	MessageCost func(c *Call, message any) uint64
-
-	// Skip reports whether a call and its messages pass without being judged,
-	// such as a health check.
+	// Skip reports whether a call passes without being judged, such as a health
+	// check.
 	Skip func(*Call) bool
 
 	// HideLimits sends no ratelimit metadata.
@@ -47,17 +40,16 @@ type Config struct {
 	// "policy-1" for the first rule of the Set, and so on.
 	HideNames bool
 
-	// Observe, if not nil, is called for every judged call and message, before
-	// it is answered or served: for logs and metrics, and for what shadow rules
-	// would have refused.
+	// Observe, if not nil, is called for every judged call, before it is answered
+	// or served: for logs and metrics, and for what shadow rules would have refused.
 	Observe func(*Call, Verdict)
 
-	// OnRefused, if not nil, may replace err, the error of a refused call or
-	// message, which is sent if OnRefused returns nil.
+	// OnRefused, if not nil, may replace err, the error of a refused call, which is
+	// sent if OnRefused returns nil.
 	OnRefused func(c *Call, v Verdict, err error) error
 }
 
-// A Verdict is the outcome of one call, or of one message of a stream.
+// A Verdict is the outcome of one call.
 type Verdict struct {
 	// Decision is the decision under all rules of Set.
 	Decision ratelimit.Decision

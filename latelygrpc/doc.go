@@ -10,8 +10,7 @@
 //
 // # Event fields
 //
-// A call is an event with these fields, of which those are filled in that the rules
-// use.
+// A call is an event with these fields. Only fields that the rules use are filled in.
 //
 //	client       the caller's address, see below
 //	method       the full method, /package.Service/Method
@@ -19,7 +18,6 @@
 //	             a proxy's access log
 //	object       the same as path
 //	pattern      the same as path
-//	kind         "call", or "message" for one that a client sends in a stream
 //	host         the :authority: lower case, without port and final dot
 //	agent        the user-agent
 //	referer      the referer
@@ -42,6 +40,19 @@
 // call that a leaky bucket queues waits for its turn before the handler runs, but not
 // beyond its deadline.
 //
+// # Messages of a stream
+//
+// A stream is judged once, at its start. To limit the messages in it, the handler asks a
+// limiter about each message that it has received, by a key that it knows:
+//
+//	var messages = ratelimit.PerKey(100, time.Second)
+//	...
+//	if d := messages.Take(user); !d.Allowed {
+//		return status.Error(codes.ResourceExhausted, "too many messages")
+//	}
+//
+// To slow the client down instead, use [ratelimit.RuleLimiter.Wait].
+//
 // # Refusals
 //
 //	by a limit or a ban            RESOURCE_EXHAUSTED
@@ -50,13 +61,13 @@
 //	a turn beyond the deadline     DEADLINE_EXCEEDED, without what follows
 //
 // The status has an ErrorInfo with one of the reasons of this package, a RetryInfo with
-// the time after which a client that does nothing else is admitted (none if waiting
+// the time after which a client that does nothing else is allowed (none if waiting
 // does not help), and a QuotaFailure that names the rules. The trailer has the same
 // time for gRPC's own retries (grpc-retry-pushback-ms of gRPC proposal A6); it says not
 // to retry if the call's deadline is earlier.
 //
 // The limits are in the fields ratelimit and ratelimit-policy of
-// draft-ietf-httpapi-ratelimit-headers-11: in the header of an admitted call, in the
+// draft-ietf-httpapi-ratelimit-headers-11: in the header of an allowed call, in the
 // trailer of a refused one, since gRPC clients do not retry a call that got a header.
 // Under an algorithm that counts in slots, the time to wait may be longer than needed,
 // and than w, by [ratelimit.Limit.MaxLate].

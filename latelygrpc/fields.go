@@ -2,7 +2,6 @@ package latelygrpc
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/metadata"
@@ -21,7 +20,6 @@ var builtin = map[string]field{
 	"path":    {Text: methodOf},
 	"object":  {Text: methodOf},
 	"pattern": {Text: methodOf},
-	"kind":    {Text: func(c *Call) string { return c.kind }},
 	"agent":   {Text: metadataOf("user-agent")},
 	"referer": {Text: metadataOf("referer")},
 }
@@ -62,31 +60,12 @@ func findField(own map[string]func(*Call) string) func(name string) (field, erro
 		case isHeader && header != "":
 			f = field{Text: metadataOf(header)}
 		default:
-			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, kind, host, agent, referer, header:NAME and the names in Config.Fields", name)
+			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, host, agent, referer, header:NAME and the names in Config.Fields", name)
 		}
 		return f, nil
 	}
 }
 
 // Check returns an error about a rule of s that uses a field that i cannot fill in, so
-// that it would never match, or about one with an in-flight limit that would count
-// messages. Call it before you change the rules of the limiter to s.
-func (i *Interceptor) Check(s *ratelimit.Set) error {
-	if err := i.rules.Check(s); err != nil {
-		return err
-	}
-	if i.config.MessageCost == nil {
-		return nil
-	}
-	for n := range s.Len() {
-		if r := s.Rule(n); r.Algorithm == ratelimit.InFlight && !onlyCalls(r) {
-			return fmt.Errorf("rule %q: in-flight limit with Config.MessageCost: must have the condition kind: %s, as messages are never in flight", r.Name, kindCall)
-		}
-	}
-	return nil
-}
-
-// onlyCalls reports whether r has a condition that no message meets.
-func onlyCalls(r *ratelimit.Rule) bool {
-	return slices.Equal(r.When.Fields["kind"], []string{kindCall})
-}
+// that it would never match. Call it before you change the rules of the limiter to s.
+func (i *Interceptor) Check(s *ratelimit.Set) error { return i.rules.Check(s) }

@@ -3,7 +3,6 @@ package latelygrpc
 import (
 	"context"
 	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -23,7 +21,6 @@ func inFlight(t testing.TB, n uint64) ratelimit.Rule {
 	return ratelimit.Rule{
 		Name: "at-once", Key: newKey(t, "client"), Algorithm: ratelimit.InFlight,
 		Limits: []ratelimit.Limit{{N: n, Span: time.Hour}},
-		When:   match.When{Fields: map[string][]string{"kind": {kindCall}}},
 	}
 }
 
@@ -92,9 +89,9 @@ func TestObserverThatPanics(t *testing.T) {
 	}
 }
 
-// A stream is in flight until its handler has returned, whatever messages cost.
+// A stream is in flight until its handler has returned.
 func TestStreamIsInFlightWhileItsHandlerRuns(t *testing.T) {
-	i := newInterceptor(t, Config{MessageCost: func(*Call, any) uint64 { return 1 }}, inFlight(t, 1), perClient(t, 100))
+	i := newInterceptor(t, Config{}, inFlight(t, 1), perClient(t, 100))
 	conn := dialPipe(t, new(echo), i)
 	for range 3 {
 		first := talk(t, t.Context(), conn)
@@ -126,39 +123,6 @@ func TestStreamIsInFlightWhileItsHandlerRuns(t *testing.T) {
 		if r := say(t, conn); r.code() != codes.OK {
 			t.Errorf("a call after the stream: %v", r.status)
 		}
-	}
-}
-
-// A rule on kind is about messages alone.
-func TestKind(t *testing.T) {
-	rule := ratelimit.Rule{
-		Name: "messages", Key: newKey(t, "client"), Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}},
-		When: match.When{Fields: map[string][]string{"kind": {kindMessage}}},
-	}
-	conn := dialPipe(t, new(echo), newInterceptor(t, Config{MessageCost: func(*Call, any) uint64 { return 1 }}, rule))
-	wantCodes(t, conn, codes.OK, codes.OK, codes.OK, codes.OK, codes.OK)
-	cs := talk(t, t.Context(), conn)
-	for n := range 4 {
-		err := exchange(cs, "hello")
-		if want := []codes.Code{codes.OK, codes.OK, codes.OK, codes.ResourceExhausted}[n]; status.Code(err) != want {
-			t.Errorf("message %d: %v, want %v", n+1, err, want)
-		}
-	}
-}
-
-func TestInFlightOfMessagesIsAMistake(t *testing.T) {
-	rule := inFlight(t, 1)
-	rule.When = match.When{}
-	limiter, err := ratelimit.New(rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := Config{MessageCost: func(*Call, any) uint64 { return 1 }}
-	if _, err := New(limiter, c); err == nil || !strings.Contains(err.Error(), `rule "at-once"`) {
-		t.Errorf("messages in flight: %v", err)
-	}
-	if _, err := New(limiter, Config{}); err != nil {
-		t.Errorf("without MessageCost: %v", err)
 	}
 }
 

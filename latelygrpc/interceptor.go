@@ -69,25 +69,23 @@ func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnarySe
 	return handler(ctx, request)
 }
 
-// Stream judges a stream before its handler runs and, with Config.MessageCost,
-// each message that the client sends in it. It is a grpc.StreamServerInterceptor.
+// Stream judges a stream before its handler runs; its messages are for the handler to
+// limit, see the package documentation. It is a grpc.StreamServerInterceptor.
 func (i *Interceptor) Stream(server any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	// The Call is not reused: a goroutine of the handler may still be
-	// receiving when the handler has returned.
-	c := &Call{FullMethod: info.FullMethod, Stream: info, ctx: ss.Context(), identity: i.identity}
+	c := i.calls.Get().(*Call)
+	c.FullMethod, c.Stream, c.ctx, c.identity = info.FullMethod, info, ss.Context(), i.identity
 	lease, err := i.judgeCall(c)
+	c.reset()
+	i.calls.Put(c)
 	if err != nil {
 		return err
 	}
 	defer lease.Done()
-	if i.config.MessageCost != nil && c.kind != "" { // it was not skipped
-		ss = &stream{ServerStream: ss, interceptor: i, call: c}
-	}
 	return handler(server, ss)
 }
 
-// judgeCall judges c, sends metadata to its client, and waits for its turn. The error is
-// that of a refusal. A call that is skipped has no kind.
+// judgeCall judges c, sends metadata to its client, and waits for its turn. It returns an
+// error if the call is refused.
 func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	if i.config.Skip != nil && i.config.Skip(c) {
 		return lease, nil
@@ -96,15 +94,14 @@ func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	if i.config.Cost != nil {
 		cost = i.config.Cost(c)
 	}
-	admitted := false
+	allowed := false
 	defer func() {
-		if !admitted { // or a function of Config has panicked
+		if !allowed { // or a function of Config has panicked
 			lease.Cancel()
 		}
 	}()
 	p := i.rules.Plan()
 	v := Verdict{Set: p.Set}
-	c.kind = kindCall
 	p.Fields.Fill(&c.judged.Event, c)
 	v.Decision, v.Outcomes, lease = i.rules.Reserve(p, &c.judged, cost)
 	i.observe(c, v)
@@ -112,24 +109,8 @@ func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	if err := i.outcome(c, p, &v); err != nil {
 		return lease, err
 	}
-	admitted = true
+	allowed = true
 	return lease, nil
-}
-
-// judgeMessage judges one message of a stream, which is never in flight, and waits for
-// its turn. The error is that of a refusal.
-func (i *Interceptor) judgeMessage(c *Call, message any) error {
-	cost := i.config.MessageCost(c, message)
-	if cost == 0 {
-		return nil
-	}
-	p := i.rules.Plan()
-	v := Verdict{Set: p.Set}
-	c.kind = kindMessage
-	p.Fields.Fill(&c.judged.Event, c) // again: the rules and the results of functions may have changed
-	v.Decision, v.Outcomes = i.rules.Judge(p, &c.judged, cost)
-	i.observe(c, v)
-	return i.outcome(c, p, &v)
 }
 
 func (i *Interceptor) observe(c *Call, v Verdict) {
@@ -159,7 +140,7 @@ const (
 	limitField  = "ratelimit"
 )
 
-// tell sends metadata about v: in the header if the call is admitted, in the trailer if
+// tell sends metadata about v: in the header if the call is allowed, in the trailer if
 // it is refused. After an error there is nobody to tell.
 func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 	d := &v.Decision
@@ -185,26 +166,4 @@ func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
 		md[pushbackField] = []string{strconv.FormatInt(pushback(c.ctx, d.RetryAfter), 10)}
 	}
 	_ = grpc.SetTrailer(c.ctx, md)
-}
-
-// A stream judges each message that its client sends. Like the ServerStream it
-// wraps, it is read by one goroutine at a time.
-type stream struct {
-	grpc.ServerStream
-	interceptor *Interceptor
-	call        *Call
-	refused     error
-}
-
-// RecvMsg receives a message and judges it. A refused message has been read, but
-// is not for the handler: gRPC has no way to leave it unread.
-func (s *stream) RecvMsg(m any) error {
-	if s.refused != nil {
-		return s.refused
-	}
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	s.refused = s.interceptor.judgeMessage(s.call, m)
-	return s.refused
 }

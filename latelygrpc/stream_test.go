@@ -2,16 +2,18 @@ package latelygrpc
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // talk opens a Talk.
@@ -56,67 +58,38 @@ func TestStreamIsJudgedAtItsStart(t *testing.T) {
 	}
 }
 
-// The limit is 10: 1 for the call and 3 for each message, but for those that
-// cost nothing. The fourth that costs is refused, and ends the reading.
-func TestMessageCost(t *testing.T) {
-	var received []string
-	var ends []error
+// A handler limits the messages of a stream itself, as the package documentation shows.
+func TestHandlerLimitsMessages(t *testing.T) {
+	messages := ratelimit.PerKey(3, time.Hour)
 	service := &echo{talk: func(ss grpc.ServerStream) error {
 		for {
 			m := new(wrapperspb.StringValue)
-			err := ss.RecvMsg(m)
-			if err != nil {
-				ends = append(ends, err, ss.RecvMsg(m))
+			if err := ss.RecvMsg(m); err != nil {
 				return err
 			}
-			received = append(received, m.GetValue())
+			if d := messages.Take("user"); !d.Allowed {
+				return status.Error(codes.ResourceExhausted, "too many messages")
+			}
 			if err := ss.SendMsg(m); err != nil {
 				return err
 			}
 		}
 	}}
-	var observed int
-	i := newInterceptor(t, Config{
-		MessageCost: func(c *Call, m any) uint64 {
-			if c.FullMethod != talkMethod || c.Stream == nil {
-				t.Errorf("the call is %+v", c)
-			}
-			if m.(*wrapperspb.StringValue).GetValue() == "free" {
-				return 0
-			}
-			return 3
-		},
-		Observe: func(*Call, Verdict) { observed++ },
-	}, perClient(t, 10))
-	conn := dialPipe(t, service, i)
+	conn := dialPipe(t, service, newInterceptor(t, Config{}, perClient(t, 1)))
 	cs := talk(t, t.Context(), conn)
-	for n, s := range []string{"a", "free", "b", "free", "c", "free"} {
-		if err := exchange(cs, s); err != nil {
-			t.Fatalf("message %d: %v", n+1, err)
+	for n := range 4 {
+		err := exchange(cs, "hello")
+		if want := []codes.Code{codes.OK, codes.OK, codes.OK, codes.ResourceExhausted}[n]; status.Code(err) != want {
+			t.Errorf("message %d: %v, want %v", n+1, err, want)
 		}
-	}
-	err := exchange(cs, "d")
-	r := reply{status: status.Convert(err)}
-	if wait, ok := r.wait(); r.code() != codes.ResourceExhausted || !ok || wait <= 0 {
-		t.Errorf("the fourth message: %v, with a wait of %v", err, wait)
-	}
-	if len(received) != 6 || len(ends) != 2 || !errors.Is(ends[1], ends[0]) {
-		t.Errorf("the handler got %q, and then %v", received, ends)
-	}
-	if observed != 5 {
-		t.Errorf("%d decisions were observed, want 5", observed)
-	}
-	// A refused message charged nothing: nothing is left, and no more is owed.
-	if r := say(t, conn); r.code() != codes.ResourceExhausted {
-		t.Errorf("10 of 10 are charged, and a call gets %v", r.status)
 	}
 }
 
-// However many call at once, the limit admits as many as it says.
+// Of many calls at once as many are allowed as the limit is.
 func TestManyAtOnce(t *testing.T) {
 	const limit, callers, each = 50, 8, 20
 	conn := dialFrom(t, nil, newInterceptor(t, Config{}, perClient(t, limit)))
-	var admitted atomic.Int64
+	var allowed atomic.Int64
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
@@ -134,7 +107,7 @@ func TestManyAtOnce(t *testing.T) {
 				}
 				switch status.Code(err) {
 				case codes.OK:
-					admitted.Add(1)
+					allowed.Add(1)
 				case codes.ResourceExhausted:
 				default:
 					t.Error(err)
@@ -143,7 +116,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if admitted.Load() != limit {
-		t.Errorf("%d were admitted, want %d", admitted.Load(), limit)
+	if allowed.Load() != limit {
+		t.Errorf("%d were allowed, want %d", allowed.Load(), limit)
 	}
 }

@@ -34,13 +34,6 @@ func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.De
 	return d, r.outcomes, l
 }
 
-// Judge is Reserve for an event that is over at once.
-func (rs *Rules[R]) Judge(p *Plan[R], r *Request, cost uint64) (d ratelimit.Decision, outcomes []ratelimit.Outcome) {
-	d, outcomes = rs.limiter.Judge(rs.limiter.Now(), &r.Event, cost, r.outcomes[:0])
-	r.outcomes = p.Policies.Known(outcomes, &d)
-	return d, r.outcomes
-}
-
 // A Lease is a request that holds places under in-flight limits. The zero Lease holds
 // none.
 type Lease struct {
