@@ -3,6 +3,7 @@ package latelyredis
 import (
 	"hash/maphash"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,34 +49,34 @@ type slice struct {
 	counts map[string]*uint64
 }
 
-// AddBytes adds n to the count of a key now. It reports false, and nothing is counted, if there
-// is no memory for the key.
-func (x *Counter) AddBytes(key []byte, n uint64) bool {
-	s := &x.shards[maphash.Bytes(x.of.seed, key)%addShards]
+// Add adds n to the count of a key now. It reports false, and nothing is counted, if there
+// is no memory for the key. It copies the key.
+func (x *Counter) Add(key string, n uint64) bool {
+	s := &x.shards[maphash.String(x.of.seed, key)%addShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := x.of.now()
-	if !s.deferred && !x.table.Load().AddBytesAt(time.Unix(0, at), key, n) {
+	if !s.deferred && !x.table.Load().AddAt(time.Unix(0, at), key, n) {
 		return false
 	}
 	if n == 0 || s.note(x, at, key, n) {
 		return true
 	}
 	x.of.unshared.Add(1)
-	return !s.deferred || x.table.Load().AddBytesAt(time.Unix(0, at), key, n)
+	return !s.deferred || x.table.Load().AddAt(time.Unix(0, at), key, n)
 }
 
 // note notes an add. It reports false if there is no memory.
 //
 // REQUIRES: s.mu.
-func (s *addShard) note(x *Counter, at int64, key []byte, n uint64) bool {
+func (s *addShard) note(x *Counter, at int64, key string, n uint64) bool {
 	if last := len(s.slices) - 1; last < 0 || at < s.slices[last].from || at >= s.until {
 		var from int64
 		from, s.until = x.between(at)
 		s.slices = append(s.slices, slice{from, make(map[string]*uint64)})
 	}
 	counts := s.slices[len(s.slices)-1].counts
-	if count := counts[string(key)]; count != nil {
+	if count := counts[key]; count != nil {
 		*count += min(n, math.MaxUint64-*count)
 		return true
 	}
@@ -84,7 +85,7 @@ func (s *addShard) note(x *Counter, at int64, key []byte, n uint64) bool {
 		return false
 	}
 	first := n // so that n is on the heap only for a new key
-	counts[string(key)] = &first
+	counts[strings.Clone(key)] = &first
 	return true
 }
 
@@ -100,7 +101,7 @@ func (x *Counter) between(at int64) (from, until int64) {
 }
 
 // Counts returns the counts of all processes, and the time at which they are to be read: now, by the clock
-// of Redis. Use both at once: the table may be another later. To add, use AddBytes.
+// of Redis. Use both at once: the table may be another later. To add, use Add.
 func (x *Counter) Counts() (table *window.Table, now time.Time) {
 	return x.table.Load(), time.Unix(0, x.of.now())
 }

@@ -155,7 +155,7 @@ func readEntry(r *snapshot.Reader, table func(name string) *window.Table) {
 		for n := r.Uvarint(); n > 0; n = r.Uvarint() {
 			key := r.Bytes(window.MaxTableKey)
 			if to != nil && !r.Failed() {
-				to.AddBytesAt(at, key, n)
+				to.AddAt(at, string(key), n)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ type CountersConfig struct {
 //	counters.Connect(client)
 //	defer counters.Close()
 //	...
-//	pages.AddBytes([]byte("/"), 1)
+//	pages.Add("/", 1)
 //	table, now := pages.Counts()
 //	top, err := table.TopAt(now, 10, time.Hour)
 //

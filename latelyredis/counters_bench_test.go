@@ -19,9 +19,9 @@ func BenchmarkCounters(b *testing.B) {
 			s := own(b)
 			admin, config := s.client(b), latelyredis.CountersConfig{}
 			nodes := []*countsNode{sharing(b, s.client(b), config), sharing(b, s.client(b), config)}
-			names := make([][]byte, keys)
+			names := make([]string, keys)
 			for i := range names {
-				names[i] = fmt.Appendf(nil, "198.18.%d.%d", i>>8, i&255)
+				names[i] = fmt.Sprintf("198.18.%d.%d", i>>8, i&255)
 			}
 			for _, n := range nodes {
 				eventually(b, "both share", n.Complete)
@@ -38,7 +38,7 @@ func BenchmarkCounters(b *testing.B) {
 			before, began := info("stats", "total_net_input_bytes"), time.Now()
 			b.RunParallel(func(p *testing.PB) {
 				for p.Next() {
-					if !nodes[0].AddBytes(names[rand.IntN(keys)], 1) {
+					if !nodes[0].Add(names[rand.IntN(keys)], 1) {
 						b.Error("no memory")
 					}
 				}

@@ -100,7 +100,7 @@ func (r *countsRun) step() {
 	switch k := r.rnd.IntN(100); {
 	case k < 55:
 		key, count := fmt.Sprint("/", r.rnd.IntN(6)), 1+uint64(r.rnd.IntN(5))
-		if !n.AddBytes([]byte(key), count) {
+		if !n.Add(key, count) {
 			r.t.Fatal("no memory")
 		}
 		r.model.AddAt(n.At(), key, count)
@@ -259,7 +259,7 @@ func TestCountersLoad(t *testing.T) {
 						return
 					default:
 					}
-					if n.AddBytes(fmt.Appendf(nil, "/%d", i%200), 2) {
+					if n.Add(fmt.Sprintf("/%d", i%200), 2) {
 						adds.Add(2)
 					}
 					if i%100 == 0 {
@@ -300,7 +300,7 @@ func TestCountersOutage(t *testing.T) {
 		t.Helper()
 		for i, n := range nodes {
 			for j := range 50 {
-				if !n.AddBytes(fmt.Appendf(nil, "/%d", j%7), uint64(1+i)) {
+				if !n.Add(fmt.Sprintf("/%d", j%7), uint64(1+i)) {
 					t.Fatal("an add fails")
 				}
 				sum += uint64(1 + i)
@@ -344,7 +344,7 @@ func testClusterCounters(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
 		for _, n := range nodes {
 			for i := range 20 {
-				n.AddBytes(fmt.Appendf(nil, "/%d", i), 1)
+				n.Add(fmt.Sprintf("/%d", i), 1)
 				sum++
 			}
 		}
@@ -392,7 +392,7 @@ func TestCountersForm(t *testing.T) {
 	}
 	tag := prefix + "{counters}:"
 	do(t, client, "XADD", tag+"log", "*", "e", "\x02 another form")
-	pages[0].AddBytes([]byte("/"), 5)
+	pages[0].Add("/", 5)
 	for _, i := range []int{0, 1} {
 		if _, err := pass(i); err != nil {
 			t.Fatal(err)
@@ -402,7 +402,7 @@ func TestCountersForm(t *testing.T) {
 	do(t, client, "DEL", tag+"state")
 	do(t, client, "XADD", tag+"state", "*", "first", "\x02 another form")
 	do(t, client, "XADD", tag+"state", "*", "end", last)
-	pages[2].AddBytes([]byte("/"), 1)
+	pages[2].Add("/", 1)
 	if more, err := pass(2); err == nil || more || !strings.Contains(err.Error(), "upgrade this one") {
 		t.Errorf("a state in another form: %v, and the node asks again at once: %v", err, more)
 	}
@@ -442,14 +442,14 @@ func TestCountersFull(t *testing.T) {
 	node.Store(now.Load())
 	const keys = latelyredis.MaxOpen + 1000
 	for i := range keys {
-		if !pages.AddBytes(fmt.Appendf(nil, "/%d", i), 1) {
+		if !pages.Add(fmt.Sprintf("/%d", i), 1) {
 			t.Fatal("no memory")
 		}
 	}
 	if got := c.Unshared(); got != keys-latelyredis.MaxOpen {
 		t.Errorf("%d of %d adds are not told of, want %d", got, keys, keys-latelyredis.MaxOpen)
 	}
-	if testing.AllocsPerRun(1000, func() { pages.AddBytes([]byte("/7"), 1) }) > 0 {
+	if testing.AllocsPerRun(1000, func() { pages.Add("/7", 1) }) > 0 {
 		t.Error("an add to a key that was noted allocates")
 	}
 	if table, _ := pages.Counts(); table.Len() != keys {

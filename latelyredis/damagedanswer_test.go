@@ -117,7 +117,7 @@ func TestDamagedAnswers(t *testing.T) {
 				r.Refund(uint64(rng.IntN(3)), key)
 				r.Reset(key)
 			case 6:
-				counter.AddBytes([]byte(key), 1)
+				counter.Add(key, 1)
 				c.PassBy(ctx, conn)
 			default:
 				l.Take(&e)

@@ -27,7 +27,7 @@ func TestNewErrors(t *testing.T) {
 			t.Errorf("New(%v): %v, %v", p, s, err)
 		}
 	}
-	if s, err := New(window.Window{}, 1); err == nil || s != nil || !strings.Contains(err.Error(), "window span") {
+	if s, err := New(window.Window{}, 1); err == nil || s != nil || !strings.Contains(err.Error(), "window: span") {
 		t.Errorf("NewSampled of a wrong window: %v, %v", s, err)
 	}
 }

@@ -121,7 +121,7 @@ func (c *Counter) isFuture(t int64) bool {
 func (c *Counter) AddSum(n uint64) uint64 {
 	m := live(c.clock.now())
 	c.ring.AddLive(m.t, n)
-	return c.sum(m, int64(c.window.Span), 0)
+	return c.sum(m, 0)
 }
 
 // AddSumAt counts n events that happened at t and returns the sum at t that
@@ -130,7 +130,7 @@ func (c *Counter) AddSum(n uint64) uint64 {
 func (c *Counter) AddSumAt(t time.Time, n uint64) (sum uint64, ok bool) {
 	m := c.clock.at(t)
 	ok = c.addAt(m.t, n)
-	return c.sum(m, int64(c.window.Span), 0), ok
+	return c.sum(m, 0), ok
 }
 
 // Stats returns the numbers of calls that were refused or did not fit since c

@@ -92,7 +92,7 @@ func (c exact) add(now int64, n uint64, rnd *rand.Rand) {
 }
 
 func (c exact) sum(now int64) uint64 {
-	return c.Counter.sum(moment{now, true}, int64(c.window.Span), 0)
+	return c.Counter.sum(moment{now, true}, 0)
 }
 
 // phases is 500, and in the long form 25,000: 1e8 adds of TestConcurrentConservation, and
@@ -186,7 +186,7 @@ func (s *stage) readPhase(seed uint64, phase, reads int, read func(*rand.Rand) (
 func (s *stage) read(rnd *rand.Rand) (lo, hi uint64) {
 	now := s.push(rnd, s.width/10)
 	if rnd.IntN(2) == 0 {
-		sum := s.c.sum(moment{now, true}, int64(s.c.window.Span), 0)
+		sum := s.c.sum(moment{now, true}, 0)
 		return sum, sum
 	}
 	lo, hi, _ = s.c.bounds(moment{now, true}, int64(s.c.window.Span))
@@ -248,7 +248,7 @@ func (x *turning) checkRead(t *testing.T, s *stage) {
 	for i := first; i <= from; i++ {
 		finished[i-first] = x.beganIn[i].Load()
 	}
-	sum := s.c.sum(moment{now, true}, int64(s.c.window.Span), 0)
+	sum := s.c.sum(moment{now, true}, 0)
 	to := s.clock.Load() / s.width
 	most := x.begun.Load()
 	for i := range first {

@@ -62,7 +62,7 @@ func ExampleCounter_BoundsAt() {
 	// 104
 }
 
-func ExampleCounter_SumLastAt() {
+func ExampleCounter_CountAt() {
 	c, _ := window.NewCounter(window.Last(time.Minute))
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for second := range 60 {
@@ -70,11 +70,11 @@ func ExampleCounter_SumLastAt() {
 	}
 	now := start.Add(59 * time.Second)
 
-	fmt.Println(c.SumLastAt(now, 5*time.Second))
-	fmt.Println(c.SumLastAt(now, time.Hour))
+	fmt.Println(c.CountAt(now, 5*time.Second))
+	fmt.Println(c.CountAt(now, time.Hour))
 	// Output:
-	// 10 <nil>
-	// 0 lately: span 1h0m0s: must be positive and at most 1m0s, the longest span here
+	// {10 12 12} <nil>
+	// {0 0 0} window: span 1h0m0s: must be positive and at most 1m0s, the longest span here
 }
 
 // The slots of the window, oldest first, as for a chart.

@@ -263,12 +263,13 @@ func compareReads(t *testing.T, c *Counter, m *model, ns int64, eventTimes bool)
 	lo, hi := c.BoundsAt(when)
 	check("lo", lo, m.sum(ns, m.span))
 	check("hi", hi, m.sum(ns, m.span)+m.cut(ns))
-	check("FinishedAt", c.FinishedAt(when), m.finished(ns))
+	check("finished", c.SumAt(when.Add(-c.window.Slot)), m.finished(ns))
 	for _, span := range []int64{1, m.slot, m.slot + 1, m.span/2 + 1, m.span - 1, m.span} {
 		if 0 < span && span <= m.span {
-			got, err := c.SumLastAt(when, time.Duration(span))
-			if check("SumLastAt", got, m.sum(ns, span)); err != nil {
-				t.Error(err)
+			got, err := c.CountAt(when, time.Duration(span))
+			check("CountAt", got.Lo, m.sum(ns, span))
+			if err != nil || got.Estimate < got.Lo || got.Estimate > got.Hi {
+				t.Errorf("CountAt of %d at %d: %+v, %v", span, ns, got, err)
 			}
 		}
 	}
@@ -290,7 +291,7 @@ func compareReads(t *testing.T, c *Counter, m *model, ns int64, eventTimes bool)
 	if m.any {
 		now = max(ns, m.newest*m.slot)
 	}
-	check("live sum", c.sum(moment{ns, true}, m.span, 0), m.sum(now, m.span))
+	check("live sum", c.sum(moment{ns, true}, 0), m.sum(now, m.span))
 }
 
 func compareSlots(t *testing.T, c *Counter, m *model, ns int64) {

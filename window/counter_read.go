@@ -9,7 +9,7 @@ import (
 
 // Sum returns the count of the window that ends now, leaving out the oldest
 // slot, which has partly expired. It is the lo of [Counter.Bounds].
-func (c *Counter) Sum() uint64 { return c.sum(live(c.clock.now()), int64(c.window.Span), 0) }
+func (c *Counter) Sum() uint64 { return c.sum(live(c.clock.now()), 0) }
 
 // SumAt returns the sum of the window that ends at t.
 //
@@ -19,26 +19,7 @@ func (c *Counter) Sum() uint64 { return c.sum(live(c.clock.now()), int64(c.windo
 // what is left of that window: the slots that have gone since count as empty,
 // and the slot of t counts with what has happened in it after t. This holds for
 // all methods that read at a given time.
-func (c *Counter) SumAt(t time.Time) uint64 { return c.sum(c.clock.at(t), int64(c.window.Span), 0) }
-
-// SumLast returns the sum of a shorter span that ends now: of the slots that
-// lie wholly inside it, the current one included. It returns an error if span is
-// not positive or is longer than the window.
-func (c *Counter) SumLast(span time.Duration) (uint64, error) {
-	return c.sumLast(live(c.clock.now()), span)
-}
-
-// SumLastAt is SumLast for a span that ends at t.
-func (c *Counter) SumLastAt(t time.Time, span time.Duration) (uint64, error) {
-	return c.sumLast(c.clock.at(t), span)
-}
-
-func (c *Counter) sumLast(m moment, span time.Duration) (uint64, error) {
-	if err := checkSpan(span, c.window.Span); err != nil {
-		return 0, err
-	}
-	return c.sum(m, int64(span), 0), nil
-}
+func (c *Counter) SumAt(t time.Time) uint64 { return c.sum(c.clock.at(t), 0) }
 
 // Bounds returns what the true count of the window that ends now lies between:
 // lo counts the slots wholly inside it, the current one included, hi also the
@@ -56,25 +37,38 @@ func (c *Counter) BoundsAt(t time.Time) (lo, hi uint64) {
 	return lo, hi
 }
 
-// Estimate returns one figure between the Bounds: lo and the share of the
-// oldest slot that is still inside the window, as if its events were spread
-// evenly. It is off by no more than that slot's count.
-func (c *Counter) Estimate() uint64 { return c.estimate(live(c.clock.now())) }
+// Estimate returns one figure between the Bounds; see [Count].
+func (c *Counter) Estimate() uint64 {
+	return c.count(live(c.clock.now()), int64(c.window.Span)).Estimate
+}
 
 // EstimateAt is Estimate for the window that ends at t.
-func (c *Counter) EstimateAt(t time.Time) uint64 { return c.estimate(c.clock.at(t)) }
-
-// Finished returns the count of the last Span/Slot slots that are over, the
-// current one left out. It changes only when a slot ends, so it suits figures
-// that are to be compared with each other.
-func (c *Counter) Finished() uint64 {
-	return c.sum(live(c.clock.now()), int64(c.window.Span), int64(c.window.Slot))
+func (c *Counter) EstimateAt(t time.Time) uint64 {
+	return c.count(c.clock.at(t), int64(c.window.Span)).Estimate
 }
 
-// FinishedAt returns the count of the last Span/Slot slots that are over at t.
-func (c *Counter) FinishedAt(t time.Time) uint64 {
-	return c.sum(c.clock.at(t), int64(c.window.Span), int64(c.window.Slot))
+// Count returns the count of a span that ends now and is no longer than the window. It
+// returns an error if span is not positive or longer.
+func (c *Counter) Count(span time.Duration) (Count, error) {
+	return c.countOf(live(c.clock.now()), span)
 }
+
+// CountAt is Count for a span that ends at t.
+func (c *Counter) CountAt(t time.Time, span time.Duration) (Count, error) {
+	return c.countOf(c.clock.at(t), span)
+}
+
+func (c *Counter) countOf(m moment, span time.Duration) (Count, error) {
+	if err := checkSpan(span, c.window.Span); err != nil {
+		return Count{}, err
+	}
+	return c.count(m, int64(span)), nil
+}
+
+// Finished returns the count of the last Span/Slot slots that are over, without the
+// current one. It changes only when a slot ends, so successive figures can be compared.
+// As of a time t, it is SumAt(t.Add(-slot)), where slot is the width of a slot.
+func (c *Counter) Finished() uint64 { return c.sum(live(c.clock.now()), int64(c.window.Slot)) }
 
 // Rate returns the average number of events per second in the last span: the
 // whole window or a shorter span. For the current rate, take a second.
@@ -142,16 +136,11 @@ func (c *Counter) end(m moment) int64 {
 	return m.t
 }
 
-// sum returns the lo of the last span as of back before m.
-func (c *Counter) sum(m moment, span, back int64) uint64 {
+// sum returns the lo of the window as of back before m.
+func (c *Counter) sum(m moment, back int64) uint64 {
 	for {
-		t := c.end(m) - back
-		last := c.ring.Slot(t)
-		first := last - c.ring.Slots() + 1
-		if span != int64(c.window.Span) { // the common case needs no division
-			first, _ = ring.Oldest(t, span, int64(c.window.Slot))
-		}
-		if lo, whole := c.ring.Sum(first, last); whole || !m.live {
+		last := c.ring.Slot(c.end(m) - back)
+		if lo, whole := c.ring.Sum(last-c.ring.Slots()+1, last); whole || !m.live {
 			return lo
 		}
 	}
@@ -177,9 +166,9 @@ func (c *Counter) bounds(m moment, span int64) (lo, hi uint64, t int64) {
 	}
 }
 
-func (c *Counter) estimate(m moment) uint64 {
-	lo, hi, t := c.bounds(m, int64(c.window.Span))
-	return between(lo, hi, t, int64(c.window.Span), int64(c.window.Slot))
+func (c *Counter) count(m moment, span int64) Count {
+	lo, hi, t := c.bounds(m, span)
+	return newCount(lo, hi, t, span, int64(c.window.Slot))
 }
 
 func (c *Counter) rate(m moment, span time.Duration) (float64, error) {
@@ -201,18 +190,4 @@ func (c *Counter) peakRate(m moment) float64 {
 			return float64(most) / c.window.Slot.Seconds()
 		}
 	}
-}
-
-// between returns lo and the share of hi - lo, the count of the slot that the
-// left edge of (t-span, t] cuts, that is inside if its events are spread evenly.
-func between(lo, hi uint64, t, span, width int64) uint64 {
-	return lo + uint64(inside(hi-lo, t, span, width)+0.5)
-}
-
-// inside returns the share of count, that of the slot which the left edge of
-// (t-span, t] cuts, that is inside. That slot may be the newest, which goes on after t.
-func inside(count uint64, t, span, width int64) float64 {
-	first, _ := ring.Oldest(t, span, width)
-	last := min(first*width-1, t) // that an event of the slot may have had
-	return float64(count) * float64(last-(t-span)) / float64(last-(first-1)*width+1)
 }

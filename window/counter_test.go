@@ -36,7 +36,7 @@ func TestCounterLive(t *testing.T) {
 		if got := c.Finished(); got != 55 {
 			t.Errorf("finished %d, want 55", got)
 		}
-		if got, err := c.SumLast(3 * time.Second); got != 19 || err != nil {
+		if got, err := c.Count(3 * time.Second); got.Lo != 19 || err != nil {
 			t.Errorf("last 3 s: %d, %v; want 19", got, err)
 		}
 		want := uint64(2)
@@ -200,10 +200,10 @@ func TestTimesAtTheEnds(t *testing.T) {
 				t.Errorf("%v at %v: sum %d, want 3", w, at, c.SumAt(at))
 			}
 			lo, hi := c.BoundsAt(at)
-			last, err := c.SumLastAt(at, w.Span)
+			last, err := c.CountAt(at, w.Span)
 			slot, ok := c.SlotAt(at)
-			if lo != 3 || hi != 3 || last != 3 || err != nil || slot != 3 || !ok || c.FinishedAt(at) != 0 || c.EstimateAt(at) != 3 {
-				t.Errorf("%v at %v: bounds %d %d, last %d %v, slot %d %t, finished %d", w, at, lo, hi, last, err, slot, ok, c.FinishedAt(at))
+			if lo != 3 || hi != 3 || last != (Count{3, 3, 3}) || err != nil || slot != 3 || !ok || c.sum(c.clock.at(at), int64(w.Slot)) != 0 || c.EstimateAt(at) != 3 {
+				t.Errorf("%v at %v: bounds %d %d, last %+v %v, slot %d %t, finished %d", w, at, lo, hi, last, err, slot, ok, c.sum(c.clock.at(at), int64(w.Slot)))
 			}
 			c.Add(1)
 			c.AddAt(time.Time{}, 1)
@@ -233,12 +233,11 @@ func TestNoAllocations(t *testing.T) {
 		"AddSumAt":   func() { c.AddSumAt(step(), 1) },
 		"Sum":        func() { c.Sum() },
 		"SumAt":      func() { c.SumAt(at) },
-		"SumLast":    func() { _, _ = c.SumLast(time.Second / 2) },
+		"Count":      func() { _, _ = c.Count(time.Second / 2); _, _ = c.CountAt(at, time.Second/2) },
 		"Bounds":     func() { c.Bounds() },
 		"BoundsAt":   func() { c.BoundsAt(at) },
 		"Estimate":   func() { c.Estimate() },
 		"Finished":   func() { c.Finished() },
-		"FinishedAt": func() { c.FinishedAt(at) },
 		"SlotAt":     func() { c.SlotAt(at) },
 		"SlotsAt": func() {
 			for range c.SlotsAt(at) {

@@ -1,4 +1,4 @@
-// Package lately counts events in sliding windows, exactly and at memory speed.
+// Package window counts events in sliding windows, exactly and at memory speed.
 //
 //	c, err := window.NewCounter(window.Last(time.Minute))
 //	...
@@ -17,9 +17,9 @@
 // and fast. The cost is at its left edge, which cuts through a slot.
 // [Counter.Bounds] returns lo, the count of the slots wholly inside, and hi, lo and
 // the count of the slot that is cut. The true count lies in [lo, hi]. [Counter.Sum]
-// is lo. To display one figure, use [Counter.Estimate]. Counts are exact within
-// these bounds: no add is lost or counted twice, with any number of goroutines and
-// whatever the clocks do.
+// is lo. To display one figure, use [Counter.Estimate]; for a span shorter than the
+// window, [Counter.Count]. Counts are exact within these bounds: no add is lost or counted
+// twice, with any number of goroutines and whatever the clocks do.
 //
 // # Which type
 //
@@ -35,9 +35,9 @@
 //
 // # Now, and the time of an event
 //
-// Most methods have two forms. The short form is about now, read from the monotonic
-// clock once per call. The form with At takes the time of the event, for example
-// from a log line, in any order:
+// There are two ways to give a time. The short form of a method uses the current time, read
+// from the monotonic clock once per call. The form with At takes a time as its first
+// argument, for example that of a log line, in any order:
 //
 //	ok := c.AddAt(line.Time, 1)
 //	n := c.SumAt(line.Time)

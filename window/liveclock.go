@@ -23,7 +23,7 @@ func newLiveClock() liveClock {
 }
 
 // zeroValue is the panic of a value that cannot work.
-const zeroValue = "lately: this value is the zero value of its type, which is not usable: make it with its constructor, such as NewCounter"
+const zeroValue = "window: this value is the zero value of its type, which is not usable: make it with its constructor, such as NewCounter"
 
 // mustBeMade panics for the zero liveClock.
 func (c *liveClock) mustBeMade() {
@@ -82,7 +82,7 @@ func (c *liveClock) at(t time.Time) moment { return moment{c.nanos(t), false} }
 // longest cannot answer.
 func checkSpan(span, longest time.Duration) error {
 	if span <= 0 || span > longest {
-		return fmt.Errorf("lately: span %v: must be positive and at most %v, the longest span here", span, longest)
+		return fmt.Errorf("window: span %v: must be positive and at most %v, the longest span here", span, longest)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestPeriodLengthVectors(t *testing.T) {
 		if !c.AddAt(when, n) {
 			t.Fatalf("add(%d, %d) was refused", at, n)
 		}
-		if got := c.FinishedAt(when); got != wantTotal {
+		if got := c.SumAt(when.Add(-2 * time.Millisecond)); got != wantTotal {
 			t.Errorf("add(%d, %d): total %d, want %d", at, n, got, wantTotal)
 		}
 	}
@@ -94,25 +94,25 @@ func TestTimeWheelReads(t *testing.T) {
 		for i := 15 - n; i < 15; i++ {
 			want += uint64(i)
 		}
-		got, err := c.SumLastAt(now, time.Duration(n)*time.Second)
-		if got != want || err != nil {
-			t.Errorf("last %d s: %d, %v; want %d", n, got, err, want)
+		got, err := c.CountAt(now, time.Duration(n)*time.Second)
+		if got.Lo != want || err != nil {
+			t.Errorf("last %d s: %d, %v; want %d", n, got.Lo, err, want)
 		}
 	}
 	for _, span := range []time.Duration{-1, 0, 10*time.Second + 1, time.Hour} {
-		if got, err := c.SumLastAt(now, span); got != 0 || err == nil {
-			t.Errorf("last %v: %d, %v; want 0 and an error", span, got, err)
+		if got, err := c.CountAt(now, span); got != (Count{}) || err == nil {
+			t.Errorf("last %v: %+v, %v; want 0 and an error", span, got, err)
 		}
-		if got, err := c.SumLast(span); got != 0 || err == nil {
-			t.Errorf("last %v: %d, %v; want 0 and an error", span, got, err)
+		if got, err := c.Count(span); got != (Count{}) || err == nil {
+			t.Errorf("last %v: %+v, %v; want 0 and an error", span, got, err)
 		}
 	}
 	// Half a second short of 3 s: from 11.5 s on, so the slot of second 12.
-	if got, _ := c.SumLastAt(now, 2500*time.Millisecond); got != 12+13+14 {
-		t.Errorf("last 2.5 s: %d, want 39", got)
+	if got, _ := c.CountAt(now, 2500*time.Millisecond); got.Lo != 12+13+14 {
+		t.Errorf("last 2.5 s: %d, want 39", got.Lo)
 	}
-	if got, _ := c.SumLastAt(now.Add(600*time.Millisecond), 2500*time.Millisecond); got != 13+14 {
-		t.Errorf("last 2.5 s at 14.6 s: %d, want 27", got)
+	if got, _ := c.CountAt(now.Add(600*time.Millisecond), 2500*time.Millisecond); got.Lo != 13+14 {
+		t.Errorf("last 2.5 s at 14.6 s: %d, want 27", got.Lo)
 	}
 }
 

@@ -9,17 +9,13 @@ import (
 	"time"
 )
 
-// MaxRecent is the largest number of events that a [Recent] can be told to
-// keep.
-const MaxRecent = 1 << 30
-
 // RecentConfig says what a [Recent] keeps. Only Span has no default.
 type RecentConfig struct {
 	// Span is how long an event is kept: at time t, those of (t-Span, t] are.
 	// From 1 ms to MaxSpan, in whole milliseconds.
 	Span time.Duration
 
-	// Max is the most events that are kept, from 1 to MaxRecent; 0 means 1024.
+	// Max is the most events that are kept, from 1 to 2^30; 0 means 1024.
 	Max int
 
 	// RefuseNew says that a Recent that is full refuses new events. By default
@@ -78,7 +74,10 @@ type recentEvent[T any] struct {
 	value T
 }
 
-const defaultRecentMax = 1024
+const (
+	defaultRecentMax = 1024
+	maxRecent        = 1 << 30
+)
 
 // NewRecent returns an empty Recent. The error names the field of config that is
 // wrong, its value and what is allowed.
@@ -87,8 +86,8 @@ func NewRecent[T any](config RecentConfig) (*Recent[T], error) {
 		return nil, fmt.Errorf("%w (in RecentConfig)", err)
 	}
 	config.Max = cmp.Or(config.Max, defaultRecentMax)
-	if config.Max < 0 || config.Max > MaxRecent {
-		return nil, fmt.Errorf("lately: recent max %d: must be from 1 to %d events, or 0 for %d", config.Max, MaxRecent, defaultRecentMax)
+	if config.Max < 0 || config.Max > maxRecent {
+		return nil, fmt.Errorf("window: recent max %d: must be from 1 to %d events, or 0 for %d", config.Max, maxRecent, defaultRecentMax)
 	}
 	r := &Recent[T]{span: int64(config.Span), ahead: config.Ahead, max: config.Max, refuseNew: config.RefuseNew, clock: newLiveClock(), newest: none}
 	r.guard.init()

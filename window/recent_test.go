@@ -32,7 +32,7 @@ func TestNewRecentErrors(t *testing.T) {
 		{RecentConfig{Span: MaxSpan + time.Second}, "must be from 1ms to"},
 		{RecentConfig{Span: time.Second + 1}, "must be whole milliseconds"},
 		{RecentConfig{Span: time.Second, Max: -1}, "recent max -1: must be from 1 to 1073741824 events, or 0 for 1024"},
-		{RecentConfig{Span: time.Second, Max: MaxRecent + 1}, "recent max 1073741825"},
+		{RecentConfig{Span: time.Second, Max: maxRecent + 1}, "recent max 1073741825"},
 		{RecentConfig{Span: time.Second, Ahead: -1}, "ahead -1ns"},
 	} {
 		if r, err := NewRecent[int](c.config); err == nil || r != nil || !strings.Contains(err.Error(), c.want) {

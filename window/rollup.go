@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// MaxRollupSpans is the largest number of spans of a [Rollup].
-const MaxRollupSpans = 32
+const maxRollupSpans = 32
 
 // RollupConfig says which windows a [Rollup] counts in. The zero RollupConfig
 // is valid.
 type RollupConfig struct {
 	// Spans are the spans of the windows, in any order, from 1 ms to MaxSpan,
-	// in whole milliseconds, MaxRollupSpans at most. None means 5, 10 and 30
+	// in whole milliseconds, 32 at most. None means 5, 10 and 30
 	// minutes and 1, 3, 6, 12 and 24 hours.
 	Spans []time.Duration
 
@@ -28,10 +27,10 @@ type RollupConfig struct {
 }
 
 // A Rollup counts events over many spans at once, from a second to a month, for the
-// cost of one add. Most callers need [Rollup.Add] and [Rollup.Bounds].
+// cost of one add. Most callers need [Rollup.Add] and [Rollup.Count].
 //
-// It is exact within bounds: [Rollup.Bounds] returns the counts of two windows, lo of
-// one that is at most a slot shorter than the span, hi of one that is at most a slot
+// It is exact within bounds: [Rollup.Count] returns the counts of two windows, Lo of
+// one that is at most a slot shorter than the span, Hi of one that is at most a slot
 // longer, and the true count lies between. A slot is a 60th of the span, or a 64th
 // where 60 does not divide it into whole nanoseconds. No add that is not refused is
 // lost or counted twice, with any number of goroutines, after any idle time, whatever
@@ -72,8 +71,8 @@ func NewRollup(config RollupConfig) (*Rollup, error) {
 	if len(spans) == 0 {
 		spans = defaultRollupSpans()
 	}
-	if len(spans) > MaxRollupSpans {
-		return nil, fmt.Errorf("lately: rollup spans: %d given, at most %d are allowed", len(spans), MaxRollupSpans)
+	if len(spans) > maxRollupSpans {
+		return nil, fmt.Errorf("window: rollup spans: %d given, at most %d are allowed", len(spans), maxRollupSpans)
 	}
 	slices.Sort(spans)
 	r := &Rollup{spans: spans, ahead: config.Ahead, clock: newLiveClock(), newest: none}
@@ -83,7 +82,7 @@ func NewRollup(config RollupConfig) (*Rollup, error) {
 			return nil, fmt.Errorf("%w (in RollupConfig)", err)
 		}
 		if i > 0 && span == spans[i-1] {
-			return nil, fmt.Errorf("lately: rollup spans: %v is given twice", span)
+			return nil, fmt.Errorf("window: rollup spans: %v is given twice", span)
 		}
 		r.windows = append(r.windows, newAmounts(w, 1))
 	}

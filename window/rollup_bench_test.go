@@ -63,24 +63,24 @@ func BenchmarkRollupAddAtHourLate(b *testing.B) {
 	}
 }
 
-func BenchmarkRollupBounds(b *testing.B) {
+func BenchmarkRollupCount(b *testing.B) {
 	r := mustRollup(b, RollupConfig{})
 	r.Add(1)
-	inParallel(b, func() { _, _, _ = r.Bounds(24 * time.Hour) })
+	inParallel(b, func() { _, _ = r.Count(24 * time.Hour) })
 }
 
-func BenchmarkRollupBoundsAt(b *testing.B) {
+func BenchmarkRollupCountAt(b *testing.B) {
 	r := mustRollup(b, RollupConfig{})
 	t := time.Unix(1e9, 0)
 	r.AddAt(t, 1)
-	inParallel(b, func() { _, _, _ = r.BoundsAt(t, 24*time.Hour) })
+	inParallel(b, func() { _, _ = r.CountAt(t, 24*time.Hour) })
 }
 
 func BenchmarkRollupAppendCountsAt(b *testing.B) {
 	r := mustRollup(b, RollupConfig{})
 	t := time.Unix(1e9, 0)
 	r.AddAt(t, 1)
-	counts := make([]RollupCount, 0, 8)
+	counts := make([]Count, 0, 8)
 	for b.Loop() {
 		r.AppendCountsAt(t, counts)
 	}

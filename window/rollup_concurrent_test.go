@@ -19,16 +19,16 @@ func TestConcurrentRollupOverflow(t *testing.T) {
 		wg.Go(func() {
 			for range 2000 {
 				r.addLive(start, 512)
-				if lo, hi, _ := r.bounds(moment{start, true}, time.Second); hi > maxSlotSum || lo > hi {
-					t.Errorf("bounds %d to %d", lo, hi)
+				if c, _ := r.countOf(moment{start, true}, time.Second); c.Hi > maxSlotSum || c.Lo > c.Hi {
+					t.Errorf("count %+v", c)
 					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if lo, hi, _ := r.bounds(moment{start, true}, time.Minute); lo != maxSlotSum || hi != maxSlotSum || r.Stats().Saturated != 7999 {
-		t.Errorf("bounds %d to %d, saturated %d", lo, hi, r.Stats().Saturated)
+	if c, _ := r.countOf(moment{start, true}, time.Minute); c.Lo != maxSlotSum || c.Hi != maxSlotSum || r.Stats().Saturated != 7999 {
+		t.Errorf("count %+v, saturated %d", c, r.Stats().Saturated)
 	}
 }
 
@@ -41,11 +41,11 @@ func TestRollupStoppedWriter(t *testing.T) {
 	later := at + int64(10*time.Second)
 	r.addLive(later, 1)
 	r.addLive(at, 1) // the writer, that saw the time of before
-	if lo, hi, _ := r.bounds(moment{later, true}, time.Second); lo != 2 || hi != 2 {
-		t.Errorf("bounds of the second %d to %d, want 2", lo, hi)
+	if c, _ := r.countOf(moment{later, true}, time.Second); c.Lo != 2 || c.Hi != 2 {
+		t.Errorf("count of the second %+v, want 2", c)
 	}
-	if lo, hi, _ := r.bounds(moment{later, true}, time.Minute); lo != 3 || hi != 3 {
-		t.Errorf("bounds of the minute %d to %d, want 3", lo, hi)
+	if c, _ := r.countOf(moment{later, true}, time.Minute); c.Lo != 3 || c.Hi != 3 {
+		t.Errorf("count of the minute %+v, want 3", c)
 	}
 }
 
@@ -144,15 +144,15 @@ func TestConcurrentRollupReadInterval(t *testing.T) {
 				}
 			})
 		}
-		var counts []RollupCount
+		var counts []Count
 		for i := 0; i < reads || done.Load() == 0; i++ {
 			before, lateBefore := uint64(done.Load()), uint64(doneLate.Load())
 			if now := clock.Load(); i%2 == 0 {
 				counts = r.appendCounts(moment{now, true}, counts[:0])
 			} else {
-				counts = append(counts[:0], RollupCount{}, RollupCount{})
-				counts[0].Lo, counts[0].Hi, _ = r.bounds(moment{now, true}, short)
-				counts[1].Lo, counts[1].Hi, _ = r.bounds(moment{now, true}, long)
+				a, _ := r.countOf(moment{now, true}, short)
+				b, _ := r.countOf(moment{now, true}, long)
+				counts = append(counts[:0], a, b)
 			}
 			after, lateAfter := uint64(begun.Load()), uint64(begunLate.Load())
 			a, b := counts[0], counts[1]
@@ -193,6 +193,6 @@ func (r rollupTurner) add(slot int64) {
 }
 
 func (r rollupTurner) total(slot int64) uint64 {
-	lo, _, _ := r.bounds(moment{slot * int64(time.Millisecond), false}, time.Millisecond)
-	return lo
+	c, _ := r.countOf(moment{slot * int64(time.Millisecond), false}, time.Millisecond)
+	return c.Lo
 }

@@ -22,8 +22,8 @@ func ExampleRollup() {
 		requests.AddAt(t, 1)
 	}
 
-	for _, c := range requests.AppendCountsAt(t.Add(time.Second), nil) {
-		fmt.Printf("%9v: %d to %d\n", c.Span, c.Lo, c.Hi)
+	for i, c := range requests.AppendCountsAt(t.Add(time.Second), nil) {
+		fmt.Printf("%9v: %d to %d\n", requests.Spans()[i], c.Lo, c.Hi)
 	}
 	// Output:
 	//      5m0s: 30 to 31
@@ -37,7 +37,7 @@ func ExampleRollup() {
 }
 
 // Any list of spans, live.
-func ExampleRollup_Bounds() {
+func ExampleRollup_Count() {
 	logins, err := window.NewRollup(window.RollupConfig{
 		Spans: []time.Duration{time.Second, time.Hour, 30 * 24 * time.Hour},
 	})
@@ -45,7 +45,6 @@ func ExampleRollup_Bounds() {
 		log.Fatal(err)
 	}
 	logins.Add(3)
-	lo, hi, err := logins.Bounds(30 * 24 * time.Hour)
-	fmt.Println(lo, hi, err)
-	// Output: 3 3 <nil>
+	fmt.Println(logins.Count(30 * 24 * time.Hour))
+	// Output: {3 3 3} <nil>
 }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// MaxSums is the largest number of sums of a [Sums], 1024.
-const MaxSums = 1024
+const maxSums = 1024
 
 // Sums adds up several signed amounts in one [Window], for example the money
 // that came in and the money that went out in the last hour. Amounts are int64
@@ -51,15 +50,15 @@ type Sums struct {
 	late, saturated atomic.Uint64
 }
 
-// NewSums returns n sums over the window w, all 0. n is from 1 to [MaxSums]; the
+// NewSums returns n sums over the window w, all 0. n is from 1 to 1024; the
 // indexes of the sums are 0 to n-1. The error names the value that is wrong.
 func NewSums(w Window, n int) (*Sums, error) {
 	w, err := w.checked()
 	if err != nil {
 		return nil, err
 	}
-	if n < 1 || n > MaxSums {
-		return nil, fmt.Errorf("lately: %d sums: must be from 1 to %d", n, MaxSums)
+	if n < 1 || n > maxSums {
+		return nil, fmt.Errorf("window: %d sums: must be from 1 to %d", n, maxSums)
 	}
 	s := &Sums{window: w, clock: newLiveClock(), amounts: newAmounts(w, n)}
 	s.guard.init()
@@ -112,30 +111,11 @@ func (s *Sums) AddAt(t time.Time, i int, n int64) bool {
 
 // Sum returns sum i of the window that ends now, without the oldest slot, which
 // has partly expired.
-func (s *Sums) Sum(i int) int64 { return s.sum(live(s.clock.now()), s.window.Span, i) }
+func (s *Sums) Sum(i int) int64 { return s.sum(live(s.clock.now()), i) }
 
 // SumAt returns sum i of the window that ends at t. For a t before the newest
 // event it is what is left of that window; see [Counter.SumAt].
-func (s *Sums) SumAt(t time.Time, i int) int64 { return s.sum(s.clock.at(t), s.window.Span, i) }
-
-// SumLast returns sum i of a shorter span that ends now: of the slots that lie
-// wholly inside it, with the current one. It returns an error if span is not
-// positive or is longer than the window.
-func (s *Sums) SumLast(i int, span time.Duration) (int64, error) {
-	return s.sumLast(live(s.clock.now()), span, i)
-}
-
-// SumLastAt is SumLast for a span that ends at t.
-func (s *Sums) SumLastAt(t time.Time, i int, span time.Duration) (int64, error) {
-	return s.sumLast(s.clock.at(t), span, i)
-}
-
-func (s *Sums) sumLast(m moment, span time.Duration, i int) (int64, error) {
-	if err := checkSpan(span, s.window.Span); err != nil {
-		return 0, err
-	}
-	return s.sum(m, span, i), nil
-}
+func (s *Sums) SumAt(t time.Time, i int) int64 { return s.sum(s.clock.at(t), i) }
 
 // Bounds returns bounds of the true sum i of the window that ends now, if all
 // its amounts have the same sign: the sums of the slots wholly inside the window
@@ -186,10 +166,10 @@ func (s *Sums) end(m moment) int64 {
 	return m.t
 }
 
-func (s *Sums) sum(m moment, span time.Duration, i int) int64 {
+func (s *Sums) sum(m moment, i int) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.amounts.sum(i, s.amounts.in(s.end(m), int64(span)))
+	return s.amounts.sum(i, s.amounts.in(s.end(m), int64(s.window.Span)))
 }
 
 func (s *Sums) bounds(m moment, i int) (lo, hi int64) {

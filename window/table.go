@@ -12,26 +12,20 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// Bounds of a [Table].
+// MaxTableKey is the longest key of a [Table], in bytes.
+const MaxTableKey = 1024
+
 const (
-	// MaxTableWindows is the largest number of windows of a Table, 8.
-	MaxTableWindows = keytable.MaxBases
-
-	// MaxTableSlots is the largest number of slots of each window.
-	MaxTableSlots = 4096
-
-	// MaxTableKey is the longest key of a Table in bytes, 1024.
-	MaxTableKey = keytable.MaxKey
-
-	// DefaultTableBudget is the budget of a Table that is not given one.
-	DefaultTableBudget = 64 << 20
+	maxTableWindows    = keytable.MaxBases
+	maxTableSlots      = 4096
+	defaultTableBudget = 64 << 20
 )
 
 // TableConfig configures a [Table]. The zero TableConfig is a table of 64 MiB that
 // evicts the coldest keys when its budget is spent.
 type TableConfig struct {
 	// Budget is the limit of the memory of the table in bytes, with keys, counts
-	// and indexes. 0 means DefaultTableBudget. Memory is allocated as keys
+	// and indexes. 0 means 64 MiB. Memory is allocated as keys
 	// come.
 	Budget int64
 
@@ -67,8 +61,7 @@ type TableConfig struct {
 //
 // All windows of all keys share one time, that of the newest event: whether an
 // event is late does not depend on its key. Sum, Bounds and Estimate are about the
-// longest window; SumLast, BoundsLast and EstimateLast take a shorter span, and use
-// the shortest window that contains it.
+// longest window; Count takes any span, and uses the shortest window that contains it.
 //
 // The memory of a key, all overhead included, depends on the number of keys. On
 // average over a doubling of it, a key of 11 bytes takes 42 bytes (37 to 50) with a
@@ -111,22 +104,22 @@ type Table struct {
 	saturated atomic.Uint64
 }
 
-// NewTable returns an empty Table that counts in these windows, one at least.
-// Their order does not matter; spans must differ. If several have an Ahead, the
+// NewTable returns an empty Table that counts in these windows, 1 to 8 of up to 4,096 slots
+// each. Their order does not matter; spans must differ. If several have an Ahead, the
 // smallest holds for the table. The error, if any, names what is wrong, its
 // value and what is allowed.
 func NewTable(c TableConfig, windows ...Window) (*Table, error) {
-	if len(windows) == 0 || len(windows) > MaxTableWindows {
-		return nil, fmt.Errorf("lately: table with %d windows: must be from 1 to %d", len(windows), MaxTableWindows)
+	if len(windows) == 0 || len(windows) > maxTableWindows {
+		return nil, fmt.Errorf("window: table with %d windows: must be from 1 to %d", len(windows), maxTableWindows)
 	}
 	if c.Budget < 0 {
-		return nil, fmt.Errorf("lately: table budget %d: must be positive, or 0 for the default of %d", c.Budget, DefaultTableBudget)
+		return nil, fmt.Errorf("window: table budget %d: must be positive, or 0 for the default of %d", c.Budget, defaultTableBudget)
 	}
 	sorted, err := checkedTable(windows)
 	if err != nil {
 		return nil, err
 	}
-	tb := &Table{clock: newLiveClock(), budget: keytable.NewBudget(cmp.Or(c.Budget, DefaultTableBudget))}
+	tb := &Table{clock: newLiveClock(), budget: keytable.NewBudget(cmp.Or(c.Budget, defaultTableBudget))}
 	words, full := tb.layOut(sorted)
 	tb.guard.init()
 	tb.full = keytable.NewSlab(full, tb.budget)
@@ -139,7 +132,7 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 		Policy:    tablePolicy{tb},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lately: table %w with these windows", err)
+		return nil, fmt.Errorf("window: table %w with these windows", err)
 	}
 	return tb, nil
 }
@@ -152,16 +145,16 @@ func checkedTable(windows []Window) ([]Window, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w.Span/w.Slot > MaxTableSlots {
-			return nil, fmt.Errorf("lately: table window span %v has %d slots of %v; a table takes at most %d, so the slot must be %v or more",
-				w.Span, w.Span/w.Slot, w.Slot, MaxTableSlots, (w.Span+MaxTableSlots-1)/MaxTableSlots)
+		if w.Span/w.Slot > maxTableSlots {
+			return nil, fmt.Errorf("window: table window span %v has %d slots of %v; a table takes at most %d, so the slot must be %v or more",
+				w.Span, w.Span/w.Slot, w.Slot, maxTableSlots, (w.Span+maxTableSlots-1)/maxTableSlots)
 		}
 		sorted[i] = w
 	}
 	slices.SortFunc(sorted, func(a, b Window) int { return cmp.Compare(a.Span, b.Span) })
 	for i := range sorted[1:] {
 		if sorted[i].Span == sorted[i+1].Span {
-			return nil, fmt.Errorf("lately: table with two windows of span %v: spans must differ", sorted[i].Span)
+			return nil, fmt.Errorf("window: table with two windows of span %v: spans must differ", sorted[i].Span)
 		}
 	}
 	return sorted, nil

@@ -2,7 +2,6 @@ package window
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
@@ -13,7 +12,8 @@ import (
 // or it is longer than MaxTableKey; [TableStats] counts these calls as Refused.
 //
 // Times are as in [Counter.Add]: a goroutine that is held up counts in a slot
-// that the window has reached meanwhile.
+// that the window has reached meanwhile. The table copies key, and keeps no
+// reference to it.
 func (tb *Table) Add(key string, n uint64) bool {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)
@@ -61,20 +61,8 @@ func (tb *Table) AddSumAt(t time.Time, key string, n uint64) (sum uint64, ok boo
 	return tb.addAt(t, key, n, true)
 }
 
-// AddBytes is Add for a key in bytes. The table keeps a copy.
-func (tb *Table) AddBytes(key []byte, n uint64) bool { return tb.Add(viewed(key), n) }
-
-// AddBytesAt is AddAt for a key in bytes.
-func (tb *Table) AddBytesAt(t time.Time, key []byte, n uint64) bool {
-	return tb.AddAt(t, viewed(key), n)
-}
-
-// viewed returns the bytes of key as a string, for the length of one call:
-// nothing in this package keeps a key that it is given.
-func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
-
 // slots is a time in the windows of a table: the slot in each, or skip.
-type slots [MaxTableWindows]int64
+type slots [maxTableWindows]int64
 
 func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum uint64, ok bool) {
 	tb.mustBeMade()
@@ -134,7 +122,7 @@ func (tb *Table) add(hint keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 		return 0, ok
 	}
 	defer r.Unlock()
-	tb.count(r, &at, a.n)
+	tb.countIn(r, &at, a.n)
 	if !a.wantSum {
 		return 0, true
 	}
@@ -211,8 +199,8 @@ func (tb *Table) reach(at *slots, t int64, live bool) (ok bool) {
 	return ok
 }
 
-// count counts n in r, in the windows that do not skip it.
-func (tb *Table) count(r keytable.Record, at *slots, n uint64) {
+// countIn counts n in r, in the windows that do not skip it.
+func (tb *Table) countIn(r keytable.Record, at *slots, n uint64) {
 	saturated := false
 	for i := range tb.windows {
 		w := &tb.windows[i]

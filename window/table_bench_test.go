@@ -74,7 +74,7 @@ func keyedTable(tb testing.TB, keys int, c TableConfig, windows ...Window) *Tabl
 	table := mustTable(tb, c, windows...)
 	buf := make([]byte, 0, 128) // no line of it is another goroutine's
 	for i := range keys {
-		table.AddBytes(benchKey(buf, uint32(i)), 1)
+		table.Add(string(benchKey(buf, uint32(i))), 1)
 	}
 	if s := table.Stats(); s.Keys != keys {
 		tb.Fatalf("%+v", s)
@@ -88,10 +88,10 @@ func keyedRows(tb testing.TB, keys int) []keyedRow {
 	at := time.Now()
 	return []keyedRow{
 		keyedFloor(keys),
-		{"pair", func(key []byte) { pair.AddBytes(key, 1) }},
-		{"pairAt", func(key []byte) { pair.AddBytesAt(at, key, 1) }},
-		{"10slots", func(key []byte) { ten.AddBytes(key, 1) }},
-		{"10slotsAt", func(key []byte) { ten.AddBytesAt(at, key, 1) }},
+		{"pair", func(key []byte) { pair.Add(string(key), 1) }},
+		{"pairAt", func(key []byte) { pair.AddAt(at, string(key), 1) }},
+		{"10slots", func(key []byte) { ten.Add(string(key), 1) }},
+		{"10slotsAt", func(key []byte) { ten.AddAt(at, string(key), 1) }},
 	}
 }
 
@@ -116,10 +116,10 @@ func BenchmarkKeyed(b *testing.B) {
 			sixty := keyedTable(b, keys, TableConfig{}, window)
 			compare := keyedTable(b, keys, TableConfig{Compare: true}, bench10)
 			rows = append(rows,
-				keyedRow{"60slots", func(key []byte) { sixty.AddBytes(key, 1) }},
-				keyedRow{"60slots/AddSum", func(key []byte) { sixty.AddSum(viewed(key), 1) }},
-				keyedRow{"60slots/Sum", func(key []byte) { sixty.Sum(viewed(key)) }},
-				keyedRow{"10slots/Compare", func(key []byte) { compare.AddBytes(key, 1) }})
+				keyedRow{"60slots", func(key []byte) { sixty.Add(string(key), 1) }},
+				keyedRow{"60slots/AddSum", func(key []byte) { sixty.AddSum(string(key), 1) }},
+				keyedRow{"60slots/Sum", func(key []byte) { sixty.Sum(string(key)) }},
+				keyedRow{"10slots/Compare", func(key []byte) { compare.Add(string(key), 1) }})
 		}
 		for _, zipf := range []bool{true, false} {
 			draws := keyedDraws(zipf, keys)
@@ -202,7 +202,7 @@ func BenchmarkTableNewKey(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				i++
-				tb.AddBytes(benchKey(buf, i), 1)
+				tb.Add(string(benchKey(buf, i)), 1)
 			}
 		})
 	}
@@ -232,7 +232,7 @@ func TestTableFigures(t *testing.T) {
 	start := time.Now()
 	last := start
 	for i := range uint32(keys) {
-		tb.AddBytes(benchKey(buf, i), 1)
+		tb.Add(string(benchKey(buf, i)), 1)
 		now := time.Now()
 		if took := now.Sub(last); took > 50*time.Microsecond {
 			longest = append(longest, took)

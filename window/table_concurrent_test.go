@@ -97,8 +97,8 @@ func (s *tableStage) read(t *testing.T, rnd *rand.Rand) {
 		}
 	case 1:
 		for key, r := range s.tb.AllAt(at) {
-			if lo, hi := r.Bounds(); lo > hi || s.tb.SumAt(at, key) > 1e12 {
-				t.Errorf("%q: %d to %d", key, lo, hi)
+			if c, err := r.Count(time.Second); err != nil || c.Lo > c.Hi || s.tb.SumAt(at, key) > 1e12 {
+				t.Errorf("%q: %+v, %v", key, c, err)
 			}
 		}
 	case 2:
@@ -170,8 +170,9 @@ func TestTableConcurrentFlood(t *testing.T) {
 	}
 	records := 0
 	for key, r := range tb.All() {
-		if records++; key != "busy" && r.Sum() != 1 {
-			t.Errorf("%q has %d", key, r.Sum())
+		c, err := r.Count(time.Second)
+		if records++; key != "busy" && c.Lo != 1 || err != nil {
+			t.Errorf("%q has %+v, %v", key, c, err)
 		}
 	}
 	if s := tb.Stats(); s.Keys != records || s.Evicted == 0 || s.Bytes > s.Budget {

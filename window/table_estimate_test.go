@@ -27,16 +27,16 @@ func TestTableEstimateOfSteadyTraffic(t *testing.T) {
 		at := end.Add(time.Duration(rnd.Int64N(int64(every))))
 		for _, span := range []time.Duration{24 * time.Hour, 7 * time.Hour, time.Hour, 25 * time.Minute} {
 			want := uint64(span / every)
-			got, err := tb.EstimateLastAt(at, "steady", span)
-			if err != nil || got < want-2 || got > want+2 {
-				t.Fatalf("estimate of %v at %v: %d, %v; want %d, 2 more or less", span, at.Sub(start), got, err, want)
+			got, err := tb.CountAt(at, "steady", span)
+			if err != nil || got.Estimate < want-2 || got.Estimate > want+2 {
+				t.Fatalf("estimate of %v at %v: %+v, %v; want %d, 2 more or less", span, at.Sub(start), got, err, want)
 			}
 			top, err := tb.TopAt(at, 1, span)
-			if err != nil || len(top) != 1 || top[0].Estimate != got || top[0].Lo > got || top[0].Hi < got {
-				t.Fatalf("top of %v: %+v, %v; want the estimate %d", span, top, err, got)
+			if err != nil || len(top) != 1 || top[0].Count != got || got.Lo > got.Estimate || got.Hi < got.Estimate {
+				t.Fatalf("top of %v: %+v, %v; want %+v", span, top, err, got)
 			}
-			if r, err := tb.ReadAt(at, "steady").EstimateLast(span); r != got || err != nil {
-				t.Fatalf("reading of %v: %d, %v; want %d", span, r, err, got)
+			if r, err := tb.ReadAt(at, "steady").Count(span); r != got || err != nil {
+				t.Fatalf("reading of %v: %+v, %v; want %+v", span, r, err, got)
 			}
 		}
 		if got := tb.EstimateAt(at, "steady"); got < 7198 || got > 7202 {
@@ -48,14 +48,14 @@ func TestTableEstimateOfSteadyTraffic(t *testing.T) {
 		t.Errorf("the lower bound is %d: the windows of this test are no control for the estimate", least)
 	}
 	for _, span := range []time.Duration{0, -1, 24*time.Hour + 1} {
-		if n, err := tb.EstimateLast("steady", span); n != 0 || err == nil {
-			t.Errorf("EstimateLast of %v: %d, %v; want an error", span, n, err)
+		if n, err := tb.Count("steady", span); n != (Count{}) || err == nil {
+			t.Errorf("Count of %v: %+v, %v; want an error", span, n, err)
 		}
-		if n, err := tb.EstimateLastAt(end, "steady", span); n != 0 || err == nil {
-			t.Errorf("EstimateLastAt of %v: %d, %v; want an error", span, n, err)
+		if n, err := tb.CountAt(end, "steady", span); n != (Count{}) || err == nil {
+			t.Errorf("CountAt of %v: %+v, %v; want an error", span, n, err)
 		}
-		if n, err := tb.ReadAt(end, "steady").EstimateLast(span); n != 0 || err == nil {
-			t.Errorf("Reading.EstimateLast of %v: %d, %v; want an error", span, n, err)
+		if n, err := tb.ReadAt(end, "steady").Count(span); n != (Count{}) || err == nil {
+			t.Errorf("Reading.Count of %v: %+v, %v; want an error", span, n, err)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func TestEstimateOfLessThanASlot(t *testing.T) {
 		}
 		for _, span := range []time.Duration{time.Second, 10 * time.Second, 30 * time.Second, 59 * time.Second} {
 			want := uint64(span / every)
-			got, err := tb.EstimateLastAt(at, "k", span)
-			if err != nil || got+1 < want || got > want+1 {
-				t.Fatalf("%v in a slot, the estimate of %v is %d, %v; want %d", at.Sub(at.Truncate(time.Minute)), span, got, err, want)
+			got, err := tb.CountAt(at, "k", span)
+			if err != nil || got.Estimate+1 < want || got.Estimate > want+1 {
+				t.Fatalf("%v in a slot, the count of %v is %+v, %v; want %d", at.Sub(at.Truncate(time.Minute)), span, got, err, want)
 			}
 			if rate, err := c.RateAt(at, span); err != nil || rate*span.Seconds() > float64(want)+1.5 || rate*span.Seconds() < float64(want)-1.5 {
 				t.Fatalf("%v in a slot, the rate of %v is %v, %v; want 100", at.Sub(at.Truncate(time.Minute)), span, rate, err)

@@ -16,10 +16,10 @@ func ExampleTable() {
 	}
 	requests.Add("203.0.113.7", 1)
 	requests.Add("203.0.113.7", 1)
-	requests.AddBytes([]byte("198.51.100.1"), 1)
+	requests.Add("198.51.100.1", 1)
 
-	inAMinute, _ := requests.SumLast("203.0.113.7", time.Minute)
-	fmt.Println(inAMinute, "in the last minute")
+	minute, _ := requests.Count("203.0.113.7", time.Minute)
+	fmt.Println(minute.Estimate, "in the last minute")
 	top, _ := requests.Top(10, time.Hour)
 	for _, k := range top {
 		fmt.Println(k.Key, k.Lo)
@@ -61,13 +61,14 @@ func ExampleTable_All() {
 		for _, count := range reading.Slots(3 * time.Second) {
 			fmt.Print(" ", count)
 		}
-		fmt.Println(", in all", reading.Sum())
+		all, _ := reading.Count(3 * time.Second)
+		fmt.Println(", in all", all.Lo)
 	}
 	// Output:
 	// cart 1 2 3, in all 6
 }
 
-// All that is known of one key, at one moment.
+// All counts of one key, at one moment.
 func ExampleReading() {
 	requests, err := window.NewTable(window.TableConfig{}, window.Last(time.Minute), window.Last(time.Hour))
 	if err != nil {
@@ -80,11 +81,11 @@ func ExampleReading() {
 
 	r := requests.ReadAt(at.Add(29*time.Minute), "203.0.113.7")
 	for _, span := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour} {
-		lo, hi, err := r.BoundsLast(span)
+		c, err := r.Count(span)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(span, lo, hi)
+		fmt.Println(span, c.Lo, c.Hi)
 	}
 	// Output:
 	// 1m0s 2 4
@@ -92,7 +93,7 @@ func ExampleReading() {
 	// 1h0m0s 60 60
 }
 
-// Is the budget large enough? Not if keys were forgotten or refused.
+// Is the budget large enough? Not if keys were evicted or refused.
 func ExampleTable_Stats() {
 	requests, err := window.NewTable(window.TableConfig{Budget: 1 << 20}, window.Last(time.Minute))
 	if err != nil {

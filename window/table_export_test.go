@@ -58,10 +58,10 @@ func (x *tableRestart) same(key string) string {
 	t := time.Unix(0, x.now)
 	for _, w := range x.windows {
 		for _, span := range []time.Duration{w.Span, w.Slot, w.Span/2 + 1} {
-			alo, ahi, err := x.a.BoundsLastAt(t, key, span)
-			blo, bhi, err2 := x.b.BoundsLastAt(t, key, span)
-			if alo != blo || ahi != bhi || err != nil || err2 != nil {
-				return fmt.Sprintf("at %d in %v of %+v, %q has %d to %d and %d to %d", x.now, span, w, key, alo, ahi, blo, bhi)
+			a, err := x.a.CountAt(t, key, span)
+			b, err2 := x.b.CountAt(t, key, span)
+			if a != b || err != nil || err2 != nil {
+				return fmt.Sprintf("at %d in %v of %+v, %q has %+v and %+v", x.now, span, w, key, a, b)
 			}
 		}
 	}
@@ -226,8 +226,8 @@ func TestTableImportIntoOtherWindows(t *testing.T) {
 	b := mustTable(t, TableConfig{}, Window{Span: 10 * time.Second, Slot: time.Second}, Window{Span: 2 * time.Hour, Slot: time.Minute}, Window{Span: 24 * time.Hour, Slot: time.Hour})
 	mustImportTable(t, b, time.Unix(1099, 0), exportedTable(a, time.Unix(1099, 0)))
 	for span, want := range map[time.Duration]uint64{10 * time.Second: 10, 2 * time.Hour: 100, 24 * time.Hour: 0} {
-		if sum, err := b.SumLastAt(time.Unix(1099, 0), "k", span); sum != want || err != nil {
-			t.Errorf("%v: %d, %v, want %d", span, sum, err, want)
+		if c, err := b.CountAt(time.Unix(1099, 0), "k", span); c.Lo != want || err != nil {
+			t.Errorf("%v: %+v, %v, want %d", span, c, err, want)
 		}
 	}
 	c := mustTable(t, TableConfig{}, Window{Span: time.Minute, Slot: 2 * time.Second})
@@ -318,8 +318,10 @@ func importAnyTable(t *testing.T, like *Table, chunk []byte) {
 			t.Errorf("%+v, and then %+v of %d", did, again, a.Len())
 		}
 		for key, r := range a.AllAt(now) {
-			if want, got := r.Sum(), b.SumAt(now, key); got != want {
-				t.Errorf("%q: %d, and then %d", key, want, got)
+			span := a.longest().window.Span
+			want, _ := r.Count(span)
+			if got, _ := b.CountAt(now, key, span); got != want {
+				t.Errorf("%q: %+v, and then %+v", key, want, got)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"time"
+	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
@@ -60,7 +61,7 @@ func (tb *Table) ImportAt(t time.Time, chunk []byte) (Imported, error) {
 func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
 	_, r, _, err := snapshot.Open(chunk, snapshot.Table)
 	if err != nil {
-		return Imported{}, fmt.Errorf("lately: %w", err)
+		return Imported{}, fmt.Errorf("window: %w", err)
 	}
 	in := &tableImport{tb: tb, r: r, now: now}
 	at := r.Offset()
@@ -75,7 +76,7 @@ func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
 		in.restore(&in.entries[i])
 	}
 	if err != nil {
-		err = fmt.Errorf("lately: table chunk is damaged after %d of %d bytes: %w", at, len(chunk), err)
+		err = fmt.Errorf("window: table chunk is damaged after %d of %d bytes: %w", at, len(chunk), err)
 	}
 	return in.done, err
 }
@@ -98,7 +99,7 @@ type tableImport struct {
 
 	size    keytable.Size
 	windows []*tableWindow          // of the table that was exported
-	sources [MaxTableWindows]int    // for each window of tb which of these, or -1
+	sources [maxTableWindows]int    // for each window of tb which of these, or -1
 	entries [importAhead]tableEntry // that were read last
 }
 
@@ -109,18 +110,18 @@ type tableEntry struct {
 	key    string
 	hash   uint64
 	stamps slots
-	counts [MaxTableWindows][]uint64
+	counts [maxTableWindows][]uint64
 }
 
 // head reads what is before the entries, and moves the windows on.
 func (in *tableImport) head() error {
 	r := in.r
-	for range r.UpTo(MaxTableWindows) {
+	for range r.UpTo(maxTableWindows) {
 		w := new(tableWindow)
 		window := Window{Span: time.Duration(r.UpTo(math.MaxInt64)), Slot: time.Duration(r.UpTo(math.MaxInt64))}
 		newest := r.Varint()
 		window, err := window.checked()
-		if r.Failed() || err != nil || window.Span/window.Slot > MaxTableSlots {
+		if r.Failed() || err != nil || window.Span/window.Slot > maxTableSlots {
 			return errTableWindows
 		}
 		w.init(window, 0, 0, 0)
@@ -178,7 +179,7 @@ func (in *tableImport) entry(e *tableEntry) error {
 	if r.Failed() {
 		return errTableEntry
 	}
-	e.key = viewed(key)
+	e.key = unsafe.String(unsafe.SliceData(key), len(key))
 	e.hash = in.tb.in.Hash(e.key)
 	in.tb.in.Prefetch(e.hash)
 	e.read = true
@@ -258,7 +259,7 @@ func (in *tableImport) count(r keytable.Record, e *tableEntry) {
 				continue
 			}
 			if r.Flag() || !w.add(r.Words(), at[i]-r.Base()[i], count) {
-				in.tb.count(r, &at, count)
+				in.tb.countIn(r, &at, count)
 			}
 		}
 		at[i] = skip

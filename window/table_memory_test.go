@@ -50,7 +50,7 @@ func TestTableBudgetAsMeasured(t *testing.T) {
 				buf = append(buf, strings.Repeat("y", int(rnd>>56))...)
 			}
 			at := time.Unix(1000, int64(i)*int64(4*time.Minute)/int64(steps))
-			tb.AddBytesAt(at, buf, 1+(rnd>>40)%3*(rnd>>60)*10_000)
+			tb.AddAt(at, string(buf), 1+(rnd>>40)%3*(rnd>>60)*10_000)
 			if (i+1)%(steps/16) == 0 {
 				most = max(most, heapNow()-before)
 				atMost = max(atMost, tb.Stats().Bytes)
@@ -106,7 +106,7 @@ func TestTableBytesPerKey(t *testing.T) {
 		buf := make([]byte, 0, 32)
 		least, most, sum := math.Inf(1), 0.0, 0.0
 		for i := range keys {
-			tb.AddBytesAt(at, benchKey(buf, uint32(i)), 1)
+			tb.AddAt(at, string(benchKey(buf, uint32(i))), 1)
 			if i >= keys/2 && i%100 == 0 {
 				b := float64(tb.Stats().Bytes) / float64(i+1)
 				least, most, sum = min(least, b), max(most, b), sum+b
@@ -132,25 +132,23 @@ func TestTableNoAllocations(t *testing.T) {
 		at := time.Now()
 		for tb.Stats().Evicted == 0 {
 			i++
-			tb.AddBytesAt(at, benchKey(key, i), 1)
+			tb.AddAt(at, string(benchKey(key, i)), 1)
 		}
 		tb.Add("hot", 1<<40)
 		for name, do := range map[string]func(){
-			"Add":          func() { tb.Add("a key", 1) },
-			"Add full":     func() { tb.Add("hot", 1) },
-			"AddBytes":     func() { tb.AddBytes(key, 1) },
-			"AddAt":        func() { at = at.Add(time.Millisecond); tb.AddAt(at, "a key", 1) },
-			"AddAt late":   func() { tb.AddAt(time.Unix(0, 0), "a key", 1) },
-			"AddBytesAt":   func() { tb.AddBytesAt(at, key, 1) },
-			"AddSum":       func() { tb.AddSum("a key", 1) },
-			"AddSumAt":     func() { tb.AddSumAt(at, "7", 1) },
-			"Sum":          func() { tb.Sum("a key") },
-			"EstimateLast": func() { _, _ = tb.EstimateLast("7", time.Second) },
-			"SumLastAt":    func() { _, _ = tb.SumLastAt(at, "a key", time.Second/2) },
-			"Bounds":       func() { tb.Bounds("nothing") },
-			"Estimate":     func() { tb.Estimate("a key") },
-			"Remove":       func() { tb.Remove("a key"); tb.Add("a key", 1) },
-			"Stats":        func() { tb.Stats() },
+			"Add":        func() { tb.Add("a key", 1) },
+			"Add full":   func() { tb.Add("hot", 1) },
+			"AddAt":      func() { at = at.Add(time.Millisecond); tb.AddAt(at, "a key", 1) },
+			"AddAt late": func() { tb.AddAt(time.Unix(0, 0), "a key", 1) },
+			"AddSum":     func() { tb.AddSum("a key", 1) },
+			"AddSumAt":   func() { tb.AddSumAt(at, "7", 1) },
+			"Sum":        func() { tb.Sum("a key") },
+			"Count":      func() { _, _ = tb.Count("7", time.Second) },
+			"CountAt":    func() { _, _ = tb.CountAt(at, "a key", time.Second/2) },
+			"Bounds":     func() { tb.Bounds("nothing") },
+			"Estimate":   func() { tb.Estimate("a key") },
+			"Remove":     func() { tb.Remove("a key"); tb.Add("a key", 1) },
+			"Stats":      func() { tb.Stats() },
 		} {
 			if n := testing.AllocsPerRun(100, do); n != 0 {
 				t.Errorf("%d windows: %s allocates %v times", len(windows), name, n)

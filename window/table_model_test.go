@@ -242,9 +242,9 @@ func (x *modelRun) once() {
 		x.add(key, ns, t, held)
 	case op < 80:
 		span := x.span()
-		lo, hi, err := x.tb.BoundsLastAt(t, key, time.Duration(span))
-		if wantLo, wantHi := x.m.bounds(ns, key, span); lo != wantLo || hi != wantHi || err != nil {
-			x.t.Fatalf("%q over %v at %v: %d to %d, want %d to %d; %v", key, time.Duration(span), ns, lo, hi, wantLo, wantHi, err)
+		c, err := x.tb.CountAt(t, key, time.Duration(span))
+		if wantLo, wantHi := x.m.bounds(ns, key, span); c.Lo != wantLo || c.Hi != wantHi || err != nil {
+			x.t.Fatalf("%q over %v at %v: %+v, want %d to %d; %v", key, time.Duration(span), ns, c, wantLo, wantHi, err)
 		}
 	case op < 98:
 		lo, hi := x.tb.BoundsAt(t, key)
@@ -273,7 +273,7 @@ func (x *modelRun) add(key string, ns int64, t time.Time, held bool) {
 	var got bool
 	var sum uint64
 	if x.IntN(2) == 0 {
-		got = x.tb.AddBytesAt(t, []byte(key), n)
+		got = x.tb.AddAt(t, key, n)
 	} else {
 		sum, got = x.tb.AddSumAt(t, key, n)
 		if want, _ := x.m.bounds(ns, key, x.longest); got && sum != want {
@@ -305,7 +305,7 @@ func (x *modelRun) finish() {
 	for key := range x.m.keys {
 		lo, hi := x.m.bounds(x.now, key, span)
 		if lo > 0 {
-			top = append(top, KeyCount{Key: key, Lo: lo, Hi: hi, Estimate: x.m.estimate(x.now, lo, hi, span)})
+			top = append(top, KeyCount{key, Count{lo, hi, x.m.estimate(x.now, lo, hi, span)}})
 		}
 		if lo, hi := x.tb.BoundsAt(at, key); true {
 			if wantLo, wantHi := x.m.bounds(x.now, key, x.longest); lo != wantLo || hi != wantHi {
@@ -326,10 +326,10 @@ func (x *modelRun) finish() {
 		x.t.Fatalf("the top %d over %v:\n%v\nwant\n%v", n, time.Duration(span), got, top[:min(n, len(top))])
 	}
 	for key, reading := range x.tb.AllAt(at) {
-		lo, hi, err := reading.BoundsLast(time.Duration(span))
+		c, err := reading.Count(time.Duration(span))
 		wantLo, wantHi := x.m.bounds(x.now, key, span)
-		if x.m.keys[key] == nil || lo != wantLo || hi != wantHi || err != nil {
-			x.t.Fatalf("All: %q has %d to %d, want %d to %d; %v", key, lo, hi, wantLo, wantHi, err)
+		if x.m.keys[key] == nil || c.Lo != wantLo || c.Hi != wantHi || err != nil {
+			x.t.Fatalf("All: %q has %+v, want %d to %d; %v", key, c, wantLo, wantHi, err)
 		}
 		want--
 	}
@@ -371,7 +371,7 @@ func TestTableAgainstMap(t *testing.T) {
 		{"ten slots", TableConfig{Budget: 16 << 20, Compare: true}, 20_000, []Window{{Span: 10 * second, Slot: second}}},
 		{"four spans", TableConfig{Budget: 16 << 20}, 3_000, []Window{{Span: 20 * ms, Slot: 20 * ms}, {Span: 60 * ms, Slot: 10 * ms}, {Span: 97 * ms, Slot: ms}, {Span: 1500 * ms, Slot: 500 * ms}}},
 		{"uneven spans", TableConfig{Budget: 16 << 20}, 20_000, []Window{{Span: 10 * second, Slot: 10 * second}, {Span: 11 * second, Slot: second}, {Span: 12 * second, Slot: 12 * second}}},
-		{"forgetting", TableConfig{Budget: 256 << 10}, 10_000, []Window{{Span: 10 * second, Slot: second}}},
+		{"evicting", TableConfig{Budget: 256 << 10}, 10_000, []Window{{Span: 10 * second, Slot: second}}},
 		{"refusing", TableConfig{Budget: 512 << 10, RefuseNew: true}, 10_000, []Window{{Span: 2 * second, Slot: 2 * second}, Last(10 * second)}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -379,14 +379,14 @@ func TestTableAgainstMap(t *testing.T) {
 			tb := mustTable(t, x.c, x.windows...)
 			run := &modelRun{
 				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, tb: tb, m: newTableModel(tb.Windows()),
-				longest: int64(tb.longest()), keys: x.keys, now: 1e18,
+				longest: tb.longest().span, keys: x.keys, now: 1e18,
 			}
 			for range modelSteps() {
 				run.once()
 			}
 			run.finish()
 			if s := tb.Stats(); modelSteps() > 100_000 && (x.c.Budget < 1<<20 && s.Evicted+s.Refused == 0 || s.Expired == 0) {
-				t.Errorf("nothing was forgotten or refused: %+v", s)
+				t.Errorf("nothing was evicted or refused: %+v", s)
 			}
 		})
 	}

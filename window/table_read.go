@@ -28,68 +28,40 @@ func (tb *Table) SumAt(t time.Time, key string) uint64 {
 	return lo
 }
 
-// SumLast returns the sum of key over a span that ends now, of the slots of the
-// shortest window that contains it. It returns an error if span is not positive
-// or is longer than all windows.
-func (tb *Table) SumLast(key string, span time.Duration) (uint64, error) {
-	lo, _, err := tb.BoundsLast(key, span)
-	return lo, err
-}
-
-// SumLastAt is SumLast for a span that ends at t.
-func (tb *Table) SumLastAt(t time.Time, key string, span time.Duration) (uint64, error) {
-	lo, _, err := tb.BoundsLastAt(t, key, span)
-	return lo, err
-}
-
 // Bounds returns what the true count of key in the longest window, which ends
 // now, lies between: lo counts the slots wholly inside it, the current one
 // included, hi also the oldest one, which is partly inside.
 func (tb *Table) Bounds(key string) (lo, hi uint64) {
-	lo, hi, _ = tb.BoundsLast(key, tb.longest())
-	return lo, hi
+	c := tb.count(key, live(tb.clock.now()), tb.longest())
+	return c.Lo, c.Hi
 }
 
 // BoundsAt is Bounds for the longest window, which ends at t.
 func (tb *Table) BoundsAt(t time.Time, key string) (lo, hi uint64) {
-	lo, hi, _ = tb.BoundsLastAt(t, key, tb.longest())
-	return lo, hi
+	c := tb.count(key, tb.clock.at(t), tb.longest())
+	return c.Lo, c.Hi
 }
 
-// BoundsLast returns the bounds of a span that ends now; see SumLast.
-func (tb *Table) BoundsLast(key string, span time.Duration) (lo, hi uint64, err error) {
-	return tb.bounds(key, live(tb.clock.now()), span)
-}
-
-// BoundsLastAt is BoundsLast for a span that ends at t.
-func (tb *Table) BoundsLastAt(t time.Time, key string, span time.Duration) (lo, hi uint64, err error) {
-	return tb.bounds(key, tb.clock.at(t), span)
-}
-
-// Estimate returns the estimated count of key in the longest window, which ends
-// now: lo of [Table.Bounds] and the share of the oldest slot that is still inside
-// the window, as if the events of that slot were spread evenly. For steady
-// traffic it is unbiased, unlike Sum. Its error is at most hi - lo.
+// Estimate returns one figure between the Bounds; see [Count].
 func (tb *Table) Estimate(key string) uint64 {
-	n, _ := tb.EstimateLast(key, tb.longest())
-	return n
+	return tb.count(key, live(tb.clock.now()), tb.longest()).Estimate
 }
 
 // EstimateAt is Estimate for the longest window, which ends at t.
 func (tb *Table) EstimateAt(t time.Time, key string) uint64 {
-	n, _ := tb.EstimateLastAt(t, key, tb.longest())
-	return n
+	return tb.count(key, tb.clock.at(t), tb.longest()).Estimate
 }
 
-// EstimateLast returns the estimated count of key in a span that ends now; see
-// Estimate and SumLast.
-func (tb *Table) EstimateLast(key string, span time.Duration) (uint64, error) {
-	return tb.estimate(key, live(tb.clock.now()), span)
+// Count returns the count of key in a span that ends now, from the slots of the shortest
+// window that contains it. It returns an error if span is not positive or is longer than
+// all windows.
+func (tb *Table) Count(key string, span time.Duration) (Count, error) {
+	return tb.countOf(key, live(tb.clock.now()), span)
 }
 
-// EstimateLastAt is EstimateLast for a span that ends at t.
-func (tb *Table) EstimateLastAt(t time.Time, key string, span time.Duration) (uint64, error) {
-	return tb.estimate(key, tb.clock.at(t), span)
+// CountAt is Count for a span that ends at t.
+func (tb *Table) CountAt(t time.Time, key string, span time.Duration) (Count, error) {
+	return tb.countOf(key, tb.clock.at(t), span)
 }
 
 // A part is a span of a table's windows, and the window that it is read from.
@@ -98,9 +70,11 @@ type part struct {
 	span int64
 }
 
-func (tb *Table) longest() time.Duration {
+// longest returns the longest window, whole.
+func (tb *Table) longest() part {
 	tb.mustBeMade()
-	return tb.windows[len(tb.windows)-1].window.Span
+	w := &tb.windows[len(tb.windows)-1]
+	return part{w, int64(w.window.Span)}
 }
 
 func (tb *Table) part(span time.Duration) (part, error) {
@@ -110,7 +84,7 @@ func (tb *Table) part(span time.Duration) (part, error) {
 			return part{&tb.windows[i], int64(span)}, nil
 		}
 	}
-	return part{}, fmt.Errorf("lately: span %v: must be positive and at most the longest window's %v", span, tb.longest())
+	return part{}, fmt.Errorf("window: span %v: must be positive and at most the longest window's %v", span, tb.longest().window.Span)
 }
 
 // timeOf returns the time that a read of w at m is about: for a live one, now or the
@@ -122,33 +96,24 @@ func (w *tableWindow) timeOf(m moment) int64 {
 	return m.t
 }
 
-func (tb *Table) bounds(key string, m moment, span time.Duration) (lo, hi uint64, err error) {
-	part, err := tb.part(span)
-	if err == nil {
-		lo, hi, _ = tb.boundsIn(part, key, m)
-	}
-	return lo, hi, err
-}
-
-func (tb *Table) estimate(key string, m moment, span time.Duration) (uint64, error) {
-	part, err := tb.part(span)
+func (tb *Table) countOf(key string, m moment, span time.Duration) (Count, error) {
+	p, err := tb.part(span)
 	if err != nil {
-		return 0, err
+		return Count{}, err
 	}
-	lo, hi, t := tb.boundsIn(part, key, m)
-	return between(lo, hi, t, part.span, part.width), nil
+	return tb.count(key, m, p), nil
 }
 
-// boundsIn returns the bounds of key in p at m, and the time that it took for m.
-func (tb *Table) boundsIn(p part, key string, m moment) (lo, hi uint64, t int64) {
+// count returns the count of key in p at m.
+func (tb *Table) count(key string, m moment, p part) Count {
 	r, state := tb.in.Lock(tb.in.Hash(key), key)
 	if state != keytable.Found {
-		return 0, 0, m.t
+		return Count{}
 	}
-	t = p.timeOf(m)
-	lo, hi = tb.boundsOf(r, t, p)
+	t := p.timeOf(m)
+	lo, hi := tb.boundsOf(r, t, p)
 	r.Unlock()
-	return lo, hi, t
+	return newCount(lo, hi, t, p.span, p.width)
 }
 
 func (tb *Table) boundsOf(r keytable.Record, t int64, p part) (lo, hi uint64) {

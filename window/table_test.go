@@ -20,17 +20,17 @@ func TestTableLive(t *testing.T) {
 			if sum, ok := tb.AddSum("a", uint64(i)); !ok || i < 10 && sum != uint64(i*(i+1)/2) {
 				t.Errorf("AddSum(a, %d) = %d, %t", i, sum, ok)
 			}
-			tb.AddBytes([]byte("b"), 1)
+			tb.Add("b", 1)
 			time.Sleep(time.Second)
 		}
 		time.Sleep(500 * time.Millisecond)
 		// 20.5 s: the slots 11 to 20 are inside 10 s, slot 10 is cut.
-		lo, hi, err := tb.BoundsLast("a", 10*time.Second)
-		if lo != 135 || hi != 145 || err != nil {
-			t.Errorf("bounds %d to %d, %v; want 135 to 145", lo, hi, err)
+		c, err := tb.Count("a", 10*time.Second)
+		if c != (Count{135, 145, 140}) || err != nil {
+			t.Errorf("%+v, %v; want 135 to 145", c, err)
 		}
-		if sum, err := tb.SumLast("b", 3*time.Second); sum != 2 || err != nil {
-			t.Errorf("b over 3 s: %d, %v; want 2", sum, err)
+		if c, err := tb.Count("b", 3*time.Second); c.Lo != 2 || err != nil {
+			t.Errorf("b over 3 s: %+v, %v; want 2", c, err)
 		}
 		r := tb.Read("a")
 		want := uint64(11)
@@ -40,8 +40,8 @@ func TestTableLive(t *testing.T) {
 			}
 			want++
 		}
-		if lo, hi := r.Bounds(); want != 21 || lo != tb.Sum("a") || hi < lo {
-			t.Errorf("read %d to %d, %d slots; the table has %d", lo, hi, want-11, tb.Sum("a"))
+		if c, err := r.Count(30 * time.Second); want != 21 || c.Lo != tb.Sum("a") || err != nil {
+			t.Errorf("read %+v, %v, %d slots; the table has %d", c, err, want-11, tb.Sum("a"))
 		}
 		if tb.Sum("c") != 0 || tb.Len() != 2 {
 			t.Errorf("c has %d; %d keys", tb.Sum("c"), tb.Len())
@@ -79,14 +79,14 @@ func TestTableErrors(t *testing.T) {
 	}{
 		{TableConfig{}, nil, "0 windows: must be from 1 to 8"},
 		{TableConfig{}, make([]Window, 9), "9 windows"},
-		{TableConfig{}, []Window{{}}, "window span 0s"},
+		{TableConfig{}, []Window{{}}, "window: span 0s"},
 		{TableConfig{}, []Window{{Span: time.Hour, Slot: time.Millisecond}}, "has 3600000 slots"},
 		{TableConfig{}, []Window{{Span: time.Second, Slot: 200 * time.Microsecond}}, "at most 4096, so the slot must be 244.141µs or more"},
 		{TableConfig{}, []Window{Last(time.Second), Last(time.Minute), {Span: time.Second, Slot: time.Second}}, "two windows of span 1s"},
 		{TableConfig{Budget: -1}, []Window{Last(time.Second)}, "budget -1: must be positive"},
 		{TableConfig{Budget: 1000}, []Window{Last(time.Second)}, "budget 1000: an empty table takes"},
 	} {
-		if _, err := NewTable(x.c, x.windows...); err == nil || !strings.Contains(err.Error(), x.want) || !strings.HasPrefix(err.Error(), "lately: ") {
+		if _, err := NewTable(x.c, x.windows...); err == nil || !strings.Contains(err.Error(), x.want) || !strings.HasPrefix(err.Error(), "window: ") {
 			t.Errorf("%+v %v: %v, want %q", x.c, x.windows, err, x.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestTableErrors(t *testing.T) {
 		t.Errorf("windows %v", w)
 	}
 	for _, span := range []time.Duration{0, -1, time.Second + 1} {
-		if _, err := tb.SumLast("k", span); err == nil || !strings.Contains(err.Error(), "longest window's 1s") {
+		if _, err := tb.Count("k", span); err == nil || !strings.Contains(err.Error(), "longest window's 1s") {
 			t.Errorf("span %d: %v", span, err)
 		}
 		if _, err := tb.Top(3, span); err == nil {

@@ -10,12 +10,10 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// A KeyCount is a key with the bounds and the estimate of its count in the span
-// of [Table.Top]. It is a plain value. To display one figure, use Estimate.
+// A KeyCount is a key with its count in the span of [Table.Top].
 type KeyCount struct {
-	Key      string
-	Lo, Hi   uint64 // see Table.Bounds
-	Estimate uint64 // see Table.Estimate
+	Key string
+	Count
 }
 
 // Top returns the n keys with the largest sums over a span that ends now, the
@@ -50,7 +48,7 @@ func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
 		if lo < least {
 			continue
 		}
-		leaders = append(leaders, KeyCount{Key: string(key), Lo: lo, Hi: hi})
+		leaders = append(leaders, KeyCount{string(key), Count{Lo: lo, Hi: hi}})
 		if len(leaders)/2 >= n {
 			leaders = firstOf(leaders, n)
 			least = leaders[n-1].Lo
@@ -58,7 +56,7 @@ func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
 	}
 	leaders = firstOf(leaders, n)
 	for i := range leaders {
-		leaders[i].Estimate = between(leaders[i].Lo, leaders[i].Hi, t, part.span, part.width)
+		leaders[i].Count = newCount(leaders[i].Lo, leaders[i].Hi, t, part.span, part.width)
 	}
 	return leaders, nil
 }
@@ -74,9 +72,8 @@ func compareCounts(a, b KeyCount) int {
 }
 
 // A Reading is a copy of the counts of one key in all windows of a [Table], at one
-// moment. Its methods are those of Table with the same names, for the time at which it
-// was taken. It is safe for concurrent use. [Table.Read] and [Table.All] return
-// Readings; the zero Reading is not usable.
+// moment. It is safe for concurrent use. [Table.Read] and [Table.All] return Readings; the
+// zero Reading is not usable.
 type Reading struct {
 	tb     *Table
 	at     int64
@@ -84,7 +81,7 @@ type Reading struct {
 }
 
 // Read returns the counts of key now, zeros for a key that is not held. It allocates;
-// to read one figure, use Sum or Bounds.
+// to read one figure, use Count.
 func (tb *Table) Read(key string) Reading { return tb.read(live(tb.clock.now()), key) }
 
 // ReadAt returns the counts of key at t.
@@ -173,40 +170,26 @@ func (tb *Table) all(m moment, yield func(string, Reading) bool) {
 	}
 }
 
-// At returns the time that r is of, in UTC.
+// At returns the time of r, in UTC.
 func (r Reading) At() time.Time { return time.Unix(0, r.at).UTC() }
 
-// Sum is the lo of Bounds.
-func (r Reading) Sum() uint64 {
-	lo, _ := r.Bounds()
-	return lo
-}
-
-// Bounds returns the bounds of the longest window; see [Table.Bounds].
-func (r Reading) Bounds() (lo, hi uint64) {
-	lo, hi, _ = r.BoundsLast(r.tb.longest())
-	return lo, hi
-}
-
-// BoundsLast returns the bounds of a shorter span; see [Table.BoundsLast].
-func (r Reading) BoundsLast(span time.Duration) (lo, hi uint64, err error) {
-	part, err := r.tb.part(span)
+// Count returns the count of a span that ends at the time of r; see [Table.Count].
+func (r Reading) Count(span time.Duration) (Count, error) {
+	p, err := r.tb.part(span)
 	if err != nil {
-		return 0, 0, err
+		return Count{}, err
 	}
-	lo, hi = r.bounds(part)
-	return lo, hi, nil
-}
-
-// EstimateLast returns the estimate of a shorter span; see
-// [Table.EstimateLast].
-func (r Reading) EstimateLast(span time.Duration) (uint64, error) {
-	part, err := r.tb.part(span)
-	if err != nil {
-		return 0, err
+	counts, oldest := r.slots(p)
+	first, partly := ring.Oldest(r.at, p.span, p.width)
+	lo := uint64(0)
+	for _, count := range counts[first-oldest:] {
+		lo += min(count, ^lo)
 	}
-	lo, hi := r.bounds(part)
-	return between(lo, hi, r.at, part.span, part.width), nil
+	hi := lo
+	if partly {
+		hi += min(counts[first-1-oldest], ^lo)
+	}
+	return newCount(lo, hi, r.at, p.span, p.width), nil
 }
 
 // Slots returns the slots of the shortest window that holds span, oldest first,
@@ -235,16 +218,4 @@ func (r Reading) slots(p part) (counts []uint64, oldest int64) {
 		from += r.tb.windows[i].size
 	}
 	return r.counts[from : from+p.size], ring.FloorDiv(r.at, p.width) - p.slots
-}
-
-func (r Reading) bounds(p part) (lo, hi uint64) {
-	counts, oldest := r.slots(p)
-	first, partly := ring.Oldest(r.at, p.span, p.width)
-	for _, count := range counts[first-oldest:] {
-		lo += min(count, ^lo)
-	}
-	if !partly {
-		return lo, lo
-	}
-	return lo, lo + min(counts[first-1-oldest], ^lo)
 }

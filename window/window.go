@@ -71,21 +71,21 @@ func (w Window) Slots() int {
 func (w Window) checked() (Window, error) {
 	switch {
 	case w.Span < time.Millisecond || w.Span > MaxSpan:
-		return w, fmt.Errorf("lately: window span %v: must be from 1ms to %v", w.Span, MaxSpan)
+		return w, fmt.Errorf("window: span %v: must be from 1ms to %v", w.Span, MaxSpan)
 	case w.Span%time.Millisecond != 0:
-		return w, fmt.Errorf("lately: window span %v: must be whole milliseconds, as %v", w.Span, w.Span.Truncate(time.Millisecond))
+		return w, fmt.Errorf("window: span %v: must be whole milliseconds, as %v", w.Span, w.Span.Truncate(time.Millisecond))
 	}
 	w.Slot = cmp.Or(w.Slot, defaultSlot(w.Span))
 	switch {
 	case w.Slot < 0:
-		return w, fmt.Errorf("lately: window slot %v: must be positive, or 0 for the default", w.Slot)
+		return w, fmt.Errorf("window: slot %v: must be positive, or 0 for the default", w.Slot)
 	case w.Span%w.Slot != 0:
-		return w, fmt.Errorf("lately: window span %v is not a multiple of slot %v; the slot must divide the span, as %v does", w.Span, w.Slot, defaultSlot(w.Span))
+		return w, fmt.Errorf("window: span %v is not a multiple of slot %v; the slot must divide the span, as %v does", w.Span, w.Slot, defaultSlot(w.Span))
 	case w.Span/w.Slot > MaxSlots:
-		return w, fmt.Errorf("lately: window span %v has %d slots of %v; at most %d are allowed, so the slot must be %v or more",
+		return w, fmt.Errorf("window: span %v has %d slots of %v; at most %d are allowed, so the slot must be %v or more",
 			w.Span, w.Span/w.Slot, w.Slot, MaxSlots, (w.Span+MaxSlots-1)/MaxSlots)
 	case w.Ahead < 0 || w.Ahead > MaxSpan:
-		return w, fmt.Errorf("lately: window ahead %v: must be from 0 (no bound) to %v", w.Ahead, MaxSpan)
+		return w, fmt.Errorf("window: ahead %v: must be from 0 (no bound) to %v", w.Ahead, MaxSpan)
 	}
 	return w, nil
 }

@@ -48,5 +48,5 @@ func ExampleWindow_ahead() {
 func ExampleNewCounter_error() {
 	_, err := window.NewCounter(window.Window{Span: 10 * time.Second, Slot: 3 * time.Second})
 	fmt.Println(err)
-	// Output: lately: window span 10s is not a multiple of slot 3s; the slot must divide the span, as 156.25ms does
+	// Output: window: span 10s is not a multiple of slot 3s; the slot must divide the span, as 156.25ms does
 }

@@ -217,7 +217,7 @@ func TestCounters(t *testing.T) {
 	want := uint64(0)
 	for round := range 3 {
 		for i, p := range pages {
-			p.AddBytes([]byte("/"), uint64(i+1))
+			p.Add("/", uint64(i+1))
 			want += uint64(i + 1)
 		}
 		for i, p := range pages {

@@ -64,7 +64,7 @@ func newRollup(int, time.Duration) adder {
 }
 func (w rollup) Add()              { w.Rollup.Add(1) }
 func (w rollup) AddAt(t time.Time) { w.Rollup.AddAt(t, 1) }
-func (w rollup) Sum() uint64       { return must(w.Rollup.Sum(24 * time.Hour)) }
+func (w rollup) Sum() uint64       { return must(w.Count(24 * time.Hour)).Lo }
 
 // recent keeps the last 4096 events.
 type recent struct{ *window.Recent[int64] }

@@ -72,9 +72,9 @@ func (c *counter) add(e *match.Event, t time.Time, key []byte) []byte {
 // addAt adds n to a key: at t, or now if c is shared. It reports false if there is no memory.
 func (c *counter) addAt(t time.Time, key []byte, n uint64) bool {
 	if c.shared != nil {
-		return c.shared.AddBytes(key, n)
+		return c.shared.Add(view(key), n)
 	}
-	return c.table.AddBytesAt(t, key, n)
+	return c.table.AddAt(t, view(key), n)
 }
 
 // counts returns the table of c, and the time at which to read it: t, or now if c is shared.
@@ -152,28 +152,19 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 		if !f.selects(parts) {
 			continue
 		}
-		count, err := countOf(r, span)
+		count, err := r.Count(span)
 		if err != nil {
 			return nil, errorf(api.BadArg, "%v", err)
 		}
 		if count.Lo == 0 {
 			continue
 		}
-		if found = append(found, api.KeyCount{Key: api.KeyOf(parts...), Count: count}); len(found) >= 2*n+1000 {
+		if found = append(found, api.KeyCount{Key: api.KeyOf(parts...), Count: api.Count(count)}); len(found) >= 2*n+1000 {
 			keepLargest()
 		}
 	}
 	keepLargest()
 	return found, nil
-}
-
-// countOf returns the count of a key over a span.
-func countOf(r window.Reading, span time.Duration) (c api.Count, err error) {
-	if c.Lo, c.Hi, err = r.BoundsLast(span); err != nil {
-		return c, err
-	}
-	c.Estimate, err = r.EstimateLast(span)
-	return c, err
 }
 
 const maxTop = 1000
@@ -252,8 +243,8 @@ func (e *Engine) describe(c *counter, t time.Time, span time.Duration, keys []ap
 		}
 		for _, r := range rules {
 			row = append(appendRefusedRule(row[:0], r), key...)
-			if n, err := e.refused.EstimateLastAt(t, string(row), span); err == nil && n > k.Refused {
-				k.Refused, k.RefusedBy = n, r.Name
+			if n, err := e.refused.CountAt(t, string(row), span); err == nil && n.Estimate > k.Refused {
+				k.Refused, k.RefusedBy = n.Estimate, r.Name
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func (e *Engine) sampleHot() {
 		lo, _ := h.count(now, k.ID)
 		n := math.Ceil(h.rate(lo) * hotSample.Seconds())
 		id = appendHotID(id[:0], h.Name, k.ID)
-		e.past.uses.AddBytesAt(now, id, uint64(n))
+		e.past.uses.AddAt(now, view(id), uint64(n))
 	}
 }
 
@@ -79,8 +79,8 @@ func (p *hotPast) reports(now time.Time) iter.Seq2[string, api.HotProcess] {
 	return func(yield func(string, api.HotProcess) bool) {
 		for key, reading := range p.processes.AllAt(now) {
 			at := strings.LastIndexByte(key, 0)
-			n, _ := reading.EstimateLast(hotMinute) // it has this span
-			if n > 0 && !yield(key[:at], api.HotProcess{Name: key[at+1:], Events: n}) {
+			c, _ := reading.Count(hotMinute) // it has this span
+			if c.Estimate > 0 && !yield(key[:at], api.HotProcess{Name: key[at+1:], Events: c.Estimate}) {
 				return
 			}
 		}

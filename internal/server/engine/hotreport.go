@@ -85,7 +85,7 @@ func (r *HotReport) Count(process string) (counted int) {
 		}
 		if edge.Until.After(now) {
 			r.id = appendHotID(r.id[:0], h.Name, key, process)
-			r.e.past.processes.AddBytesAt(now, r.id, record.n)
+			r.e.past.processes.AddAt(now, view(r.id), record.n)
 		}
 	}
 	h.use.counted.Add(uint64(counted))
@@ -193,7 +193,8 @@ func (h *hotRule) stats() api.HotRuleStats {
 	for _, span := range savedSpans {
 		saved := api.HotSaved{Span: api.MillisOf(span)}
 		for i, n := range []*uint64{&saved.Hits, &saved.Misses, &saved.Loads, &saved.Stale} {
-			*n, _ = u.cache[i].recent.Sum(span) // it has these spans
+			c, _ := u.cache[i].recent.Count(span) // it has these spans
+			*n = c.Lo
 		}
 		if reads := saved.Hits + saved.Misses; reads > 0 {
 			saved.Share = float64(saved.Hits) / float64(reads)

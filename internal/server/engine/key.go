@@ -55,12 +55,12 @@ func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) erro
 	table, now := c.counts(e.Now())
 	reading := table.ReadAt(now, string(k))
 	for _, span := range c.Spans {
-		count, err := countOf(reading, span)
+		count, err := reading.Count(span)
 		if err != nil {
 			return err
 		}
 		r.Counters = append(r.Counters, api.KeyWindow{
-			Counter: c.Name, Span: api.MillisOf(span), Count: count, Slots: slotsOf(reading, span, count.Hi-count.Lo),
+			Counter: c.Name, Span: api.MillisOf(span), Count: api.Count(count), Slots: slotsOf(reading, span, count.Hi-count.Lo),
 		})
 	}
 	return nil

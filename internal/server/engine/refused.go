@@ -31,7 +31,7 @@ func (s *Session) countRefused(t time.Time, r *ratelimit.Rule, d *ratelimit.Deci
 	n := len(s.key)
 	s.key = appendRefusedRule(s.key, r)
 	s.key = append(s.key, s.key[:n]...)
-	s.e.refused.AddBytesAt(t, s.key[n:], 1)
+	s.e.refused.AddAt(t, view(s.key[n:]), 1)
 	s.e.recent.add(t, s.key[n:], d, ev)
 	s.key = s.key[:n]
 }

@@ -302,15 +302,11 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 		return count, 0, err
 	}
 	table, now := c.counts(s.e.Now())
-	count.Lo, count.Hi, err = table.BoundsLastAt(now, view(s.key), span)
-	if err == nil {
-		count.Estimate, err = table.EstimateLastAt(now, view(s.key), span)
-	}
+	n, err := table.CountAt(now, view(s.key), span)
 	if err != nil {
 		return count, 0, &Error{api.BadArg, err.Error()}
 	}
-	count.Estimate = min(max(count.Estimate, count.Lo), count.Hi) // adds came between the two reads
-	return count, float64(count.Estimate) / span.Seconds(), nil
+	return api.Count(n), float64(n.Estimate) / span.Seconds(), nil
 }
 
 // counterKey makes s.key the key of c that has these values.
