@@ -4,6 +4,8 @@ package server
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -75,5 +77,27 @@ func TestUnchangedState(t *testing.T) {
 			t.Errorf("%s is not seen", change.what)
 		}
 		saved(change.what)
+	} // One that is due is written only if there is a change.
+	for _, changed := range []bool{false, true, false} {
+		if changed {
+			must(caller.Add("requests", 1, "client 7"))
+		}
+		before, due := snapshots(t, c.Data), s.saved.Load()
+		s.requestSnapshot()
+		eventually(t, "the snapshot that is due is written or left out", func() bool { return s.saved.Load() > due })
+		if written := !slices.Equal(snapshots(t, c.Data), before); written != changed {
+			t.Errorf("a snapshot is written: %v, though there is a change: %v", written, changed)
+		}
+		saved("that")
 	}
+}
+
+// snapshots returns the names of the snapshots in a data directory.
+func snapshots(t *testing.T, data string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(data, "snapshot*"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no snapshots: %v", err)
+	}
+	return names
 }
