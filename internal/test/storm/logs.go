@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -36,9 +35,7 @@ func (r *run) writeLog(ctx context.Context, random *rand.Rand) {
 		if err := appendTo(s.logPath(), text[cut:]); err != nil {
 			r.fail("storm", err.Error(), nil)
 		}
-		// A log that was rotated before the first snapshot is not found again after a kill, as docs/follow.md says.
-		snapshots, _ := filepath.Glob(filepath.Join(s.dir, "data", "*snapshot*"))
-		if len(snapshots) > 0 && rotations < 5 && random.IntN(20) == 0 {
+		if rotations < 5 && random.IntN(20) == 0 {
 			rotations++
 			for i := rotations - 1; i > 0; i-- {
 				os.Rename(fmt.Sprint(s.logPath(), ".", i), fmt.Sprint(s.logPath(), ".", i+1))
