@@ -116,6 +116,9 @@ func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why stri
 			lost += len(h.overlapping(0, from, until, ended))
 		}
 		add(uint64(lost)*most, fmt.Sprintf("%d restart(s) without what was counted", lost))
+		// A restart keeps no more than the limit then in force holds.
+		above := l.most(versions, Version.Most) - l.least()
+		add(uint64(len(h.overlapping(0, from, until, ended)))*above, "counts above a lowered limit at a restart")
 		return bound, why, stated
 	}
 	add(uint64(len(h.overlapping(everyServer, from, until, restored)))*most, "a store that begins empty")

@@ -42,8 +42,9 @@ func (v Version) blurs() bool { return v.Algorithm == "two-bucket" }
 // time, and not all of them know what the others admit.
 func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
 	was := l.Versions[versions[0]]
-	most, stated = was.Most(), true
+	before, run := uint64(0), was.Most() // of algorithms that do not know it any more, and since
 	largest, blurred := was.N, uint64(0)
+	stated = true
 	for _, i := range versions {
 		v := l.Versions[i]
 		if largest = max(largest, v.N); v.blurs() || was.blurs() {
@@ -53,16 +54,16 @@ func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
 		case v == was:
 			continue
 		case was.drains():
-			most += v.Most()
+			before, run = before+run, v.Most()
 		case v.Algorithm == "fixed" || v.Algorithm == "calendar":
-			most += v.N
+			before, run = before+run, v.N
 		default:
-			most = max(most, v.Most(), largest+blurred)
+			run = max(run, v.Most(), largest+blurred)
 		}
 		stated = stated && (servers == 1 || !was.drains() && !v.drains())
 		was = v
 	}
-	return most, stated
+	return before + run, stated
 }
 
 // share returns v with the part of its limit that one of n servers has while the store is away.
