@@ -15,7 +15,8 @@ const detectBytes = 256 << 10
 // off, unless it is the only one that is no comment.
 //
 // The format is the one that fits most of the lines; it must fit one in ten of those
-// that are not empty. A line of sshd or of the firewall fits even if it is not an event,
+// that are not empty. A line fits if its client is an address, or the name of a host; of
+// all lines at least one must have an address. A line of sshd or of the firewall fits even if it is not an event,
 // and a line of a container if the line in it fits. The second result is false if no named
 // format fits. Logs that need a spec are not detected.
 func Detect(sample []byte) (Format, bool) {
@@ -94,13 +95,15 @@ func detect(sample []byte) (Format, bool) {
 		}
 		lines++
 		for i := range guesses {
-			if guesses[i].knows(line) {
-				guesses[i].lines++
+			if guesses[i].take(line) {
 				break
 			}
 		}
 	}
 	for i := range guesses {
+		if guesses[i].names == guesses[i].lines { // another field is where a client is
+			guesses[i].lines = 0
+		}
 		if guesses[i].lines > guesses[best].lines {
 			best = i
 		}
@@ -116,6 +119,7 @@ type guess struct {
 	format Format
 	parser *Parser
 	lines  int
+	names  int // of these, how many have the name of a host as their client
 	ev     match.Event
 }
 
@@ -144,13 +148,43 @@ func newGuesses() (all guesses) {
 	return all
 }
 
-func (g *guess) knows(line []byte) bool {
-	if !g.format.Yearless() {
-		return g.parser.Parse(line, &g.ev) && !(g.format.kind == clf.kind && isHostFirst(line))
+// take counts a line if it fits, and reports whether it does.
+func (g *guess) take(line []byte) bool {
+	if g.format.Yearless() {
+		line = trimMarks(line)
+		if _, dated := readSysStamp(line); !dated || !g.format.kind.knows(line) {
+			return false
+		}
+		g.lines++
+		return true
 	}
-	line = trimMarks(line)
-	_, dated := readSysStamp(line)
-	return dated && g.format.kind.knows(line)
+	if !g.parser.Parse(line, &g.ev) || g.format.kind == clf.kind && isHostFirst(line) {
+		return false
+	}
+	switch client := g.ev.Get(match.Client); {
+	case len(client) == 0, string(client) == "-", string(client) == "unix:", isAddress(client):
+	case isHostName(client):
+		g.names++
+	default:
+		return false
+	}
+	g.lines++
+	return true
+}
+
+// isHostName reports whether s can be the name of a host in the DNS: letters, digits, '-' and '_',
+// with a dot between, and a last label that is no number.
+func isHostName(s []byte) bool {
+	last := bytes.LastIndexByte(s, '.') + 1
+	if last <= 1 || last == len(s) || isDigit(s[last]) || len(s) > 253 {
+		return false
+	}
+	for i, c := range s {
+		if !isDigit(c) && !isLower(c|' ') && c != '-' && c != '_' && (c != '.' || i > 0 && s[i-1] == '.') {
+			return false
+		}
+	}
+	return true
 }
 
 // isHostFirst reports whether a line begins with a host and the address of a client: it

@@ -70,6 +70,8 @@ var seedLines = map[string][]string{
 	"haproxy": {
 		exampleLine0("haproxy"),
 		`[2001:db8::1]:5 [17/Apr/2018:06:25:06.999] f b/<NOSRV> -1/-1/-1/-1/0 400 187 - - PR-- 2/2/0/0/3 0/0 {a|"b} {c} "<BADREQ>"`,
+		`::ffff:203.0.113.9:20000 [17/Apr/2018:06:25:06.999] f b/s 0/0/0/1/1 200 187 - - ---- 2/2/0/0/3 0/0 "GET / HTTP/1.1"`,
+		`::ffff:203:20000 [17/Apr/2018:06:25:06.999] f b/s 0/0/0/1/1 200 187 - - ---- 2/2/0/0/3 0/0 "GET / HTTP/1.1"`,
 		`<134>Apr 17 06:25:06 g haproxy[1]: 192.0.2.9:5 [17/Apr/2018:06:25:06] f b/s 1/0/0/10/+11 -1 +512 a=b - ---- 2/2/0/0/3 0/0 "GET /a/b?c HTTP/1.1" x`,
 		`Apr 17 06:25:06 g haproxy[1]: Server b/s is DOWN`,
 	},
@@ -91,7 +93,7 @@ var seedLines = map[string][]string{
 	"cloudfront": {
 		exampleLine0("cloudfront"),
 		"2018-04-17\t06:25:06\tFRA2-C1\t0\t2001:db8::1\tPOST\td\t/a/b\t000\t-\t\"x \"\"y\"\"\"\t-\t-\tError\tid==\t-\thttps\t7\t0.001\t203.0.113.1,%20192.0.2.2\t-",
-		"2018-04-17 06:25:06.5 F 1 192.0.2.3 GET d http://h:80/p 200 r a q c t i h https 1 2",
+		"2018-04-17\t06:25:06.5 F 1 192.0.2.3 GET d http://h:80/p 200 r a q c t i h https 1 2",
 	},
 	"caddy": {
 		exampleLine0("caddy"),

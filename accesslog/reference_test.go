@@ -248,7 +248,7 @@ func slowObject(line string) map[string]any {
 }
 
 var (
-	portForm = regexp.MustCompile(`^(?:\[([^\[\]]+)\](?::[0-9]+)?|([^\[:]+):[0-9]+)$`)
+	portForm = regexp.MustCompile(`^(?:\[([^\[\]]+)\](?::[0-9]+)?|(?:::ffff:)?([^\[:]+):[0-9]+)$`)
 	zoneForm = regexp.MustCompile("%[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
@@ -259,6 +259,9 @@ func slowClient(s string) string {
 		return s
 	}
 	host := m[1] + m[2]
+	if strings.HasPrefix(s, "::ffff:") && !strings.Contains(host, ".") {
+		return s
+	}
 	plain := zoneForm.ReplaceAllString(host, "")
 	if a, err := netip.ParseAddr(plain); err != nil || plain != host && a.Is4() {
 		return s

@@ -242,7 +242,7 @@ func slowCloudFront(line string) reading {
 			return reading{} // half of two quotes: nothing ends the value
 		}
 	}
-	if len(v) < 19 || strings.HasPrefix(line, "#") {
+	if len(v) < 19 || strings.HasPrefix(line, "#") || !strings.Contains(line, "\t") {
 		return reading{}
 	}
 	at, ok := slowISOTime(v[0] + "T" + v[1] + "Z")

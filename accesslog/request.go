@@ -100,7 +100,8 @@ func appendLogUnescaped(dst, s []byte) []byte {
 }
 
 // clientAddress returns the address of address:port or [address]:port, and anything else,
-// such as a name or a key, as it is. An IPv6 address with a port has brackets.
+// such as a name or a key, as it is. An IPv6 address with a port has brackets, unless it is an
+// IPv4 address of a socket for both, ::ffff:a.b.c.d:port, as HAProxy writes it.
 func clientAddress(s []byte) []byte {
 	i := len(s) - 1
 	for i > 0 && isDigit(s[i]) {
@@ -110,6 +111,9 @@ func clientAddress(s []byte) []byte {
 		return s
 	}
 	host := withoutPort(s)
+	if mapped, ok := bytes.CutPrefix(s, []byte("::ffff:")); ok && bytes.IndexByte(mapped, '.') > 0 {
+		host = withoutPort(mapped)
+	}
 	if len(host) == len(s) || !isAddress(host) || len(withoutPort(host)) < len(host) {
 		return s
 	}

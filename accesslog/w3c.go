@@ -41,7 +41,7 @@ var w3cColumns = map[string]variable{
 type w3cHeader struct {
 	wants      []int // by column, the want of it, -1 for none
 	date, time int   // columns
-	more       bool  // lines may have more columns
+	more       bool  // lines may have more columns, and no directive names them: they have tabs
 }
 
 // cloudFrontColumns are the columns of CloudFront's standard log, for files without
@@ -100,6 +100,9 @@ func (p *Parser) w3c(line []byte, ev *match.Event) bool {
 		return false
 	}
 	h := p.spec.header
+	if h.more && bytes.IndexByte(line, '\t') < 0 {
+		return false // any line of many words has these columns
+	}
 	clear(p.values)
 	p.scratch = p.scratch[:0]
 	var date, clock []byte

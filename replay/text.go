@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/match"
 )
 
 // TextStyle is how the plain report looks. The zero value is plain bytes.
@@ -185,6 +186,20 @@ func (w *textWriter) busiest(rep *Report) {
 		rows = append(rows, row)
 	}
 	w.table(rows)
+	if rep.Key == match.Client.String() && !slices.ContainsFunc(rep.Top, isAddress) {
+		w.f("none of these clients is an address, so that bans of them are not enforced by address: --format gives another format\n")
+	}
+}
+
+// isAddress reports whether a key is the address of a client, or a network.
+func isAddress(k TopKey) bool {
+	for _, value := range k.Values() {
+		host, _, _ := strings.Cut(value, "/")
+		if _, ok := match.ParseAddr(host); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // suggested writes which limits would refuse nothing to how many keys.

@@ -54,6 +54,7 @@ func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) (e
 		g.Columns = cmp.Or(b.columns, g.Columns)
 		for i := range b.n {
 			newest = max(newest, b.events[i].Time.UnixNano())
+			t.clients.look(&b.events[i])
 			t.pass(&b.events[i], each, now)
 		}
 		err = errors.Join(err, g.advance(data[:b.size]))
@@ -63,6 +64,7 @@ func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) (e
 	}
 	if newest > math.MinInt64 {
 		t.checkZone(newest, now)
+		t.checkClients()
 	}
 	return err
 }

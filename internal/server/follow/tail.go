@@ -47,6 +47,7 @@ type tail struct {
 
 	caughtUp  bool // all was read at the last poll: lines that come now were just written
 	zoneCheck zoneCheck
+	clients   clientCheck
 
 	lateness int64
 	batches  chan *batch // free, of the Follower
