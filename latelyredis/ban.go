@@ -87,38 +87,28 @@ func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
 	if !b.Since.IsZero() {
 		since = b.Since.UnixMicro()
 	}
-	return s.addBans(ctx, l, []ban.Ban{{
+	return s.addBan(ctx, l, rl, &ban.Ban{
 		Rule: rl.banID, Key: key, Since: since * 1000, Until: b.Until.Add(time.Microsecond - 1).UnixNano(),
 		Count: b.Count, Reason: b.Reason, Source: b.Source,
-	}})
+	})
 }
 
-// addBans adds bans to the records of their keys, and to the list those that hold. Of two bans of one key
+// addBan adds a ban to the record of its key, and to the list if it holds. Of two bans of one key
 // the one that ends later holds, so adding a ban twice does no harm.
-func (s *Store) addBans(ctx context.Context, l *layout, bans []ban.Ban) error {
-	calls := make([]*call, len(bans))
-	for i := range bans {
-		c := s.banCall(l, l.byID(bans[i].Rule), &bans[i])
-		calls[i] = &c
-	}
-	if err := s.correctAll(ctx, l, calls); err != nil {
+func (s *Store) addBan(ctx context.Context, l *layout, rl *rule, b *ban.Ban) error {
+	c := s.banCall(l, rl, b)
+	if _, _, err := s.correct(ctx, l, &c); err != nil {
 		return err
 	}
-	var listings []*call
-	var held []ban.Ban
-	for i, c := range calls {
-		if len(c.data) != 2*uint56+banBytes {
-			return errAnswer
-		}
-		rl := l.byID(bans[i].Rule)
-		if b := rl.added(c.data, &bans[i]); b.Until > readUint56(c.data)*1000 {
-			listings, held = append(listings, s.listing(l, rl, &b)), append(held, b)
-		}
+	if len(c.data) != 2*uint56+banBytes {
+		return errAnswer
 	}
-	for i := range held { // before they are listed, so that sync has nothing to tell of them
-		s.mirror.add(&held[i])
+	added := rl.added(c.data, b)
+	if added.Until <= readUint56(c.data)*1000 {
+		return nil
 	}
-	return s.exchange(ctx, l, listings)
+	s.mirror.add(&added) // before it is listed, so that sync has nothing to tell of it
+	return s.exchange(ctx, l, []*call{s.listing(l, rl, &added)})
 }
 
 // banCall returns the call that adds b, a ban of rl, to its record. Its times are those of the
@@ -159,7 +149,7 @@ func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, 
 		return false, err
 	}
 	gone := ban.Ban{Rule: rl.banID, Key: listedKey(key)}
-	s.mirror.remove(&gone) // before it is listed, as in addBans
+	s.mirror.remove(&gone) // before it is listed, as in addBan
 	return taken > 0, s.exchange(ctx, l, []*call{s.listing(l, rl, &gone)})
 }
 

@@ -59,10 +59,9 @@ func (s *Store) listing(l *layout, rl *rule, b *ban.Ban) *call {
 // syncKeys returns the names of the Redis keys of the changes, of the nodes, and of the time at
 // which a node has given something back.
 func (s *Store) syncKeys() []string {
-	return []string{s.listKeys(0)[2], s.prefix + "{bans}:nodes", s.returnsKey()}
+	tag := s.prefix + "{bans}:"
+	return []string{tag + "changes", tag + "nodes", tag + "returns"}
 }
-
-func (s *Store) returnsKey() string { return s.prefix + "{bans}:returns" }
 
 // A nodeClock tells the time of the server, as a node knows it from answers.
 type nodeClock struct {

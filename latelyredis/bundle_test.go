@@ -35,7 +35,7 @@ func eachRules(t testing.TB) *ratelimit.Set {
 // by one command: these decisions fail, and all others are made, once.
 func TestBundleFails(t *testing.T) {
 	client := redis(t).client(t)
-	rules, config, head := eachRules(t), prefixed(), "\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01"
+	rules, config, head := eachRules(t), prefixed(), "\x02\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01"
 	store := newStore(t, client, rules, config)
 	failed := map[string]bool{}
 	for rule := range rules.Len() {

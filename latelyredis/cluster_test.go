@@ -22,7 +22,7 @@ import (
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3)
-	t.Run("Conforms", func(t *testing.T) { conforms(t, c.Client(t), 15) })
+	t.Run("Conforms", func(t *testing.T) { conforms(t, c.Client(t), 30) })
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })
 	t.Run("BatchedMoves", func(t *testing.T) { testBatchedMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })

@@ -28,9 +28,6 @@ func (s *Store) correction(l *layout, what byte, amount uint64, at int64, resets
 	head = binary.BigEndian.AppendUint16(appendUint56(head, at), resets)
 	c := s.callAbout(l, l.scripts.correct, string(head), key, rule)
 	c.returns = what == correctRefund || what == correctOldest || what == correctReset
-	if c.tells = c.returns && l.rules[rule].refused != nil && !s.slotted(); c.tells {
-		c.keys = append(c.keys, s.returnsKey())
-	}
 	return c
 }
 
@@ -83,11 +80,6 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 		c := s.correction(l, what, amount, at, resets, sub.Outcome.Rule, sub.Key)
 		calls = append(calls, &c)
 	}
-	return s.correctAll(ctx, l, calls)
-}
-
-// correctAll exchanges calls, and returns their errors.
-func (s *Store) correctAll(ctx context.Context, l *layout, calls []*call) error {
 	s.exchange(ctx, l, calls)
 	var errs []error
 	for _, c := range calls {

@@ -63,9 +63,6 @@ func NewKnowing(client rueidis.Client, set *ratelimit.Set, c Config, now, node *
 	return s, err
 }
 
-// InCluster makes s put no keys of several slots into one command.
-func (s *Store) InCluster() { s.crossed.Store(true) }
-
 // Sync is what a goroutine does every 250 ms.
 func (s *Store) Sync(ctx context.Context) error { return s.sync(ctx) }
 

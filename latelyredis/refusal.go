@@ -16,11 +16,9 @@ import (
 // nobody has to count is remembered, one by a rule without CountRefused and without a ban.
 //
 // It ends with its RetryAfter, and before that when this node gives something back to the key, or
-// resets it. When another node does so for any key, that changes a number in Redis, which sync
-// reads, and all refusals end. The script that gives back changes the number in the same step, so that it
-// is changed even if the node ends; where it cannot, as the number may be on another node of a cluster, or when a decision is
-// withdrawn, the next sync of the node changes it, or that of any other node when it has ended.
-// All refusals also end when the clock of the server was set.
+// resets it. When another node does so for any key, its next sync changes a number in Redis, or that of any other node
+// when it has ended. Each sync reads the number, and all refusals end when it has changed, or when the clock of the server
+// was set.
 
 // refusalMemory bounds the bytes of the refusals of a rule set: of about 160,000 keys.
 const refusalMemory = 16 << 20
@@ -201,15 +199,12 @@ func (s *Store) rememberRefusal(rl *rule, g *group, sub *subject) {
 }
 
 // endReturned ends the refusals of keys to which one of the calls has given something back, or may
-// have: here at once, and on other nodes after their next call of sync, or that of this node if the call did not
-// tell them.
+// have: here at once, and on other nodes after the next call of sync here and there.
 func (s *Store) endReturned(l *layout, calls []*call) {
 	for _, c := range calls {
 		if c.returns && slices.ContainsFunc(c.rules, func(i int) bool { return l.rules[i].refused != nil }) {
 			s.refusals.stamp(s.refusals.hash(c.key)).Add(1)
-			if c.err != nil || !c.tells {
-				s.refusals.gaveBack.Store(true)
-			}
+			s.refusals.gaveBack.Store(true)
 		}
 	}
 }

@@ -281,8 +281,7 @@ func TestRefusalsAreTold(t *testing.T) {
 }
 
 // TestRefusalsOfTheKilled has one node give back to a key that another refuses, and end, as if it was killed: the
-// other one learns of it by its next question. In a cluster, it learns of it when the node that ended is not counted
-// any more.
+// other one learns of it when the node that ended is not counted any more.
 func TestRefusalsOfTheKilled(t *testing.T) {
 	ctx := context.Background()
 	for name, giveBack := range map[string]func(*latelyredis.Store, *latelyredis.Request) error{
@@ -296,28 +295,21 @@ func TestRefusalsOfTheKilled(t *testing.T) {
 			return s.Settle(ctx, &latelyredis.Settlement{Set: r.Set, At: r.Now, Charged: 1, Subjects: r.Subjects})
 		},
 	} {
-		for _, cluster := range []bool{false, true} {
-			f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
-			killed, other := f.stores[1], f.stores[0]
-			if cluster {
-				killed.InCluster()
-			}
-			r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
-			if killed.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Refused || !f.refused(t) {
-				t.Fatalf("%v, %+v, want the first event allowed and the second refused", r.Err, r.Subjects[0].Outcome)
-			}
-			if err := giveBack(killed, r); err != nil {
-				t.Fatal(err)
-			}
-			if cluster {
-				f.pass(5_100_000)
-			}
-			if err := other.Sync(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if f.refused(t) {
-				t.Errorf("%s, in a cluster %v: it is still refused", name, cluster)
-			}
+		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
+		killed, other := f.stores[1], f.stores[0]
+		r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+		if killed.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Refused || !f.refused(t) {
+			t.Fatalf("%v, %+v, want the first event allowed and the second refused", r.Err, r.Subjects[0].Outcome)
+		}
+		if err := giveBack(killed, r); err != nil {
+			t.Fatal(err)
+		}
+		f.pass(5_100_000)
+		if err := other.Sync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if f.refused(t) {
+			t.Errorf("%s: it is still refused", name)
 		}
 	}
 }

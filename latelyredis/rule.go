@@ -98,8 +98,8 @@ type calendar struct {
 	zone   *time.Location
 }
 
-// recordForm is the form of records, see record.lua. Form 1 was never released.
-const recordForm = 2
+// recordForm is the form of records, see record.lua.
+const recordForm = 1
 
 const (
 	flagShadow       = 1

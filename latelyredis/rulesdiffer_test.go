@@ -65,6 +65,10 @@ func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uin
 // admit what the larger one does alone.
 func TestRulesThatDiffer(t *testing.T) {
 	t.Parallel()
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
 	rng := randtest.New(t)
 	for i := range ratelimit.Algorithms() {
 		a := ratelimit.Algorithm(i)
@@ -74,7 +78,7 @@ func TestRulesThatDiffer(t *testing.T) {
 			}
 			limit := limited("limit", match.MustKey("path"), a, n[0]).Limits[0]
 			want := int(limit.MaxAdmitted(a))
-			for range 3 {
+			for range rounds {
 				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed()); got > want {
 					t.Errorf("%v: %d and %d: %d admitted in a window, want at most %d", a, n[0], n[1], got, want)
 				}

@@ -84,7 +84,7 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 			all.WriteString(source(f + "_correct"))
 		}
 	}
-	record, repair, returns := source("record"), source("ban")+source("repair"), source("returns")
+	record, repair := source("record"), source("ban")+source("repair")
 	fast := make(map[string]*script)
 	for _, f := range fastFamilies {
 		fast[f] = newEachScript(clock + source("fast") + source("fast_"+f) + source("fast_end"))
@@ -93,10 +93,10 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 		fast:    fast,
 		decide:  newEachScript(some.String() + record + bans + source("decide")),
 		repair:  newScript(all.String() + record + repair + source("decide") + source("alone")),
-		correct: newScript(all.String() + record + repair + returns + source("correct")),
+		correct: newScript(all.String() + record + repair + source("correct")),
 		list:    newScript(clock + source("list")),
 		page:    newScript(clock + source("page")),
-		sync:    newScript(clock + returns + source("stream") + source("sync")),
+		sync:    newScript(clock + source("stream") + source("sync")),
 		memory:  newScript(source("memory")),
 	}
 }

@@ -96,7 +96,7 @@ func TestFailover(t *testing.T) {
 		n.wantTold(t, 2)
 	}
 	testOldPrimary(t, w, f, nodes)
-	t.Run("Conforms", func(t *testing.T) { conforms(t, w.Client(t), 15) })
+	t.Run("Conforms", func(t *testing.T) { conforms(t, w.Client(t), 30) })
 }
 
 // testOldPrimary has the primary that was killed return, with nothing, until it is a replica: the nodes

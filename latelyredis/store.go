@@ -269,7 +269,6 @@ type call struct {
 	rules     []int // of each record
 	key       []byte
 	returns   bool // it gives something back
-	tells     bool // and tells the other nodes, by its last key
 	calendars bool // whether a rule depends on a time zone
 	data      string
 	err       error
@@ -288,11 +287,8 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		c.full, c.err = true, errAgain
 		return true
 	}
-	if codeIs(r.Err, "CROSSSLOT") && (c.script.each || c.tells) {
+	if codeIs(r.Err, "CROSSSLOT") && c.script.each {
 		s.crossed.Store(true)
-		if c.tells {
-			c.keys, c.tells = c.keys[:len(c.keys)-1], false
-		}
 		c.err = errAgain
 		return true
 	}

@@ -1,5 +1,4 @@
--- KEYS: one record, and when a node has given something back, if this does and the key is in the same
--- slot. ARGV: what to do, an amount, the time and the number of resets of
+-- KEYS: the record. ARGV: what to do, an amount, the time and the number of resets of
 -- the charge that is meant, or 65535 for any; and the rule. To ban, the amount is the end
 -- and the time the start, and a third argument is BAN.
 local REFUND, CHARGE, OLDEST, RESET, ADD_BAN, END_BAN = 1, 2, 3, 4, 5, 6
@@ -41,5 +40,4 @@ elseif (r.found or what == CHARGE) and (resets == ANY or resets == r.resets) the
   end
   save(r)
 end
-if KEYS[2] then tell(KEYS[2]) end
 return pack('>I7I7', now, taken) .. (r.ban and bans.answer(r.ban) or '')

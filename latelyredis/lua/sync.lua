@@ -17,7 +17,10 @@ redis.call('PEXPIRE', nodes, KEPT)
 
 -- Without a time, all keys may be gone. A node that has ended may have given something back and not told.
 local gave = tonumber(redis.call('GET', returns) or nil)
-if not gave or ended or ARGV[3] == '1' then gave = tell(returns) end
+if not gave or ended or ARGV[3] == '1' then
+  gave = math.max(now, (gave or 0) + 1) -- no two of these times are equal
+  redis.call('SET', returns, string.format('%.0f', gave), 'PX', KEPT)
+end
 
 local function first(found) return found[1] and found[1][1] or '0-0' end
 

@@ -72,7 +72,7 @@ func (s *session) attempt(cost uint64, peek bool, subjects ...subject) (r *reque
 
 func concurrentTakesCase(c *check) {
 	for _, a := range c.algorithms() {
-		for _, n := range []uint64{1, 50, 700} {
+		for _, n := range []uint64{1, 50, 300} {
 			for _, keys := range []int{1, 3} {
 				r := c.lasting(a, n)
 				if n > 1 && a != ratelimit.Calendar {
