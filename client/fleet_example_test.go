@@ -122,8 +122,8 @@ hot:
 	}
 	fmt.Println(loads, "loads before the page is hot")
 	for _, cache := range pages {
-		for state := hotkey.NotHot; state == hotkey.NotHot; time.Sleep(time.Millisecond) {
-			_, state = cache.Peek("/product/7")
+		for hot := false; !hot; time.Sleep(time.Millisecond) {
+			_, _, hot = cache.Peek("/product/7")
 		}
 	}
 	for range 100 {

@@ -92,7 +92,7 @@ func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
 			if err != nil {
 				return err
 			}
-			f.hot.d.Changed(rule, string(joined))
+			f.hot.under(rule).Changed(string(joined))
 		}
 	}
 	nodes, err := f.nodes(ctx)
@@ -299,7 +299,7 @@ func (h *hot) ship(n *node, rule int) {
 func (h *hot) tellCaches() {
 	for i := range h.rules {
 		rule, told := h.rules[i].name, &h.caches[i]
-		s := h.d.CacheStats(rule)
+		s := h.under(rule).CacheStats()
 		now := [4]uint64{s.Hits, s.Misses, s.Loads, s.Stale}
 		if now == *told {
 			continue

@@ -69,7 +69,7 @@ func TestHotReports(t *testing.T) {
 	want := make(map[string]uint64)
 	for i := range 2000 {
 		key := fmt.Sprint("/p/", i%300)
-		if _, _, err := d.AddKey("product", key); err != nil {
+		if _, _, err := under(d, "product").Add(key); err != nil {
 			t.Fatal(err)
 		}
 		want["product "+key]++
@@ -79,13 +79,13 @@ func TestHotReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 7 {
-		d.AddKey("pair-hot", string(pair))
+		under(d, "pair-hot").Add(string(pair))
 	}
 	want["pair-hot 192.0.2.1 ada"] = 7
-	d.AddKeyN(d.Now(), "product", "/many", math.MaxInt32*3)
+	under(d, "product").AddAt(d.Now(), "/many", math.MaxInt32*3)
 	want["product /many"] = math.MaxInt32 * 3
-	d.AddKey("product", strings.Repeat("x", maxReportValue+1))
-	d.AddKey("pair-hot", "no pair")
+	under(d, "product").Add(strings.Repeat("x", maxReportValue+1))
+	under(d, "pair-hot").Add("no pair")
 	s := settled(t, f)
 	sum := uint64(0)
 	for _, n := range want {
@@ -117,7 +117,7 @@ func TestHotReportsThatAreLost(t *testing.T) {
 	n := startScripted(t)
 	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
 	locked(n, func() int { n.refuse = "no hot rule"; return 0 })
-	d.AddKeyN(d.Now(), "product", "/a", 5)
+	under(d, "product").AddAt(d.Now(), "/a", 5)
 	until(t, "the report is refused", func() bool { return f.HotStats().Dropped == 5 })
 	if s := f.HotStats(); s.Err == nil || s.Err.Error() != "NORULE no hot rule" {
 		t.Errorf("the error is %v", s.Err)
@@ -126,7 +126,7 @@ func TestHotReportsThatAreLost(t *testing.T) {
 	n.freeze()
 	p := (*f.members.list.Load())[0].hot.live.Load()
 	before, _ := p.counts()
-	d.AddKeyN(d.Now(), "product", "/a", 7)
+	under(d, "product").AddAt(d.Now(), "/a", 7)
 	until(t, "the report is written", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func TestHotReportsThatAreLost(t *testing.T) {
 	})
 	n.kill()
 	until(t, "the report is lost", func() bool { return f.HotStats().Unanswered == 7 })
-	d.AddKeyN(d.Now(), "product", "/a", 11) // kept until the node is back
+	under(d, "product").AddAt(d.Now(), "/a", 11) // kept until the node is back
 	if s := f.HotStats(); s.Pending != 11 || s.Added != 23 {
 		t.Errorf("%+v, want 11 pending of 23", s)
 	}
@@ -163,7 +163,7 @@ func TestHotReportsReconcile(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			for i := 0; !stop.Load(); i++ {
-				d.AddKey("product", fmt.Sprint("/p/", (i+g*100)%500))
+				under(d, "product").Add(fmt.Sprint("/p/", (i+g*100)%500))
 				added.Add(1)
 				if i%20 == 0 {
 					time.Sleep(time.Millisecond)
@@ -202,9 +202,9 @@ func TestHotReportsReconcile(t *testing.T) {
 func TestHotCloseSendsTheRest(t *testing.T) {
 	n := startScripted(t)
 	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
-	d.AddKeyN(d.Now(), "product", "/a", 3)
+	under(d, "product").AddAt(d.Now(), "/a", 3)
 	f.Close()
-	d.AddKey("product", "/a") // is the Detector's own now
+	under(d, "product").Add("/a") // is the Detector's own now
 	if s := f.HotStats(); s.Added != 3 || s.Sent != 3 || n.sum() != 3 {
 		t.Errorf("%+v, and the node has %d", s, n.sum())
 	}
@@ -226,7 +226,7 @@ func ruleKeys(keys ...string) (all []api.RuleKey) {
 }
 
 func isHot(d *hotkey.Detector, key string) bool {
-	_, hot := d.Hot("product", key)
+	_, hot := under(d, "product").Hot(key)
 	return hot
 }
 
@@ -305,7 +305,7 @@ func TestHotCache(t *testing.T) {
 	want("not hot", 1)
 	want("not hot", 2)
 	n.tell(update(0, 1, "/a"))
-	until(t, "the key is hot", func() bool { _, s := cache.Peek("/a"); return s == hotkey.NoValue })
+	until(t, "the key is hot", func() bool { _, ok, hot := cache.Peek("/a"); return hot && !ok })
 	want("hot", 3)
 	want("hot", 3)
 	n.tell(update(1, 2, "/a")) // is hot for longer
@@ -315,7 +315,7 @@ func TestHotCache(t *testing.T) {
 	changed := update(3, 4)
 	changed.Changed = ruleKeys("/a")
 	n.tell(changed)
-	until(t, "the value is removed", func() bool { _, s := cache.Peek("/a"); return s == hotkey.NoValue })
+	until(t, "the value is removed", func() bool { _, ok, hot := cache.Peek("/a"); return hot && !ok })
 	want("changed", 4)
 	if err := f.Changed(t.Context(), "product", "/a"); err != nil || fmt.Sprint(n.changed) != "[product /a]" {
 		t.Errorf("%v; the node was told %q", err, n.changed)
@@ -331,7 +331,7 @@ func TestHotCache(t *testing.T) {
 	until(t, "the node is told of the cache", toldAll)
 	n.kill()
 	n.revive()
-	until(t, "the value is removed", func() bool { _, s := cache.Peek("/a"); return s == hotkey.NoValue })
+	until(t, "the value is removed", func() bool { _, ok, hot := cache.Peek("/a"); return hot && !ok })
 	want("changed meanwhile", 6)
 	until(t, "the node is told of the cache", toldAll)
 	n.kill()
@@ -391,10 +391,10 @@ func TestHotWithoutNodes(t *testing.T) {
 	until(t, "the keys are hot", func() bool { return isHot(d, "/long") })
 	n.kill()
 	until(t, "the node is down", func() bool { return !f.hotUp(n.addr) })
-	if _, hot := d.HotAt(told.Add(59*time.Second), "product", "/long"); !hot {
+	if _, hot := under(d, "product").HotAt(told.Add(59*time.Second), "/long"); !hot {
 		t.Error("a key is cold before its time is over")
 	}
-	if _, hot := d.HotAt(d.Now().Add(61*time.Second), "product", "/long"); hot {
+	if _, hot := under(d, "product").HotAt(d.Now().Add(61*time.Second), "/long"); hot {
 		t.Error("a key is hot although its time is over")
 	}
 	until(t, "the other is cold", func() bool { return !isHot(d, "/short") })
@@ -406,4 +406,13 @@ func BenchmarkHotReport(b *testing.B) {
 	for b.Loop() {
 		f.hot.tally.add(0, "/product/1234567", 1, 1, true)
 	}
+}
+
+// under returns the handle for a rule of d that exists.
+func under(d *hotkey.Detector, rule string) *hotkey.RuleDetector {
+	r, err := d.Rule(rule)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }

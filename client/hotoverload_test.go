@@ -45,11 +45,11 @@ func TestHotOverload(t *testing.T) {
 				case <-tick.C:
 				}
 				for range perSecond / 100 {
-					d.AddKey("product", fmt.Sprintf("/once/%d/%d", c, n))
+					under(d, "product").Add(fmt.Sprintf("/once/%d/%d", c, n))
 					n++
 				}
 				for k := range hotKeys {
-					d.AddKey("product", fmt.Sprint("/hot/", k))
+					under(d, "product").Add(fmt.Sprint("/hot/", k))
 				}
 			}
 		})

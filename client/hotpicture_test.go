@@ -124,8 +124,8 @@ func TestLoadOfABackend(t *testing.T) {
 }
 
 func coldIn(c *hotkey.Cache[string]) bool {
-	_, state := c.Peek(saleProduct)
-	return state == hotkey.NotHot
+	_, _, hot := c.Peek(saleProduct)
+	return !hot
 }
 
 // visit sends requests to a shop for a time: nine in ten are for the product on sale.

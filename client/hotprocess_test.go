@@ -93,12 +93,12 @@ func beClient(ctx context.Context, file *rules.File, nodes []string) error {
 	}
 	for i := 0; ctx.Err() == nil; i++ {
 		if i%10 == 0 {
-			d.AddKey("product", steadyKey)
+			under(d, "product").Add(steadyKey)
 		}
 		for j := range 10 {
-			d.AddKey("product", fmt.Sprint("/p/", (i*10+j)%1000))
+			under(d, "product").Add(fmt.Sprint("/p/", (i*10+j)%1000))
 		}
-		_, hot := d.Hot("product", steadyKey)
+		_, hot := under(d, "product").Hot(steadyKey)
 		tell("hot", hot)
 		for _, n := range f.Nodes() {
 			tell(n.Addr, n.Up)

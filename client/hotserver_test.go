@@ -72,7 +72,7 @@ const share = 30
 func heat(t testing.TB, all []*process, key string) {
 	t.Helper()
 	for _, p := range all {
-		if _, _, err := p.d.AddKeyN(p.d.Now(), "product", key, share); err != nil {
+		if _, _, err := under(p.d, "product").AddAt(p.d.Now(), key, share); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,10 +95,10 @@ func TestHotKeysOfAFleet(t *testing.T) {
 	key := keysOf("product", addrs, 1, 1)[0]
 	heat(t, processes, key)
 	until(t, "the key is hot in all processes", func() bool {
-		return all(processes, func(p *process) bool { _, s := p.cache.Peek(key); return s == hotkey.NoValue })
+		return all(processes, func(p *process) bool { _, ok, hot := p.cache.Peek(key); return hot && !ok })
 	})
 	for i, p := range processes {
-		if k, _ := p.d.Hot("product", key); k.Lo >= 100 {
+		if k, _ := under(p.d, "product").Hot(key); k.Lo >= 100 {
 			t.Errorf("process %d has counted %d events: it needed nobody to find the key hot", i, k.Lo)
 		}
 		for range 10 {
@@ -114,7 +114,7 @@ func TestHotKeysOfAFleet(t *testing.T) {
 		t.Error(err)
 	}
 	until(t, "no process has the value before", func() bool {
-		return all(processes, func(p *process) bool { _, s := p.cache.Peek(key); return s == hotkey.NoValue })
+		return all(processes, func(p *process) bool { _, ok, hot := p.cache.Peek(key); return hot && !ok })
 	})
 	if v, err := processes[4].cache.Get(t.Context(), key); v != 2 || err != nil {
 		t.Errorf("Get is %d, %v, want the second load", v, err)
@@ -255,7 +255,7 @@ func TestHotRuleOfNoServer(t *testing.T) {
 	}
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Detector: d})
 	until(t, "the node is up", func() bool { return f.hotUp(s.addr) })
-	if _, _, err := d.AddKeyN(d.Now(), "produkt", "/a", math.MaxInt32); err != nil {
+	if _, _, err := under(d, "produkt").AddAt(d.Now(), "/a", math.MaxInt32); err != nil {
 		t.Fatal(err)
 	}
 	stats := settled(t, f)

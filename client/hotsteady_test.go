@@ -118,7 +118,7 @@ func (x *steadyProcess) run(ctx context.Context, t *testing.T, servers pipeNetwo
 		return
 	}
 	cache, err := hotkey.NewCache(d, hotkey.CacheConfig[int]{Rule: "product", Load: func(_ context.Context, key string) (int, error) {
-		_, hot := d.Hot("product", key)
+		_, hot := under(d, "product").Hot(key)
 		x.see(key, hot)
 		x.mu.Lock()
 		if hot {
@@ -142,7 +142,7 @@ func (x *steadyProcess) run(ctx context.Context, t *testing.T, servers pipeNetwo
 				if _, err := cache.Get(context.Background(), key); err != nil {
 					t.Error(err)
 				}
-				_, hot := d.Hot("product", key)
+				_, hot := under(d, "product").Hot(key)
 				x.see(key, hot)
 				time.Sleep(steadyUses)
 			}

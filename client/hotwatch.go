@@ -67,7 +67,7 @@ func (h *hot) update(n *node, u *api.HotUpdate) error {
 	}
 	for i := range u.Changed {
 		if id, ok := h.id(u.Changed[i].Rule, u.Changed[i].Key); ok {
-			h.d.Changed(id.rule, id.key)
+			h.under(id.rule).Changed(id.key)
 		}
 	}
 	for i := range u.Cold {
@@ -88,6 +88,15 @@ func (h *hot) update(n *node, u *api.HotUpdate) error {
 		h.dropHolds()
 	}
 	return nil
+}
+
+// under returns the Detector's handle for a rule that it has.
+func (h *hot) under(rule string) *hotkey.RuleDetector {
+	r, err := h.d.Rule(rule)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // id returns a key as the Detector has it, if it has the rule.
@@ -112,7 +121,8 @@ func (h *hot) heat(w *hotWatch, k *api.HotKey) {
 		ttl = k.TTL.Duration()
 	}
 	until := h.d.Now().Add(ttl)
-	_ = h.d.SetHot(id.rule, id.key, until) // without memory for it, it is not
+	r := h.under(id.rule)
+	_ = r.SetHot(id.key, until) // without memory for it, it is not
 	h.became(id, until)
 	if w.fresh == nil {
 		w.keys[id] = struct{}{}
@@ -120,7 +130,7 @@ func (h *hot) heat(w *hotWatch, k *api.HotKey) {
 	}
 	w.fresh[id] = struct{}{}
 	if k.Changed > w.seen {
-		h.d.Changed(id.rule, id.key)
+		r.Changed(id.key)
 	}
 }
 
@@ -132,6 +142,6 @@ func (h *hot) cool(w *hotWatch, id hotID) {
 			return
 		}
 	}
-	h.d.Remove(id.rule, id.key)
+	h.under(id.rule).Remove(id.key)
 	h.became(id, time.Time{})
 }

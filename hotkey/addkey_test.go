@@ -10,18 +10,18 @@ import (
 )
 
 func isHotAt(d *hotkey.Detector, t time.Time, rule, key string) bool {
-	_, hot := d.HotAt(t, rule, key)
+	_, hot := under(d, rule).HotAt(t, key)
 	return hot
 }
 
 func isHot(d *hotkey.Detector, rule, key string) bool {
-	_, hot := d.Hot(rule, key)
+	_, hot := under(d, rule).Hot(key)
 	return hot
 }
 
-// addKey is Detector.AddKeyN under a rule that exists.
+// addKey is RuleDetector.AddAt for one event.
 func addKey(d *hotkey.Detector, t time.Time, rule, key string) (hotkey.Edge, bool) {
-	edge, hot, err := d.AddKeyN(t, rule, key, 1)
+	edge, hot, err := under(d, rule).AddAt(t, key, 1)
 	if err != nil && err != hotkey.ErrNever && err != hotkey.ErrNoMemory {
 		panic(err)
 	}
@@ -31,27 +31,21 @@ func addKey(d *hotkey.Detector, t time.Time, rule, key string) (hotkey.Edge, boo
 func TestUnknownRule(t *testing.T) {
 	d := mustDetector(t, goodRule(t))
 	for _, name := range []string{"", "R", "other"} {
-		if edge, hot, err := d.AddKey(name, "k"); hot || edge != (hotkey.Edge{}) || err == nil || !strings.Contains(err.Error(), "unknown rule") {
-			t.Errorf("AddKey under %q: %+v, %t, %v", name, edge, hot, err)
-		}
-		if _, hot, err := d.AddKeyN(at(0), name, "k", 1); hot || err == nil {
-			t.Errorf("AddKeyAt under %q: %t, %v", name, hot, err)
-		}
-		if isHot(d, name, "k") || isHotAt(d, at(0), name, "k") || d.Stats(name) != (hotkey.Stats{}) {
-			t.Errorf("something is known under %q", name)
+		if r, err := d.Rule(name); r != nil || err == nil || !strings.Contains(err.Error(), "unknown rule") {
+			t.Errorf("Rule(%q): %v, %v", name, r, err)
 		}
 	}
-	if got := d.Stats("r"); got.Keys != 0 {
-		t.Errorf("%+v", got)
+	if testing.AllocsPerRun(100, func() { _, _ = d.Rule("r") }) > 0 {
+		t.Error("Rule allocates")
 	}
 }
 
-// AddKey and Hot are about now.
-func TestAddKeyIsLive(t *testing.T) {
+// Add and Hot are about now.
+func TestRuleAddIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mustDetector(t, goodRule(t)) // 3 in 1 s, for 1 min
 		for i := range 4 {
-			edge, hot, err := d.AddKey("r", "/p")
+			edge, hot, err := under(d, "r").Add("/p")
 			if hot != (i == 2) || err != nil || hot && (edge.Rule != "r" || edge.Key != "/p" || !edge.Time.Equal(time.Now())) {
 				t.Errorf("event %d: %+v, %t, %v", i+1, edge, hot, err)
 			}
@@ -70,17 +64,17 @@ func TestAddKeyIsLive(t *testing.T) {
 	})
 }
 
-// addKeyN is Detector.AddKeyN under a rule that exists.
+// addKeyN is RuleDetector.AddAt.
 func addKeyN(d *hotkey.Detector, t time.Time, rule, key string, n uint64) (hotkey.Edge, bool) {
-	edge, hot, err := d.AddKeyN(t, rule, key, n)
+	edge, hot, err := under(d, rule).AddAt(t, key, n)
 	if err != nil && err != hotkey.ErrNever && err != hotkey.ErrNoMemory {
 		panic(err)
 	}
 	return edge, hot
 }
 
-// AddKeyN says of a key that is hot already until when, and nothing else.
-func TestAddKeyOfAHotKey(t *testing.T) {
+// For a key that is hot already, AddAt returns the end of the hold, and nothing else.
+func TestAddAtOfAHotKey(t *testing.T) {
 	d := mustDetector(t, goodRule(t)) // 3 in 1 s, for 1 min
 	until := at(0).Add(time.Minute)
 	for i, want := range []time.Time{{}, {}, until, until} {

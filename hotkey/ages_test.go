@@ -33,14 +33,14 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 	edges := 0
 	for range 8000 {
 		now = now.Add(time.Duration(rnd.IntN(4)) * time.Millisecond)
-		d.AddKeyN(now, "r", fmt.Sprint("cold", rnd.Uint64()), 1)
+		under(d, "r").AddAt(now, fmt.Sprint("cold", rnd.Uint64()), 1)
 		key, n := fmt.Sprint("k", rnd.IntN(150)), 1+rnd.IntN(threshold/2+1)
 		at := now.Add(-time.Duration(rnd.Int64N(int64(maxAge))))
 		events[key] = slices.DeleteFunc(events[key], func(t time.Time) bool { return now.Sub(t) > 4*span })
 		for range n {
 			events[key] = append(events[key], at)
 		}
-		edge, hot, err := d.AddKeyN(at, "r", key, uint64(n))
+		edge, hot, err := under(d, "r").AddAt(at, key, uint64(n))
 		if !hot || err != nil {
 			continue
 		}

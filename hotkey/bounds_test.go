@@ -128,7 +128,7 @@ func (tr *trace) next(rnd *rand.Rand) (key string, t int64, n uint64) {
 func (tr *trace) event(rnd *rand.Rand) error {
 	key, now, n := tr.next(rnd)
 	kept := hotkey.Kept(tr.d, "r", key)
-	edge, became, err := tr.d.AddKeyN(time.Unix(0, now), "r", key, n)
+	edge, became, err := under(tr.d, "r").AddAt(time.Unix(0, now), key, n)
 	if err != nil || n == 0 { // of a new key there may be no memory for
 		return nil
 	}
@@ -141,7 +141,7 @@ func (tr *trace) event(rnd *rand.Rand) error {
 	tr.true.add(key, at, n)
 	span, threshold := int64(tr.rule.Span), tr.rule.Threshold
 	exact := tr.true.count(key, at, span)
-	stats := tr.d.Stats("r")
+	stats := under(tr.d, "r").Stats()
 	surely := tr.true.count(key, at, span-span/60-1) >= threshold && stats.Evicted == 0 && stats.Lost == 0
 	switch {
 	case became && (edge.Lo > exact || edge.Hi < exact || edge.Lo < threshold || edge.Time.UnixNano() < now || edge.Time.UnixNano() > at):
@@ -154,7 +154,7 @@ func (tr *trace) event(rnd *rand.Rand) error {
 		tr.hot[key] = edge.Until.UnixNano()
 		tr.edges++
 	}
-	k, _ := tr.d.HotAt(time.Unix(0, at), "r", key)
+	k, _ := under(tr.d, "r").HotAt(time.Unix(0, at), key)
 	if k.Lo > exact || k.Hi < exact {
 		return fmt.Errorf("HotAt of %s %+v, true %d at %d", key, k, exact, at)
 	}
@@ -170,7 +170,7 @@ func (tr *trace) top(rnd *rand.Rand) error {
 	for key := range tr.true {
 		now = max(now, newest(tr.true[key]))
 	}
-	top, err := tr.d.TopAt(time.Unix(0, now), "r", 10, time.Duration(within))
+	top, err := under(tr.d, "r").TopAt(time.Unix(0, now), 10, time.Duration(within))
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func testBounds(t *testing.T, traces, most int) {
 		if err := tr.run(rnd, n); err != nil {
 			t.Fatal(err)
 		}
-		stats := tr.d.Stats("r")
+		stats := under(tr.d, "r").Stats()
 		edges, loose, events = edges+tr.edges, loose+tr.loose, events+n
 		evicted, late = evicted+stats.Evicted, late+stats.Late
 	}
@@ -262,7 +262,7 @@ func TestTopIsExact(t *testing.T) {
 	}
 	now := time.UnixMilli(2100)
 	for _, span := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
-		top, err := d.TopAt(now, "r", 7, span)
+		top, err := under(d, "r").TopAt(now, 7, span)
 		if err != nil || len(top) != 7 {
 			t.Fatalf("%d keys, %v", len(top), err)
 		}
@@ -283,12 +283,11 @@ func TestTopIsExact(t *testing.T) {
 		}
 	}
 	for _, bad := range []struct {
-		rule string
 		n    int
 		span time.Duration
-	}{{"s", 1, 0}, {"r", 0, 0}, {"r", 1, -1}, {"r", 1, time.Second + 1}} {
-		if _, err := d.TopAt(now, bad.rule, bad.n, bad.span); err == nil {
-			t.Errorf("Top(%q, %d, %v): no error", bad.rule, bad.n, bad.span)
+	}{{0, 0}, {1, -1}, {1, time.Second + 1}} {
+		if _, err := under(d, "r").TopAt(now, bad.n, bad.span); err == nil {
+			t.Errorf("Top(%d, %v): no error", bad.n, bad.span)
 		}
 	}
 }
@@ -310,14 +309,13 @@ func TestRemoveAlwaysNever(t *testing.T) {
 	for key, want := range map[string]hotkey.KeyCount{
 		"k": {Key: "k", Lo: 3, Hi: 3, Until: at(60_002)}, "always": {Key: "always", Lo: 3, Hi: 3, Until: at(60_002)}, "never": {Key: "never"},
 	} {
-		if k, hot := d.HotAt(at(10), "r", key); k != want || hot != (key != "never") {
+		if k, hot := under(d, "r").HotAt(at(10), key); k != want || hot != (key != "never") {
 			t.Errorf("%s: %+v, %t; want %+v", key, k, hot, want)
 		}
 	}
-	d.Remove("r", "k")
-	d.Remove("r", "unknown")
-	d.Remove("unknown", "k")
-	if k, hot := d.HotAt(at(10), "r", "k"); k != (hotkey.KeyCount{Key: "k"}) || hot {
+	under(d, "r").Remove("k")
+	under(d, "r").Remove("unknown")
+	if k, hot := under(d, "r").HotAt(at(10), "k"); k != (hotkey.KeyCount{Key: "k"}) || hot {
 		t.Errorf("after Remove: %+v, %t", k, hot)
 	}
 	for i := range int64(3) {
@@ -325,11 +323,11 @@ func TestRemoveAlwaysNever(t *testing.T) {
 			t.Errorf("after Remove: event %d: %+v, %t", i+1, edge, hot)
 		}
 	}
-	if s := d.Stats("r"); s.Events != 9 || s.Late != 0 {
+	if s := under(d, "r").Stats(); s.Events != 9 || s.Late != 0 {
 		t.Errorf("%+v; want 9 events", s)
 	}
 	addKey(d, at(0), "r", "k")
-	if s := d.Stats("r"); s.Events != 10 || s.Late != 1 {
+	if s := under(d, "r").Stats(); s.Events != 10 || s.Late != 1 {
 		t.Errorf("%+v; want 10 events, of which one is late", s)
 	}
 	r.Never = append(r.Never, "always")
@@ -351,10 +349,10 @@ func TestClockBackAfterExpiry(t *testing.T) {
 	if edge, hot := addKey(d, at(500), "r", "k"); hot {
 		t.Fatalf("%+v: want no edge, the first event having left", edge)
 	}
-	if k, _ := d.HotAt(at(500), "r", "k"); k.Lo != 1 || k.Hi != 1 {
+	if k, _ := under(d, "r").HotAt(at(500), "k"); k.Lo != 1 || k.Hi != 1 {
 		t.Errorf("%+v: want 1, at the time of the others", k)
 	}
-	if s := d.Stats("r"); s.Late != 1 {
+	if s := under(d, "r").Stats(); s.Late != 1 {
 		t.Errorf("%+v: want one late event", s)
 	}
 }
@@ -369,7 +367,7 @@ func TestBoundsOfHugeWeights(t *testing.T) {
 		if !hot || edge.Lo < threshold || edge.Hi != math.MaxUint64 {
 			t.Errorf("threshold %d: %+v, %t; want at least that and no upper bound", threshold, edge, hot)
 		}
-		if k, _ := d.HotAt(at(1), "r", "k"); k.Lo < threshold || k.Hi != math.MaxUint64 {
+		if k, _ := under(d, "r").HotAt(at(1), "k"); k.Lo < threshold || k.Hi != math.MaxUint64 {
 			t.Errorf("threshold %d: %+v; want at least that and no upper bound", threshold, k)
 		}
 	}

@@ -42,15 +42,15 @@ func TestFloodWithinTheBudget(t *testing.T) {
 		if hot {
 			edges++
 		}
-		if used := d.Stats("r").Bytes; used > budget {
+		if used := under(d, "r").Stats().Bytes; used > budget {
 			t.Fatalf("event %d: %d bytes of %d", i, used, budget)
 		}
 	}
-	stats := d.Stats("r")
+	stats := under(d, "r").Stats()
 	if edges < 2*busy || stats.Evicted < flood/2 || stats.Keys < budget/400 || stats.Lost > 0 {
 		t.Errorf("%d edges, %+v: want edges of all busy keys, and most others evicted", edges, stats)
 	}
-	if used := heap() - before - alone.Stats("r").Bytes; used > budget*11/10 {
+	if used := heap() - before - under(alone, "r").Stats().Bytes; used > budget*11/10 {
 		t.Errorf("%d bytes are in use, of %d", used, budget)
 	}
 	runtime.KeepAlive(d)
@@ -75,12 +75,12 @@ func TestBudgetForFewTimes(t *testing.T) {
 		if _, want := addKey(exact, now, "r", key); hot && !want {
 			early++
 		}
-		if used := d.Stats("r").Bytes; used > budget {
+		if used := under(d, "r").Stats().Bytes; used > budget {
 			t.Fatalf("event %d: %d bytes of %d", i, used, budget)
 		}
 	}
-	if early > 0 || d.Stats("r").Lost == 0 {
-		t.Errorf("%d edges too early, %+v", early, d.Stats("r"))
+	if early > 0 || under(d, "r").Stats().Lost == 0 {
+		t.Errorf("%d edges too early, %+v", early, under(d, "r").Stats())
 	}
 }
 
@@ -103,14 +103,14 @@ func TestFloodConcurrently(t *testing.T) {
 				if _, hot := addKey(d, at(i), "r", "busy"); hot {
 					edges.Add(1)
 				}
-				if used := d.Stats("r").Bytes; used > budget {
+				if used := under(d, "r").Stats().Bytes; used > budget {
 					t.Errorf("%d bytes of %d", used, budget)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if stats := d.Stats("r"); edges.Load() != 1 || stats.Evicted == 0 {
+	if stats := under(d, "r").Stats(); edges.Load() != 1 || stats.Evicted == 0 {
 		t.Errorf("%d edges, want 1; %+v", edges.Load(), stats)
 	}
 }
@@ -139,7 +139,7 @@ func TestKeysExpire(t *testing.T) {
 	for i := range int64(200_000) {
 		addKey(d, at(i), "r", fmt.Sprint(i))
 	}
-	if stats := d.Stats("r"); stats.Keys > 50_000 || stats.Evicted > 0 {
+	if stats := under(d, "r").Stats(); stats.Keys > 50_000 || stats.Evicted > 0 {
 		t.Errorf("%+v: want the keys of some seconds, and none evicted", stats)
 	}
 	for i := range 3 {

@@ -35,11 +35,10 @@ import (
 // goroutine but those of loads under way. It is safe for concurrent use. The zero
 // Cache is not usable; call [NewCache].
 type Cache[V any] struct {
-	detector *Detector
-	rule     int
-	policy   CachePolicy
-	config   CacheConfig[V]
-	entries  entries[V]
+	rule    *RuleDetector
+	policy  CachePolicy
+	config  CacheConfig[V]
+	entries entries[V]
 }
 
 // CacheConfig configures a [Cache].
@@ -91,17 +90,6 @@ func (p *CachePolicy) validate() error {
 // ErrAbsent is the error of a key that has no value at its source.
 var ErrAbsent = errors.New("hotkey: no value")
 
-// A State says what a [Cache] has of a key.
-type State int
-
-// The states of a key. What a Cache has of a key that is not hot is not used.
-const (
-	NotHot State = iota
-	NoValue
-	HasValue
-	IsAbsent // its load returned ErrAbsent
-)
-
 // CacheStats are the numbers of uses and loads of a [Cache] since it was made.
 type CacheStats struct {
 	Hits   uint64 // uses of a hot key that found a value, absent or not
@@ -114,11 +102,11 @@ type CacheStats struct {
 
 // NewCache returns an empty Cache for a rule of d.
 func NewCache[V any](d *Detector, config CacheConfig[V]) (*Cache[V], error) {
-	i, ok := d.set.index(config.Rule)
-	if !ok {
-		return nil, fmt.Errorf("hotkey: cache: unknown rule %q", config.Rule)
+	rule, err := d.Rule(config.Rule)
+	if err != nil {
+		return nil, fmt.Errorf("%w (in CacheConfig)", err)
 	}
-	p := d.set.rules[i].Cache
+	p := rule.table.rule.Cache
 	switch {
 	case p == nil:
 		return nil, fmt.Errorf("hotkey: cache: rule %q: missing cache: must have a ttl", config.Rule)
@@ -127,7 +115,7 @@ func NewCache[V any](d *Detector, config CacheConfig[V]) (*Cache[V], error) {
 	case p.MaxBytes > 0 && config.Size == nil:
 		return nil, fmt.Errorf("hotkey: cache: missing Size: must be set, as rule %q has max_bytes", config.Rule)
 	}
-	c := &Cache[V]{detector: d, rule: i, policy: *p, config: config}
+	c := &Cache[V]{rule: rule, policy: *p, config: config}
 	c.policy.MaxAge = max(p.MaxAge, p.TTL)
 	c.entries.init(c.policy.MaxBytes)
 	d.caches.add(config.Rule, c)
@@ -167,32 +155,30 @@ func (c *Cache[V]) IsHot(key string) bool {
 	return now < until
 }
 
-// Peek returns what is kept of key, without counting a use and without a load.
-func (c *Cache[V]) Peek(key string) (V, State) {
-	var zero V
+// Peek returns the value of key, whether there is one, and whether the key is hot. Values
+// of keys that are not hot are not returned, and a key whose load returned ErrAbsent has
+// none. Peek does not count a use, and loads nothing.
+func (c *Cache[V]) Peek(key string) (value V, ok, hot bool) {
 	now := c.now()
-	if now >= c.detector.hotUntil(c.rule, key) {
-		return zero, NotHot
+	if now >= c.rule.hotUntil(key) {
+		return value, false, false
 	}
 	e := c.entries.find(c.hash(key), key)
 	if e == nil {
-		return zero, NoValue
+		return value, false, true
 	}
-	switch v := e.value.Load(); {
-	case v == nil || now-v.at >= int64(c.policy.MaxAge):
-		return zero, NoValue
-	case v.absent != nil:
-		return zero, IsAbsent
-	default:
-		return v.value, HasValue
+	v := e.value.Load()
+	if v == nil || now-v.at >= int64(c.policy.MaxAge) || v.absent != nil {
+		return value, false, true
 	}
+	return v.value, true, true
 }
 
 // Set keeps v as the value of key if key is hot, and reports whether it is. It does
 // not count a use.
 func (c *Cache[V]) Set(key string, v V) bool {
 	hash, now := c.hash(key), c.now()
-	until := c.detector.hotUntil(c.rule, key)
+	until := c.rule.hotUntil(key)
 	if now >= until {
 		c.Delete(key) // what is kept would be used if the key became hot again
 		return false
@@ -207,14 +193,14 @@ func (c *Cache[V]) Delete(key string) { c.entries.delete(c.hash(key), key) }
 // Stats returns the statistics of c.
 func (c *Cache[V]) Stats() CacheStats { return c.entries.total() }
 
-func (c *Cache[V]) now() int64 { return c.detector.now() }
+func (c *Cache[V]) now() int64 { return c.rule.d.now() }
 
-func (c *Cache[V]) hash(key string) uint64 { return c.detector.tables[c.rule].Hash(key) }
+func (c *Cache[V]) hash(key string) uint64 { return c.rule.table.Hash(key) }
 
 // count counts a use of key now, and returns until when it is hot.
 func (c *Cache[V]) count(key string) (hash uint64, now, until int64) {
 	var edge Edge
-	counted, _ := c.detector.count(c.rule, unread, key, 1, &edge)
+	counted, _ := c.rule.d.count(c.rule.i, unread, key, 1, &edge)
 	if hash = counted.hash; len(key) > maxWhole {
 		hash = c.hash(key)
 	}

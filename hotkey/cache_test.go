@@ -152,8 +152,8 @@ func TestCacheUsesAValueUpToItsMaxAge(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		want(t, c, "/a", "", down)
-		if _, state := c.Peek("/a"); state != hotkey.NoValue {
-			t.Errorf("Peek says %v of a key without a value", state)
+		if v, ok, hot := c.Peek("/a"); ok || !hot {
+			t.Errorf("Peek of a hot key without a value: %q, %t, hot %t", v, ok, hot)
 		}
 		s.err.Store(nil)
 		v, err := c.Get(t.Context(), "/a")
@@ -163,39 +163,39 @@ func TestCacheUsesAValueUpToItsMaxAge(t *testing.T) {
 	})
 }
 
-// That a key has no value is kept like a value, and told apart from having none yet.
-func TestCacheStates(t *testing.T) {
+// The absence of a value is kept like a value.
+func TestCachePeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{}
 		c := mustCache(t, hotkey.CachePolicy{TTL: time.Second}, s)
-		state := func(want hotkey.State) {
+		peek := func(want string, wantHot bool) {
 			t.Helper()
-			if v, got := c.Peek("/a"); got != want || (v != "") != (want == hotkey.HasValue) {
-				t.Fatalf("Peek is %q, %v; want state %v", v, got, want)
+			if v, ok, hot := c.Peek("/a"); v != want || ok != (want != "") || hot != wantHot {
+				t.Fatalf("Peek: %q, %t, hot %t; want %q, hot %t", v, ok, hot, want, wantHot)
 			}
 		}
-		state(hotkey.NotHot)
+		peek("", false)
 		if c.Set("/a", "early") {
 			t.Error("Set kept a value of a key that is not hot")
 		}
 		for range 3 {
-			state(hotkey.NotHot)
+			peek("", false)
 			c.IsHot("/a")
 		}
-		state(hotkey.NoValue)
+		peek("", true)
 		s.fail(fmt.Errorf("row 7: %w", hotkey.ErrAbsent))
 		want(t, c, "/a", "", hotkey.ErrAbsent)
 		want(t, c, "/a", "", hotkey.ErrAbsent)
-		state(hotkey.IsAbsent)
+		peek("", true)
 		wantStats(t, c, 1, 1, 0, 1)
 		if !c.Set("/a", "v") {
 			t.Error("Set did not keep the value of a hot key")
 		}
-		state(hotkey.HasValue)
+		peek("v", true)
 		c.Delete("/a")
-		state(hotkey.NoValue)
+		peek("", true)
 		time.Sleep(time.Minute)
-		state(hotkey.NotHot)
+		peek("", false)
 	})
 }
 
@@ -258,8 +258,8 @@ func TestCacheAlwaysAndNever(t *testing.T) {
 	for i := range 5 {
 		want(t, c, "/never", fmt.Sprintf("/never#%d", i+2), nil)
 	}
-	if _, state := c.Peek("/always"); state != hotkey.HasValue || !c.Set("/always", "v") || c.Set("/never", "v") {
-		t.Errorf("the state of the key that is always hot is %v", state)
+	if v, ok, hot := c.Peek("/always"); !ok || !hot || !c.Set("/always", "v") || c.Set("/never", "v") {
+		t.Errorf("Peek of the key that is always hot: %q, %t, hot %t", v, ok, hot)
 	}
 }
 

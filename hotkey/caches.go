@@ -31,25 +31,3 @@ func (c *caches) of(rule string) []anyCache {
 	defer c.mu.Unlock()
 	return c.all[rule]
 }
-
-// Changed removes the value of key from all caches of the rule, as its source has another:
-// their next use of the key loads it. A load that began before is not kept.
-func (d *Detector) Changed(rule, key string) {
-	for _, c := range d.caches.of(rule) {
-		c.Delete(key)
-	}
-}
-
-// CacheStats returns the statistics of all caches of a rule together.
-func (d *Detector) CacheStats(rule string) (total CacheStats) {
-	for _, c := range d.caches.of(rule) {
-		s := c.Stats()
-		total.Hits += s.Hits
-		total.Misses += s.Misses
-		total.Stale += s.Stale
-		total.Loads += s.Loads
-		total.Keys += s.Keys
-		total.Bytes += s.Bytes
-	}
-	return total
-}

@@ -59,19 +59,19 @@ func TestAddNothing(t *testing.T) {
 		addKey(d, at(0), "r", "hot")
 	}
 	for key, until := range map[string]time.Time{"hot": at(60_000), "cold": {}} {
-		edge, hot, err := d.AddKeyN(at(1), "r", key, 0)
+		edge, hot, err := under(d, "r").AddAt(at(1), key, 0)
 		if hot || err != nil || !edge.Until.Equal(until) {
 			t.Errorf("%s: %+v, %t, %v; want Until %v", key, edge, hot, err, until)
 		}
 	}
-	one, _, _ := d.AddKeyN(at(1), "r", "always", 1)
-	if edge, _, err := d.AddKeyN(at(1), "r", "always", 0); err != nil || !edge.Until.Equal(one.Until) || one.Until.IsZero() {
+	one, _, _ := under(d, "r").AddAt(at(1), "always", 1)
+	if edge, _, err := under(d, "r").AddAt(at(1), "always", 0); err != nil || !edge.Until.Equal(one.Until) || one.Until.IsZero() {
 		t.Errorf("a key that is always hot: %+v, %v; with an event %+v", edge, err, one)
 	}
-	if _, _, err := d.AddKeyN(at(1), "r", "never", 0); err != hotkey.ErrNever {
+	if _, _, err := under(d, "r").AddAt(at(1), "never", 0); err != hotkey.ErrNever {
 		t.Errorf("a key that is never counted: %v", err)
 	}
-	if s := d.Stats("r"); s.Keys != 2 || s.Events != 4 {
+	if s := under(d, "r").Stats(); s.Keys != 2 || s.Events != 4 {
 		t.Errorf("%+v, want 2 keys and 4 events", s)
 	}
 }

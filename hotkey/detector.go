@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -28,9 +27,9 @@ import (
 // key is never hot too early. It is hot at the latest when it has T events in the last
 // 59/60 of the span, if there is memory for its slots.
 //
-// Add and AddKey count an event now, AddN and AddKeyN several at a time that the
-// caller has. Now is the wall time when the Detector was made plus the time that has
-// passed since. An event that is earlier than the newest event of its key, or than its
+// Add counts an event now, AddAt counts several at a given time; [Detector.Rule] returns a
+// handle that counts keys without an event. Now is the wall time when the Detector was made
+// plus the time since. An event that is earlier than the newest event of its key, or than its
 // slot, is counted at the time of the newest, and one of a new key at no earlier time
 // than that at which other keys were removed because they had no event in the span. So
 // an event is counted at most as much later as it is late.
@@ -50,14 +49,15 @@ import (
 // earlier; its upper bound includes what it may have had before. In a flood of keys that
 // come once, a key is found whose second event comes before such keys are evicted: the
 // default budget of one rule keeps about the last 350,000 of them. If it was hot, it
-// may be reported again during its hold, with First set. [Detector.Stats] says how
-// often keys were evicted.
+// may be reported again during its hold, with First set. [RuleDetector.Stats]
+// counts how often keys were evicted.
 //
 // A Detector is safe for concurrent use. The zero Detector is not usable; call [New] or
 // [NewDetector].
 type Detector struct {
 	set    *Set
-	tables []*table // one for each rule
+	tables []*table       // one for each rule
+	rules  []RuleDetector // one for each rule
 	budget *keytable.Budget
 	start  time.Time
 	began  int64                    // start in nanoseconds since 1970
@@ -138,6 +138,7 @@ func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 			return nil, err
 		}
 		d.tables = append(d.tables, t)
+		d.rules = append(d.rules, RuleDetector{d, t, i})
 	}
 	return d, nil
 }
@@ -150,11 +151,11 @@ func (d *Detector) Set() *Set { return d.set }
 // 256 bytes. A key of 1 MiB or more is not counted.
 func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.add(unread, e, 1, dst) }
 
-// AddN counts n events like e at time t and appends the edges to dst; see
+// AddAt counts n events like e at time t and appends the edges to dst; see
 // [Detector.Add]. Times before 1720 and after 2220 count as the nearest time of that
 // range. Where times are kept, each of the n events is a store, up to ExactThreshold or T of
 // them: a hundred cost about twice what they cost in slots.
-func (d *Detector) AddN(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
+func (d *Detector) AddAt(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
 	return d.add(keytable.Nanos(t, MaxSpan), e, n, dst)
 }
 
@@ -177,165 +178,16 @@ func (d *Detector) add(now int64, e *match.Event, n uint64, dst []Edge) []Edge {
 	return dst
 }
 
-// AddKey counts an event of key now under one rule, whatever the rule's Key
-// and When, and reports the edge if the key becomes hot. It returns an error if no
-// rule has that name.
-func (d *Detector) AddKey(rule, key string) (edge Edge, hot bool, err error) {
-	i, ok := d.set.index(rule)
-	if !ok {
-		return Edge{}, false, unknownRule(rule)
-	}
-	c, err := d.count(i, unread, key, 1, &edge)
-	return edge, c.hot, err
-}
-
-// AddKeyN counts n events of key at time t under one rule; see [Detector.AddKey]. If the
-// key is in a hold already, hot is false, and the Edge has Until, the end of the hold, and
-// nothing else. AddKeyN also returns an error if it counted nothing: ErrNever, or
-// ErrNoMemory.
-func (d *Detector) AddKeyN(t time.Time, rule, key string, n uint64) (edge Edge, hot bool, err error) {
-	i, ok := d.set.index(rule)
-	if !ok {
-		return Edge{}, false, unknownRule(rule)
-	}
-	c, err := d.count(i, keytable.Nanos(t, MaxSpan), key, n, &edge)
-	if !c.hot && c.now < c.until {
-		edge.Until = nanos(c.until)
-	}
-	return edge, c.hot, err
-}
-
-// Errors of events that were not counted, and of keys that cannot be made hot.
+// Errors of a [RuleDetector] for keys that cannot be counted or made hot.
 var (
-	ErrNever    = errors.New("hotkey: the key is never counted under this rule")
+	// ErrNever is the error of a key that is never counted under the rule.
+	ErrNever = errors.New("hotkey: the key is never counted under this rule")
+
+	// ErrNoMemory is the error of a new key for which there is no memory.
 	ErrNoMemory = errors.New("hotkey: no memory for another key")
 
 	errKeyTooLong = fmt.Errorf("hotkey: the key is too long (max %d bytes)", maxKey)
 )
-
-func unknownRule(name string) error { return fmt.Errorf("hotkey: unknown rule %q", name) }
-
-// SetHot makes key hot under a rule until a time, however few events it has, unless it
-// is hot for longer. An operator or another Detector has decided that, so no Edge is
-// returned. Events are counted meanwhile, and the first that leaves the key at or above
-// the threshold afterwards returns an Edge.
-//
-// It returns an error if no rule has that name, and ErrNever or ErrNoMemory if the key
-// cannot be kept. A key that is always hot stays so.
-func (d *Detector) SetHot(rule, key string, until time.Time) error {
-	i, ok := d.set.index(rule)
-	if !ok {
-		return unknownRule(rule)
-	}
-	table := d.tables[i]
-	if always, listed := table.listing(key); listed {
-		if !always {
-			return ErrNever
-		}
-		return nil
-	}
-	if len(key) > maxKey {
-		return errKeyTooLong
-	}
-	stored := d.stored(key)
-	hash := table.Hash(stored)
-	rec, state := table.LockOrAddAt(table.Prefetch(hash), hash, stored)
-	if state != keytable.Found {
-		rec, state = table.begin(rec, state, hash, stored, len(key) > maxWhole, d.now())
-	}
-	if state == keytable.NoMemory {
-		return ErrNoMemory
-	}
-	defer rec.Unlock()
-	w := rec.Words()
-	w[wordUntil] = max(w[wordUntil], keytable.Stamp(keytable.Nanos(until, MaxSpan)))
-	return nil
-}
-
-// SetNever says whether key is never counted under a rule, as the rule's Never does
-// from the start. A key that is hot is so no longer. It is meant for some hundred keys:
-// each call copies the list of them.
-//
-// It returns an error, and changes nothing, if no rule has that name or the rule itself
-// lists the key in Always or Never.
-func (d *Detector) SetNever(rule, key string, never bool) error {
-	i, ok := d.set.index(rule)
-	if !ok {
-		return unknownRule(rule)
-	}
-	r := &d.set.rules[i]
-	if slices.Contains(r.Always, key) || slices.Contains(r.Never, key) {
-		return fmt.Errorf("hotkey: rule %q lists the key in always or never: change the rule", rule)
-	}
-	table := d.tables[i]
-	table.list(key, never)
-	if never {
-		table.forget(d.stored(key))
-	}
-	return nil
-}
-
-// Remove forgets the events and the hold of key under a rule.
-func (d *Detector) Remove(rule, key string) {
-	if i, ok := d.set.index(rule); ok {
-		d.tables[i].forget(d.stored(key))
-	}
-}
-
-// Hot reports whether key is hot now under a rule, and how many events it has. Under
-// an unknown rule no key is hot.
-func (d *Detector) Hot(rule, key string) (KeyCount, bool) { return d.hotAt(d.now(), rule, key) }
-
-// HotAt reports whether key is hot at time t under a rule, and how many events it has.
-// As with events, a t earlier than the newest event of the key is taken as the time of
-// that event.
-func (d *Detector) HotAt(t time.Time, rule, key string) (KeyCount, bool) {
-	return d.hotAt(keytable.Nanos(t, MaxSpan), rule, key)
-}
-
-func (d *Detector) hotAt(now int64, rule, key string) (KeyCount, bool) {
-	i, ok := d.set.index(rule)
-	if !ok {
-		return KeyCount{Key: key}, false
-	}
-	k, until := d.tables[i].inspect(d.stored(key), now)
-	k.Key = key
-	if always, ok := d.tables[i].listing(key); ok {
-		return k, always
-	}
-	return k, until
-}
-
-// Stats says how much a [Detector] has counted and keeps for one rule, and how often it
-// had no memory.
-type Stats struct {
-	Keys  int   // keys counted
-	Bytes int64 // memory of the Detector, all its rules together
-
-	Events  uint64 // events counted
-	Late    uint64 // events among them that were counted at a later time than their own
-	Evicted uint64 // keys that were evicted because the budget was spent
-	Refused uint64 // calls for new keys that counted nothing, there being no key to evict
-	Lost    uint64 // calls whose key then had events that ceased to count early, there being no memory for all
-}
-
-// Stats returns the statistics of a rule, zero for an unknown rule.
-func (d *Detector) Stats(rule string) Stats {
-	i, ok := d.set.index(rule)
-	if !ok {
-		return Stats{}
-	}
-	t := d.tables[i]
-	gone := t.Table.Stats()
-	s := Stats{Keys: t.Len(), Bytes: d.budget.Used() - d.reserved(), Evicted: gone.Evicted, Refused: gone.Refused}
-	for i := range t.counts {
-		c := &t.counts[i]
-		s.Events += c.events.Load()
-		s.Late += c.late.Load()
-		s.Lost += c.lost.Load()
-	}
-	return s
-}
 
 // reserved returns the bytes of the budget for the counts of evicted keys that are not
 // used yet.
@@ -374,10 +226,7 @@ func (d *Detector) Now() time.Time { return nanos(d.now()) }
 
 func nanos(t int64) time.Time { return time.Unix(0, t) }
 
-// hotUntil returns the end of the last hold of key under a rule; it is in the past
-// if there was none.
-func (d *Detector) hotUntil(rule int, key string) int64 { return d.tables[rule].hotUntil(d, key) }
-
+// hotUntil returns the end of the last hold of key; it is in the past if there was none.
 func (t *table) hotUntil(d *Detector, key string) int64 {
 	if always, ok := t.listing(key); ok || len(key) > maxKey {
 		if always {

@@ -46,7 +46,7 @@ func benchmarkDetector(b *testing.B, keys int) {
 		}
 	})
 	b.StopTimer()
-	stats := d.Stats("r")
+	stats := under(d, "r").Stats()
 	b.ReportMetric(float64(stats.Bytes)/float64(stats.Keys), "B/key")
 }
 
@@ -65,7 +65,7 @@ func BenchmarkDetectorInsert(b *testing.B) {
 		for j, n := len(key)-1, i; j >= 4; j, n = j-1, n/10 {
 			key[j] = byte('0' + n%10)
 		}
-		d.AddKeyN(now.Add(time.Duration(i)), "r", string(key), 1)
+		under(d, "r").AddAt(now.Add(time.Duration(i)), string(key), 1)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 				e.SetString(match.Client, string(rune('a'+rnd.IntN(2))))
 			}
 			e.SetString(match.Path, []string{"/a", "/b", "/ab"}[rnd.IntN(3)])
-			edges = d.AddN(at(now), &e, 1, edges[:0])
+			edges = d.AddAt(at(now), &e, 1, edges[:0])
 			var want []hotkey.Edge
 			for i := range rules {
 				cond, err := rules[i].When.Compile()
@@ -134,7 +134,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 				if times := ref.key(i, string(key)).times; len(times) > 0 && now < slices.Max(times) {
 					late[i]++
 				}
-				if d.Stats(rules[i].Name).Late > late[i] {
+				if under(d, rules[i].Name).Stats().Late > late[i] {
 					moved++
 					break steps
 				}
@@ -187,7 +187,7 @@ func TestConcurrentOneEdgePerHold(t *testing.T) {
 				e.SetString(match.Path, "/hot")
 				var mine []hotkey.Edge
 				for i := range int64(each) {
-					mine = d.AddN(at(hold*10_000+i), &e, 1, mine)
+					mine = d.AddAt(at(hold*10_000+i), &e, 1, mine)
 				}
 				mu.Lock()
 				edges = append(edges, mine...)
@@ -230,7 +230,7 @@ func TestEdgeByHand(t *testing.T) {
 			t.Errorf("at %d: %+v, %v; want an edge: %v (%s)", step.ms, edge, ok, step.edge, step.why)
 		}
 	}
-	if isHotAt(d, at(121_498), "r", "k") || isHotAt(d, at(121_498), "r", "other") || d.Stats("r").Keys != 1 {
+	if isHotAt(d, at(121_498), "r", "k") || isHotAt(d, at(121_498), "r", "other") || under(d, "r").Stats().Keys != 1 {
 		t.Error("the key, whose newest event is after its hold, is still hot; or an unknown one is")
 	}
 }
@@ -260,12 +260,12 @@ func TestKeyTooLong(t *testing.T) {
 	var e match.Event
 	for n, want := range map[int]int{1<<20 - 1: 1, 1 << 20: 0} {
 		e.SetString(match.Path, "/"+strings.Repeat("x", n-1))
-		if edges := d.AddN(at(0), &e, 1, nil); len(edges) != want {
+		if edges := d.AddAt(at(0), &e, 1, nil); len(edges) != want {
 			t.Errorf("a key of %d bytes makes %d edges, want %d", n, len(edges), want)
 		}
 	}
-	if d.Stats("r").Keys != 1 {
-		t.Errorf("%d keys, want 1", d.Stats("r").Keys)
+	if under(d, "r").Stats().Keys != 1 {
+		t.Errorf("%d keys, want 1", under(d, "r").Stats().Keys)
 	}
 	if isHotAt(d, at(0), "r", strings.Repeat("x", 1<<20)) {
 		t.Error("a key that is not counted is hot")
@@ -300,7 +300,7 @@ func TestOffTheEdgeNothingAllocates(t *testing.T) {
 	edges := make([]hotkey.Edge, 0, 2)
 	step := func() {
 		now++
-		edges = d.AddN(at(now), &e, 1, edges[:0])
+		edges = d.AddAt(at(now), &e, 1, edges[:0])
 	}
 	for range 100 {
 		step() // the logs find their size, and the edges are over
@@ -353,4 +353,13 @@ func TestDetectorConfigErrors(t *testing.T) {
 			t.Errorf("budget %d: the error is %v", budget, err)
 		}
 	}
+}
+
+// under returns the handle for a rule of d that exists.
+func under(d *hotkey.Detector, rule string) *hotkey.RuleDetector {
+	r, err := d.Rule(rule)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }

@@ -17,7 +17,7 @@
 //		// edge.Key has just become hot, until edge.Until
 //	}
 //
-// To count a key without an event, use [Detector.AddKey]. To keep the values of hot
+// To count keys without an event, use [Detector.Rule]. To keep the values of hot
 // keys in this process, use a [Cache]. To find keys that are hot over all processes of a
 // fleet, give the Detector to a client.Fleet.
 //

@@ -26,13 +26,17 @@ func ExampleDetector() {
 	var edges []hotkey.Edge
 	for i := range 6 {
 		now := start.Add(time.Duration(i) * 200 * time.Millisecond)
-		edges = detector.AddN(now, &event, 1, edges[:0]) // Add(&event, ...) counts now
+		edges = detector.AddAt(now, &event, 1, edges[:0]) // Add(&event, ...) counts now
 		for _, edge := range edges {
 			fmt.Printf("event %d: %s is hot until %s\n", i+1, edge.Key, edge.Until.UTC().Format(time.TimeOnly))
 		}
 	}
+	products, err := detector.Rule("product")
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, after := range []time.Duration{time.Minute, 2 * time.Minute} {
-		count, hot := detector.HotAt(start.Add(after), "product", "/product/7")
+		count, hot := products.HotAt(start.Add(after), "/product/7")
 		fmt.Println(hot, count.Hi)
 	}
 	// Output:
@@ -52,25 +56,21 @@ func ExampleJD() {
 	// hotkey: JD duration: 1h0m0s: must be whole seconds from 1s to 600s
 }
 
-// Counts uses of a key without an event, with the current time.
-func ExampleDetector_AddKey() {
-	key, err := match.NewKey(match.Fold{}, "user")
+// Counts uses of keys without an event, with the current time.
+func ExampleDetector_Rule() {
+	detector, err := hotkey.New(hotkey.Rule{Name: "user", Key: match.MustKey("user"), Threshold: 2, Span: time.Second, Hold: time.Hour})
 	if err != nil {
 		log.Fatal(err)
 	}
-	set, err := hotkey.NewSet(hotkey.Rule{Name: "user", Key: key, Threshold: 2, Span: time.Second, Hold: time.Hour})
-	if err != nil {
-		log.Fatal(err)
-	}
-	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	users, err := detector.Rule("user")
 	if err != nil {
 		log.Fatal(err)
 	}
 	for range 2 {
-		edge, hot, err := detector.AddKey("user", "ada")
+		edge, hot, err := users.Add("ada")
 		fmt.Println(edge.Key, hot, err)
 	}
-	count, hot := detector.Hot("user", "ada")
+	count, hot := users.Hot("ada")
 	fmt.Println(count.Lo, count.Hi, hot)
 	// Output:
 	//  false <nil>
@@ -81,14 +81,10 @@ func ExampleDetector_AddKey() {
 // Keeps the pages of hot products: the third use in a second makes a key hot, and
 // from the next load on the value is kept.
 func ExampleCache() {
-	set, err := hotkey.NewSet(hotkey.Rule{
+	detector, err := hotkey.New(hotkey.Rule{
 		Name: "product", Key: match.MustKey("path"), Threshold: 3, Span: time.Second, Hold: time.Minute,
 		Cache: &hotkey.CachePolicy{TTL: 10 * time.Second},
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	detector, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // is a key, whether it is a digest, how long before the chunk was written its newest
 // event may have been, 0 or 1 and how long after that its hold ends, and the state of its window.
 
-// Export returns an iterator over what d knows of each key under each rule, in
+// Export returns an iterator over the events and the hold of each key under each rule, in
 // chunks, for a snapshot; see [Detector.Import]. t is the current time of the
 // caller. Keys that have no event within their span and were never hot are left
 // out.
@@ -32,7 +32,8 @@ import (
 // about 64 KiB, and more only for one key with tens of thousands of times. It is
 // valid until the loop goes on. The loop may use d.
 //
-// Events continue during the export. What is known of one key is of one moment.
+// Counting continues during the export. Each key is exported atomically; different keys
+// are not of one moment.
 func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		now := keytable.Nanos(t, MaxSpan)
@@ -83,10 +84,6 @@ func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 	return newest + max(m.Slot(window)-1, 0)
 }
 
-// Imported are the numbers of what a chunk held, by what became of it; see
-// [window.Imported].
-type Imported = window.Imported
-
 // Import restores a chunk of [Detector.Export], of this or another process. Use it
 // on a Detector that has counted nothing. On any other it does no harm: keys that
 // are known stay as they are. t is the current time of the caller. Several
@@ -103,10 +100,10 @@ type Imported = window.Imported
 //
 // The error says that the chunk is damaged. If its checksum is wrong, nothing was
 // restored. Memory is bounded by the length of the chunk.
-func (d *Detector) Import(t time.Time, chunk []byte) (Imported, error) {
+func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 	_, r, written, err := snapshot.Open(chunk, snapshot.Hot)
 	if err != nil {
-		return Imported{}, fmt.Errorf("hotkey: %w", err)
+		return window.Imported{}, fmt.Errorf("hotkey: %w", err)
 	}
 	secret := r.Next(32)
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
@@ -152,7 +149,7 @@ type chunkImport struct {
 	now, written int64
 	size         keytable.Size // of the table that was exported
 	keys         int
-	done         Imported
+	done         window.Imported
 
 	window limit.Counter // of the rule as it was
 	blocks *keytable.Blocks

@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/window"
 )
 
 // dumpNames are the rules of dumpSet.
@@ -52,7 +53,7 @@ func exported(d *hotkey.Detector, t time.Time) (chunks [][]byte) {
 	return chunks
 }
 
-func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte) (all hotkey.Imported) {
+func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte) (all window.Imported) {
 	t.Helper()
 	for _, chunk := range chunks {
 		did, err := d.Import(at, chunk)
@@ -126,14 +127,14 @@ func TestImportUnlikeBefore(t *testing.T) {
 
 	b := restartedDetector(t, dumpSet(t, nil))
 	first, second := mustImport(t, b, time.Unix(100, 0), chunks), mustImport(t, b, time.Unix(100, 0), chunks)
-	if first != (hotkey.Imported{Keys: 2}) || second != (hotkey.Imported{Kept: 2}) {
+	if first != (window.Imported{Keys: 2}) || second != (window.Imported{Kept: 2}) {
 		t.Errorf("first %+v, second %+v", first, second)
 	}
-	if did := mustImport(t, restartedDetector(t, dumpSet(t, nil)), time.Unix(200, 0), chunks); did != (hotkey.Imported{Keys: 1, Expired: 1}) {
+	if did := mustImport(t, restartedDetector(t, dumpSet(t, nil)), time.Unix(200, 0), chunks); did != (window.Imported{Keys: 1, Expired: 1}) {
 		t.Errorf("later: %+v", did)
 	}
 	renamed := dumpSet(t, func(r *hotkey.Rule) { r.Name = "other" })
-	if did := mustImport(t, restartedDetector(t, renamed), time.Unix(100, 0), chunks); did != (hotkey.Imported{Unknown: 2}) {
+	if did := mustImport(t, restartedDetector(t, renamed), time.Unix(100, 0), chunks); did != (window.Imported{Unknown: 2}) {
 		t.Errorf("under another name: %+v", did)
 	}
 
@@ -183,8 +184,8 @@ func ExampleDetector_Export() {
 	set, _ := hotkey.NewSet(hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute})
 	before, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	now := time.Now()
-	before.AddKeyN(now, "page", "/news", 1)
-	before.AddKeyN(now, "page", "/news", 1)
+	under(before, "page").AddAt(now, "/news", 1)
+	under(before, "page").AddAt(now, "/news", 1)
 
 	after, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
 	for chunk := range before.Export(now) { // usually by way of a file
@@ -192,7 +193,7 @@ func ExampleDetector_Export() {
 			fmt.Println(err)
 		}
 	}
-	_, hot, _ := after.AddKeyN(now, "page", "/news", 1)
+	_, hot, _ := under(after, "page").AddAt(now, "/news", 1)
 	fmt.Println(hot)
 	// Output: true
 }
@@ -210,7 +211,7 @@ func TestImportOfDamagedChunk(t *testing.T) {
 		again[i] ^= 1 << (i % 8)
 		for _, damaged := range [][]byte{chunk[:i], again} {
 			d := restartedDetector(t, set)
-			if did, err := d.Import(at, damaged); err == nil || did != (hotkey.Imported{}) || d.Stats("many").Keys > 0 {
+			if did, err := d.Import(at, damaged); err == nil || did != (window.Imported{}) || under(d, "many").Stats().Keys > 0 {
 				t.Fatalf("damaged at %d: %+v, %v", i, did, err)
 			}
 		}
@@ -265,8 +266,8 @@ func TestImportOfSlots(t *testing.T) {
 		for key := range tr {
 			for after := range 5 {
 				at := now.Add(time.Duration(after) * 230 * time.Millisecond)
-				want, wantHot := d.HotAt(at, "r", key)
-				got, hot := back.HotAt(at, "r", key)
+				want, wantHot := under(d, "r").HotAt(at, key)
+				got, hot := under(back, "r").HotAt(at, key)
 				count := tr.count(key, at.UnixNano(), int64(r.Span))
 				if got.Hi < count || got.Lo > want.Hi || rule.Threshold == 300 && !rule.Exact && (got != want || hot != wantHot) {
 					t.Fatalf("threshold %d: %s after %d: %+v, %t; want %+v, %t, true %d", rule.Threshold, key, after, got, hot, want, wantHot, count)

@@ -26,7 +26,7 @@ func TestForward(t *testing.T) {
 		got = append(got, fmt.Sprint(rule, " ", key, " ", n, " ", at.Sub(start), " ", hot))
 	})
 	add := func(after time.Duration, key string, n uint64) {
-		if _, _, err := d.AddKeyN(start.Add(after), "product", key, n); err != nil && err != hotkey.ErrNever {
+		if _, _, err := under(d, "product").AddAt(start.Add(after), key, n); err != nil && err != hotkey.ErrNever {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestForward(t *testing.T) {
 	add(0, "/never", 9)
 	var e match.Event
 	e.SetString(match.Path, "/c")
-	d.AddN(start.Add(time.Minute), &e, 2, nil)
+	d.AddAt(start.Add(time.Minute), &e, 2, nil)
 	for range 4 {
 		add(2*time.Second, "/b", 1) // is hot from the third
 	}
@@ -79,26 +79,22 @@ func TestConcurrentChangedReachesAllCaches(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := d.SetHot("product", "/a", d.Now().Add(time.Minute)); err != nil {
+		if err := under(d, "product").SetHot("/a", d.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		want(t, caches[0], "/a", "/a#1", nil)
 		want(t, caches[1], "/a", "/a#2", nil)
-		d.Changed("product", "/a")
+		under(d, "product").Changed("/a")
 		var wg sync.WaitGroup
 		wg.Go(func() { want(t, caches[0], "/a", "/a#3", nil) })
 		time.Sleep(s.takes / 2)
-		d.Changed("product", "/a") // while /a#3 is being loaded, from what it was before
-		d.Changed("nosuch", "/a")
+		under(d, "product").Changed("/a") // while /a#3 is being loaded, from what it was before
 		wg.Wait()
 		want(t, caches[0], "/a", "/a#4", nil)
 		want(t, caches[0], "/a", "/a#4", nil)
 		want(t, caches[1], "/a", "/a#5", nil)
-		if s := d.CacheStats("product"); s.Hits != 1 || s.Misses != 5 || s.Loads != 5 || s.Keys != 2 || s.Bytes == 0 {
+		if s := under(d, "product").CacheStats(); s.Hits != 1 || s.Misses != 5 || s.Loads != 5 || s.Keys != 2 || s.Bytes == 0 {
 			t.Errorf("%+v; want 1 hit, 5 misses, 5 loads, 2 keys", s)
-		}
-		if s := d.CacheStats("nosuch"); s != (hotkey.CacheStats{}) {
-			t.Errorf("%+v of an unknown rule", s)
 		}
 	})
 }
@@ -113,7 +109,7 @@ func TestRenewalOfAForeignKeyKeepsItsValue(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 6000 { // ten minutes, in which this process alone would never find it hot
-			if err := d.SetHot("product", "/a", d.Now().Add(3*time.Second)); err != nil {
+			if err := under(d, "product").SetHot("/a", d.Now().Add(3*time.Second)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.Get(t.Context(), "/a"); err != nil {

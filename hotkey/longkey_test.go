@@ -36,8 +36,8 @@ func TestLongKeys(t *testing.T) {
 			t.Errorf("%d bytes: keys that differ in the last byte are taken for one", length)
 		}
 	}
-	if d.Stats("r").Keys != 8 {
-		t.Errorf("%d keys, want 8", d.Stats("r").Keys)
+	if under(d, "r").Stats().Keys != 8 {
+		t.Errorf("%d keys, want 8", under(d, "r").Stats().Keys)
 	}
 }
 
@@ -73,9 +73,9 @@ func TestMemoryOfLongKeys(t *testing.T) {
 	for i := range keys {
 		addKey(d, at(1000), "r", string(fmt.Appendf(path[:0:cap(path)], "%08d", i)[:60_000]))
 	}
-	used, said := heap()-before, d.Stats("r").Bytes
-	if d.Stats("r").Keys != keys || said > keys*300 {
-		t.Errorf("%d keys take %d bytes", d.Stats("r").Keys, said)
+	used, said := heap()-before, under(d, "r").Stats().Bytes
+	if under(d, "r").Stats().Keys != keys || said > keys*300 {
+		t.Errorf("%d keys take %d bytes", under(d, "r").Stats().Keys, said)
 	}
 	if used > said*12/10+64<<10 || said > used*12/10+64<<10 {
 		t.Errorf("%d bytes are used, Bytes says %d", used, said)

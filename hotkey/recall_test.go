@@ -145,13 +145,13 @@ func (f *flood) run(t *testing.T) *found {
 			}
 		}
 		if s == cold && cold.n%(f.cold/200) == 0 {
-			if used := d.Stats("0").Bytes; used > f.budget {
+			if used := under(d, "0").Stats().Bytes; used > f.budget {
 				t.Fatalf("%d bytes of %d", used, f.budget)
 			}
 			got.rss = append(got.rss, resident())
 		}
 	}
-	got.took, got.stats = time.Since(began), d.Stats("0")
+	got.took, got.stats = time.Since(began), under(d, "0").Stats()
 	return got
 }
 

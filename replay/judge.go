@@ -42,6 +42,7 @@ type hotOutcomes struct {
 // A detector detects the hot keys of one part.
 type detector struct {
 	*hotkey.Detector
+	keys   *hotkey.RuleDetector
 	reader *eventReader
 	byKey  bool            // the rule matches by its key
 	was    map[uint32]bool // keys that were hot
@@ -234,8 +235,8 @@ func (e *events) detectPart(ctx context.Context, j *judging, number, part int) e
 		}
 		now := time.Unix(0, e.times[i])
 		if !detector.byKey {
-			edges = detector.AddN(now, reader.event(i), 1, edges[:0])
-		} else if edge, ok, err := detector.AddKeyN(now, rule.Name, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) {
+			edges = detector.AddAt(now, reader.event(i), 1, edges[:0])
+		} else if edge, ok, err := detector.keys.AddAt(now, hot.keys.texts[id], 1); err != nil && !errors.Is(err, hotkey.ErrNever) {
 			return err
 		} else if edges = edges[:0]; ok {
 			edges = append(edges, edge)
@@ -255,7 +256,11 @@ func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*det
 		if err != nil {
 			return nil, err
 		}
-		hot.detectors[part] = &detector{d, e.newEventReader(d.Set().Fields()), matchesByKey(rule.Key, rule.When), make(map[uint32]bool)}
+		keys, err := d.Rule(rule.Name)
+		if err != nil {
+			return nil, err
+		}
+		hot.detectors[part] = &detector{d, keys, e.newEventReader(d.Set().Fields()), matchesByKey(rule.Key, rule.When), make(map[uint32]bool)}
 	}
 	return hot.detectors[part], nil
 }

@@ -31,8 +31,8 @@ func Rows() []Row {
 	return []Row{
 		{"floor64", newFloor64},
 		{"hotkey.Add", newAdd},
-		{"hotkey.AddKey", func(_, _ int, _ bool) Counter { return newAddKey(500) }},
-		{"hotkey.AddKey,times", func(_, _ int, _ bool) Counter { return newAddKey(hotkey.ExactThreshold) }},
+		{"hotkey.RuleDetector.Add", func(_, _ int, _ bool) Counter { return newAddKey(500) }},
+		{"hotkey.RuleDetector.Add,times", func(_, _ int, _ bool) Counter { return newAddKey(hotkey.ExactThreshold) }},
 		{"aegis", newAegis},
 		{"aegis,mutex", func(k, n int, _ bool) Counter { return newAegis(k, n, true) }}, // as its package hotkey does
 	}
@@ -74,10 +74,20 @@ func detector(threshold uint64) *hotkey.Detector {
 	return d
 }
 
+// under returns the handle for the rule of d.
+func under(d *hotkey.Detector) *hotkey.RuleDetector {
+	keys, err := d.Rule(rule)
+	if err != nil {
+		panic(err)
+	}
+	return keys
+}
+
 // counted returns how often key came within the span.
 func counted(d *hotkey.Detector) func(key string) uint64 {
+	keys := under(d)
 	return func(key string) uint64 {
-		k, _ := d.Hot(rule, key)
+		k, _ := keys.Hot(key)
 		return k.Hi
 	}
 }
@@ -98,7 +108,8 @@ func newAdd(_, _ int, _ bool) Counter {
 
 func newAddKey(threshold uint64) Counter {
 	d := detector(threshold)
-	add := func(key string) { d.AddKey(rule, key) }
+	keys := under(d)
+	add := func(key string) { keys.Add(key) }
 	return Counter{func() func(string) { return add }, counted(d)}
 }
 

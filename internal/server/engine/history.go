@@ -150,7 +150,7 @@ func (e *Engine) measure(was *ruleNames) part {
 	hot := e.rules.Load().hot
 	for _, h := range hot[:min(len(hot), keptHot)] {
 		c := h.use.caches()
-		x.names.Hot, x.Hot = append(x.names.Hot, h.Name), append(x.Hot, outcomes{h.detector.Stats(h.Name).Events, c.Hits, c.Misses, c.Loads, c.Stale})
+		x.names.Hot, x.Hot = append(x.names.Hot, h.Name), append(x.Hot, outcomes{h.keys.Stats().Events, c.Hits, c.Misses, c.Loads, c.Stale})
 	}
 	if x.names.equal(was) {
 		x.names = was

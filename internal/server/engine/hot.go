@@ -81,7 +81,7 @@ func (h *hotRule) entry(edge *hotkey.Edge) hotlist.Entry {
 // count returns the bounds of the number of events of a key in the span of h. hi is 0 if it is
 // unknown.
 func (h *hotRule) count(now time.Time, key string) (lo, hi uint64) {
-	count, _ := h.detector.HotAt(now, h.Name, key)
+	count, _ := h.keys.HotAt(now, key)
 	return count.Lo, known(count.Hi)
 }
 
@@ -207,9 +207,9 @@ func (h *hotRule) stillHot(now time.Time, k *hotlist.Entry) bool {
 		return true
 	}
 	if k.Hand {
-		return h.detector.SetHot(h.Name, k.ID, k.Until) == nil
+		return h.keys.SetHot(k.ID, k.Until) == nil
 	}
-	count, hot := h.detector.HotAt(now, h.Name, k.ID)
+	count, hot := h.keys.HotAt(now, k.ID)
 	return hot || count.Lo >= h.Threshold
 }
 

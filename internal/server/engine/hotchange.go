@@ -44,7 +44,7 @@ func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.
 		return k, errorf(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
 	}
 	now := e.Now()
-	switch err := h.detector.SetHot(h.Name, key, now.Add(ttl)); {
+	switch err := h.keys.SetHot(key, now.Add(ttl)); {
 	case errors.Is(err, hotkey.ErrNever):
 		return k, errorf(api.Conflict, "the key is ignored under hot rule %q, by hand or by never in the rules file: end that first", rule)
 	case err != nil:
@@ -71,7 +71,7 @@ func (e *Engine) RemoveHot(rule string, values []string) (bool, error) {
 	if slices.Contains(h.Always, key) {
 		return false, errorf(api.BadArg, "the key is in always of hot rule %q: change the rules file", rule)
 	}
-	h.detector.Remove(h.Name, key)
+	h.keys.Remove(key)
 	return e.hot.Remove(h.Name, key), nil
 }
 
@@ -109,7 +109,7 @@ func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
 	if !off && at < 0 && len(was) >= maxIgnored {
 		return errorf(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)
 	}
-	if err := h.detector.SetNever(h.Name, joined, !off); err != nil {
+	if err := h.keys.SetNever(joined, !off); err != nil {
 		return errorf(api.BadArg, "the key is in always or never of hot rule %q: change the rules file", rule)
 	}
 	next := slices.Clone(was)
@@ -134,7 +134,7 @@ func (e *Engine) ignoreIn(r *ruleSet) {
 			continue
 		}
 		if key, err := h.Key.Rejoin(nil, k.Values()...); err == nil {
-			_ = h.detector.SetNever(h.Name, string(key), true) // the rules file now says more about the key
+			_ = h.keys.SetNever(string(key), true) // the rules file now says more about the key
 		}
 	}
 }

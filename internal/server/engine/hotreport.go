@@ -71,7 +71,7 @@ func (r *HotReport) Count(process string) (counted int) {
 			late++
 			continue
 		}
-		edge, hot, err := h.detector.AddKeyN(now.Add(-record.age), h.Name, key, record.n)
+		edge, hot, err := h.keys.AddAt(now.Add(-record.age), key, record.n)
 		switch {
 		case err == nil:
 			counted++
@@ -184,7 +184,7 @@ func (e *Engine) HotStats(rule string) (s api.HotStats, err error) {
 
 // stats returns the statistics of h, but for what the list has.
 func (h *hotRule) stats() api.HotRuleStats {
-	d, u := h.detector.Stats(h.Name), h.use
+	d, u := h.keys.Stats(), h.use
 	s := api.HotRuleStats{
 		Rule: h.Name, Threshold: h.Threshold, Span: api.MillisOf(h.Span), Records: u.counted.Load(), Late: u.late.Load(), Ignored: u.ignored.Load(), Dropped: u.dropped.Load(),
 		Events: d.Events, Moved: d.Late, Keys: d.Keys, Evicted: d.Evicted, DroppedEvents: d.Refused, Bytes: d.Bytes,

@@ -26,6 +26,7 @@ type hotRule struct {
 	hotkey.Rule
 	fields   int // of its key
 	detector *hotkey.Detector
+	keys     *hotkey.RuleDetector // of detector
 	use      *hotUse
 }
 
@@ -88,7 +89,11 @@ func (r *ruleSet) hotRule(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hotRule{Rule: *next, fields: len(next.Key.Fields()), detector: d}
+	keys, err := d.Rule(next.Name)
+	if err != nil {
+		return nil, err
+	}
+	h := &hotRule{Rule: *next, fields: len(next.Key.Fields()), detector: d, keys: keys}
 	if was, err := r.hotNamed(next.Name); err == nil {
 		h.use = was.use
 	} else if h.use, err = newHotUse(); err != nil {

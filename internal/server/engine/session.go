@@ -105,7 +105,7 @@ func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimi
 	// Only allowed events make a key hot: refused ones are not served, and must not fill
 	// the detectors.
 	for _, h := range r.hot {
-		if s.edges = h.detector.AddN(t, ev, 1, s.edges[:0]); len(s.edges) > 0 {
+		if s.edges = h.detector.AddAt(t, ev, 1, s.edges[:0]); len(s.edges) > 0 {
 			s.e.becameHot(h, s.edges...)
 		}
 	}

@@ -1,0 +1,165 @@
+package hotkey
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
+
+// A RuleDetector counts keys under one rule of a [Detector], whatever the Key and When of
+// the rule. Most callers need [RuleDetector.Add]. It is safe for concurrent use.
+// [Detector.Rule] returns one.
+type RuleDetector struct {
+	d     *Detector
+	table *table
+	i     int // of the rule
+}
+
+// Rule returns a handle for the rule of that name. It returns an error if there is none. It
+// does not allocate.
+func (d *Detector) Rule(name string) (*RuleDetector, error) {
+	i, ok := d.set.index(name)
+	if !ok {
+		return nil, fmt.Errorf("hotkey: unknown rule %q", name)
+	}
+	return &d.rules[i], nil
+}
+
+// Add counts an event of key now, and returns the edge if the key becomes hot. It returns
+// [ErrNever] or [ErrNoMemory] if it counted nothing.
+func (r *RuleDetector) Add(key string) (edge Edge, hot bool, err error) {
+	c, err := r.d.count(r.i, unread, key, 1, &edge)
+	return edge, c.hot, err
+}
+
+// AddAt counts n events of key at time t; see [RuleDetector.Add]. If the key is hot already,
+// hot is false, and the Edge has Until, the end of the hold, and nothing else.
+func (r *RuleDetector) AddAt(t time.Time, key string, n uint64) (edge Edge, hot bool, err error) {
+	c, err := r.d.count(r.i, keytable.Nanos(t, MaxSpan), key, n, &edge)
+	if !c.hot && c.now < c.until {
+		edge.Until = nanos(c.until)
+	}
+	return edge, c.hot, err
+}
+
+// SetHot makes key hot until a time, however few events it has, unless it is hot for
+// longer. It returns no Edge: an operator or another Detector has decided. Events are
+// counted meanwhile, and the first that leaves the key at or above the threshold afterwards
+// returns an Edge. A key that is always hot stays so.
+//
+// It returns [ErrNever] or [ErrNoMemory] if the key cannot be kept.
+func (r *RuleDetector) SetHot(key string, until time.Time) error {
+	if always, listed := r.table.listing(key); listed {
+		if !always {
+			return ErrNever
+		}
+		return nil
+	}
+	if len(key) > maxKey {
+		return errKeyTooLong
+	}
+	stored := r.d.stored(key)
+	hash := r.table.Hash(stored)
+	rec, state := r.table.LockOrAddAt(r.table.Prefetch(hash), hash, stored)
+	if state != keytable.Found {
+		rec, state = r.table.begin(rec, state, hash, stored, len(key) > maxWhole, r.d.now())
+	}
+	if state == keytable.NoMemory {
+		return ErrNoMemory
+	}
+	defer rec.Unlock()
+	w := rec.Words()
+	w[wordUntil] = max(w[wordUntil], keytable.Stamp(keytable.Nanos(until, MaxSpan)))
+	return nil
+}
+
+// SetNever sets whether key is never counted, as [Rule].Never does from the start. A key
+// that is hot ceases to be. It is meant for some hundred keys: each call copies the list of
+// them. It returns an error, and changes nothing, if the rule itself lists the key in Always
+// or Never.
+func (r *RuleDetector) SetNever(key string, never bool) error {
+	rule := r.table.rule
+	if slices.Contains(rule.Always, key) || slices.Contains(rule.Never, key) {
+		return fmt.Errorf("hotkey: rule %q lists the key in always or never: change the rule", rule.Name)
+	}
+	r.table.list(key, never)
+	if never {
+		r.Remove(key)
+	}
+	return nil
+}
+
+// Remove deletes the events and the hold of key.
+func (r *RuleDetector) Remove(key string) { r.table.forget(r.d.stored(key)) }
+
+// Hot reports whether key is hot now, and how many events it has.
+func (r *RuleDetector) Hot(key string) (KeyCount, bool) { return r.hotAt(r.d.now(), key) }
+
+// HotAt reports whether key is hot at time t, and how many events it has. As with events, a
+// t earlier than the newest event of the key is taken as the time of that event.
+func (r *RuleDetector) HotAt(t time.Time, key string) (KeyCount, bool) {
+	return r.hotAt(keytable.Nanos(t, MaxSpan), key)
+}
+
+func (r *RuleDetector) hotAt(now int64, key string) (KeyCount, bool) {
+	k, hot := r.table.inspect(r.d.stored(key), now)
+	k.Key = key
+	if always, ok := r.table.listing(key); ok {
+		return k, always
+	}
+	return k, hot
+}
+
+// hotUntil returns the end of the last hold of key; it is in the past if there was none.
+func (r *RuleDetector) hotUntil(key string) int64 { return r.table.hotUntil(r.d, key) }
+
+// Stats are the numbers of events and keys of one rule of a [Detector].
+type Stats struct {
+	Keys  int   // keys counted
+	Bytes int64 // memory of the Detector, for all its rules together
+
+	Events  uint64 // events counted
+	Late    uint64 // events among them that were counted at a later time than their own
+	Evicted uint64 // keys that were evicted because the budget was spent
+	Refused uint64 // calls for new keys that counted nothing, because no key could be evicted
+	Lost    uint64 // calls after which events of their key ceased to count early, for lack of memory
+}
+
+// Stats returns the statistics of the rule.
+func (r *RuleDetector) Stats() Stats {
+	t := r.table
+	gone := t.Table.Stats()
+	s := Stats{Keys: t.Len(), Bytes: r.d.budget.Used() - r.d.reserved(), Evicted: gone.Evicted, Refused: gone.Refused}
+	for i := range t.counts {
+		c := &t.counts[i]
+		s.Events += c.events.Load()
+		s.Late += c.late.Load()
+		s.Lost += c.lost.Load()
+	}
+	return s
+}
+
+// Changed removes the value of key from all caches of the rule, because the value at its
+// source has changed: their next use of the key loads it. A load that began before is not
+// kept.
+func (r *RuleDetector) Changed(key string) {
+	for _, c := range r.d.caches.of(r.table.rule.Name) {
+		c.Delete(key)
+	}
+}
+
+// CacheStats returns the statistics of all caches of the rule together.
+func (r *RuleDetector) CacheStats() (total CacheStats) {
+	for _, c := range r.d.caches.of(r.table.rule.Name) {
+		s := c.Stats()
+		total.Hits += s.Hits
+		total.Misses += s.Misses
+		total.Stale += s.Stale
+		total.Loads += s.Loads
+		total.Keys += s.Keys
+		total.Bytes += s.Bytes
+	}
+	return total
+}
