@@ -96,7 +96,7 @@ func (c *Client) Reset(ctx context.Context, rule string, key ...string) error {
 	return err
 }
 
-// OpenFeed begins to send the events of logs that are followed on this machine, as lately follow --server
+// OpenFeed begins to send the events of logs that are followed on this machine, as lately follow --addr
 // does, and returns how far the server has judged them. It ends the sessions of this feed before.
 func (c *Client) OpenFeed(ctx context.Context, o api.FeedOpening) (api.Feed, error) {
 	return post[api.Feed](ctx, c, "/v1/feeds/open", o)

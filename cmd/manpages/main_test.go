@@ -14,7 +14,7 @@ func TestManPages(t *testing.T) {
 	if err := write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-suggest", "lately-diff", "lately-explain", "lately-test", "lately-top", "lately-validate", "lately-version"} {
+	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-suggest", "lately-diff", "lately-explain", "lately-test", "lately-top", "lately-check", "lately-validate", "lately-version"} {
 		text, err := os.ReadFile(filepath.Join(dir, page+".1"))
 		if err != nil {
 			t.Error(err)
@@ -33,7 +33,13 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	serve, _ := os.ReadFile(filepath.Join(dir, "lately-serve.1"))
-	if !strings.Contains(string(serve), `\fB--trusted-proxy\fP`) {
+	if !strings.Contains(string(serve), `\fB--trusted-proxy\fP \fInetwork\fP`) {
 		t.Error("the page of serve does not have its flags")
+	}
+	ban, _ := os.ReadFile(filepath.Join(dir, "lately-ban.1"))
+	for _, want := range []string{`\fB--for\fP \fID\fP`, `\fB--json\fP` + "\nprint", `\fB-h\fP, \fB--help\fP` + "\nhelp", "listener (default http://127.0.0.1:7380)"} {
+		if !strings.Contains(string(ban), want) {
+			t.Errorf("the page of ban has no %q", want)
+		}
 	}
 }

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -55,7 +58,7 @@ prints how many. Bans that have ended are left out. The next ban of such a key i
 			return nil
 		},
 	}
-	f := asks(cmd, func(ctx context.Context, c *client.Client, key []string) (api.Ban, error) {
+	f := asks(cmd, access.Admin, func(ctx context.Context, c *client.Client, key []string) (api.Ban, error) {
 		return c.Ban(ctx, rule, d, reason, key...)
 	}, func(w io.Writer, b api.Ban) {
 		fmt.Fprintf(w, "%s is banned under %s until %s UTC\n", shown(b.Values()...), visible(b.Rule), stamp(b.Until))
@@ -166,7 +169,7 @@ data directory. The token needs the role admin.
 			return nil
 		},
 	}
-	f := asks(cmd, func(ctx context.Context, c *client.Client, key []string) (api.Unbanned, error) {
+	f := asks(cmd, access.Admin, func(ctx context.Context, c *client.Client, key []string) (api.Unbanned, error) {
 		if many() {
 			n, err := c.UnbanAll(ctx, filter)
 			return api.Unbanned{Unbanned: n}, err
@@ -181,32 +184,35 @@ data directory. The token needs the role admin.
 	return cmd
 }
 
-// unbanKey ends the ban of key under a rule, or under every rule that it can be a key of
-// if rule is "".
-func unbanKey(ctx context.Context, c *client.Client, rule string, key []string) (u api.Unbanned, err error) {
-	names := []string{rule}
-	if rule == "" {
-		set, err := c.Rules(ctx)
-		if err != nil {
-			return u, err
-		}
-		names = names[:0]
-		for _, r := range set.Rules {
-			if bans(&r) && len(r.Fields) == len(key) {
-				names = append(names, r.Name)
-			}
-		}
-		if len(names) == 0 {
-			return u, fmt.Errorf("KEY: %d values: no rule counts by as many fields", len(key))
-		}
+// unbanKey ends the ban of key under the rule of that name, or under every rule that it can be a key of
+// if name is "". An address also ends the ban of requests that a proxy sent without a client.
+func unbanKey(ctx context.Context, c *client.Client, name string, key []string) (u api.Unbanned, err error) {
+	set, err := c.Rules(ctx)
+	if err != nil {
+		return u, err
 	}
-	for _, name := range names {
-		was, err := c.Unban(ctx, name, key...)
-		if err != nil {
-			return u, err
-		}
-		if was {
-			u.Unbanned++
+	set.Rules = slices.DeleteFunc(set.Rules, func(r api.Rule) bool {
+		return !bans(&r) || name == "" && len(r.Fields) != len(key) || name != "" && r.Name != name
+	})
+	switch {
+	case len(set.Rules) == 0 && name == "":
+		return u, fmt.Errorf("KEY: %d values: no rule counts by as many fields", len(key))
+	case len(set.Rules) == 0:
+		_, err := c.Unban(ctx, name, key...) // which has an error
+		return u, err
+	}
+	for _, r := range set.Rules {
+		for _, key := range [][]string{key, proxied(r.Fields, key)} {
+			if key == nil {
+				continue
+			}
+			was, err := c.Unban(ctx, r.Name, key...)
+			if err != nil {
+				return u, err
+			}
+			if was {
+				u.Unbanned++
+			}
 		}
 	}
 	return u, nil
@@ -232,8 +238,16 @@ func newBans() *cobra.Command {
 			return flagsOnly(cmd, args)
 		},
 	}
-	f := asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.BanPage, error) {
-		return readBans(ctx, c, q)
+	f := asks(cmd, access.Read, func(ctx context.Context, c *client.Client, _ []string) (api.BanPage, error) {
+		page, err := readBans(ctx, c, q)
+		if err != nil || page.Total > 0 || q.Rule == "" {
+			return page, err
+		}
+		names, err := ruleNames(ctx, c)
+		if err == nil && !slices.Contains(names, q.Rule) {
+			err = fmt.Errorf("--rule: %q: unknown: must be one of %s", q.Rule, strings.Join(names, ", "))
+		}
+		return page, err
 	}, banTable)
 	f.registerRule(cmd, &q.Rule, "list bans under `RULE` only")
 	cmd.Flags().StringVar(&q.Text, "match", "", "list bans with `TEXT` in the key or the reason only")

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lately-go/lately/match"
 )
 
 // Main runs the command line of the process and returns its exit code. An interrupt
@@ -28,6 +30,7 @@ const (
 	exitUsage        = 2
 	exitProtected    = 3
 	exitNotExpressed = 3 // by lately import
+	exitRefused      = 3 // the event of lately check
 	exitInterrupted  = 130
 )
 
@@ -110,17 +113,18 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], strings.Join(near, " or "))
+			var names []string
+			for _, c := range cmd.Commands() {
+				names = append(names, c.Name())
 			}
-			return fmt.Errorf("unknown command %q: must be serve, follow, replay, suggest, diff, explain, test, top, status, rules, reload, key, ban, unban, bans, validate, import, version or help", args[0])
+			if near := match.Suggest(args[0], names, 2); near != "" {
+				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], near)
+			}
+			return fmt.Errorf("unknown command %q: must be one of %s", args[0], strings.Join(names, ", "))
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	})
-	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServe(), newFollow(), newReplay(), newSuggest(), newDiff(), newExplain(), newTest(), newTop(), newValidate(), newImport(), newVersion(),
-		newStatus(), newRules(), newReload(), newKey(), newBan(), newUnban(), newBans())
+		newCheck(), newStatus(), newRules(), newReload(), newKey(), newBan(), newUnban(), newBans())
 	return root
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 )
 
 // tokenVariable has the token for a server, if --token-file does not name a file.
@@ -29,37 +31,37 @@ be written; 2 the command line is wrong, and nothing was done; 130 interrupted.`
 // connectFlags is the flags of all commands that ask a running server: where it is, and
 // the token for it.
 type connectFlags struct {
-	name                    string // of the flag with the address
+	role                    access.Role // that the token needs
 	addr, tokenFile, caFile string
 	insecure                bool
 }
 
-// register adds the flags to cmd.
-func (f *connectFlags) register(cmd *cobra.Command) {
-	f.registerAs(cmd, "addr", "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")
+// register adds the flags to cmd, which needs a token with that role.
+func (f *connectFlags) register(cmd *cobra.Command, role access.Role) {
+	f.registerAddr(cmd, role, "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")
 }
 
-// registerAs is register with another flag for the address.
-func (f *connectFlags) registerAs(cmd *cobra.Command, name, byDefault, usage string) {
-	f.name = name
+// registerAddr is register with another default and help of the address.
+func (f *connectFlags) registerAddr(cmd *cobra.Command, role access.Role, byDefault, usage string) {
+	f.role = role
 	flags := cmd.Flags()
-	flags.StringVar(&f.addr, name, byDefault, usage)
-	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token for the server (default: the token in "+tokenVariable+", if it is set)")
+	flags.StringVar(&f.addr, "addr", byDefault, usage)
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token, or with the tokens of the server, of which the one with the least sufficient role is sent (default: the token in "+tokenVariable+", if it is set)")
 	flags.StringVar(&f.caFile, "ca-file", "", "`FILE` with the certificates (PEM) to trust instead of the system's")
 	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
 }
 
-// checkServer returns an error for a flag of cmd that needs --server, or that --server does not
+// checkAddr returns an error for a flag of cmd that needs --addr, or that --addr does not
 // use: with it, those of the connection and used are allowed.
-func (f *connectFlags) checkServer(cmd *cobra.Command, why string, used ...string) (err error) {
+func (f *connectFlags) checkAddr(cmd *cobra.Command, why string, used ...string) (err error) {
 	connecting := []string{"token-file", "ca-file", "insecure"}
-	used = append(used, "server")
+	used = append(used, "addr")
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch connects := slices.Contains(connecting, flag.Name); {
 		case f.addr == "" && connects:
-			err = fmt.Errorf("--%s: must be given with --server: logs are read without a connection", flag.Name)
+			err = fmt.Errorf("--%s: must be given with --addr: logs are read without a connection", flag.Name)
 		case f.addr != "" && !connects && !slices.Contains(used, flag.Name):
-			err = fmt.Errorf("--%s: must not be given with --server: %s", flag.Name, why)
+			err = fmt.Errorf("--%s: must not be given with --addr: %s", flag.Name, why)
 		}
 	})
 	return err
@@ -84,28 +86,25 @@ func (f *connectFlags) client() (*client.Client, error) {
 	}
 	c, err := client.New(f.addr, config)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", f.name, err)
+		return nil, fmt.Errorf("--addr: %w", err)
 	}
 	return c, nil
 }
 
 // token returns the token of --token-file, or else that of the environment, or "".
 func (f *connectFlags) token() (string, error) {
-	text, from := os.Getenv(tokenVariable), "variable "+tokenVariable
 	if f.tokenFile != "" {
-		b, err := os.ReadFile(f.tokenFile)
+		token, err := access.ReadToken(f.tokenFile, f.role)
 		if err != nil {
 			return "", fmt.Errorf("--token-file: %w", err)
 		}
-		text, from = string(b), "--token-file: "+f.tokenFile
-	} else if text == "" {
-		return "", nil
+		return token, nil
 	}
-	words := strings.Fields(text)
-	if len(words) != 1 {
-		return "", fmt.Errorf("%s: %d words: must be one, the token", from, len(words))
+	words := strings.Fields(os.Getenv(tokenVariable))
+	if len(words) > 1 {
+		return "", fmt.Errorf("variable %s: %d words: must be one, the token", tokenVariable, len(words))
 	}
-	return words[0], nil
+	return strings.Join(words, ""), nil
 }
 
 // serverFailed is the error of a command that a server does not answer, or refuses to, or that was
@@ -115,6 +114,9 @@ func serverFailed(ctx context.Context, c *client.Client, err error) error {
 		return ctx.Err()
 	}
 	sentences := []string{fmt.Sprintf("%s: %v", c.Addr(), err)}
+	if _, closed := errors.AsType[*net.OpError](err); closed || strings.Contains(err.Error(), "malformed HTTP") {
+		sentences[0] += ": must be the HTTP listener of a running server"
+	}
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		for _, m := range answer.Mistakes {
 			sentences = append(sentences, fmt.Sprintf("line %d, column %d: %s", m.Line, m.Column, m.Message))
@@ -129,11 +131,11 @@ type answerFlags struct {
 	json bool
 }
 
-// asks makes cmd ask with its arguments the server that its flags describe, and print what it
-// answers.
-func asks[T any](cmd *cobra.Command, ask func(context.Context, *client.Client, []string) (T, error), text func(io.Writer, T)) *answerFlags {
+// asks makes cmd send a request with its arguments to the server that its flags describe, with a token of
+// that role, and print the answer.
+func asks[T any](cmd *cobra.Command, role access.Role, ask func(context.Context, *client.Client, []string) (T, error), text func(io.Writer, T)) *answerFlags {
 	f := new(answerFlags)
-	f.register(cmd)
+	f.register(cmd, role)
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return answer(cmd, f, func(ctx context.Context, c *client.Client) (T, error) { return ask(ctx, c, args) }, text)
@@ -170,7 +172,14 @@ func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) }
 func (f *connectFlags) registerRule(cmd *cobra.Command, rule *string, usage string) {
 	cmd.Flags().StringVar(rule, "rule", "", usage)
 	cmd.RegisterFlagCompletionFunc("rule", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		names, err := f.ruleNames(cmd.Context())
+		c, err := f.client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second) // a shell waits
+		defer cancel()
+		names, err := ruleNames(ctx, c)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
@@ -179,14 +188,7 @@ func (f *connectFlags) registerRule(cmd *cobra.Command, rule *string, usage stri
 }
 
 // ruleNames returns the names of the server's limits and bans.
-func (f *connectFlags) ruleNames(ctx context.Context) (names []string, err error) {
-	c, err := f.client()
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // a shell waits
-	defer cancel()
+func ruleNames(ctx context.Context, c *client.Client) (names []string, err error) {
 	set, err := c.Rules(ctx)
 	for _, r := range set.Rules {
 		if bans(&r) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -25,7 +26,7 @@ type diffFlags struct {
 func newDiff() *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff [flags] { OLD NEW FILE... | --server ADDRESS NEW }",
+		Use:   "diff [flags] { OLD NEW FILE... | --addr ADDRESS NEW }",
 		Short: "Compare two rules files on logs: who is newly refused, newly allowed, banned for longer",
 		Long: `Diff judges the events of logs under the rules file OLD and under the rules file NEW, each by itself
 as lately replay --rules does, and reports the differences: events that only one of them refuses, by
@@ -35,7 +36,7 @@ With --protect it fails if the new rules hurt any key of a list, for use before 
 one key in a line, # for comments, and with --key client also networks such as 192.0.2.0/24. A key is
 hurt if an event of it is newly refused, or if it is banned for longer.
 
-With --server it reads no log: a running server judges the events that it keeps (lately serve --keep-events) under its
+With --addr it reads no log: a running server judges the events that it keeps (lately serve --keep-events) under its
 rules and under NEW. Its rules stay. The report says since when the server has the events, and what it cannot know. The
 token needs the role admin.
 
@@ -44,9 +45,9 @@ no event has a field that a rule needs or is in the cut, or the server cannot be
 output could not be written; 2 the command line or a rules file is wrong; 3 the new rules hurt a protected key; 130 interrupted.`,
 		Example: `  lately diff rules.yaml rules-new.yaml access.log.gz
   lately diff --protect customers.txt rules.yaml rules-new.yaml access.log.*
-  lately diff --server 127.0.0.1:7380 --protect customers.txt rules-new.yaml`,
+  lately diff --addr 127.0.0.1:7380 --protect customers.txt rules-new.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.checkServer(cmd, "it is for logs", "key", "protect", "top", "tz", "json"); err != nil {
+			if err := f.checkAddr(cmd, "it is for logs", "key", "protect", "top", "tz", "json"); err != nil {
 				return err
 			}
 			if f.addr != "" {
@@ -61,7 +62,7 @@ output could not be written; 2 the command line or a rules file is wrong; 3 the 
 	f.inputs.register(cmd, &f.config.Config)
 	flags.IntVar(&f.config.Top, "top", 0, "report at most `N` keys and bans that differ (default 20)")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
-	f.registerAs(cmd, "server", "", "try NEW on the events that the server whose HTTP listener has this `ADDRESS` keeps, instead of logs")
+	f.registerAddr(cmd, access.Admin, "", "try NEW on the events that the server whose HTTP listener has this `ADDRESS` keeps, instead of logs")
 	return cmd
 }
 
@@ -92,7 +93,7 @@ func (f *diffFlags) run(cmd *cobra.Command, args []string) (err error) {
 // live compares the rules of a running server with a draft, on the events that it keeps.
 func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("diff: %d arguments: must be the new rules file alone with --server", len(args))
+		return fmt.Errorf("diff: %d arguments: must be the new rules file alone with --addr", len(args))
 	}
 	if err := f.inputs.parse(cmd, nil, &f.config.Config); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (f *diffFlags) live(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if text := strings.Join(f.config.Protect, ""); !utf8.ValidString(text) {
-		return fmt.Errorf("--protect: %s: must be UTF-8 with --server", f.protect)
+		return fmt.Errorf("--protect: %s: must be UTF-8 with --addr", f.protect)
 	}
 	request := api.TrialRequest{Rules: string(draft.Text), Field: f.config.Key, Top: f.config.Top, Protect: strings.Join(f.config.Protect, "\n")}
 	c, err := f.client()

@@ -55,7 +55,7 @@ func TestDiffServer(t *testing.T) {
 		return got
 	}
 	ofLog := report(exitProtected, "--json", "--protect", path("ours"), "--format", "clf", path("old.yaml"), path("new.yaml"), path("log"))
-	ofServer := report(exitProtected, "--json", "--protect", path("ours"), "--server", s.http, path("new.yaml"))
+	ofServer := report(exitProtected, "--json", "--protect", path("ours"), "--addr", s.http, path("new.yaml"))
 	if unknown, _ := ofServer["unknown"].([]any); len(unknown) < 2 || ofServer["since"] == nil || ofServer["files"].([]any)[0] != s.http {
 		t.Errorf("it does not say what it does not know: %v", ofServer)
 	}
@@ -72,21 +72,21 @@ func TestDiffServer(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{"--server " + s.http + " new.yaml", exitOK, "12 events of " + s.http + ", from ", ""},
-		{"--server " + s.http + " new.yaml", exitOK, `\x1b[31m`, ""},
-		{"--server " + s.http + " new.yaml", exitOK, "What this does not know\n  Events before 2", ""},
-		{"--server " + s.http + " old.yaml", exitOK, "no difference\n", ""},
-		{"--server " + s.http + " --top 1 new.yaml", exitOK, "and 1 more; --top", ""},
-		{"--server " + s.http + " --protect others new.yaml", exitOK, "newly refused: 2 events", ""},
-		{"--server " + s.http + " --protect ours new.yaml", exitProtected, "Protected keys that are banned for longer", "the new rules refuse or ban protected keys"},
-		{"--server " + s.http + " --protect bytes new.yaml", exitUsage, "", "must be UTF-8 with --server"},
-		{"--server " + s.http + " --key nothing new.yaml", exitInput, "", `unknown field "nothing"`},
-		{"--server " + s.http + " --top 1001 new.yaml", exitInput, "", "must be 1 to 1000"},
-		{"--server " + s.http + " wrong.yaml", exitUsage, "", "wrong.yaml:2:9: limits: "},
-		{"--server " + s.http + " old.yaml new.yaml", exitUsage, "", "2 arguments: must be the new rules file alone with --server"},
-		{"--server " + s.http + " --since -2h new.yaml", exitUsage, "", "--since: must not be given with --server"},
-		{"--server 127.0.0.1:1 new.yaml", exitInput, "", "no connection"},
-		{"--token-file t old.yaml new.yaml log", exitUsage, "", "--token-file: must be given with --server"},
+		{"--addr " + s.http + " new.yaml", exitOK, "12 events of " + s.http + ", from ", ""},
+		{"--addr " + s.http + " new.yaml", exitOK, `\x1b[31m`, ""},
+		{"--addr " + s.http + " new.yaml", exitOK, "What this does not know\n  Events before 2", ""},
+		{"--addr " + s.http + " old.yaml", exitOK, "no difference\n", ""},
+		{"--addr " + s.http + " --top 1 new.yaml", exitOK, "and 1 more; --top", ""},
+		{"--addr " + s.http + " --protect others new.yaml", exitOK, "newly refused: 2 events", ""},
+		{"--addr " + s.http + " --protect ours new.yaml", exitProtected, "Protected keys that are banned for longer", "the new rules refuse or ban protected keys"},
+		{"--addr " + s.http + " --protect bytes new.yaml", exitUsage, "", "must be UTF-8 with --addr"},
+		{"--addr " + s.http + " --key nothing new.yaml", exitInput, "", `unknown field "nothing"`},
+		{"--addr " + s.http + " --top 1001 new.yaml", exitInput, "", "must be 1 to 1000"},
+		{"--addr " + s.http + " wrong.yaml", exitUsage, "", "wrong.yaml:2:9: limits: "},
+		{"--addr " + s.http + " old.yaml new.yaml", exitUsage, "", "2 arguments: must be the new rules file alone with --addr"},
+		{"--addr " + s.http + " --since -2h new.yaml", exitUsage, "", "--since: must not be given with --addr"},
+		{"--addr 127.0.0.1:1 new.yaml", exitInput, "", "no connection"},
+		{"--token-file t old.yaml new.yaml log", exitUsage, "", "--token-file: must be given with --addr"},
 	} {
 		args := strings.Fields(x.args)
 		for i, arg := range args {

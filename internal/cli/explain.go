@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -26,7 +27,7 @@ type explainFlags struct {
 func newExplain() *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
-		Use:   "explain [flags] --key KEY { --rules FILE FILE... | --server ADDRESS }",
+		Use:   "explain [flags] --key KEY { --rules FILE FILE... | --addr ADDRESS }",
 		Short: "Say why a client was refused: the rule, the events in its window, the ban",
 		Long: `Explain judges the events of logs under a rules file, as lately replay --rules does, and explains one
 decision about --key: what the rules mean, the events that filled the window of the limit, with file and
@@ -36,7 +37,7 @@ KEY is a client or another value that a rule counts by, such as a user or a path
 event of it that was refused is explained, or the last one if none was; with --at, the last one at or
 before that time.
 
-With --server it reads no log, but asks a running server which keys with the value KEY it refused lately: how often and
+With --addr it reads no log, but asks a running server which keys with the value KEY it refused lately: how often and
 since when, one of the events, what each rule decides now, and the ban. The server keeps the recent refusals of some
 16,000 keys; the answer says since when none is missing. The token needs the role read.
 
@@ -45,9 +46,9 @@ key, or the server cannot be reached or answers with an error, or the output cou
 or the rules file is wrong; 130 interrupted.`,
 		Example: `  lately explain --rules rules.yaml --key 203.0.113.245 access.log.gz
   lately explain --rules rules.yaml --key /login --at "2026-03-02 13:56" access.log
-  lately explain --server 127.0.0.1:7380 --key 203.0.113.245`,
+  lately explain --addr 127.0.0.1:7380 --key 203.0.113.245`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.checkServer(cmd, "it is for logs", "key", "json"); err != nil {
+			if err := f.checkAddr(cmd, "it is for logs", "key", "json"); err != nil {
 				return err
 			}
 			if f.addr != "" {
@@ -57,12 +58,12 @@ or the rules file is wrong; 130 interrupted.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.rules, "rules", "", "rules `FILE` (required without --server)")
+	flags.StringVar(&f.rules, "rules", "", "rules `FILE` (required without --addr)")
 	flags.StringVar(&f.config.Value, "key", "", "`KEY` to explain: a client, a user, a path (required)")
 	flags.StringVar(&f.at, "at", "", "explain the last event at or before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
 	f.inputs.register(cmd, &f.config.Config)
 	flags.BoolVar(&f.json, "json", false, "print the explanation as JSON")
-	f.registerAs(cmd, "server", "", "ask the server whose HTTP listener has this `ADDRESS`, instead of logs")
+	f.registerAddr(cmd, access.Read, "", "ask the server whose HTTP listener has this `ADDRESS`, instead of logs")
 	return cmd
 }
 
@@ -95,7 +96,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
 func (f *explainFlags) live(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 0:
-		return fmt.Errorf("FILE: %q: must not be given with --server", args[0])
+		return fmt.Errorf("FILE: %q: must not be given with --addr", args[0])
 	case f.config.Value == "":
 		return errors.New("--key: missing: must be a client or another value, such as 192.0.2.1")
 	}
@@ -117,6 +118,7 @@ func refusalLines(w io.Writer, x api.Explanation) {
 		}
 		fmt.Fprintf(w, "%s %s: refused %s by %s, from %s to %s UTC\n", visible(strings.Join(r.Fields, ", ")), shown(r.Values()...),
 			times(r.Count), visible(r.Rule), stamp(r.First), stamp(r.Last))
+		explainProxy(w, r.Values())
 		fmt.Fprintf(w, "  %s\n", visible(r.Sentence))
 		fmt.Fprintf(w, "  event:\t%s\n", refusedEvent(&r.Example))
 		if r.Now != nil {

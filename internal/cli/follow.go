@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -35,7 +36,7 @@ var (
 func newFollow() *cobra.Command {
 	var c followCommand
 	cmd := &cobra.Command{
-		Use:   "follow [flags] { --rules FILE | --server ADDRESS } LOG[=FORMAT]...",
+		Use:   "follow [flags] { --rules FILE | --addr ADDRESS } LOG[=FORMAT]...",
 		Short: "Judge the events of live logs: ban from them, print what would be banned, or send them to a server",
 		Long: `Follow reads logs while they are written, through rotations of every kind, and judges their events at
 the times of the log. It is lately serve --follow without listeners: bans are in its log, and with --nftables, --deny-file
@@ -48,25 +49,25 @@ has counted each line once.
 With --dry-run nothing is banned outside of this process, and each refusal by a limit and each ban is a line of
 output; events that a ban refuses are not.
 
-With --server it sends the events to a running server, which judges them by its rules, as those of the logs that it follows
+With --addr it sends the events to a running server, which judges them by its rules, as those of the logs that it follows
 itself. It needs no directory: the server keeps how far the logs were read, in the snapshot that has what they have counted, and
 the events that wait with --lateness. While the server is away, nothing is read. Each process needs a --name of its own; one that takes the name over ends the other. The
 token needs the role check. At the end it prints what was sent, with --json as JSON.
 
-SIGHUP reads the rules again; with --server there is nothing to reload. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something
+SIGHUP reads the rules again; with --addr there is nothing to reload. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something
 could not be read or written, or the server refuses the events; 2 the command line or the rules file is wrong.`,
 		Example: `  lately follow --rules rules.yaml --dry-run /var/log/nginx/access.log
   lately follow --rules rules.yaml --data /var/lib/lately --nftables /var/log/nginx/access.log
   lately follow --rules rules.yaml --dry-run --json app.log=json:time=ts@s,client=ip
-  lately follow --server https://lately.example.org --token-file token /var/log/nginx/access.log`,
+  lately follow --addr https://lately.example.org --token-file token /var/log/nginx/access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print refusals and bans, and enforce nothing")
-	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object a line; with --server: print what was sent as JSON")
-	flags.StringVar(&c.name, "name", "", "with --server: the `NAME` under which it keeps how far the logs were read (default: the name of the machine)")
-	c.connect.registerAs(cmd, "server", "", "send the events to the server whose HTTP listener has this `ADDRESS`, instead of judging them")
+	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object a line; with --addr: print what was sent as JSON")
+	flags.StringVar(&c.name, "name", "", "with --addr: the `NAME` under which it keeps how far the logs were read (default: the name of the machine)")
+	c.connect.registerAddr(cmd, access.Check, "", "send the events to the server whose HTTP listener has this `ADDRESS`, instead of judging them")
 	c.settings = registerSettings(flags, func(name string) bool {
 		return slices.Contains(followSettings, name) || slices.Contains(followEnforcing, name)
 	})
@@ -78,20 +79,20 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	if err := c.settings.set(&config); err != nil {
 		return err
 	}
-	if err := c.connect.checkServer(cmd, "the server judges the events, by its own settings", "name", "json", "tz", "lateness", "silence", "log-format", "log-level"); err != nil {
+	if err := c.connect.checkAddr(cmd, "the server judges the events, by its own settings", "name", "json", "tz", "lateness", "silence", "log-format", "log-level"); err != nil {
 		return err
 	}
 	switch {
 	case len(logs) == 0:
 		return fmt.Errorf("follow: no LOG: must be at least one")
 	case c.connect.addr == "" && config.RulesFile == "":
-		return fmt.Errorf("--rules: missing: must be a rules file, or --server")
+		return fmt.Errorf("--rules: missing: must be a rules file, or --addr")
 	case c.dryRun && slices.ContainsFunc(followEnforcing, cmd.Flags().Changed):
 		return fmt.Errorf("--dry-run: must be without --%s: it enforces nothing and keeps nothing", strings.Join(followEnforcing, ", --"))
 	case c.connect.addr == "" && c.json && !c.dryRun:
-		return fmt.Errorf("--json: must be with --dry-run or --server")
+		return fmt.Errorf("--json: must be with --dry-run or --addr")
 	case c.connect.addr == "" && c.name != "":
-		return fmt.Errorf("--name: must be with --server")
+		return fmt.Errorf("--name: must be with --addr")
 	}
 	for _, s := range config.Settings() {
 		if s.Name == "follow" {

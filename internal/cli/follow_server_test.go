@@ -26,7 +26,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A following is a process of `lately follow --server`.
+// A following is a process of `lately follow --addr`.
 type following struct {
 	cmd *exec.Cmd
 	log logFile
@@ -41,7 +41,7 @@ func followTo(t *testing.T, server string, args ...string) *following {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	f.cmd = exec.Command("lately", append([]string{"follow", "--server", server}, args...)...)
+	f.cmd = exec.Command("lately", append([]string{"follow", "--addr", server}, args...)...)
 	f.cmd.Stderr, f.cmd.Stdout = log, log
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestFollowServerBadNetwork(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"follow", "--server", front.URL, "--name", "web-1", "--json", log.path + "=clf"}, nil, &stdout, &stderr)
+		ended <- run(ctx, []string{"follow", "--addr", front.URL, "--name", "web-1", "--json", log.path + "=clf"}, nil, &stdout, &stderr)
 	}()
 	c := s.dial()
 	count := func(client string) func() bool {
@@ -299,13 +299,13 @@ func TestFollowServerEnds(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"--server " + s.http + " --rules r", "--rules: must not be given with --server: the server judges the events, by its own settings", exitUsage},
-		{"--server " + s.http + " --lateness 2h", "lateness: 2h0m0s: must be 0s to 1h0m0s", exitInput},
-		{"--server " + s.http + " --dry-run", "--dry-run: must not be given", exitUsage},
-		{"--server ftp://x", "--server: server address", exitUsage},
-		{"--server " + s.http + " --name " + strings.Repeat("x", 256), "feed: 256 bytes: must be 1 to 255", exitInput},
-		{"--rules r --name x", "--name: must be with --server", exitUsage},
-		{"--rules r --insecure", "--insecure: must be given with --server", exitUsage},
+		{"--addr " + s.http + " --rules r", "--rules: must not be given with --addr: the server judges the events, by its own settings", exitUsage},
+		{"--addr " + s.http + " --lateness 2h", "lateness: 2h0m0s: must be 0s to 1h0m0s", exitInput},
+		{"--addr " + s.http + " --dry-run", "--dry-run: must not be given", exitUsage},
+		{"--addr ftp://x", "--addr: server address", exitUsage},
+		{"--addr " + s.http + " --name " + strings.Repeat("x", 256), "feed: 256 bytes: must be 1 to 255", exitInput},
+		{"--rules r --name x", "--name: must be with --addr", exitUsage},
+		{"--rules r --insecure", "--insecure: must be given with --addr", exitUsage},
 	} {
 		if code, stderr := follow(strings.Fields(x.args)...); code != x.code || !strings.Contains(stderr, x.want) {
 			t.Errorf("%s: exit code %d, %s", x.args, code, stderr)

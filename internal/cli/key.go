@@ -12,6 +12,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -39,7 +41,7 @@ them. Nothing is counted. The token needs the role read.
 			return nil
 		},
 	}
-	asks(cmd, readKey, keyLines)
+	asks(cmd, access.Read, readKey, keyLines)
 	return cmd
 }
 
@@ -73,8 +75,35 @@ func readKey(ctx context.Context, c *client.Client, key []string) (a keyAnswer, 
 			return a, err
 		}
 		a.Keys = append(a.Keys, report)
+		if proxied := proxied(fields, key); proxied != nil {
+			if report, err = c.Key(ctx, fields, proxied); err != nil {
+				return a, err
+			}
+			if known(&report) {
+				a.Keys = append(a.Keys, report)
+			}
+		}
 	}
 	return a, nil
+}
+
+// proxyPrefix begins the client of a request whose trusted proxy did not name one; the proxy's address follows.
+const proxyPrefix = "proxy:"
+
+// proxied returns the key of requests that a trusted proxy with the address in key sent without naming the
+// client, or nil if key has no such address.
+func proxied(fields, key []string) []string {
+	i := slices.Index(fields, "client")
+	if i < 0 {
+		return nil
+	}
+	addr, ok := match.ParseAddr(key[i])
+	if !ok {
+		return nil
+	}
+	key = slices.Clone(key)
+	key[i] = proxyPrefix + addr.String()
+	return key
 }
 
 func keyLines(w io.Writer, a keyAnswer) {
@@ -104,6 +133,7 @@ func known(r *api.KeyReport) bool {
 
 func keyReport(w io.Writer, r *api.KeyReport) {
 	fmt.Fprintf(w, "%s %s\n", visible(strings.Join(r.Fields, ", ")), shown(r.Values()...))
+	explainProxy(w, r.Values())
 	for i := range r.Counters {
 		k := &r.Counters[i]
 		fmt.Fprintf(w, "  counter\t%s\tlast %s\t%s\n", visible(k.Counter), rules.FormatDuration(k.Span.Duration()), bounded(k.Lo, k.Hi))
@@ -114,6 +144,15 @@ func keyReport(w io.Writer, r *api.KeyReport) {
 	for i := range r.Bans {
 		b := &r.Bans[i]
 		fmt.Fprintf(w, "  ban\t%s\t%s\n", visible(b.Rule), banText(b))
+	}
+}
+
+// explainProxy says what a key with a client such as proxy:127.0.0.1 is.
+func explainProxy(w io.Writer, key []string) {
+	for _, v := range key {
+		if addr, ok := strings.CutPrefix(v, proxyPrefix); ok {
+			fmt.Fprintf(w, "  the trusted proxy %s did not name the client of these requests: it must send X-Forwarded-For\n", visible(addr))
+		}
 	}
 }
 

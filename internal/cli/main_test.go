@@ -56,7 +56,7 @@ func TestReportNotWritten(t *testing.T) {
 	if err := os.WriteFile(file, []byte("version: 1\nallow: [10.0.0.1]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"validate", file}, {"check", "--json", file}, {"version"}, {"version", "--json"}} {
+	for _, args := range [][]string{{"validate", file}, {"validate", "--json", file}, {"version"}, {"version", "--json"}} {
 		var stderr bytes.Buffer
 		code := run(t.Context(), args, strings.NewReader(""), brokenPipe{}, &stderr)
 		if code != 1 || stderr.String() != "lately: the output cannot be written: nobody listens\n" {

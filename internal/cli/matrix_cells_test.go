@@ -10,7 +10,7 @@ var matrixModes = []matrixMode{
 	{name: "memory", live: true},
 	{name: "store", live: true, store: true},
 	{name: "store-away", live: true, store: true, away: true},
-	{name: "store-and-follower", live: true, store: true, feed: true}, // lately follow --server
+	{name: "store-and-follower", live: true, store: true, feed: true}, // lately follow --addr
 	{name: "serve-follow", live: true, change: func(m *matrixServer, c *server.Config) { m.follows(c) }},
 	{name: "no-events", live: true, change: func(_ *matrixServer, c *server.Config) { c.KeepEvents = 0 }},
 	{name: "no-flags", change: func(_ *matrixServer, c *server.Config) {
@@ -23,7 +23,7 @@ var matrixModes = []matrixMode{
 	}},
 	{name: "http-off", live: true, change: func(_ *matrixServer, c *server.Config) { c.HTTP = server.Off }},
 	{name: "resp-off", live: true, change: func(_ *matrixServer, c *server.Config) { c.RESP = server.Off }},
-	{name: "lately-follow", change: func(m *matrixServer, c *server.Config) { // without --server
+	{name: "lately-follow", change: func(m *matrixServer, c *server.Config) { // without --addr
 		c.RESP, c.HTTP, c.Enforce = server.Off, server.Off, enforce.Targets{}
 		m.follows(c)
 	}},
@@ -200,14 +200,14 @@ const matrixCLI = `
 BBBBBBBBBBB serve --store redis://127.0.0.1:1 --follow $DIR/access.log -> it
 OOOOOOOOOOO serve --resp off --http off -> it
 ........... follow --dry-run --rules $DIR/new.yaml $DIR/access.log -> refused
-........x.x follow --server $HTTP --name matrix $DIR/access.log -> events: 3
-........... follow --server http://127.0.0.1:1 --name edge $DIR/access.log -> waiting for it
+........x.x follow --addr $HTTP --name matrix $DIR/access.log -> events: 3
+........... follow --addr http://127.0.0.1:1 --name edge $DIR/access.log -> waiting for it
 ........... replay --rules $DIR/new.yaml $DIR/access.log -> 3 parsed
 ........... suggest $DIR/access.log -> limits
 ........... diff $DIR/wide.yaml $DIR/new.yaml $DIR/access.log -> newly refused: 1 event
-.....EE.U.U diff --server $HTTP $DIR/new.yaml -> newly
+.....EE.U.U diff --addr $HTTP $DIR/new.yaml -> newly
 ........... explain --rules $DIR/new.yaml --key 192.0.2.50 $DIR/access.log -> per-client
-........U.U explain --server $HTTP --key mallory -> mallory
+........U.U explain --addr $HTTP --key mallory -> mallory
 ........... test $DIR/rules.yaml -> ok
 ........... validate $DIR/rules.yaml -> login
 ........... import fail2ban $DIR/jail.local -> web
@@ -217,6 +217,7 @@ OOOOOOOOOOO serve --resp off --http off -> it
 ........U.U status --addr $HTTP -> 1.2.3
 ........U.U rules --addr $HTTP -> hits
 ........U.U reload --addr $HTTP -> nothing has changed
+........U.U check --addr $HTTP client=192.0.2.77 -> allowed
 ........U.U key --addr $HTTP 192.0.2.1 -> 192.0.2.1
 ..S...N.U.U ban --addr $HTTP --rule login --for 1h kim -> kim is banned under login
 ..S...V.U.U unban --addr $HTTP kim -> bans ended: 1

@@ -245,7 +245,7 @@ func (m *matrixServer) begin(mode matrixMode, redis *redistest.Server) {
 		ctx, stop := context.WithCancel(m.Context())
 		var feeding sync.WaitGroup
 		feeding.Go(func() {
-			run(ctx, []string{"follow", "--server", "http://" + m.http, "--name", "edge", log}, strings.NewReader(""), io.Discard, io.Discard)
+			run(ctx, []string{"follow", "--addr", "http://" + m.http, "--name", "edge", log}, strings.NewReader(""), io.Discard, io.Discard)
 		})
 		m.Cleanup(func() { stop(); feeding.Wait() })
 		m.until("the follower is known", func() bool { _, ok := m.askHTTP("GET /v1/status", "edge:"); return ok })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 )
 
 func newRules() *cobra.Command {
@@ -24,7 +25,7 @@ rule as a sentence. If the last reload failed, it says why. With --json the text
 		Example: "  lately rules\n  lately rules --json",
 		Args:    flagsOnly,
 	}
-	asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.RuleSet, error) { return c.Rules(ctx) }, ruleTable)
+	asks(cmd, access.Read, func(ctx context.Context, c *client.Client, _ []string) (api.RuleSet, error) { return c.Rules(ctx) }, ruleTable)
 	return cmd
 }
 
@@ -74,7 +75,7 @@ needs the role admin.
 		Example: "  lately validate rules.yaml && lately reload",
 		Args:    flagsOnly,
 	}
-	asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.RuleChanges, error) {
+	asks(cmd, access.Admin, func(ctx context.Context, c *client.Client, _ []string) (api.RuleChanges, error) {
 		return c.Reload(ctx, dropBans)
 	}, changeLines)
 	cmd.Flags().BoolVar(&dropBans, "drop-bans", false, "drop the bans under rules that are removed or get another key")

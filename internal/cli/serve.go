@@ -46,7 +46,10 @@ settings file. A flag overrides a variable, and a variable overrides the file.
 
 SIGHUP reads rules, tokens and certificate again; if a file has mistakes, those in force stay. SIGTERM and interrupt
 shut the server down: requests in progress are answered, and with --data a last snapshot is written. After SIGTERM, /readyz
-first fails for --shutdown-delay, so that load balancers send their requests elsewhere; a second SIGTERM ends the delay.`,
+first fails for --shutdown-delay, so that load balancers send their requests elsewhere; a second SIGTERM ends the delay.
+
+Exit codes: 0 it was shut down; 1 it cannot listen on an address, or a listener or the last snapshot failed; 2 the command line, a
+setting, or a file that it names is wrong; 130 interrupted before it listened.`,
 		Example: `  lately serve
   lately serve --rules rules.yaml --data /var/lib/lately
   LATELY_HTTP=127.0.0.1:8080 lately serve`,
@@ -135,7 +138,9 @@ func runServer(cmd *cobra.Command, config server.Config, ready func(*server.Serv
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	s, err := server.New(config, Version(), config.Logger(cmd.ErrOrStderr()))
-	if err != nil {
+	if _, busy := errors.AsType[*net.OpError](err); busy {
+		return inputErrorOf(err.Error()) // an address that another process has
+	} else if err != nil {
 		return err
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 )
 
 func newStatus() *cobra.Command {
@@ -24,7 +25,7 @@ store that servers share, what enforces bans, the logs that it follows, and the 
 		Example: "  lately status\n  lately status --addr https://lately.example.org --token-file token --json",
 		Args:    flagsOnly,
 	}
-	asks(cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Status, error) { return c.Status(ctx) }, statusLines)
+	asks(cmd, access.Read, func(ctx context.Context, c *client.Client, _ []string) (api.Status, error) { return c.Status(ctx) }, statusLines)
 	return cmd
 }
 

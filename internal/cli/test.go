@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -61,6 +63,9 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 	paths := args[1:]
 	if len(paths) == 0 {
 		paths = []string{testsBeside(args[0])}
+		if _, err := os.Stat(paths[0]); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("test: %s: missing: must have the tests of %s, or test files must be given", paths[0], args[0])
+		}
 	}
 	var tests []*rules.TestFile
 	for _, path := range paths {

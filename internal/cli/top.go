@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -44,7 +45,7 @@ With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LAN
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, access.Admin)
 	flags := cmd.Flags()
 	flags.StringVar(&f.counter, "counter", "", "the counter whose top keys are shown (default: the first)")
 	flags.StringVar(&f.span, "span", "1m", "the span to look back, 1s to 24h")

@@ -139,7 +139,7 @@ func TestTopRefuses(t *testing.T) {
 		{[]string{"--span", "2d"}, exitUsage, `--span: "2d": must be 1s to 24h`},
 		{[]string{"--addr", "ftp://x"}, exitUsage, `--addr: `},
 		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "--token-file: open "},
-		{[]string{"--token-file", two}, exitUsage, "2 words: must be one, the token"},
+		{[]string{"--token-file", two}, exitUsage, "two:1:7: the token has 1 characters: must be 32 to 512"},
 		{[]string{"--ca-file", two, "--addr", "https://127.0.0.1"}, exitUsage, "no certificate: must be certificates as PEM"},
 		{[]string{"--once", "--json"}, exitUsage, "once json"},
 		{nil, exitUsage, "top: no terminal: without one, --once or --json must be set"},

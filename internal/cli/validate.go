@@ -13,9 +13,8 @@ func newValidate() *cobra.Command {
 	var asJSON bool
 	var config string
 	cmd := &cobra.Command{
-		Use:     "validate [FILE]",
-		Aliases: []string{"check"},
-		Short:   "Validate a rules file and print every rule as a sentence",
+		Use:   "validate [FILE]",
+		Short: "Validate a rules file and print every rule as a sentence",
 		Long: `Validate reads a rules file and prints every rule as a sentence. If the file has mistakes, it prints all of them, each with
 its line and column, what was found and what must be there (exit code 2).
 

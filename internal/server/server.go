@@ -137,8 +137,8 @@ func (s *Server) listen() error {
 		r := respapi.New(common)
 		s.resp.serve, respListener = r.Serve, r.Listener
 		var err error
-		if s.resp.Listener, err = net.Listen("tcp", c.RESP); err != nil {
-			return fmt.Errorf("resp: %w", err)
+		if s.resp.Listener, err = listenOn("resp", c.RESP); err != nil {
+			return err
 		}
 	}
 	var storage func() httpapi.Storage
@@ -154,11 +154,20 @@ func (s *Server) listen() error {
 			return err
 		}
 		s.http.serve = h.Serve
-		if s.http.Listener, err = net.Listen("tcp", c.HTTP); err != nil {
-			return fmt.Errorf("http: %w", err)
+		if s.http.Listener, err = listenOn("http", c.HTTP); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// listenOn listens on an address, the value of the setting of that name.
+func listenOn(setting, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: choose another address with --%s, or --%s off", setting, err, setting, setting)
+	}
+	return l, nil
 }
 
 // Engine returns the engine that the listeners use.

@@ -1,11 +1,13 @@
 package access
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 
@@ -146,4 +148,35 @@ func parseToken(s string) (h hash, err error) {
 		return h, errors.New("the token has other characters than the visible ones of ASCII")
 	}
 	return sha256.Sum256([]byte(s)), nil
+}
+
+// ReadToken returns the token in a file that a client sends to do what needs the role need. The file has
+// one word, the token, or is a token file of a server: then it is the first token with the least
+// role that includes need, or else with the most. Tokens that are given as hashes cannot be sent.
+func ReadToken(path string, need Role) (string, error) {
+	text, err := os.ReadFile(path) // a pipe, too
+	if err != nil {
+		return "", err
+	}
+	if one := strings.Fields(string(text)); len(one) == 1 {
+		return one[0], nil
+	}
+	if _, err := Parse(bytes.NewReader(text), path); err != nil {
+		return "", err
+	}
+	best, token := None, ""
+	for line := range strings.Lines(string(text)) {
+		w := words(line)
+		if len(w) == 0 || strings.HasPrefix(w[1].text, hashPrefix) {
+			continue
+		}
+		role, _ := RoleNamed(w[0].text) // Parse has validated it
+		if better := role.May(need) && role < best || !best.May(need) && role > best; token == "" || better {
+			best, token = role, w[1].text
+		}
+	}
+	if token == "" {
+		return "", fmt.Errorf("%s: only hashes of tokens: must have a token to send", path)
+	}
+	return token, nil
 }

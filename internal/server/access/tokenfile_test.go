@@ -158,3 +158,36 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestReadToken reads the token to send from files of both forms.
+func TestReadToken(t *testing.T) {
+	const admin, read, other = "admin-token-of-more-than-32-characters", "read-token-of-more-than-32-characters", "other-read-token-of-more-than-32-characters"
+	hashed := "admin sha256:" + strings.Repeat("ab", 32) + "\n"
+	for _, c := range []struct {
+		text, want string
+		need       access.Role
+	}{
+		{"  plain\n", "plain", access.Admin},
+		{"admin " + admin + " ops\n# a comment\nread " + read + "\nread " + other + "\n", read, access.Read},
+		{"read " + read + "\nadmin " + admin + "\n", admin, access.Check},
+		{"read " + read + "\nadmin " + admin + "\n", admin, access.Admin},
+		{"admin " + admin + "\nread " + read + "\n", read, access.Read},
+		{"read " + read + "\n", read, access.Admin}, // the server's answer names the role that is missing
+		{hashed + "read " + read + "\n", read, access.Admin},
+		{hashed + "check sha256:" + strings.Repeat("cd", 32) + "\n", "only hashes of tokens: must have a token to send", access.Read},
+		{"admin short\n", ":1:7: the token has 5 characters", access.Read},
+		{"", "has no token", access.Read},
+	} {
+		path := filepath.Join(t.TempDir(), "tokens")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		token, err := access.ReadToken(path, c.need)
+		if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && token != c.want {
+			t.Errorf("%q for %v: %q, %v; want %q", c.text, c.need, token, err, c.want)
+		}
+	}
+	if _, err := access.ReadToken(filepath.Join(t.TempDir(), "none"), access.Read); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lately-go/lately/match"
+)
+
+// flagError returns err, the error of a flag of cmd, in the form of the other errors, and with the name that
+// may be meant.
+func flagError(cmd *cobra.Command, err error) error {
+	help := "; see " + cmd.CommandPath() + " --help"
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return fmt.Errorf("%s%s", unknownFlag(cmd, e), help)
+	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return fmt.Errorf("--%s: missing value: must be %s%s", e.GetFlag().Name, valueForm(e.GetFlag()), help)
+	}
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		name, why := e.GetFlag().Name, e.Unwrap().Error()
+		switch e.GetFlag().Value.Type() {
+		case "int", "bool", "duration", "stringSlice": // which have errors of package strconv
+			why = "must be " + valueForm(e.GetFlag())
+		}
+		return fmt.Errorf("--%s: %q: %s%s", name, e.GetValue(), why, help)
+	}
+	return fmt.Errorf("%w%s", err, help)
+}
+
+// unknownFlag says that cmd has no such flag, and which one may be meant.
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) string {
+	name := e.GetSpecifiedName()
+	if e.GetSpecifiedShortnames() != "" {
+		return fmt.Sprintf("unknown flag -%s: flags have two dashes and a name", e.GetSpecifiedShortnames())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := match.Suggest(name, names, min(2, len(name)/3)); near != "" {
+		return fmt.Sprintf("unknown flag --%s: did you mean --%s?", name, near)
+	}
+	names = nil
+	for _, other := range cmd.Root().Commands() {
+		if other.Flags().Lookup(name) != nil {
+			names = append(names, other.Name())
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Sprintf("unknown flag --%s: it is a flag of %s", name, strings.Join(names, ", "))
+	}
+	return fmt.Sprintf("unknown flag --%s", name)
+}
+
+// valueForm returns the form of the values of f.
+func valueForm(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int":
+		return "a whole number"
+	case "duration":
+		return "a duration such as 10s, 5m or 1h"
+	}
+	name, _ := pflag.UnquoteUsage(f)
+	return "--" + f.Name + " " + strings.ToUpper(name)
+}
