@@ -295,7 +295,7 @@ func TestContainerRuns(t *testing.T) {
 	if texts[0] != texts[1] || texts[0] == "" {
 		t.Error("the second start has changed the tokens")
 	}
-	if snapshots, err := filepath.Glob(filepath.Join(m.data(), "snapshot-*")); err != nil || len(snapshots) == 0 {
+	if snapshots, err := filepath.Glob(filepath.Join(m.data(), "state")); err != nil || len(snapshots) == 0 {
 		t.Errorf("snapshots: %q, %v", snapshots, err)
 	}
 

@@ -144,7 +144,7 @@ func TestKubernetes(t *testing.T) {
 	if strings.Contains(log, "token file created") || !strings.Contains(log, `"level":"INFO"`) {
 		t.Errorf("the log is\n%s", log)
 	}
-	if found, err := filepath.Glob(filepath.Join(m.data(), "snapshot-*")); err != nil || len(found) == 0 {
+	if found, err := filepath.Glob(filepath.Join(m.data(), "state")); err != nil || len(found) == 0 {
 		t.Errorf("no snapshot: %v", err)
 	}
 }

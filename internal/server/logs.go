@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (s *Server) openLogs() error {
 // followLogs judges the events of the logs until ctx is done. The places of logs that are new are
 // on disk before their first line is read: their files are found after a kill, also if they were rotated.
 func (s *Server) followLogs(ctx context.Context) {
-	if s.logs.Open() && s.dir != nil {
+	if s.logs.Open() && s.journal != nil {
 		_ = s.save() // the error is in the log
 	}
 	_ = s.logs.Run(ctx) // which ends when ctx does
@@ -152,41 +153,69 @@ func (s *Server) keepReleasing(ctx context.Context) {
 	}
 }
 
-// restoring returns a function that restores the records of a snapshot.
+// restoring returns a function that restores the records of the data directory.
 func (s *Server) restoring(r *engine.Restorer) func(journal.Record) error {
+	seen := map[string]bool{} // types and places of the records that numbered returned
 	return func(record journal.Record) error {
+		if record.Type != recordFeed && record.Type != recordLogs {
+			return r.Record(record)
+		}
+		if len(record.Data) < placeLen {
+			return fmt.Errorf("record of type %q with %d bytes: must have %d or more", record.Type, len(record.Data), placeLen)
+		}
+		place, data := string(record.Type)+string(record.Data[:placeLen]), record.Data[placeLen:]
+		if seen[place] {
+			return nil
+		}
+		seen[place] = true
 		switch {
 		case record.Type == recordFeed:
-			return s.feeds.Restore(record.Data, time.Now())
-		case record.Type != recordLogs:
-			return r.Record(record)
+			return s.feeds.Restore(data, time.Now())
 		case s.logs == nil: // no log is followed any more
 			return nil
 		}
-		return s.logs.Resume(record.Data)
+		return s.logs.Resume(data)
 	}
 }
 
+// placeLen is the length of the place of a record that numbered returns.
+const placeLen = 4
+
+// numbered returns records with their places among data.
+func numbered(typ byte, data [][]byte) (records []journal.Record) {
+	for i, b := range data {
+		records = append(records, journal.Record{Type: typ, Data: append(binary.LittleEndian.AppendUint32(nil, uint32(i)), b...)})
+	}
+	return records
+}
+
 // saveLogs adds the state of the engine, and how far the logs were read: the state has counted
-// just the lines up to there.
+// just the lines up to there. The latter is added before and after the state: if the disk damages a
+// record of it, no line counts twice.
 func (s *Server) saveLogs(now time.Time, add func(typ byte, data []byte) error) error {
-	save := func(feeds [][]byte) error {
-		for _, record := range feeds {
-			if err := add(recordFeed, record); err != nil {
+	save := func(logs [][]byte) error {
+		return s.feeds.Save(func(feeds [][]byte) error {
+			positions := append(numbered(recordLogs, logs), numbered(recordFeed, feeds)...)
+			if err := addAll(positions, add); err != nil {
 				return err
 			}
-		}
-		return s.engine.Save(now, add)
+			if err := s.engine.Save(now, add); err != nil {
+				return err
+			}
+			return addAll(positions, add)
+		})
 	}
 	if s.logs == nil {
-		return s.feeds.Save(save)
+		return save(nil)
 	}
-	return s.logs.Save(func(logs [][]byte) error {
-		for _, record := range logs {
-			if err := add(recordLogs, record); err != nil {
-				return err
-			}
+	return s.logs.Save(save)
+}
+
+func addAll(records []journal.Record, add func(typ byte, data []byte) error) error {
+	for _, r := range records {
+		if err := add(r.Type, r.Data); err != nil {
+			return err
 		}
-		return s.feeds.Save(save)
-	})
+	}
+	return nil
 }

@@ -29,7 +29,7 @@ type Server struct {
 	version string
 	log     *slog.Logger
 	engine  *engine.Engine
-	dir     *journal.Dir     // or nil
+	journal *journal.Journal // or nil
 	logs    *follow.Follower // or nil
 	feeds   *follow.Feeds
 	enforce *enforce.Enforcer // or nil
@@ -142,7 +142,7 @@ func (s *Server) listen() error {
 		}
 	}
 	var storage func() httpapi.Storage
-	if s.dir != nil {
+	if s.journal != nil {
 		storage = s.storageState
 	}
 	if c.HTTP != Off {
@@ -213,7 +213,7 @@ func (s *Server) Run(ctx context.Context) error {
 		others.Go(func() { s.followLogs(serving) })
 	}
 	others.Go(func() { s.keepReleasing(serving) })
-	if s.dir != nil {
+	if s.journal != nil {
 		others.Go(func() { s.keepSaving(serving) })
 	}
 	if s.store != nil {
@@ -235,7 +235,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for e := range errs {
 		err = errors.Join(err, e)
 	}
-	if s.dir != nil {
+	if s.journal != nil {
 		err = errors.Join(err, s.save())
 	}
 	return err
@@ -294,8 +294,8 @@ func (s *Server) close() {
 	if s.engine != nil {
 		s.engine.Close()
 	}
-	if s.dir != nil {
-		if err := s.dir.Close(); err != nil {
+	if s.journal != nil {
+		if err := s.journal.Close(); err != nil {
 			s.log.Error("data directory", "error", err)
 		}
 	}

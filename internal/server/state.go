@@ -12,40 +12,36 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 )
 
-// restore opens the data directory, if there is one, and restores its newest whole snapshot
-// and the ban journal since then.
+// restore opens the data directory, if there is one, and restores its snapshot and the ban journal
+// since then.
 func (s *Server) restore() error {
 	if s.config.Data == "" {
 		return nil
 	}
 	began := time.Now()
 	restorer := s.engine.Restorer()
-	dir, found, err := journal.Open(s.config.Data, journal.Restore{Snapshot: s.restoring(restorer), Journal: restorer.Ban})
-	s.dir = dir
+	j, found, err := journal.Open(s.config.Data, s.restoring(restorer))
+	s.journal = j
 	if err = cmp.Or(err, restorer.Wait()); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}
-	info, lines := found.Snapshot, found.Journal
-	for _, problem := range info.Problems {
-		s.log.Error("a snapshot is not used", "error", problem)
+	for _, problem := range found.Problems {
+		s.log.Error("data directory", "error", problem)
 	}
-	for _, problem := range lines.Problems {
-		s.log.Error("ban journal", "error", problem)
-	}
-	s.storage.lost = lines.Missing
-	dir.Journal().Notify(s.journalChanged)
+	s.storage.lost = found.Missing
+	j.Notify(s.journalChanged)
 	if s.store == nil {
-		s.engine.Journal(dir.Journal())
+		s.engine.Journal(j)
 	}
 	written := "none"
-	if !info.Written.IsZero() {
-		s.saved.Store(info.Written.UnixNano())
-		written = info.Written.UTC().Format(time.RFC3339)
+	if !found.Written.IsZero() {
+		s.saved.Store(found.Written.UnixNano())
+		written = found.Written.UTC().Format(time.RFC3339)
 	}
 	n := restorer.Limits
 	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Expired,
-		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts.Keys, "journal_records", lines.Records,
-		"journal_records_lost", lines.Missing, "took", time.Since(began).Round(time.Microsecond).String())
+		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts.Keys, "journal_records", found.Appended,
+		"records_lost", found.Missing, "took", time.Since(began).Round(time.Microsecond).String())
 	if restorer.Unshared > 0 {
 		s.log.Warn("limits and bans of the data directory are left out: they are in the store now, where limits begin at zero; " +
 			"to move bans, list them before and import them afterwards, see docs/redis.md")
@@ -88,12 +84,12 @@ func (s *Server) keepSaving(ctx context.Context) {
 func (s *Server) save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	missing := s.dir.Journal().Stats().Missing
+	missing := s.journal.Stats().Missing
 	written := writtenState{seed: maphash.MakeSeed(), now: s.engine.Now()}
-	err := s.dir.WriteSnapshot(func(w *journal.SnapshotWriter) error {
+	err := s.journal.WriteSnapshot(func(add func(typ byte, data []byte) error) error {
 		return s.saveLogs(written.now, func(typ byte, data []byte) error {
 			written.add(typ, data)
-			return w.Add(typ, data)
+			return add(typ, data)
 		})
 	})
 	if s.written = written; err != nil {
@@ -136,7 +132,7 @@ func (s *Server) unchanged() bool {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	w := &s.written
-	if w.now.IsZero() || s.dir.Journal().Stats().Missing > 0 {
+	if w.now.IsZero() || s.journal.Stats().Missing > 0 {
 		return false
 	}
 	rest := w.sums

@@ -23,7 +23,7 @@ type storage struct {
 	journal   writes
 	snapshots writes
 
-	lost uint64 // records that the journal lacked at the start; set before the listeners
+	lost uint64 // records of the data directory that were damaged at the start; set before the listeners
 }
 
 // writes is the state of writing one kind of file.
@@ -90,7 +90,7 @@ func (s *Server) storageState() httpapi.Storage {
 	if at := s.saved.Load(); at != 0 {
 		age = time.Since(time.Unix(0, at))
 	}
-	j := s.dir.Journal().Stats()
+	j := s.journal.Stats()
 	s.storage.mu.Lock()
 	defer s.storage.mu.Unlock()
 	return httpapi.Storage{StorageStatus: api.StorageStatus{
@@ -117,10 +117,10 @@ func (s *Server) ready() error {
 			return err
 		}
 	}
-	if s.dir == nil {
+	if s.journal == nil {
 		return nil
 	}
-	return s.storage.ready(s.dir.Journal().Stats().Missing)
+	return s.storage.ready(s.journal.Stats().Missing)
 }
 
 // journalChanged is called when writing the journal begins to fail, and when it works again. A

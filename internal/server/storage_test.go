@@ -63,22 +63,18 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// occupied makes folders of the names that the server writes next, which it cannot
-// replace, and returns how to remove them: a disk that fails, for any user.
+// occupied makes folders with the names of the files that a server writes that has not written any, and returns
+// how to remove them: a disk that fails, for any user.
 func occupied(t *testing.T, dir string) (free func()) {
 	t.Helper()
-	var paths []string
-	for n := range 200 {
-		paths = append(paths, filepath.Join(dir, fmt.Sprintf("journal-%08d", n+1)))
-	}
-	for _, path := range append(paths, filepath.Join(dir, "snapshot.tmp")) {
-		// The server may be writing a file of that name at the moment.
-		eventually(t, path+" is a directory", func() bool {
-			return os.MkdirAll(filepath.Join(path, "full"), 0o700) == nil
-		})
+	paths := []string{filepath.Join(dir, "state"), filepath.Join(dir, "state.tmp")}
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return func() {
-		for _, path := range append(paths, filepath.Join(dir, "snapshot.tmp")) {
+		for _, path := range paths {
 			if err := os.RemoveAll(path); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +88,7 @@ func occupied(t *testing.T, dir string) (free func()) {
 func TestDiskFails(t *testing.T) {
 	c := deployed(t)
 	c.Data = t.TempDir()
-	c.SnapshotEvery = time.Second
+	c.SnapshotEvery = time.Hour
 	var log safeBuffer
 	s, url := startedWith(t, c, slog.New(slog.NewTextHandler(&log, nil)))
 	if code, text := got(t, url+"/readyz"); code != 200 {
@@ -109,6 +105,7 @@ func TestDiskFails(t *testing.T) {
 	}
 	wants := []string{`ban journal: cannot be written since 20`, `snapshots: cannot be written since 20`, "file exists"}
 	eventually(t, "/readyz says no", func() bool {
+		s.requestSnapshot()
 		code, text := got(t, url+"/readyz")
 		for _, want := range wants {
 			if code != 503 || !strings.Contains(text, want) || strings.Contains(text, c.Data) {
@@ -118,6 +115,7 @@ func TestDiskFails(t *testing.T) {
 		return true
 	})
 	eventually(t, "failures of both kinds", func() bool {
+		s.requestSnapshot()
 		_, text := got(t, url+"/metrics")
 		return regexp.MustCompile(`(?m)^lately_journal_failures_total [2-9]`).MatchString(text) &&
 			regexp.MustCompile(`(?m)^lately_snapshot_failures_total [2-9]`).MatchString(text) &&
@@ -227,24 +225,21 @@ func TestJournalGap(t *testing.T) {
 			t.Fatalf("ban %d: %d %s", i, code, text)
 		}
 	}
-	if _, text := got(t, url+"/metrics"); !strings.Contains(text, "\nlately_journal_lost_records 0\n") {
+	if _, text := got(t, url+"/metrics"); !strings.Contains(text, "\nlately_state_lost_records 0\n") {
 		t.Error("a whole journal has lost records")
 	}
 	c.Data = copied(t, c.Data)
-	journals, err := filepath.Glob(filepath.Join(c.Data, "journal-*"))
-	if err != nil || len(journals) != 1 {
-		t.Fatalf("journals %v, %v; want one", journals, err)
-	}
-	data, err := os.ReadFile(journals[0])
+	state := filepath.Join(c.Data, "state")
+	data, err := os.ReadFile(state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	data[len(data)/2] ^= 1
-	if err := os.WriteFile(journals[0], data, 0o600); err != nil {
+	if err := os.WriteFile(state, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, url = started(t, c)
-	if _, text := got(t, url+"/metrics"); !regexp.MustCompile(`(?m)^lately_journal_lost_records 1$`).MatchString(text) {
+	if _, text := got(t, url+"/metrics"); !regexp.MustCompile(`(?m)^lately_state_lost_records 1$`).MatchString(text) {
 		t.Errorf("one record is damaged; /metrics: %s", regexp.MustCompile(`(?m)^lately_journal.*$`).FindAllString(text, -1))
 	}
 }

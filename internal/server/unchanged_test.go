@@ -4,8 +4,9 @@ package server
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 )
@@ -82,22 +83,22 @@ func TestUnchangedState(t *testing.T) {
 		if changed {
 			must(caller.Add("requests", 1, "client 7"))
 		}
-		before, due := snapshots(t, c.Data), s.saved.Load()
+		before, due := stateFile(t, c.Data), s.saved.Load()
 		s.requestSnapshot()
 		eventually(t, "the snapshot that is due is written or left out", func() bool { return s.saved.Load() > due })
-		if written := !slices.Equal(snapshots(t, c.Data), before); written != changed {
+		if written := !os.SameFile(stateFile(t, c.Data), before); written != changed {
 			t.Errorf("a snapshot is written: %v, though there is a change: %v", written, changed)
 		}
 		saved("that")
 	}
 }
 
-// snapshots returns the names of the snapshots in a data directory.
-func snapshots(t *testing.T, data string) []string {
+// stateFile returns the file of a data directory, which each snapshot replaces.
+func stateFile(t *testing.T, data string) fs.FileInfo {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(data, "snapshot*"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no snapshots: %v", err)
+	info, err := os.Stat(filepath.Join(data, "state"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return names
+	return info
 }

@@ -28,7 +28,7 @@ func startFlood(t *testing.T) *Engine {
 // of its end: after a restart it would hold again.
 func TestUnbanBeforeTheRecord(t *testing.T) {
 	path := t.TempDir()
-	dir, _, err := journal.Open(path, journal.Restore{})
+	j, _, err := journal.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	if !late["eve"] || !late["mallory"] {
 		t.Fatal(late)
 	}
-	e.Journal(dir.Journal())
+	e.Journal(j)
 	sub := e.Subscribe()
 	defer sub.Close()
 	for r := range e.Bans() {
@@ -63,14 +63,14 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		}
 		e.banned(r)
 	}
-	if err := dir.Close(); err != nil {
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	after := startFlood(t)
-	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
+	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
 		t.Fatal(err)
 	}
-	defer dir.Close()
+	defer j.Close()
 	for user, want := range map[string]bool{"eve": false, "mallory": true} {
 		if r, held, err := after.limiter.Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
 			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)
@@ -82,7 +82,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 // same, as those that were written before the reload: after a restart with the rule it holds.
 func TestReloadBeforeTheRecord(t *testing.T) {
 	path := t.TempDir()
-	dir, _, err := journal.Open(path, journal.Restore{})
+	j, _, err := journal.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,19 +91,19 @@ func TestReloadBeforeTheRecord(t *testing.T) {
 	if err := e.limiter.Bans().Add(late); err != nil {
 		t.Fatal(err)
 	}
-	e.Journal(dir.Journal())
+	e.Journal(j)
 	if changes, err := e.Replace(noRules(), true); err != nil || changes.BansDropped != 1 {
 		t.Fatal(changes, err)
 	}
 	e.banned(late)
-	if err := dir.Close(); err != nil {
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	after := startFlood(t)
-	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
+	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
 		t.Fatal(err)
 	}
-	defer dir.Close()
+	defer j.Close()
 	if r, held, err := after.limiter.Bans().Get("flood", "mallory"); !held || err != nil {
 		t.Errorf("%+v, %v, %v; want the ban", r, held, err)
 	}

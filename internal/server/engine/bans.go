@@ -22,7 +22,6 @@ import (
 type banLine struct {
 	Ban   *ratelimit.BanRecord `json:"ban,omitempty"`
 	Unban *ratelimit.BanRecord `json:"unban,omitempty"`
-	Lift  *ratelimit.BanRecord `json:"lift,omitempty"` // Unban in journals of earlier builds; only read
 }
 
 // Bans yields the bans that hold.
@@ -281,7 +280,7 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 	if err != nil {
 		return journal.Pending{}, err
 	}
-	return e.journal.Append(b)
+	return e.journal.Append(recordBan, b)
 }
 
 // banned is called for each ban that a rule begins, and for those by hand at another server of the store. Nothing waits for its line, which is on

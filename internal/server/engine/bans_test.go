@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/journal"
 )
 
 // What is answered and told of a ban by hand is the ban that holds: one that lasts
@@ -110,7 +111,7 @@ func TestRestoreBanOfANetwork(t *testing.T) {
 	r := e.Restorer()
 	until := e.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 	for _, key := range []string{"192.0.2.0/1", "192.0.2.1"} {
-		if err := r.Ban([]byte(fmt.Sprintf(`{"ban":{"rule":"per-client","key":[%q],"until":%q}}`, key, until))); err != nil {
+		if err := r.Record(journal.Record{Type: 'b', Data: fmt.Appendf(nil, `{"ban":{"rule":"per-client","key":[%q],"until":%q}}`, key, until)}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/journal"
 )
 
 // A ban of values that together are too long to be kept is listed by their digest. It
@@ -41,7 +42,7 @@ func TestBanOfALongKey(t *testing.T) {
 		}
 		after := restored(t, text, records)
 		line := `{"ban":` + marshalled(t, e) + `}`
-		if err := after.Restorer().Ban([]byte(line)); err != nil {
+		if err := after.Restorer().Record(journal.Record{Type: 'b', Data: []byte(line)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := banned(t, after); len(got) != 1 {

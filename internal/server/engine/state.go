@@ -18,12 +18,11 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// The types of the records that Save writes. A record of counts belongs to the
-// counter that was named last.
+// The types of the records that Save writes, and of those that are appended to the journal.
 const (
+	recordBan     = 'b' // a banLine, in the journal
 	recordLimits  = 'l' // a chunk of ratelimit.Limiter.Export
-	recordCounter = 'c' // a counterRecord
-	recordCounts  = 't' // a chunk of window.Table.Export
+	recordCounts  = 't' // a counterRecord as JSON, a NUL byte, and a chunk of window.Table.Export, if it has keys
 	recordHot     = 'h' // the name of a hot rule, a NUL byte, and a chunk of hotkey.Detector.Export
 	recordHotKey  = 'k' // a hotRecord
 	recordHotUses = 'u' // a chunk of window.Table.Export: the uses of keys that were hot
@@ -37,10 +36,9 @@ const RecordHistory = 'g'
 
 // A counterRecord names a counter, with what its counts depend on.
 type counterRecord struct {
-	Name   string          `json:"name"`
-	Fields []string        `json:"fields"`
-	Spans  []time.Duration `json:"spans"`
-	Made   bool            `json:"made,omitempty"`
+	Name   string   `json:"name"`
+	Fields []string `json:"fields"`
+	Made   bool     `json:"made,omitempty"`
 }
 
 // A saver adds records until the first error.
@@ -71,6 +69,24 @@ func (s *saver) chunks(typ byte, chunks iter.Seq[[]byte]) {
 	}
 }
 
+// counts adds a record for each chunk of c, or one without keys, since a counter that was made has to be made again.
+func (s *saver) counts(c *counter, now time.Time) {
+	head, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.dynamic})
+	s.err = cmp.Or(s.err, err)
+	head = append(head, 0)
+	table, now := c.counts(now)
+	empty := true
+	for chunk := range table.ExportAt(now) {
+		empty = false
+		if s.record(recordCounts, slices.Concat(head, chunk)); s.err != nil {
+			return
+		}
+	}
+	if empty {
+		s.record(recordCounts, head)
+	}
+}
+
 // Save adds records of the counts, the bans and the history of rates, for the Restorer of
 // another engine. It does not block decisions. Times are relative to now, the present: if nothing has
 // changed since, records for the same time are the same, but for the history.
@@ -94,9 +110,7 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 	}
 	e.history.save(s)
 	for _, c := range e.rules.Load().counters {
-		s.json(recordCounter, counterRecord{c.Name, c.Key.Fields(), c.Spans, c.dynamic})
-		table, now := c.counts(now)
-		s.chunks(recordCounts, table.ExportAt(now))
+		s.counts(c, now)
 	}
 	return s.err
 }
@@ -109,8 +123,7 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 // returned by a later call of Record, or by Wait.
 type Restorer struct {
 	e       *Engine
-	counter *counter // that counts belong to; nil if there is none
-	begun   bool     // a chunk has been imported
+	begun   bool // a chunk has been imported
 	workers sync.WaitGroup
 	slots   chan struct{} // as many as there may be workers
 
@@ -119,7 +132,6 @@ type Restorer struct {
 
 	Limits, Counts window.Imported
 	Old            int // records of an earlier version, which are left out
-	Other          int // records of counters that count otherwise now
 	Unshared       int // records of limits and bans, which are left out because they are in a store
 }
 
@@ -141,15 +153,10 @@ func (r *Restorer) Record(record journal.Record) error {
 			return nil
 		}
 		return r.restore(&r.Limits, data, r.e.limiter.Import)
-	case recordCounter:
-		return r.begin(data)
+	case recordBan:
+		return r.ban(data)
 	case recordCounts:
-		if r.counter == nil {
-			r.Other++
-			return nil
-		}
-		table, _ := r.counter.counts(time.Time{})
-		return r.restore(&r.Counts, data, table.ImportAt)
+		return r.counts(data)
 	case recordCaller:
 		return r.restore(new(window.Imported), data, r.e.throttle.Import)
 	case recordHot:
@@ -212,27 +219,42 @@ func (r *Restorer) Wait() error {
 	return r.err
 }
 
-// begin finds the counter that a record names.
-func (r *Restorer) begin(data []byte) (err error) {
+// counts restores counts of the counter that the record names.
+func (r *Restorer) counts(data []byte) error {
+	name, chunk, _ := bytes.Cut(data, []byte{0})
+	c, err := r.counter(name)
+	switch {
+	case err != nil:
+		return err
+	case c == nil || len(chunk) == 0:
+		return nil
+	}
+	table, _ := c.counts(time.Time{})
+	return r.restore(&r.Counts, chunk, table.ImportAt)
+}
+
+// counter finds the counter of a counterRecord. It is nil if there is none, or if that counts other keys; windows
+// that it has no more are left out.
+func (r *Restorer) counter(record []byte) (*counter, error) {
 	var was counterRecord
-	if err := json.Unmarshal(data, &was); err != nil {
-		return fmt.Errorf("record of a counter: %w", err)
+	if err := json.Unmarshal(record, &was); err != nil {
+		return nil, fmt.Errorf("record of a counter: %w", err)
 	}
 	c := r.e.rules.Load().counter(was.Name)
 	if c == nil && was.Made {
+		var err error
 		if c, err = r.e.createCounter(was.Name); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	r.counter = nil
-	if c != nil && slices.Equal(c.Key.Fields(), was.Fields) {
-		r.counter = c // windows that it has no more are left out
+	if c == nil || !slices.Equal(c.Key.Fields(), was.Fields) {
+		return nil, nil
 	}
-	return nil
+	return c, nil
 }
 
-// Ban restores a line of the ban journal, after all records.
-func (r *Restorer) Ban(data []byte) error {
+// ban restores a line of the ban journal, which is behind the records of the snapshot.
+func (r *Restorer) ban(data []byte) error {
 	if err := r.Wait(); err != nil {
 		return err
 	}
@@ -245,7 +267,7 @@ func (r *Restorer) Ban(data []byte) error {
 		return nil
 	}
 	l := r.e.limiter
-	if ended := cmp.Or(line.Unban, line.Lift); ended != nil {
+	if ended := line.Unban; ended != nil {
 		if _, err := l.Set().Named(ended.Rule); err == nil {
 			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
 		}

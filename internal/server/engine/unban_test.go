@@ -102,12 +102,12 @@ func TestUnbanAll(t *testing.T) {
 // batch, and subscribers are told of each.
 func TestUnbanAllSurvives(t *testing.T) {
 	path := t.TempDir()
-	dir, _, err := journal.Open(path, journal.Restore{})
+	j, _, err := journal.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := newEngine(t, someRules)
-	e.Journal(dir.Journal())
+	e.Journal(j)
 	const many = 300
 	for i := range many {
 		if _, err := e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
@@ -124,14 +124,14 @@ func TestUnbanAllSurvives(t *testing.T) {
 		t.Errorf("%d were told; want %d", n, many+1)
 	}
 	want := banned(t, e)
-	if err := dir.Close(); err != nil {
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	after := newEngine(t, someRules)
-	if dir, _, err = journal.Open(path, journal.Restore{Journal: after.Restorer().Ban}); err != nil {
+	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
 		t.Fatal(err)
 	}
-	defer dir.Close()
+	defer j.Close()
 	if got := banned(t, after); !slices.Equal(got, want) {
 		t.Errorf("after a restart %q; want %q", got, want)
 	}

@@ -172,7 +172,7 @@ func (m metricWriter) storage(s *Server) {
 	m.counter("snapshot_failures_total", "Failed attempts to write a snapshot.", x.SnapshotFailures)
 	m.flag("journal_failing", "1 while the ban journal cannot be written, else 0.", x.JournalError != "")
 	m.flag("snapshot_failing", "1 if the last snapshot could not be written, else 0.", x.SnapshotError != "")
-	m.gauge("journal_lost_records", "Records of bans that the journal lacked when the server started: they were damaged or removed.", int64(x.Lost))
+	m.gauge("state_lost_records", "Records in the data directory that were damaged when the server started, and lost.", int64(x.Lost))
 	m.gauge("journal_missing_bans", "Changes of bans that are neither in the journal nor in a snapshot.", int64(x.MissingBans))
 }
 

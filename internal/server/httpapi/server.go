@@ -57,7 +57,7 @@ type Config struct {
 type Storage struct {
 	api.StorageStatus
 	SnapshotAge time.Duration // of the newest snapshot
-	Lost        uint64        // records that the ban journal lacked when the server started
+	Lost        uint64        // records of the data directory that were damaged when the server started
 }
 
 // How long a client may take. Streams have deadlines of their own.

@@ -10,12 +10,12 @@ import (
 // Two million records of 64 bytes: 128 MB.
 const benchRecords = 2_000_000
 
-func writeBench(b *testing.B, d *journal.Dir) {
+func writeBench(b *testing.B, d *journal.Journal) {
 	data := make([]byte, 62)
-	err := d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
+	err := d.WriteSnapshot(func(add func(byte, []byte) error) error {
 		for i := range benchRecords {
 			data[i%len(data)]++
-			if err := w.Add(1, data); err != nil {
+			if err := add(1, data); err != nil {
 				return err
 			}
 		}
@@ -26,7 +26,7 @@ func writeBench(b *testing.B, d *journal.Dir) {
 	}
 }
 
-func benchDir(b *testing.B) *journal.Dir {
+func benchDir(b *testing.B) *journal.Journal {
 	d, _, err := journal.Open(filepath.Join(b.TempDir(), "state"), ignored)
 	if err != nil {
 		b.Fatal(err)
@@ -53,7 +53,7 @@ func BenchmarkReadSnapshot(b *testing.B) {
 	b.SetBytes(64 * benchRecords)
 	for b.Loop() {
 		n := 0
-		count := journal.Restore{Snapshot: func(journal.Record) error { n++; return nil }, Journal: ignored.Journal}
+		count := func(journal.Record) error { n++; return nil }
 		err := d.Close()
 		if err == nil {
 			d, _, err = journal.Open(path, count)
@@ -70,7 +70,7 @@ func BenchmarkReadSnapshot(b *testing.B) {
 func BenchmarkAppend(b *testing.B) {
 	record := make([]byte, 100)
 	b.Run("1", func(b *testing.B) {
-		j := benchDir(b).Journal()
+		j := benchDir(b)
 		for b.Loop() {
 			if err := j.AppendWait(record); err != nil {
 				b.Fatal(err)
@@ -78,7 +78,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	})
 	b.Run("64", func(b *testing.B) {
-		j := benchDir(b).Journal()
+		j := benchDir(b)
 		b.SetParallelism(32) // of 2 cores
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
@@ -92,11 +92,11 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkAppendAsync(b *testing.B) {
-	j := benchDir(b).Journal()
+	j := benchDir(b)
 	record := make([]byte, 100)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		p, err := j.Append(record)
+		p, err := j.Append('j', record)
 		if err == nil && i%10_000 == 0 {
 			err = p.Wait()
 		}

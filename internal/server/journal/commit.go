@@ -1,13 +1,6 @@
 package journal
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
-	"time"
-)
+import "time"
 
 // run writes until the journal is closed: at once if a caller waits, otherwise commitEvery
 // after the first record of a batch.
@@ -23,7 +16,6 @@ func (j *Journal) run() {
 		case <-timer.C:
 		case <-j.stop:
 			_ = j.commit() // the error is in the batch and the Stats
-			j.closeFile()
 			return
 		}
 		if j.commit() != nil {
@@ -34,41 +26,11 @@ func (j *Journal) run() {
 
 // commit writes the open batch, with one sync, and wakes those who wait.
 func (j *Journal) commit() error {
-	j.mu.Lock()
-	b := j.open
-	if len(b.bytes) == 0 {
-		j.mu.Unlock()
-		return nil
-	}
-	j.open = &batch{bytes: j.spare, done: make(chan struct{})}
-	j.spare = nil
-	last, rotated := j.next-1, j.rotated
-	j.rotated = false
-	j.mu.Unlock()
-
-	if rotated {
-		j.closeFile()
-	}
-	err := j.write(b.bytes, last)
-	j.mu.Lock()
-	if err != nil {
-		j.open.bytes = append(b.bytes, j.open.bytes...)
-		j.stats.Failures++
-	} else {
-		j.stats.Waiting -= len(b.bytes)
-		j.stats.Syncs++
-		j.safe = max(j.safe, last)
-		if cap(b.bytes) <= maxSpare {
-			j.spare = b.bytes[:0]
-		}
-	}
-	var notify func(error)
-	if (err == nil) != (j.stats.Failing == nil) {
-		notify = j.notify
-	}
-	j.stats.Failing = err
-	j.mu.Unlock()
-	b.err = err
+	j.writing.Lock()
+	b, last := j.take()
+	err := j.write(b.bytes)
+	notify := j.settle(b, last, err)
+	j.writing.Unlock()
 	close(b.done)
 	if notify != nil {
 		notify(err)
@@ -76,69 +38,90 @@ func (j *Journal) commit() error {
 	return err
 }
 
-// write writes and syncs records, the last of them of that number. After an error it closes
-// the file, as the kernel may have dropped the pages of a failed sync.
-func (j *Journal) write(records []byte, last uint64) error {
-	begun := j.current == nil
-	err := j.begin(recordNumber(records), last)
-	if err == nil {
-		_, err = j.current.Write(records)
-	}
-	if err == nil {
-		err = j.current.Sync()
-	}
-	if err == nil && begun {
-		err = j.fs.syncDir()
-	}
-	if err == nil {
-		return nil
-	}
-	number := j.number // nobody else changes it
-	j.closeFile()
-	if begun {
-		j.removeFile()
-	}
-	return fmt.Errorf("journal: %s: %w", filepath.Join(j.path, journalName(number)), err)
+// take returns the open batch and how many records have been appended, and opens another.
+func (j *Journal) take() (*batch, uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b := j.open
+	j.open = &batch{bytes: j.spare, done: make(chan struct{})}
+	j.spare = nil
+	return b, j.appended
 }
 
-// begin opens a file if none is open. What is about to be written counts as written.
-func (j *Journal) begin(first, last uint64) error {
+// settle sets the result of a batch, and returns the function to call with it, or nil. After an
+// error its records are written with the next batch.
+func (j *Journal) settle(b *batch, last uint64, err error) (notify func(error)) {
 	j.mu.Lock()
-	if j.current != nil {
-		j.files[len(j.files)-1].last = last
-		j.mu.Unlock()
+	defer j.mu.Unlock()
+	if err != nil {
+		j.open.bytes = append(b.bytes, j.open.bytes...)
+		j.stats.Failures++
+	} else {
+		j.done = last
+		j.stats.Waiting -= len(b.bytes)
+		if len(b.bytes) > 0 {
+			j.stats.Syncs++
+		}
+		if cap(b.bytes) <= maxSpare {
+			j.spare = b.bytes[:0]
+		}
+	}
+	if (err == nil) != (j.stats.Failing == nil) {
+		notify = j.notify
+	}
+	j.stats.Failing, b.err = err, err
+	return notify
+}
+
+// write writes and syncs records. After an error they are written again at the same place: the
+// kernel may have dropped the pages of a failed sync.
+//
+// REQUIRES: j.writing.
+func (j *Journal) write(records []byte) error {
+	next := j.next
+	if len(records) > 0 {
+		if err := j.create(); err != nil {
+			return j.wrap(err)
+		}
+		next = seal(records, j.next)
+		if _, err := j.file.WriteAt(records, j.size); err != nil {
+			return j.wrap(err)
+		}
+		if err := j.file.Sync(); err != nil {
+			return j.wrap(err)
+		}
+	}
+	if err := j.syncDir(); err != nil {
+		return j.wrap(err)
+	}
+	j.size, j.next = j.size+int64(len(records)), next
+	return nil
+}
+
+// create makes a file without a snapshot, if there is none.
+//
+// REQUIRES: j.writing.
+func (j *Journal) create() error {
+	if j.file != nil {
 		return nil
 	}
-	j.number++
-	name := journalName(j.number)
-	j.files = append(j.files, journalFile{number: j.number, last: last})
-	j.mu.Unlock()
-	f, err := j.fs.create(name)
-	if err != nil {
-		return err
+	w := newWriter(j.fs, 0)
+	err := w.endSnapshot()
+	if err == nil {
+		err = j.replace(w, 0)
 	}
-	j.current = f
-	_, err = f.Write(appendJournalHeader(nil, first))
+	if j.file == nil {
+		_ = w.discard()
+	}
 	return err
 }
 
-// closeFile closes the file, if one is open. All that was acknowledged is synced, so the
-// error does not matter.
-func (j *Journal) closeFile() {
-	if j.current != nil {
-		_ = j.current.Close()
-		j.current = nil
+// syncDir syncs the directory, if the file was renamed since the last time.
+func (j *Journal) syncDir() error {
+	if !j.unsynced {
+		return nil
 	}
-}
-
-// removeFile removes the newest file; nothing in it was acknowledged. If that fails, it
-// stays until a snapshot covers it; readers skip its records by their numbers.
-func (j *Journal) removeFile() {
-	number := j.number // nobody else changes it
-	if err := j.fs.remove(journalName(number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.files = slices.DeleteFunc(j.files, func(f journalFile) bool { return f.number == number })
+	err := j.fs.syncDir()
+	j.unsynced = err != nil
+	return err
 }

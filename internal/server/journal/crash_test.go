@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/randtest"
@@ -144,16 +143,15 @@ func TestCrashLeavesAnySectors(t *testing.T) {
 
 // TestCrashTestCanFail plants programs that leave out a sync: each is found.
 func TestCrashTestCanFail(t *testing.T) {
-	nothing := func(string) bool { return false }
 	for name, broken := range map[string]func(l *memFS) fileSystem{
 		"no sync of the snapshot before its rename": func(l *memFS) fileSystem {
-			return lying{memFS: l, unsynced: func(name string) bool { return name == tempName }}
+			return lying{memFS: l, unsynced: tempName}
 		},
 		"acknowledged before the sync": func(l *memFS) fileSystem {
-			return lying{memFS: l, unsynced: func(name string) bool { return strings.HasPrefix(name, journalStem) }}
+			return lying{memFS: l, unsynced: stateName}
 		},
 		"no sync of the directory": func(l *memFS) fileSystem {
-			return lying{memFS: l, unsynced: nothing, noDir: true}
+			return lying{memFS: l, noDir: true}
 		},
 	} {
 		_, err := crashes(1, broken, orderly)

@@ -14,16 +14,16 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 )
 
-func open(t *testing.T, path string) *journal.Dir {
+func open(t *testing.T, path string) *journal.Journal {
 	t.Helper()
 	d, _ := restored(t, path, ignored)
 	return d
 }
 
 // restored opens a directory until the end of the test.
-func restored(t *testing.T, path string, r journal.Restore) (*journal.Dir, journal.Found) {
+func restored(t *testing.T, path string, restore func(journal.Record) error) (*journal.Journal, journal.Found) {
 	t.Helper()
-	d, found, err := journal.Open(path, r)
+	d, found, err := journal.Open(path, restore)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +36,13 @@ func restored(t *testing.T, path string, r journal.Restore) (*journal.Dir, journ
 }
 
 // ignored reads what a directory has for nothing.
-var ignored = journal.Restore{Snapshot: func(journal.Record) error { return nil }, Journal: func([]byte) error { return nil }}
+func ignored(journal.Record) error { return nil }
 
 // fill writes one record of each text.
-func fill(texts ...string) func(*journal.SnapshotWriter) error {
-	return func(w *journal.SnapshotWriter) error {
+func fill(texts ...string) func(func(byte, []byte) error) error {
+	return func(add func(byte, []byte) error) error {
 		for i, text := range texts {
-			if err := w.Add(byte(i), []byte(text)); err != nil {
+			if err := add(byte(i), []byte(text)); err != nil {
 				return err
 			}
 		}
@@ -64,11 +64,8 @@ func texts(t *testing.T, path string) (all []string) {
 }
 
 // textsTo appends all that a directory has to all.
-func textsTo(all *[]string) journal.Restore {
-	return journal.Restore{
-		Snapshot: func(r journal.Record) error { *all = append(*all, string(r.Data)); return nil },
-		Journal:  func(b []byte) error { *all = append(*all, string(b)); return nil },
-	}
+func textsTo(all *[]string) func(journal.Record) error {
+	return func(r journal.Record) error { *all = append(*all, string(r.Data)); return nil }
 }
 
 func TestModes(t *testing.T) {
@@ -77,7 +74,7 @@ func TestModes(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)
-	if err := errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a", "b"))); err != nil {
+	if err := errors.Join(d.AppendWait([]byte("a")), d.WriteSnapshot(fill("a", "b"))); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
@@ -96,7 +93,7 @@ func TestModes(t *testing.T) {
 		seen++
 		return err
 	})
-	if err != nil || seen != 4 { // itself, lock, journal, snapshot
+	if err != nil || seen != 3 { // itself, lock, state
 		t.Errorf("%d names, %v", seen, err)
 	}
 }
@@ -140,10 +137,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"others can write", func(path string) error { return os.Chmod(path, 0o772) }, "chmod o-w "},
 		{"a link for the lock", link("lock"), "no regular file"},
-		{"a link for a journal", link("journal-00000001"), "journal-00000001 is no regular file"},
-		{"a folder for a journal", func(path string) error {
-			return os.Mkdir(filepath.Join(path, "journal-00000001"), 0o700)
-		}, "journal-00000001 is no regular file"},
+		{"a link for the state", link("state"), "state is no regular file"},
+		{"a folder for the state", func(path string) error {
+			return os.Mkdir(filepath.Join(path, "state"), 0o700)
+		}, "state is no regular file"},
 		{"a file", func(path string) error {
 			return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
 		}, "not a directory"},
@@ -176,7 +173,7 @@ func TestLinksAreNotWrittenThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, path)
-	for _, name := range []string{"snapshot.tmp", "journal-00000001", "snapshot-00000001"} {
+	for _, name := range []string{"state.tmp", "state"} {
 		if err := os.Symlink(elsewhere, filepath.Join(path, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -184,16 +181,13 @@ func TestLinksAreNotWrittenThrough(t *testing.T) {
 	if err := d.WriteSnapshot(fill("a")); err != nil { // the links are removed
 		t.Error(err)
 	}
-	if err := d.Journal().AppendWait([]byte("a")); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("Append through a link: %v, want that it exists", err)
-	}
-	if err := d.Journal().AppendWait([]byte("b")); err != nil { // the next number is free
+	if err := d.AppendWait([]byte("b")); err != nil {
 		t.Error(err)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(t, path); !slices.Equal(got, []string{"a", "a", "b"}) {
+	if got := texts(t, path); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("read %q", got)
 	}
 	if b, err := os.ReadFile(elsewhere); string(b) != "secret" {
@@ -218,34 +212,28 @@ func TestDirectoryThatIsReadOnly(t *testing.T) {
 // TestNewer has a file of a later version: nothing is changed, and nothing is
 // written.
 func TestNewer(t *testing.T) {
-	for _, name := range []string{"snapshot-00000007", "journal-00000007"} {
-		path := filepath.Join(t.TempDir(), "state")
-		d, _, err := journal.Open(path, ignored)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = errors.Join(d.Journal().AppendWait([]byte("a")), d.WriteSnapshot(fill("a")), d.Close())
-		newer := journal.NewerFile(name)
-		err = errors.Join(err, os.WriteFile(filepath.Join(path, name), newer, 0o600))
-		err = errors.Join(err, os.WriteFile(filepath.Join(path, "snapshot.tmp"), nil, 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := listing(t, path)
-		if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), name) {
-			t.Errorf("%v, want ErrNewer with %s", err, name)
-		}
-		if after := listing(t, path); !slices.Equal(before, after) {
-			t.Errorf("the directory was %v and is %v", before, after)
-		}
-		// A damaged version is no newer one.
-		newer[8] ^= 4
-		if err := os.WriteFile(filepath.Join(path, name), newer, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := texts(t, path); !slices.Equal(got, []string{"a"}) {
-			t.Errorf("read %q", got)
-		}
+	path := t.TempDir()
+	open(t, path).Close()
+	newer := journal.NewerFile()
+	state := filepath.Join(path, "state")
+	if err := errors.Join(os.WriteFile(state, newer, 0o600), os.WriteFile(state+".tmp", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	before := listing(t, path)
+	if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), "state") {
+		t.Errorf("%v, want ErrNewer", err)
+	}
+	if after := listing(t, path); !slices.Equal(before, after) {
+		t.Errorf("the directory was %v and is %v", before, after)
+	}
+	// A damaged version is no newer one.
+	newer[8] ^= 4
+	if err := os.WriteFile(state, newer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, found := restored(t, path, ignored)
+	if len(found.Problems) == 0 || found.Damaged != int64(len(newer)) {
+		t.Errorf("%+v", found)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // TestPipes has pipes under the names of files: opening one would wait for ever.
 func TestPipes(t *testing.T) {
-	for _, name := range []string{"lock", "journal-00000001"} {
+	for _, name := range []string{"lock", "state"} {
 		path := filepath.Join(t.TempDir(), "state")
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func TestGroupWritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, path)
-	if err := d.Journal().AppendWait([]byte("a")); err != nil {
+	if err := d.AppendWait([]byte("a")); err != nil {
 		t.Error(err)
 	}
 	if err := d.Close(); err != nil {
@@ -98,15 +98,15 @@ func TestSmallDisk(t *testing.T) {
 	stuff := filepath.Join(disk, "stuff")
 	defer os.Remove(stuff)
 	_ = os.WriteFile(stuff, make([]byte, 1<<30), 0o600) // until it is full
-	if err := d.WriteSnapshot(func(w *journal.SnapshotWriter) error {
-		return w.Add(1, make([]byte, journal.MaxRecord))
+	if err := d.WriteSnapshot(func(add func(byte, []byte) error) error {
+		return add(1, make([]byte, journal.MaxRecord))
 	}); err == nil {
 		t.Error("a snapshot was written")
 	}
-	if err := d.Journal().AppendWait(make([]byte, journal.MaxRecord)); err == nil {
+	if err := d.AppendWait(make([]byte, journal.MaxRecord)); err == nil {
 		t.Error("a record was written")
 	}
-	t.Log(d.Journal().Stats().Failing)
+	t.Log(d.Stats().Failing)
 	if err := d.Close(); err == nil {
 		t.Error("the record that is not on disk was not told")
 	}
@@ -117,7 +117,7 @@ func TestSmallDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = open(t, path)
-	if err := d.Journal().AppendWait([]byte("there is space again")); err != nil {
+	if err := d.AppendWait([]byte("there is space again")); err != nil {
 		t.Error(err)
 	}
 	if err := d.WriteSnapshot(fill("good", "too")); err != nil {

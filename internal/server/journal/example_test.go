@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 )
 
-// A process has a state, three words. It writes two of them to a snapshot, and
-// then a third one to the journal. The next process has all three.
+// A process has a state of three words. It writes two of them to a snapshot, and
+// appends the third. The next process has all three.
 func Example() {
 	tmp, err := os.MkdirTemp("", "journal")
 	if err != nil {
@@ -20,30 +20,24 @@ func Example() {
 	path := filepath.Join(tmp, "state")
 
 	const word = 1 // a type of record
-	restore := journal.Restore{
-		Snapshot: func(r journal.Record) error {
-			fmt.Printf("snapshot: %s\n", r.Data)
-			return nil
-		},
-		Journal: func(record []byte) error {
-			fmt.Printf("journal: %s\n", record)
-			return nil
-		},
+	restore := func(r journal.Record) error {
+		fmt.Println(string(r.Data))
+		return nil
 	}
 	first, _, err := journal.Open(path, restore)
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = first.WriteSnapshot(func(w *journal.SnapshotWriter) error {
-		if err := w.Add(word, []byte("how")); err != nil {
+	err = first.WriteSnapshot(func(add func(byte, []byte) error) error {
+		if err := add(word, []byte("how")); err != nil {
 			return err
 		}
-		return w.Add(word, []byte("many"))
+		return add(word, []byte("many"))
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	pending, err := first.Journal().Append([]byte("lately"))
+	pending, err := first.Append(word, []byte("lately"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -59,10 +53,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer second.Close()
-	fmt.Println("generation", found.Snapshot.Generation, "with", found.Snapshot.Records, "records, and", found.Journal.Records, "since")
+	fmt.Println("a snapshot of", found.Snapshot, "records, and", found.Appended, "since")
 	// Output:
-	// snapshot: how
-	// snapshot: many
-	// journal: lately
-	// generation 1 with 2 records, and 1 since
+	// how
+	// many
+	// lately
+	// a snapshot of 2 records, and 1 since
 }

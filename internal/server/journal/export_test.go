@@ -1,28 +1,17 @@
 package journal
 
-import (
-	"bytes"
-	"encoding/binary"
-	"strings"
-)
+import "bytes"
 
-// AppendWait appends a record and returns when it is on disk.
+// AppendWait appends a record of type j and returns when it is on disk.
 func (j *Journal) AppendWait(record []byte) error {
-	p, err := j.Append(record)
+	p, err := j.Append('j', record)
 	if err != nil {
 		return err
 	}
 	return p.Wait()
 }
 
-// NewerFile returns a file of that name as a version to come might write it.
-func NewerFile(name string) []byte {
-	magic := journalMagic
-	if strings.HasPrefix(name, snapshotStem) {
-		magic = snapshotMagic
-	}
-	b := appendPrefix(nil, magic)
-	binary.LittleEndian.PutUint32(b[8:], version+1)
-	binary.LittleEndian.PutUint32(b[12:], checksum(0, b[:12]))
-	return append(b, bytes.Repeat([]byte("something else "), 10)...)
+// NewerFile returns a file as a version to come might write it.
+func NewerFile() []byte {
+	return append(appendPrefix(nil, version+1), bytes.Repeat([]byte("something else "), 10)...)
 }

@@ -15,19 +15,19 @@ import (
 
 // A fileSystem is one flat directory. Tests have one that fails and crashes.
 type fileSystem interface {
-	create(name string) (file, error) // for writing; it must not be there yet
-	open(name string) (file, error)   // for reading
-	rename(from, to string) error     // replaces to
+	create(name string) (file, error) // it must not be there yet
+	open(name string) (file, error)
+	rename(from, to string) error // replaces to
 	remove(name string) error
-	list() ([]string, error)
 	syncDir() error // makes creations, renames and removals durable
 }
 
 // A file is an open file of a fileSystem.
 type file interface {
-	io.Reader
-	io.Writer
+	io.ReaderAt
+	io.WriterAt
 	io.Closer
+	Truncate(size int64) error
 	Sync() error
 	Stat() (fs.FileInfo, error)
 }
@@ -74,10 +74,10 @@ func checkMode(root *os.Root, path string) error {
 }
 
 func (l *osFS) create(name string) (file, error) {
-	return l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL follows no symbolic link
+	return l.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL follows no symbolic link
 }
 
-func (l *osFS) open(name string) (file, error) { return l.openRegular(name, os.O_RDONLY) }
+func (l *osFS) open(name string) (file, error) { return l.openRegular(name, os.O_RDWR) }
 
 // openRegular opens a regular file: a symbolic link may belong to another user, and a pipe
 // would block.
@@ -106,15 +106,6 @@ func (l *osFS) openRegular(name string, flag int) (*os.File, error) {
 func (l *osFS) rename(from, to string) error { return l.root.Rename(from, to) }
 func (l *osFS) remove(name string) error     { return l.root.Remove(name) }
 func (l *osFS) close() error                 { return l.root.Close() }
-
-func (l *osFS) list() ([]string, error) {
-	dir, err := l.root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	names, err := dir.Readdirnames(-1)
-	return names, errors.Join(err, dir.Close())
-}
 
 func (l *osFS) syncDir() error { return syncOpened(l.root.Open(".")) }
 

@@ -3,12 +3,15 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"path/filepath"
 	"sync"
 	"time"
 )
 
 const (
+	stateName = "state"
+	tempName  = "state.tmp"
+
 	commitEvery = 500 * time.Millisecond // until a record that nobody waits for is written
 	retryEvery  = time.Second            // after an error
 	maxWaiting  = 16 << 20               // bytes that wait for a slow or failing disk
@@ -19,39 +22,40 @@ const (
 // record is not appended.
 var ErrFull = errors.New("journal: 16 MiB wait for the disk")
 
-// A Journal appends records to files; see [Dir.Journal]. It is safe for concurrent use.
+// ErrClosed is the error of all calls after Close.
+var ErrClosed = errors.New("journal: it is closed")
+
+// A Journal is the state of one process in a directory: append changes to it, and write
+// snapshots. It is safe for concurrent use. Its zero value is not usable; call [Open].
 //
-// One goroutine writes: all records that are appended during a sync are written with the
-// next one, so that many callers share a sync. After an error, the records in memory are
-// written to a new file, in their order, with the next ones or a second later.
+// One goroutine writes what is appended: all records that are appended during a sync are
+// written with the next one, so that many callers share a sync. After an error, the records in
+// memory are written again, in their order, with the next ones or a second later.
 type Journal struct {
-	fs   fileSystem
-	path string
+	fs      fileSystem
+	path    string
+	release func() error // of the lock and the directory
 
-	mu      sync.Mutex
-	open    *batch // of records that are appended
-	next    uint64 // number of the next one
-	safe    uint64 // number up to which all are on disk or in a snapshot
-	rotated bool   // the next commit begins a file
-	closed  bool
-	files   []journalFile // oldest first; the newest may be open
-	number  uint64        // highest that a file has had
-	spare   []byte        // for the next batch
-	stats   Stats
-	notify  func(error) // or nil
+	snapshots sync.Mutex // held while a snapshot is written
+	writing   sync.Mutex // held while the file is appended to or replaced; for what follows
 
-	current file // of the committer only; nil when the next commit begins a file
+	file     file   // nil if there is none yet
+	size     int64  // bytes that are on disk
+	next     uint64 // number of the next record in the file
+	unsynced bool   // the directory has to be synced before anything is acknowledged
+
+	mu       sync.Mutex // for what follows
+	open     *batch     // of records that are appended
+	appended uint64     // records in all
+	done     uint64     // of these, how many are on disk or in a snapshot
+	closed   bool
+	spare    []byte // for the next batch
+	stats    Stats
+	notify   func(error) // or nil
 
 	urgent, lazy chan struct{} // a caller waits; a batch has its first record
 	stop         chan struct{}
-	running      sync.WaitGroup // the committer
-}
-
-// A journalFile is a file of the journal.
-type journalFile struct {
-	number  uint64 // in its name
-	last    uint64 // highest number that a record in it has or may have
-	damaged bool   // not all of it is whole records, but for a torn tail
+	running      sync.WaitGroup // the goroutine that writes
 }
 
 // A batch is the records that go to disk together. It begins with those of the one before, if
@@ -75,28 +79,21 @@ type Stats struct {
 	Unwritten uint64
 }
 
-func newJournal(l fileSystem, path string, next, number uint64, files []journalFile) *Journal {
-	j := &Journal{
-		fs: l, path: path,
-		next: next, safe: next - 1, number: number,
-		files:  slices.Clone(files),
-		urgent: make(chan struct{}, 1),
-		lazy:   make(chan struct{}, 1),
-		stop:   make(chan struct{}),
-	}
+// start starts the goroutine that writes.
+func (j *Journal) start() {
 	j.open = &batch{done: make(chan struct{})}
+	j.urgent, j.lazy, j.stop = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	j.running.Go(j.run)
-	return j
 }
 
-// Append appends a copy of a record of 1 to MaxRecord bytes. It does not
+// Append appends a record with a copy of data, which has up to MaxRecord bytes. It does not
 // wait for the disk, so it may be called under a lock. The record is on disk within a
 // second, unless the disk is slower. The order of calls is the order of records.
-func (j *Journal) Append(record []byte) (Pending, error) {
-	if len(record) == 0 || len(record) > MaxRecord {
-		return Pending{}, fmt.Errorf("journal: record of %d bytes: must be 1 to %d", len(record), MaxRecord)
+func (j *Journal) Append(typ byte, data []byte) (Pending, error) {
+	if len(data) > MaxRecord {
+		return Pending{}, fmt.Errorf("journal: record of %d bytes: must be up to %d", len(data), MaxRecord)
 	}
-	size := recordHeaderLen + len(record)
+	size := recordHeaderLen + 1 + len(data)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -110,14 +107,13 @@ func (j *Journal) Append(record []byte) (Pending, error) {
 	if len(b.bytes) == 0 {
 		signal(j.lazy)
 	}
-	b.bytes = appendRecord(b.bytes, j.next, record)
-	j.next++
+	b.bytes = appendRecord(b.bytes, typ, data)
+	j.appended++
 	j.stats.Waiting += size
-	j.stats.Records++
 	return Pending{j, b}, nil
 }
 
-// signal wakes the committer, if it has not been woken yet.
+// signal wakes the goroutine that writes, if it has not been woken yet.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -161,61 +157,44 @@ func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.stats
+	s.Records = j.appended
 	if s.Failing != nil {
-		s.Unwritten = j.next - 1 - j.safe
+		s.Unwritten = j.appended - j.done
 	}
 	return s
 }
 
-// rotate makes the next commit begin a file. It returns the number of the last record, and
-// how many are missing.
-func (j *Journal) rotate() (covered, missing uint64) {
+// Close writes what was appended and unlocks the directory. It waits for a snapshot that is
+// being written. The error says that records are not on disk. A second Close does nothing.
+func (j *Journal) Close() error {
+	j.snapshots.Lock()
+	defer j.snapshots.Unlock()
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.rotated = true
-	return j.next - 1, j.stats.Missing
-}
-
-// found subtracts missing records, whose changes a snapshot has.
-func (j *Journal) found(missing uint64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.stats.Missing -= missing
-}
-
-// prune removes the files without records after covered, except the newest, which may be
-// open. It renames damaged ones instead.
-func (j *Journal) prune(covered uint64) {
-	j.mu.Lock()
-	j.safe = max(j.safe, covered)
-	files := slices.Clone(j.files)
-	j.mu.Unlock()
-	gone := make(map[uint64]bool)
-	for _, f := range files[:max(0, len(files)-1)] {
-		if f.last > covered {
-			continue
-		}
-		name := journalName(f.number)
-		if f.damaged {
-			gone[f.number] = j.fs.rename(name, name+badSuffix) == nil
-		} else {
-			gone[f.number] = j.fs.remove(name) == nil
-		}
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.files = slices.DeleteFunc(j.files, func(f journalFile) bool { return gone[f.number] })
-}
-
-// close commits what is open, and ends the committer.
-func (j *Journal) close() error {
-	j.mu.Lock()
+	closed := j.closed
 	j.closed = true
 	j.mu.Unlock()
+	if closed {
+		return nil
+	}
 	close(j.stop)
 	j.running.Wait()
+	var err error
 	if s := j.Stats(); s.Waiting > 0 {
-		return fmt.Errorf("journal: %s: records are not on disk: %w", j.path, s.Failing)
+		err = fmt.Errorf("journal: %s: records are not on disk: %w", j.path, s.Failing)
 	}
-	return nil
+	j.closeFile()
+	return errors.Join(err, j.release())
+}
+
+// closeFile closes the file, if there is one. What was acknowledged is synced, so the error
+// does not matter.
+func (j *Journal) closeFile() {
+	if j.file != nil {
+		_ = j.file.Close()
+	}
+}
+
+// wrap says which file an error is about.
+func (j *Journal) wrap(err error) error {
+	return fmt.Errorf("journal: %s: %w", filepath.Join(j.path, stateName), err)
 }

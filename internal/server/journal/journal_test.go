@@ -25,6 +25,14 @@ func (l slow) create(name string) (file, error) {
 	return slowFile{f, l.sync}, err
 }
 
+func (l slow) open(name string) (file, error) {
+	f, err := l.memFS.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return slowFile{f, l.sync}, nil
+}
+
 type slowFile struct {
 	file
 	sync time.Duration
@@ -49,7 +57,7 @@ func mustBegin(t *testing.T, l fileSystem) *life {
 func TestConcurrentOneSyncForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustBegin(t, slow{newMemFS(), 10 * time.Millisecond})
-		j := s.dir.Journal()
+		j := s.dir
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 100 {
@@ -115,7 +123,7 @@ func TestWithinASecond(t *testing.T) {
 func TestWaitHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustBegin(t, slow{newMemFS(), time.Millisecond})
-		p, err := s.dir.Journal().Append([]byte("x"))
+		p, err := s.dir.Append('j', []byte("x"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,14 +143,13 @@ func TestWaitHurries(t *testing.T) {
 	})
 }
 
-// TestFailedSync has one sync fail. Those that wait get the error; the file is left; all
-// records, also those that nobody waits for, are in the next one a second later;
-// and the failure stays to be seen.
+// TestFailedSync has one sync fail. Those that wait get the error; all records, also those that
+// nobody waits for, are written a second later; and the failure stays to be seen.
 func TestFailedSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newMemFS()
 		s := mustBegin(t, disk)
-		j := s.dir.Journal()
+		j := s.dir
 		s.add(true)
 		if j.Stats().Failing != nil || len(s.errs) > 0 {
 			t.Fatal(j.Stats().Failing, s.errs)
@@ -157,8 +164,8 @@ func TestFailedSync(t *testing.T) {
 		}
 		s.add(false)
 		s.add(true)
-		if len(s.errs) != 1 || !errors.Is(s.errs[0], syscall.EIO) || !strings.Contains(s.errs[0].Error(), journalName(1)) {
-			t.Errorf("the error is %v; want EIO of %s", s.errs, journalName(1))
+		if len(s.errs) != 1 || !errors.Is(s.errs[0], syscall.EIO) || !strings.Contains(s.errs[0].Error(), stateName) {
+			t.Errorf("the error is %v; want EIO of %s", s.errs, stateName)
 		}
 		if w := j.Stats(); w.Waiting == 0 || w.Failures != 1 || !errors.Is(w.Failing, syscall.EIO) {
 			t.Errorf("after a failure: %+v", w)
@@ -169,9 +176,6 @@ func TestFailedSync(t *testing.T) {
 		}
 		s.add(true)
 		s.acked = 4
-		if !slices.Equal(names(disk), []string{journalName(1), journalName(2)}) {
-			t.Errorf("files: %v", names(disk))
-		}
 		after := mustBegin(t, disk.reboot(loseAll, rand.New(rand.NewPCG(1, 1))))
 		if err := s.same(after); err != nil {
 			t.Error(err)
@@ -186,7 +190,7 @@ func TestNotify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := newMemFS()
 		s := mustBegin(t, disk)
-		j := s.dir.Journal()
+		j := s.dir
 		var told []error
 		j.Notify(func(err error) { told = append(told, err) })
 		fail := func(err error) {
@@ -202,7 +206,7 @@ func TestNotify(t *testing.T) {
 		for round := range 2 {
 			fail(syscall.ENOSPC)
 			for range 20 {
-				_, _ = j.Append(make([]byte, MaxRecord))
+				_, _ = j.Append(1, make([]byte, MaxRecord))
 			}
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
@@ -263,34 +267,36 @@ func TestFailingDiskIsNotFilled(t *testing.T) {
 	}
 }
 
-// TestFilesAreRemoved writes many snapshots: two stay, and few journals.
-func TestFilesAreRemoved(t *testing.T) {
+// TestOneFile writes many snapshots: one file stays, which does not grow.
+func TestOneFile(t *testing.T) {
 	disk := newMemFS()
 	s := mustBegin(t, disk)
+	size := 0
 	for range 20 {
 		s.add(true)
 		s.snapshot()
 		s.add(true)
+		if got := names(disk); !slices.Equal(got, []string{stateName}) {
+			t.Fatalf("files: %v", got)
+		}
+		if size = len(disk.read(stateName)); size > headerLen+len(s.state)*(recordHeaderLen+1+68)+1000 {
+			t.Errorf("%d bytes for %d records", size, len(s.state))
+		}
 	}
-	if err := s.dir.Close(); err != nil || len(s.errs) > 0 {
-		t.Fatal(err, s.errs)
-	}
-	want := []string{journalName(20), journalName(21), snapshotName(19), snapshotName(20)}
-	if got := names(disk); !slices.Equal(got, want) {
-		t.Errorf("files: %v, want %v", got, want)
+	s.end()
+	if len(s.errs) > 0 {
+		t.Error(s.errs)
 	}
 }
 
 func TestRecordLengths(t *testing.T) {
 	disk := newMemFS()
 	s := mustBegin(t, disk)
-	j := s.dir.Journal()
-	for _, n := range []int{0, MaxRecord + 1} {
-		if err := j.AppendWait(make([]byte, n)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes", n)) {
-			t.Errorf("a record of %d bytes: %v", n, err)
-		}
+	j := s.dir
+	if err := j.AppendWait(make([]byte, MaxRecord+1)); err == nil || !strings.Contains(err.Error(), "1048577 bytes: must be up to 1048576") {
+		t.Errorf("a record that is too long: %v", err)
 	}
-	for _, n := range []int{1, MaxRecord} {
+	for _, n := range []int{0, 1, MaxRecord} {
 		if err := j.AppendWait(make([]byte, n)); err != nil {
 			t.Errorf("a record of %d bytes: %v", n, err)
 		}
@@ -302,12 +308,12 @@ func TestRecordLengths(t *testing.T) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}
 	var sizes []int
-	d, _, err := openFS(disk, Restore{Journal: func(b []byte) error { sizes = append(sizes, len(b)); return nil }})
+	d, _, err := openFS(disk, func(r Record) error { sizes = append(sizes, len(r.Data)); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = d.Close()
-	if !slices.Equal(sizes, []int{1, MaxRecord}) {
+	if !slices.Equal(sizes, []int{0, 1, MaxRecord}) {
 		t.Errorf("read records of %v bytes", sizes)
 	}
 }
@@ -329,16 +335,11 @@ func TestConcurrentSnapshotMeanwhile(t *testing.T) {
 		})
 	}
 	for range 20 {
-		err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error {
+		err := s.dir.WriteSnapshot(func(add func(byte, []byte) error) error {
 			mu.Lock()
 			state := slices.Clone(s.state)
 			mu.Unlock()
-			for _, n := range state {
-				if err := w.Add(byte(n), record(n)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return addNumbers(state)(add)
 		})
 		if err != nil {
 			t.Error(err)

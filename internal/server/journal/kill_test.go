@@ -39,7 +39,7 @@ func child(path string) {
 				next++
 				n := next
 				state[n] = true
-				p, err := d.Journal().Append(binary.LittleEndian.AppendUint64(nil, n))
+				p, err := d.Append(1, binary.LittleEndian.AppendUint64(nil, n))
 				mu.Unlock()
 				die(err)
 				die(p.Wait())
@@ -48,7 +48,7 @@ func child(path string) {
 		}()
 	}
 	for {
-		die(d.WriteSnapshot(func(w *SnapshotWriter) error {
+		die(d.WriteSnapshot(func(add func(byte, []byte) error) error {
 			mu.Lock()
 			var all [][]byte
 			for n := range state {
@@ -56,7 +56,7 @@ func child(path string) {
 			}
 			mu.Unlock()
 			for _, b := range all {
-				if err := w.Add(1, b); err != nil {
+				if err := add(1, b); err != nil {
 					return err
 				}
 			}
@@ -66,19 +66,13 @@ func child(path string) {
 }
 
 // openSet opens a directory with a state of numbers.
-func openSet(path string) (*Dir, map[uint64]bool, error) {
+func openSet(path string) (*Journal, map[uint64]bool, error) {
 	set := map[uint64]bool{}
-	d, found, err := Open(path, Restore{
-		Snapshot: func(r Record) error {
-			set[binary.LittleEndian.Uint64(r.Data)] = true
-			return nil
-		},
-		Journal: func(b []byte) error {
-			set[binary.LittleEndian.Uint64(b)] = true
-			return nil
-		},
+	d, found, err := Open(path, func(r Record) error {
+		set[binary.LittleEndian.Uint64(r.Data)] = true
+		return nil
 	})
-	if err == nil && found.Journal.Damaged+int64(found.Journal.Missing)+int64(len(found.Snapshot.Problems)) > 0 {
+	if err == nil && found.Damaged+int64(found.Missing) > 0 {
 		err = fmt.Errorf("damaged: %+v", found)
 	}
 	return d, set, err

@@ -17,8 +17,8 @@ var ErrLocked = errors.New("it is in use")
 const lockName = "lock"
 
 // lock locks the directory until release, or the end of the process. Nobody can remove the
-// lock of the directory itself; the file names the process, excludes older versions, and is
-// the only lock where directories have none.
+// lock of the directory itself; the file names the process, and is the only lock where
+// directories have none.
 func (l *osFS) lock() (release func() error, err error) {
 	file, err := l.openLock()
 	if err != nil {

@@ -1,8 +1,8 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -35,6 +35,7 @@ type node struct {
 	dirty []chunk // in order
 }
 
+// A chunk is a write, or the cut at a length if there is no data.
 type chunk struct {
 	at   int
 	data []byte
@@ -81,7 +82,7 @@ func (l *memFS) create(name string) (file, error) {
 	}
 	n := &node{}
 	l.change(func(names map[string]*node) { names[name] = n })
-	return &memFile{l: l, name: name, n: n}, nil
+	return &memFile{l, n}, nil
 }
 
 func (l *memFS) open(name string) (file, error) {
@@ -98,7 +99,7 @@ func (l *memFS) open(name string) (file, error) {
 	if l.names[name] == nil {
 		return nil, fs.ErrNotExist
 	}
-	return &memFile{l: l, name: name, n: l.names[name]}, nil
+	return &memFile{l, l.names[name]}, nil
 }
 
 func (l *memFS) rename(from, to string) error {
@@ -132,15 +133,6 @@ func (l *memFS) remove(name string) error {
 	return nil
 }
 
-func (l *memFS) list() ([]string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dead {
-		return nil, errPower
-	}
-	return slices.Collect(maps.Keys(l.names)), nil
-}
-
 func (l *memFS) syncDir() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,10 +144,18 @@ func (l *memFS) syncDir() error {
 }
 
 type memFile struct {
-	l    *memFS
-	name string
-	n    *node
-	at   int
+	l *memFS
+	n *node
+}
+
+// name returns the present name of the file, or "" if it was removed.
+func (f *memFile) name() string {
+	for name, n := range f.l.names {
+		if n == f.n {
+			return name
+		}
+	}
+	return ""
 }
 
 func (f *memFile) Close() error { return nil }
@@ -174,26 +174,21 @@ func (f *memFile) Stat() (fs.FileInfo, error) {
 	return memInfo{size: len(f.n.cache)}, nil
 }
 
-func (f *memFile) Read(b []byte) (int, error) {
+func (f *memFile) ReadAt(b []byte, at int64) (int, error) {
 	f.l.mu.Lock()
 	defer f.l.mu.Unlock()
 	if f.l.fault != nil {
-		if err := f.l.fault("read", f.name, f.l.ops); err != nil {
+		if err := f.l.fault("read", f.name(), f.l.ops); err != nil {
 			return 0, err
 		}
 	}
-	if f.at == len(f.n.cache) {
-		return 0, io.EOF
-	}
-	n := copy(b, f.n.cache[f.at:])
-	f.at += n
-	return n, nil
+	return bytes.NewReader(f.n.cache).ReadAt(b, at)
 }
 
-func (f *memFile) Write(b []byte) (int, error) {
+func (f *memFile) WriteAt(b []byte, at int64) (int, error) {
 	f.l.mu.Lock()
 	defer f.l.mu.Unlock()
-	err := f.l.do("write", f.name)
+	err := f.l.do("write", f.name())
 	switch err {
 	case nil:
 	case errShort:
@@ -202,18 +197,29 @@ func (f *memFile) Write(b []byte) (int, error) {
 	default:
 		return 0, err
 	}
-	f.n.dirty = append(f.n.dirty, chunk{len(f.n.cache), slices.Clone(b)})
-	f.n.cache = append(f.n.cache, b...)
+	f.n.dirty = append(f.n.dirty, chunk{int(at), slices.Clone(b)})
+	f.n.cache = put(f.n.cache, int(at), b)
 	return len(b), err
+}
+
+func (f *memFile) Truncate(size int64) error {
+	f.l.mu.Lock()
+	defer f.l.mu.Unlock()
+	if err := f.l.do("truncate", f.name()); err != nil {
+		return err
+	}
+	f.n.dirty = append(f.n.dirty, chunk{int(size), nil})
+	f.n.cache = f.n.cache[:size]
+	return nil
 }
 
 func (f *memFile) Sync() error {
 	f.l.mu.Lock()
 	defer f.l.mu.Unlock()
-	err := f.l.do("sync", f.name)
+	err := f.l.do("sync", f.name())
 	if err == nil {
 		for _, c := range f.n.dirty {
-			f.n.put(c.at, c.data)
+			f.n.apply(c)
 		}
 	}
 	if err != errPower {
@@ -222,12 +228,22 @@ func (f *memFile) Sync() error {
 	return err
 }
 
-// put writes to the disk; what lies between was never written.
-func (n *node) put(at int, data []byte) {
-	if end := at + len(data); len(n.disk) < end {
-		n.disk = append(n.disk, make([]byte, end-len(n.disk))...)
+// apply writes a chunk to the disk.
+func (n *node) apply(c chunk) {
+	if c.data == nil {
+		n.disk = n.disk[:min(c.at, len(n.disk))]
+	} else {
+		n.disk = put(n.disk, c.at, c.data)
 	}
-	copy(n.disk[at:], data)
+}
+
+// put writes data at a place of b; what lies between was never written.
+func put(b []byte, at int, data []byte) []byte {
+	if end := at + len(data); len(b) < end {
+		b = append(b, make([]byte, end-len(b))...)
+	}
+	copy(b[at:], data)
+	return b
 }
 
 // A loss is what becomes of what was not synced when the power goes.
@@ -277,20 +293,24 @@ func (n *node) after(how loss, rng *rand.Rand) []byte {
 	switch how {
 	case loseNone, loseNames:
 		for _, c := range n.dirty {
-			left.put(c.at, c.data)
+			left.apply(c)
 		}
 	case loseTail, loseAny:
-		for _, c := range n.dirty[:rng.IntN(len(n.dirty)+1)] {
-			left.put(c.at, c.data)
+		i := rng.IntN(len(n.dirty) + 1)
+		for _, c := range n.dirty[:i] {
+			left.apply(c)
 		}
-		if i := rng.IntN(len(n.dirty) + 1); i < len(n.dirty) && len(left.disk) == n.dirty[i].at {
+		if i < len(n.dirty) && n.dirty[i].data != nil && rng.IntN(2) == 0 {
 			c := n.dirty[i]
-			left.put(c.at, c.data[:rng.IntN(len(c.data)+1)])
+			left.apply(chunk{c.at, c.data[:rng.IntN(len(c.data)+1)]})
 		}
 	}
 	if how == loseAny && len(n.dirty) > 0 {
 		const sector = 512
 		from := n.dirty[0].at
+		for _, c := range n.dirty {
+			from = min(from, c.at)
+		}
 		for at := from; at < len(left.disk); at = (at/sector + 1) * sector {
 			if rng.IntN(2) == 0 {
 				clear(left.disk[at:min((at/sector+1)*sector, len(left.disk))])
@@ -319,16 +339,21 @@ func (l *memFS) clone() *memFS {
 // lying says that it has synced and has not: a program without that sync.
 type lying struct {
 	*memFS
-	unsynced func(name string) bool // syncs of these are not done
-	noDir    bool                   // directory syncs are not done
+	unsynced string // syncs of the file with this name are not done
+	noDir    bool   // directory syncs are not done
 }
 
 func (l lying) create(name string) (file, error) {
 	f, err := l.memFS.create(name)
-	if err != nil || !l.unsynced(name) {
-		return f, err
+	return lyingFile{f, l}, err
+}
+
+func (l lying) open(name string) (file, error) {
+	f, err := l.memFS.open(name)
+	if err != nil {
+		return nil, err
 	}
-	return lyingFile{f}, nil
+	return lyingFile{f, l}, nil
 }
 
 func (l lying) syncDir() error {
@@ -338,6 +363,17 @@ func (l lying) syncDir() error {
 	return l.memFS.syncDir()
 }
 
-type lyingFile struct{ file }
+type lyingFile struct {
+	file
+	l lying
+}
 
-func (lyingFile) Sync() error { return nil }
+func (f lyingFile) Sync() error {
+	f.l.mu.Lock()
+	name := f.file.(*memFile).name()
+	f.l.mu.Unlock()
+	if name == f.l.unsynced {
+		return nil
+	}
+	return f.file.Sync()
+}

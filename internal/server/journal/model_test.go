@@ -3,38 +3,42 @@ package journal
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 )
 
 // A life is a process with a state: the numbers 1 to n, in the order in which
-// they came. What is wrong with what it reads is in bad.
+// they came.
 type life struct {
-	dir   *Dir
+	dir   *Journal
 	state []uint64
 	acked int // how many of state are known to be on disk
 	errs  []error
-	info  SnapshotInfo
-	found JournalInfo
+	found Found
+}
+
+// openFS opens l.
+func openFS(l fileSystem, restore func(Record) error) (*Journal, Found, error) {
+	if restore == nil {
+		restore = func(Record) error { return nil }
+	}
+	j := &Journal{fs: l, path: "dir", release: func() error { return nil }}
+	found, err := j.restore(restore)
+	return j, found, err
 }
 
 // begin opens l and reads what is there.
 func begin(l fileSystem) (*life, error) {
 	s := new(life)
-	d, found, err := openFS(l, Restore{
-		Snapshot: func(r Record) error {
-			n := binary.LittleEndian.Uint64(r.Data)
-			if r.Type != byte(n) || len(r.Data) != 8+int(n%61) {
-				return fmt.Errorf("record %d has type %d and %d bytes", n, r.Type, len(r.Data))
-			}
-			s.state = append(s.state, n)
-			return nil
-		},
-		Journal: func(b []byte) error {
-			s.state = append(s.state, binary.LittleEndian.Uint64(b))
-			return nil
-		},
+	var err error
+	s.dir, s.found, err = openFS(l, func(r Record) error {
+		n := binary.LittleEndian.Uint64(r.Data)
+		if r.Type != byte(n) || len(r.Data) != 8+int(n%61) && len(r.Data) != 8+int(n%700) {
+			return fmt.Errorf("record %d has type %d and %d bytes", n, r.Type, len(r.Data))
+		}
+		s.state = append(s.state, n)
+		return nil
 	})
-	s.dir, s.info, s.found = d, found.Snapshot, found.Journal
 	return s, err
 }
 
@@ -54,7 +58,7 @@ func (s *life) add(wait bool) {
 	s.state = append(s.state, n)
 	b := make([]byte, 8+n%700)
 	binary.LittleEndian.PutUint64(b, n)
-	p, err := s.dir.Journal().Append(b)
+	p, err := s.dir.Append(byte(n), b)
 	if err == nil && wait {
 		if err = p.Wait(); err == nil {
 			s.acked = int(n)
@@ -78,17 +82,22 @@ func record(n uint64) []byte {
 // snapshot writes the state.
 func (s *life) snapshot() {
 	count := len(s.state)
-	err := s.dir.WriteSnapshot(func(w *SnapshotWriter) error {
-		for _, n := range s.state {
-			if err := w.Add(byte(n), record(n)); err != nil {
+	err := s.dir.WriteSnapshot(addNumbers(s.state))
+	s.note(err)
+	if err == nil {
+		s.acked = count
+	}
+}
+
+// addNumbers adds the records of numbers to a snapshot.
+func addNumbers(state []uint64) func(add func(byte, []byte) error) error {
+	return func(add func(byte, []byte) error) error {
+		for _, n := range state {
+			if err := add(byte(n), record(n)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-	s.note(err)
-	if err == nil {
-		s.acked = count
 	}
 }
 
@@ -123,8 +132,10 @@ func (s *life) same(read *life) error {
 	if len(read.state) > len(s.state) {
 		return fmt.Errorf("read %d, there were %d", len(read.state), len(s.state))
 	}
-	if problems := slices.Concat(read.info.Problems, read.found.Problems); read.found.Damaged+int64(read.found.Missing) != 0 || len(read.info.Problems) > 0 {
-		return fmt.Errorf("a disk that did as it was told counts as damaged: %v", problems)
+	if read.found.Damaged+int64(read.found.Missing) != 0 {
+		return fmt.Errorf("a disk that did as it was told counts as damaged: %v", read.found.Problems)
 	}
 	return nil
 }
+
+func names(l *memFS) []string { return slices.Sorted(maps.Keys(l.names)) }

@@ -2,89 +2,127 @@ package journal
 
 import (
 	"errors"
-	"slices"
+	"io"
 	"time"
 )
 
 // WriteSnapshot writes a snapshot of the records that fill adds: all of the state whose
-// changes were appended before the call; see the rule for callers in the package comment.
-// Up to 32 MiB of them are written when fill has returned, so that it may hold the locks of the state.
-// The journal continues in a new file. When WriteSnapshot returns nil, the snapshot is on
-// disk, and files that neither it nor the generation before it needs are removed. On an
-// error, that of fill among them, nothing changes. A second call waits for the first.
-func (d *Dir) WriteSnapshot(fill func(*SnapshotWriter) error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return ErrClosed
+// changes were appended before the call; see the rule for callers in the package comment. add
+// copies a record of up to MaxRecord bytes. The first 32 MiB are copied to memory only, so that
+// fill may hold the locks of the state; calls after that wait for the disk. After an error all
+// further calls return it.
+//
+// Records are appended to the old file meanwhile. Those that came since the call are copied
+// behind the snapshot, and only while the file is replaced they wait. When WriteSnapshot returns
+// nil, the snapshot is on disk. On an error, that of fill among them, the state on disk is as
+// before. A second call waits for the first.
+func (j *Journal) WriteSnapshot(fill func(add func(typ byte, data []byte) error) error) error {
+	j.snapshots.Lock()
+	defer j.snapshots.Unlock()
+	since, missing, err := j.since()
+	if err != nil {
+		return err
 	}
-	d.generation++ // never used twice, whatever happens
-	covered, missing := d.journal.rotate()
-	h := snapshotHeader{generation: d.generation, written: time.Now().UnixNano(), covered: covered}
-	if err := d.store(h, fill); err != nil {
-		return d.wrap(snapshotName(h.generation), err)
+	if err := j.snapshot(since, fill); err != nil {
+		return j.wrap(err)
 	}
-	d.journal.found(missing)
-	d.snapshots = append(d.snapshots, h)
-	d.tidy()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stats.Missing -= missing // the snapshot has these changes
 	return nil
 }
 
-// store writes the file and gives it its name.
-func (d *Dir) store(h snapshotHeader, fill func(*SnapshotWriter) error) (err error) {
-	w := newSnapshotWriter(func() (file, error) {
-		_ = d.fs.remove(tempName) // one that could not be removed then
-		return d.fs.create(tempName)
-	}, h)
-	renamed := false
-	defer func() { // also when fill panics
-		if w.f != nil && !renamed {
-			_ = w.f.Close()
-			err = errors.Join(err, d.fs.remove(tempName))
-		}
-	}()
-	if err := fill(w); err != nil {
-		return err
-	}
-	if err := w.finish(); err != nil {
-		return err
-	}
-	if err := w.f.Close(); err != nil {
-		return err
-	}
-	if err := d.fs.rename(tempName, snapshotName(h.generation)); err != nil {
-		return err
-	}
-	renamed = true
-	return d.fs.syncDir()
+// A position is where the records of the file begin that a snapshot does not have.
+type position struct {
+	covered uint64 // records that it has, of all that were appended
+	from    uint64 // number of the first record that it does not have
+	next    uint64 // number of the record at offset
+	offset  int64
 }
 
-// keptBad is how many damaged files of each kind are kept, so that they do not fill the
-// disk.
-const keptBad = 3
+// since returns the position from now on, and how many records are missing until now.
+func (j *Journal) since() (p position, missing uint64, err error) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if err := j.create(); err != nil { // now, since the snapshot has the temporary name
+		return p, 0, j.wrap(err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return p, 0, ErrClosed
+	}
+	return position{covered: j.appended, from: j.next + j.appended - j.done, next: j.next, offset: j.size}, j.stats.Missing, nil
+}
 
-// tidy removes the files that the two newest snapshots do not need, and damaged files
-// except the newest. What cannot be removed is tried again after the next snapshot.
-func (d *Dir) tidy() {
-	// If the only snapshot is damaged, the whole journal is needed.
-	enough := len(d.snapshots) >= 2
-	if enough {
-		d.snapshots = slices.Delete(d.snapshots, 0, len(d.snapshots)-2)
-		d.journal.prune(d.snapshots[0].covered)
+func (j *Journal) snapshot(since position, fill func(add func(typ byte, data []byte) error) error) (err error) {
+	w := newWriter(j.fs, time.Now().UnixNano())
+	defer func() { // also when fill panics
+		if j.file != w.f {
+			err = errors.Join(err, w.discard())
+		}
+	}()
+	if err := fill(w.add); err != nil {
+		return err
 	}
-	names, err := d.fs.list()
-	if err != nil {
-		return
+	if err := w.endSnapshot(); err != nil {
+		return err
 	}
-	for _, n := range numbersOf(names, snapshotStem, "") {
-		if enough && n != d.snapshots[0].generation && n != d.snapshots[1].generation {
-			_ = d.fs.remove(snapshotName(n))
+	j.writing.Lock()
+	end := j.size
+	j.writing.Unlock()
+	if err := j.copySince(&since, end, w); err != nil {
+		return err
+	}
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if err := j.copySince(&since, j.size, w); err != nil {
+		return err
+	}
+	return j.replace(w, since.covered)
+}
+
+// copySince adds the records of the file from p to end to w, and moves p there.
+func (j *Journal) copySince(p *position, end int64, w *writer) error {
+	r := newReader(j.file, p.offset, end, p.next)
+	for {
+		record, err := r.record()
+		if err == io.EOF {
+			p.offset, p.next = end, r.next
+			return w.end()
+		}
+		if err != nil {
+			return err
+		}
+		if r.next > p.from {
+			if err := w.add(record.Type, record.Data); err != nil {
+				return err
+			}
 		}
 	}
-	for _, stem := range []string{snapshotStem, journalStem} {
-		bad := numbersOf(names, stem, badSuffix)
-		for _, n := range bad[:max(0, len(bad)-keptBad)] {
-			_ = d.fs.remove(fileName(stem, n) + badSuffix)
-		}
+}
+
+// replace makes the file of w that of j, which has the first covered of the appended records.
+//
+// REQUIRES: j.writing.
+func (j *Journal) replace(w *writer, covered uint64) error {
+	if err := j.fs.rename(tempName, stateName); err != nil {
+		return err
 	}
+	j.closeFile() // it has been removed
+	j.file, j.size, j.next, j.unsynced = w.f, w.size, w.next, true
+	j.drop(covered)
+	return j.syncDir()
+}
+
+// drop drops the waiting records that the snapshot in the file has.
+func (j *Journal) drop(covered uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for ; j.done < covered; j.done++ {
+		n += sizeOf(j.open.bytes[n:])
+	}
+	j.open.bytes = j.open.bytes[n:]
+	j.stats.Waiting -= n
 }

@@ -35,11 +35,11 @@ func TestStalledServer(t *testing.T) {
 	}
 	defer e.Close()
 	disk := journal.NewStallingDisk()
-	dir, _, err := disk.Open(journal.Restore{})
+	dir, _, err := disk.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Journal(dir.Journal())
+	e.Journal(dir)
 	log := filepath.Join(t.TempDir(), "access.log")
 	session, other := e.Session(), e.Session()
 	logs, err := follow.New(follow.Config{Logs: []follow.Log{{Path: log}}, Judge: func(ev *match.Event) { session.CheckLogged(ev) }})
@@ -59,21 +59,21 @@ func TestStalledServer(t *testing.T) {
 	}
 	writes := 0
 	disk.Stall(func(op, name string) bool {
-		if op+" "+name == "write snapshot.tmp" {
+		if op+" "+name == "write state.tmp" {
 			writes++
 		}
-		return writes > 1 && name == "snapshot.tmp" // after the header
+		return writes > 1 && name == "state.tmp" // after the first block
 	})
 	saved := make(chan error, 1)
 	go func() {
-		saved <- dir.WriteSnapshot(func(w *journal.SnapshotWriter) error {
+		saved <- dir.WriteSnapshot(func(add func(byte, []byte) error) error {
 			return logs.Save(func(records [][]byte) error {
 				for _, r := range records {
-					if err := w.Add('f', r); err != nil {
+					if err := add('f', r); err != nil {
 						return err
 					}
 				}
-				return e.Save(e.Now(), w.Add)
+				return e.Save(e.Now(), add)
 			})
 		})
 	}()
