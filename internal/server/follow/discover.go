@@ -1,12 +1,14 @@
 package follow
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 )
 
-// discover begins to follow the files that directories and patterns have now.
+// discover begins to follow the files that directories and patterns have now, and ends to follow those that are
+// gone.
 func (f *Follower) discover() {
 	for i := range f.config.Logs {
 		l := &f.config.Logs[i]
@@ -14,28 +16,59 @@ func (f *Follower) discover() {
 			f.tail(l.Path, l)
 			continue
 		}
+		followed := make(map[string]bool, len(f.tails))
+		for _, t := range f.tails {
+			followed[t.path] = true
+		}
 		paths := l.files()
-		for _, path := range paths {
-			if !isRotated(path, paths) && !f.follows(path) {
+		for _, path := range slices.Sorted(maps.Keys(paths)) {
+			if !followed[path] && !isRotated(path, paths) && !f.follows(path) {
 				f.tail(path, l)
 			}
 		}
+		f.tails = slices.DeleteFunc(f.tails, func(t *tail) bool { return f.isGone(t, l, paths) })
 	}
 }
 
+// isGone reports whether a log of the directory or pattern l was deleted, and has no rotated file that
+// would be taken for a log of its own if t were forgotten.
+func (f *Follower) isGone(t *tail, l *Log, paths map[string]bool) bool {
+	if t.live || len(t.gens) > 0 || paths[t.path] || !l.covers(t.path) ||
+		slices.ContainsFunc(f.config.Logs, func(l Log) bool { return l.Path == t.path }) {
+		return false
+	}
+	for path := range paths {
+		if _, ok := rotatedName(filepath.Base(t.path), filepath.Base(path)); ok && filepath.Dir(path) == filepath.Dir(t.path) {
+			return false
+		}
+	}
+	f.log.Info("the log was deleted: it is not followed any more", "file", t.path)
+	return true
+}
+
 // files returns the regular files of a directory or a pattern.
-func (l *Log) files() (paths []string) {
+func (l *Log) files() map[string]bool {
+	paths := map[string]bool{}
+	add := func(path string, regular bool) {
+		if !regular {
+			info, err := os.Stat(path) // it may be a link to a file
+			regular = err == nil && info.Mode().IsRegular()
+		}
+		if regular && filepath.Base(path)[0] != '.' {
+			paths[path] = true
+		}
+	}
 	entries, err := os.ReadDir(l.Path)
 	if err != nil { // not a directory
-		paths, _ = filepath.Glob(l.Path) // New has checked the pattern
+		names, _ := filepath.Glob(l.Path) // New has checked the pattern
+		for _, path := range names {
+			add(path, false)
+		}
 	}
 	for _, e := range entries {
-		paths = append(paths, filepath.Join(l.Path, e.Name()))
+		add(filepath.Join(l.Path, e.Name()), e.Type().IsRegular())
 	}
-	return slices.DeleteFunc(paths, func(path string) bool {
-		info, err := os.Stat(path)
-		return err != nil || !info.Mode().IsRegular() || filepath.Base(path)[0] == '.'
-	})
+	return paths
 }
 
 // covers reports whether path is in the directory l, or fits the pattern l.
@@ -45,11 +78,22 @@ func (l *Log) covers(path string) bool {
 }
 
 // isRotated reports whether path is compressed, or the rotated file of another of paths.
-func isRotated(path string, paths []string) bool {
-	return isCompressed(path) || slices.ContainsFunc(paths, func(base string) bool {
-		_, ok := rotatedName(filepath.Base(base), filepath.Base(path))
-		return ok && filepath.Dir(base) == filepath.Dir(path)
-	})
+func isRotated(path string, paths map[string]bool) bool {
+	if isCompressed(path) {
+		return true
+	}
+	dir, name := filepath.Split(path)
+	for i, c := range name {
+		if c != '-' && c != '.' && c != '_' {
+			continue
+		}
+		for _, base := range []string{name[:i], name[:i] + filepath.Ext(name)} {
+			if _, ok := rotatedName(base, name); ok && paths[dir+base] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // follows reports whether path is the file of a log that is followed, under any name.

@@ -147,7 +147,11 @@ func (f *Follower) tail(path string, l *Log) *tail {
 
 // Open opens the files that there are, after Resume. It reports whether one is the first of its log: save
 // its place before Run reads a line, and it is found again after any rotation.
-func (f *Follower) Open() (first bool) { return f.refresh(time.Now()) }
+func (f *Follower) Open() (first bool) {
+	first = f.refresh(time.Now())
+	f.publish()
+	return first
+}
 
 // Run follows the logs until ctx is done. It ends with the error of ctx, or of Config.Passed.
 func (f *Follower) Run(ctx context.Context) error {
@@ -188,7 +192,11 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 		f.release(now.Add(-f.config.Lateness).UnixNano())
 	}
 	for _, t := range f.tails {
-		t.caughtUp = t.unread() == nil
+		if !t.resting {
+			if t.caughtUp = t.unread() == nil; t.caughtUp {
+				t.rest(now)
+			}
+		}
 		t.listen(f.config.Silence, now)
 	}
 	f.publish()
@@ -211,11 +219,13 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 		f.discover()
 	}
 	for _, t := range f.tails {
+		if t.resting = now.Before(t.due); t.resting {
+			continue
+		}
 		had := t.latest != nil
 		t.refresh(now)
 		first = first || !had && t.latest != nil
 	}
-	f.publish()
 	return first
 }
 
@@ -290,7 +300,6 @@ func (f *Follower) logs() []api.FollowedLog {
 		s.Problem = t.problem
 		for _, g := range t.gens {
 			if g.unpacked == nil {
-				g.hasData()
 				s.Unread += max(g.size-g.Offset, 0)
 			}
 		}

@@ -1,0 +1,142 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// paths returns the logs that r follows.
+func (r *reader) paths() (paths []string) {
+	for _, l := range r.Stats() {
+		paths = append(paths, filepath.Base(l.File))
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// A deleted log of a directory is forgotten a minute later, unless a rotated file of it is left: that would be
+// taken for a log of its own, and counted again.
+func TestDeletedLogs(t *testing.T) {
+	dir := t.TempDir()
+	r := newReader(t, Config{}, dir)
+	r.Follower.config.Logs[0].Path = dir
+	for _, name := range []string{"a.log", "b.log", "c.log"} {
+		write(t, filepath.Join(dir, name), name)
+	}
+	r.want("a.log", "b.log", "c.log")
+	rename(t, filepath.Join(dir, "b.log"), filepath.Join(dir, "b.log.1"))
+	remove(t, filepath.Join(dir, "a.log"))
+	r.want()
+	if got := r.paths(); len(got) != 3 {
+		t.Errorf("after the deletion %q are followed, want all for a minute", got)
+	}
+	for range 3 {
+		r.now = r.now.Add(linger)
+		r.want()
+	}
+	if got, want := r.paths(), []string{"b.log", "c.log"}; !slices.Equal(got, want) {
+		t.Errorf("%q are followed, want %q", got, want)
+	}
+	write(t, filepath.Join(dir, "a.log"), "a again")
+	r.want("a again")
+	remove(t, filepath.Join(dir, "b.log.1"))
+	for range 2 {
+		r.want()
+	}
+	if got, want := r.paths(), []string{"a.log", "c.log"}; !slices.Equal(got, want) {
+		t.Errorf("%q are followed, want %q", got, want)
+	}
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An idle log is looked at once a second, and again with each poll when it has a line.
+func TestIdleLogsRest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	r := newReader(t, Config{}, path)
+	write(t, path, "a")
+	r.want("a")
+	looks := func(polls int) (n int) {
+		for range polls {
+			r.now = r.now.Add(poll)
+			r.poll(context.Background(), r.now)
+			if !r.tails[0].resting {
+				n++
+			}
+		}
+		return n
+	}
+	if got := looks(5); got != 5 {
+		t.Errorf("a busy log is looked at in %d of 5 polls", got)
+	}
+	r.now = r.now.Add(time.Hour)
+	looks(1)
+	if got := looks(100); got != 10 {
+		t.Errorf("an idle log is looked at in %d of 100 polls, want 10", got)
+	}
+	write(t, path, "b")
+	looks(10)
+	if got := looks(5); got != 5 || !slices.Equal(r.names, []string{"b"}) {
+		t.Errorf("a log with a new line is looked at in %d of 5 polls, and read %q", got, r.names)
+	}
+}
+
+// The rotated files among many are those that a comparison of each with each finds.
+func TestIsRotated(t *testing.T) {
+	paths := map[string]bool{}
+	for i := range 30 {
+		for _, form := range []string{"app%d.log", "app%d.log.1", "app%d.log-20260301", "app%d-20260301.log", "app%d_2.log", "x%d", "x%d.5", "y.%d", "app%d.log.2.gz", "app%d.log.backup"} {
+			paths[filepath.Join("/logs", fmt.Sprintf(form, i))] = true
+		}
+	}
+	for path := range paths {
+		want := isCompressed(path)
+		for base := range paths {
+			_, ok := rotatedName(filepath.Base(base), filepath.Base(path))
+			want = want || ok
+		}
+		if got := isRotated(path, paths); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
+// BenchmarkIdleLogs polls a directory of a thousand logs that nobody writes to.
+func BenchmarkIdleLogs(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 1000 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("app%d.log", i)), []byte("1700000000,a\n"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	f, err := New(Config{Logs: []Log{{Path: dir}}, Judge: nil})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.close()
+	now := time.Now()
+	f.poll(context.Background(), now)
+	now = now.Add(time.Hour)
+	for b.Loop() {
+		now = now.Add(poll)
+		f.poll(context.Background(), now)
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(poll)*100, "%core")
+}
