@@ -51,7 +51,7 @@ func TestTexts(t *testing.T) {
 
 // TestMillis rounds up, and saturates.
 func TestMillis(t *testing.T) {
-	for d, want := range map[time.Duration]Millis{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, -5: -1, math.MaxInt64: 9223372036855} {
+	for d, want := range map[time.Duration]Millis{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, -5: -1, math.MaxInt64: -1, math.MaxInt64 - 1: 9223372036855} {
 		if got := MillisOf(d); got != want {
 			t.Errorf("MillisOf(%d): %d, want %d", d, got, want)
 		}

@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A Decision is the result for one event.
 type Decision struct {
@@ -17,9 +20,9 @@ type Decision struct {
 // Millis is a number of milliseconds. A negative one means never.
 type Millis int64
 
-// MillisOf returns d in milliseconds, rounded up, and -1 for a negative d.
+// MillisOf returns d in milliseconds, rounded up, and -1 for a negative d and for the longest, which stands for never.
 func MillisOf(d time.Duration) Millis {
-	if d < 0 {
+	if d < 0 || d == math.MaxInt64 {
 		return -1
 	}
 	ms := Millis(d / time.Millisecond)

@@ -63,7 +63,7 @@ func (i *Interceptor) status(p *plan, v *Verdict) *status.Status {
 		info.Metadata["banned_until"] = d.BannedUntil.UTC().Format(time.RFC3339Nano)
 	}
 	details := []protoadapt.MessageV1{info}
-	if d.RetryAfter > 0 {
+	if 0 < d.RetryAfter && d.RetryAfter < ratelimit.Never {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(d.RetryAfter)})
 	}
 	if code == codes.ResourceExhausted {
@@ -121,7 +121,7 @@ const pushbackField = "grpc-retry-pushback-ms"
 // if waiting does not help or would take longer than the call's deadline.
 func pushback(ctx context.Context, wait time.Duration) int64 {
 	const noRetry = -1
-	if wait <= 0 {
+	if wait <= 0 || wait == ratelimit.Never {
 		return noRetry
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {

@@ -43,8 +43,8 @@ func problemOf(d *ratelimit.Decision) *problem {
 // refuse answers r, which v refuses.
 func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *state, v *Verdict) {
 	h := w.Header()
-	if v.Decision.RetryAfter > 0 {
-		wait := ratelimitheader.Seconds(v.Decision.RetryAfter) + rand.Int64N(int64(m.config.Jitter/time.Second)+1)
+	if d := v.Decision.RetryAfter; 0 < d && d < ratelimit.Never {
+		wait := ratelimitheader.Seconds(d) + rand.Int64N(int64(m.config.Jitter/time.Second)+1)
 		h["Retry-After"] = []string{strconv.FormatInt(wait, 10)}
 	}
 	h["Cache-Control"] = []string{"no-store"}
@@ -112,7 +112,7 @@ func NewResponder(set *ratelimit.Set) *Responder {
 // WriteHeaders adds RateLimit-Policy and RateLimit to h if r has the deciding rule of d,
 // and Retry-After if d is a refusal that ends.
 func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
-	if !d.Allowed && d.RetryAfter > 0 {
+	if !d.Allowed && 0 < d.RetryAfter && d.RetryAfter < ratelimit.Never {
 		h["Retry-After"] = []string{strconv.FormatInt(ratelimitheader.Seconds(d.RetryAfter), 10)}
 	}
 	v := r.verdict(d)

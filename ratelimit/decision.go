@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -81,8 +82,8 @@ func (e *costError) Error() string {
 	return fmt.Sprintf("ratelimit: cost is %d; rule %q allows at most %d", e.Cost, e.Rule, e.Limit)
 }
 
-// Never is the RetryAfter of an event that no waiting helps.
-const Never time.Duration = -1
+// Never is the RetryAfter of an event that no waiting helps: the longest duration.
+const Never time.Duration = math.MaxInt64
 
 // An Outcome is what one rule said of one event. Outcomes are for reports:
 // what to do about the event stands in the [Decision].
@@ -130,7 +131,7 @@ func fold(s *Set, subjects []subject, cost uint64) (d Decision) {
 		if s.rules[o.Rule].Shadow {
 			continue
 		}
-		wait = longer(wait, o.RetryAfter)
+		wait = max(wait, o.RetryAfter)
 		d.Delay = max(d.Delay, o.Delay)
 		if !o.Skipped && (deciding == nil || decidesOver(o, deciding)) {
 			deciding = o
@@ -164,8 +165,6 @@ func decidesOver(o, p *outcome) bool {
 		return o.Remaining < p.Remaining
 	case o.Banned != p.Banned:
 		return o.Banned
-	case o.RetryAfter == Never || p.RetryAfter == Never:
-		return p.RetryAfter != Never
 	}
 	return o.RetryAfter > p.RetryAfter
 }

@@ -122,7 +122,7 @@ func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost ui
 		}
 	}
 	if hits && !d.Allowed {
-		d.RetryAfter = longer(d.RetryAfter, ban.Wait(w, ban.blocks, now, max(mr.Ban.After, 1), 1))
+		d.RetryAfter = max(d.RetryAfter, ban.Wait(w, ban.blocks, now, max(mr.Ban.After, 1), 1))
 	}
 	return true
 }

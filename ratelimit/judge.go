@@ -195,7 +195,7 @@ func (p *probe) charged(r *request, now int64, refused, banned bool) {
 			}
 		}
 		if refused || o.Refused {
-			o.RetryAfter = longer(o.RetryAfter, p.wait(i, now, r.Cost))
+			o.RetryAfter = max(o.RetryAfter, p.wait(i, now, r.Cost))
 		} else if p.Algorithm == LeakyBucket {
 			o.Delay = max(o.Delay, p.delay(i, now))
 		}
@@ -228,7 +228,7 @@ func (p *probe) addBanWait(now int64, again bool) {
 	o := p.o
 	if o.Banned {
 		left := o.BannedUntil.Sub(time.Unix(0, now))
-		o.RetryAfter = longer(o.RetryAfter, left)
+		o.RetryAfter = max(o.RetryAfter, left)
 		o.ResetAfter = max(o.ResetAfter, left)
 	}
 	if p.Ban == nil {
@@ -236,17 +236,9 @@ func (p *probe) addBanWait(now int64, again bool) {
 	}
 	p.strikes(now)
 	if p.Ban.Of == Hits && again {
-		o.RetryAfter = longer(o.RetryAfter, p.waitOf(len(p.records.limits), now, max(p.Ban.After, 1), 1))
+		o.RetryAfter = max(o.RetryAfter, p.waitOf(len(p.records.limits), now, max(p.Ban.After, 1), 1))
 	}
 	if len(p.Limits) == 0 && !o.Banned {
 		o.ResetAfter = max(o.ResetAfter, p.reset(len(p.records.limits), now))
 	}
-}
-
-// longer returns the longer of two waiting times, of which Never is longest.
-func longer(a, b time.Duration) time.Duration {
-	if a == Never || b == Never {
-		return Never
-	}
-	return max(a, b)
 }

@@ -147,7 +147,9 @@ func TestThrottleIsExact(t *testing.T) {
 			}
 			if wait = 0; !d.Allowed {
 				limited++
-				wait = max(int64(d.RetryAfter), 0)
+			}
+			if d.RetryAfter != ratelimit.Never {
+				wait = int64(d.RetryAfter)
 			}
 		}
 	}

@@ -2,14 +2,15 @@ package limit
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// Never is the [Counter.Wait] of a cost that does not fit at any time.
-const Never time.Duration = -1
+// Never is the [Counter.Wait] of a cost that does not fit at any time: the longest duration.
+const Never time.Duration = math.MaxInt64
 
 // Inline is how many times of a log lie in the record, before its block: what
 // makes the record of a rule with one limit, with its head, two words of key and

@@ -56,7 +56,7 @@ func (l *limit) appendLeft(buf []byte, left uint64, wait time.Duration) []byte {
 	buf = append(buf, l.quoted...)
 	buf = append(buf, ";r="...)
 	buf = strconv.AppendUint(buf, min(left, maxInteger), 10)
-	if wait > 0 {
+	if 0 < wait && wait < ratelimit.Never {
 		buf = append(buf, ";t="...)
 		buf = strconv.AppendInt(buf, Seconds(wait), 10)
 	}

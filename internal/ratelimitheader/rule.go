@@ -89,9 +89,7 @@ func (r *Rule) appendLimits(buf []byte, start int, o *ratelimit.Outcome, d *rate
 		if o.RetryAfter != 0 {
 			wait = o.RetryAfter
 		}
-		if d.RetryAfter >= 0 {
-			wait = min(wait, d.RetryAfter)
-		}
+		wait = min(wait, d.RetryAfter)
 	}
 	if !o.Banned {
 		return r.tightest(o).appendLeft(comma(buf, start), o.Remaining, wait)

@@ -12,7 +12,7 @@ import (
 )
 
 // Never is the wait of a cost that can never be admitted.
-const Never time.Duration = -1
+const Never time.Duration = math.MaxInt64
 
 // A Window returns how much a key was charged with in the last span: exactly or an
 // overcount, never an undercount. The package documentation has the proof.

@@ -47,7 +47,7 @@ func unknown(c api.Code, kind, name string, names []string) *Error {
 // RoundUp returns d in units, rounded up, so that a client that waits this long waits long
 // enough, and -1 for [ratelimit.Never].
 func RoundUp(d, unit time.Duration) int64 {
-	if d < 0 {
+	if d == ratelimit.Never {
 		return -1
 	}
 	n := int64(d / unit)

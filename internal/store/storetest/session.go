@@ -256,7 +256,7 @@ func (s *session) retryIsTrue(r *request, v answer) {
 		if wait == 0 {
 			s.broken("it was refused; RetryAfter is 0")
 		}
-	case wait < 0:
+	case wait < 0, wait == ratelimit.Never:
 		s.broken("RetryAfter is %v, want a time to wait", wait)
 	case !s.admits(r, v.at+int64(wait)):
 		s.broken("RetryAfter is %v, but the event is refused then", wait)
