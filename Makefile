@@ -22,8 +22,10 @@ build: ## build bin/lately (VERSION=1.2.3 sets its version)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/lately-go/lately/internal/cli.version=$(VERSION)' -o bin/lately ./cmd/lately
 
 .PHONY: run
-run: build ## build and start the server with examples/rules.yaml: in memory, on loopback
-	bin/lately serve --rules examples/rules.yaml
+run: ## build and start the server with made-up traffic, to look at: the console is http://localhost:7380/
+	@[ -x bin/lately ] || echo "a first build downloads 15 modules and compiles them: that takes some minutes"
+	@$(MAKE) --no-print-directory build
+	bin/lately serve --demo
 
 .PHONY: check
 check: ## vet, format and the short tests, for the time while you work
@@ -166,6 +168,10 @@ demo: build ## replay a generated log and print the report
 
 # 33,000,000 lines are a little more than 5 GB.
 LARGE_LINES ?= 33000000
+
+.PHONY: pictures
+pictures: ## remake the pictures of README and docs from the demo, with a headless Chromium
+	LATELY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^(TestConcurrentDemo|TestPicture|TestTopOfServer)$$' ./internal/server/console ./internal/server/replaypage ./internal/cli
 
 .PHONY: large-log
 large-log: build ## replay a generated log of 5 GB in bounded memory and print what that took (LARGE_LINES=3300000)

@@ -203,19 +203,14 @@ func demoLog(name string) error {
 	return errors.Join(err, z.Close(), f.Close())
 }
 
-// make run starts with the rules that the README shows, without a warning.
-func TestMakeRun(t *testing.T) {
+// The README shows the rules of examples/rules.yaml, with which a server starts without a
+// warning.
+func TestReadmeRules(t *testing.T) {
 	root := filepath.Join("..", "..")
-	recipe, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	name := filepath.Join(root, "examples", "rules.yaml")
+	example, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(recipe), "\nrun: build ")
-	_, after, _ = strings.Cut(after, "\n\tbin/lately serve --rules ")
-	name, _, _ := strings.Cut(after, "\n")
-	example, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatalf("make run starts without the rules of an example: %v", err)
 	}
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -229,11 +224,35 @@ func TestMakeRun(t *testing.T) {
 	if n := strings.Count(string(readme), "\n"); n > 150 {
 		t.Errorf("the README has %d lines, want at most 150", n)
 	}
-	s := serve(t, "--rules", filepath.Join(root, name))
+	s := serve(t, "--rules", name)
 	if err := s.end(); err != nil {
 		t.Error(err)
 	}
 	if log := s.log.String(); strings.Contains(log, "WARN") {
+		t.Errorf("it begins with warnings:\n%s", log)
+	}
+}
+
+// make run starts the demo, which lately top can watch, and no warning is logged.
+func TestMakeRun(t *testing.T) {
+	recipe, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(recipe), "\nrun: ")
+	_, after, _ = strings.Cut(after, "\n\tbin/lately serve ")
+	flags, _, _ := strings.Cut(after, "\n")
+	s := serve(t, strings.Fields(flags)...)
+	if !eventually(func() bool {
+		out, err := exec.Command("lately", "top", "--once", "--addr", s.http).CombinedOutput()
+		return err == nil && strings.Contains(string(out), "/product/2718") && strings.Contains(string(out), "203.0.113.20")
+	}) {
+		t.Error("lately top does not show a hot product and a ban")
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if log := s.log.String(); strings.Contains(log, "level=WARN") {
 		t.Errorf("make run begins with warnings:\n%s", log)
 	}
 }

@@ -39,7 +39,7 @@ func newServe() *cobra.Command {
 		Short: "Serve limits, bans and counts over RESP and HTTP, with a console",
 		Long: `Serve enforces a rules file for programs in any language: over RESP, which every Redis client speaks, and over
 HTTP and JSON, with forward-auth for nginx, HAProxy, Envoy, Traefik and Caddy, and a web console. Without any flag it starts in memory,
-on loopback, without rules; counters can be used at once.
+on loopback, without rules; counters can be used at once. With --demo it has rules and made-up traffic, to look at.
 
 Each flag except --config is also a variable, LATELY_ and its name in capitals with underscores, and a name in the
 settings file. A flag overrides a variable, and a variable overrides the file.
@@ -50,7 +50,7 @@ first fails for --shutdown-delay, so that load balancers send their requests els
 
 Exit codes: 0 it was shut down; 1 it cannot listen on an address, or a listener or the last snapshot failed; 2 the command line, a
 setting, or a file that it names is wrong; 130 interrupted before it listened.`,
-		Example: `  lately serve
+		Example: `  lately serve --demo
   lately serve --rules rules.yaml --data /var/lib/lately
   LATELY_HTTP=127.0.0.1:8080 lately serve`,
 		Args: flagsOnly,
@@ -127,7 +127,7 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return runServer(cmd, config, func(s *server.Server) { announce(cmd.OutOrStdout(), s) })
+	return runServer(cmd, config, func(s *server.Server) { announce(cmd.OutOrStdout(), s, config.Demo) })
 }
 
 // runServer runs a server until it is interrupted or told to end. ready is called before it
@@ -195,8 +195,8 @@ func readSettings(config *server.Config, path string) error {
 	return server.ReadSettings(config, path, data)
 }
 
-// announce prints where the server listens.
-func announce(w io.Writer, s *server.Server) {
+// announce prints where the server listens, and what to do with a demo.
+func announce(w io.Writer, s *server.Server, demo bool) {
 	resp, http := s.Addresses()
 	scheme, tls := "http", ""
 	if s.Secure() {
@@ -207,5 +207,8 @@ func announce(w io.Writer, s *server.Server) {
 	}
 	if http != "" {
 		fmt.Fprintf(w, "HTTP     %s://%s\nconsole  %s://%s/\n", scheme, http, scheme, http)
+	}
+	if demo {
+		fmt.Fprint(w, "demo     the traffic is made up: open the console, or run lately top in another terminal\n         end the traffic with the button in the console, and the server with Ctrl-C\n")
 	}
 }

@@ -25,6 +25,10 @@ type Config struct {
 	// RulesFile is the path of the rules file; "" means that there is none.
 	RulesFile string
 
+	// Demo has the server make traffic up, and judge it by rules of its own; see package demo.
+	// It then listens on loopback only, and has no files, store or logs.
+	Demo bool
+
 	// RESP and HTTP are the addresses to listen on; "" means the defaults,
 	// and "off" none.
 	RESP, HTTP string
@@ -164,6 +168,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, time.Minute)
 	c.RulesPoll = cmp.Or(c.RulesPoll, 2*time.Second)
 	c.ShutdownDelay = cmp.Or(c.ShutdownDelay, 2*time.Second)
+	if err := c.validDemo(); err != nil {
+		return c, err
+	}
 	if err := c.shareMemory(); err != nil {
 		return c, err
 	}

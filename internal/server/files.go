@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -30,6 +31,8 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 	var errs [4]error
 	if path := s.config.RulesFile; path != "" {
 		f.rules, errs[0] = rules.Load(path)
+	} else if s.config.Demo {
+		f.rules, errs[0] = demo.Rules()
 	}
 	if create != nil && errs[0] == nil {
 		if err := create(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/follow"
@@ -34,6 +35,7 @@ type Server struct {
 	feeds   *follow.Feeds
 	enforce *enforce.Enforcer // or nil
 	store   *sharedStore      // or nil
+	demo    *demo.Demo        // or nil
 
 	tokens atomic.Pointer[access.Tokens]
 
@@ -107,6 +109,9 @@ func (s *Server) start() error {
 	if s.engine, err = engine.New(c); err != nil {
 		return storeRules(&f, err)
 	}
+	if s.config.Demo {
+		s.demo = demo.New(s.engine, 1)
+	}
 	if err := s.openLogs(); err != nil {
 		return err
 	}
@@ -148,7 +153,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
 			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respListener,
-			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds,
+			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
 		})
 		if err != nil {
 			return err
@@ -211,6 +216,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if s.logs != nil {
 		others.Go(func() { s.followLogs(serving) })
+	}
+	if s.demo != nil {
+		others.Go(func() { s.demo.Run(serving) })
 	}
 	others.Go(func() { s.keepReleasing(serving) })
 	if s.journal != nil {

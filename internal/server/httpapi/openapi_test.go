@@ -18,6 +18,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
@@ -324,7 +325,10 @@ var vectors = []vector{
 	{"POST", "/v1/rules/reload", `{}`, 409, `"detail":"it would drop 7 bans","code":"CONFLICT"`},
 	{"POST", "/v1/rules/reload", `{"drop_bans":true}`, 200, `{"added":[],"removed":["a"],"changed":[],"bans_dropped":7}`},
 	{"POST", "/v1/rules/reload", `{}`, 422, `"errors":[{"line":2,"column":`},
-	{"GET", "/v1/status", "", 200, `"role":"admin"`},
+	{"GET", "/v1/status", "", 200, `"demo":true,"role":"admin"`},
+	{"POST", "/v1/demo/stop", `{}`, 200, `{}`},
+	{"POST", "/v1/demo/stop", `{}`, 200, `{}`},
+	{"GET", "/v1/status", "", 200, `},"role":"admin"`},
 	{"POST", "/v1/login", `{"token":"any"}`, 200, `{"role":"admin"}`},
 	{"POST", "/v1/logout", `{}`, 200, `{}`},
 	{"GET", "/v1/auth", "", 403, `is not a trusted proxy: if it is your proxy, start the server with --trusted-proxy`},
@@ -341,7 +345,7 @@ var vectors = []vector{
 func TestAnswersAreAsDocumented(t *testing.T) {
 	reloads := 0
 	s := newServer(t, func(c *Config) {
-		c.Enforcer = enforcer(t, c.Engine)
+		c.Enforcer, c.Demo = enforcer(t, c.Engine), demo.New(c.Engine, 1)
 		c.Reload = func(dropBans bool) (api.RuleChanges, error) {
 			switch reloads++; {
 			case reloads == 1:
@@ -517,5 +521,13 @@ func TestCostsOfTheDocument(t *testing.T) {
 	walk(readDocument(t, s))
 	if schemas < 5 {
 		t.Errorf("%d schemas of a cost or an amount: the test has no teeth", schemas)
+	}
+}
+
+// A server without a demo says so.
+func TestNoDemo(t *testing.T) {
+	w := ask(newServer(t, nil), request{method: "POST", path: "/v1/demo/stop", body: "{}"})
+	if w.Code != 400 || !strings.Contains(w.Body.String(), "there is no demo") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -195,6 +195,7 @@ func serverRoutes() []route {
 			"POST", "/v1/rules/reload", access.Admin, bodyHandler(reload), "reload",
 			"Read the rules file again, and return what has changed; if it has mistakes, or would drop bans, the rules stay", nil,
 		},
+		{"POST", "/v1/demo/stop", access.Admin, bodyHandler(stopDemo), "stopDemo", "End the made-up traffic of a server that was started with --demo", nil},
 		{"GET", "/v1/status", access.Read, queryHandler(status), "status", "The state of the server", nil},
 		{"GET", "/v1/events", access.Read, textHandler(subscribe, streamType[0]), "events", "A stream of bans, unbans, hot keys and rule changes as they happen, and of rates every second", nil},
 		{"POST", "/v1/login", access.None, bodyHandler(login), "login", "Begin a session of 12 hours with a token, for browsers", nil},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/console"
+	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/follow"
@@ -44,6 +45,9 @@ type Config struct {
 
 	// Feeds is what followers on other machines send; nil means one of the Server's own.
 	Feeds *follow.Feeds
+
+	// Demo makes traffic up; nil means that there is none.
+	Demo *demo.Demo
 
 	// Enforcer has others refuse what is banned; nil means that nothing does.
 	Enforcer *enforce.Enforcer

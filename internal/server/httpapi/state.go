@@ -36,10 +36,21 @@ func status(c *call) (api.Status, error) {
 		a.Enforcement = c.s.config.Enforcer.Status()
 	}
 	a.Logs = c.s.followed()
+	a.Demo = c.s.config.Demo != nil && c.s.config.Demo.Running()
 	if c.s.Store != nil {
 		a.Store = c.s.Store()
 	}
 	return a, nil
+}
+
+// stopDemo ends the traffic of the demo, if it was not ended before.
+func stopDemo(c *call, _ *api.Nothing) (ok api.Nothing, err error) {
+	if c.s.config.Demo == nil {
+		return ok, badArg("there is no demo: the server was started without --demo")
+	}
+	c.s.config.Demo.Stop()
+	c.audit("demo stopped by hand")
+	return ok, nil
 }
 
 // heap returns the bytes of all objects, without stopping the program for it.

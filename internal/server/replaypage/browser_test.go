@@ -92,6 +92,10 @@ func testPictureOf(t *testing.T, b *browsertest.Browser, name, text string) {
 	}
 	p.Size(1280, int(height))
 	p.Picture(name)
+	if name == "replay" { // the README has it in both
+		p.Media("prefers-color-scheme: dark")
+		p.Picture(name + "-dark")
+	}
 	p.Clean()
 }
 

@@ -152,12 +152,29 @@ function keydown(e) {
   e.preventDefault();
 }
 
+// The line about made-up traffic, with the button that ends it.
+
+const demo = document.getElementById('demo');
+
+async function stopDemo() {
+  try {
+    await post('demo/stop');
+    toast('The made-up traffic has ended. The server runs on, with the rules of the demo.');
+    await live.refresh();
+  } catch (err) {
+    toast(err.message, 'bad');
+  }
+}
+
+demo.append('Demo: the traffic is made up.', h('button', { type: 'button', class: 'admin', onclick: stopDemo }, 'Stop the traffic'));
+
 header();
 addEventListener('hashchange', show);
 addEventListener('keydown', keydown);
 live.addEventListener('link', linkChanged);
 live.addEventListener('status', () => {
   root.dataset.role = live.role;
+  demo.hidden = !live.status.demo;
 });
 live.addEventListener('failure', ({ detail: err }) => {
   if (err instanceof Problem) err.status === 401 || toast(err.message, 'bad');
