@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ type WhatIf struct {
 	Key  string // field; "" means the replay's key (for hot: object)
 	N    uint64
 	Span time.Duration
-	Per  ratelimit.Period // in place of Span, of a limit by the calendar in UTC
+	Per  ratelimit.Period // in place of Span, of a limit; with another algorithm than calendar it is a span
 	For  time.Duration    // length of a ban
 }
 
@@ -42,7 +41,8 @@ var forms = map[Kind]string{
 }
 
 // ParseWhatIf parses the short form of a rule: N/SPAN or N/PERIOD for a limit,
-// N/SPAN:DURATION for a ban, N/SPAN or FIELD:N/SPAN for a hot rule.
+// N/SPAN:DURATION for a ban, N/SPAN or FIELD:N/SPAN for a hot rule. "N per SPAN" is the
+// same as N/SPAN.
 func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	w := WhatIf{Text: text, Kind: kind}
 	fail := func(what string) (WhatIf, error) {
@@ -60,30 +60,31 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 			w.Key, rest = key, after
 		}
 	}
-	n, span, ok := strings.Cut(rest, "/")
-	if !ok {
-		return fail("there is no '/'")
-	}
-	var err error
-	if w.N, err = strconv.ParseUint(n, 10, 64); err != nil {
-		return fail(fmt.Sprintf("%q is not a count", n))
-	}
 	if kind == Ban {
-		var long string
-		if span, long, ok = strings.Cut(span, ":"); !ok {
+		i := strings.LastIndexByte(rest, ':')
+		if i < 0 {
 			return fail("the length of the ban is missing")
 		}
-		if w.For, err = rules.ParseDuration(long); err != nil {
+		var err error
+		if w.For, err = rules.ParseDuration(rest[i+1:]); err != nil {
 			return fail(err.Error())
 		}
+		rest = rest[:i]
 	}
-	if period, err := ratelimit.PeriodNamed(span); err == nil && kind == Limit {
-		w.Per = period
-		return w, nil
+	if !strings.Contains(rest, "/") && !strings.Contains(rest, " per ") {
+		return fail("there is no '/'")
 	}
-	if w.Span, err = rules.ParseDuration(span); err != nil {
-		return fail(err.Error())
+	limit, err := rules.ParseLimit(rest)
+	if err != nil {
+		return WhatIf{}, fmt.Errorf("--%s: %q: %w", kind, text, err)
 	}
+	if kind != Limit {
+		var fixed bool
+		if limit, fixed = rules.FixedSpan(limit); !fixed {
+			return fail("a month has no fixed length")
+		}
+	}
+	w.N, w.Span, w.Per = limit.N, limit.Span, limit.Per
 	return w, nil
 }
 
@@ -92,9 +93,6 @@ func (w WhatIf) option() string { return fmt.Sprintf("--%s %s", w.Kind, w.Text) 
 
 // ruleset returns the rule of w as a set of its own. Its limits count by algorithm a.
 func (w WhatIf) ruleset(a ratelimit.Algorithm, countRefused bool) (ruleset, error) {
-	if w.Per != 0 && a != ratelimit.Calendar {
-		return ruleset{}, fmt.Errorf("%s: must be a span, such as 24h, with algorithm %s; only --algorithm calendar counts by periods", w.Per, a)
-	}
 	key, err := match.NewKey(match.Fold{Off: true}, w.Key)
 	if err != nil {
 		return ruleset{}, err
@@ -107,7 +105,14 @@ func (w WhatIf) ruleset(a ratelimit.Algorithm, countRefused bool) (ruleset, erro
 		rule.Ban = &ratelimit.Ban{After: w.N, Of: ratelimit.Hits, Span: w.Span, For: w.For}
 	default:
 		rule.Algorithm, rule.CountRefused = a, countRefused
-		rule.Limits = []ratelimit.Limit{{N: w.N, Span: w.Span, Per: w.Per}}
+		limit, fixed := ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per}, true
+		if a != ratelimit.Calendar {
+			limit, fixed = rules.FixedSpan(limit)
+		}
+		if !fixed {
+			return ruleset{}, fmt.Errorf("month: must be a span, such as 720h, with algorithm %s; only --algorithm calendar counts by months", a)
+		}
+		rule.Limits = []ratelimit.Limit{limit}
 	}
 	return newRuleset(w.option(), []ratelimit.Rule{rule}, nil)
 }

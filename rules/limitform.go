@@ -43,6 +43,27 @@ func formOf(a ratelimit.Algorithm) limitForm {
 	return perSpan
 }
 
+// ParseLimit parses a limit that does not depend on an algorithm: "60 per 1m", "60 per
+// minute", "60/1m" or "60/minute". Named periods are in Per; for any other algorithm than
+// calendar [FixedSpan] makes spans of them. The error does not have s.
+func ParseLimit(s string) (ratelimit.Limit, error) {
+	l, form, err := parseAnyLimit(s)
+	if err == nil && form != perSpan && form != perPeriod {
+		err = errors.New("must be " + mustHave[perSpan])
+	}
+	return l, err
+}
+
+// FixedSpan returns l with a span instead of its named period, and reports false if that
+// has no fixed length: a month.
+func FixedSpan(l ratelimit.Limit) (ratelimit.Limit, bool) {
+	if l.Per == ratelimit.PerMonth {
+		return l, false
+	}
+	l.Span, l.Per = l.Window(), 0
+	return l, true
+}
+
 // parseLimit parses a limit of algorithm a: "60 per 1m", "60 per 1m burst 10", "1000
 // per day" or "20 at once for 30s".
 func parseLimit(s string, a ratelimit.Algorithm) (ratelimit.Limit, error) {
@@ -50,10 +71,17 @@ func parseLimit(s string, a ratelimit.Algorithm) (ratelimit.Limit, error) {
 	if err != nil {
 		return ratelimit.Limit{}, err
 	}
-	if p := periodOf(l); p != 0 && a == ratelimit.Calendar && form == perSpan {
-		l.Per, l.Span, form = p, 0, perPeriod
+	fixed := true
+	if a == ratelimit.Calendar {
+		if p := periodOf(l); p != 0 && form == perSpan {
+			l.Per, l.Span, form = p, 0, perPeriod
+		}
+	} else if l.Per != 0 {
+		if l, fixed = FixedSpan(l); fixed && form == perPeriod {
+			form = perSpan
+		}
 	}
-	if own := formOf(a); form != own && (form != perSpan || own != withBurst) {
+	if own := formOf(a); !fixed || form != own && (form != perSpan || own != withBurst) {
 		return ratelimit.Limit{}, fmt.Errorf("must be, for algorithm %s, %s", a, mustHave[own])
 	}
 	return l, nil
@@ -64,19 +92,17 @@ func periodOf(l ratelimit.Limit) ratelimit.Period {
 	return cmp.Or(l.Per, ratelimit.Period(limit.PeriodOf(l.Span)))
 }
 
-// parseAnyLimit parses a limit of any form.
+// parseAnyLimit parses a limit of any form. A slash stands for "per".
 func parseAnyLimit(s string) (l ratelimit.Limit, form limitForm, err error) {
-	w := strings.Fields(s)
+	w := strings.Fields(strings.Replace(s, "/", " per ", 1))
 	switch {
 	case len(w) == 3 && w[1] == "per":
-		if l.Per, err = ratelimit.PeriodNamed(w[2]); err == nil {
-			l.N, err = parsePart("count", w[0])
+		if l, err = parsePer(w[0], w[2]); l.Per != 0 {
 			return l, perPeriod, err
 		}
-		l.N, l.Span, err = parsePair(w[0], w[2])
 		return l, perSpan, err
 	case len(w) == 5 && w[1] == "per" && w[3] == "burst":
-		if l.N, l.Span, err = parsePair(w[0], w[2]); err == nil {
+		if l, err = parsePer(w[0], w[2]); err == nil {
 			l.Burst, err = parsePart("burst", w[4])
 		}
 		if err == nil && l.Burst == 0 {
@@ -88,4 +114,19 @@ func parseAnyLimit(s string) (l ratelimit.Limit, form limitForm, err error) {
 		return l, atOnce, err
 	}
 	return l, noForm, nil
+}
+
+// parsePer parses the count of a limit, and its duration or period.
+func parsePer(count, span string) (l ratelimit.Limit, err error) {
+	if strings.ContainsAny(span, "0123456789") {
+		l.N, l.Span, err = parsePair(count, span)
+		return l, err
+	}
+	if l.N, err = parsePart("count", count); err != nil {
+		return l, err
+	}
+	if l.Per, err = ratelimit.PeriodNamed(span); err != nil {
+		err = fmt.Errorf("%q: must be a duration such as 1m, or second, minute, hour, day, week or month", clip(span))
+	}
+	return l, err
 }

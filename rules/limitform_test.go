@@ -19,6 +19,12 @@ func TestParseLimit(t *testing.T) {
 		{"60 per 1m", ratelimit.Sliding, ratelimit.Limit{N: 60, Span: time.Minute}},
 		{"  10_000  per 1h", ratelimit.Fixed, ratelimit.Limit{N: 10_000, Span: time.Hour}},
 		{"0 per 1s", ratelimit.Exact, ratelimit.Limit{Span: time.Second}},
+		{"60/1m", ratelimit.Sliding, ratelimit.Limit{N: 60, Span: time.Minute}},
+		{"60 / 1m", ratelimit.Sliding, ratelimit.Limit{N: 60, Span: time.Minute}},
+		{"60 per minute", ratelimit.Sliding, ratelimit.Limit{N: 60, Span: time.Minute}},
+		{"100/hour", ratelimit.Exact, ratelimit.Limit{N: 100, Span: time.Hour}},
+		{"100/day", ratelimit.Calendar, ratelimit.Limit{N: 100, Per: ratelimit.PerDay}},
+		{"60/minute burst 10", ratelimit.GCRA, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 10}},
 		{"60 per 1m", ratelimit.GCRA, ratelimit.Limit{N: 60, Span: time.Minute}},
 		{"60 per 1m burst 1_000", ratelimit.GCRA, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1000}},
 		{"60\tper 1m  burst 1", ratelimit.LeakyBucket, ratelimit.Limit{N: 60, Span: time.Minute, Burst: 1}},
@@ -32,7 +38,7 @@ func TestParseLimit(t *testing.T) {
 			t.Errorf("parseLimit(%q, %v) = %v, %v; want %v", c.text, c.algorithm, got, err, c.want)
 		}
 	}
-	for _, s := range []string{"", "60", "60 per", "per 1m", "60 per 1 m", "_1 per 1m", "1_ per 1m", "-1 per 1m", "1.5 per 1m", "60 PER 1m"} {
+	for _, s := range []string{"", "60", "60 per", "per 1m", "60 per 1 m", "_1 per 1m", "1_ per 1m", "-1 per 1m", "1.5 per 1m", "60 PER 1m", "60//1m", "60/", "/1m", "60/1m/1m", "60 per month", "60/month", "60/m"} {
 		if got, err := parseLimit(s, ratelimit.Sliding); err == nil {
 			t.Errorf("parseLimit(%q) = %v, %v; want an error", s, got, err)
 		}
@@ -89,6 +95,11 @@ func TestSchemaPatterns(t *testing.T) {
 		{"limitText", "60 per 1m burst 10", true},
 		{"limitText", "60 per month", true},
 		{"limitText", "60 at once for 1m", true},
+		{"limitText", "60/1m", true},
+		{"limitText", "60 / minute burst 10", true},
+		{"per", "60/1m", true},
+		{"per", "60 per minute", true},
+		{"per", "60/", false},
 		{"limitText", "60", false},
 		{"limitText", "60 in 1m", false},
 		{"limitText", "60 per 1m burst", false},

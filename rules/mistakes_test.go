@@ -101,16 +101,16 @@ rules.yaml:4:73: key: field "client" twice: must be given once`,
 
 	// Limits.
 	{
-		"forms of limit", oneLimit("name: x", "key: client", "limit: [60, 60 in 1m, 60/m, x per 1m, 1__0 per 1m, 5 per minute, 5 per 60, 5 per 100us, 99999999999999999999 per 1s]"),
+		"forms of limit", oneLimit("name: x", "key: client", "limit: [60, 60 in 1m, 60/m, x per 1m, 1__0 per 1m, 5 per month, 5 per 60, 5 per 100us, 99999999999999999999 per 1s]"),
 		`rules.yaml:5:13: limit: "60": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:5:17: limit: "60 in 1m": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
-rules.yaml:5:27: limit: "60/m": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
+rules.yaml:5:27: limit: "60/m": "m": must be a duration such as 1m, or second, minute, hour, day, week or month
 rules.yaml:5:33: limit: "x per 1m": count "x": must be a whole number, such as 60 or 10_000
 rules.yaml:5:43: limit: "1__0 per 1m": count "1__0": must be a whole number, such as 60 or 10_000
-rules.yaml:5:56: limit: "5 per minute": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
-rules.yaml:5:70: limit: "5 per 60": duration "60": no unit: did you mean 60s?
-rules.yaml:5:80: limit: "5 per 100us": duration "100us": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
-rules.yaml:5:93: limit: "99999999999999999999 per 1s": count "99999999999999999999": must be at most 18446744073709551615`,
+rules.yaml:5:56: limit: "5 per month": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
+rules.yaml:5:69: limit: "5 per 60": duration "60": no unit: did you mean 60s?
+rules.yaml:5:79: limit: "5 per 100us": duration "100us": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
+rules.yaml:5:92: limit: "99999999999999999999 per 1s": count "99999999999999999999": must be at most 18446744073709551615`,
 	},
 	{"limit too large", oneLimit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit: 5000000000: must be at most 4294967295 with sliding`},
 	{"limit too large for its algorithm", oneLimit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit: 2000000: must be at most 65535 with exact`},
@@ -127,22 +127,22 @@ rules.yaml:9:23: on_store_failure: "fail": must be local, open or closed`,
 	},
 	{
 		"forms of algorithms", "version: 1\nlimits:\n" +
-			"- {name: a, key: client, limit: [1000 per day, 20 at once for 30s, 5 per 1s burst 2], algorithm: exact}\n" +
-			"- {name: b, key: client, limit: [1000 per day, 5 per 1s burst 0, 5 per 2s burst x, 5 per 3s bursts 2, 5 per 4s burst 5_000_000_000], algorithm: gcra}\n" +
+			"- {name: a, key: client, limit: [1000 per month, 20 at once for 30s, 5 per 1s burst 2], algorithm: exact}\n" +
+			"- {name: b, key: client, limit: [1000 per month, 5 per 1s burst 0, 5 per 2s burst x, 5 per 3s bursts 2, 5 per 4s burst 5_000_000_000], algorithm: gcra}\n" +
 			"- {name: c, key: client, limit: [5 per 2m, 20 at once for 30s, x per day, 5 per days], algorithm: calendar}\n" +
 			"- {name: d, key: client, limit: [20 per 30s, x at once for 30s, 20 at once, 20 at once for 30, 70_000 at once for 1s], algorithm: in-flight}\n",
-		`rules.yaml:3:34: limit: "1000 per day": must be, for algorithm exact, "N per DURATION", such as "60 per 1m"
-rules.yaml:3:48: limit: "20 at once for 30s": must be, for algorithm exact, "N per DURATION", such as "60 per 1m"
-rules.yaml:3:68: limit: "5 per 1s burst 2": must be, for algorithm exact, "N per DURATION", such as "60 per 1m"
-rules.yaml:4:34: limit: "1000 per day": must be, for algorithm gcra, "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
-rules.yaml:4:48: limit: "5 per 1s burst 0": burst "0": must be 1 or more, or left out for a burst of the count
-rules.yaml:4:66: limit: "5 per 2s burst x": burst "x": must be a whole number, such as 60 or 10_000
-rules.yaml:4:84: limit: "5 per 3s bursts 2": must be, for algorithm gcra, "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
-rules.yaml:4:103: burst: 5000000000: must be at most 4294967295
+		`rules.yaml:3:34: limit: "1000 per month": must be, for algorithm exact, "N per DURATION", such as "60 per 1m"
+rules.yaml:3:50: limit: "20 at once for 30s": must be, for algorithm exact, "N per DURATION", such as "60 per 1m"
+rules.yaml:3:70: limit: "5 per 1s burst 2": must be, for algorithm exact, "N per DURATION", such as "60 per 1m"
+rules.yaml:4:34: limit: "1000 per month": must be, for algorithm gcra, "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
+rules.yaml:4:50: limit: "5 per 1s burst 0": burst "0": must be 1 or more, or left out for a burst of the count
+rules.yaml:4:68: limit: "5 per 2s burst x": burst "x": must be a whole number, such as 60 or 10_000
+rules.yaml:4:86: limit: "5 per 3s bursts 2": must be, for algorithm gcra, "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
+rules.yaml:4:105: burst: 5000000000: must be at most 4294967295
 rules.yaml:5:34: limit: "5 per 2m": must be, for algorithm calendar, "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
 rules.yaml:5:44: limit: "20 at once for 30s": must be, for algorithm calendar, "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
 rules.yaml:5:64: limit: "x per day": count "x": must be a whole number, such as 60 or 10_000
-rules.yaml:5:75: limit: "5 per days": duration "days": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
+rules.yaml:5:75: limit: "5 per days": "days": must be a duration such as 1m, or second, minute, hour, day, week or month
 rules.yaml:6:34: limit: "20 per 30s": must be, for algorithm in-flight, "N at once for DURATION", such as "20 at once for 30s"
 rules.yaml:6:46: limit: "x at once for 30s": count "x": must be a whole number, such as 60 or 10_000
 rules.yaml:6:65: limit: "20 at once": must be, for algorithm in-flight, "N at once for DURATION", such as "20 at once for 30s"
@@ -150,8 +150,8 @@ rules.yaml:6:77: limit: "20 at once for 30": duration "30": no unit: did you mea
 rules.yaml:6:96: limit: 70000: must be at most 65535 with in-flight`,
 	},
 	{
-		"a limit before an unknown algorithm", oneLimit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per day, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
-		`rules.yaml:5:67: limit: "7": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
+		"a limit before an unknown algorithm", oneLimit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per month, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
+		`rules.yaml:5:69: limit: "7": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:7:16: algorithm: "token": must be sliding, exact, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,
 	},
 	{

@@ -111,8 +111,9 @@ func (r *reader) readHot(n ast.Node) hotkey.Rule {
 	rule := hotkey.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
 	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
 		l, form, err := parseAnyLimit(s)
+		l, fixed := FixedSpan(l)
 		switch {
-		case err == nil && form != perSpan:
+		case err == nil && (!fixed || form != perSpan && form != perPeriod):
 			err = errors.New("must be " + mustHave[perSpan])
 		case err == nil && (l.N < 1 || l.N > hotkey.MaxThreshold):
 			err = fmt.Errorf("must be 1 to %d", hotkey.MaxThreshold)

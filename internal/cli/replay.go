@@ -62,7 +62,7 @@ wrong; 130 interrupted.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server does")
-	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m, or 1000/day with --algorithm calendar (repeatable)", f.keep(replay.Limit))
+	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m or 1000/day (repeatable)", f.keep(replay.Limit))
 	flags.Func("ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)", f.keep(replay.Ban))
 	flags.Func("hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)", f.keep(replay.Hot))
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
