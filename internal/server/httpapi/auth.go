@@ -87,7 +87,7 @@ func login(c *call, req *api.LoginRequest) (api.Session, error) {
 
 // logout ends the session of the cookie, if there is one.
 func logout(c *call, _ *api.Nothing) (api.Nothing, error) {
-	c.s.sessions.end(c.cookie(), c.tokens)
+	c.s.sessions.end(c.cookie())
 	c.setCookie("", -1)
 	return api.Nothing{}, nil
 }
