@@ -113,7 +113,7 @@ func silentClients(h *attacked) {
 	})
 }
 
-// silentWatchers watches hot keys and does not read, while keys of 1 KB become hot, and cold.
+// silentWatchers watches hot keys and does not read, while keys of 1 KB become hot.
 func silentWatchers(h *attacked) {
 	h.during(func() {
 		var stop atomic.Bool
@@ -121,7 +121,7 @@ func silentWatchers(h *attacked) {
 		reports.Go(func() {
 			c := h.healthy()
 			for n := 0; !stop.Load(); n++ {
-				if v, err := c.do("HOT.ADD", "page", fmt.Sprintf("/%d%s", n%1000, strings.Repeat("x", 1000)), "MS", "1000"); err != nil && v.Err() == nil {
+				if v, err := c.do("HOT.REPORT", "page", fmt.Sprintf("/%d%s", n, strings.Repeat("x", 1000)), "1000000", "0"); err != nil && v.Err() == nil {
 					h.Error(err)
 					return
 				}

@@ -99,9 +99,6 @@ const matrixRESP = `
 ......H..-- HOT.REPORT product /product/2 2 0 -> 1
 ......H..-- HOT.CHANGED product /product/1 -> 1
 ......H..-- HOT.CACHE product 90 10 5 1 -> OK
-......H..-- HOT.ADD product /product/3 MS 5000 -> OK
-......H..-- HOT.ADD product /product/4; HOT.REMOVE product /product/4 -> 1
-......H..-- HOT.IGNORE product /product/5 -> OK
 .........-- HOT.STATS -> watchers
 ......H..-- HOT.STATS product -> product
 ......H..-- HOT.WATCH product -> hot.watch:product

@@ -228,7 +228,7 @@ func (m *matrixServer) begin(mode matrixMode, redis *redistest.Server) {
 		m.until("the store is up", func() bool { _, ok := m.askHTTP("GET /readyz", "ok"); return ok })
 	}
 	if mode.live && m.resp != "" {
-		for _, call := range []string{"BAN login mallory 1h by-hand", "BAN login oscar 1h", "HOT.ADD product /product/1", "ADD hits ada 3"} {
+		for _, call := range []string{"BAN login mallory 1h by-hand", "BAN login oscar 1h", "HOT.REPORT product /product/1 100 0", "ADD hits ada 3"} {
 			if answer, ok := m.askRESP(call, ""); !ok {
 				m.Fatalf("%s: %s", call, answer)
 			}

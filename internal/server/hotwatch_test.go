@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -121,6 +122,21 @@ func TestHotKeysByAllProtocols(t *testing.T) {
 		}
 		return v
 	}
+	hot := func(path, key string) {
+		t.Helper()
+		body, err := json.Marshal(api.RuleKey{Rule: rule, Key: api.KeyOf(key)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.Post(url+path, "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode >= 300 {
+			t.Fatalf("%s %q: %s", path, key, answer.Status)
+		}
+	}
 	watch := func() []*hotClient {
 		return []*hotClient{
 			dialRESP(t, addr, []string{"HOT.WATCH"}),
@@ -136,17 +152,17 @@ func TestHotKeysByAllProtocols(t *testing.T) {
 		key := fmt.Sprintf("/k%d\xff", i%40)
 		switch i % 4 {
 		case 0, 1:
-			do("HOT.ADD", rule, key)
+			hot("/v1/hot", key)
 		case 2:
 			do("HOT.CHANGED", rule, key)
 		default:
-			do("HOT.REMOVE", rule, fmt.Sprintf("/k%d\xff", (i*7)%40))
+			hot("/v1/hot/remove", fmt.Sprintf("/k%d\xff", (i*7)%40))
 		}
 		if i == 150 {
 			all = append(all, watch()...)
 		}
 	}
-	do("HOT.ADD", rule, "/last")
+	hot("/v1/hot", "/last")
 	want := map[string]bool{}
 	for _, k := range do("HOT.LIST", rule).Elems {
 		want[k.Elems[1].Text] = true

@@ -13,15 +13,6 @@ import (
 // maxIgnored bounds the keys that are ignored by hand.
 const maxIgnored = 1000
 
-// HotFields returns how many values a key of a hot rule has.
-func (e *Engine) HotFields(rule string) (int, error) {
-	h, err := e.rules.Load().hotNamed(rule)
-	if err != nil {
-		return 0, err
-	}
-	return h.fields, nil
-}
-
 // changeHot returns the rule of that name and the key that it makes of these values, for
 // a change.
 func (e *Engine) changeHot(rule string, values []string) (h *hotRule, key string, err error) {

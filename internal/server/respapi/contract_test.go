@@ -126,19 +126,9 @@ HOT.REPORT product /product/4 9 0 /p 1 -1 -> -BADARG record 2: age: '-1': must b
 HOT.REPORT product /product/4 0 0 -> -BADARG record 1: count: '0': must be 1 to 2147483648
 HOT.CHANGED product /product/2 -> 1
 HOT.CHANGED product /product/4 -> 0
-HOT.CHANGED product /product/2 x -> -BADARG 'x': must be the end, after the 1 values of the key
-HOT.ADD product /product/5 MS 5000 -> +OK
-HOT.ADD product /product/6 ms -> -BADARG 'ms': must be MS ms, after the 1 values of the key
-HOT.ADD product /product/6 MS 0 -> -BADARG MS: '0': must be 1 to 315360000000
-HOT.ADD product /product/6 -> +OK
-HOT.REMOVE product /product/6 -> 1
-HOT.REMOVE product /product/6 -> 0
+HOT.CHANGED product /product/2 x -> -BADARG …
 HOT.LIST product -> [["product" "/product/5" 946684800000 946684805000 0 -1 0] ["product" "/product/2" 946684800000 946684860000 3 3 3] ["product" "/product/1" 946684800000 946684860000 3 3 0]]
-HOT.IGNORE product /product/2 -> +OK
 HOT.REPORT product /product/2 5 0 /product/7 1 0 -> 1
-HOT.ADD product /product/2 -> -CONFLICT …
-HOT.IGNORE product /product/2 OFF -> +OK
-HOT.IGNORE product /product/2 ON -> -BADARG 'ON': must be OFF, after the 1 values of the key
 HOT.REPORT product /product/2 1 0 -> 1
 HOT.CACHE product 90 10 5 1 -> +OK
 HOT.CACHE product 1 1 1 -> -BADARG wrong number…

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
@@ -99,99 +98,17 @@ func recordError(number int, err error) error {
 	return err
 }
 
-// keyOf returns the values of a key of a hot rule, and what is after them.
-func (c *conn) keyOf(args [][]byte) (rule string, key []string, rest [][]byte, err error) {
-	rule = string(args[1])
-	n, err := c.s.Engine.HotFields(rule)
-	if err != nil {
-		return rule, nil, nil, err
-	}
-	if len(args) < 2+n {
-		return rule, nil, nil, badArg("%d values: must be %d, one for each field of the key of hot rule %q", len(args)-2, n, rule)
-	}
-	for _, v := range args[2 : 2+n] {
-		key = append(key, string(v))
-	}
-	return rule, key, args[2+n:], nil
-}
-
-// onlyKey is keyOf for commands with nothing after the key.
-func (c *conn) onlyKey(args [][]byte) (rule string, key []string, err error) {
-	rule, key, rest, err := c.keyOf(args)
-	if err == nil && len(rest) > 0 {
-		err = badArg("'%.32s': must be the end, after the %d values of the key", rest[0], len(key))
-	}
-	return rule, key, err
-}
-
 // changedHot tells watchers that the value of a key changed.
 func changedHot(c *conn, args [][]byte) error {
-	rule, key, err := c.onlyKey(args)
-	if err != nil {
-		return err
+	key := make([]string, len(args)-2)
+	for i, v := range args[2:] {
+		key[i] = string(v)
 	}
-	hot, err := c.s.Engine.ChangedHot(rule, key)
+	hot, err := c.s.Engine.ChangedHot(string(args[1]), key)
 	if err == nil {
 		c.w.Int(oneIf(hot))
 	}
 	return err
-}
-
-// addHot makes a key hot by hand.
-func addHot(c *conn, args [][]byte) error {
-	rule, key, rest, err := c.keyOf(args)
-	if err != nil {
-		return err
-	}
-	var ms int64
-	switch {
-	case len(rest) == 2 && isWord(rest[0], "ms"):
-		if ms, err = readInt("MS", rest[1], 1, int64(hotkey.MaxSpan/time.Millisecond)); err != nil {
-			return err
-		}
-	case len(rest) > 0:
-		return badArg("'%.32s': must be MS ms, after the %d values of the key", rest[0], len(key))
-	}
-	k, err := c.s.Engine.AddHot(rule, key, time.Duration(ms)*time.Millisecond)
-	if err != nil {
-		return err
-	}
-	c.audit("hot key added by hand", "rule", rule, "key", engine.KeyText(key), "until", k.Until)
-	c.w.OK()
-	return nil
-}
-
-// removeHot makes a key cold by hand.
-func removeHot(c *conn, args [][]byte) error {
-	rule, key, err := c.onlyKey(args)
-	if err != nil {
-		return err
-	}
-	hot, err := c.s.Engine.RemoveHot(rule, key)
-	if err != nil {
-		return err
-	}
-	c.audit("hot key removed by hand", "rule", rule, "key", engine.KeyText(key), "was_hot", hot)
-	c.w.Int(oneIf(hot))
-	return nil
-}
-
-// ignoreHot has a key ignored by hand, or counted again.
-func ignoreHot(c *conn, args [][]byte) error {
-	rule, key, rest, err := c.keyOf(args)
-	if err != nil {
-		return err
-	}
-	off := len(rest) == 1 && isWord(rest[0], "off")
-	if len(rest) > 0 && !off {
-		return badArg("'%.32s': must be OFF, after the %d values of the key", rest[0], len(key))
-	}
-	if err := c.s.Engine.IgnoreHot(rule, key, off); err != nil {
-		return err
-	}
-	c.audit("hot key ignored by hand", "rule", rule, "key", engine.KeyText(key), "off", off)
-	c.w.OK()
-	return nil
 }
 
 // countCache counts what the caches of a process did.

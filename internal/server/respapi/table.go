@@ -94,18 +94,6 @@ var commands = []command{
 		group: groupHot, role: access.Check, least: 6, most: 6, write: true, handle: countCache,
 	},
 	{
-		name: "hot.add", usage: "rule value [value ...] [MS ms]", summary: "Make a key hot by hand, for the hold of its rule or for a time",
-		group: groupHot, role: access.Admin, least: 3, write: true, handle: addHot,
-	},
-	{
-		name: "hot.remove", usage: "rule value [value ...]", summary: "Make a key cold by hand, and delete its counts; answers 1 if it was hot",
-		group: groupHot, role: access.Admin, least: 3, write: true, handle: removeHot,
-	},
-	{
-		name: "hot.ignore", usage: "rule value [value ...] [OFF]", summary: "Never count a key under a hot rule, or count it again",
-		group: groupHot, role: access.Admin, least: 3, write: true, handle: ignoreHot,
-	},
-	{
 		name: "hot.stats", usage: "[rule]", summary: "What was reported under hot rules, and what caches saved",
 		group: groupHot, role: access.Read, least: 1, most: 2, handle: hotStats,
 	},
