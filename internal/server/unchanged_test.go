@@ -44,8 +44,10 @@ func TestUnchangedState(t *testing.T) {
 		})
 	}
 	saved("the start")
-	_, err := caller.PeekRule("flood", 1, "client 1")
-	must(err)
+	must(caller.QueueTake("flood", 1, true, "client 1"))
+	for _, err := range caller.Decide() {
+		must(err)
+	}
 	requestsOf(t, s, "client 1")
 	if !s.unchanged() {
 		t.Error("a request that only looks is a change")

@@ -111,7 +111,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	switch held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...); {
 	case err == nil && ok:
 		*r = held
-	case e.shared(): // it was ended meanwhile
+	case e.Shared(): // it was ended meanwhile
 		return journal.Pending{}, nil
 	}
 	if r.Until.Sub(asked) < time.Microsecond { // to which a store rounds up; else nothing has changed
@@ -125,7 +125,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 // are in the order of their lines in the journal. Those in a store, which has no journal, may take seconds: they are
 // made before the lock is taken, and their events follow the state of the ban at that time.
 func (e *Engine) changeBan(change func() error) (unlock func(), err error) {
-	if e.shared() {
+	if e.Shared() {
 		err = change()
 		e.banMu.Lock()
 	} else {
@@ -135,8 +135,8 @@ func (e *Engine) changeBan(change func() error) (unlock func(), err error) {
 	return e.banMu.Unlock, err
 }
 
-// shared reports whether bans are in a store that servers share.
-func (e *Engine) shared() bool { return e.config.Store != nil }
+// Shared reports whether limits and bans are in a store that servers share.
+func (e *Engine) Shared() bool { return e.config.Store != nil }
 
 // banError returns err, of a ban that a client has sent, as an *Error. That of the store is one.
 func banError(err error) error {
@@ -190,7 +190,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 		return false, journal.Pending{}, nil
 	}
 	e.markBan(EndedByHand)
-	if e.shared() {
+	if e.Shared() {
 		if _, again, _ := e.limiter.Bans().Get(r.Rule, r.Key...); again { // another began meanwhile
 			return true, journal.Pending{}, nil
 		}
@@ -232,7 +232,7 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 			continue
 		}
 		ok, pending, err := e.unban(&r)
-		if !ok && e.shared() && err != nil {
+		if !ok && e.Shared() && err != nil {
 			return n, err
 		}
 		if !ok {

@@ -8,8 +8,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// MaxBatch is how many queued decisions a store gets at a time. A listener that has queued
-// so many should call [Session.Decide].
+// MaxBatch is how many decisions should be queued at most before [Session.Decide].
 const MaxBatch = 256
 
 // A batch is the decisions that a Session has queued.
@@ -20,11 +19,6 @@ type batch struct {
 	decisions []ratelimit.Decision
 }
 
-// Batches reports whether decisions that arrive together should be queued by QueueCheck and
-// QueueTake, and be made by Decide: in one round trip, if limits are in a store that is
-// reached by a network. Otherwise Check and Take cost less.
-func (s *Session) Batches() bool { return s.e.config.Store != nil }
-
 // Queued returns how many decisions are queued.
 func (s *Session) Queued() int {
 	if s.batch == nil {
@@ -33,15 +27,14 @@ func (s *Session) Queued() int {
 	return len(s.batch.queries)
 }
 
-// QueueCheck queues what Check does with ev, or Peek, for the next Decide. ev is what Event
-// has returned; the bytes of its fields must not change before. Counters count at once. An
-// error is that of Check or Peek, and nothing is queued then.
-func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) error {
-	if err := s.checkLength(ev); err != nil {
+// QueueCheck queues an event for the next Decide, which counts it in the counters that match
+// it and judges it under the rules that match it, as one decision. If it is allowed, the hot
+// rules count it as well. With peek, nothing is counted. ev is what Event has returned; the
+// bytes of its fields must not change before Decide. It is an error, and nothing is queued, if
+// a rule that is not in shadow mode counts ev by a value of more than MaxKey bytes.
+func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) (err error) {
+	if s.key, err = s.e.rules.Load().fields.checkLength(ev, s.key); err != nil {
 		return err
-	}
-	if !peek {
-		s.countEvent(s.e.limiter.Now(), ev)
 	}
 	b := s.openBatch()
 	if ev == s.event { // the next Event is another
@@ -51,15 +44,19 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) error {
 	return nil
 }
 
-// QueueTake queues what Take does, or PeekRule, for the next Decide. The bytes of rule and
-// key must not change before. An error is that of Take or PeekRule, and nothing is queued then.
+// QueueTake queues an event of a key for the next Decide, which judges it under one rule. With
+// peek, nothing is counted. The bytes of rule and key must not change before Decide. If there
+// is an error, nothing is queued.
 func (s *Session) QueueTake(rule string, cost uint64, peek bool, key ...string) error {
-	if _, err := s.rule(rule, key); err != nil {
-		return err
+	r, err := s.e.limiter.Set().Named(rule)
+	if err != nil {
+		return ruleError(err)
 	}
 	b := s.openBatch()
 	first := len(b.values)
-	b.values = append(b.values, s.values...)
+	if b.values, err = split(b.values, &r.Key, key); err != nil {
+		return err
+	}
 	b.queries = append(b.queries, ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Peek: peek})
 	return nil
 }
@@ -71,8 +68,9 @@ func (s *Session) openBatch() *batch {
 	return s.batch
 }
 
-// Decide makes the queued decisions, and yields them in order, each with the error of Take
-// or nil. The Decision is valid until the next.
+// Decide makes the queued decisions, and yields them in order, each with an error if the key
+// was wrong. If limits are in a store that is reached by a network, they are made in one round
+// trip. The Decision is valid until the next.
 func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 	return func(yield func(*ratelimit.Decision, error) bool) {
 		b := s.batch
@@ -81,9 +79,16 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		}
 		s.batch = nil
 		defer s.e.reuse(b)
-		l := s.e.limiter
-		b.decisions = l.TakeAll(b.queries, b.decisions[:0])
-		now := l.Now()
+		var now time.Time
+		if len(b.events) > 0 {
+			now = s.e.Now()
+		}
+		for i := range b.queries {
+			if q := &b.queries[i]; q.Event != nil && !q.Peek {
+				s.countEvent(now, q.Event)
+			}
+		}
+		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
 		for i := range b.queries {
 			d := &b.decisions[i]
 			if !yield(d, s.decided(now, &b.queries[i], d)) {
@@ -91,6 +96,14 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 			}
 		}
 	}
+}
+
+// decideOne makes the one decision that is queued.
+func (s *Session) decideOne() (ratelimit.Decision, error) {
+	for d, err := range s.Decide() {
+		return *d, err
+	}
+	return ratelimit.Decision{}, nil
 }
 
 // decided counts what came of a query.

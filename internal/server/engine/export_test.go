@@ -1,4 +1,25 @@
 package engine
 
+import (
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
 // LatencyBounds are the upper bounds of the buckets of a [Latency].
 var LatencyBounds = latencyBounds[:]
+
+// Peek returns the decision that Check would return.
+func (s *Session) Peek(ev *match.Event, cost uint64) (d ratelimit.Decision, err error) {
+	if err := s.QueueCheck(ev, cost, true); err != nil {
+		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
+	}
+	return s.decideOne()
+}
+
+// PeekRule returns the decision that Take would return.
+func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
+	if err := s.QueueTake(rule, cost, true, key...); err != nil {
+		return d, err
+	}
+	return s.decideOne()
+}

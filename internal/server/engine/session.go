@@ -55,29 +55,30 @@ func (s *Session) Event() *match.Event {
 	return s.event
 }
 
-// Check counts ev in the counters that match it and judges it under the rules that match it,
-// as one decision. If ev is allowed, the hot rules count it as well. It is an error, and
-// nothing is counted, if a rule that is not in shadow mode counts ev by a value of more than
-// MaxKey bytes; the Decision then refuses, with the Err [ratelimit.ErrKeyTooLong].
+// Check judges one event, as QueueCheck and Decide do.
 func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if err := s.checkLength(ev); err != nil {
+	if err := s.QueueCheck(ev, cost, false); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
-	return s.check(s.e.Now(), ev, cost), nil
+	return s.decideOne()
 }
 
-// CheckLogged is Check at the time of the event, for an event of a log that is followed. The
-// time must not be ahead of the clock. An event that is older than one of its key, of a log
+// Take judges one event of a key, as QueueTake and Decide do.
+func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
+	if err := s.QueueTake(rule, cost, false, key...); err != nil {
+		return d, err
+	}
+	return s.decideOne()
+}
+
+// CheckLogged judges an event of a log that is followed, at the time of the event, which must
+// not be ahead of the clock. An event that is older than one of its key, of a log
 // or of a request, is judged at the time of that one. What the event begins and is over by now
 // is not published: a ban or a hot key. The length of values is not limited, as in replay.
 func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
-	return s.check(ev.Time, ev, 1)
-}
-
-func (s *Session) check(t time.Time, ev *match.Event, cost uint64) ratelimit.Decision {
-	s.countEvent(t, ev)
-	d := s.e.limiter.TakeN(t, ev, cost)
-	s.checked(t, ev, cost, &d)
+	s.countEvent(ev.Time, ev)
+	d := s.e.limiter.TakeN(ev.Time, ev, 1)
+	s.checked(ev.Time, ev, 1, &d)
 	return d
 }
 
@@ -111,21 +112,6 @@ func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimi
 	}
 }
 
-// Peek returns the decision that Check would return, and changes nothing.
-func (s *Session) Peek(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if err := s.checkLength(ev); err != nil {
-		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
-	}
-	return s.e.limiter.PeekN(s.e.Now(), ev, cost), nil
-}
-
-// checkLength returns an error if a value is too long for the key that a rule takes
-// from ev.
-func (s *Session) checkLength(ev *match.Event) (err error) {
-	s.key, err = s.e.rules.Load().fields.checkLength(ev, s.key)
-	return err
-}
-
 // Decisions returns how many events s has judged and counted so far.
 func (s *Session) Decisions() uint64 { return s.n }
 
@@ -147,24 +133,6 @@ func (s *Session) count(d *ratelimit.Decision) {
 // Failed counts a request that could not be answered with a decision.
 func (s *Session) Failed() { s.totals.errors.Add(1) }
 
-// Take judges an event of a key under one rule, and counts it.
-func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	r, err := s.rule(rule, key)
-	if err != nil {
-		return d, err
-	}
-	if cost == 1 {
-		d = r.Take(s.values...) // reads the clock only if it needs the time
-	} else {
-		d = r.TakeN(s.e.limiter.Now(), cost, s.values...)
-	}
-	if err := keyError(d.Err); err != nil {
-		return d, err
-	}
-	s.taken(rule, &d, s.values)
-	return d, nil
-}
-
 // taken counts the decision about a key under a rule.
 func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	s.count(d)
@@ -174,22 +142,11 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	if d.Allowed {
 		return
 	}
-	l := s.e.limiter
-	if of, err := l.Set().Named(rule); err == nil {
+	if of, err := s.e.limiter.Set().Named(rule); err == nil {
 		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
-			s.countRefused(l.Now(), of, d, nil)
+			s.countRefused(s.e.Now(), of, d, nil)
 		}
 	}
-}
-
-// PeekRule returns the decision that Take would return, and changes nothing.
-func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	r, err := s.rule(rule, key)
-	if err != nil {
-		return d, err
-	}
-	d = r.PeekN(s.e.Now(), cost, s.values...)
-	return d, keyError(d.Err)
 }
 
 // Refund gives back up to n of what a key has used under a rule, the oldest first,
@@ -251,19 +208,19 @@ func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	return r, s.split(&of.Key, key)
+	s.values, err = split(s.values[:0], &of.Key, key)
+	return r, err
 }
 
-// split makes s.values the values of a key of k. It does not check their number.
-func (s *Session) split(k *match.Key, key []string) (err error) {
-	if len(key) == 1 {
-		if s.values, err = k.Split(s.values[:0], key[0], KeySeparator); err != nil {
-			return &Error{api.BadArg, err.Error()}
-		}
-	} else {
-		s.values = append(s.values[:0], key...)
+// split appends the values of a key of k to dst. It does not check their number.
+func split(dst []string, k *match.Key, key []string) (values []string, err error) {
+	first := len(dst)
+	if len(key) != 1 {
+		dst = append(dst, key...)
+	} else if dst, err = k.Split(dst, key[0], KeySeparator); err != nil {
+		return dst, &Error{api.BadArg, err.Error()}
 	}
-	return checkValues(k, s.values)
+	return dst, checkValues(k, dst[first:])
 }
 
 // Add adds n to a key of a counter, now. A counter that does not exist is created: it
@@ -311,7 +268,7 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 
 // counterKey makes s.key the key of c that has these values.
 func (s *Session) counterKey(c *counter, key []string) (err error) {
-	if err = s.split(&c.Key, key); err != nil {
+	if s.values, err = split(s.values[:0], &c.Key, key); err != nil {
 		return err
 	}
 	if s.key, err = c.Key.Join(s.key[:0], s.values...); err != nil {

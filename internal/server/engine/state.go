@@ -148,7 +148,7 @@ func (r *Restorer) Record(record journal.Record) error {
 	data := record.Data
 	switch record.Type {
 	case recordLimits:
-		if r.e.shared() {
+		if r.e.Shared() {
 			r.Unshared++
 			return nil
 		}
@@ -262,7 +262,7 @@ func (r *Restorer) ban(data []byte) error {
 	if err := json.Unmarshal(data, &line); err != nil {
 		return fmt.Errorf("line of the ban journal: %w", err)
 	}
-	if r.e.shared() {
+	if r.e.Shared() {
 		r.Unshared++
 		return nil
 	}

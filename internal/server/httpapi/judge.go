@@ -142,41 +142,34 @@ func (c *call) takeItem(t *api.TakeItem) (it item, err error) {
 	return it, err
 }
 
-// decide returns the decision about one item.
-func (c *call) decide(it *item, peek bool) (d ratelimit.Decision, err error) {
-	if err := c.prepare(it); err != nil {
-		return d, err
+// queue queues the decision about one item, or returns why it cannot be made.
+func (c *call) queue(it *item, peek bool) error {
+	if err := checkAmount("cost", it.cost); err != nil {
+		return err
 	}
-	switch {
-	case it.ev == nil && peek:
-		return c.engine.PeekRule(it.rule, it.cost, it.key...)
-	case it.ev == nil:
-		return c.engine.Take(it.rule, it.cost, it.key...)
-	case peek:
-		return c.engine.Peek(it.ev, it.cost)
+	if it.ev == nil {
+		return c.engine.QueueTake(it.rule, it.cost, peek, it.key...)
 	}
-	return c.engine.Check(it.ev, it.cost)
-}
-
-// prepare makes an item ready to be judged, or returns why it cannot be.
-func (c *call) prepare(it *item) error {
-	err := checkAmount("cost", it.cost)
-	if err == nil && it.ev != nil {
-		err = c.engine.Prepare(it.ev)
+	if err := c.engine.Prepare(it.ev); err != nil {
+		return err
 	}
-	return err
+	return c.engine.QueueCheck(it.ev, it.cost, peek)
 }
 
 // answerItem answers with the decision about one item, or with err.
 func (c *call) answerItem(it item, err error, peek bool) error {
+	if err == nil {
+		err = c.queue(&it, peek)
+	}
 	if err != nil {
 		return err
 	}
-	d, err := c.decide(&it, peek)
-	if err != nil {
-		return err
+	for d, err := range c.engine.Decide() {
+		if err != nil {
+			return err
+		}
+		c.out = append(appendDecision(c.out[:0], d), '\n')
 	}
-	c.out = append(appendDecision(c.out[:0], &d), '\n')
 	return c.send(200, jsonType)
 }
 
@@ -186,21 +179,47 @@ func (c *call) answerItems(n int, peek bool, next func(i int) (item, error)) err
 		return badArg("body: a list of %d entries: must be 1 to %d", n, maxBatch)
 	}
 	c.out = append(c.out[:0], `{"decisions":[`...)
-	if c.engine.Batches() {
-		c.decideTogether(n, peek, next)
-	} else {
-		for i := range n {
-			var d ratelimit.Decision
-			it, err := next(i)
-			if err == nil {
-				d, err = c.decide(&it, peek)
-			}
-			c.appendResult(&d, err)
+	done, failed := 0, []failure(nil)
+	for i := range n {
+		if c.engine.Queued() == engine.MaxBatch {
+			done, failed = c.settle(done, failed), nil
+		}
+		it, err := next(i)
+		if err == nil {
+			err = c.queue(&it, peek)
+		}
+		if err != nil {
+			failed = append(failed, failure{i, err})
 		}
 	}
+	c.settle(done, failed)
 	c.out[len(c.out)-1] = ']' // for the last comma
 	c.out = append(c.out, "}\n"...)
 	return c.send(200, jsonType)
+}
+
+// A failure is why an item of a list was not queued.
+type failure struct {
+	item int
+	err  error
+}
+
+// settle makes the decisions that are queued, and appends them and the failures among them, in
+// order, from that item on. It returns the next item.
+func (c *call) settle(item int, failed []failure) int {
+	fail := func() {
+		for ; len(failed) > 0 && failed[0].item == item; item++ {
+			c.appendResult(nil, failed[0].err)
+			failed = failed[1:]
+		}
+	}
+	for d, err := range c.engine.Decide() {
+		fail()
+		c.appendResult(d, err)
+		item++
+	}
+	fail()
+	return item
 }
 
 // appendResult appends a decision, or why there is none, and a comma.
@@ -239,44 +258,4 @@ func appendDecision(dst []byte, decision *ratelimit.Decision) []byte {
 		dst = strconv.AppendInt(dst, int64(d.Delay), 10)
 	}
 	return append(dst, '}')
-}
-
-// decideTogether appends the results of n items that are decided in one call of a store which
-// is reached by a network.
-func (c *call) decideTogether(n int, peek bool, next func(i int) (item, error)) {
-	failed := make([]error, n) // of those that are not queued
-	for i := range n {
-		it, err := next(i)
-		if err == nil {
-			err = c.queue(&it, peek)
-		}
-		failed[i] = err
-	}
-	i := 0
-	for d, err := range c.engine.Decide() {
-		i = c.appendFailed(failed, i)
-		c.appendResult(d, err)
-		i++
-	}
-	c.appendFailed(failed, i)
-}
-
-// queue queues the decision about one item.
-func (c *call) queue(it *item, peek bool) error {
-	if err := c.prepare(it); err != nil {
-		return err
-	}
-	if it.ev == nil {
-		return c.engine.QueueTake(it.rule, it.cost, peek, it.key...)
-	}
-	return c.engine.QueueCheck(it.ev, it.cost, peek)
-}
-
-// appendFailed appends the errors from the i-th on, up to an item that was queued. It returns
-// the place of that.
-func (c *call) appendFailed(failed []error, i int) int {
-	for ; i < len(failed) && failed[i] != nil; i++ {
-		c.appendResult(new(ratelimit.Decision), failed[i])
-	}
-	return i
 }

@@ -30,10 +30,8 @@ type command struct {
 	whileSubscribed bool // allowed in version 2 while the connection subscribes
 	notQueued       bool // an error in a transaction
 	immediate       bool // executed at once in a transaction
+	decides         bool // handle queues a decision, and settle answers
 	handle          func(c *conn, args [][]byte) error
-
-	// queue queues the decision of a command, if decisions are made together; or nil.
-	queue func(c *conn, args [][]byte) error
 }
 
 // arity returns the number of arguments as Redis writes it: negative for a minimum.

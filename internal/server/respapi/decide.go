@@ -9,13 +9,13 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
+// check queues the decision about an event.
 func check(c *conn, args [][]byte) error {
-	var d ratelimit.Decision
 	ev, cost, err := c.readEvent(args[1:])
 	if err == nil {
-		d, err = c.caller.Check(ev, cost)
+		err = c.caller.QueueCheck(ev, cost, false)
 	}
-	return c.judged(&d, err)
+	return c.couldQueue(err)
 }
 
 // readEvent returns the event of CHECK, ready to be judged, and its cost.
@@ -73,18 +73,21 @@ func costOf(args [][]byte) (uint64, error) {
 	return readCost(value)
 }
 
-// take is TAKE and PEEK.
+// take queues the decision of TAKE or PEEK.
 func take(c *conn, args [][]byte) error {
 	cost, err := costOf(args)
-	var d ratelimit.Decision
-	switch {
-	case err != nil:
-	case isWord(args[0], "peek"):
-		d, err = c.caller.PeekRule(view(args[1]), cost, view(args[2]))
-	default:
-		d, err = c.caller.Take(view(args[1]), cost, view(args[2]))
+	if err == nil {
+		err = c.caller.QueueTake(view(args[1]), cost, isWord(args[0], "peek"), view(args[2]))
 	}
-	return c.judged(&d, err)
+	return c.couldQueue(err)
+}
+
+// couldQueue counts err, if a decision could not be queued.
+func (c *conn) couldQueue(err error) error {
+	if err != nil {
+		c.caller.Failed()
+	}
+	return err
 }
 
 // judged answers with a decision, or counts the error.

@@ -2,8 +2,10 @@ package respapi
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +57,7 @@ func (c *conn) step(t testing.TB, n int) {
 		}
 		c.do(args)
 		if !c.r.Ready() || c.w.Full() {
+			c.settle()
 			if err := c.w.Flush(); err != nil {
 				t.Fatal(err)
 			}
@@ -88,17 +91,19 @@ func TestHotCommandsDoNotAllocate(t *testing.T) {
 
 func BenchmarkCommand(b *testing.B) {
 	for _, line := range []string{"PING", "TAKE per-client 192.0.2.1", "CHECK client 192.0.2.1", "PEEK login ada", "ADD pages /a", "SUM pages /a", "CL.THROTTLE a 15 30 60"} {
-		b.Run(line, func(b *testing.B) {
-			c, _ := onTape(b, line)
-			if err := c.caller.Add("pages", 1, "/a"); err != nil {
-				b.Fatal(err)
-			}
-			c.step(b, 100)
-			b.ReportAllocs()
-			for b.Loop() {
-				c.step(b, 1)
-			}
-		})
+		for _, n := range []int{1, 16} { // in a pipeline
+			b.Run(fmt.Sprint(line, " by ", n), func(b *testing.B) {
+				c, _ := onTape(b, slices.Repeat([]string{line}, n)...)
+				if err := c.caller.Add("pages", 1, "/a"); err != nil {
+					b.Fatal(err)
+				}
+				c.step(b, 128)
+				b.ReportAllocs()
+				for b.Loop() {
+					c.step(b, 1)
+				}
+			})
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func (c *conn) setTokens(t *access.Tokens) {
 func (c *conn) become(who access.Identity) {
 	c.who = who
 	c.update(func(i *clientInfo) { i.who = who })
-	if c.caller.Batches() {
+	if c.s.Engine.Shared() {
 		c.r.SetLimits(batchLimits)
 	} else {
 		c.r.SetLimits(knownLimits)

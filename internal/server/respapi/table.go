@@ -18,15 +18,15 @@ const (
 var commands = []command{
 	{
 		name: "check", usage: "field value [field value ...] [COST n]", summary: "Count an event and judge it under all rules that match it",
-		group: groupDecisions, role: access.Check, least: 3, write: true, handle: check, queue: queueCheck,
+		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
 		name: "take", usage: "rule key [COST n]", summary: "Count an event of a key and judge it under one rule",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: take, queue: queueTake,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, decides: true, handle: take,
 	},
 	{
 		name: "peek", usage: "rule key [COST n]", summary: "Answer what TAKE would, and change nothing",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, handle: take, queue: queueTake,
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, decides: true, handle: take,
 	},
 	{
 		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",
