@@ -131,6 +131,43 @@ func TestLostListing(t *testing.T) {
 	}
 }
 
+// TestReasonOfBanByHand has another node see a ban by hand in its record, and list it, before the node that has banned lists
+// it: all know the reason and the source afterwards.
+func TestReasonOfBanByHand(t *testing.T) {
+	rules := set(t, limited("limits", match.MustKey("path"), ratelimit.Sliding, 10))
+	client, config := redis(t).client(t), prefixed()
+	store := func() *latelyredis.Store {
+		s, err := latelyredis.NewQuiet(client, rules, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first, second := store(), store()
+	byHand := ratelimit.BanRecord{Rule: "limits", Key: []string{"bob"}, Until: time.Now().Add(time.Hour), Reason: "abuse", Source: "resp"}
+	ban := func() {
+		if err := first.Ban(t.Context(), byHand); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ban()
+	for _, key := range strings.Fields(strings.Trim(do(t, client, "KEYS", config.Prefix+"{bans}:*"), "[]")) {
+		do(t, client, "DEL", key) // as before first has listed it
+	}
+	if o := ask(t, second, rules, about(0, "bob"))[0].Outcome; !o.Banned {
+		t.Fatalf("%+v, want banned", o)
+	}
+	ban() // lists it
+	for _, s := range []*latelyredis.Store{first, second, store()} {
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := listed(t, s); len(got) != 1 || got[0].Reason != "abuse" || got[0].Source != "resp" {
+			t.Errorf("%+v is listed, want one ban with its reason and its source", got)
+		}
+	}
+}
+
 // TestBannedElsewhere has a ban of one subject hold: the ban of another subject has not
 // counted the event.
 func TestBannedElsewhere(t *testing.T) {

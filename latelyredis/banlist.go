@@ -127,12 +127,14 @@ func (m *mirror) until(rule uint32, key []byte) (until int64, ok bool) {
 
 // add adds b, and reports whether it was not known, or is longer than was known.
 func (m *mirror) add(b *ban.Ban) bool {
-	if until, ok := m.until(b.Rule, b.Key); ok && until >= b.Until {
+	until, known := m.until(b.Rule, b.Key)
+	if known && until > b.Until {
 		return false
 	}
 	copied := *b
 	copied.Memory = 0 // what is over is of no use here
-	return m.table.Add(maphash.Bytes(m.seed, b.Key), &copied, m.server()*1000) == ban.Added
+	added := m.table.Add(maphash.Bytes(m.seed, b.Key), &copied, m.server()*1000) == ban.Added
+	return added && !(known && until == b.Until)
 }
 
 // remove removes the ban of a key, and reports whether it held.

@@ -71,6 +71,12 @@ func (o origin) text() (place, reason, source int) {
 		int(o >> placeBits & (1<<sourceBits - 1))
 }
 
+// lacks reports whether o has neither reason nor source, and text is one.
+func (o origin) lacks(text string) bool {
+	_, reason, source := o.text()
+	return reason+source == 0 && text != ""
+}
+
 // counted returns what the rule counted. ok is false for an origin without it.
 func (o origin) counted() (p Policy, ok bool) {
 	return Policy{

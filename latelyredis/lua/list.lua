@@ -15,7 +15,9 @@ if ends == 0 then
   redis.call('ZREM', bans, of)
   redis.call('HDEL', details, of)
 else
-  if ends <= now or known and tonumber(known) >= ends then return '0' end
+  known = tonumber(known or '0')
+  -- A node that saw the ban in its record may have listed it before, without reason and source.
+  if ends <= now or known > ends or known == ends and #(redis.call('HGET', details, of) or '') >= #detail then return '0' end
   redis.call('ZADD', bans, text:format(ends), of)
   redis.call('HSET', details, of, detail)
   local last = redis.call('ZREVRANGE', bans, 0, 0, 'WITHSCORES')[2]
