@@ -46,9 +46,6 @@ func (s *Server) restore() error {
 		s.log.Warn("limits and bans of the data directory are left out: they are in the store now, where limits begin at zero; " +
 			"to move bans, list them before and import them afterwards, see docs/redis.md")
 	}
-	if restorer.Old > 0 {
-		s.log.Warn("the snapshot is of an earlier version: bans are restored, counters begin empty", "records", restorer.Old)
-	}
 	if n.Unknown > 0 || n.Refused > 0 {
 		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or the memory limit is reached",
 			"without_rule", n.Unknown, "without_room", n.Refused)

@@ -17,7 +17,6 @@ package snapshot
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -38,27 +37,12 @@ const (
 )
 
 // Version is the version of the format that Writer writes.
-const Version = 5
+const Version = 1
 
 // ChunkSize is the length in bytes from which a chunk is full.
 const ChunkSize = 64 << 10
 
-const (
-	checksumSize = 4
-
-	// oldVersions is the last version of which only bans are read. Some of its chunks
-	// began with the version and had no kind.
-	oldVersions = 4
-
-	// bansVersion is the first version of which bans are read. It had no checksum.
-	bansVersion = 3
-
-	// oldHot is the kind of hot keys whose windows were logs only. It is not read.
-	oldHot Kind = 'h'
-)
-
-// ErrOldVersion is the error of a chunk of an earlier version of the program.
-var ErrOldVersion = errors.New("snapshot of an earlier version")
+const checksumSize = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -127,24 +111,15 @@ func Seal(chunk []byte) []byte {
 }
 
 // Open checks the checksum and the header of a chunk, which must be of one of these kinds. It
-// returns a Reader of the rest, and when the chunk was written. For a chunk of an earlier
-// version, unless it has bans, the error is ErrOldVersion.
+// returns a Reader of the rest, and when the chunk was written.
 func Open(chunk []byte, kinds ...Kind) (kind Kind, r *Reader, written int64, err error) {
-	oldBans := len(chunk) > 1 && Kind(chunk[0]) == Bans && bansVersion <= chunk[1] && chunk[1] < Version
-	if len(chunk) > 1 && (chunk[0] <= oldVersions || chunk[1] <= oldVersions || Kind(chunk[0]) == oldHot) && !oldBans {
-		return 0, nil, 0, ErrOldVersion
+	end := len(chunk) - checksumSize
+	if end < 2 || binary.LittleEndian.Uint32(chunk[end:]) != crc32.Checksum(chunk[:end], castagnoli) {
+		return 0, nil, 0, fmt.Errorf("snapshot chunk of %d bytes: wrong checksum", len(chunk))
 	}
-	body := chunk
-	if !oldBans || chunk[1] > bansVersion {
-		end := len(chunk) - checksumSize
-		if end < 2 || binary.LittleEndian.Uint32(chunk[end:]) != crc32.Checksum(chunk[:end], castagnoli) {
-			return 0, nil, 0, fmt.Errorf("snapshot chunk of %d bytes: wrong checksum", len(chunk))
-		}
-		body = chunk[:end]
-	}
-	r = NewReader(body)
+	r = NewReader(chunk[:end])
 	kind = Kind(r.Byte())
-	if version := r.Byte(); version != Version && !oldBans {
+	if version := r.Byte(); version != Version {
 		return 0, nil, 0, fmt.Errorf("snapshot chunk: version %d: must be %d", version, Version)
 	}
 	written = r.Varint()

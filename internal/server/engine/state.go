@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/journal"
-	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )
@@ -131,7 +130,6 @@ type Restorer struct {
 	err error      // the first
 
 	Limits, Counts window.Imported
-	Old            int // records of an earlier version, which are left out
 	Unshared       int // records of limits and bans, which are left out because they are in a store
 }
 
@@ -187,11 +185,7 @@ func (r *Restorer) restore(total *window.Imported, chunk []byte, load func(time.
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		total.Add(done)
-		if errors.Is(err, snapshot.ErrOldVersion) {
-			r.Old++
-		} else {
-			r.err = cmp.Or(r.err, err)
-		}
+		r.err = cmp.Or(r.err, err)
 	}
 	if !r.begun {
 		r.begun = true
