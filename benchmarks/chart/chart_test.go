@@ -70,7 +70,10 @@ func TestDrawLimits(t *testing.T) {
 		"BenchmarkTake/subject=httprate.LimitCounter/op=zipf 1 200 ns/op\n" +
 		"BenchmarkTake/subject=ratelimit,sliding,60-a-minute/op=zipf 1 90 ns/op\n" +
 		"BenchmarkTake/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 100 ns/op\n" +
-		"BenchmarkTake/subject=ratelimit,exact,60-a-minute/op=zipf 1 110 ns/op\n"
+		"BenchmarkTake/subject=ratelimit,exact,60-a-minute/op=zipf 1 110 ns/op\n" +
+		"BenchmarkTake/subject=map,mutex/op=zipf-2 1 170 ns/op\n" +
+		"BenchmarkTake/subject=httprate.LimitCounter/op=zipf-2 1 200 ns/op\n" +
+		"BenchmarkTake/subject=ratelimit,sliding,1000-a-minute/op=zipf-2 1 60 ns/op\n"
 	if err := os.WriteFile(filepath.Join(dir, "limits.txt"), []byte(raw), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +92,16 @@ func TestDrawLimits(t *testing.T) {
 	}
 	if strings.Contains(string(text), "exact,60") {
 		t.Error("limits-1.svg has a second row of exact")
+	}
+	peers, err := os.ReadFile(filepath.Join(dir, "limits-peers.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, "limits-peers.svg", string(peers))
+	for text, want := range map[string]bool{">lately<": true, ">httprate.LimitCounter<": true, "hash": false, "exact": false, "map,mutex": false} {
+		if strings.Contains(string(peers), text) != want {
+			t.Errorf("limits-peers.svg has %q: %v, want %v", text, !want, want)
+		}
 	}
 }
 

@@ -23,6 +23,11 @@ func limitCharts(s *figures.Set, cores int) map[string]string {
 			}, "ns", rows)
 		}
 	}
+	if rows := peerBars(s, cores); len(rows) > 1 {
+		charts["limits-peers.svg"] = bars([3]string{
+			fmt.Sprintf("One decision in a Go program, %d cores", cores), s.Config("keys") + " keys, Zipf 1.1, a limit of 1000 a key; ns, less is better", machine(s),
+		}, "ns", rows)
+	}
 	if marks := s.Values("Keys", "keys"); len(marks) > 0 {
 		charts["limits-keys.svg"] = lines([3]string{
 			"As keys grow: one decision about one event of one key, one core", "ns, less is better; logarithmic; Zipf 1.1", machine(s),
@@ -39,6 +44,21 @@ func limitBars(s *figures.Set, procs, cores int) (rows []bar) {
 		}
 		bytes, _ := s.Median("Take", cores, "B/key", "subject="+subject, "op=fill")
 		rows = append(rows, bar{subject, v, fmt.Sprintf("%.0f B a key", bytes), kindOf(subject)})
+	}
+	return rows
+}
+
+// peerBars are the limiters of others, and the default of ours, on all cores.
+func peerBars(s *figures.Set, cores int) (rows []bar) {
+	for _, row := range limitBars(s, cores, cores) {
+		switch {
+		case row.label == "map,mutex", row.label == "floor64": // are no limiters
+		case row.kind == isPeer:
+			rows = append(rows, row)
+		case row.label == "ratelimit,sliding,1000-a-minute":
+			row.label = "lately"
+			rows = append(rows, row)
+		}
 	}
 	return rows
 }
