@@ -14,7 +14,7 @@ var routes = []struct{ name, hash, ready string }{
 	{"overview", "#/overview", `document.querySelectorAll('.tickrow').length && document.querySelectorAll('.rulerow').length && document.querySelectorAll('.refusedrow').length`},
 	{"keys", "#/keys", `document.querySelectorAll('.toprow').length`},
 	{"key", "#/key?field=client&value=203.0.113.77", `document.querySelectorAll('.windowcard').length === 4 && document.querySelectorAll('.keybanrow').length && document.querySelectorAll('.refusalrow').length`},
-	{"bans", "#/bans", `document.querySelectorAll('tbody tr').length`},
+	{"bans", "#/bans", `document.querySelectorAll('tr.ban').length`},
 	{"rules", "#/rules", `document.querySelectorAll('.rulecard').length > 4 && document.querySelector('textarea').value`},
 	{"hot", "#/hot", `document.querySelectorAll('.hotline').length`},
 }

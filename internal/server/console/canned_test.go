@@ -53,6 +53,9 @@ allow: [10.0.0.0/8]
 
 func (f *fakeAPI) totals(now time.Time) object {
 	n := int(now.Sub(f.began).Seconds())
+	if f.empty {
+		n = 0
+	}
 	return object{"allowed": n * 11_800, "refused": n * 430, "banned": n * 210, "unmatched": n * 3, "errors": 0}
 }
 

@@ -36,6 +36,8 @@ func TestConsole(t *testing.T) {
 		{"cut off", testCutOff},
 		{"theme", testTheme},
 		{"policy", testPolicy},
+		{"empty", testEmpty},
+		{"proxy without a client", testProxy},
 		{"accessible", testAccessible},
 		{"inspect finds", testInspectFinds},
 		{"pictures", testPictures},
@@ -54,7 +56,7 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 	p := b.Open(t, f.URL, 1440, 900)
 	p.Wait(isLive)
 	to(p, "overview")
-	p.Wait(`document.querySelector('.health').textContent === 'In force'`)
+	p.Wait(`document.querySelector('.health.bad summary').textContent === 'webhook: fails, and 1 more'`)
 	p.Click(".choice button:first-child") // 1 s
 	f.second(7777, 200, 50, 9)
 	p.Wait(`document.querySelector('.figures .big').textContent === '8,036'`)
@@ -91,21 +93,21 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 	p.Wait(`document.querySelectorAll('.pins rect').length > 0 && document.querySelector('.chart .legend').checkVisibility()`)
 
 	// What enforces bans and what logs are followed, with what is wrong of each.
-	p.Wait(`[...document.querySelectorAll('.enforcement .health')].map((e) => e.textContent + e.classList.contains('bad')).join() === 'Has all bansfalse,Failstrue'`)
+	p.Wait(`[...document.querySelectorAll('.enforcement .state')].map((e) => e.textContent + e.classList.contains('bad')).join() === 'Has all bansfalse,Failstrue'`)
 	p.Wait(`document.querySelector('.enforcement .dim').textContent === '4,127 addresses and networks; 2 bans are not enforced' && document.querySelector('.enforcement').textContent.includes('12 failed attempts')`)
-	p.Wait(`[...document.querySelectorAll('.followed .health')].map((e) => e.textContent).join() === 'Up to date,Silent' && document.querySelector('.followed').textContent.includes('1 gap')`)
-	p.Wait(`document.querySelector('.server .around').textContent === 'webhook: fails, and 1 more'`)
+	p.Wait(`[...document.querySelectorAll('.followed .state')].map((e) => e.textContent).join() === 'Up to date,Silent' && document.querySelector('.followed').textContent.includes('1 gap')`)
+	p.Wait(`document.querySelector('.health').open && document.querySelector('.health .why').textContent.startsWith('webhook: fails. Post <i>')`)
 	f.set(func() { f.alone = true })
 	f.tell("rules", object{"type": "rules", "time": now})
-	p.Wait(`!document.querySelector('.enforcement').checkVisibility() && !document.querySelector('.followed').checkVisibility() && !document.querySelector('.server .around').checkVisibility()`)
+	p.Wait(`!document.querySelector('.enforcement').checkVisibility() && !document.querySelector('.followed').checkVisibility() && /^Healthy: 4 rules, 7 bans, .* of 256 MiB, up for 2 d /.test(document.querySelector('.health:not(.bad) summary').textContent)`)
 
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key." })
 	f.tell("rules", object{"type": "rules", "time": now})
-	p.Wait(`document.querySelector('.health').textContent === 'Last reload failed' && document.querySelector('.why').textContent.includes('12:5')`)
+	p.Wait(`document.querySelector('.health.bad summary').textContent === 'The last reload failed' && document.querySelector('.health .why').textContent.includes('12:5')`)
 
 	f.set(func() { f.disk = "journal-00000003: no space left on device" })
 	f.tell("rules", object{"type": "rules", "time": now})
-	p.Wait(`[...document.querySelectorAll('.health.bad:not([hidden])')].some(e => e.textContent === 'Bans are not written to disk' && e.nextSibling.textContent.includes('no space left'))`)
+	p.Wait(`document.querySelector('.health summary').textContent === 'Bans are not written to disk, and 1 more' && document.querySelector('.health .why').textContent.includes('no space left')`)
 
 	for i := range 7 {
 		p.Click(fmt.Sprintf(".choice button:nth-child(%d)", i+1))
@@ -228,13 +230,17 @@ func testBans(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
 	p.Wait(isLive)
-	p.Wait(`document.querySelectorAll('tbody tr').length === 6`)
+	p.Wait(`document.querySelectorAll('tr.ban').length === 6`)
+
+	// The bans are in groups by rule, each ban in one line.
+	p.Wait(`[...document.querySelectorAll('tr.group')].map((e) => e.querySelector('.name').textContent + ' ' + e.querySelector('.dim').textContent).join() === 'per-client 3 bans,scanner 2 bans,login 1 ban'`)
+	p.Wait(`[...document.querySelectorAll('tr.ban')].every((e) => e.getBoundingClientRect().height < 45)`)
 	p.Click("input[type=search]")
 	p.Write("4711")
-	p.Wait(`document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody .key').textContent === '192.0.2.200 · ada'`)
+	p.Wait(`document.querySelectorAll('tr.ban').length === 1 && document.querySelector('tbody .key').textContent === '192.0.2.200 · ada'`)
 	p.JS(`(() => { const i = document.querySelector('input[type=search]'); i.value = ''; i.dispatchEvent(new Event('input')); })()`, nil)
 	p.JS(`(() => { const s = document.querySelector('.controls select'); s.value = 'scanner'; s.dispatchEvent(new Event('change')); })()`, nil)
-	p.Wait(`document.querySelectorAll('tbody tr').length === 2`)
+	p.Wait(`document.querySelectorAll('tr.ban').length === 2`)
 
 	// Esc and Cancel leave the ban alone.
 	p.Click("tbody button")
@@ -272,16 +278,16 @@ func testUnbanMany(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
 	p.Wait(isLive)
-	p.Wait(`document.querySelectorAll('tbody tr').length === 6 && !document.querySelector('.chosenbans').checkVisibility()`)
-	p.Click("tbody tr:nth-child(2) input")
-	p.Click("tbody tr:nth-child(4) input")
+	p.Wait(`document.querySelectorAll('tr.ban').length === 6 && !document.querySelector('.chosenbans').checkVisibility()`)
+	p.Click("tbody tr:nth-child(6) input")
+	p.Click("tbody tr:nth-child(9) input")
 	p.Wait(`document.querySelector('.chosenbans .danger').textContent === 'Unban 2 selected…' && document.querySelector('thead input').indeterminate`)
 	p.Picture("bans-selected")
 	p.Accessible("selected bans")
 	p.Click(".chosenbans .danger")
 	p.Wait(`document.querySelectorAll('dialog .some li').length === 2`)
 	p.Click("dialog .danger")
-	p.Wait(`!document.querySelector('dialog') && document.querySelectorAll('tbody tr').length === 4 && !document.querySelector('.chosenbans').checkVisibility()`)
+	p.Wait(`!document.querySelector('dialog') && document.querySelectorAll('tr.ban').length === 4 && !document.querySelector('.chosenbans').checkVisibility()`)
 	equal(t, f.posted("bans/unban"), `{"rule":"scanner","key":["198.51.100.23"]}`, `{"rule":"login","key":["192.0.2.200","ada"]}`)
 
 	p.Click("thead input")
@@ -299,7 +305,7 @@ func testUnbanMany(t *testing.T, b *browsertest.Browser) {
 	p.Write("203.0.113.0/24")
 	p.Click("dialog .primary")
 	p.Wait(`!document.querySelector('dialog') && document.querySelector('.toast').textContent.endsWith('unbanned.')`)
-	p.Wait(`document.querySelectorAll('tbody tr').length === 1`)
+	p.Wait(`document.querySelectorAll('tr.ban').length === 1`)
 	equal(t, f.posted("bans/unban")[2:], `{"rule":"per-client","network":"203.0.113.0/24"}`)
 	p.Clean()
 }
@@ -341,10 +347,14 @@ func testRules(t *testing.T, b *browsertest.Browser) {
 	p := b.Open(t, f.URL+"/#/rules", 1440, 900)
 	p.Wait(isLive)
 	p.Wait(`document.querySelectorAll('.rulecard').length === 6 && document.querySelector('.rulecard .now').textContent.includes('/s refused')`)
-	p.Wait(`document.querySelector('.rulecard .sums').textContent.endsWith('; 4 bans hold, 2,210 begun')`)
+	p.Wait(`document.querySelector('.rulecard .sums').textContent.endsWith('; 4 bans in force, 2,210 since the start')`)
 	p.Wait(`document.querySelector('textarea').readOnly && document.querySelector('.lines').textContent.split('\n').length > 30`)
 	p.Click(".bartop .admin") // Try a change
-	p.Wait(`!document.querySelector('textarea').readOnly`)
+	p.Wait(`!document.querySelector('textarea').readOnly && !document.querySelector('.rulecards').checkVisibility()`)
+
+	// What the change does is beside the editor, the three numbers first.
+	p.Wait(`document.querySelector('.trypanel').getBoundingClientRect().left > document.querySelector('.editor').getBoundingClientRect().right`)
+	p.Wait(`document.querySelector('.trialresult').firstElementChild.matches('.figures') && [...document.querySelectorAll('.trialresult dt')].map((e) => e.textContent).join() === 'Newly refused,Newly allowed,Bans'`)
 	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limit: [', 'limt: ['); a.dispatchEvent(new Event('input')); })()`, nil)
 	p.Wait(`document.querySelector('.verdict .at').textContent === '12:5' && document.querySelector('.lines mark').textContent === '12' && document.querySelector('.back mark').textContent === 'limt'`)
 	p.Picture("rules-mistake")
@@ -352,7 +362,7 @@ func testRules(t *testing.T, b *browsertest.Browser) {
 	p.Click(".verdict .at")
 	p.Wait(`(() => { const a = document.querySelector('textarea'); return document.activeElement === a && a.value.slice(a.selectionStart).startsWith('limt') && a.value.slice(0, a.selectionStart).split('\n').length === 12; })()`)
 	p.JS(`(() => { const a = document.querySelector('textarea'); a.value = a.value.replace('limt', 'limit'); a.dispatchEvent(new Event('input')); })()`, nil)
-	p.Click(".bartop .primary") // Check
+	p.Click(".bartop button:nth-of-type(2)") // Check
 	p.Wait(`document.querySelector('.verdict .good').textContent === 'This file would be accepted.' && !document.querySelector('.lines mark')`)
 
 	// A draft is tried on the recent events: the file itself changes nothing.
@@ -378,14 +388,14 @@ func testRules(t *testing.T, b *browsertest.Browser) {
 		t.Errorf("tried %q", posts)
 	}
 	p.Click(".bartop .admin") // Back to the file
-	p.Wait(`document.querySelector('.trialresult').children.length === 0`)
+	p.Wait(`!document.querySelector('.trypanel').checkVisibility() && document.querySelector('.rulecards').checkVisibility()`)
 	p.Wait(`document.querySelector('textarea').readOnly && document.querySelector('textarea').value.includes('limit: [20 per 1s')`)
 
 	p.Click(".head .admin") // Reload
 	p.Wait(`document.querySelector('.toast').textContent === 'The rules file is in force.'`)
 	f.set(func() { f.broken = "rules.yaml:12:5: limt is no key of a limit." })
 	p.Click(".head .admin")
-	p.Wait(`document.querySelector('.toast.bad').textContent.includes('12:5') && document.querySelector('.failure').textContent.includes('the rules of before hold')`)
+	p.Wait(`document.querySelector('.toast.bad').textContent.includes('12:5') && document.querySelector('.failure').textContent.includes('the previous rules stay in force')`)
 	f.set(func() { f.broken, f.drops = "", true })
 	p.Click(".head .admin")
 	p.Wait(`document.querySelector('dialog').textContent.includes('would drop 3 bans')`)
@@ -424,6 +434,18 @@ func testKeyboard(t *testing.T, b *browsertest.Browser) {
 	p.Write("203.0.113.77")
 	p.Keys("Enter")
 	p.Wait(`location.hash === '#/key?field=client&value=203.0.113.77' && document.querySelectorAll('.windowcard').length === 4`)
+
+	// It completes what is typed: keys that were counted, and keys that are banned.
+	p.Keys("/")
+	p.Wait(`document.activeElement.matches('dialog input')`)
+	p.Write("203.0.113.5")
+	p.Wait(`[...document.querySelectorAll('.found li')].map((e) => e.textContent).join() === '203.0.113.2009 counted,203.0.113.5banned under per-client' && document.activeElement.getAttribute('aria-expanded') === 'true'`)
+	p.Accessible("search with keys")
+	p.Picture("dialog-search-found")
+	p.Keys("ArrowDown", "ArrowDown")
+	p.Wait(`document.querySelector('.found li[aria-selected=true]').id === document.activeElement.getAttribute('aria-activedescendant')`)
+	p.Keys("Enter")
+	p.Wait(`location.hash === '#/key?field=client&value=203.0.113.5'`)
 	p.Keys("Escape")
 	p.Wait(`document.querySelector('h1').textContent === 'Decisions'`)
 

@@ -32,6 +32,7 @@ type fakeAPI struct {
 	broken   string // why the rules file was not taken
 	disk     string // why the ban journal cannot be written
 	alone    bool   // it follows no log and enforces nothing
+	empty    bool   // it has no rules and has counted nothing
 	bans     []ban
 	hot      []object
 	ignored  []object
@@ -73,6 +74,11 @@ func newFakeAPI(t *testing.T) *fakeAPI {
 	t.Cleanup(func() { f.Close() })
 	f.Server = httptest.NewServer(f)
 	return f
+}
+
+// clear makes it a server that has just started without rules.
+func (f *fakeAPI) clear() {
+	f.began, f.alone, f.empty, f.bans, f.hot = time.Now(), true, true, nil, nil
 }
 
 // hostile adds bans of the keys of evil.
@@ -260,6 +266,10 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 			"rules": object{"file": "/etc/lately/rules.yaml", "since": now.Add(-26 * time.Minute), "reloads": 4, "error": broken},
 		})
 	case "rules":
+		if f.empty {
+			answer(w, object{"file": "no rules", "text": "", "since": f.began, "rules": list{}, "counters": list{}})
+			return
+		}
 		answer(w, f.book(now))
 	case "rates":
 		span, _ := time.ParseDuration(q.Get("span"))
@@ -286,6 +296,10 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 			},
 		}}})
 	case "counters":
+		if f.empty {
+			answer(w, object{"counters": list{}})
+			return
+		}
 		answer(w, object{"counters": list{
 			object{"name": "requests", "fields": []string{"client"}, "spans_ms": []int{1000, 60_000, 3_600_000, 86_400_000}, "dynamic": false, "sentence": "Requests are counted for each client over the last 1s, 1m, 1h and 24h.", "keys": 184_220, "bytes": 38_200_000},
 			object{"name": "pages", "fields": []string{"path"}, "spans_ms": []int{60_000, 3_600_000}, "dynamic": false, "sentence": "Requests are counted for each path over the last 1m and 1h.", "keys": 811, "bytes": 200_000},

@@ -65,7 +65,7 @@ func testHostile(t *testing.T, b *browsertest.Browser) {
 	// The ban of bytes that are no UTF-8 is ended by these bytes.
 	// And it has no page: that of what stands for them would be another key's.
 	to(p, "bans")
-	p.JS(`(() => { const row = [...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)
+	p.JS(`(() => { const row = [...document.querySelectorAll('tr.ban')].find((r) => r.textContent.includes('<i>')); row.querySelector('button').id = 'thatlift'; })()`, nil)
 	p.Wait(`document.getElementById('thatlift').closest('tr').querySelector('span.key') && !document.getElementById('thatlift').closest('tr').querySelector('a')`)
 	p.Click("#thatlift")
 	p.Click("dialog .danger")
@@ -112,7 +112,7 @@ func testLogin(t *testing.T, b *browsertest.Browser) {
 	p.JS(`document.querySelector('#token').select()`, nil)
 	p.Write("s3cret")
 	p.Keys("Enter")
-	p.Wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6 && document.querySelector('h1').textContent === 'Bans'`)
+	p.Wait(isLive + ` && document.querySelectorAll('tr.ban').length === 6 && document.querySelector('h1').textContent === 'Bans'`)
 	var kept string
 	p.JS(`JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie`, &kept)
 	if strings.Contains(kept, "s3cret") {

@@ -18,7 +18,7 @@ func testHot(t *testing.T, b *browsertest.Browser) {
 		p.Wait(first + `.textContent.includes(` + quoted(text) + `)`)
 	}
 	p.Wait(`[...document.querySelectorAll('.saved dd')].map((e) => e.textContent).join() === '96 %,91 %,82 %'`)
-	p.Wait(`document.querySelectorAll('.hotrules rect.slot').length > 40 && document.querySelector('.hotrules .tag').textContent === '4 hot'`)
+	p.Wait(`document.querySelector('.hotrules .scale path').getAttribute('d').length > 100 && document.querySelectorAll('.hotrules .grid text').length > 2 && document.querySelector('.hotrules .tag').textContent === '4 hot'`)
 	p.Wait(`document.querySelectorAll('.hotline').length === 4 && document.querySelectorAll('.hotline button').length === 6`) // none for what is always hot
 	p.Picture("hot")
 

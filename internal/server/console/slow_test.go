@@ -13,7 +13,7 @@ import (
 func testSlow(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
-	p.Wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6`)
+	p.Wait(isLive + ` && document.querySelectorAll('tr.ban').length === 6`)
 	p.JS(`(() => { const set = setTimeout; window.setTimeout = (f, ms) => (ms < 1500 || !Number.isInteger(ms)) && set(f, ms); })()`, nil) // nothing is asked for by and by; the wait for a new connection is no whole number
 	watch := func(wrong string) {
 		t.Helper()
@@ -40,11 +40,11 @@ func testSlow(t *testing.T, b *browsertest.Browser) {
 	}
 	hold := make(chan bool)
 	f.set(func() { f.hold = hold })
-	watch(`document.querySelectorAll('tbody tr').length === 1`)
+	watch(`document.querySelectorAll('tr.ban').length === 1`)
 	p.JS(choose("login")+`, `+choose("scanner"), nil)
 	answered(hold)
 	answered(hold)
-	p.Wait(`document.querySelectorAll('tbody tr').length === 2`)
+	p.Wait(`document.querySelectorAll('tr.ban').length === 2`)
 	right()
 
 	// The keys of one counter are not shown as another's.
@@ -64,7 +64,7 @@ func testSlow(t *testing.T, b *browsertest.Browser) {
 func testCutOff(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)
-	p.Wait(isLive + ` && document.querySelectorAll('tbody tr').length === 6`)
+	p.Wait(isLive + ` && document.querySelectorAll('tr.ban').length === 6`)
 	f.set(func() { f.short = true })
 	const lists = `performance.getEntriesByType('resource').filter((e) => e.name.includes('v1/bans')).length`
 	var before int
@@ -72,6 +72,6 @@ func testCutOff(t *testing.T, b *browsertest.Browser) {
 	p.JS(`document.querySelector('.controls select').dispatchEvent(new Event('change'))`, nil)
 	p.Wait(fmt.Sprintf(`%s > %d`, lists, before))
 	var shown string
-	p.JS(`document.querySelector('.head .total').textContent + ', ' + document.querySelectorAll('tbody tr').length + ' rows'`, &shown)
+	p.JS(`document.querySelector('.head .total').textContent + ', ' + document.querySelectorAll('tr.ban').length + ' rows'`, &shown)
 	equal(t, []string{shown}, "6 in force, 6 rows")
 }

@@ -1,7 +1,7 @@
 // What the server depends on: who enforces its bans, and the logs that it follows.
 
 import { h, list, plain, setText, shown } from './dom.js';
-import { ago, bytes, count, left } from './format.js';
+import { ago, bytes, count, left, many } from './format.js';
 import { live } from './live.js';
 import { panel } from './parts.js';
 
@@ -19,32 +19,32 @@ export class Around {
     this.nodes = [this.enforcement, this.followed];
   }
 
-  // show returns what is wrong, the most important first.
+  // show returns what is wrong: what, and why.
   show({ enforcement, logs }) {
     this.enforcement.hidden = !enforcement;
     this.followed.hidden = !logs?.length;
     if (enforcement) {
       const skipped = Object.values(enforcement.skipped ?? {}).reduce((a, b) => a + b, 0);
-      setText(this.networks, `${count(enforcement.networks)} addresses and networks${skipped ? `; ${count(skipped)} bans are not enforced` : ''}`);
+      setText(this.networks, `${many(enforcement.networks, 'address or network', 'addresses and networks')}${skipped ? `; ${skipped === 1 ? '1 ban is' : `${count(skipped)} bans are`} not enforced` : ''}`);
     }
     const [targets, files] = [(enforcement?.targets ?? []).map(stateOfTarget), (logs ?? []).map(stateOfLog)];
     list(this.targets, targets, (s) => s.name, row);
     list(this.logs, files, (s) => s.name, row);
-    return [...targets, ...files].filter((s) => s.bad).map((s) => `${plain(s.name, 40)}: ${s.state[0].toLowerCase()}${s.state.slice(1)}`);
+    return [...targets, ...files].filter((s) => s.bad).map((s) => ({ what: `${plain(s.name, 40)}: ${s.state[0].toLowerCase()}${s.state.slice(1)}`, why: plain(s.error ?? '') }));
   }
 }
 
 function stateOfTarget({ name, lag_ms: lag, error, failures, repairs }) {
   const state = error ? 'Fails' : lag > tooLate ? `${left(lag)} behind` : 'Has all bans';
-  const rest = [failures && `${count(failures)} failed attempts`, repairs && `${count(repairs)} repairs`].filter(Boolean).join(', ');
+  const rest = [failures && many(failures, 'failed attempt'), repairs && many(repairs, 'repair')].filter(Boolean).join(', ');
   return { name, state, bad: Boolean(error) || lag > tooLate, error, rest };
 }
 
 function stateOfLog(log) {
   const behind = log.lag_ms > tooLate;
   const state = log.problem ? 'Cannot be read' : behind ? `${left(log.lag_ms)} behind` : log.silent ? 'Silent' : 'Up to date';
-  const rest = [`last line ${ago(live.now() - Date.parse(log.last_line))}`, `${count(log.lines)} lines`, log.bad && `${count(log.bad)} bad`, log.late && `${count(log.late)} late`,
-    log.gaps && (log.gaps === 1 ? '1 gap' : `${count(log.gaps)} gaps`), log.unread_bytes && `${bytes(log.unread_bytes)} to read`].filter(Boolean).join(', ');
+  const rest = [`last line ${ago(live.now() - Date.parse(log.last_line))}`, many(log.lines, 'line'), log.bad && `${count(log.bad)} bad`, log.late && `${count(log.late)} late`,
+    log.gaps && many(log.gaps, 'gap'), log.unread_bytes && `${bytes(log.unread_bytes)} to read`].filter(Boolean).join(', ');
   return { name: log.file, state, bad: Boolean(log.problem) || behind || log.silent, error: log.problem, rest };
 }
 
@@ -55,7 +55,7 @@ function row({ name }) {
   const node = h('li', { class: 'staterow' }, h('span', { class: 'key' }, shown(name, 48)), state, error, rest);
   return { node, update: (s) => {
     setText(state, s.state);
-    state.className = `health ${s.bad ? 'bad' : 'good'}`;
+    state.className = `state ${s.bad ? 'bad' : 'good'}`;
     error.hidden = !s.error;
     error.replaceChildren(...(s.error ? [shown(s.error, 300)] : []));
     setText(rest, s.rest);

@@ -2,10 +2,11 @@
 
 import { get } from './api.js';
 import { add, unban, unbanMany, unbanMatching } from './dialogs.js';
-import { h, keyNode, list, plain, setText, shown } from './dom.js';
-import { ago, count, date, left } from './format.js';
+import { h, keyNode, list, plain, ruleHref, setText, shown } from './dom.js';
+import { banKey, empty, writeRules } from './commands.js';
+import { ago, count, date, left, many } from './format.js';
 import { live, on, poll } from './live.js';
-import { none, page } from './parts.js';
+import { page } from './parts.js';
 
 const perPage = 100;
 
@@ -46,10 +47,10 @@ export function bansView(main, params, signal) {
   }) });
   const none0 = h('button', { type: 'button', onclick: () => (chosen.clear(), show()) }, 'Select none');
   const selection = h('div', { class: 'chosenbans admin', hidden: true }, unbanChosen, none0);
-  const heads = ['Key', 'Rule', 'Left', 'Since', 'Reason', 'Source'].map((t) => h('th', { scope: 'col', class: `col-${t.toLowerCase()}` }, t));
+  const heads = ['Key', 'Left', 'Since', 'Reason', 'Source'].map((t) => h('th', { scope: 'col', class: `col-${t.toLowerCase()}` }, t));
   const body = h('tbody', {});
   const table = h('table', { class: 'bans' }, h('thead', {}, h('tr', {}, h('th', { class: 'pickcell admin' }, all), heads, h('th', { scope: 'col', class: 'col-end' }, h('span', { class: 'hide' }, 'Unban')))), body);
-  const nothing = none('No key is banned.');
+  const nothing = empty('No key is banned.');
   const back = h('button', { type: 'button', onclick: () => turn(cursors.slice(0, -1)) }, 'Previous');
   const further = h('button', { type: 'button', onclick: () => turn([...cursors, next]) }, 'Next');
   const where = h('span', { class: 'dim' });
@@ -66,7 +67,8 @@ export function bansView(main, params, signal) {
   };
   const show = () => {
     for (const [name, b] of chosen) if (Date.parse(b.until) <= live.now()) chosen.delete(name);
-    list(body, bans, (b) => JSON.stringify([nameOf(b), b.since, Boolean(live.fieldsOf(b.rule))]), (b) => row(b, () => again(), (is) => pick(b, is), () => chosen.has(nameOf(b))));
+    list(body, groups(bans), (b) => (b.bans ? `group ${b.rule}` : JSON.stringify([nameOf(b), b.since, Boolean(live.fieldsOf(b.rule))])),
+      (b) => (b.bans ? group(b) : row(b, () => again(), (is) => pick(b, is), () => chosen.has(nameOf(b)))));
     const here = bans.filter((b) => chosen.has(nameOf(b))).length;
     all.checked = here > 0 && here === bans.length;
     all.indeterminate = here > 0 && here < bans.length;
@@ -80,7 +82,9 @@ export function bansView(main, params, signal) {
     if (asked !== question()) return; // the query has changed, and is sent next
     bans = answer.bans ?? [];
     setText(total, `${count(answer.total)} in force`);
-    setText(nothing.node, q || rule ? 'No ban matches.' : 'No key is banned.');
+    nothing.say(q || rule ? 'No ban matches.' : 'No key is banned.');
+    const first = [...live.rules.values()].find((r) => r.kind !== 'hot');
+    nothing.suggest(...(q || rule ? [] : first ? banKey(first.name) : writeRules()));
     nothing.show(!bans.length);
     table.hidden = !bans.length;
     next = answer.next ?? '';
@@ -97,6 +101,23 @@ export function bansView(main, params, signal) {
   options();
 }
 
+// groups returns the bans by their rules, each group behind its head.
+function groups(bans) {
+  const rules = Map.groupBy(bans, (b) => b.rule);
+  return [...rules].flatMap(([rule, of]) => [{ rule, bans: of.length }, ...of]);
+}
+
+// group is the head of the bans under one rule.
+function group({ rule }) {
+  const n = h('span', { class: 'dim' });
+  const sentence = h('span', { class: 'dim sentence' });
+  const node = h('tr', { class: 'group' }, h('th', { scope: 'rowgroup', colspan: 7 }, h('div', {}, h('a', { class: 'name', href: ruleHref(rule) }, rule), n, sentence)));
+  return { node, update: ({ bans }) => {
+    setText(n, many(bans, 'ban'));
+    setText(sentence, live.rules.get(rule)?.sentence?.replace(`${rule}: `, '') ?? '');
+  } };
+}
+
 // nameOf returns the rule and the key of a ban, which identify it. Keys that are not
 // UTF-8 are in base64.
 const nameOf = (b) => JSON.stringify([b.rule, b.key_base64 ?? b.key]);
@@ -109,9 +130,9 @@ function row(ban, again, pick, picked) {
   const bar = h('i', { class: 'bar banned' });
   const began = h('span', { class: 'dim', title: date(since) });
   const cell = (name, ...children) => h('td', { 'data-name': name }, children);
-  const node = h('tr', {}, h('td', { class: 'pickcell admin' }, box), cell('Key', keyNode(live.fieldsOf(ban.rule), key, 56)), cell('Rule', h('span', { class: 'tag' }, ban.rule)),
+  const node = h('tr', { class: ban.source === 'rule' ? 'ban byrule' : 'ban' }, h('td', { class: 'pickcell admin' }, box), cell('Key', keyNode(live.fieldsOf(ban.rule), key, 56)),
     cell('Left', rest, h('span', { class: 'track thin', title: `until ${date(until)}` }, bar)), cell('Since', began, ban.count > 1 && h('span', { class: 'tag again', title: 'Bans of this key so far' }, `${ban.count}×`)),
-    cell('Reason', ban.reason ? shown(ban.reason, 90) : h('span', { class: 'dim' }, '–')), cell('Source', h('span', { class: 'dim' }, ban.source ? shown(ban.source) : 'manual')),
+    cell('Reason', h('span', { class: 'line', title: plain(ban.reason ?? '') }, ban.reason ? shown(ban.reason, 90) : '–')), cell('Source', h('span', { class: 'dim' }, ban.source ? shown(ban.source) : 'manual')),
     cell('', h('button', { type: 'button', class: 'admin', 'aria-label': `Unban ${plain(key.join(' '), 60)}`, onclick: () => unban(ban, again) }, 'Unban')));
   return { node, update: () => {
     box.checked = picked();

@@ -4,6 +4,7 @@ import { post } from './api.js';
 import { h, keyHref, keyNode } from './dom.js';
 import { count, milliseconds } from './format.js';
 import { live } from './live.js';
+import { complete } from './search.js';
 import { toast } from './toast.js';
 
 // open shows a dialog until it is closed, and restores the focus.
@@ -50,20 +51,27 @@ function inputs(place, fields, values = []) {
   place.replaceChildren(...fields.map((f, i) => h('label', {}, f, h('input', { name: 'value', value: values[i] ?? '', required: true, maxlength: 1024, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', autofocus: i === 0 }))));
 }
 
-// find asks for a key and goes to its page.
+// find asks for a key, which it completes, and goes to its page.
 export function find() {
   const sets = fieldSets();
-  const choice = h('select', { name: 'fields', onchange: () => inputs(place, sets.get(choice.value)) }, [...sets.keys()].map((s) => h('option', {}, s)));
+  const change = () => {
+    inputs(place, sets.get(choice.value));
+    complete(place.querySelector('input'), found, sets.get(choice.value), show);
+    place.querySelector('input').focus();
+  };
+  const choice = h('select', { name: 'fields', onchange: change }, [...sets.keys()].map((s) => h('option', {}, s)));
   const place = h('div', { class: 'inputs' });
-  inputs(place, sets.get(choice.value));
+  const found = h('ul', { class: 'found', role: 'listbox', id: 'found', 'aria-label': 'Keys that begin like this', hidden: true });
+  const show = (fields, values) => {
+    node.close();
+    location.hash = keyHref(fields, values);
+  };
   const go = (e) => {
     e.preventDefault();
-    const values = new FormData(e.target).getAll('value');
-    node.close();
-    location.hash = keyHref(sets.get(choice.value), values);
+    show(sets.get(choice.value), new FormData(e.target).getAll('value'));
   };
-  const node = open('Search a key', h('form', { onsubmit: go }, heading('Search a key'), h('label', { hidden: sets.size < 2 }, 'Counted by', choice), place, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary' }, 'Show'))));
-  place.querySelector('input').focus();
+  const node = open('Search a key', h('form', { onsubmit: go }, heading('Search a key'), h('label', { hidden: sets.size < 2 }, 'Counted by', choice), place, found, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary' }, 'Show'))));
+  change();
 }
 
 const bodyOf = (ban) => (ban.key_base64 ? { rule: ban.rule, key_base64: ban.key_base64 } : { rule: ban.rule, key: ban.key });

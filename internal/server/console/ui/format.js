@@ -12,6 +12,9 @@ export function count(n) {
   return `${finer.format(n / 1e9)} G`;
 }
 
+// many writes a whole number and its noun: 1 ban, 2 bans.
+export const many = (n, noun, more = `${noun}s`) => `${count(n)} ${n === 1 ? noun : more}`;
+
 // rate writes a number of events per second.
 export function rate(n) {
   if (n === 0) return '0';

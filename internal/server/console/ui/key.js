@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { windowBars } from './chart.js';
 import { add, unban } from './dialogs.js';
-import { h, list, plain, ruleHref, setText, shown } from './dom.js';
+import { h, keyNode, list, plain, ruleHref, setText, shown } from './dom.js';
 import { count, date, left, rate, span as spanText } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
@@ -27,7 +27,10 @@ export function keyView(main, params, signal) {
   const states = h('ul', { class: 'rows' });
   const hot = panel('Hot keys', 'keyhot', states, days);
   hot.hidden = true;
-  main.append(panel('Windows', 'windowspanel', windows, noWindow.node), hot,
+  const note = h('p', { class: 'notice note', hidden: true });
+  const legend = h('p', { class: 'windowlegend' }, [['slot', 'counted'], ['current', 'the current slot'], ['cutslot', 'the oldest slot, partly in the window: in hi, not in lo'], ['edge', 'the window']]
+    .map(([css, text]) => h('span', {}, h('i', { class: css }), text)));
+  main.append(note, panel('Windows', 'windowspanel', windows, legend, noWindow.node), hot,
     panel('What each rule would decide now', 'verdicts', rules, noRule.node), refusalPanel(values, signal), panel('Bans', 'keybans', bans, noBan.node));
 
   let report = null;
@@ -40,6 +43,7 @@ export function keyView(main, params, signal) {
   const show = () => {
     const counters = report.counters ?? [];
     noWindow.show(!counters.length);
+    legend.hidden = !counters.length;
     list(windows, counters.map((c) => ({ ...c, at: report.at })), (c) => `${c.counter} ${c.span_ms}`, windowCard);
     const verdicts = report.rules ?? [];
     noRule.show(!verdicts.length);
@@ -52,6 +56,24 @@ export function keyView(main, params, signal) {
   };
   on('ban unban', signal, () => again());
   on('second', signal, () => report && show());
+  proxyNote(note, fields, values, signal).catch(() => {}); // the poll reports errors
+}
+
+// proxyNote explains a client such as proxy:127.0.0.1, and leads to it from the address.
+async function proxyNote(note, fields, values, signal) {
+  const proxy = values.find((v) => v.startsWith('proxy:'));
+  if (proxy) {
+    note.hidden = false;
+    note.append(`The trusted proxy ${plain(proxy.slice(6), 60)} sent these requests without naming the client: it must send X-Forwarded-For. Until then, all its clients are one key.`);
+    return;
+  }
+  const i = fields.indexOf('client');
+  if (i < 0 || !/^[\da-f]*[.:][\da-f:.]*$/i.test(values[i])) return;
+  const as = values.with(i, `proxy:${values[i]}`);
+  const { counters, bans } = await get('key', { field: fields, value: as }, signal);
+  if (!bans?.length && !counters?.some((c) => c.hi > 0)) return;
+  note.hidden = false;
+  note.append('This address is also a trusted proxy. Requests that it sent without naming the client are counted as ', keyNode(fields, as, 60), bans?.length ? ', which is banned.' : '.');
 }
 
 const sameFields = (fields) => [...live.rules.values()].filter((r) => r.kind !== 'hot' && r.fields.join('\n') === fields.join('\n'));

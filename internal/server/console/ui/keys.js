@@ -2,27 +2,34 @@
 
 import { get } from './api.js';
 import { h, keyNode, list, plain, ruleHref, setText } from './dom.js';
-import { bytes, count, rate, share, span as spanText } from './format.js';
+import { countKey, empty } from './commands.js';
+import { bytes, count, many, rate, share, span as spanText } from './format.js';
 import { on, poll } from './live.js';
 import { find } from './dialogs.js';
+import { prefix } from './search.js';
 import { choice, none, page, store, stored } from './parts.js';
 
 // filterOf returns the query for the keys that q selects: a network, or a prefix.
 export function filterOf(q) {
   if (!q) return {};
   if (/^[0-9a-f.:]+\/\d{1,3}$/i.test(q)) return { network: q };
-  return { pattern: `${q.replace(/[*?[\]\\]/g, '\\$&')}*` };
+  return { pattern: prefix(q) };
 }
+
+// word is what the head of a column says, for screens without heads.
+const word = (text) => h('span', { class: 'word' }, text);
 
 export function keysView(main, params, signal) {
   page(main, 'Keys', h('button', { type: 'button', onclick: () => find() }, 'Search a key'));
   const sentence = h('p', { class: 'sentence' });
   const controls = h('div', { class: 'controls' });
-  const rows = h('ol', { class: 'rows toplist' });
+  const rows = h('ol', { class: 'rows' });
+  const heads = ['', 'Key', '', 'Count', '', 'Per second', 'Peak', 'Refused'].map((text) => h('span', {}, text));
+  const box = h('div', { class: 'toplist', hidden: true }, h('div', { class: 'heads keyheads', 'aria-hidden': 'true' }, heads), rows);
   const nothing = none('');
-  const noCounter = none('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.');
+  const noCounter = empty('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.', ...countKey());
   const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo, its light part at hi: the true count is between them. The peak is the rate in the busiest tenth of the span. Refusals are counted for spans of up to an hour, and named by the rule that refused most.');
-  main.append(controls, sentence, rows, nothing.node, noCounter.node, foot);
+  main.append(controls, sentence, box, nothing.node, noCounter.node, foot);
 
   let counters = [];
   let name = params.get('counter') ?? stored('counter', '');
@@ -76,8 +83,9 @@ export function keysView(main, params, signal) {
   const show = (top) => {
     const c = counter();
     const most = Math.max(1, ...top.map((k) => k.hi));
-    setText(nothing.node, q ? 'No key like that was counted in this span.' : 'No key was counted in this span.');
+    nothing.say(q ? 'No key like that was counted in this span.' : 'No key was counted in this span.');
     nothing.show(!top.length);
+    box.hidden = !top.length;
     list(rows, top, (k) => JSON.stringify([c.name, k.key]), (k) => {
       const rank = h('span', { class: 'rank' });
       const bar = h('i', { class: 'bar allowed' });
@@ -95,10 +103,11 @@ export function keysView(main, params, signal) {
         setText(lo, count(now.lo));
         setText(hi, now.hi > now.lo ? `to ${count(now.hi)}` : '');
         setText(per, `${rate((1000 * now.lo) / ms)}/s`);
-        setText(peak, now.peak_per_second ? `peak ${rate(now.peak_per_second)}/s` : '');
+        peak.replaceChildren(...(now.peak_per_second ? [word('peak '), `${rate(now.peak_per_second)}/s`] : []));
         refused.hidden = !now.refused;
         if (!now.refused) return;
-        setText(refused, `${now.refused < now.hi ? share(now.refused, Math.max(now.estimate, now.refused)) : count(now.refused)} refused by ${plain(now.refused_by, 40)}`);
+        const part = now.refused < now.hi ? share(now.refused, Math.max(now.estimate, now.refused)) : count(now.refused);
+        refused.replaceChildren(`${part} `, word('refused '), `by ${plain(now.refused_by, 40)}`);
         refused.href = ruleHref(now.refused_by);
       } };
     }, true);
@@ -108,7 +117,7 @@ export function keysView(main, params, signal) {
     counters = (await get('counters', {}, signal)).counters ?? [];
     build();
     const c = counter();
-    setText(sentence, c ? `${c.sentence} ${count(c.keys)} keys in ${bytes(c.bytes)}.` : '');
+    setText(sentence, c ? `${c.sentence} ${many(c.keys, 'key')} in ${bytes(c.bytes)}.` : '');
   };
   const question = () => JSON.stringify([counter()?.name, ms, n, q]);
   again = poll(2000, signal, async () => {

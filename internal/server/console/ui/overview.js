@@ -5,9 +5,11 @@ import { Around } from './around.js';
 import { SlotChart, spark } from './chart.js';
 import { add } from './dialogs.js';
 import { h, keyNode, list, plain, rowOf, ruleHref, setText } from './dom.js';
-import { age, ago, bytes, count, left, rate, share, span as spanText } from './format.js';
+import { checkEvent, empty } from './commands.js';
+import { ago, count, left, rate, share, span as spanText } from './format.js';
+import { Health } from './health.js';
 import { live, on, poll, slotsOf } from './live.js';
-import { choice, facts, none, panel, store, stored } from './parts.js';
+import { choice, none, panel, store, stored } from './parts.js';
 
 const second = 1000;
 // The number of parts of a span, and the interval between requests for them.
@@ -46,10 +48,13 @@ export function overviewView(main, _, signal) {
   const refused = new Refused();
   const ticker = new Ticker();
   const around = new Around();
+  const health = new Health();
+  const start = empty('No event was judged since the start.', ...checkEvent());
   main.append(
-    h('section', { class: 'panel now', 'aria-labelledby': 'p-now' }, h('div', { class: 'head' }, h('h1', { id: 'p-now' }, 'Decisions'), pick), figures.node, chart.node),
-    rail(around, signal),
-    panel('Refusals by rule', 'byrule', byRule.node), panel('Most refused keys, last minute', 'refusedkeys', refused.node), panel('Latest bans', 'latest', ticker.node), ...around.nodes,
+    health.node,
+    h('section', { class: 'panel now', 'aria-labelledby': 'p-now' }, h('div', { class: 'head' }, h('h1', { id: 'p-now' }, 'Decisions'), pick), figures.node, chart.node, start.node),
+    panel('Refusals by rule', 'byrule', byRule.node),
+    panel('Most refused keys, last minute', 'refusedkeys', refused.node), panel('Latest bans', 'latest', ticker.node), ...around.nodes,
   );
 
   // Up to a minute, the chart shows the stream; above, the answer of /v1/rates.
@@ -61,7 +66,15 @@ export function overviewView(main, _, signal) {
     chart.show(slots(), { span: all, lag: streamed() ? 1150 : 0, paused: live.paused, marks, bans, ...(streamed() ? mark : {}) });
     const part = slots().filter((s) => s.to > (live.seconds.at(-1)?.to ?? Date.now()) - span + 500);
     figures.show(part.length ? part : slots().slice(-1), span);
+    const totals = live.totals ?? live.status?.totals;
+    start.show(Boolean(totals) && !['allowed', 'refused', 'banned', 'unmatched'].some((outcome) => totals[outcome]));
   };
+  const state = () => live.status && health.show(live.status, around.show(live.status));
+  on('status second', signal, state);
+  poll(4 * second, signal, async () => {
+    live.status = await get('status', {}, signal);
+    state();
+  });
   const ask = () => {
     signal.removeEventListener('abort', stop);
     timer?.abort();
@@ -206,67 +219,4 @@ class Ticker {
       } };
     });
   }
-}
-
-// rail is the state of the server, at the side, and what is wrong around it.
-function rail(around, signal) {
-  const gauge = h('i', { class: 'bar' });
-  const meter = h('div', { class: 'track', role: 'meter', 'aria-label': 'Memory of limits and bans', 'aria-valuemin': 0, 'aria-valuemax': 100, 'aria-valuenow': 0 }, gauge);
-  const used = h('p', { class: 'used' });
-  const memory = facts({ counters: 'Counters', heap: 'Heap' });
-  const health = h('p', { class: 'health' });
-  const why = h('p', { class: 'why' });
-  const rules = facts({ file: 'File', since: 'In force for', reloads: 'Reloads' });
-  const disk = h('p', { class: 'health bad', hidden: true });
-  const cause = h('p', { class: 'why', hidden: true });
-  const shared = h('p', { class: 'health', hidden: true });
-  const wrong = h('p', { class: 'health bad around', hidden: true });
-  const differs = h('p', { class: 'why', hidden: true });
-  const server = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers', up: 'Up for', version: 'Version' });
-  const show = () => {
-    const s = live.status;
-    if (!s) return;
-    const troubles = around.show(s);
-    wrong.hidden = !troubles.length;
-    setText(wrong, `${troubles[0]}${troubles.length > 1 ? `, and ${troubles.length - 1} more` : ''}`);
-    const p = s.memory.budget ? Math.min(100, (100 * s.memory.bytes) / s.memory.budget) : 0;
-    gauge.style.width = `${p}%`;
-    gauge.className = `bar ${p > 95 ? 'banned' : p > 80 ? 'refused' : 'allowed'}`;
-    meter.setAttribute('aria-valuenow', p.toFixed(0));
-    setText(used, `${bytes(s.memory.bytes)} of ${bytes(s.memory.budget)} (${share(s.memory.bytes, s.memory.budget)})`);
-    memory.set('counters', bytes(s.memory.counter_bytes));
-    memory.set('heap', bytes(s.memory.heap));
-    server.set('held', count(s.bans.held));
-    server.set('remembered', count(s.bans.remembered));
-    server.set('full', count(s.bans.refused));
-    setText(health, s.rules.error ? 'Last reload failed' : s.rules.file ? 'In force' : 'No rules file');
-    health.className = `health ${s.rules.error ? 'bad' : 'good'}`;
-    setText(why, s.rules.error ? `${s.rules.error} The rules of before hold.` : '');
-    rules.set('file', s.rules.file || '–');
-    rules.set('since', age(live.now() - Date.parse(s.rules.since)));
-    rules.set('reloads', count(s.rules.reloads));
-    server.set('up', left(live.now() - Date.parse(s.started)));
-    server.set('subscribers', count(s.subscribers));
-    server.set('version', s.version);
-    const broken = s.storage?.journal_error || s.storage?.snapshot_error;
-    disk.hidden = cause.hidden = !broken;
-    setText(disk, s.storage?.journal_error ? 'Bans are not written to disk' : 'Snapshots are not written to disk');
-    setText(cause, broken ? `${broken}. Decisions go on; what changes now may not survive a restart.` : '');
-    const store = s.store;
-    shared.hidden = differs.hidden = !store;
-    if (store) {
-      const good = store.up && !store.other_rules;
-      setText(shared, !store.up ? 'Store is down' : store.other_rules ? 'Servers enforce different rules' : `Limits are shared by ${count(store.nodes)} ${store.nodes === 1 ? 'server' : 'servers'}`);
-      shared.className = `health ${good ? 'good' : 'bad'}`;
-      setText(differs, !store.up ? `${store.error ?? ''} Rules decide as their on_store_failure says.` : store.other_rules ? `${count(store.other_rules)} of ${count(store.nodes)} have other rules than this one.` : '');
-    }
-  };
-  on('status second', signal, show);
-  poll(4000, signal, async () => {
-    live.status = await get('status', {}, signal);
-    show();
-  });
-  show();
-  return h('div', { class: 'rail' },
-    panel('Memory', 'memory', meter, used, memory.node), panel('Rules file', 'rulesfile', health, why, rules.node), panel('Server', 'server', disk, cause, shared, differs, wrong, server.node));
 }

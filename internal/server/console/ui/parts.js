@@ -34,7 +34,7 @@ export function choice(label, options, chosen, f) {
 // none is the text of an empty list.
 export function none(text) {
   const node = h('p', { class: 'none', hidden: true }, text);
-  return { node, show: (is) => (node.hidden = !is) };
+  return { node, say: (words) => setText(node, words), show: (is) => (node.hidden = !is) };
 }
 
 // facts is a list of names and values, and how to set one.

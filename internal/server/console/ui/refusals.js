@@ -14,7 +14,7 @@ export function refusalPanel(values, signal) {
   poll(3000, signal, async () => {
     const answer = await get('explain', { key: values }, signal);
     const refusals = answer.refusals ?? [];
-    setText(empty.node, `Not refused since ${date(Date.parse(answer.since))}.`);
+    empty.say(`Not refused since ${date(Date.parse(answer.since))}.`);
     empty.show(!refusals.length);
     setText(since, refusals.length ? `Keys that were last refused before ${date(Date.parse(answer.since))} may be missing.` : '');
     list(rows, refusals, (r) => JSON.stringify([r.rule, r.key, r.key_base64]), (r) => refusalRow(r, values));

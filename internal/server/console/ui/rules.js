@@ -5,11 +5,12 @@ import { get, post, postText } from './api.js';
 import { h, list, rowOf, setText } from './dom.js';
 import { dropBans } from './dialogs.js';
 import { Editor } from './editor.js';
-import { age, count, rate, share } from './format.js';
+import { copy, empty, writeRules } from './commands.js';
+import { age, count, many, rate, share } from './format.js';
 import { live, on, poll } from './live.js';
-import { none, page, panel } from './parts.js';
+import { page, panel } from './parts.js';
 import { toast } from './toast.js';
-import { tryDraft } from './trial.js';
+import { emptyTrial, tryDraft } from './trial.js';
 
 export function rulesView(main, params, signal) {
   const state = h('span', { class: 'dim total' });
@@ -24,17 +25,18 @@ export function rulesView(main, params, signal) {
   let typing = 0;
   let editing = false;
   const edit = h('button', { type: 'button', class: 'admin', 'aria-pressed': 'false', onclick: () => toggle() }, 'Try a change');
-  const checkButton = h('button', { type: 'button', class: 'primary', hidden: true, onclick: () => check() }, 'Check');
-  const tryButton = h('button', { type: 'button', hidden: true, onclick: () => tryIt() }, 'Try on recent events');
+  const checkButton = h('button', { type: 'button', hidden: true, onclick: () => check() }, 'Check');
+  const tryButton = h('button', { type: 'button', class: 'primary', hidden: true, onclick: () => tryIt() }, 'Try on recent events');
   const trial = h('div', { class: 'trialresult', 'aria-live': 'polite' });
-  const copy = h('button', { type: 'button', onclick: () => copyText() }, 'Copy');
+  const copyButton = h('button', { type: 'button', onclick: () => copy(editor.text, () => editor.select()) }, 'Copy');
   const verdict = h('div', { class: 'verdict', 'aria-live': 'polite' });
   const file = h('span', { class: 'file' });
   const cards = h('ul', { class: 'cards' });
-  const nothing = none('There are no rules: everything is allowed.');
-  main.append(failure,
-    panel('File', 'filepanel', h('div', { class: 'bartop' }, file, edit, checkButton, tryButton, copy), verdict, trial, editor.node),
-    panel('Each rule', 'rulecards', cards, nothing.node));
+  const nothing = empty('There are no rules: everything is allowed.', ...writeRules());
+  const each = panel('Each rule', 'rulecards', cards, nothing.node);
+  const change = panel('What the change does', 'trypanel', trial, verdict);
+  change.hidden = true;
+  main.append(failure, panel('File', 'filepanel', h('div', { class: 'bartop' }, file, edit, checkButton, tryButton, copyButton), editor.node), change, each);
 
   const show = () => {
     const book = live.book;
@@ -42,7 +44,7 @@ export function rulesView(main, params, signal) {
     setText(file, editing ? 'A copy, which is not saved: write it to the file, then reload.' : book.file || 'no file');
     setText(state, `in force for ${age(live.now() - Date.parse(book.since))}`);
     failure.hidden = !book.error;
-    setText(failure, book.error ? `The last reload failed, and the rules of before hold. ${book.error}` : '');
+    setText(failure, book.error ? `The last reload failed, and the previous rules stay in force. ${book.error}` : '');
     if (!editing && editor.text !== (book.text ?? '')) editor.text = book.text ?? '';
     const items = [...live.rules.values(), ...(book.counters ?? []).map((c) => ({ ...c, kind: 'counter' })), ...(live.allow.length ? [{ name: 'allow', kind: 'allow', sentence: `${live.allow.map((a) => (typeof a === 'string' ? a : a.sentence ?? JSON.stringify(a))).join(', ')}: never limited, never banned.` }] : [])];
     nothing.show(!items.length);
@@ -72,7 +74,9 @@ export function rulesView(main, params, signal) {
     edit.setAttribute('aria-pressed', String(editing));
     setText(edit, editing ? 'Back to the file' : 'Try a change');
     checkButton.hidden = tryButton.hidden = !editing;
-    trial.replaceChildren();
+    change.hidden = !editing;
+    each.hidden = editing;
+    trial.replaceChildren(...emptyTrial());
     editor.mark([]);
     verdict.replaceChildren();
     show();
@@ -101,7 +105,7 @@ export function rulesView(main, params, signal) {
     trial.replaceChildren(h('p', { class: 'dim' }, 'Judging the recent events…'));
     try {
       const { errors, nodes } = await tryDraft(text);
-      trial.replaceChildren(...(text === editor.text ? nodes.filter(Boolean) : [h('p', { class: 'dim' }, 'The copy has changed meanwhile: try it again.')]));
+      trial.replaceChildren(...(text === editor.text ? nodes.filter(Boolean) : [h('p', { class: 'dim' }, 'The copy has changed: try it again.')]));
       if (errors.length) tell(errors, [], []);
     } catch (err) {
       trial.replaceChildren(h('p', { class: 'bad' }, err.message));
@@ -126,21 +130,11 @@ export function rulesView(main, params, signal) {
     } catch (err) {
       if (err.code === 'CONFLICT') dropBans(err.message, refresh);
       else toast(err.message, 'bad');
-      if (err.errors?.length) tell(err.errors, [], []);
     }
     reload.disabled = false;
     refresh();
   };
   const refresh = () => live.refresh().catch(() => {});
-  const copyText = async () => {
-    try {
-      await navigator.clipboard.writeText(editor.text);
-      toast('Copied.');
-    } catch {
-      editor.select();
-      toast('Selected: copy it with the keyboard.');
-    }
-  };
 
   poll(3000, signal, async () => {
     const { rates } = await get('rates', { span: '1m', points: 1, rules: 1 }, signal);
@@ -170,7 +164,7 @@ function card({ name, kind }) {
     setText(sentence, r.sentence?.replace(`${name}: `, '') ?? '');
     shadow.hidden = !r.shadow;
     const s = r.stats;
-    if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused, ${count(s.banned)} banned${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${count(s.keys)} keys${s.bans || s.bans_started ? `; ${count(s.bans)} bans hold, ${count(s.bans_started)} begun` : ''}`);
+    if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused, ${count(s.banned)} banned${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${many(s.keys, 'key')}${s.bans || s.bans_started ? `; ${many(s.bans, 'ban')} in force, ${count(s.bans_started)} since the start` : ''}`);
   };
   // rate shows the last minute.
   const showRate = (r, time) => {

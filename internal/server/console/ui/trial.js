@@ -2,7 +2,7 @@
 
 import { post } from './api.js';
 import { h, keyNode, plain } from './dom.js';
-import { count, date, left, share } from './format.js';
+import { count, date, left, many, share } from './format.js';
 import { none } from './parts.js';
 
 // A trial may take longer than other requests.
@@ -18,13 +18,13 @@ function shown({ events, since, first, last, unknown, changes: d }) {
   const same = none('The draft decides each of these events as the rules in force do, and bans the same keys for the same time.');
   same.show(!d.newly_refused && !d.newly_allowed && !d.bans.length);
   return [
-    h('p', { class: 'sentence' }, events
-      ? `${count(events)} events, from ${date(Date.parse(first))} to ${date(Date.parse(last))}, were judged under both. The server has all since ${date(Date.parse(since))}.`
-      : `The server has kept no event since ${date(Date.parse(since))}.`),
-    h('dl', { class: 'figures trial' },
+    figures(
       figure('refused', 'Newly refused', count(d.newly_refused), `${share(d.new.refused, events)} refused, was ${share(d.old.refused, events)}`),
       figure('allowed', 'Newly allowed', count(d.newly_allowed), `${count(d.new.allowed)} allowed, was ${count(d.old.allowed)}`),
       figure('banned', 'Bans', count(d.new.bans), `was ${count(d.old.bans)}`)),
+    h('p', { class: 'sentence' }, events
+      ? `${many(events, 'event')}, from ${date(Date.parse(first))} to ${date(Date.parse(last))}, were judged under both. The server has all since ${date(Date.parse(since))}.`
+      : `The server has kept no event since ${date(Date.parse(since))}.`),
     same.node,
     rows(`Decided differently, by ${plain(d.field, 60)}`, d.keys, d.keys_left_out, (k) => [keyNode([d.field], k.key, 60),
       h('b', { class: 'n' }, [k.newly_refused && `${count(k.newly_refused)} newly refused`, k.newly_allowed && `${count(k.newly_allowed)} newly allowed`].filter(Boolean).join(', ')),
@@ -36,6 +36,13 @@ function shown({ events, since, first, last, unknown, changes: d }) {
   ];
 }
 
+// emptyTrial is the figures before a trial.
+export const emptyTrial = () => [
+  figures(figure('refused', 'Newly refused', '–', ''), figure('allowed', 'Newly allowed', '–', ''), figure('banned', 'Bans', '–', '')),
+  h('p', { class: 'dim' }, 'Change the copy, then try it on the events that the server keeps.'),
+];
+
+const figures = (...three) => h('dl', { class: 'figures trial' }, three);
 const figure = (css, name, n, rest) => h('div', { class: css }, h('dt', {}, name), h('dd', {}, h('b', {}, n), h('span', {}, rest)));
 
 function rows(heading, items, more, cells) {
