@@ -23,7 +23,7 @@ build: ## build bin/lately (VERSION=1.2.3 sets its version)
 
 .PHONY: run
 run: ## build and start the server with made-up traffic, to look at: the console is http://localhost:7380/
-	@[ -x bin/lately ] || echo "a first build downloads 15 modules and compiles them: that takes some minutes"
+	@[ -x bin/lately ] || echo "a first build downloads some 30 modules and compiles them: that takes 2 to 3 minutes"
 	@$(MAKE) --no-print-directory build
 	bin/lately serve --demo
 
