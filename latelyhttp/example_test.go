@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// 100 requests a minute per client. The README shows these lines.
+// 100 requests a minute per client.
 func ExampleNew() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
