@@ -42,8 +42,8 @@ var attacks = slices.Concat(clientAttacks, readerAttacks, protocolAttacks, engin
 //
 // While each attack runs, another client asks for decisions, and asks a control: another server that nobody attacks.
 // The resident memory of the attacked server must stay below its --memory and 150 MiB, and the client's latency at the 90th and
-// 99th percentile within a multiple of that of the control. Each case also asks whether its own defence has worked, such as whether
-// the server has closed what was half sent. TestHostileControls shows that each case can fail. To see what
+// 99th percentile within a multiple of that of the control, in one of three attempts. Each case also asks whether its own
+// defence has worked, such as whether the server has closed what was half sent. TestHostileControls shows that each case can fail. To see what
 // an attack does to an older server, put its program into the folder.
 func TestHostile(t *testing.T) {
 	folder := os.Getenv("LATELY_HOSTILE")
@@ -56,10 +56,21 @@ func TestHostile(t *testing.T) {
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for _, c := range attacks {
 		t.Run(c.name, func(t *testing.T) {
-			h := newAttacked(t, c.flags)
-			c.run(h)
-			if !h.judged {
-				h.judge()
+			for attempt := 1; ; attempt++ {
+				h := newAttacked(t, c.flags)
+				c.run(h)
+				if !h.judged {
+					h.judge()
+				}
+				if h.slow == nil {
+					return
+				}
+				if attempt == attempts {
+					t.Fatal(h.slow)
+				}
+				t.Logf("again: %v", h.slow)
+				h.serving.kill()
+				h.control.kill()
 			}
 		})
 	}
@@ -73,6 +84,10 @@ const (
 	// the control, and leastLatency what may be added to it. The attackers share the processors with both servers.
 	slowerThanControl = 10
 	leastLatency      = 50 * time.Millisecond // at the 90th percentile; four times that at the 99th
+
+	// attempts is how often an attack must delay others: on a busy machine the attacked server may have to wait for longer than
+	// the control, but hardly each time.
+	attempts = 3
 
 	// maxHeld is how long an attacker waits for the server to close its connection.
 	maxHeld = time.Minute
@@ -102,6 +117,7 @@ type attacked struct {
 	deadline      time.Time
 	held          atomic.Int64 // connections of attackers that were not closed within maxHeld
 	judged        bool
+	slow          error // that the client waited for too long
 }
 
 func newAttacked(t *testing.T, flags func(h *attacked) []string) *attacked {
@@ -190,7 +206,7 @@ func (h *attacked) judge() {
 	}
 	for p, least := range map[int]time.Duration{90: leastLatency, 99: 4 * leastLatency} {
 		if took, most := percentile(h.beside, p), least+slowerThanControl*percentile(h.quiet, p); took > most {
-			h.Errorf("a client beside the attack waits %v at the percentile %d; want at most %v", took, p, most)
+			h.slow = errors.Join(h.slow, fmt.Errorf("a client beside the attack waits %v at the percentile %d; want at most %v", took, p, most))
 		}
 	}
 	if n := h.held.Load(); n > 0 {
