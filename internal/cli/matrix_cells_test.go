@@ -40,6 +40,7 @@ var matrixRefusals = map[byte]string{
 	'P': "is not a trusted proxy: if it is your proxy, start the server with --trusted-proxy",
 	'C': "CrowdSec's bouncers are not answered here: must be switched on with the setting crowdsec",
 	'L': "AUTH was called, but this server has no tokens: whoever can connect may do everything",
+	'D': "there is no demo: the server was started without --demo",
 	'W': "WATCH is not supported",
 	'U': "connection refused",
 	'B': "follow and store: both set: must be one of them, as a store judges by its own clock",
@@ -138,6 +139,7 @@ const matrixHTTP = `
 ..S...N.-.- POST /v1/refund {"rule":"login","key":"grace"} -> {"refunded":1}
 ..S...N.-.- POST /v1/release {"rule":"uploads","key":"grace"} -> {"released":0}
 ........-.- POST /v1/throttle {"key":"k","burst":15,"count":30,"period_ms":60000} -> {"allowed":true,"limit":16
+DDDDDDDD-D- POST /v1/demo/stop {} -> it
 ........-.- POST /v1/feeds/open {"feed":"one","process":"p1"} -> 200 {"session":"
 ........-.- POST /v1/feeds/events {"feed":"one","session":"$SESSION","number":1,"events":"","state":"AA=="} -> {"events":0
 ..S...N.-.- POST /v1/reset {"rule":"login","key":"grace"} -> 200 {}

@@ -117,6 +117,7 @@ var routes = map[string]route{
 	"GET /v1/decisions/stream":     {path: "/v1/decisions/stream?startup=true"},
 	"GET /v1/events":               {},
 	"GET /v1/explain":              {path: "/v1/explain?key=KEY"},
+	"POST /v1/demo/stop":           {body: `{}`},
 	"POST /v1/feeds/events":        {body: `{"feed":"spare","session":"none","number":1}`},
 	"POST /v1/feeds/open":          {body: `{"feed":"spare","process":"KEY"}`},
 	"GET /v1/hot":                  {},
