@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lately-go/lately/internal/migrate"
+	"github.com/lately-go/lately/internal/cli/migrate"
 )
 
 // maxImport is the size of the largest file that is imported, in bytes.
