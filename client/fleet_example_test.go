@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
 )
@@ -25,7 +26,7 @@ func startNode(text string) (addr string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := respapi.New(engine.ListenerConfig{Engine: e})
+	s := respapi.New(listen.Config{Engine: e})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -60,7 +61,7 @@ func TestNewFleet(t *testing.T) {
 
 // What a server answers is what a limiter in this process would have returned.
 func TestFleetDecisions(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Name: "clerk-7"})
 	ctx := t.Context()
 	want := func(got ratelimit.Decision, err error, want string) {
@@ -185,7 +186,7 @@ func tokensOf(t *testing.T, lines string) func() *access.Tokens {
 
 func TestFleetToken(t *testing.T) {
 	const token = "cccccccccccccccccccccccccccccccc-check"
-	s := startServer(t, engine.ListenerConfig{Tokens: tokensOf(t, "check "+token+" svc\n")})
+	s := startServer(t, listen.Config{Tokens: tokensOf(t, "check "+token+" svc\n")})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Token: token})
 	if d, err := f.Take(t.Context(), "login", 1, "ada"); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
@@ -197,7 +198,7 @@ func TestFleetToken(t *testing.T) {
 			t.Errorf("with token %q: %v, want %s", token, err, code)
 		}
 	}
-	open := startServer(t, engine.ListenerConfig{})
+	open := startServer(t, listen.Config{})
 	f = mustFleet(t, FleetConfig{Nodes: []string{open.addr}, Token: token})
 	if _, err := f.Take(t.Context(), "login", 1, "ada"); !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "this server has no tokens") {
 		t.Errorf("with a token for a server that has none: %v", err)
@@ -208,7 +209,7 @@ func TestFleetToken(t *testing.T) {
 // keys, but what it counts is refused.
 func TestFleetTokenHot(t *testing.T) {
 	const check, read = "cccccccccccccccccccccccccccccccc-check", "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr-read"
-	s := startServer(t, engine.ListenerConfig{Tokens: tokensOf(t, "check "+check+" svc\nread "+read+" eyes\n")})
+	s := startServer(t, listen.Config{Tokens: tokensOf(t, "check "+check+" svc\nread "+read+" eyes\n")})
 	services := startProcesses(t, 4, FleetConfig{Nodes: []string{s.addr}, Token: check})
 	eyes := startProcesses(t, 1, FleetConfig{Nodes: []string{s.addr}, Token: read})[0]
 	heat(t, services, "/a")
@@ -236,7 +237,7 @@ func TestFleetTLS(t *testing.T) {
 	defer web.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(web.Certificate())
-	s := startServer(t, engine.ListenerConfig{TLS: &tls.Config{Certificates: web.TLS.Certificates}})
+	s := startServer(t, listen.Config{TLS: &tls.Config{Certificates: web.TLS.Certificates}})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, TLS: &tls.Config{RootCAs: roots}})
 	if d, err := f.Take(t.Context(), "login", 1, "ada"); err != nil || !d.Allowed {
 		t.Errorf("%+v, %v", d, err)
@@ -249,7 +250,7 @@ func TestFleetTLS(t *testing.T) {
 
 // Answers go to those who asked, with many callers on one connection.
 func TestFleetPipelines(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
 	const callers, each = 64, 100
 	var wg sync.WaitGroup
@@ -275,7 +276,7 @@ func TestFleetPipelines(t *testing.T) {
 
 // A caller whose context ends does not wait, and nobody gets its answer.
 func TestFleetContextEnds(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Timeout: time.Hour})
 	if _, err := f.Take(t.Context(), "login", 1, "first"); err != nil {
 		t.Fatal(err)
@@ -397,7 +398,7 @@ func TestFleetNodeIsKilled(t *testing.T) {
 
 // When no node can be reached, the error says why, and it is no ErrUnanswered.
 func TestFleetNoNode(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	s.kill()
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
 	_, err := f.Take(t.Context(), "login", 1, "ada")
@@ -421,7 +422,7 @@ func TestFleetNoNode(t *testing.T) {
 
 // Commands that wait when the Fleet is closed fail.
 func TestFleetCloseEndsCommands(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Timeout: time.Hour})
 	if _, err := f.Take(t.Context(), "login", 1, "ada"); err != nil {
 		t.Fatal(err)
@@ -447,7 +448,7 @@ func TestFleetCloseEndsCommands(t *testing.T) {
 }
 
 func TestFleetTakeDoesNotAllocate(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
 	ctx := t.Context()
 	take := func() {
@@ -464,7 +465,7 @@ func TestFleetTakeDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkFleetTake(b *testing.B) {
-	s := startServer(b, engine.ListenerConfig{})
+	s := startServer(b, listen.Config{})
 	f := mustFleet(b, FleetConfig{Nodes: []string{s.upstream}})
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/internal/test/freeport"
 	"github.com/lately-go/lately/rules"
@@ -41,12 +42,12 @@ type testServer struct {
 }
 
 // startServer starts a server that ends with the test.
-func startServer(t testing.TB, c engine.ListenerConfig) *testServer {
+func startServer(t testing.TB, c listen.Config) *testServer {
 	t.Helper()
 	return startServerAt(t, c, freeport.Addr(t))
 }
 
-func startServerAt(t testing.TB, c engine.ListenerConfig, addr string) *testServer {
+func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 	t.Helper()
 	file, err := rules.Parse("rules.yaml", []byte(fleetRules))
 	if err != nil {
@@ -78,7 +79,7 @@ func startServerAt(t testing.TB, c engine.ListenerConfig, addr string) *testServ
 func startServers(t testing.TB, n int) (servers []*testServer, addrs []string) {
 	t.Helper()
 	for range n {
-		servers = append(servers, startServer(t, engine.ListenerConfig{}))
+		servers = append(servers, startServer(t, listen.Config{}))
 	}
 	slices.SortFunc(servers, func(a, b *testServer) int { return cmp.Compare(a.addr, b.addr) })
 	for _, s := range servers {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // Three clients report three times as many records as pass to the server, for a minute.
@@ -28,7 +28,7 @@ func TestHotOverload(t *testing.T) {
 		perSecond = 60_000 // records of keys that come once, of each
 		seconds   = 60
 	)
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	var fleets []*Fleet
 	var running sync.WaitGroup
 	stop := make(chan struct{})

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // A shop is an HTTP service whose pages come from a slow backend, in several processes. The
@@ -75,7 +75,7 @@ func TestLoadOfABackend(t *testing.T) {
 	if update {
 		phase = 4 * time.Second
 	}
-	server := startServer(t, engine.ListenerConfig{})
+	server := startServer(t, listen.Config{})
 	back := &backend{bins: make([]atomic.Int64, 2*phase/shopBin), start: time.Now()}
 	var keep atomic.Bool
 	var clients sync.WaitGroup

@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/rules"
@@ -57,7 +58,7 @@ func beServer(ctx context.Context, file *rules.File) error {
 		return err
 	}
 	defer e.Close()
-	s := respapi.New(engine.ListenerConfig{Engine: e})
+	s := respapi.New(listen.Config{Engine: e})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // hotEvents returns how many events of reports the servers have counted under a rule.
@@ -242,7 +242,7 @@ func TestHotKeysWithDifferentLists(t *testing.T) {
 
 // A rule that the servers do not have: the reports are dropped, and the error says why.
 func TestHotRuleOfNoServer(t *testing.T) {
-	s := startServer(t, engine.ListenerConfig{})
+	s := startServer(t, listen.Config{})
 	d := mustDetector(t)
 	r := *d.Set().Rule(0)
 	r.Name = "produkt"

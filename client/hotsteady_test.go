@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
 )
@@ -79,7 +80,7 @@ func (p pipeNetwork) start(ctx context.Context, t *testing.T, addr string, runni
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := respapi.New(engine.ListenerConfig{Engine: e})
+	s := respapi.New(listen.Config{Engine: e})
 	l := &pipeListener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
 	p[addr] = l
 	running.Go(func() {

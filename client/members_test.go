@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/test/freeport"
 )
 
@@ -60,7 +60,7 @@ func startLoopbacks(t *testing.T, n int) (servers []*testServer, port string) {
 	}
 	probe.Close()
 	for i := range n {
-		servers = append(servers, startServerAt(t, engine.ListenerConfig{}, fmt.Sprintf("127.0.0.%d:%s", i+2, port)))
+		servers = append(servers, startServerAt(t, listen.Config{}, fmt.Sprintf("127.0.0.%d:%s", i+2, port)))
 	}
 	return servers, port
 }

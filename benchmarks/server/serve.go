@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -34,8 +35,8 @@ func beServer(text string) error {
 		return err
 	}
 	defer e.Close()
-	byRESP := respapi.New(engine.ListenerConfig{Engine: e})
-	byHTTP, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
+	byRESP := respapi.New(listen.Config{Engine: e})
+	byHTTP, err := httpapi.New(httpapi.Config{Config: listen.Config{Engine: e}})
 	if err != nil {
 		return err
 	}

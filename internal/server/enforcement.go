@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -62,7 +63,7 @@ func (s *Server) keepEnforcing(ctx context.Context) {
 }
 
 // passChanges passes changes of bans to s.enforce until all must be compared, for that long at most.
-func (s *Server) passChanges(ctx context.Context, sub *engine.Subscription, longest time.Duration) {
+func (s *Server) passChanges(ctx context.Context, sub *events.Subscription, longest time.Duration) {
 	compare := time.NewTimer(longest)
 	defer compare.Stop()
 	for {

@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/server/httpapi"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/match"
 )
@@ -130,14 +131,14 @@ func (s *Server) start() error {
 // listen takes the addresses and makes the servers of both listeners.
 func (s *Server) listen() error {
 	c := &s.config
-	common := engine.ListenerConfig{
+	common := listen.Config{
 		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
 		Reload: s.reload, Version: s.version, TLS: s.tls(), Limits: c.Limits,
 	}
 	if s.store != nil {
 		common.Store = s.store.status
 	}
-	var respListener *engine.Listener
+	var respListener *listen.Listener
 	if c.RESP != Off {
 		r := respapi.New(common)
 		s.resp.serve, respListener = r.Serve, r.Listener
@@ -152,7 +153,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			ListenerConfig: common, Storage: storage, Ready: s.ready, RESP: respListener,
+			Config: common, Storage: storage, Ready: s.ready, RESP: respListener,
 			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
 		})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -140,7 +140,7 @@ func TestStoreBansByHand(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
 	nodes := []*node{newNode(t, storeOf(redis)), newNode(t, storeOf(redis))}
-	var published []*engine.Subscription
+	var published []*events.Subscription
 	for _, n := range nodes {
 		n.wantReady(200)
 		sub := n.engine.Subscribe()

@@ -116,7 +116,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	}
 	if r.Until.Sub(asked) < time.Microsecond { // to which a store rounds up; else nothing has changed
 		e.markBan(BannedByHand)
-		e.hub.publish(banEvent(r))
+		e.events.Publish(banEvent(r))
 	}
 	return e.write(banLine{Ban: r})
 }
@@ -196,7 +196,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 		}
 	}
 	now := e.Now()
-	e.hub.publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
+	e.events.Publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
 	pending, err := e.write(banLine{Unban: r})
 	return true, pending, err
@@ -315,7 +315,7 @@ func (e *Engine) unbanned(rule string, key []string) {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
 	if _, again, _ := e.limiter.Bans().Get(rule, key...); !again {
-		e.hub.publish(api.Event{Type: api.BanEnded, Time: e.Now(), Rule: rule, Key: api.KeyOf(key...)})
+		e.events.Publish(api.Event{Type: api.BanEnded, Time: e.Now(), Rule: rule, Key: api.KeyOf(key...)})
 	}
 }
 
@@ -336,6 +336,6 @@ func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	if _, err := e.write(banLine{Ban: r}); err != nil && !errors.Is(err, journal.ErrFull) { // which the journal counts
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)
 	}
-	e.hub.publish(banEvent(r))
+	e.events.Publish(banEvent(r))
 	return true
 }

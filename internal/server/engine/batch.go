@@ -125,7 +125,7 @@ func (s *Session) decided(now time.Time, q *ratelimit.Query, d *ratelimit.Decisi
 func (e *Engine) reuse(b *batch) {
 	for _, ev := range b.events {
 		ev.Reset()
-		e.events.Put(ev)
+		e.spare.Put(ev)
 	}
 	clear(b.events)
 	clear(b.queries)

@@ -13,8 +13,10 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/hotlist"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -42,20 +44,20 @@ type Engine struct {
 	banMu   sync.Mutex       // held while a ban changes and its line is queued for the journal
 	journal *journal.Journal // or nil
 
-	hub       hub
+	events    *events.Hub
 	scans     scans
 	hot       *hotlist.List
 	ignored   atomic.Pointer[[]api.RuleKey] // by hand, in that order; changes under mu
 	past      *hotPast
 	refused   *window.Table // see newRefused
 	recent    *refusals
-	kept      *keptEvents // or nil
+	kept      *keptevents.Queue // or nil
 	history   history
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
 	unmatched unmatchedWarning
 	batches   sync.Pool // *batch
-	events    sync.Pool // *match.Event, of sessions
+	spare     sync.Pool // *match.Event, of sessions
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -71,8 +73,8 @@ func New(c Config) (*Engine, error) {
 	}
 	c.HotBudget = cmp.Or(c.HotBudget, hotkey.DefaultBudget)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{})}
-	e.batches.New, e.events.New = func() any { return new(batch) }, func() any { return new(match.Event) }
+	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{}), events: events.New()}
+	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
 	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
@@ -103,13 +105,12 @@ func New(c Config) (*Engine, error) {
 	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
-	e.recent, e.kept = &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, newKeptEvents(c.KeepEvents)
+	e.recent, e.kept = &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, keptevents.New(c.KeepEvents)
 	e.reloads.Since = e.started.UTC()
 	e.history.init(e)
-	e.hub.init()
 	e.scans.init()
 	e.done.Go(e.sample)
-	e.done.Go(func() { e.hub.wakeReaders(e.stop) })
+	e.done.Go(func() { e.events.Run(e.stop) })
 	e.done.Go(func() { e.hot.Run(e.stop) })
 	return e, nil
 }
@@ -129,7 +130,7 @@ func newLimiter(c *Config, banned func(ratelimit.BanRecord), unbanned func(rule 
 // Close ends the engine's goroutines and all subscriptions.
 func (e *Engine) Close() {
 	close(e.stop)
-	e.hub.close()
+	e.events.Close()
 	e.done.Wait()
 }
 
@@ -160,7 +161,7 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 	e.mark(Reloaded)
 	changes.BansDropped = bans
 	e.reloads = api.RulesStatus{Reloads: e.reloads.Reloads + 1, Since: time.Now().UTC()}
-	e.hub.publish(api.Event{Type: api.RulesChanged, Time: e.Now()})
+	e.events.Publish(api.Event{Type: api.RulesChanged, Time: e.Now()})
 	return changes, nil
 }
 
@@ -217,3 +218,23 @@ func keyError(err error) error {
 
 // Now returns the time at which requests are judged.
 func (e *Engine) Now() time.Time { return e.limiter.Now() }
+
+// Subscribe begins a subscription to all events.
+func (e *Engine) Subscribe() *events.Subscription { return e.events.Subscribe() }
+
+// CountDropped counts a subscriber that was disconnected because it does not read what it is sent. Those
+// whose Slow reports true are counted.
+func (e *Engine) CountDropped() { e.events.CountDropped() }
+
+// KeptEvents returns the events that e keeps at one moment, and false if it keeps none by its
+// Config. The caller must call Close.
+func (e *Engine) KeptEvents() (*keptevents.Events, bool) {
+	if e.kept == nil {
+		return nil, false
+	}
+	all := e.kept.Events()
+	if all.Since.IsZero() {
+		all.Since = e.started
+	}
+	return all, true
+}

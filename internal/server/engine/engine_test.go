@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -410,7 +411,7 @@ func rate(c *engine.Session, name, key string, span time.Duration) (float64, err
 }
 
 // next returns the next event, when there is one.
-func next(t *testing.T, sub *engine.Subscription) *engine.Event {
+func next(t *testing.T, sub *events.Subscription) *events.Event {
 	t.Helper()
 	for {
 		if ev, ok := sub.Next(); ok {
@@ -425,7 +426,7 @@ func next(t *testing.T, sub *engine.Subscription) *engine.Event {
 }
 
 // told returns how many events there are.
-func told(sub *engine.Subscription) (n int) {
+func told(sub *events.Subscription) (n int) {
 	for _, ok := sub.Next(); ok; _, ok = sub.Next() {
 		n++
 	}

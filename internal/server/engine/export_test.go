@@ -5,9 +5,6 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// LatencyBounds are the upper bounds of the buckets of a [Latency].
-var LatencyBounds = latencyBounds[:]
-
 // Peek returns the decision that Check would return.
 func (s *Session) Peek(ev *match.Event, cost uint64) (d ratelimit.Decision, err error) {
 	if err := s.QueueCheck(ev, cost, true); err != nil {

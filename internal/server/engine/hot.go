@@ -62,7 +62,7 @@ func (e *Engine) becameHot(h *hotRule, edges ...hotkey.Edge) {
 // addHot lists a key that became hot, and publishes an event about it.
 func (e *Engine) addHot(k *hotlist.Entry) {
 	e.hot.Add(*k)
-	e.hub.publish(api.Event{Type: api.KeyHot, Time: k.Since, Rule: k.Rule, Key: k.Key, Until: k.Until.UTC()})
+	e.events.Publish(api.Event{Type: api.KeyHot, Time: k.Since, Rule: k.Rule, Key: k.Key, Until: k.Until.UTC()})
 }
 
 // entry returns the entry of a key that became hot. A key with a value that is cut has

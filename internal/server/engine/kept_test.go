@@ -3,12 +3,11 @@ package engine_test
 import (
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -25,7 +24,7 @@ func keeping(t testing.TB, budget int64) *engine.Engine {
 }
 
 // kept returns the events that e keeps, as text.
-func kept(t testing.TB, e *engine.Engine) (all []string, missed engine.Missed, since time.Time) {
+func kept(t testing.TB, e *engine.Engine) (all []string, missed keptevents.Missed, since time.Time) {
 	t.Helper()
 	k, ok := e.KeptEvents()
 	if !ok {
@@ -53,7 +52,7 @@ func TestKeptEvents(t *testing.T) {
 	e := keeping(t, 4<<20)
 	began := time.Now()
 	var want []string
-	missed := engine.Missed{}
+	missed := keptevents.Missed{}
 	sessions := []*engine.Session{e.Session(), e.Session(), e.Session()}
 	for range 3000 {
 		c := sessions[rnd.IntN(len(sessions))]
@@ -105,57 +104,6 @@ func same(t *testing.T, got, want []string) {
 		if n != 0 {
 			t.Fatalf("%+d times %s, of %d events; want %d", -n, s, len(got), len(want))
 		}
-	}
-}
-
-// TestKeptEventsAreTheLast keeps within its bytes the newest events, all of them since the
-// time that it says, also while others are added and read.
-func TestKeptEventsAreTheLast(t *testing.T) {
-	const sessions, each, budget = 4, 6000, 1 << 20
-	e, err := engine.New(engine.Config{Rules: parse(t, someRules), KeepEvents: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	var writers sync.WaitGroup
-	var clock atomic.Int64 // in milliseconds, of all writers
-	for n := range sessions {
-		writers.Go(func() {
-			c := e.Session()
-			for range each {
-				i := clock.Add(1)
-				at := atTime.Add(time.Duration(i) * time.Millisecond)
-				c.CheckLogged(logged(c, at, "client", fmt.Sprint(n), "path", fmt.Sprintf("/%d%s", i, strings.Repeat("x", 100))))
-			}
-		})
-	}
-	for range 20 {
-		all, _, _ := kept(t, e) // the race detector is the test
-		if len(all) > budget/100 {
-			t.Errorf("%d events in %d bytes", len(all), budget)
-		}
-	}
-	writers.Wait()
-	k, _ := e.KeptEvents()
-	defer k.Close()
-	got := make(map[string]bool)
-	for ev := range k.All() {
-		if !ev.Time.After(k.Since) {
-			t.Errorf("an event of %v; they are whole since %v", ev.Time, k.Since)
-		}
-		got[string(ev.Get(match.Path)[:strings.IndexByte(string(ev.Get(match.Path)), 'x')])] = true
-	}
-	want := 0
-	for i := range sessions * each {
-		if atTime.Add(time.Duration(i+1) * time.Millisecond).After(k.Since) {
-			want++
-			if !got[fmt.Sprintf("/%d", i+1)] {
-				t.Fatalf("event %d is missing; they are whole since %v", i+1, k.Since)
-			}
-		}
-	}
-	if len(got) != want || want < sessions || want == sessions*each {
-		t.Errorf("%d events, want %d of %d", len(got), want, sessions*each)
 	}
 }
 

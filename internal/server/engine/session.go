@@ -49,7 +49,7 @@ func (e *Engine) Session() *Session {
 // Event returns an empty event for Check: the same one each time, unless that is queued.
 func (s *Session) Event() *match.Event {
 	if s.event == nil {
-		s.event = s.e.events.Get().(*match.Event)
+		s.event = s.e.spare.Get().(*match.Event)
 	}
 	s.event.Reset()
 	return s.event
@@ -93,7 +93,7 @@ func (s *Session) countEvent(t time.Time, ev *match.Event) {
 func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimit.Decision) {
 	s.count(d)
 	if s.e.kept != nil {
-		s.e.kept.add(s.stripe, t, ev, cost)
+		s.e.kept.Add(s.stripe, t, ev, cost)
 	}
 	r := s.e.rules.Load()
 	switch {
@@ -137,7 +137,7 @@ func (s *Session) Failed() { s.totals.errors.Add(1) }
 func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	s.count(d)
 	if s.e.kept != nil {
-		s.e.kept.miss(s.stripe)
+		s.e.kept.Miss(s.stripe)
 	}
 	if d.Allowed {
 		return

@@ -23,12 +23,13 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	limits, now := e.limiter.Stats(), time.Now()
-	s := Status{Throttle: e.throttle.Stats(), Events: e.hub.events.Load(), Cut: e.hub.cut.Load()}
+	published, dropped, subscribers := e.events.Stats()
+	s := Status{Throttle: e.throttle.Stats(), Events: published, Cut: dropped}
 	s.Status = api.Status{
 		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()),
 		Totals: e.Totals(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},
 		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
-		Subscribers: int(e.hub.n.Load()),
+		Subscribers: subscribers,
 	}
 	for _, c := range e.rules.Load().counters {
 		table, _ := c.counts(time.Time{})

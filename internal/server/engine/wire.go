@@ -23,6 +23,12 @@ func BanOf(r *ratelimit.BanRecord) api.Ban {
 	return api.Ban{Rule: r.Rule, Key: api.KeyOf(r.Key...), Since: r.Since.UTC(), Until: r.Until.UTC(), Count: r.Count, Reason: r.Reason, Source: r.Source}
 }
 
+// banEvent returns the event of the ban r.
+func banEvent(r *ratelimit.BanRecord) api.Event {
+	ban := BanOf(r)
+	return api.Event{Type: api.BanStarted, Time: r.Since, Ban: &ban}
+}
+
 // An Error is an error of an Engine, in words for the client.
 type Error struct {
 	Code    api.Code

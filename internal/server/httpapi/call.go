@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 type call struct {
 	s       *Server
 	engine  *engine.Session
-	latency *engine.LatencyPart
+	latency *listen.LatencyPart
 
 	w      http.ResponseWriter
 	r      *http.Request

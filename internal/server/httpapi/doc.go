@@ -2,7 +2,7 @@
 // [engine.Engine] can do, forward-auth for proxies, server-sent events, metrics,
 // health checks, and the web console.
 //
-//	s, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
+//	s, err := httpapi.New(httpapi.Config{Config: listen.Config{Engine: e}})
 //	...
 //	err = s.Serve(ctx, listener)
 //

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/events"
 )
 
 const (
@@ -125,7 +125,7 @@ func (st *stream) rates() {
 }
 
 // take appends the events that wait, up to streamBatch bytes.
-func (st *stream) take(sub *engine.Subscription) bool {
+func (st *stream) take(sub *events.Subscription) bool {
 	for len(st.out) < streamBatch {
 		ev, ok := sub.Next()
 		if !ok {

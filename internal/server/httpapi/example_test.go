@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -24,7 +25,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer e.Close()
-	s, err := httpapi.New(httpapi.Config{ListenerConfig: engine.ListenerConfig{Engine: e}})
+	s, err := httpapi.New(httpapi.Config{Config: listen.Config{Engine: e}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,16 +24,16 @@ type item struct {
 
 // The names of lists of items, which also name the kinds of items.
 const (
-	events = "events"
-	takes  = "takes"
+	eventList = "events"
+	takeList  = "takes"
 )
 
 // kind returns the name of the list in which it may be.
 func (it *item) kind() string {
 	if it.ev != nil {
-		return events
+		return eventList
 	}
-	return takes
+	return takeList
 }
 
 // judge answers a body that is one item, or a list of items, of one of these kinds. forms
@@ -89,7 +89,7 @@ func (c *call) judgeDecoded(peek bool, forms string, kinds []string) error {
 	for _, member := range []struct {
 		kind string
 		has  bool
-	}{{events, event}, {events, req.Events != nil}, {takes, take}, {takes, req.Takes != nil}} {
+	}{{eventList, event}, {eventList, req.Events != nil}, {takeList, take}, {takeList, req.Takes != nil}} {
 		if member.has {
 			found++
 			known = known && slices.Contains(kinds, member.kind)
@@ -103,7 +103,7 @@ func (c *call) judgeDecoded(peek bool, forms string, kinds []string) error {
 		return c.answerItems(len(req.Events), peek, func(i int) (item, error) { return c.eventItem(&req.Events[i]) })
 	case req.Takes != nil:
 		return c.answerItems(len(req.Takes), peek, func(i int) (item, error) { return c.takeItem(&req.Takes[i]) })
-	case take || kinds[0] == takes:
+	case take || kinds[0] == takeList:
 		it, err := c.takeItem(&api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost})
 		return c.answerItem(it, err, peek)
 	}

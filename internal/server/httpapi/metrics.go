@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/latelyprom"
 )
 
@@ -227,7 +228,7 @@ func (m metricWriter) logs(s *Server) {
 	}
 }
 
-func (m metricWriter) listener(name string, s *engine.Listener) {
+func (m metricWriter) listener(name string, s *listen.Listener) {
 	open, accepted, refused := s.Conns.Counts()
 	m.gauge("connections", "Open connections.", int64(open), "listener", name)
 	m.counter("connections_total", "Connections that were accepted.", accepted, "listener", name)

@@ -98,9 +98,9 @@ func routes() []route {
 // decisionRoutes returns the routes of services, which judge events and keys.
 func decisionRoutes() []route {
 	return []route{
-		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, false, "event and events", events), "check", "Count an event, or several, and judge it under all rules that match it", nil},
-		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takes), "take", "Count an event of a key, or several, and judge it under one rule", nil},
-		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", events, takes), "peek", "Return the decision of check or take, and change nothing", nil},
+		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, false, "event and events", eventList), "check", "Count an event, or several, and judge it under all rules that match it", nil},
+		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takeList), "take", "Count an event of a key, or several, and judge it under one rule", nil},
+		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", eventList, takeList), "peek", "Return the decision of check or take, and change nothing", nil},
 		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back what a key has used under a rule, the oldest first", nil},
 		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
 		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},

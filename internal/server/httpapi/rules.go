@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -91,7 +92,7 @@ func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 }
 
 // unknownTo returns what a trial on kept events does not know.
-func (s *Server) unknownTo(m *engine.Missed) []string {
+func (s *Server) unknownTo(m *keptevents.Missed) []string {
 	all := []string{
 		"What keys had used before these events, and bans that held then: both sets of rules begin with nothing.",
 		"What clients would have done instead: a client that is refused may wait, or come again.",

@@ -58,13 +58,13 @@ func TestScanTakesTheUsual(t *testing.T) {
 // check reads an event, as the route check does.
 func (s *scan) check(ev *match.Event) (cost uint64, ok bool) {
 	it, ok := s.item(ev, nil)
-	return it.cost, ok && it.kind() == events
+	return it.cost, ok && it.kind() == eventList
 }
 
 // take reads a key and its rule, as the route take does.
 func (s *scan) take(dst []string) (rule string, key []string, cost uint64, ok bool) {
 	it, ok := s.item(new(match.Event), dst)
-	return it.rule, it.key, it.cost, ok && it.kind() == takes
+	return it.rule, it.key, it.cost, ok && it.kind() == takeList
 }
 
 // eventsOf reads a list of events with two scans of it, as decideMany does.

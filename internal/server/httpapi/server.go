@@ -15,22 +15,22 @@ import (
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/latelyhttp"
 )
 
 // Config has the settings of a Server. Only Engine must be set. The functions are called
 // by several goroutines at once.
 type Config struct {
-	engine.ListenerConfig
+	listen.Config
 
 	// Ready returns why the server is not ready, or nil if it is; nil means that it
 	// always is. A server that shuts down is never ready.
 	Ready func() error
 
 	// RESP is the RESP listener, for the metrics; nil means that there is none.
-	RESP *engine.Listener
+	RESP *listen.Listener
 
 	// Storage returns the state of writing to the data directory; nil means that there
 	// is no such directory.
@@ -77,7 +77,7 @@ const (
 // A Server answers HTTP requests from an engine. It is safe for concurrent use, and
 // an [http.Handler]. Make one with [New].
 type Server struct {
-	*engine.Listener
+	*listen.Listener
 	config   Config
 	identity *latelyhttp.Identity
 	routes   []route
@@ -100,7 +100,7 @@ type Server struct {
 
 // New returns a Server of c.
 func New(c Config) (*Server, error) {
-	s := &Server{Listener: engine.NewListener("http", c.ListenerConfig), config: c, routes: routes(), hosts: allowedHosts(c.Hosts), sessions: newSessions()}
+	s := &Server{Listener: listen.New("http", c.Config), config: c, routes: routes(), hosts: allowedHosts(c.Hosts), sessions: newSessions()}
 	if c.Feeds == nil {
 		s.config.Feeds = follow.NewFeeds(func() {})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -75,7 +76,7 @@ func newServer(t testing.TB, change func(*Config)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	c := Config{ListenerConfig: engine.ListenerConfig{Engine: e}}
+	c := Config{Config: listen.Config{Engine: e}}
 	if change != nil {
 		change(&c)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // A conn is one connection. Its goroutine, serve, uses all fields; others use only
@@ -43,7 +44,7 @@ type conn struct {
 	counted  uint64        // commands, in s.Requests
 	arrived  time.Duration // when the last read returned, since the start of s
 	timed    uint64        // decisions whose latency is counted
-	latency  *engine.LatencyPart
+	latency  *listen.LatencyPart
 	over     bool         // close when the write buffer is flushed
 	multi    *transaction // or nil; under mu
 

@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/rules"
 )
@@ -56,7 +57,7 @@ func newEngineOf(t testing.TB, c engine.Config) *engine.Engine {
 }
 
 // Config is short for the configuration of a Server.
-type Config = engine.ListenerConfig
+type Config = listen.Config
 
 // A pipeListener is a listener on net.Pipe.
 type pipeListener struct {

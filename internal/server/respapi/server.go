@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/wait"
 )
 
 // A Server answers RESP connections from an engine. It is safe for concurrent use.
 // Make one with [New].
 type Server struct {
-	*engine.Listener
+	*listen.Listener
 	commands commandTable
 	started  time.Time
 	ids      atomic.Int64
@@ -35,8 +35,8 @@ type Server struct {
 }
 
 // New returns a Server of c.
-func New(c engine.ListenerConfig) *Server {
-	s := &Server{Listener: engine.NewListener("resp", c), commands: newCommandTable(commands), started: time.Now(), conns: make(map[*conn]struct{})}
+func New(c listen.Config) *Server {
+	s := &Server{Listener: listen.New("resp", c), commands: newCommandTable(commands), started: time.Now(), conns: make(map[*conn]struct{})}
 	limit, _ := s.Budget.Stats()
 	s.queues = access.NewBudget(max(limit/2, 1))
 	s.tick.Store(1)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/events"
 )
 
 // A subscriber has the subscriptions of a connection, and a goroutine that writes events to
 // it. It ends with its last subscription.
 type subscriber struct {
-	sub      *engine.Subscription // to events; nil while only hot keys are watched
+	sub      *events.Subscription // to events; nil while only hot keys are watched
 	watches  []*hotWatch          // of hot keys; their channels are in channels, too
 	changed  chan struct{}        // tells run that sub or watches have changed, or that it has ended
 	channels []string             // in the order in which they were added
@@ -187,7 +188,7 @@ func (f *subscriber) wake() {
 // run writes events until the subscription ends. If a client does not read, a write blocks
 // until the reaper closes the connection; if it reads too slowly, its subscription ends.
 func (f *subscriber) run(c *conn) {
-	var sub *engine.Subscription
+	var sub *events.Subscription
 	var events, ended, hot <-chan struct{} // there may be events or updates, or there is an end of events
 	for {
 		if sub != nil {
@@ -224,7 +225,7 @@ func (f *subscriber) run(c *conn) {
 }
 
 // ended closes the connection, unless the client has ended the subscription.
-func (f *subscriber) ended(c *conn, sub *engine.Subscription) {
+func (f *subscriber) ended(c *conn, sub *events.Subscription) {
 	if sub.Slow() {
 		c.s.Cut.Add(1)
 	}
@@ -236,7 +237,7 @@ func (f *subscriber) ended(c *conn, sub *engine.Subscription) {
 }
 
 // publish writes ev once for each subscription that it matches.
-func (f *subscriber) publish(c *conn, ev *engine.Event) {
+func (f *subscriber) publish(c *conn, ev *events.Event) {
 	rule, channel := ev.Rule, string(ev.Type)
 	switch ev.Type {
 	case api.BanStarted:
@@ -258,7 +259,7 @@ func (f *subscriber) publish(c *conn, ev *engine.Event) {
 }
 
 // send writes ev for the subscriptions to the channel f.name.
-func (f *subscriber) send(c *conn, ev *engine.Event) {
+func (f *subscriber) send(c *conn, ev *events.Event) {
 	if has(f.channels, f.name) {
 		c.w.Push(3)
 		c.w.BulkString("message")

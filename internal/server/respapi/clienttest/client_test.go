@@ -17,6 +17,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
 )
@@ -55,7 +56,7 @@ func serve(t *testing.T, withToken bool) (addr string, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	s := respapi.New(engine.ListenerConfig{Engine: e, Tokens: func() *access.Tokens { return tokens }})
+	s := respapi.New(listen.Config{Engine: e, Tokens: func() *access.Tokens { return tokens }})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

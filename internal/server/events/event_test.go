@@ -1,4 +1,4 @@
-package engine
+package events
 
 import (
 	"encoding/json"
@@ -10,17 +10,16 @@ import (
 
 // Where nobody listens, an event costs nothing but its number.
 func TestPublishToNobody(t *testing.T) {
-	var h hub
-	h.init()
+	h := New()
 	ev := api.Event{Type: api.BanEnded, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: api.KeyOf("k")}
-	if n := testing.AllocsPerRun(100, func() { h.publish(ev) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { h.Publish(ev) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if n := h.events.Load(); n != 101 { // one to warm up
 		t.Errorf("%d events", n)
 	}
-	s := h.add()
-	h.publish(ev)
+	s := h.Subscribe()
+	h.Publish(ev)
 	if got, ok := s.Next(); !ok || string(got.JSON) != `{"type":"unban","time":"1970-01-01T00:00:01Z","rule":"r","key":["k"]}` {
 		t.Errorf("told: %s", got.JSON)
 	}
@@ -28,11 +27,10 @@ func TestPublishToNobody(t *testing.T) {
 
 // Keys that differ are told so that they differ, also where JSON has no bytes for them.
 func TestEventsOfBytes(t *testing.T) {
-	var h hub
-	h.init()
-	s := h.add()
+	h := New()
+	s := h.Subscribe()
 	for _, key := range []string{"/\xff", "/\xfe"} {
-		h.publish(api.Event{Type: api.BanEnded, Rule: "r", Key: api.KeyOf("k", key)})
+		h.Publish(api.Event{Type: api.BanEnded, Rule: "r", Key: api.KeyOf("k", key)})
 		var got api.Event
 		ev, ok := s.Next()
 		if !ok {

@@ -1,4 +1,4 @@
-package engine_test
+package listen_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // TestRejectedLogins rejects 100,000 logins in ten seconds: each is counted, and a few
@@ -17,12 +18,12 @@ import (
 func TestRejectedLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
+		e, err := engine.New(engine.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		l := engine.NewListener("http", engine.ListenerConfig{Engine: e, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		l := listen.New("http", listen.Config{Engine: e, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		peer := netip.MustParseAddr("192.0.2.7")
 		for range 10 {
 			for range 10_000 {

@@ -1,4 +1,6 @@
-package engine
+// Package listen has what the RESP and the HTTP listener of a server have in common: settings,
+// the connection limiter, statistics and the histogram of decision latencies.
+package listen
 
 import (
 	"cmp"
@@ -10,14 +12,15 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/loglimit"
 )
 
-// A ListenerConfig has the settings that all listeners have. Only Engine must be set.
+// A Config has the settings that all listeners have. Only Engine must be set.
 // The functions are called by several goroutines at once.
-type ListenerConfig struct {
+type Config struct {
 	// Engine answers the requests.
-	Engine *Engine
+	Engine *engine.Engine
 
 	// Tokens returns the tokens in force. If it is nil or returns nil, everyone who
 	// can connect is an admin.
@@ -54,9 +57,9 @@ type ListenerConfig struct {
 }
 
 // A Listener is the part of a listener that does not depend on its protocol: its
-// settings, its connection limiter and its statistics. Make one with [NewListener].
+// settings, its connection limiter and its statistics. Make one with [New].
 type Listener struct {
-	ListenerConfig
+	Config
 	Name    string
 	Conns   *access.ConnLimiter
 	Limited *slog.Logger // Log with a limited rate, for lines that any client can cause
@@ -75,8 +78,8 @@ type Listener struct {
 	Latency Latency
 }
 
-// NewListener returns a Listener with the defaults of what c does not set.
-func NewListener(name string, c ListenerConfig) *Listener {
+// New returns a Listener with the defaults of what c does not set.
+func New(name string, c Config) *Listener {
 	c.Limits = c.Limits.WithDefaults()
 	if c.Tokens == nil {
 		c.Tokens = func() *access.Tokens { return nil }
@@ -90,7 +93,7 @@ func NewListener(name string, c ListenerConfig) *Listener {
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
 	}
 	return &Listener{
-		ListenerConfig: c, Name: name, Conns: access.NewConnLimiter(c.MaxConnections, c.PeerConnections),
+		Config: c, Name: name, Conns: access.NewConnLimiter(c.MaxConnections, c.PeerConnections),
 		Limited: slog.New(loglimit.New(c.Log.Handler())),
 	}
 }

@@ -1,4 +1,4 @@
-package engine_test
+package listen_test
 
 import (
 	"maps"
@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // TestLatency compares with a list of all durations, which goroutines observe at once.
 func TestLatency(t *testing.T) {
 	seed := randtest.Seed(t)
-	var l engine.Latency
+	var l listen.Latency
 	var observers sync.WaitGroup
 	lists := make([][]time.Duration, 40)
 	for i := range lists {
@@ -25,7 +25,7 @@ func TestLatency(t *testing.T) {
 			for range 500 {
 				d := time.Duration(rng.Int64N(int64(2 * time.Second)))
 				if rng.IntN(2) == 0 { // a bound itself, or near it
-					d = engine.LatencyBounds[rng.IntN(len(engine.LatencyBounds))] + time.Duration(rng.IntN(3)-1)
+					d = listen.LatencyBounds[rng.IntN(len(listen.LatencyBounds))] + time.Duration(rng.IntN(3)-1)
 				}
 				n := 1 + rng.IntN(3)
 				part.Observe(d, uint64(n))
@@ -40,7 +40,7 @@ func TestLatency(t *testing.T) {
 	for _, d := range slices.Concat(lists...) {
 		sum += d
 		count++
-		for _, bound := range engine.LatencyBounds {
+		for _, bound := range listen.LatencyBounds {
 			if d <= bound {
 				want[bound.Seconds()]++
 			}

@@ -1,4 +1,6 @@
-package engine
+// Package keptevents keeps the last events of a server in a bounded number of bytes, so that a
+// draft of the rules can be tried on them.
+package keptevents
 
 import (
 	"iter"
@@ -11,37 +13,37 @@ import (
 )
 
 const (
-	keptChunk   = 64 << 10 // bytes
-	keptStripes = 8
+	chunkSize = 64 << 10 // bytes
+	stripes   = 8
 
-	// maxKeptEvent bounds an event. A longer one is not kept.
-	maxKeptEvent = 8 << 10
+	// maxEvent bounds an event. A longer one is not kept.
+	maxEvent = 8 << 10
 )
 
-// keptEvents keeps the last events with all of their fields, in a bounded number of bytes, so
+// A Queue keeps the last events with all of their fields, in a bounded number of bytes, so
 // that a draft of the rules can be tried on them. It is a queue of chunks: if there is no byte
 // left, the oldest chunk is used again. Sessions append to chunks of their stripe. It is safe
-// for concurrent use; add does not allocate once all chunks are in use.
-type keptEvents struct {
-	stripes [keptStripes]keptStripe
+// for concurrent use; Add does not allocate once all chunks are in use.
+type Queue struct {
+	stripes [stripes]stripe
 
 	mu      sync.Mutex
-	left    int           // chunks that were not made yet
-	full    []*eventChunk // the oldest first
-	reading int           // readers of full, whose chunks are not used again
-	from    int64         // the time of the newest event that is not kept any more
+	left    int      // chunks that were not made yet
+	full    []*chunk // the oldest first
+	reading int      // readers of full, whose chunks are not used again
+	from    int64    // the time of the newest event that is not kept any more
 }
 
-// A keptStripe is the chunk that some of the sessions append to. It is locked before
-// keptEvents.mu.
-type keptStripe struct {
+// A stripe is the chunk that some of the sessions append to. It is locked before
+// Queue.mu.
+type stripe struct {
 	mu    sync.Mutex
-	chunk *eventChunk
+	chunk *chunk
 	_     [48]byte // the next stripe is in another cache line
 }
 
-// An eventChunk is some events, and what is not among them.
-type eventChunk struct {
+// A chunk is some events, and what is not among them.
+type chunk struct {
 	data   []byte
 	newest int64 // time of an event
 	missed Missed
@@ -58,25 +60,25 @@ func (m *Missed) add(x Missed) {
 	m.Keys, m.Long, m.Costs = m.Keys+x.Keys, m.Long+x.Long, m.Costs+x.Costs
 }
 
-// newKeptEvents returns nil, which keeps nothing, for a budget of 0.
-func newKeptEvents(budget int64) *keptEvents {
+// New returns a Queue in that many bytes, and nil for a budget of 0.
+func New(budget int64) *Queue {
 	if budget == 0 {
 		return nil
 	}
-	return &keptEvents{left: max(int(budget/keptChunk), keptStripes+1)}
+	return &Queue{left: max(int(budget/chunkSize), stripes+1)}
 }
 
-// add keeps an event.
-func (k *keptEvents) add(stripe uint64, t time.Time, ev *match.Event, cost uint64) {
+// Add keeps an event of a session in that stripe.
+func (k *Queue) Add(stripe uint64, t time.Time, ev *match.Event, cost uint64) {
 	size, ok := eventlist.Size(ev)
 	if !ok {
-		size = maxKeptEvent + 1
+		size = maxEvent + 1
 	}
-	s := &k.stripes[stripe%keptStripes]
+	s := &k.stripes[stripe%stripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := k.chunk(s, size)
-	if size > maxKeptEvent {
+	if size > maxEvent {
 		c.missed.Long++
 		return
 	}
@@ -87,9 +89,9 @@ func (k *keptEvents) add(stripe uint64, t time.Time, ev *match.Event, cost uint6
 	c.data = eventlist.Append(c.data, t, ev)
 }
 
-// miss counts a decision about a key.
-func (k *keptEvents) miss(stripe uint64) {
-	s := &k.stripes[stripe%keptStripes]
+// Miss counts a decision about a key, which has no event.
+func (k *Queue) Miss(stripe uint64) {
+	s := &k.stripes[stripe%stripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.chunk(s, 0).missed.Keys++
@@ -98,21 +100,21 @@ func (k *keptEvents) miss(stripe uint64) {
 // chunk returns the chunk of s, or a new one if that has not size bytes left.
 //
 // REQUIRES: s.mu.
-func (k *keptEvents) chunk(s *keptStripe, size int) *eventChunk {
-	if s.chunk == nil || size <= maxKeptEvent && len(s.chunk.data)+size > keptChunk {
+func (k *Queue) chunk(s *stripe, size int) *chunk {
+	if s.chunk == nil || size <= maxEvent && len(s.chunk.data)+size > chunkSize {
 		s.chunk = k.next(s.chunk)
 	}
 	return s.chunk
 }
 
 // next takes over a chunk that is full, and returns an empty one.
-func (k *keptEvents) next(full *eventChunk) *eventChunk {
+func (k *Queue) next(full *chunk) *chunk {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if full != nil {
 		k.full = append(k.full, full)
 	}
-	c := &eventChunk{}
+	c := &chunk{}
 	if k.left > 0 {
 		k.left--
 	} else {
@@ -124,28 +126,23 @@ func (k *keptEvents) next(full *eventChunk) *eventChunk {
 		}
 	}
 	if c.data == nil {
-		c.data = make([]byte, 0, keptChunk)
+		c.data = make([]byte, 0, chunkSize)
 	}
 	return c
 }
 
-// KeptEvents is the events that an [Engine] has kept.
-type KeptEvents struct {
-	Since  time.Time // from then on, only the events of Missed are missing
+// Events is the events of a [Queue] at one moment.
+type Events struct {
+	Since  time.Time // from then on, only the events of Missed are missing; zero: no event was dropped
 	Missed Missed
 
-	k      *keptEvents
+	k      *Queue
 	from   int64
 	chunks [][]byte
 }
 
-// KeptEvents returns the events that e keeps at one moment, and false if it keeps none by its
-// Config. The caller must call Close.
-func (e *Engine) KeptEvents() (*KeptEvents, bool) {
-	k := e.kept
-	if k == nil {
-		return nil, false
-	}
+// Events returns the events that k keeps. The caller must call Close.
+func (k *Queue) Events() *Events {
 	for i := range k.stripes {
 		k.stripes[i].mu.Lock()
 		defer k.stripes[i].mu.Unlock()
@@ -153,7 +150,7 @@ func (e *Engine) KeptEvents() (*KeptEvents, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.reading++
-	all := &KeptEvents{Since: e.started, k: k, from: k.from}
+	all := &Events{k: k, from: k.from}
 	if k.from > 0 {
 		all.Since = time.Unix(0, k.from)
 	}
@@ -167,11 +164,11 @@ func (e *Engine) KeptEvents() (*KeptEvents, bool) {
 			all.Missed.add(c.missed)
 		}
 	}
-	return all, true
+	return all
 }
 
 // All yields the events, not in order. An event is valid until the next.
-func (a *KeptEvents) All() iter.Seq[*match.Event] {
+func (a *Events) All() iter.Seq[*match.Event] {
 	return func(yield func(*match.Event) bool) {
 		var r eventlist.Reader
 		for _, data := range a.chunks {
@@ -185,8 +182,8 @@ func (a *KeptEvents) All() iter.Seq[*match.Event] {
 	}
 }
 
-// Close lets the engine use the memory of the events again.
-func (a *KeptEvents) Close() {
+// Close lets the Queue use the memory of the events again.
+func (a *Events) Close() {
 	a.k.mu.Lock()
 	defer a.k.mu.Unlock()
 	a.k.reading--

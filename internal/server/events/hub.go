@@ -1,4 +1,10 @@
-package engine
+// Package events passes what happens in a server to any number of subscribers, none of which
+// can delay a decision.
+//
+//	hub := events.New()
+//	go hub.Run(stop)
+//	hub.Publish(api.Event{Type: api.RulesChanged, Time: now})
+package events
 
 import (
 	"encoding/json"
@@ -9,16 +15,14 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/hotlist"
-	"github.com/lately-go/lately/ratelimit"
 )
 
-// A hub passes events to subscribers through one ring, which all of them read.
+// A Hub passes events to subscribers through one ring, which all of them read.
 //
 // Publishing is one store into the ring. The first subscriber that reads an event encodes it.
 // A goroutine wakes the subscribers that wait, less often if there are many. A subscription
 // ends when its reader falls behind by more than the ring.
-type hub struct {
+type Hub struct {
 	n      atomic.Int64  // subscribers
 	events atomic.Uint64 // published
 	cut    atomic.Uint64 // slow subscribers
@@ -27,7 +31,7 @@ type hub struct {
 	next    atomic.Uint64                             // sequence number of the next event
 	wake    [wakeGroups]atomic.Pointer[chan struct{}] // closed to wake the waiting subscribers of a group
 	waiting atomic.Bool                               // a subscriber may wait
-	work    chan struct{}                             // tells wakeReaders to wake subscribers
+	work    chan struct{}                             // tells Run to wake subscribers
 	joined  int                                       // subscriptions so far; under mu
 
 	mu     sync.Mutex
@@ -57,24 +61,18 @@ func (ev *Event) encode() {
 	ev.JSON, _ = json.Marshal(&ev.Event) // texts, numbers and times of this era have no errors
 }
 
-// banEvent returns the event of the ban r.
-func banEvent(r *ratelimit.BanRecord) api.Event {
-	ban := BanOf(r)
-	return api.Event{Type: api.BanStarted, Time: r.Since, Ban: &ban}
-}
-
-func (h *hub) init() {
-	h.ring = make([]atomic.Pointer[published], ringSize)
+// New returns a Hub. Run must be running for subscribers to be woken.
+func New() *Hub {
+	h := &Hub{ring: make([]atomic.Pointer[published], ringSize), work: make(chan struct{}, 1), all: make(map[*Subscription]struct{})}
 	for i := range h.wake {
 		h.wake[i].Store(new(make(chan struct{})))
 	}
-	h.work = make(chan struct{}, 1)
-	h.all = make(map[*Subscription]struct{})
+	return h
 }
 
-// publish passes ev to the subscribers, without waiting. The memory that ev refers to must
+// Publish passes ev to the subscribers, without waiting. The memory that ev refers to must
 // not change afterwards.
-func (h *hub) publish(ev api.Event) {
+func (h *Hub) Publish(ev api.Event) {
 	h.events.Add(1)
 	if h.n.Load() == 0 {
 		return
@@ -89,14 +87,14 @@ func (h *hub) publish(ev api.Event) {
 	if h.waiting.Load() && h.waiting.CompareAndSwap(true, false) {
 		select {
 		case h.work <- struct{}{}:
-		default: // wakeReaders has not received the last one
+		default: // Run has not received the last one
 		}
 	}
 }
 
-// wakeReaders wakes subscribers when there are events, until stop is closed: group by group,
+// Run wakes subscribers when there are events, until stop is closed: group by group,
 // with a pause for each subscriber, so that thousands do not delay decisions.
-func (h *hub) wakeReaders(stop <-chan struct{}) {
+func (h *Hub) Run(stop <-chan struct{}) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -135,9 +133,7 @@ const (
 )
 
 // Subscribe begins a subscription to all events.
-func (e *Engine) Subscribe() *Subscription { return e.hub.add() }
-
-func (h *hub) add() *Subscription {
+func (h *Hub) Subscribe() *Subscription {
 	s := &Subscription{hub: h, done: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +149,7 @@ func (h *hub) add() *Subscription {
 }
 
 // remove ends a subscription, and reports whether it had not ended.
-func (h *hub) remove(s *Subscription) bool {
+func (h *Hub) remove(s *Subscription) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if _, ok := h.all[s]; !ok {
@@ -165,7 +161,8 @@ func (h *hub) remove(s *Subscription) bool {
 	return true
 }
 
-func (h *hub) close() {
+// Close ends all subscriptions.
+func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
 	all := slices.Collect(maps.Keys(h.all))
@@ -192,7 +189,7 @@ func (h *hub) close() {
 // reports true: it must read the state and subscribe again. One goroutine at a time may
 // call Next and Wait.
 type Subscription struct {
-	hub   *hub
+	hub   *Hub
 	group int    // of subscriptions that are woken together
 	next  uint64 // sequence number of the event that Next returns next
 	done  chan struct{}
@@ -201,7 +198,13 @@ type Subscription struct {
 
 // CountDropped counts a subscriber that was disconnected because it does not read what it is sent. Those
 // whose Slow reports true are counted.
-func (e *Engine) CountDropped() { e.hub.cut.Add(1) }
+func (h *Hub) CountDropped() { h.cut.Add(1) }
+
+// Stats returns how many events were published, how many subscribers were dropped because they
+// were too slow, and how many there are now.
+func (h *Hub) Stats() (published, dropped uint64, subscribers int) {
+	return h.events.Load(), h.cut.Load(), int(h.n.Load())
+}
 
 // Next returns the next event, or false if there is none yet or the subscription has
 // ended. The event is shared and must not be changed.
@@ -231,10 +234,16 @@ func (s *Subscription) Wait() <-chan struct{} {
 	wake := *s.hub.wake[s.group].Load()
 	s.hub.waiting.Store(true)
 	if p := s.hub.ring[s.next%ringSize].Load(); p != nil && p.seq >= s.next {
-		return hotlist.Closed
+		return closed
 	}
 	return wake
 }
+
+var closed = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // Done returns a channel that is closed when the subscription has ended.
 func (s *Subscription) Done() <-chan struct{} { return s.done }

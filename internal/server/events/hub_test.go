@@ -1,4 +1,4 @@
-package engine
+package events
 
 import (
 	"fmt"
@@ -7,27 +7,25 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 func numberedBan(i int) api.Event {
 	now := time.Now()
-	return banEvent(&ratelimit.BanRecord{
-		Rule: "r", Key: []string{fmt.Sprint(i)}, Since: now, Until: now.Add(time.Hour), Source: "rule",
-	})
+	return api.Event{Type: api.BanStarted, Time: now, Ban: &api.Ban{
+		Rule: "r", Key: api.KeyOf(fmt.Sprint(i)), Since: now, Until: now.Add(time.Hour), Source: "rule",
+	}}
 }
 
 // TestPublishDoesNotEncode has subscribers that do not read: an event costs one
 // allocation, however many there are.
 func TestPublishDoesNotEncode(t *testing.T) {
 	for _, subscribers := range []int{1, 4096} {
-		var h hub
-		h.init()
+		h := New()
 		for range subscribers {
-			h.add()
+			h.Subscribe()
 		}
 		ev := numberedBan(1)
-		if n := testing.AllocsPerRun(100, func() { h.publish(ev) }); n != 1 {
+		if n := testing.AllocsPerRun(100, func() { h.Publish(ev) }); n != 1 {
 			t.Errorf("with %d subscribers: %v allocations for an event; want 1", subscribers, n)
 		}
 	}
@@ -37,14 +35,13 @@ func TestPublishDoesNotEncode(t *testing.T) {
 // reads gets every event once, those of one publisher in order.
 func TestSubscribersConcurrently(t *testing.T) {
 	const publishers, each, readers = 4, 5000, 8
-	var h hub
-	h.init()
+	h := New()
 	stop := make(chan struct{})
 	var waker, reading sync.WaitGroup
-	waker.Go(func() { h.wakeReaders(stop) })
+	waker.Go(func() { h.Run(stop) })
 	var at [readers]chan int // how many events a reader has read
 	for r := range readers {
-		sub := h.add()
+		sub := h.Subscribe()
 		at[r] = make(chan int, publishers*each)
 		reading.Go(func() {
 			defer sub.Close()
@@ -88,7 +85,7 @@ func TestSubscribersConcurrently(t *testing.T) {
 				turn.Unlock()
 				ev := numberedBan(0)
 				ev.Ban.Text[0] = fmt.Sprintf("%d/%d", p, i)
-				h.publish(ev)
+				h.Publish(ev)
 			}
 		})
 	}
@@ -103,11 +100,10 @@ func TestSubscribersConcurrently(t *testing.T) {
 
 // TestHubClose ends all subscriptions.
 func TestHubClose(t *testing.T) {
-	var h hub
-	h.init()
-	before := h.add()
-	h.close()
-	after := h.add()
+	h := New()
+	before := h.Subscribe()
+	h.Close()
+	after := h.Subscribe()
 	for _, s := range []*Subscription{before, after} {
 		<-s.Done()
 		if _, ok := s.Next(); ok || s.Slow() {
@@ -124,15 +120,14 @@ func TestHubClose(t *testing.T) {
 func BenchmarkPublish(b *testing.B) {
 	for _, subscribers := range []int{0, 1, 4096} {
 		b.Run(fmt.Sprint("subscribers=", subscribers), func(b *testing.B) {
-			var h hub
-			h.init()
+			h := New()
 			for range subscribers {
-				h.add()
+				h.Subscribe()
 			}
 			ev := numberedBan(1)
 			b.ReportAllocs()
 			for b.Loop() {
-				h.publish(ev)
+				h.Publish(ev)
 			}
 		})
 	}
