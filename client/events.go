@@ -73,7 +73,7 @@ func (c *Client) Events(ctx context.Context) iter.Seq2[api.Event, error] {
 }
 
 // longestWait returns the bound of the random wait after this many failures in a row.
-func longestWait(failures int) time.Duration { return min(maxWait, firstWait<<min(failures-1, 20)) }
+func longestWait(failures int) time.Duration { return wait.Backoff(firstWait, maxWait, failures) }
 
 // stream yields the events of one connection. It reports whether it received anything,
 // whether the caller wants more, and why the connection ended.

@@ -133,14 +133,6 @@ func TestEventsBackOff(t *testing.T) {
 	})
 }
 
-func TestBackoffBound(t *testing.T) {
-	for n, want := range map[int]time.Duration{1: 250 * time.Millisecond, 2: 500 * time.Millisecond, 6: 8 * time.Second, 7: 15 * time.Second, 1 << 30: 15 * time.Second} {
-		if got := longestWait(n); got != want {
-			t.Errorf("after %d failures %v, want %v", n, got, want)
-		}
-	}
-}
-
 // TestEventsRefused has a server that will not tell: only what may change is tried
 // again, and not before the server says.
 func TestEventsRefused(t *testing.T) {

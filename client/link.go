@@ -104,7 +104,7 @@ func (l *link) run(ctx context.Context) {
 		}
 		l.setDown(err)
 		failures++
-		if wait.For(ctx, rand.N(min(maxRetry, longestWait(failures)))) != nil {
+		if wait.For(ctx, rand.N(wait.Backoff(firstWait, maxRetry, failures))) != nil {
 			return
 		}
 	}

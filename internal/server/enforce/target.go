@@ -83,8 +83,8 @@ func (r *runner) run(ctx context.Context) {
 		}
 		r.note(err)
 		if err != nil {
-			_ = wait.For(ctx, min(retryAfter<<min(failures, 16), maxRetry))
 			failures++
+			_ = wait.For(ctx, wait.Backoff(retryAfter, maxRetry, failures))
 			continue
 		}
 		failures = 0
