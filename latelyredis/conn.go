@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A Conn sends scripts to Redis for a [Store] by a client library: see [NewWith]. Its methods
+// A Conn sends scripts to Redis for a [Store] and [Counters] by a client library, see [NewConn]. Its methods
 // are safe for concurrent use.
 type Conn interface {
 	// Run sends commands, those to one node together, and returns their replies in order,
@@ -73,6 +73,9 @@ func (s *Store) run(ctx context.Context, calls []*call, commands []Command) []Re
 		return slices.Repeat([]Reply{{Err: ctx.Err()}}, len(commands))
 	}
 }
+
+// NewConn returns a Conn by client, one of rueidis.NewClient for a single server, Sentinel or a cluster.
+func NewConn(client rueidis.Client) Conn { return rueidisConn{client} }
 
 // rueidisConn sends by a client of rueidis, which also puts together the commands of
 // goroutines that call it at the same time.

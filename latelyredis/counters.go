@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lately-go/lately/window"
 )
 
@@ -50,7 +48,7 @@ type CountersConfig struct {
 //
 //	counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
 //	pages, err := counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour))
-//	counters.Connect(client)
+//	counters.Connect(latelyredis.NewConn(client))
 //	defer counters.Close()
 //	...
 //	pages.Add("/", 1)
@@ -112,12 +110,9 @@ func newCounters(config CountersConfig, clock string) (*Counters, error) {
 	}, nil
 }
 
-// Connect begins to share by client, which is as for [New]. Call it once. The caller closes the Counters, and
+// Connect begins to share by conn, which is as for [New]. Call it once. The caller closes the Counters, and
 // then the client. It does not wait for the server.
-func (c *Counters) Connect(client rueidis.Client) { c.ConnectWith(rueidisConn{client}) }
-
-// ConnectWith is Connect for a client of another library, as [NewWith] is.
-func (c *Counters) ConnectWith(conn Conn) {
+func (c *Counters) Connect(conn Conn) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.conn, c.stop = conn, stop
 	c.background.Go(func() {

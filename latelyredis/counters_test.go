@@ -208,7 +208,7 @@ func sharing(t testing.TB, client rueidis.Client, config latelyredis.CountersCon
 	if n.Counter, err = n.Counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	n.Connect(client)
+	n.Connect(latelyredis.NewConn(client))
 	t.Cleanup(n.Close)
 	return n
 }

@@ -8,7 +8,7 @@
 //		DialCtxFn: latelyredis.Dial, // checks replies, see CheckedConn
 //	})
 //	...
-//	store, err := latelyredis.New(client, set, latelyredis.Config{})
+//	store, err := latelyredis.New(latelyredis.NewConn(client), set, latelyredis.Config{})
 //	...
 //	defer store.Close()
 //	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store})

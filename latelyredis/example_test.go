@@ -34,7 +34,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	store, err := latelyredis.New(client, set, latelyredis.Config{})
+	store, err := latelyredis.New(latelyredis.NewConn(client), set, latelyredis.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

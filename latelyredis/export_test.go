@@ -131,9 +131,6 @@ func NewQuietWith(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
 	return s, err
 }
 
-// NewConn returns what New makes of a client.
-func NewConn(client rueidis.Client) Conn { return rueidisConn{client} }
-
 // timed adds the time to each command.
 type timed struct {
 	Conn

@@ -106,16 +106,6 @@ const (
 	flagCountRefused = 2
 )
 
-// Validate returns the error that [New] would return for the rules of set, a [*RuleError].
-func Validate(set *ratelimit.Set) error {
-	for i := range set.Len() {
-		if err := keepable(set.Rule(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // keepable returns nil, or a [RuleError] that says why r cannot be kept in Redis.
 func keepable(r *ratelimit.Rule) error {
 	switch {

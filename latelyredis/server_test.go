@@ -67,7 +67,7 @@ func prefixed() latelyredis.Config {
 // newStore returns a store, which is closed at the end of the test.
 func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config) *latelyredis.Store {
 	t.Helper()
-	s, err := latelyredis.New(client, rules, c)
+	s, err := latelyredis.New(latelyredis.NewConn(client), rules, c)
 	if err != nil {
 		t.Fatal(err)
 	}

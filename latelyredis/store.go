@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/ratelimit"
@@ -107,19 +105,12 @@ type Store struct {
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
 
-// New returns a Store for the rules of set, which talks to Redis by client: one of
-// rueidis.NewClient, for a single server, Sentinel or a cluster. The caller closes the Store,
-// and then the client.
+// New returns a Store that keeps the counts of set in Redis by conn: that of [NewConn], or of another client library,
+// such as go-redis with the module adapters/goredis. The caller closes the Store, and then the client.
 //
-// New does not wait for the server. The error names what is wrong with c, or the rule that
+// New does not wait for the server. The error names what is wrong with c, or is a [*RuleError] for a rule that
 // cannot be kept in Redis: one with Adapt, or with a ban after distinct values.
-func New(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, error) {
-	return NewWith(rueidisConn{client}, set, c)
-}
-
-// NewWith is New for a client of another library. That of go-redis has its conn in the module
-// adapters/goredis.
-func NewWith(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
+func New(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
 	s, err := newStore(conn, set, c, source("clock"))
 	if err == nil {
 		s.start()

@@ -231,7 +231,7 @@ func TestClose(t *testing.T) {
 	client := redis(t).client(t)
 	defer client.Close() // which ends the goroutines of its connections
 	for range 3 {
-		store, err := latelyredis.New(client, rules, prefixed())
+		store, err := latelyredis.New(latelyredis.NewConn(client), rules, prefixed())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	store, err := latelygoredis.New(client, set, latelyredis.Config{})
+	conn, err := latelygoredis.NewConn(client)
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := latelyredis.New(conn, set, latelyredis.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

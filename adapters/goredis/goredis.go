@@ -3,7 +3,9 @@
 //
 //	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 //	...
-//	store, err := latelygoredis.New(client, set, latelyredis.Config{})
+//	conn, err := latelygoredis.NewConn(client)
+//	...
+//	store, err := latelyredis.New(conn, set, latelyredis.Config{})
 //	...
 //	defer store.Close()
 //	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store})
@@ -25,36 +27,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lately-go/lately/latelyredis"
-	"github.com/lately-go/lately/ratelimit"
 )
 
-// New returns a Store for the rules of set, as latelyredis.New does, which talks to Redis by
-// client: a *redis.Client, also one of redis.NewFailoverClient, or a *redis.ClusterClient. The
-// caller closes the Store, and then the client.
+// NewConn returns a conn for latelyredis.New and latelyredis.Counters.Connect by client: a *redis.Client, also one of
+// redis.NewFailoverClient, or a *redis.ClusterClient. The caller closes the store and the counters, and then the client.
 //
-// The client must have ContextTimeoutEnabled, or it would ignore the deadlines of calls. The
-// error says so, or is one of latelyredis.New.
-func New(client redis.UniversalClient, set *ratelimit.Set, c latelyredis.Config) (*latelyredis.Store, error) {
-	conn, err := newConn(client)
-	if err != nil {
-		return nil, err
-	}
-	return latelyredis.NewWith(conn, set, c)
-}
-
-// Connect makes processes share c, as latelyredis.Counters.Connect does, by client: one as for [New]. Call it once. The
-// caller closes c, and then the client. The error is that of New about the client.
-func Connect(client redis.UniversalClient, c *latelyredis.Counters) error {
-	conn, err := newConn(client)
-	if err != nil {
-		return err
-	}
-	c.ConnectWith(conn)
-	return nil
-}
-
-// newConn returns a conn of client, if that ends calls in time.
-func newConn(client redis.UniversalClient) (latelyredis.Conn, error) {
+// The error says that the client is of another type, or that it does not have ContextTimeoutEnabled: it would ignore the
+// deadlines of calls.
+func NewConn(client redis.UniversalClient) (latelyredis.Conn, error) {
 	enabled := false
 	switch client := client.(type) {
 	case *redis.Client:

@@ -56,7 +56,11 @@ func options(s *redistest.Server) *redis.Options {
 func limiter(t testing.TB, client redis.UniversalClient, set *ratelimit.Set) (*ratelimit.Limiter, *latelyredis.Store) {
 	t.Helper()
 	t.Cleanup(func() { client.Close() })
-	store, err := New(client, set, latelyredis.Config{})
+	conn, err := NewConn(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := latelyredis.New(conn, set, latelyredis.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +90,7 @@ func TestBesideRueidis(t *testing.T) {
 	const limit = 200
 	s, set := redistest.Own(t), rules(t, limit)
 	ours, _ := limiter(t, redis.NewClient(options(s)), set)
-	other, err := latelyredis.New(s.Client(t), set, latelyredis.Config{})
+	other, err := latelyredis.New(latelyredis.NewConn(s.Client(t)), set, latelyredis.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +170,6 @@ func TestAnswers(t *testing.T) {
 
 // TestRejected has clients that do not end calls in time, or are of another kind.
 func TestRejected(t *testing.T) {
-	set := rules(t, 1)
 	for _, c := range []struct {
 		client redis.UniversalClient
 		want   string
@@ -175,15 +178,8 @@ func TestRejected(t *testing.T) {
 		{redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}), "ContextTimeoutEnabled"},
 		{redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}}), "*redis.Ring"},
 	} {
-		if _, err := New(c.client, set, latelyredis.Config{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewConn(c.client); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want an error about %s", err, c.want)
-		}
-		counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Connect(c.client, counters); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("counters: %v, want an error about %s", err, c.want)
 		}
 		c.client.Close()
 	}
@@ -205,10 +201,12 @@ func TestCounters(t *testing.T) {
 	}
 	client := redis.NewClient(options(s))
 	t.Cleanup(func() { client.Close() })
-	if err := Connect(client, all[0]); err != nil {
+	conn, err := NewConn(client)
+	if err != nil {
 		t.Fatal(err)
 	}
-	all[1].Connect(s.Client(t))
+	all[0].Connect(conn)
+	all[1].Connect(latelyredis.NewConn(s.Client(t)))
 	t.Cleanup(func() {
 		for _, c := range all {
 			c.Close()

@@ -232,7 +232,7 @@ func limiter(client rueidis.Client, a ratelimit.Algorithm, limit ratelimit.Limit
 	if err != nil {
 		return nil, err
 	}
-	store, err := latelyredis.New(client, set, c)
+	store, err := latelyredis.New(latelyredis.NewConn(client), set, c)
 	if err != nil {
 		return nil, err
 	}

@@ -120,7 +120,7 @@ func (s *Server) start() error {
 		return err
 	}
 	if s.store != nil {
-		s.store.beat(context.Background(), s.engine.Rules()) // after the restore, whose counts are shared too
+		s.store.share(s.engine.Rules()) // after the restore, whose counts are shared too
 	}
 	if err := s.startEnforcing(); err != nil {
 		return err

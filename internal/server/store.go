@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +20,10 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
 )
 
 // What a store is asked and told of.
@@ -41,23 +42,18 @@ const (
 	storeSentinel = 5 * time.Second
 )
 
-// A sharedStore is the store of limits and bans in Redis. The server starts without it as
-// well: until Redis was reached for the first time, every call fails, and rules decide as
-// their on_store_failure says.
+// A sharedStore is the store of limits and bans in Redis, which counts and logs failures. The server starts without it
+// as well: until Redis was reached for the first time, every call fails, and rules decide as their on_store_failure says.
 type sharedStore struct {
 	options rueidis.ClientOption
 	connect func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 	config  latelyredis.Config
 	log     *slog.Logger // bounded
-	began   time.Time
 	files   atomic.Pointer[storeFiles]
 
-	mu     sync.Mutex // of set, and while opened changes
-	set    *ratelimit.Set
-	client rueidis.Client
-	opened atomic.Pointer[latelyredis.Store]
-
+	*latelyredis.Store
 	counters *latelyredis.Counters
+	conn     storeConn
 
 	failures atomic.Uint64
 	damaged  atomic.Uint64 // replies
@@ -65,9 +61,6 @@ type sharedStore struct {
 }
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*sharedStore)(nil)
-
-// errNotReached is the error of calls before Redis was reached.
-var errNotReached = errors.New("it was not reached since the start")
 
 // storeMust says what the setting store must be. Errors quote nothing of it: it has a password.
 const storeMust = "must be the URL of Redis or Valkey, such as redis://user:password@host:6379, rediss://host or unix:///path; " +
@@ -132,8 +125,7 @@ func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 			return dialer.DialContext(ctx, "tcp", address)
 		}
 	}
-	s.began = time.Now()
-	s.health.since = s.began
+	s.health.since = time.Now()
 	return s
 }
 
@@ -191,56 +183,57 @@ func (s *sharedStore) dialTLS(ctx context.Context, address string, dialer *net.D
 func (s *sharedStore) address() string { return strings.Join(s.options.InitAddress, ",") }
 
 // prepare makes s the store of set, which calls onBan and onUnban, and returns it. It does not connect.
-func (s *sharedStore) prepare(set *ratelimit.Set, onBan func(ratelimit.BanRecord), onUnban func(rule string, key []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.set, s.config.OnBan, s.config.OnUnban = set, onBan, onUnban
-	return s, latelyredis.Validate(set)
+func (s *sharedStore) prepare(set *ratelimit.Set, onBan func(ratelimit.BanRecord), onUnban func(rule string, key []string)) (_ store.Store[*ratelimit.Set, ratelimit.BanRecord], err error) {
+	s.config.OnBan, s.config.OnUnban = onBan, onUnban
+	s.Store, err = latelyredis.New(&s.conn, set, s.config)
+	return s, err
 }
 
-// open connects, unless s is connected.
-func (s *sharedStore) open() error {
-	if s.opened.Load() != nil {
-		return nil
-	}
-	client, err := rueidis.NewClient(s.options)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	opened, err := latelyredis.New(client, s.set, s.config)
-	if err != nil {
-		client.Close()
-		return err
-	}
-	s.client = client
-	s.opened.Store(opened)
-	s.counters.Connect(client)
-	return nil
-}
-
-// newCounters returns the counters that servers share, as soon as s is connected.
+// newCounters returns the counters that servers share, as soon as share was called.
 func (s *sharedStore) newCounters(unknown func(string)) (c *latelyredis.Counters, err error) {
 	s.counters, err = latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: s.config.Prefix, Unknown: unknown})
 	return s.counters, err
 }
 
-// close closes the connections.
-func (s *sharedStore) close() {
-	if opened := s.opened.Load(); opened != nil {
-		s.counters.Close()
-		opened.Close()
-		s.client.Close()
+// share begins to share counters. If the store can be reached, it connects, and returns when the bans of all servers were
+// read, or after a second.
+func (s *sharedStore) share(file *rules.File) {
+	const again = 5 * time.Millisecond
+	s.counters.Connect(&s.conn)
+	s.beat(context.Background(), file)
+	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
+	defer cancel()
+	for s.conn.client() != nil && s.Ready() != nil && wait.For(ctx, again) == nil {
 	}
 }
 
-// call calls do with the opened store, and counts an error. Clients are told to try again.
-func (s *sharedStore) call(do func(*latelyredis.Store) error) error {
-	opened, err := s.opened.Load(), errNotReached
-	if opened != nil {
-		err = do(opened)
+// open connects, unless s is connected.
+func (s *sharedStore) open() error {
+	if s.conn.client() != nil {
+		return nil
 	}
+	client, err := rueidis.NewClient(s.options)
+	if err == nil {
+		s.conn.connected.Store(&connected{client, latelyredis.NewConn(client)})
+	}
+	return err
+}
+
+// close closes the connections.
+func (s *sharedStore) close() {
+	if s.counters != nil {
+		s.counters.Close()
+	}
+	if s.Store != nil {
+		s.Store.Close()
+	}
+	if client := s.conn.client(); client != nil {
+		client.Close()
+	}
+}
+
+// failed counts err, of a call of the store, and returns what clients are told: to try again, unless the error is theirs.
+func (s *sharedStore) failed(err error) error {
 	if s.note(err) {
 		return overloaded(err)
 	}
@@ -264,78 +257,36 @@ func (s *sharedStore) note(err error) bool {
 
 // Decide implements store.Store.
 func (s *sharedStore) Decide(ctx context.Context, batch []*request) {
-	opened := s.opened.Load()
-	if opened != nil {
-		opened.Decide(ctx, batch)
-	}
+	s.Store.Decide(ctx, batch)
 	for _, r := range batch {
-		if opened == nil {
-			r.Err = errNotReached
-		}
 		s.note(r.Err)
 	}
 }
 
-// DecideKnown implements store.Store.
-func (s *sharedStore) DecideKnown(r *request) bool {
-	opened := s.opened.Load()
-	return opened != nil && opened.DecideKnown(r)
-}
-
-// Nodes implements store.Store.
-func (s *sharedStore) Nodes() int {
-	if opened := s.opened.Load(); opened != nil {
-		return opened.Nodes()
-	}
-	return s.config.Nodes
-}
-
 // Settle implements store.Store.
 func (s *sharedStore) Settle(ctx context.Context, x *settlement) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Settle(ctx, x) })
+	return s.failed(s.Store.Settle(ctx, x))
 }
 
 // Adjust implements store.Store.
 func (s *sharedStore) Adjust(ctx context.Context, x *adjustment) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Adjust(ctx, x) })
-}
-
-// Update implements store.Store. The rules change at once, whether Redis can be reached or not.
-func (s *sharedStore) Update(ctx context.Context, set *ratelimit.Set, published func()) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var err error
-	if opened := s.opened.Load(); opened != nil {
-		err = opened.Update(ctx, set, published)
-	} else if err = latelyredis.Validate(set); err == nil {
-		published()
-	}
-	if err == nil {
-		s.set = set
-	}
-	return err
+	return s.failed(s.Store.Adjust(ctx, x))
 }
 
 // Ban implements store.Store.
 func (s *sharedStore) Ban(ctx context.Context, b ratelimit.BanRecord) error {
-	return s.call(func(st *latelyredis.Store) error { return st.Ban(ctx, b) })
+	return s.failed(s.Store.Ban(ctx, b))
 }
 
 // Unban implements store.Store.
-func (s *sharedStore) Unban(ctx context.Context, rule string, key []byte) (held bool, err error) {
-	err = s.call(func(st *latelyredis.Store) error {
-		held, err = st.Unban(ctx, rule, key)
-		return err
-	})
-	return held, err
+func (s *sharedStore) Unban(ctx context.Context, rule string, key []byte) (bool, error) {
+	held, err := s.Store.Unban(ctx, rule, key)
+	return held, s.failed(err)
 }
 
 // Bans implements store.Store.
 func (s *sharedStore) Bans() store.BanCopy[*ratelimit.Set] {
-	bans := store.BanCopy[*ratelimit.Set]{Err: errNotReached}
-	if opened := s.opened.Load(); opened != nil {
-		bans = opened.Bans()
-	}
+	bans := s.Store.Bans()
 	if bans.Err != nil {
 		bans.Err = overloaded(bans.Err)
 	}

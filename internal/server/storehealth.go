@@ -69,7 +69,7 @@ func (s *sharedStore) keep(ctx context.Context, file func() *rules.File) {
 // beat connects, if s is not connected, and tells the store of the rules of file.
 func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 	hash := s.health.hashOf(file)
-	was := s.opened.Load()
+	first := s.conn.client() == nil
 	err := s.open()
 	began := time.Now()
 	var hashes []string
@@ -84,10 +84,8 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 		return
 	}
 	s.checkEviction(ctx)
-	if was != nil { // else it has just begun to read the bans
-		if err := was.Ready(); err != nil {
-			s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", storeText(err))
-		}
+	if err := s.Ready(); err != nil && !first { // else it has just begun to read the bans
+		s.log.Warn("the store of limits answers, but the server is not ready", "store", s.address(), "error", storeText(err))
 	}
 }
 
@@ -96,7 +94,7 @@ func (s *sharedStore) exchangeHashes(ctx context.Context, hash string) ([]string
 	bounded, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	key := cmp.Or(s.config.Prefix, "lately:") + "{nodes}"
-	return beatScript.Exec(bounded, s.client, []string{key}, []string{s.health.node, hash}).AsStrSlice()
+	return beatScript.Exec(bounded, s.conn.client(), []string{key}, []string{s.health.node, hash}).AsStrSlice()
 }
 
 // noteBeat notes what came of a beat, and then logs what has changed: status and ready do not wait for a log
@@ -136,8 +134,7 @@ func (s *sharedStore) noteBeat(hash string, hashes []string, err error, took tim
 // othersAnswer reports whether the store is a cluster of which other nodes answer than the one that has the key of the
 // beats, which no decision needs.
 func (s *sharedStore) othersAnswer() bool {
-	opened := s.opened.Load()
-	return opened != nil && s.client.Mode() == rueidis.ClientModeCluster && opened.Ready() == nil
+	return s.conn.Clustered() && s.Ready() == nil
 }
 
 // checkEvery is how often the store is asked whether it evicts keys: its settings may change, and after a failover
@@ -155,7 +152,7 @@ func (s *sharedStore) checkEviction(ctx context.Context) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	err := s.opened.Load().Check(bounded)
+	err := s.Check(bounded)
 	evicts := errors.Is(err, latelyredis.ErrEvicts)
 	if err != nil && !evicts {
 		return // at the next beat
@@ -192,7 +189,7 @@ func (h *storeHealth) hashOf(file *rules.File) string {
 func (s *sharedStore) status() *api.StoreStatus {
 	h := &s.health
 	a := &api.StoreStatus{
-		Address: s.address(), Failures: s.failures.Load(), Damaged: s.damaged.Load(), SyncAge: api.MillisOf(s.syncAge()),
+		Address: s.address(), Failures: s.failures.Load(), Damaged: s.damaged.Load(), SyncAge: api.MillisOf(s.SyncAge()),
 		Counters: s.counters.Complete(), Unshared: s.counters.Unshared(), Unread: s.counters.Unread(),
 	}
 	h.mu.Lock()
@@ -200,7 +197,7 @@ func (s *sharedStore) status() *api.StoreStatus {
 	err, evicts := h.err, h.evicts
 	h.mu.Unlock()
 	if a.Up {
-		problem := s.opened.Load().Ready()
+		problem := s.Ready()
 		a.Up, err = problem == nil, cmp.Or(problem, err)
 	}
 	if err != nil {
@@ -212,14 +209,6 @@ func (s *sharedStore) status() *api.StoreStatus {
 	return a
 }
 
-// syncAge returns how long ago the server last learned the bans of all servers, or for how long it has not.
-func (s *sharedStore) syncAge() time.Duration {
-	if opened := s.opened.Load(); opened != nil {
-		return opened.SyncAge()
-	}
-	return time.Since(s.began)
-}
-
 // ready returns why the store is not ready, or nil, from memory. Strangers may read it.
 func (s *sharedStore) ready() error {
 	h := &s.health
@@ -229,11 +218,11 @@ func (s *sharedStore) ready() error {
 	if !up {
 		return errors.New("store: down since " + since.UTC().Format(time.RFC3339) + ": see the server's log")
 	}
-	switch err := s.opened.Load().Ready(); {
+	switch err := s.Ready(); {
 	case err == nil:
 		return nil
 	case errors.Is(err, latelyredis.ErrAway):
 		return errors.New("store: it does not answer: see the server's log")
 	}
-	return fmt.Errorf("store: the bans of all servers were last learned %v ago, or never: must be at most 5s: see the server's log", s.syncAge().Truncate(time.Second))
+	return fmt.Errorf("store: the bans of all servers were last learned %v ago, or never: must be at most 5s: see the server's log", s.SyncAge().Truncate(time.Second))
 }

@@ -36,7 +36,7 @@ func TestListsInRedis(t *testing.T) {
 	}
 	memory := newServerOf(engine.Config{})
 	redis := newServerOf(engine.Config{StoreTimeout: time.Minute, Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord), _ func(string, []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
-		s, err := latelyredis.New(client, set, latelyredis.Config{})
+		s, err := latelyredis.New(latelyredis.NewConn(client), set, latelyredis.Config{})
 		if err == nil {
 			t.Cleanup(s.Close)
 		}

@@ -24,7 +24,7 @@ func inRedis(t testing.TB) (*engine.Engine, *redistest.Proxy) {
 	e, err := engine.New(engine.Config{
 		Rules: withoutBans(t), StoreTimeout: time.Minute,
 		Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord), _ func(string, []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
-			s, err := latelyredis.New(client, set, latelyredis.Config{})
+			s, err := latelyredis.New(latelyredis.NewConn(client), set, latelyredis.Config{})
 			if err == nil {
 				t.Cleanup(s.Close)
 			}
