@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// ErrAway is the error of calls that are not sent, since Redis, or the node of a cluster that they are
-// for, has not answered before. Every 250 ms a call is sent nevertheless, and all are again as soon
-// as one is answered.
+// ErrAway means that a call was not sent, because Redis, or the node of a cluster that has the key, did not answer the
+// last 20 calls. One call is sent every 250 ms; when it is answered, all are sent again.
 var ErrAway = errors.New("latelyredis: Redis does not answer: calls fail at once until it does")
 
 const (

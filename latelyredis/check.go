@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ErrEvicts is the error of [Store.Check] for a server that evicts keys when its memory is full.
+// ErrEvicts means that the server evicts keys when its memory is full; see [Store.Check].
 var ErrEvicts = errors.New("must be noeviction, or the server evicts limits and bans when its memory is full")
 
-// Check asks the server, or each node of a cluster, whether it can keep what the store counts, for a
-// program to say at its start. The error is that a server does not answer, that its ACL or its Lua
-// lacks what the store needs, or [ErrEvicts]: an evicted key is a fresh window, or a ban that is over.
+// Check verifies that the server, or each node of a cluster, can keep limits and bans. Call it at the start of a program.
+// The error says that a server does not answer or that its ACL or Lua lacks what the store needs, or is [ErrEvicts]:
+// evicting a key resets a limit or ends a ban.
 func (s *Store) Check(ctx context.Context) error {
 	nodes, err := s.conn.Nodes(ctx)
 	if err != nil {

@@ -27,18 +27,17 @@ func Dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.C
 	return CheckedConn(conn, nil), nil
 }
 
-// CheckedConn returns a net.Conn over conn for a client library, to be used in its dialer. It checks the replies before the
-// library reads them. Libraries trust them: one damaged length makes rueidis and go-redis panic or allocate gigabytes, in
-// a goroutine of their own, which ends the program.
+// CheckedConn returns a net.Conn over conn that checks replies before a client library reads them. Use it in the dialer of
+// the library. Libraries trust replies: one damaged length makes rueidis and go-redis panic in a goroutine of their own,
+// which ends the program, or allocate gigabytes.
 //
-// A reply must be well-formed, in version 2 or 3 of the protocol. It may have 32 MiB, 262,144 values, and 32 levels; that
-// is more than a [Store] or [Counters] ask for. There may be no more replies than commands, and what rueidis reads
-// without a check of its own must be there: the address of a primary, of MOVED and of messages of Sentinel. After anything else, the
-// connection is closed, reads fail with the reason, and damaged, unless it is nil, is called with it once.
+// A reply must be well-formed, in version 2 or 3 of the protocol, with at most 32 MiB, 262,144 values and 32 levels, which
+// is more than a [Store] or [Counters] need. There must be no more replies than commands, and the addresses that rueidis
+// reads without a check must be present: those in replies about a primary, in MOVED, and in messages of Sentinel. After any
+// other reply the connection is closed, reads return the reason, and damaged, unless it is nil, is called with it once.
 //
-// What is changed within a string or a number cannot be found so, nor which of two replies is the wrong one.
-// Commands to which servers send another number of replies than one cannot be used: MONITOR, CLIENT REPLY, and SUBSCRIBE
-// in a transaction. So can't attributes and the tracking of keys of Redis 6, whose messages interrupt replies.
+// Changed bytes within a string or a number are not detected. Do not use commands with any number of replies but one
+// (MONITOR, CLIENT REPLY, SUBSCRIBE in a transaction), attributes, or the key tracking of Redis 6, whose messages interrupt replies.
 //
 // It costs about half a microsecond and no allocation for a command of a store and its reply.
 func CheckedConn(conn net.Conn, damaged func(error)) net.Conn {

@@ -100,8 +100,8 @@ func (x *Counter) between(at int64) (from, until int64) {
 	return from, until
 }
 
-// Counts returns the counts of all processes, and the time at which they are to be read: now, by the clock
-// of Redis. Use both at once: the table may be another later. To add, use Add.
+// Counts returns the counts of all processes, and the current time by the clock of Redis: pass it to the methods of the
+// table. Do not keep the table: another may replace it. To add, use Add.
 func (x *Counter) Counts() (table *window.Table, now time.Time) {
 	return x.table.Load(), time.Unix(0, x.of.now())
 }

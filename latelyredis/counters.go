@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/window"
 )
 
@@ -37,8 +38,8 @@ type CountersConfig struct {
 	// Prefix begins the name of every key; "" means "lately:". It must not contain a brace.
 	Prefix string
 
-	// Unknown, when not nil, is told the name of a counter that another process counts in and
-	// this one does not have. It may make the counter. It is called by one goroutine.
+	// Unknown, when not nil, is called with the name of a counter that another process has and
+	// this one does not. It may make the counter with that name. One goroutine calls it.
 	Unknown func(name string)
 }
 
@@ -55,8 +56,8 @@ type CountersConfig struct {
 //	table, now := pages.Counts()
 //	top, err := table.TopAt(now, 10, time.Hour)
 //
-// Every add is counted once by each process that hears of it, whatever calls fail. A process that starts
-// gets the counts of another. docs/redis.md says what holds during failures.
+// Each process counts an add once, whatever calls fail. A process that starts
+// gets the counts of another. docs/redis.md lists the effects of failures.
 //
 // Counters are safe for concurrent use. The zero value is not usable; call [NewCounters].
 type Counters struct {
@@ -116,24 +117,23 @@ func (c *Counters) Connect(conn Conn) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.conn, c.stop = conn, stop
 	c.background.Go(func() {
-		tick := time.NewTicker(passEvery)
-		defer tick.Stop()
-		for {
-			for more := true; more && ctx.Err() == nil; {
-				more, _ = c.pass(ctx) // or at the next tick
-			}
-			select {
-			case <-ctx.Done():
-				c.pass(context.Background())
-				return
-			case <-tick.C:
-			}
+		c.passAll(ctx)
+		for range wait.Every(ctx, passEvery) {
+			c.passAll(ctx)
 		}
+		c.pass(context.Background())
 	})
 }
 
-// Close tells the others what they do not know yet, if Redis answers within a second, and ends what
-// runs in the background. It does not close the client. Counters then count by themselves.
+// passAll passes until there is no more, or an error, after which the next tick tries again.
+func (c *Counters) passAll(ctx context.Context) {
+	for more := true; more && ctx.Err() == nil; {
+		more, _ = c.pass(ctx)
+	}
+}
+
+// Close sends the last adds to the other processes, if Redis answers within a second, and ends the goroutine of c. It does
+// not close the client. Later adds count in this process only.
 func (c *Counters) Close() {
 	c.stop()
 	c.background.Wait()
@@ -142,17 +142,16 @@ func (c *Counters) Close() {
 // Complete reports whether this process has the counts of the others, as of when Redis answered last.
 func (c *Counters) Complete() bool { return c.complete.Load() }
 
-// Unshared returns how many adds were not told to others, for lack of memory while Redis was away. They are
-// counted in this process only.
+// Unshared returns how many adds were not sent to other processes, because memory was full while Redis did not answer.
+// They count in this process only.
 func (c *Counters) Unshared() uint64 { return c.unshared.Load() }
 
-// Unread returns how many entries of other processes this one could not read, since they are of a newer version
-// that writes another form. What they add is not in the counts of this process: upgrade it.
+// Unread returns how many entries were skipped because a newer version of this program wrote them in another form. Their
+// adds are missing in the counts of this process: upgrade it.
 func (c *Counters) Unread() uint64 { return c.unread.Load() }
 
-// Counter returns a new counter of that name, which takes the place of one that has it. Windows are those
-// of [window.NewTable]. In each process, only the memory and the windows of its own counter
-// matter: others count the same adds in theirs. A name has at most 1,024 bytes.
+// Counter returns a new counter with that name, of at most 1,024 bytes, and replaces an earlier one. config and windows are as
+// for [window.NewTable]. Each process counts in its own memory and windows, which may differ from those of others.
 func (c *Counters) Counter(name string, config window.TableConfig, windows ...window.Window) (*Counter, error) {
 	if len(name) > maxCounterName {
 		return nil, fmt.Errorf("latelyredis: counter name: %d bytes: must be at most %d", len(name), maxCounterName)
@@ -169,11 +168,11 @@ func (c *Counters) Counter(name string, config window.TableConfig, windows ...wi
 	return x, nil
 }
 
-// Refresh gets the counts of another process again, for counters that were made after Connect and that others
-// have had before.
+// Refresh gets the counts of another process again. Use it after adding counters after Connect that other processes
+// already have.
 func (c *Counters) Refresh() { c.again.Store(true) }
 
-// Remove ends the sharing of x. What it has counted and not told is not told any more.
+// Remove ends the sharing of x. Adds that were not sent yet are not sent any more.
 func (c *Counters) Remove(x *Counter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

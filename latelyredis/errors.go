@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A ServerError is an error that the server answered, with what to do about it. It was not
+// A ServerError is an error reply of the server. Its text says what to do about it. The call was not
 // retried, and nothing was counted.
 type ServerError struct {
 	// Code is the first word of the answer, such as READONLY.
@@ -15,8 +15,8 @@ type ServerError struct {
 	Err error
 }
 
-// NewServerError returns a ServerError of the error by which a client library tells of an answer
-// of the server. It is for implementations of [Conn].
+// NewServerError returns a ServerError for an error reply that a client library returned as err. It is for implementations
+// of [Conn].
 func NewServerError(err error) *ServerError { return &ServerError{Code: codeOf(err.Error()), Err: err} }
 
 // Error returns the answer and what to do about it.

@@ -30,41 +30,39 @@ type Config struct {
 	// prefixes share nothing. It must not contain a brace.
 	Prefix string
 
-	// Batched makes a node admit events without a round trip, and tell Redis of them some
-	// milliseconds later. Redis decides when a limit is nearly reached, of keys that were not
-	// asked for lately, and under rules that ban after hits, of LeakyBucket and of InFlight. All
-	// nodes together admit at most an eighth of a limit more than without Batched.
+	// Batched makes a node allow events without a round trip, and report them to Redis some
+	// milliseconds later. Redis still decides when a limit is nearly reached, about keys without recent
+	// events, and under rules with LeakyBucket, InFlight or a ban after hits. All
+	// nodes together allow at most an eighth of a limit more than without Batched.
 	Batched bool
 
-	// MergeEvery is how long a node with Batched collects what it has admitted until it tells Redis; 0 means 5 ms, the
-	// most is a second. A longer time costs Redis less for keys that are asked for all the time, and the other nodes
-	// see their counts later. The bound of what all nodes admit does not depend on it.
+	// MergeEvery is how often a node with Batched reports to Redis; 0 means 5 ms, the maximum is a second. With a longer
+	// time, busy keys cost Redis less, and other nodes see their counts later. It does not change how much all nodes
+	// together allow.
 	MergeEvery time.Duration
 
-	// Nodes is how many nodes share the limits at least. Until a node has heard of the others, because it started while
-	// Redis was unreachable or just now, it takes this as their number for its share of each limit; see Nodes of the
-	// Store. 0 means 1.
+	// Nodes is the minimum number of nodes for the share of each limit that a node enforces while Redis is unreachable. A
+	// node that has just started, or that started while Redis was unreachable, does not know the others yet. 0 means 1.
 	Nodes int
 
-	// OnBan, when not nil, is called for each ban that a rule has begun on any node, each
-	// time that Ban.Extend has made one longer by a second, and for each ban that was added by hand on
-	// another node: once on each node that has learned of it. It is not called for bans that held before
-	// the node started.
+	// OnBan, when not nil, is called once on each node for each ban that a rule begins on any node, each extension
+	// of a ban by a second (Ban.Extend), and each ban that is added by hand on another node. Bans from before the start of the
+	// node are left out.
 	//
-	// It is called with nothing locked, so it may call the Store, by the goroutine that decided on the node that began
-	// the ban, before the decision is returned, and on the others within a second.
+	// On the node that began the ban, the deciding goroutine calls it before it returns the decision; the other nodes call it
+	// within a second. It may call the Store.
 	OnBan func(ratelimit.BanRecord)
 
-	// OnUnban, when not nil, is called for each ban that was ended by hand on another node, as OnBan is.
+	// OnUnban, when not nil, is called within a second for each ban that is ended by hand on another node. It may call the Store.
 	OnUnban func(rule string, key []string)
 }
 
 // A Store keeps the counts of a rule set in Redis or Valkey, so that all processes with the
 // same rules share their limits. See the documentation of the package for its guarantees.
 //
-// A Store has a copy of the bans of all nodes, which a goroutine brings up to date every 250 ms,
-// until Close. An event that a ban of the copy refuses needs no round trip: RetryAfter is
-// then what is left of the ban, and limits may refuse for longer.
+// A Store has a copy of the bans of all nodes, which a goroutine updates every 250 ms
+// until Close. An event of a key with a ban in the copy is refused without a round trip. Its RetryAfter is
+// the time until the ban ends; limits may refuse for longer.
 //
 // A Store is safe for concurrent use. Its zero value is not usable; call [New].
 type Store struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -45,22 +46,23 @@ func (s *Store) start() {
 		s.startMerging(ctx)
 	}
 	s.background.Go(func() {
-		tick := time.NewTicker(syncEvery)
-		defer tick.Stop()
-		for {
-			bounded, cancel := context.WithTimeout(ctx, syncTimeout)
-			if s.sync(bounded) != nil && s.conn.Clustered() {
-				s.probe(ctx)
-			}
-			cancel()
-			select {
-			case <-ctx.Done():
-				s.farewell()
-				return
-			case <-tick.C:
-			}
+		s.syncOnce(ctx)
+		for range wait.Every(ctx, syncEvery) {
+			s.syncOnce(ctx)
+		}
+		if s.refusals.gaveBack.Load() { // the other nodes must know before this one ends
+			s.syncOnce(context.Background())
 		}
 	})
+}
+
+// syncOnce is sync with a timeout. If that fails in a cluster, it probes the nodes.
+func (s *Store) syncOnce(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if s.sync(bounded) != nil && ctx.Err() == nil && s.conn.Clustered() {
+		s.probe(ctx)
+	}
 }
 
 // probe asks the nodes of a cluster whether they answer. It is for a node without requests, which otherwise
@@ -86,42 +88,32 @@ func (s *Store) probe(ctx context.Context) {
 	}
 }
 
-// farewell tells the other nodes what this one has given back, before it ends.
-func (s *Store) farewell() {
-	if s.refusals.gaveBack.Load() {
-		bounded, cancel := context.WithTimeout(context.Background(), syncTimeout)
-		defer cancel()
-		s.sync(bounded)
-	}
-}
-
-// Close ends what the store runs in the background and waits for it. It does not close the
-// client. Decisions after it go to Redis, but bans of other nodes are not learned any more.
+// Close ends the goroutines of the store, and waits for them. It does not close the
+// client. Later decisions still go to Redis, but the copy of the bans is not updated any more.
 func (s *Store) Close() {
 	s.closed.Store(true)
 	s.stop()
 	s.background.Wait()
 }
 
-// Nodes returns how many stores with this prefix were heard of within five seconds, this
-// one included, when Redis answered last; 0 before the first answer. It is at least Config.Nodes.
+// Nodes returns how many stores with this prefix called Redis within five seconds, this
+// one included, as of the last answer, or Config.Nodes if that is more; 0 means unknown.
 func (s *Store) Nodes() int { return int(max(s.nodes.Load(), s.least)) }
 
 // errUnread is the error of a store that has not read the list of bans.
 var errUnread = errors.New("latelyredis: the list of bans was not read yet")
 
-// SyncAge returns how long ago the store last learned the bans of all nodes, or how old the store is if it
-// never has. It is less than a second while Redis answers.
+// SyncAge returns the time since the last update of the copy of the bans, or since New if there was none.
+// It is less than a second while Redis answers.
 func (s *Store) SyncAge() time.Duration {
 	return max(0, time.Since(s.breakers.began)-time.Duration(s.synced.Load()))
 }
 
-// Ready returns nil if Redis decides and this node has the bans of all nodes, for a program to say whether
-// it should get requests. The error says why the bans were not read yet or how old the copy is, or is
-// [ErrAway]. It takes no round trip.
+// Ready returns nil if Redis answers and this node has the bans of all nodes: use it for the readiness of a program. The
+// error says why the bans were not read yet or how old the copy is, or is [ErrAway]. It takes no round trip.
 //
-// In a cluster it is nil as long as any node answers: the others may be away. If one of them has the list of
-// bans, the copy stays as it is, on this node as on all others; Redis decides with the bans in its records.
+// In a cluster it is nil as long as any node answers. If the node with the list of bans does not, no Store
+// gets new bans into its copy; Redis decides with the bans in its records.
 func (s *Store) Ready() error {
 	if err := s.listUnread(); err != nil {
 		return err
