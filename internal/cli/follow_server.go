@@ -87,7 +87,7 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 		return err
 	}
 	f := &feeder{client: to, log: config.Logger(cmd.ErrOrStderr()), name: name, process: rand.Text()}
-	go f.sayNoReload(ctx, hangup)
+	go f.warnNoReload(ctx, hangup)
 	err = f.run(ctx, logs.Config{Logs: zoned, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
 	if err != nil && ctx.Err() == nil {
 		return serverFailed(ctx, to, err)
@@ -100,8 +100,8 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 	return notWritten(err)
 }
 
-// sayNoReload logs that SIGHUP has no effect, until ctx is done.
-func (f *feeder) sayNoReload(ctx context.Context, hangup <-chan os.Signal) {
+// warnNoReload logs that SIGHUP has no effect, until ctx is done.
+func (f *feeder) warnNoReload(ctx context.Context, hangup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -75,8 +75,8 @@ func (f *inputFlags) parseCut(flags *pflag.FlagSet, cut *replay.Cut) (err error)
 	return nil
 }
 
-// patience is how long an interrupted command may take to end.
-const patience = time.Second
+// interruptTimeout is how long an interrupted command may take to end.
+const interruptTimeout = time.Second
 
 // reading runs f with c and a progress bar. A read from a terminal or a silent pipe cannot be
 // interrupted, so after an interrupt it does not wait for that.
@@ -90,7 +90,7 @@ func reading[C, T any](cmd *cobra.Command, p *replay.Progress, c C, f func(conte
 		close(ended)
 	}()
 	late := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { close(late) }) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(interruptTimeout, func() { close(late) }) })
 	defer stop()
 	select {
 	case <-ended:

@@ -244,12 +244,12 @@ func (m *topModel) event(e *api.Event) tea.Cmd {
 	switch r := m.reading; e.Type {
 	case api.BanStarted:
 		if e.Ban != nil {
-			r.forget(e.Ban.Rule, e.Ban.Values())
+			r.removeBan(e.Ban.Rule, e.Ban.Values())
 			r.bans = slices.Insert(r.bans, 0, *e.Ban)[:min(len(r.bans)+1, topBans)]
 			r.held++
 		}
 	case api.BanEnded:
-		r.forget(e.Rule, e.Values())
+		r.removeBan(e.Rule, e.Values())
 	case api.KeyHot:
 		r.hot = slices.DeleteFunc(r.hot, func(h api.HotKey) bool { return h.Rule == e.Rule && slices.Equal(h.Values(), e.Values()) })
 		r.hot = slices.Insert(r.hot, 0, api.HotKey{Rule: e.Rule, Key: e.Key, Since: e.Time, Until: e.Until})
@@ -257,8 +257,8 @@ func (m *topModel) event(e *api.Event) tea.Cmd {
 	return nil
 }
 
-// forget removes a ban from the list.
-func (r *topReading) forget(rule string, key []string) {
+// removeBan removes a ban from the list.
+func (r *topReading) removeBan(rule string, key []string) {
 	before := len(r.bans)
 	r.bans = slices.DeleteFunc(r.bans, func(b api.Ban) bool { return b.Rule == rule && slices.Equal(b.Values(), key) })
 	r.held -= before - len(r.bans)

@@ -68,6 +68,18 @@ func (m *topModel) shown(texts ...string) string {
 // clipped returns s in at most width cells.
 func clipped(s string, width int) string { return ansi.Truncate(s, max(width, 0), "…") }
 
+// fitting joins the first parts that fit in width cells; the first one is clipped if it does not.
+func fitting(parts []string, separator string, width int) string {
+	text := clipped(parts[0], width)
+	for _, part := range parts[1:] {
+		if lipgloss.Width(text)+len(separator)+lipgloss.Width(part) > width {
+			break
+		}
+		text += separator + part
+	}
+	return text
+}
+
 // left returns s in exactly width cells, at their left.
 func left(s string, width int) string { return padded(clipped(s, width), width) }
 

@@ -177,22 +177,24 @@ func (m *topModel) stateLine() string {
 	if s.Memory.Budget > 0 {
 		memory += " of " + size(s.Memory.Budget)
 	}
-	text := fmt.Sprintf("limits %s   counters %s   bans %s   hot %d   subscribers %d",
-		memory, size(s.Memory.Counters), count(uint64(max(m.reading.held, 0))), len(m.reading.hot), s.Subscribers)
 	if s.Rules.Error != "" {
 		wrong := "rules: the last reload failed: " + m.shown(s.Rules.Error)
 		return m.paint.wrong.Render(clipped(wrong, m.width))
 	}
+	parts := []string{
+		"limits " + memory, "counters " + size(s.Memory.Counters), "bans " + count(uint64(max(m.reading.held, 0))), fmt.Sprintf("hot %d", len(m.reading.hot)),
+		fmt.Sprintf("subscribers %d", s.Subscribers),
+	}
 	if s.Rules.File != "" {
-		text += "   rules " + m.shown(s.Rules.File)
+		parts = append(parts, "rules "+m.shown(s.Rules.File))
 	}
 	if s.Enforcement != nil {
-		text += "   enforced " + count(uint64(max(s.Enforcement.Networks, 0)))
+		parts = append(parts, "enforced "+count(uint64(max(s.Enforcement.Networks, 0))))
 	}
 	if len(s.Logs) > 0 {
-		text += "   logs behind " + lasting(lagOf(s.Logs))
+		parts = append(parts, "logs behind "+lasting(lagOf(s.Logs)))
 	}
-	return m.paint.dim.Render(clipped(text, m.width))
+	return m.paint.dim.Render(fitting(parts, "   ", m.width))
 }
 
 // footer is the open question, the last answer, or the available keys.
@@ -211,13 +213,13 @@ func (m *topModel) footer() string {
 		return m.paint.dim.Render(clipped("b ban  u unban  esc back  p pause  q quit", m.width))
 	}
 	if _, ok := m.chosen(); ok {
-		return m.paint.dim.Render(clipped("enter inspect  b ban  u unban  up, down choose  tab next panel  esc back  ? help", m.width))
+		return m.paint.dim.Render(fitting([]string{"enter inspect", "b ban", "u unban", "esc back", "up, down choose", "tab next panel", "? help"}, "  ", m.width))
 	}
-	hints := []string{"q quit", "tab keys", "s sort: " + m.sort.String(), "/ filter", "1-6 span: " + m.spanText(), "c counter", "p pause", "? help"}
+	hints := []string{"q quit", "? help", "tab keys", "s sort: " + m.sort.String(), "/ filter", "1-6 span: " + m.spanText(), "c counter", "p pause"}
 	if m.filter != "" {
-		hints[3] = "/ filter: " + m.shown(m.filter)
+		hints[4] = "/ filter: " + m.shown(m.filter)
 	}
-	return m.paint.dim.Render(clipped(strings.Join(hints, "  "), m.width))
+	return m.paint.dim.Render(fitting(hints, "  ", m.width))
 }
 
 func (m *topModel) spanText() string { return rules.FormatDuration(m.want.span) }
