@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 )
 
@@ -90,7 +91,7 @@ func (f Format) jsonProblem(line []byte) string {
 		if i > 0 && !w.must || slices.Contains(keys, path) {
 			continue
 		}
-		if near := match.Suggest(path, keys, 2); near != "" {
+		if near := spelling.Nearest(path, keys, 2); near != "" {
 			return fmt.Sprintf("it has no key %q for the field %s; did you mean %s?", path, w.name, near)
 		}
 		return fmt.Sprintf("it has no key %q for the field %s; its keys are %s", path, w.name, strings.Join(keys, ", "))

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/spelling"
 )
 
 func fieldVariable(name string) variable { return variable{want: want{name: name, dash: true}} }
@@ -98,7 +98,7 @@ func firstNear(first, p *piece) *piece {
 }
 
 func nearVariable(p *piece) string {
-	return match.Suggest(p.label[1:], slices.Sorted(maps.Keys(nginxVariables)), 2)
+	return spelling.Nearest(p.label[1:], slices.Sorted(maps.Keys(nginxVariables)), 2)
 }
 
 // nginxPieces divides a format string at its variables, $name or ${name}.

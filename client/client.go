@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Config says how to reach a server. The zero Config is for a server on this machine
+// Config configures a [Client]. The zero Config is for a server on this machine
 // without tokens.
 type Config struct {
 	// Token is sent with each request; "" sends none.
@@ -28,7 +28,7 @@ type Config struct {
 	TLS *tls.Config
 
 	// HTTPClient makes the requests; nil means one of the Client's own. It is
-	// copied. Redirects are never followed, whatever it says, and its Timeout is not
+	// copied. Redirects are never followed, whatever it sets, and its Timeout is not
 	// used, since it would cut the stream of events.
 	HTTPClient *http.Client
 
@@ -53,7 +53,7 @@ const (
 	maxProblem = 64 << 10
 )
 
-// A Client asks one server. It is safe for concurrent use, keeps connections open
+// A Client sends requests to one server. It is safe for concurrent use, keeps connections open
 // between requests, and starts no goroutine of its own. Make one with [New]; the
 // zero Client is not usable.
 type Client struct {
@@ -64,7 +64,7 @@ type Client struct {
 
 // New returns a Client for the server at addr: "http://127.0.0.1:7380",
 // "https://lately.example.org", or a host and port, which means http. It sends nothing.
-// The error says what is wrong with addr or c.
+// The error names what is wrong with addr or c.
 func New(addr string, c Config) (*Client, error) {
 	u, err := parse(addr)
 	if err != nil {
@@ -163,7 +163,7 @@ func do[T any](ctx context.Context, c *Client, method, path string, body []byte)
 	return out, nil
 }
 
-// send sends a request. An answer whose status is no success is an error.
+// send sends a request. Any status but success is an error.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {

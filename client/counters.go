@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Counters returns the server's counters, those of the rules file first.
+// Counters returns the server's counters, the ones from the rules file first.
 func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
 	out, err := get[api.CounterList](ctx, c, "/v1/counters", nil)
 	return out.Counters, err
@@ -50,7 +50,7 @@ func (c *Client) Refused(ctx context.Context, n int, span time.Duration) ([]api.
 	return out.Refused, err
 }
 
-// Key returns what the server knows about the key that has these values in these fields:
+// Key returns the state of the key that has these values in these fields:
 // as many of one as of the other, in the order of a rule's or counter's key.
 func (c *Client) Key(ctx context.Context, fields, values []string) (api.KeyReport, error) {
 	if len(fields) == 0 || len(fields) != len(values) {

@@ -62,7 +62,7 @@ func takeItem(rule string, key []string, cost uint64) api.TakeItem {
 func (c *Client) decide(ctx context.Context, path string, in any) (ratelimit.Decision, error) {
 	out, err := post[struct {
 		api.Decision
-		Rule *string `json:"rule"` // tells a decision from any other object
+		Rule *string `json:"rule"` // distinguishes a decision from any other object
 	}](ctx, c, path, in)
 	if err != nil {
 		return ratelimit.Decision{}, err
@@ -103,8 +103,8 @@ func (c *Client) OpenFeed(ctx context.Context, o api.FeedOpening) (api.Feed, err
 }
 
 // SendFeed has the server judge a batch of events at their own times, and keep its state with
-// what they have counted. After an error, it may have been judged: open the feed again, whose state says
-// so. An [Error] of code [api.NoFeed] says that the server was restarted.
+// what they have counted. After an error, it may have been judged: open the feed again, whose state shows
+// that. An [Error] of code [api.NoFeed] means that the server was restarted.
 func (c *Client) SendFeed(ctx context.Context, b api.FeedBatch) (api.FeedResult, error) {
 	return post[api.FeedResult](ctx, c, "/v1/feeds/events", b)
 }

@@ -8,7 +8,7 @@
 //	defer f.Close()
 //	d, err := f.Take(ctx, "login", 1, "192.0.2.1", "ada")
 //	if err == nil && !d.Allowed {
-//		// refused: d.RetryAfter says for how long
+//		// refused: try again after d.RetryAfter
 //	}
 //
 // A Client has a Take of the same form:
@@ -42,7 +42,7 @@
 //	...
 //	err = fleet.Changed(ctx, "product", path) // after the page was changed at its source
 //
-// [Fleet.HotChanges] tells of each key that becomes hot in the fleet, or is cold again.
+// [Fleet.HotChanges] yields each key that becomes hot in the fleet, or is cold again.
 //
 // Detectors and nodes must have rules of the same names and keys. A key must have the form
 // that the rule's Key makes: a clean path, a folded address. The token needs the role check.

@@ -19,7 +19,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 )
 
-// FleetConfig says which servers a [Fleet] has and how to reach them. Either Nodes or
+// FleetConfig configures a [Fleet]: its servers and how to reach them. Either Nodes or
 // Discover is required.
 type FleetConfig struct {
 	// Nodes are the RESP addresses of the servers, HOST:PORT. All clients must have the
@@ -93,8 +93,8 @@ var errClosed = errors.New("the Fleet is closed")
 // are not affected. So in one span a limit of n may admit n on each node that counted the
 // key: 2n if one node goes. The same holds while clients have different lists of nodes: a
 // key that is on two nodes by two lists may be admitted n times by each, and a steady key
-// shows as hot only if one of its parts reaches the threshold. Different lists move as few
-// keys as there can be: those of the nodes that not all lists have.
+// shows as hot only if one of its parts reaches the threshold. Clients with different lists
+// disagree only about keys of nodes that are missing from one of the lists.
 //
 // A command is sent once. If its connection ends before an answer, the error wraps
 // [ErrUnanswered], and it is not repeated, as it could count twice. Only a command that
@@ -102,7 +102,7 @@ var errClosed = errors.New("the Fleet is closed")
 // an [*Error]. All other errors mean that nothing was counted.
 //
 // A node is noticed to be down within 1.5 times FleetConfig.Timeout, even if it is only
-// paused, since nodes that have nothing to do are asked for a sign of life. It is tried
+// paused, since idle connections are checked with a PING. It is tried
 // again after waits with full jitter of up to 2 seconds.
 //
 // A Fleet has three goroutines for each node, and one more for Discover; with a Detector, six
@@ -118,7 +118,7 @@ type Fleet struct {
 }
 
 // NewFleet returns a Fleet and begins to connect. It does not wait for that: the first
-// commands do. Call Close in the end. The error says what is wrong with c.
+// commands do. Call Close in the end. The error names what is wrong with c.
 func NewFleet(c FleetConfig) (*Fleet, error) {
 	c, err := c.withDefaults()
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 )
 
 // A hot connects a Detector to the nodes of a fleet. What the Detector counts is added up in
-// a tally, which the goroutine run sends to the nodes of the keys. What the nodes say of hot
-// keys is passed on to the Detector by the readers of their connections.
+// a tally, which the goroutine run sends to the nodes of the keys. Messages of the
+// nodes about hot keys are passed on to the Detector by the readers of their connections.
 type hot struct {
 	f      *Fleet
 	d      *hotkey.Detector
 	rules  []hotRule
 	tally  *tally
 	urgent chan struct{}
-	caches [][4]uint64 // by rule, what nodes were told: hits, misses, loads, stale
+	caches [][4]uint64 // by rule, what was sent to nodes: hits, misses, loads, stale
 	stats  hotLedger
 
 	command []byte // scratch of run
@@ -77,7 +77,7 @@ func (h *hot) link(n *node) {
 	}
 }
 
-// Changed tells all processes of the fleet that the value of a key has changed at its source,
+// Changed notifies all processes of the fleet that the value of a key has changed at its source,
 // or is gone: the caches of each remove the value, and load it at the next use. Call it
 // after the change. It is safe to call it again after any error.
 //
@@ -131,7 +131,7 @@ const (
 	slowestFlush = 100 * time.Millisecond
 	urgentFlush  = 5 * time.Millisecond
 
-	// tellCaches is how often nodes are told of the statistics of caches.
+	// tellCaches is how often the statistics of caches are sent to nodes.
 	tellCaches = time.Second
 
 	// maxUnderWay bounds the reports to a node that have no answer. More are kept in the
@@ -177,7 +177,7 @@ func (h *hot) run() {
 	}
 }
 
-// finish sends what is left, and waits for the answers, but not longer than they may take.
+// finish sends the rest, and waits for the answers, up to their timeout.
 func (h *hot) finish() {
 	h.d.Forward(nil)
 	h.flush()
@@ -295,7 +295,7 @@ func (h *hot) ship(n *node, rule int) {
 	out.args, out.n, out.events = out.args[:0], 0, 0
 }
 
-// tellCaches tells a node what the caches of each rule have done since the last time.
+// tellCaches sends to a node the statistics of the caches of each rule since the last time.
 func (h *hot) tellCaches() {
 	for i := range h.rules {
 		rule, told := h.rules[i].name, &h.caches[i]

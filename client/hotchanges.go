@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A HotChange says that a key became hot in a fleet, or is cold again.
+// A HotChange is a key that became hot in a fleet, or is cold again.
 type HotChange struct {
 	Rule string
 	Key  string // as the Detector has it
 	Hot  bool   // it is cold if not
 }
 
-// expiryEvery is how often keys are looked for whose hold is over, and of which no node says so.
+// expiryEvery is how often keys are looked for whose hold has ended without a message of a node.
 const expiryEvery = time.Second
 
 // HotChanges yields the keys that are hot in the fleet, and then each key that becomes hot or is cold again, until
@@ -66,7 +66,7 @@ func (f *Fleet) HotChanges(ctx context.Context) iter.Seq[HotChange] {
 
 // A hotWatcher is a loop over HotChanges. Its sets are guarded by hot.watching.
 type hotWatcher struct {
-	told  map[hotID]struct{} // hot, as the loop knows
+	told  map[hotID]struct{} // hot, as the loop was last notified
 	fresh map[hotID]struct{} // may have changed
 	wake  chan struct{}      // fresh has one more
 }
@@ -114,7 +114,7 @@ func (h *hot) take(w *hotWatcher, expired bool) (changes []HotChange) {
 	return changes
 }
 
-// isHot reports whether a node that is connected says that a key is hot, or its hold is not over.
+// isHot reports whether a key is hot on a node that is connected, or its hold is not over.
 //
 // REQUIRES: h.watching.
 func (h *hot) isHot(id hotID) bool {
@@ -126,7 +126,7 @@ func (h *hot) isHot(id hotID) bool {
 	return h.d.Now().Before(h.holds[id])
 }
 
-// became tells the watchers that a key is hot, for a time, or is cold.
+// became notifies the watchers that a key is hot, for a time, or is cold.
 //
 // REQUIRES: h.watching.
 func (h *hot) became(id hotID, until time.Time) {

@@ -19,7 +19,7 @@ type HotStats struct {
 	Err error
 }
 
-// A hotLedger has what HotStats says of events that were taken from the tally.
+// A hotLedger counts events that were taken from the tally, for HotStats.
 type hotLedger struct {
 	mu                                  sync.Mutex
 	sent, underWay, dropped, unanswered uint64

@@ -49,10 +49,10 @@ func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: l.addr} }
 
 func (p pipeNetwork) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	l := p[addr]
-	ours, theirs := net.Pipe()
+	local, remote := net.Pipe()
 	select {
-	case l.conns <- theirs:
-		return ours, nil
+	case l.conns <- remote:
+		return local, nil
 	case <-l.done:
 	case <-ctx.Done():
 	}

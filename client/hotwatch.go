@@ -13,7 +13,7 @@ import (
 // A hotID is a key as the Detector has it, under a rule.
 type hotID struct{ rule, key string }
 
-// A hotWatch is what a node has said of hot keys.
+// A hotWatch is the state of the hot keys of a node, as it sent them.
 type hotWatch struct {
 	instance string
 	version  uint64
@@ -53,8 +53,8 @@ func (h *hot) update(n *node, u *api.HotUpdate) error {
 	case u.Reset:
 		w.more, w.fresh, w.seen = false, make(map[hotID]struct{}), w.version
 		if w.instance != u.Instance {
-			// A node that was started again knows nothing yet of keys that are hot: they
-			// stay so until their time is over.
+			// A node that was started again has no hot keys yet: they stay hot until their
+			// hold ends.
 			w.seen = 0
 			clear(w.keys)
 		}
@@ -134,7 +134,7 @@ func (h *hot) heat(w *hotWatch, k *api.HotKey) {
 	}
 }
 
-// cool makes a key not hot, unless another node says that it is.
+// cool makes a key not hot, unless it is hot on another node.
 func (h *hot) cool(w *hotWatch, id hotID) {
 	delete(w.keys, id)
 	for _, n := range h.f.members.now() {

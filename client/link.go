@@ -181,7 +181,7 @@ func (l *link) setUp(p *pipe) {
 	})
 }
 
-// setDown says why there is no connection.
+// setDown stores why there is no connection.
 func (l *link) setDown(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +214,7 @@ func (l *link) down() bool {
 }
 
 // get returns the connection. It waits for the attempt in progress, if there is one to wait
-// for. If the link is down, the error says why.
+// for. If the link is down, the error is why.
 func (l *link) get(ctx context.Context) (*pipe, error) {
 	for {
 		if p := l.live.Load(); p != nil {

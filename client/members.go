@@ -44,7 +44,7 @@ type members struct {
 	err error // of the last lookup
 }
 
-// NodeStatus says whether a node of a [Fleet] can be reached.
+// NodeStatus is whether a node of a [Fleet] can be reached.
 type NodeStatus struct {
 	Addr string
 	Up   bool

@@ -41,7 +41,7 @@ type pipe struct {
 	conn net.Conn
 	push func(values []resp.Value) // gets what the server sends unasked; or nil
 	drop func(why error)           // called once, when the connection is closed
-	wake chan struct{}             // tells write that there is something
+	wake chan struct{}             // wakes write
 
 	mu       sync.Mutex
 	out      []byte     // commands that no write has taken
@@ -186,7 +186,7 @@ func (p *pipe) take(spare []byte) (buf []byte, ok bool) {
 	return buf, true
 }
 
-// read reads answers until the connection ends, and then fails what has none.
+// read reads answers until the connection ends, and then fails all requests without an answer.
 func (p *pipe) read() {
 	r := resp.NewReplyReader(p.conn, resp.Limits{Bulk: maxPush, Command: maxPush + 1024, Buffer: readBuffer})
 	var waiting []*request

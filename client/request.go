@@ -80,7 +80,7 @@ func (q *request) end(a answer, err error) {
 	}
 }
 
-// wait returns the answer. If ctx ends first, the error says so.
+// wait returns the answer, or the error of ctx if it ends first.
 func (q *request) wait(ctx context.Context) (answer, error) {
 	select {
 	case <-q.done:
@@ -163,7 +163,7 @@ func parseOK(_ string, reply []resp.Value) (a answer, err error) {
 	return a, err
 }
 
-// parseHello reads the answer of HELLO: a map that says what the server is.
+// parseHello reads the answer of HELLO: a map that describes the server.
 func parseHello(_ string, reply []resp.Value) (a answer, err error) {
 	for i, v := range reply {
 		if i > 0 && string(v.Text) == "lately" && string(reply[i-1].Text) == "server" {

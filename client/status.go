@@ -19,7 +19,7 @@ func (c *Client) Rules(ctx context.Context) (api.RuleSet, error) {
 }
 
 // Reload makes the server read its rules file again, and returns what that has changed. If
-// the file has mistakes, the rules stay, and the error says what is wrong. If a rule that
+// the file has mistakes, the rules stay, and the error names what is wrong. If a rule that
 // has bans would be removed or get another key, it is an error unless dropBans is set.
 func (c *Client) Reload(ctx context.Context, dropBans bool) (api.RuleChanges, error) {
 	return post[api.RuleChanges](ctx, c, "/v1/rules/reload", api.ReloadRequest{DropBans: dropBans})

@@ -36,8 +36,8 @@ type tallyShard struct {
 	open    tallyBatch
 	spare   tallyBatch // empty
 	added   uint64     // events, in all
-	dropped uint64     // those of keys that were dropped
-	pending uint64     // those in open
+	dropped uint64     // events of keys that were dropped
+	pending uint64     // events in open
 	called  bool       // urgent was called since open was taken
 	_       [64]byte
 }
@@ -61,7 +61,7 @@ func newTally(limit int, early []uint64, urgent func()) *tally {
 	return t
 }
 
-// add counts n events of a key, at a time in nanoseconds. It copies the key. quiet says that
+// add counts n events of a key, at a time in nanoseconds. It copies the key. If quiet,
 // they are never urgent.
 func (t *tally) add(rule int, key string, n uint64, at int64, quiet bool) {
 	s := t.lock(key)

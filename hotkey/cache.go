@@ -12,15 +12,15 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 )
 
-// A Cache keeps the values of hot keys in this process, so that their source is
-// asked once per process and renewal instead of once per use. Most callers need
-// [Cache.Get] alone; the rule says how long a value is kept, see [CachePolicy].
+// A Cache keeps the values of hot keys in this process, so that they are loaded once per
+// process and renewal instead of once per use. Most callers need [Cache.Get] alone. How long
+// a value is kept is part of the rule; see [CachePolicy].
 //
 // Get counts a use of the key under the rule. While the key is not hot, it calls
 // Load. When the key is hot, it returns the value that is kept. The first use
 // without a value loads it, and all others wait for that one load. Between 80 and
 // 95 % of the TTL, at random for each value, the next use starts one load beside
-// it; until that load ends, everybody gets the value before. A load that fails
+// it; until that load ends, all callers get the value before. A load that fails
 // changes nothing: the value is used until its MaxAge, and the next load is tried a
 // tenth of the TTL later. So no value is older than MaxAge, and a renewal never
 // leaves a key without a value.
@@ -31,8 +31,8 @@ import (
 // Values are kept while their key is hot, at most MaxBytes of them by Size. If they
 // need more, those that were not used lately are removed.
 //
-// A use of a hot key costs two look-ups and does not allocate. A Cache has no
-// goroutine but those of loads under way. It is safe for concurrent use. The zero
+// A use of a hot key costs two look-ups and does not allocate. A Cache has
+// goroutines only while it loads. It is safe for concurrent use. The zero
 // Cache is not usable; call [NewCache].
 type Cache[V any] struct {
 	rule    *RuleDetector
@@ -47,8 +47,8 @@ type CacheConfig[V any] struct {
 	// Cache. Required.
 	Rule string
 
-	// Load returns the value of a key from its source. An error that wraps
-	// ErrAbsent says that there is none, which is kept like a value; any other is
+	// Load returns the value of a key from its source. An error that wraps ErrAbsent
+	// means that the key has no value, which is kept like a value; any other error is
 	// not kept. The context of a load for a hot key, whose result is for all
 	// callers, has the values of the first caller's but not its end: Load must
 	// bound its own time. A panic becomes an error if the key is hot. Required.
@@ -58,7 +58,7 @@ type CacheConfig[V any] struct {
 	Size func(V) int
 }
 
-// A CachePolicy says how long and how much a [Cache] keeps for the keys of a rule.
+// A CachePolicy bounds the age and the size of the values that a [Cache] keeps for a rule.
 type CachePolicy struct {
 	// TTL is the age at which a value ought to have been renewed, from 1 ms to
 	// MaxSpan. Required.
@@ -122,9 +122,8 @@ func NewCache[V any](d *Detector, config CacheConfig[V]) (*Cache[V], error) {
 	return c, nil
 }
 
-// Get counts a use of key and returns its value. The error is that of Load, also if
-// it is kept, or that of ctx if it ends while Get waits for a load that another
-// call has started.
+// Get counts a use of key and returns its value. It returns the error of Load, also one that
+// is kept, or the error of ctx if that ends while Get waits for the load of another call.
 func (c *Cache[V]) Get(ctx context.Context, key string) (V, error) {
 	hash, now, until := c.count(key)
 	stats := c.entries.stats(hash)
@@ -180,14 +179,14 @@ func (c *Cache[V]) Set(key string, v V) bool {
 	hash, now := c.hash(key), c.now()
 	until := c.rule.hotUntil(key)
 	if now >= until {
-		c.Delete(key) // what is kept would be used if the key became hot again
+		c.Delete(key) // the value would be used if the key became hot again
 		return false
 	}
 	c.entries.get(hash, key, now, until).set(c, &kept[V]{value: v, at: now})
 	return true
 }
 
-// Delete removes what is kept of key: the next use loads it.
+// Delete removes the value of key: the next use loads it.
 func (c *Cache[V]) Delete(key string) { c.entries.delete(c.hash(key), key) }
 
 // Stats returns the statistics of c.

@@ -9,16 +9,16 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// A counted is what counting an event of a key, or several, under one rule has shown.
+// A counted is the result of counting events of a key under one rule.
 type counted struct {
-	hash  uint64 // of what is kept of the key
+	hash  uint64 // of the stored key
 	now   int64  // when the event came
 	until int64  // the end of the key's last hold
 	hot   bool   // the event made the key hot
 }
 
 // count counts n events of key under a rule at now, or now if that is unread. If the key
-// becomes hot, it sets the edge. The error says why nothing was counted.
+// becomes hot, it sets the edge. The error is why nothing was counted.
 func (d *Detector) count(rule int, now int64, key string, n uint64, edge *Edge) (c counted, err error) {
 	t := d.tables[rule]
 	if t.listed.Load() != nil || t.forward.Load() != nil || len(key) > maxWhole || n == 0 {
@@ -62,7 +62,7 @@ func (d *Detector) countSpecial(t *table, now int64, key string, n uint64, edge 
 	return c, err
 }
 
-// countStored is count of what is kept of a key, without the key of the edge.
+// countStored is count for a stored key. It does not set the key of the edge.
 func (d *Detector) countStored(t *table, now int64, key string, digest bool, n uint64, edge *Edge) (c counted, err error) {
 	c.hash = t.Hash(key)
 	hint := t.Prefetch(c.hash)
@@ -102,7 +102,7 @@ func (t *table) count(rec keytable.Record, hash uint64, now int64, n uint64, edg
 	return until, hot
 }
 
-// countAnywhere is limit.Counter.Count, and returns the time at which it has counted.
+// countAnywhere is limit.Counter.Count, and also returns the time at which it counted.
 func (t *table) countAnywhere(window []uint64, now int64, n uint64) (at int64, used uint64, kept bool) {
 	newest := t.window.Newest(window, t.blocks)
 	if newest == math.MinInt64 {

@@ -46,7 +46,7 @@ import (
 // never hot are removed as new keys come. When the budget is spent, keys with few
 // events in the span are evicted first, and hot keys last. An evicted key begins
 // again with a lower bound of 0, so it may become hot later than it should, never
-// earlier; its upper bound includes what it may have had before. In a flood of keys that
+// earlier; its upper bound includes the events that it may have had before. In a flood of keys that
 // come once, a key is found whose second event comes before such keys are evicted: the
 // default budget of one rule keeps about the last 350,000 of them. If it was hot, it
 // may be reported again during its hold, with First set. [RuleDetector.Stats]
@@ -203,8 +203,8 @@ func (d *Detector) reserved() (n int64) {
 // viewed returns key as a string, which is valid as long as key does not change.
 func viewed(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }
 
-// stored returns what is kept of key: the key itself or its digest, or nothing of a key
-// that is not counted.
+// stored returns the stored form of key: the key itself or its digest, or "" for a key that
+// is not counted.
 func (d *Detector) stored(key string) string {
 	if len(key) > maxKey {
 		return ""

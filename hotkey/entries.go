@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// entries are what a Cache keeps, by key. A use of a key reads one shard. What
-// changes the keys or their bytes takes mu, which is rare: a key that becomes hot, a
-// load, an eviction.
+// entries are the entries of a Cache by key. A use of a key reads one shard. A change of the
+// keys or their bytes takes mu, which is rare: a key that becomes hot, a load, an eviction.
 type entries[V any] struct {
 	shards [64]shard[V]
 	budget int64 // 0 means no bound
@@ -63,7 +62,7 @@ type load[V any] struct {
 	err   error
 }
 
-// entryBytes is what a key takes beside its own bytes and those of its value.
+// entryBytes is the memory of a key beside its own bytes and the bytes of its value.
 const entryBytes = 160
 
 func (s *entries[V]) init(budget int64) {
@@ -174,7 +173,7 @@ func (s *entries[V]) shrink(now int64) {
 	}
 }
 
-// resize says that the value of e has changed.
+// resize adapts the sizes to the new value of e.
 func (s *entries[V]) resize(e *entry[V], now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +215,7 @@ func (e *entry[V]) set(c *Cache[V], v *kept[V]) {
 	c.entries.resize(e, v.at)
 }
 
-// load returns the load of e that is pending, and starts one if there is none.
+// load returns the pending load of e, and starts one if needed.
 func (e *entry[V]) load(ctx context.Context, c *Cache[V]) *load[V] {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,7 +227,7 @@ func (e *entry[V]) load(ctx context.Context, c *Cache[V]) *load[V] {
 	return e.pending
 }
 
-// run loads the value of e, which Set had changed that often when the load began.
+// run loads the value of e. changes is how often Set had changed it when the load began.
 func (e *entry[V]) run(ctx context.Context, c *Cache[V], l *load[V], changes uint64) {
 	v := &kept[V]{at: c.now()}
 	l.err = errors.New("hotkey: load ended its goroutine") // unless it returns

@@ -25,7 +25,7 @@ import (
 // caller. Keys that have no event within their span and were never hot are left
 // out.
 //
-// Of long keys the chunks hold digests, and the secret with which these are made:
+// The chunks contain digests of long keys, and the secret with which these are made:
 // protect chunks like the keys.
 //
 // Each chunk can be imported without the others, and has a checksum. A chunk has
@@ -75,7 +75,7 @@ func (t *table) appendRecord(dst, key []byte, rec keytable.Record, now int64) []
 }
 
 // latest returns the latest time at which an event of a window may have been, or
-// math.MinInt64 if it has none.
+// math.MinInt64 for an empty window.
 func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 	newest := m.Newest(window, b)
 	if newest == math.MinInt64 {
@@ -86,19 +86,19 @@ func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 
 // Import restores a chunk of [Detector.Export], of this or another process. Use it
 // on a Detector that has counted nothing. On any other it does no harm: keys that
-// are known stay as they are. t is the current time of the caller. Several
+// are held stay as they are. t is the current time of the caller. Several
 // goroutines may import chunks of one export at the same time.
 //
-// Later edges are those that would have come without a restart. If the threshold
+// Later edges are the same as without a restart. If the threshold
 // or the span of a rule has changed, the last times of its keys count under the new
 // ones. A rule is identified by its name and its key. A key of more than 256 bytes
-// is restored only if no key was known before the first chunk.
+// is restored only if no key was held before the first chunk.
 //
 // If the clock was set back since the export, what was counted after t counts at
 // t, and a hold lasts as long as it had left at the export. No hold is longer than
 // its rule's from t on.
 //
-// The error says that the chunk is damaged. If its checksum is wrong, nothing was
+// An error means that the chunk is damaged. If its checksum is wrong, nothing was
 // restored. Memory is bounded by the length of the chunk.
 func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 	_, r, written, err := snapshot.Open(chunk, snapshot.Hot)
@@ -128,7 +128,7 @@ func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 	return in.done, nil
 }
 
-// adopt makes secret that of long keys, if no key is known yet.
+// adopt uses secret for the digests of long keys, if no key is held yet.
 func (d *Detector) adopt(secret *[32]byte) {
 	if *d.secret.Load() == *secret {
 		return
@@ -144,7 +144,7 @@ func (d *Detector) adopt(secret *[32]byte) {
 // A chunkImport is the import of one chunk.
 type chunkImport struct {
 	d            *Detector
-	rule         int // -1 if there is none
+	rule         int // -1 if d does not have it
 	r            *snapshot.Reader
 	now, written int64
 	size         keytable.Size // of the table that was exported

@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Rule says which events are counted, by which key, and when a key is hot.
+// A Rule selects events, their key, and the threshold from which a key is hot.
 type Rule struct {
 	// Name identifies the rule in its Set. Required.
 	Name string
@@ -43,22 +43,22 @@ type Rule struct {
 	// counted, both as Key makes them, see [match.Key.Join].
 	Always, Never []string
 
-	// Cache says how a Cache keeps the values of the keys; nil if there is none.
+	// Cache bounds the values that a Cache keeps for the keys; nil means no Cache.
 	Cache *CachePolicy
 }
 
 const (
-	// MaxThreshold is the largest Threshold.
+	// MaxThreshold is the largest Threshold: 2^30.
 	MaxThreshold = 1 << 30
 
-	// ExactThreshold is the largest Threshold for which the times of events are
-	// kept. Above it they are counted in slots of a sixtieth of the span.
+	// ExactThreshold is the largest Threshold for which the times of events are kept:
+	// 128. Above it they are counted in slots of a sixtieth of the span.
 	ExactThreshold = 128
 
-	// MaxExact is the largest Threshold of a rule that is Exact.
+	// MaxExact is the largest Threshold of a rule that is Exact: 65,535.
 	MaxExact = 1<<16 - 1
 
-	// MaxSpan is the longest Span and Hold: ten years.
+	// MaxSpan is the longest Span and Hold: ten years of 365 days.
 	MaxSpan = 10 * 365 * 24 * time.Hour
 )
 

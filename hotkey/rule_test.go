@@ -23,9 +23,9 @@ func goodRule(t testing.TB) hotkey.Rule {
 	return hotkey.Rule{Name: "r", Key: mustKey(t, "path"), Threshold: 3, Span: time.Second, Hold: time.Minute}
 }
 
-// TestRuleErrorsSayWhatIsAllowed wants each error to name the field, the value
+// TestRuleErrors wants each error to name the field, the value
 // and what is allowed.
-func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
+func TestRuleErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*hotkey.Rule)
 		want  []string

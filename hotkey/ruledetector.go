@@ -92,7 +92,7 @@ func (r *RuleDetector) SetNever(key string, never bool) error {
 }
 
 // Remove deletes the events and the hold of key.
-func (r *RuleDetector) Remove(key string) { r.table.forget(r.d.stored(key)) }
+func (r *RuleDetector) Remove(key string) { r.table.reset(r.d.stored(key)) }
 
 // Hot reports whether key is hot now, and how many events it has.
 func (r *RuleDetector) Hot(key string) (KeyCount, bool) { return r.hotAt(r.d.now(), key) }

@@ -15,9 +15,8 @@ import (
 	"github.com/lately-go/lately/internal/sketch"
 )
 
-// A table is what a Detector keeps of the keys of one rule: the end of the last
-// hold, as keytable.Stamp has it and 0 if the key was never hot, and a window of its
-// events. The flag of a record says that its key is a digest.
+// A table has the keys of one rule of a Detector: for each the end of the last hold, in the
+// form of keytable.Stamp and 0 if the key was never hot, and a window of its events. A flagged record has the digest of its key.
 type table struct {
 	*keytable.Table
 	rule   *Rule
@@ -158,8 +157,8 @@ func (t *table) setListed(was *map[string]bool, listed map[string]bool) bool {
 	return t.listed.CompareAndSwap(was, &listed)
 }
 
-// begin ends LockOrAddAt, which has returned r and state for a key that had no record. If
-// there is no memory for one, the State is NoMemory.
+// begin ends LockOrAddAt, which has returned r and state for a key without a record. Without
+// memory for a record, the State is NoMemory.
 func (t *table) begin(r keytable.Record, state keytable.State, hash uint64, key string, digest bool, now int64) (keytable.Record, keytable.State) {
 	keytable.Raise(&t.newest, now)
 	if state == keytable.Absent {
@@ -171,7 +170,7 @@ func (t *table) begin(r keytable.Record, state keytable.State, hash uint64, key 
 	return r, state
 }
 
-// upper returns hi and what the key may have counted before it was evicted.
+// upper returns hi and the events that the key may have had before it was evicted.
 func (t *table) upper(hash uint64, now int64, hi uint64) uint64 {
 	s := t.evicted.Load()
 	if s == nil || s.Until() <= now {
@@ -218,7 +217,7 @@ func (t *table) inspect(key string, now int64) (k KeyCount, hot bool) {
 	return t.keyCount(hash, w, max(now, t.window.Newest(w[wordWindow:], t.blocks)), t.span)
 }
 
-// keyCount returns what the words of a record say of (now-span, now], but for the key,
+// keyCount returns the count in the words of a record for (now-span, now], without the key,
 // and whether the key is in a hold. It does not change them.
 func (t *table) keyCount(hash uint64, w []uint64, now, span int64) (k KeyCount, hot bool) {
 	var window [1 + limit.Inline]uint64
@@ -232,8 +231,8 @@ func (t *table) keyCount(hash uint64, w []uint64, now, span int64) (k KeyCount, 
 	return k, hot
 }
 
-// forget removes what the record of key holds.
-func (t *table) forget(key string) {
+// reset deletes the events and the hold of key.
+func (t *table) reset(key string) {
 	r, state := t.Lock(t.Hash(key), key)
 	if state != keytable.Found {
 		return
@@ -299,13 +298,13 @@ func (t *table) Drop(r keytable.Record) {
 	t.window.Clear(window, t.blocks)
 }
 
-// evict counts in the sketch what is in the window of a key at now.
+// evict counts in the sketch the events in the window of a key at now.
 func (t *table) evict(hash uint64, window []uint64, now int64) {
 	t.once.Do(func() { t.evicted.Store(sketch.New(t.plan)) })
 	held := t.evicted.Load().Lock(sketched(hash))
 	defer held.Unlock()
 	if _, hi := t.window.Bounds(window, t.blocks, now); hi == math.MaxUint64 {
-		held.Charge(now, hi) // nobody knows how many
+		held.Charge(now, hi) // their number is unknown
 		return
 	}
 	for at, n := range t.window.Each(window, t.blocks, now) {

@@ -22,7 +22,7 @@ func (r *RuleDetector) Top(n int, span time.Duration) ([]KeyCount, error) {
 }
 
 // TopAt returns the n keys with the most events in (t-span, t], as [RuleDetector.Top] does
-// for now. Events after t are taken as those of t.
+// for now. Events after t count as events at t.
 func (r *RuleDetector) TopAt(t time.Time, n int, span time.Duration) ([]KeyCount, error) {
 	return r.topAt(keytable.Nanos(t, MaxSpan), n, span)
 }

@@ -20,7 +20,7 @@ type Call struct {
 	// Request is the message of a unary call. It is nil for a stream.
 	Request any
 
-	// Stream says which sides stream. It is nil for a unary call.
+	// Stream describes which sides stream. It is nil for a unary call.
 	Stream *grpc.StreamServerInfo
 
 	ctx      context.Context

@@ -12,7 +12,7 @@ import (
 // The functions are called by the goroutines that serve calls, concurrently.
 type Config struct {
 	// TrustedProxies are the networks of your proxies, whose x-forwarded-for is
-	// read. This and the three fields that follow are those of
+	// read. This and the three fields that follow are as in
 	// [latelyhttp.IdentityConfig].
 	TrustedProxies []netip.Prefix
 

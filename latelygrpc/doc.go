@@ -1,5 +1,5 @@
 // Package latelygrpc limits and bans the calls of a gRPC server with a
-// [ratelimit.Limiter]. A refused call gets a status that says when to try again.
+// [ratelimit.Limiter]. A refused call gets a status with the time after which to try again.
 //
 //	i, err := latelygrpc.New(limiter, latelygrpc.Config{})
 //	...
@@ -42,8 +42,8 @@
 //
 // # Messages of a stream
 //
-// A stream is judged once, at its start. To limit the messages in it, the handler asks a
-// limiter about each message that it has received, by a key that it knows:
+// A stream is judged once, at its start. To limit the messages in it, the handler calls a
+// limiter for each message that it has received, with a key of its own:
 //
 //	var messages = ratelimit.PerKey(100, time.Second)
 //	...
@@ -63,8 +63,8 @@
 // The status has an ErrorInfo with one of the reasons of this package, a RetryInfo with
 // the time after which a client that does nothing else is allowed (none if waiting
 // does not help), and a QuotaFailure that names the rules. The trailer has the same
-// time for gRPC's own retries (grpc-retry-pushback-ms of gRPC proposal A6); it says not
-// to retry if the call's deadline is earlier.
+// time for gRPC's own retries (grpc-retry-pushback-ms of gRPC proposal A6); it
+// forbids a retry if the call's deadline is earlier.
 //
 // The limits are in the fields ratelimit and ratelimit-policy of
 // draft-ietf-httpapi-ratelimit-headers-11: in the header of an allowed call, in the

@@ -45,8 +45,8 @@ func metadataOf(key string) func(*Call) string {
 }
 
 // findField returns a function that finds what fills in the field of a name: the
-// function of own, or that of this package. Its error says that calls do not have the
-// field.
+// function of own, or the function of this package. It returns an error for a field that
+// calls do not have.
 func findField(own map[string]func(*Call) string) func(name string) (field, error) {
 	return func(name string) (field, error) {
 		f, ok := builtin[name]

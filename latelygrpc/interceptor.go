@@ -105,7 +105,7 @@ func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	p.Fields.Fill(&c.judged.Event, c)
 	v.Decision, v.Outcomes, lease = i.rules.Reserve(p, &c.judged, cost)
 	i.observe(c, v)
-	i.tell(c, p, &v)
+	i.sendLimits(c, p, &v)
 	if err := i.outcome(c, p, &v); err != nil {
 		return lease, err
 	}
@@ -140,9 +140,9 @@ const (
 	limitField  = "ratelimit"
 )
 
-// tell sends metadata about v: in the header if the call is allowed, in the trailer if
-// it is refused. After an error there is nobody to tell.
-func (i *Interceptor) tell(c *Call, p *plan, v *Verdict) {
+// sendLimits sends metadata about v: in the header if the call is allowed, in the trailer
+// if it is refused. The client may be gone, so errors are ignored.
+func (i *Interceptor) sendLimits(c *Call, p *plan, v *Verdict) {
 	d := &v.Decision
 	if d.Allowed && i.config.HideLimits {
 		return

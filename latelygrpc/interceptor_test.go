@@ -83,7 +83,7 @@ func TestRetryInfoIsTrue(t *testing.T) {
 	})
 }
 
-func TestBanIsTold(t *testing.T) {
+func TestBanIsInTheStatus(t *testing.T) {
 	rule := perClient(t, 1)
 	rule.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 	conn := dialPipe(t, new(echo), newInterceptor(t, Config{}, rule))
@@ -253,7 +253,7 @@ func TestHideNames(t *testing.T) {
 }
 
 // gRPC's own retries wait as long as they are told, and are admitted then.
-func TestRetriesWaitAsLongAsTheyAreTold(t *testing.T) {
+func TestRetriesWaitForThePushback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		rule := ratelimit.Rule{Name: "slow", Key: newKey(t, "client"), Limits: []ratelimit.Limit{{N: 1, Span: 7 * time.Second}}}

@@ -114,7 +114,7 @@ func (i *Interceptor) quotaFailure(p *plan, v *Verdict) *errdetails.QuotaFailure
 	return q
 }
 
-// pushbackField tells gRPC's retries when to try again: see gRPC proposal A6.
+// pushbackField has the wait before a retry of gRPC itself: see gRPC proposal A6.
 const pushbackField = "grpc-retry-pushback-ms"
 
 // pushback returns the wait in milliseconds. It is negative, which means not to retry,

@@ -4,7 +4,7 @@ import "net/netip"
 
 // A Client is the sender of a request, as an [Identity] found it.
 type Client struct {
-	// Addr is the client's address, unmapped and without zone, or that of the
+	// Addr is the client's address, unmapped and without zone, or the address of the
 	// nearest trusted proxy when Source is NoHeader or BadHeader. It is
 	// invalid on a Unix socket and when the peer is unknown.
 	Addr netip.Addr
@@ -15,11 +15,11 @@ type Client struct {
 	plain bool // the text has no "proxy:" in front
 }
 
-// A Source says where a client's address comes from.
+// A Source is where a client's address comes from.
 type Source uint8
 
 const (
-	FromPeer   Source = iota // the connection's peer, which is no trusted proxy
+	FromPeer   Source = iota // the connection's peer, which is not a trusted proxy
 	FromHeader               // the header of a trusted proxy
 	NoHeader                 // a trusted proxy, which did not name its client
 	BadHeader                // a trusted proxy, which wrote something other than an address

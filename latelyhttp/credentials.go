@@ -54,7 +54,7 @@ func basicToken(lines []string) (token string, ok bool) {
 	return token, ok
 }
 
-// appendUserName decodes base64 up to the first ':', and reports false if there is none.
+// appendUserName decodes base64 up to the first ':', and reports false without a ':'.
 // It skips bytes outside the alphabet, and also '-' and '_' unless urlSafe is set.
 func appendUserName(dst []byte, encoded string, urlSafe bool) (name []byte, ok bool) {
 	const standard, url = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", "-_"

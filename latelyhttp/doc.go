@@ -22,7 +22,7 @@
 //	object       the same as path
 //	pattern      the pattern of the route that matched, see PatternOf
 //	query        what follows the '?'
-//	host         the host asked for: lower case, without port and final dot
+//	host         the requested host: lower case, without port and final dot
 //	protocol     HTTP/1.1, HTTP/2.0, ...
 //	referer      the Referer header
 //	agent        the User-Agent header

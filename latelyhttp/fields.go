@@ -87,7 +87,7 @@ func userText(s *source) (user []byte) {
 }
 
 // findField returns a function that finds what fills in the field of a name: the
-// function of own, or that of this package. Its error says why nothing can.
+// function of own, or the function of this package. Its error states why none does.
 func findField(own map[string]func(*http.Request) string) func(name string) (field, error) {
 	return func(name string) (field, error) {
 		f, ok := builtin[name]
@@ -118,7 +118,7 @@ func textOf(text func(*http.Request) string) func(*source) string {
 	return func(s *source) string { return text(s.request) }
 }
 
-// routed returns pattern with a value for requests that it has none for.
+// routed returns pattern with a value for requests without a pattern.
 func routed(pattern func(*http.Request) string) func(*source) string {
 	return func(s *source) string { return cmp.Or(pattern(s.request), unrouted) }
 }

@@ -13,7 +13,7 @@ type chain struct {
 }
 
 // previous returns the next element to the left, which may have a port or be empty. It
-// reports false if there is none left.
+// reports false at the beginning of the chain.
 func (c *chain) previous() (node string, more bool) {
 	if !c.open {
 		n := len(c.lines)
@@ -68,7 +68,7 @@ func escaped(s string, i int) bool {
 }
 
 // forwardedFor returns the "for" parameter of a forwarded-element of RFC 7239, without
-// quotes. It returns "" if there is none, if there are two, and if the element is not
+// quotes. It returns "" without a "for", for two of them, and if the element is not
 // well formed. An escape within the node does not count as well formed: no address
 // needs one.
 func forwardedFor(element string) string {

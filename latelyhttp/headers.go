@@ -15,7 +15,7 @@ type Headers uint8
 const (
 	// Draft11 is RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-11: an item for each limit of each
-	// matching rule with q and w, and one for what is left of each rule's
+	// matching rule with q and w, and one for the remaining quota of each rule's
 	// tightest limit with r and t. The name of a policy is its rule's, with
 	// the window behind it where the rule has several limits ("api/60s").
 	//

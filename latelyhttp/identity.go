@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// IdentityConfig says which proxies to trust about the address of a client. Its zero
+// IdentityConfig configures which proxies are trusted about the address of a client. Its zero
 // value trusts no header: the client is the peer of the connection.
 type IdentityConfig struct {
 	// TrustedProxies are the networks of your proxies. The header of a peer
@@ -40,7 +40,7 @@ type IdentityConfig struct {
 	// clients can send headers that the proxies do not set.
 	Header string
 
-	// ProxiesAreClients says that hosts in TrustedProxies also send requests
+	// ProxiesAreClients means that hosts in TrustedProxies also send requests
 	// of their own, without the header: the client is then the proxy's
 	// address. By default it is "proxy:" and the address, which matches no
 	// allow list, because some proxies let a client remove the header
@@ -212,7 +212,7 @@ func (id *Identity) trusts(a netip.Addr) bool {
 }
 
 // AppendKey appends to dst the key of r's client: its address cut to the
-// prefix that Fold says, or the text of [Client.AppendTo] for one without. It counts
+// prefix that Fold says, or the text of [Client.AppendTo] without an address. It counts
 // nothing for [Identity.Stats]: a middleware, or Client, has counted r.
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
 	var text [maxClientText]byte
@@ -239,7 +239,7 @@ var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
 
 // translated returns the IPv4 address that a translator put into a, and any
 // other address as it is. The well-known prefix must not carry addresses that
-// are not global (RFC 6052, section 3.1): those are no translation.
+// are not global (RFC 6052, section 3.1): such an address is returned unchanged.
 func translated(a netip.Addr) netip.Addr {
 	if !a.Is6() || !wellKnown.Contains(a) {
 		return a
@@ -257,8 +257,8 @@ func translated(a netip.Addr) netip.Addr {
 const ForwardedForField = "x_forwarded_for"
 
 // SetClient gives ev, an event of a log, the client that [Identity.Client] returns for the
-// request: with ev's client as the peer, and its ForwardedForField. A client that is no
-// address stays.
+// request: with ev's client as the peer, and its ForwardedForField. A client that is not
+// an address stays.
 func (id *Identity) SetClient(ev *match.Event) {
 	peer, ok := match.ParseAddr(string(ev.Get(match.Client)))
 	if !ok {

@@ -145,7 +145,7 @@ func TestConcurrentQueue(t *testing.T) {
 		for _, step := range []struct {
 			at       time.Duration
 			path     string
-			patience time.Duration // of the client; 0 is no end
+			timeout  time.Duration // of the client; 0 is no end
 			deadline bool          // the server knows of it
 			want     int
 			retry    string
@@ -164,9 +164,9 @@ func TestConcurrentQueue(t *testing.T) {
 				r.URL.Path = step.path
 				ctx, cancel := context.WithCancel(t.Context())
 				if step.deadline {
-					ctx, cancel = context.WithTimeout(t.Context(), step.patience)
-				} else if step.patience > 0 {
-					time.AfterFunc(step.patience, cancel)
+					ctx, cancel = context.WithTimeout(t.Context(), step.timeout)
+				} else if step.timeout > 0 {
+					time.AfterFunc(step.timeout, cancel)
 				}
 				defer cancel()
 				w := do(h, r.WithContext(ctx))

@@ -16,7 +16,7 @@ import (
 //
 // The functions are called by the goroutines that serve requests, concurrently.
 type Config struct {
-	// Identity says which proxies to trust about the address of a client.
+	// Identity configures which proxies are trusted about the address of a client.
 	Identity IdentityConfig
 
 	// Fields adds event fields, such as "tenant", and replaces those that the
@@ -65,7 +65,7 @@ type Verdict struct {
 	Decision ratelimit.Decision
 
 	// Outcomes has the outcome of each matching rule, shadow rules included. If
-	// the rules changed during the request, it has at most that of the deciding
+	// the rules changed during the request, it has at most the outcome of the deciding
 	// rule. It is valid until the function that got the Verdict returns.
 	Outcomes []ratelimit.Outcome
 
@@ -177,7 +177,7 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 	return Lease{held}, v.Decision.Allowed
 }
 
-// judge asks the limiter about the request of s.
+// judge decides about the request of s.
 func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease) {
 	v.Set = p.Set
 	if m.config.Observe != nil || m.config.OnRefused != nil {

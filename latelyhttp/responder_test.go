@@ -31,7 +31,7 @@ func tellerSet(t *testing.T) *ratelimit.Set {
 }
 
 // A Responder says of each decision what the middleware says of it.
-func TestTellerSaysWhatTheMiddlewareSays(t *testing.T) {
+func TestResponderAnswersAsTheMiddleware(t *testing.T) {
 	set := tellerSet(t)
 	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestTellerSaysWhatTheMiddlewareSays(t *testing.T) {
 	}
 }
 
-func TestTellerOfRulesItDoesNotKnow(t *testing.T) {
+func TestResponderWithUnknownRules(t *testing.T) {
 	responder, h := NewResponder(tellerSet(t)), make(http.Header)
 	for _, d := range []ratelimit.Decision{
 		{Allowed: true},

@@ -11,11 +11,11 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestToldWait compares Retry-After and t of refusals with what is needed until a
+// TestWaitIsExact compares Retry-After and t of refusals with what is needed until a
 // request fits, by the definition of a window. Both are sufficient; up to 128 a
 // minute they are what is needed, and so never above w, and above 128 they are
 // longer by no more than a slot.
-func TestToldWait(t *testing.T) {
+func TestWaitIsExact(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 60, 100, 128, 129, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,9 +70,9 @@ func TestToldWait(t *testing.T) {
 	}
 }
 
-// TestFullWindowIsToldExactly spends 100 a minute at once: the next is told to
+// TestWaitOfAFullWindowIsExact spends 100 a minute at once: the next is told to
 // come back in the minute that w says, and no later.
-func TestFullWindowIsToldExactly(t *testing.T) {
+func TestWaitOfAFullWindowIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := mustNew(t, mustLimiter(t, limited(t, "one", 100, time.Minute)), Config{}).Wrap(new(ok))
 		time.Sleep(300 * time.Millisecond) // not at the edge of a second

@@ -92,8 +92,7 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 	}
 }
 
-// Each figure of Stats is a series; but for the bans of all rules, which are
-// the sum of theirs.
+// Each figure of Stats is a series, except the bans of all rules, which are a sum.
 func TestNoFigureIsLeftOut(t *testing.T) {
 	collector := newCollector(t, newLimiter(t, ratelimit.Config{}, limitOf(t, "a", 1)), latelyprom.Config{})
 	figures := -1

@@ -24,7 +24,7 @@
 //	lately_bans_refused_total            bans that could not begin: the list is full
 //	lately_bans_dropped_total            bans that were over and removed early
 //	lately_memory_bytes                  what limits and bans use
-//	lately_memory_reserved_bytes         what is kept free for bans by hand and keys that do not fit
+//	lately_memory_reserved_bytes         kept free for bans by hand and keys that do not fit
 //	lately_memory_budget_bytes           the most that both may be, if there is a bound
 //	lately_fallbacks_total               decisions by fail policies, while the store was away
 package latelyprom

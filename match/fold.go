@@ -53,7 +53,7 @@ func (f Fold) Append(dst, client []byte) []byte {
 	}
 	if f.IPv4 == 0 || f.IPv4 == 32 {
 		if _, ok := parseIPv4(unsafe.String(unsafe.SliceData(client), len(client))); ok {
-			return append(dst, client...) // there is no other text of it
+			return append(dst, client...) // it has no other text
 		}
 	}
 	a, ok := parseAddr(client)

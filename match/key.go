@@ -29,11 +29,11 @@ type Key struct {
 	fold Fold
 }
 
-// MaxKeyFields is the largest number of fields a Key can have.
+// MaxKeyFields is the largest number of fields of a Key: 8.
 const MaxKeyFields = 8
 
 // NewKey returns the Key of the named fields, well known or not. Each of them may be
-// several names with '|' between them. It returns an error if there is no field, or
+// several names with '|' between them. It returns an error without a field, for
 // more than MaxKeyFields, if a name is empty or given twice, and if the fold is out of
 // range.
 func NewKey(fold Fold, names ...string) (Key, error) {
@@ -114,8 +114,8 @@ func (k Key) Fields() []string {
 // zero.
 func (k Key) Fold() Fold { return k.fold }
 
-// EventFields returns the names of the event fields that k reads: those of Fields,
-// with each alternative by itself.
+// EventFields returns the names of the event fields that k reads. Alternatives are separate
+// names.
 func (k Key) EventFields() []string {
 	var names []string
 	for i := range k.refs {

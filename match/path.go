@@ -22,7 +22,7 @@ import (
 // The last two keep %2F, which does not end a segment there. Nearly all paths are the
 // same in all four ways, and are read once.
 
-// A pathForm says how a path must be read.
+// A pathForm is how a path must be read.
 type pathForm uint8
 
 const (

@@ -24,7 +24,7 @@ type When struct {
 	// Client is addresses and CIDR prefixes, see [ParsePrefix]. They do not
 	// contain a client that is not an address.
 	Client []netip.Prefix
-	// Fields is patterns, written as those of Path, for other fields by
+	// Fields has patterns, written as in Path, for other fields by
 	// name, at least one for each. If the path field is named here, it is
 	// matched as it was sent.
 	Fields map[string][]string
@@ -48,7 +48,7 @@ func (w When) Clone() When {
 
 // Add adds a pattern of the field of that name to w, with the meaning that it has under
 // when in a rules file: "5xx" of status, "/api/**" of path, "192.0.2.0/24" of client.
-// If the pattern is wrong, the error says what it must be, and w is as it was.
+// If the pattern is wrong, the error states what it must be, and w does not change.
 func (w *When) Add(field, pattern string) error {
 	one := When{}
 	switch field {

@@ -37,7 +37,7 @@ func newSetError(c ratelimit.SetConfig, rules ...ratelimit.Rule) error {
 	return err
 }
 
-func TestRuleErrorsSayWhatIsAllowed(t *testing.T) {
+func TestRuleErrors(t *testing.T) {
 	const spans = "must be whole milliseconds from 1ms to 87600h"
 	for name, c := range map[string]struct {
 		spoil func(*ratelimit.Rule)

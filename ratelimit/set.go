@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 )
 
@@ -179,7 +180,7 @@ func (s *Set) noRule(name string) *RuleError {
 	for i := range s.rules {
 		e.others = append(e.others, s.rules[i].Name)
 	}
-	e.Nearest = match.Suggest(e.Name, e.others, 2)
+	e.Nearest = spelling.Nearest(e.Name, e.others, 2)
 	return e
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -282,7 +283,7 @@ func knownField(option, field string, fields []string) error {
 // unknownField returns a sentence that no event can have the field, and which one may be
 // meant.
 func unknownField(field string, fields []string) string {
-	if near := match.Suggest(field, fields, 2); near != "" {
+	if near := spelling.Nearest(field, fields, 2); near != "" {
 		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)
 	}
 	return fmt.Sprintf("unknown field %q: must be one of %s", field, strings.Join(fields, ", "))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/spelling"
 )
 
 // An allowedKey is a key that a mapping of the file may have, with an example of its value if
@@ -34,7 +34,7 @@ func (r *reader) mapping(n ast.Node, what string, keys []allowedKey) map[string]
 		if r.checkKey(p, what, names) {
 			values[p.key] = p.value
 		} else {
-			misspelled[match.Suggest(p.key, names, slips)] = true
+			misspelled[spelling.Nearest(p.key, names, slips)] = true
 		}
 	}
 	for _, k := range keys {
@@ -54,7 +54,7 @@ func (r *reader) checkKey(p pair, what string, names []string) bool {
 	if slices.Contains(names, p.key) {
 		return true
 	}
-	if near := match.Suggest(p.key, names, slips); near != "" {
+	if near := spelling.Nearest(p.key, names, slips); near != "" {
 		r.fail(p.at, "%s: unknown key %q: did you mean %s?", what, clip(p.key), near)
 	} else {
 		r.fail(p.at, "%s: unknown key %q: must be one of %s", what, clip(p.key), strings.Join(names, ", "))

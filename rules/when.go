@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 )
 
@@ -81,7 +82,7 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 		r.fail(n, "%s: field %q: did you mean %s?", what, name, lower)
 		return false
 	}
-	if near := match.Suggest(name, match.FieldNames(), 1); near != "" {
+	if near := spelling.Nearest(name, match.FieldNames(), 1); near != "" {
 		r.warn(n, "%s: field %q: only events of your own can have it; did you mean %s?", what, name, near)
 	}
 	return true

@@ -7,8 +7,8 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// amounts are the slots of one or several sums over one window: those of a [Sums], and
-// one span of a [Rollup]. A slot is found by its number; a position is cleared when the
+// amounts are the slots of one or several sums over one window: of a [Sums], or of one
+// span of a [Rollup]. A slot is found by its number; a position is cleared when the
 // window moves on to the slot that takes it. The owner holds a mutex.
 type amounts struct {
 	width, slots int64
@@ -110,7 +110,7 @@ func (a *amounts) bounds(i int, r slotRange) (without, with int64) {
 	return without, total.nearest()
 }
 
-// add128 adds up sum i of those of the slots of r that are kept.
+// add128 adds up sum i over the slots of r that are kept.
 func (a *amounts) add128(i int, r slotRange) int128 {
 	cells := a.sums[i]
 	mask := uint64(len(cells) - 1)

@@ -22,7 +22,7 @@ import (
 //
 // Now is the wall time when the Counter was made plus the monotonic time since, so
 // setting the wall clock changes nothing; while the machine sleeps, now does not
-// advance. A given time with a monotonic reading, such as those of [time.Now], is
+// advance. A given time with a monotonic reading, as [time.Now] returns it, is
 // converted by that reading, any other by its wall time. Times before about 1735
 // and after 2252 count as the nearest time that the clock can represent. Both forms
 // may be used on one Counter as long as the events are not ahead of the clock; see
@@ -125,8 +125,8 @@ func (c *Counter) AddSum(n uint64) uint64 {
 }
 
 // AddSumAt counts n events that happened at t and returns the sum at t that
-// follows, and whether the events are counted; see [Counter.AddAt]. The sum is
-// that of the window ending at t also if they were refused.
+// follows, and whether the events are counted; see [Counter.AddAt]. The sum
+// is about the window that ends at t, also if the events were refused.
 func (c *Counter) AddSumAt(t time.Time, n uint64) (sum uint64, ok bool) {
 	m := c.clock.at(t)
 	ok = c.addAt(m.t, n)

@@ -15,9 +15,9 @@ func (c *Counter) Sum() uint64 { return c.sum(live(c.clock.now()), 0) }
 //
 // A Counter keeps the slots of one window, the one that ends in the newest slot
 // added to, and the partly expired slot before it. A read at a time later than
-// all events is as good as any, and moves nothing. A read at an earlier t gets
-// what is left of that window: the slots that have gone since count as empty,
-// and the slot of t counts with what has happened in it after t. This holds for
+// all events is exact as well, and moves nothing. A read at an earlier t gets
+// the part of that window that is still kept: the slots that have left since count as
+// empty, and the slot of t counts with the events in it after t. This holds for
 // all methods that read at a given time.
 func (c *Counter) SumAt(t time.Time) uint64 { return c.sum(c.clock.at(t), 0) }
 
@@ -31,7 +31,7 @@ func (c *Counter) Bounds() (lo, hi uint64) {
 }
 
 // BoundsAt is Bounds for the window that ends at t. For a t before the newest
-// event they are bounds of what is left of that window; see SumAt.
+// event they are bounds of the part of that window that is still kept; see SumAt.
 func (c *Counter) BoundsAt(t time.Time) (lo, hi uint64) {
 	lo, hi, _ = c.bounds(c.clock.at(t), int64(c.window.Span))
 	return lo, hi
@@ -95,7 +95,7 @@ func (c *Counter) PeakRate() float64 { return c.peakRate(live(c.clock.now())) }
 func (c *Counter) PeakRateAt(t time.Time) float64 { return c.peakRate(c.clock.at(t)) }
 
 // SlotAt returns the count of the one slot that t lies in. ok is false if that
-// slot is older than what is kept, see SumAt, and its count no longer known.
+// slot is no longer kept; see SumAt.
 func (c *Counter) SlotAt(t time.Time) (count uint64, ok bool) {
 	slot := c.ring.Slot(c.clock.nanos(t))
 	return c.ring.Sum(slot, slot)

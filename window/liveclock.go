@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A liveClock tells what time it is now: the wall clock when it was made plus
+// A liveClock is the source of the current time: the wall clock when it was made plus
 // the monotonic time since. It keeps no package-level base, so that it works in
 // a testing/synctest bubble, and is not changed after it was made.
 //
 // Every verb of the types that have one begins with now or nanos, which panic for
-// the zero liveClock: that of a zero Counter, Table and so on.
+// the zero liveClock, which a zero Counter, Table and so on has.
 type liveClock struct {
 	base time.Time // when it was made, with its monotonic reading
 	wall int64     // base in nanoseconds since 1970, never 0
@@ -42,8 +42,8 @@ func (c *liveClock) now() int64 {
 // its wall time.
 func (c *liveClock) nanos(t time.Time) int64 {
 	c.mustBeMade()
-	// In strips the monotonic reading: a time that stays as it is has none.
-	// That is worth asking, for Sub takes three times as long without one.
+	// In removes the monotonic reading, so a time that it does not change is without.
+	// Sub takes three times as long for such a time.
 	if s := t.Unix(); -farSeconds < s && s < farSeconds && t.In(t.Location()) == t {
 		return s*int64(time.Second) + int64(t.Nanosecond())
 	}

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// RecentConfig says what a [Recent] keeps. Only Span has no default.
+// RecentConfig configures a [Recent]. Only Span is required.
 type RecentConfig struct {
-	// Span is how long an event is kept: at time t, those of (t-Span, t] are.
+	// Span is how long an event is kept: at time t, the events of (t-Span, t] are.
 	// From 1 ms to MaxSpan, in whole milliseconds.
 	Span time.Duration
 
 	// Max is the most events that are kept, from 1 to 2^30; 0 means 1024.
 	Max int
 
-	// RefuseNew says that a Recent that is full refuses new events. By default
-	// it drops the oldest event.
+	// RefuseNew makes a full Recent refuse new events. By default it drops the
+	// oldest event.
 	RefuseNew bool
 
 	// Ahead bounds how far an event may be ahead of the newest one, as
-	// Window.Ahead does, to the nanosecond; 0 means that there is no bound.
+	// Window.Ahead does, to the nanosecond; 0 means no bound.
 	Ahead time.Duration
 }
 
@@ -213,7 +213,7 @@ func (r *Recent[T]) expireAt(m moment) int {
 func (r *Recent[T]) Len() int { return r.length(live(r.clock.now())) }
 
 // LenAt returns the number of events of the window that ends at t. For times
-// before the newest event it is what is left of that window.
+// before the newest event it is the part of that window that is still kept.
 func (r *Recent[T]) LenAt(t time.Time) int { return r.length(r.clock.at(t)) }
 
 func (r *Recent[T]) length(m moment) int {

@@ -11,8 +11,7 @@ import (
 
 const maxRollupSpans = 32
 
-// RollupConfig says which windows a [Rollup] counts in. The zero RollupConfig
-// is valid.
+// RollupConfig configures a [Rollup]. The zero RollupConfig is valid.
 type RollupConfig struct {
 	// Spans are the spans of the windows, in any order, from 1 ms to MaxSpan,
 	// in whole milliseconds, 32 at most. None means 5, 10 and 30
@@ -20,9 +19,9 @@ type RollupConfig struct {
 	Spans []time.Duration
 
 	// Ahead bounds how far an event may be ahead of the newest one, as
-	// Window.Ahead does; 0 means that there is no bound. It is the shortest
-	// span within which a second event confirms the jump, and up to a slot of
-	// the shortest span more than Ahead may pass.
+	// Window.Ahead does; 0 means no bound. A second event within the shortest span
+	// confirms the jump, and up to a slot of the shortest span more than Ahead may
+	// pass.
 	Ahead time.Duration
 }
 

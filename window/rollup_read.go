@@ -13,7 +13,7 @@ func (r *Rollup) Count(span time.Duration) (Count, error) {
 }
 
 // CountAt is Count for the span that ends at t. For times before the newest event it is
-// what is left of that window, as in [Counter.SumAt].
+// about the part of that window that is still kept, as in [Counter.SumAt].
 func (r *Rollup) CountAt(t time.Time, span time.Duration) (Count, error) {
 	return r.countOf(r.clock.at(t), span)
 }

@@ -37,7 +37,7 @@ const maxSums = 1024
 // timer.
 //
 // All methods are safe for concurrent use, and a read is of one moment. An index out of
-// range panics, like that of a slice. The zero Sums is not usable: it panics; call [NewSums].
+// range panics, as with a slice. The zero Sums is not usable: it panics; call [NewSums].
 // A Sums must not be copied.
 type Sums struct {
 	window Window
@@ -114,7 +114,7 @@ func (s *Sums) AddAt(t time.Time, i int, n int64) bool {
 func (s *Sums) Sum(i int) int64 { return s.sum(live(s.clock.now()), i) }
 
 // SumAt returns sum i of the window that ends at t. For a t before the newest
-// event it is what is left of that window; see [Counter.SumAt].
+// event it is about the part of that window that is still kept; see [Counter.SumAt].
 func (s *Sums) SumAt(t time.Time, i int) int64 { return s.sum(s.clock.at(t), i) }
 
 // Bounds returns bounds of the true sum i of the window that ends now, if all

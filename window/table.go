@@ -29,10 +29,10 @@ type TableConfig struct {
 	// come.
 	Budget int64
 
-	// RefuseNew says that a table whose budget is full refuses new keys, unless
-	// there are expired keys to evict. To look for these is a scan of a whole
-	// group, so that is done for the first key refused and then only after an
-	// eighth as many refusals as there are keys in the group.
+	// RefuseNew makes a table whose budget is spent refuse new keys, unless there
+	// are expired keys to evict. To look for these is a scan of a whole group, so
+	// it is done for the first key refused and then only after an eighth as many
+	// refusals as there are keys in the group.
 	//
 	// By default the table evicts keys to make space: first expired keys, those
 	// with nothing left in their windows, and if there are none the eighth of
@@ -59,8 +59,8 @@ type TableConfig struct {
 // see [TableConfig] for what happens then, and [Table.Stats] for how often it did.
 // An evicted key starts again at 0.
 //
-// All windows of all keys share one time, that of the newest event: whether an
-// event is late does not depend on its key. Sum, Bounds and Estimate are about the
+// All windows of all keys share one time, the time of the newest event, so whether
+// an event is late does not depend on its key. Sum, Bounds and Estimate are about the
 // longest window; Count takes any span, and uses the shortest window that contains it.
 //
 // The memory of a key, all overhead included, depends on the number of keys. On
@@ -106,8 +106,8 @@ type Table struct {
 
 // NewTable returns an empty Table that counts in these windows, 1 to 8 of up to 4,096 slots
 // each. Their order does not matter; spans must differ. If several have an Ahead, the
-// smallest holds for the table. The error, if any, names what is wrong, its
-// value and what is allowed.
+// smallest holds for the table. The error names the field that is wrong,
+// its value and what it must be.
 func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 	if len(windows) == 0 || len(windows) > maxTableWindows {
 		return nil, fmt.Errorf("window: table with %d windows: must be from 1 to %d", len(windows), maxTableWindows)
@@ -258,7 +258,7 @@ func (tb *Table) Stats() TableStats {
 	}
 }
 
-// tablePolicy tells the keyed table what their records mean.
+// tablePolicy interprets the records of a Table for its keyed table.
 type tablePolicy struct{ tb *Table }
 
 // Base sets the bases so that everything in the windows is after them. They are

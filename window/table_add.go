@@ -83,7 +83,7 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 
 // addQuick is add in the one window, with nothing unusual about it, of a key that is
 // held or for which there is memory. If that is not so, ok is false and it has counted
-// nothing; absent says that the key is not held.
+// nothing; absent is true if the key is not held.
 //
 // It moves the window on before the record is locked, so another may have counted in
 // a newer slot meanwhile. That does no harm while the record still has the slot of t,
@@ -134,11 +134,11 @@ func (tb *Table) add(hint keytable.Hint, a *tableAdd) (sum uint64, ok bool) {
 	return tb.clippedSum(w, r, at[i]-w.slots+1, at[i]), true
 }
 
-// hold locks the record that a counts in, a new one if need be, and says in which
-// slots. If held is false, there is none, and ok is what the add reports.
+// hold locks the record that a counts in, a new one if needed, and sets at to the slots.
+// If held is false, there is no record, and ok is the result of the add.
 //
 // The windows are moved on with the record locked, so it is never newer than
-// they are, and an event in a window is in those of its key too.
+// they are, and an event in a window is also in the windows of its key.
 func (tb *Table) hold(hint keytable.Hint, a *tableAdd, at *slots) (r keytable.Record, held, ok bool) {
 	state := keytable.Absent
 	if !a.absent {

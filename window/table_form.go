@@ -21,7 +21,7 @@ import (
 //	narrow, for any other window, in lanes of 16 bits:
 //	| stamp | count | count | ...
 //	full, in the table's slab; a record moves there, with all its windows,
-//	when a count outgrows its lane. The first word says where:
+//	when a count outgrows its lane. The first word is its number there:
 //	stamp, count, count, ... of 64 bits each
 //
 // The slot s is at position s mod size of its ring. Bases are multiples of
@@ -49,7 +49,7 @@ const (
 	// maxRel is the largest number of a slot relative to its base.
 	maxRel = laneMask
 
-	// skip in place of a slot says that an event is not counted in a window.
+	// skip in place of a slot: the event is not counted in the window.
 	skip = math.MinInt64
 )
 
@@ -80,8 +80,8 @@ func (w *tableWindow) most() uint64 {
 // before is a slot before all times.
 func (w *tableWindow) before() int64 { return ring.FloorDiv(minTime, w.width) - 1 }
 
-// reach returns the slot of t and the newest slot of the table, which it sees
-// to is not before it.
+// reach moves the newest slot of the table on to t, and returns the slot of t and the
+// newest slot.
 func (w *tableWindow) reach(t int64) (slot, newest int64) {
 	newest = w.newest.Load()
 	if uint64(t-newest*w.width) < uint64(w.width) { // spares the division

@@ -12,16 +12,16 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// Imported are the numbers of what a chunk of an export held, by what became of
-// it. Packages hotkey and ratelimit have the same type.
+// Imported counts the keys and bans of an imported chunk by outcome. Packages hotkey and
+// ratelimit return it too.
 type Imported struct {
 	Keys    int // keys that were restored
-	Bans    int // bans that were restored, with past ones that are remembered; ratelimit only
-	Expired int // those with nothing left in a window
-	Kept    int // known already, and left as they are
-	Unknown int // of rules that do not exist or have another key; hotkey and ratelimit only
+	Bans    int // bans that were restored, with past ones that count for escalation; ratelimit only
+	Expired int // keys and bans that have expired
+	Kept    int // held already, and not changed
+	Unknown int // rule is missing or has another key; hotkey and ratelimit only
 	Allowed int // bans of clients on the allow list; ratelimit only
-	Refused int // those that there was no memory for
+	Refused int // no memory
 }
 
 // Add adds the numbers of o to i.
@@ -42,12 +42,12 @@ func (i *Imported) Add(o Imported) {
 // Later reads return what the exported table would have returned. A window is
 // identified by its slot: a window with the same slot and another span gets the
 // slots that were exported, any other stays empty. The budget holds as with Add;
-// keys are evicted or refused as [TableConfig.RefuseNew] says.
+// keys are evicted or refused; see [TableConfig.RefuseNew].
 //
 // If the clock was set back since the export, what was counted after now counts
 // now, so nothing is held for longer than its windows.
 //
-// The error says that the chunk is damaged. If its checksum is wrong, nothing was
+// An error means that the chunk is damaged. If its checksum is wrong, nothing was
 // restored. Memory is bounded by the length of the chunk and the budget, whatever
 // its bytes.
 func (tb *Table) Import(chunk []byte) (Imported, error) { return tb.importAt(tb.clock.now(), chunk) }
@@ -217,7 +217,7 @@ func (in *tableImport) restore(e *tableEntry) {
 		}
 		ours = true
 		r.Unlock()
-		tb.in.Rebase(e.hash) // the record may go: it says nothing yet
+		tb.in.Rebase(e.hash) // the record may go: it is still empty
 	}
 }
 

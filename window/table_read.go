@@ -19,9 +19,9 @@ func (tb *Table) Sum(key string) uint64 {
 // SumAt returns the sum of key in the longest window, which ends at t.
 //
 // A table keeps the slots of the windows that end in the slot of its newest
-// event. A read at a time later than all events is as good as any. A read at an
-// earlier t gets what is left: the slots that have gone since count as empty,
-// and the slot of t counts with what has happened in it after t. This holds for
+// event. A read at a time later than all events is exact as well. A read at an
+// earlier t gets the part that is still kept: the slots that have left since count as
+// empty, and the slot of t counts with the events in it after t. This holds for
 // all methods that read at a given time.
 func (tb *Table) SumAt(t time.Time, key string) uint64 {
 	lo, _ := tb.BoundsAt(t, key)

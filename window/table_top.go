@@ -21,9 +21,9 @@ type KeyCount struct {
 // whose sum is 0 are left out, and with n <= 0 all are. It returns an error if span is
 // not positive or is longer than all windows.
 //
-// It goes through the table once, group by group: each key's bounds are of one
-// moment, those of different keys are not. Others wait for a key at most, and
-// new keys for a group.
+// It goes through the table once, group by group: each key is read atomically;
+// different keys are not of one moment. Other goroutines wait for a key at most, and new keys
+// for a group.
 // The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
 // is among the first n of those seen so far.
 func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {

@@ -18,7 +18,8 @@ const (
 	MaxSpan = 10 * 365 * 24 * time.Hour
 )
 
-// A Window says what is counted: the last Span of time, in slots of Slot each.
+// A Window is the span of time in which events are counted: the last Span, in slots of
+// width Slot.
 //
 // At time t the window is (t-Span, t]: an event exactly Span ago is out. What
 // leaves does so a slot at a time, so the slot is the resolution: more slots
@@ -36,8 +37,8 @@ type Window struct {
 	// multiple of it, MaxSlots times at most. 0 means the slot that Last picks.
 	Slot time.Duration
 
-	// Ahead bounds how far an event may be ahead of the newest one; 0 means
-	// that there is no bound. It concerns only the verbs that take a time.
+	// Ahead bounds how far an event may be ahead of the newest one; 0 means no
+	// bound. It concerns only the methods that take a time.
 	//
 	// An event further ahead is refused as future, so that one line dated 2099
 	// cannot empty the window. A second such event, within one Span of the

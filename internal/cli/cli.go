@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/spelling"
 )
 
 // Main runs the command line of the process and returns its exit code. An interrupt
@@ -117,7 +117,7 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 			for _, c := range cmd.Commands() {
 				names = append(names, c.Name())
 			}
-			if near := match.Suggest(args[0], names, 2); near != "" {
+			if near := spelling.Nearest(args[0], names, 2); near != "" {
 				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], near)
 			}
 			return fmt.Errorf("unknown command %q: must be one of %s", args[0], strings.Join(names, ", "))

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/spelling"
 )
 
 // flagError returns err, the error of a flag of cmd, in the form of the other errors, and with the name that
@@ -40,7 +40,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) string {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := match.Suggest(name, names, min(2, len(name)/3)); near != "" {
+	if near := spelling.Nearest(name, names, min(2, len(name)/3)); near != "" {
 		return fmt.Sprintf("unknown flag --%s: did you mean --%s?", name, near)
 	}
 	names = nil

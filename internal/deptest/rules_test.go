@@ -23,7 +23,7 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
+internal/cli  -> internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
@@ -31,19 +31,19 @@ internal/server         -> api, internal/server/demo, latelyredis, internal/stor
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/hotlist, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
-internal/server/engine  -> api, latelyredis, internal/server/events, internal/server/keptevents, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit
+internal/server/engine  -> api, latelyredis, internal/server/events, internal/server/keptevents, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit
 internal/server/events  -> api
 internal/server/keptevents -> match, internal/server/eventlist
 internal/server/hotlist -> api, internal/heap
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
-rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml
+rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
 latelyredis -> window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
@@ -52,13 +52,13 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, window
-ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait
+ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling
 hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch
 
 internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/ring
+accesslog               -> match, internal/ring, internal/spelling
 sampled                 -> window
 internal/test/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
@@ -85,6 +85,7 @@ internal/test/redistest  -> internal/test/freeport, github.com/redis/rueidis
 internal/fileperm   -> std
 internal/server/journal    -> internal/fileperm
 internal/server/loglimit   -> std
+internal/spelling    -> std
 internal/wait       -> std
 internal/server/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait
 internal/deptest    -> std

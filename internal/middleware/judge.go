@@ -18,8 +18,8 @@ type Request struct {
 // Reset releases what the event has views of, and keeps the memory.
 func (r *Request) Reset() { r.Event.Reset() }
 
-// Reserve judges the event of r under the rules of p. The outcomes are those of the rules
-// of p, and are valid until r judges again.
+// Reserve judges the event of r under the rules of p. The outcomes are about the
+// rules of p, and are valid until r judges again.
 func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.Decision, outcomes []ratelimit.Outcome, l Lease) {
 	if r.reservation == nil {
 		r.reservation = new(ratelimit.Reservation)

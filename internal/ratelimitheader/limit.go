@@ -67,7 +67,7 @@ func (l *limit) appendLeft(buf []byte, left uint64, wait time.Duration) []byte {
 const maxInteger = 999_999_999_999_999
 
 // Seconds returns d, which is not negative, in seconds, rounded up, so that a client
-// that waits as told has waited long enough.
+// that waits that long has waited long enough.
 func Seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d%time.Second > 0 {

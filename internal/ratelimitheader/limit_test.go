@@ -74,9 +74,9 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// TestPoliciesKnowSlots has a limit in slots that is full beside one that is not:
+// TestPoliciesOfSlots has a limit in slots that is full beside one that is not:
 // what is told of it lasts until its last slot has left, a slot after the span.
-func TestPoliciesKnowSlots(t *testing.T) {
+func TestPoliciesOfSlots(t *testing.T) {
 	for _, n := range []uint64{129, 500} {
 		r := ratelimit.Rule{
 			Name: "a", Key: key(t, "client"), Algorithm: ratelimit.Sliding,

@@ -1,4 +1,4 @@
-// Package ratelimitheader writes the limits of a rule set, and what is left of them, in
+// Package ratelimitheader writes the limits of a rule set, and the remaining quota, in
 // the format of draft-ietf-httpapi-ratelimit-headers-11 (R. Polli, A. Martinez, D.
 // Miller: RateLimit header fields for HTTP): a quota policy for each limit, and a
 // service limit for each rule. latelyhttp writes them into header fields, latelygrpc
@@ -13,7 +13,7 @@ import (
 )
 
 // Policies is a rule set in the terms of the draft. It does not change, and is safe
-// for concurrent use. The zero Policies is that of a set without rules.
+// for concurrent use. The zero Policies is for a set without rules.
 type Policies struct {
 	set     *ratelimit.Set
 	rules   []Rule
@@ -54,8 +54,8 @@ func (p *Policies) Named(name string) *Rule {
 	return &p.rules[n]
 }
 
-// Known returns outcomes, those of d, if they are of this set. Otherwise it returns
-// what d itself says about a refusal, in the same memory.
+// Known returns outcomes, which belong to d, if they are of this set. Otherwise it returns
+// the outcome in d itself, for a refusal, in the same memory.
 func (p *Policies) Known(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
 	switch {
 	case len(outcomes) > 0 && outcomes[0].Set == p.set:
@@ -66,7 +66,7 @@ func (p *Policies) Known(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []
 	return p.Deciding(outcomes[:0], d)
 }
 
-// Deciding appends to outcomes what d says about its rule, unless p does not have the
+// Deciding appends to outcomes the outcome in d about its rule, unless p does not have the
 // rule or d is a refusal because the store failed.
 func (p *Policies) Deciding(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
 	n, ok := p.numbers[d.Rule]
@@ -87,7 +87,7 @@ func StoreFailed(d *ratelimit.Decision) bool {
 
 // Append appends the two Lists of RFC 9651 that the draft has for a decision. The first,
 // up to the returned length, is the RateLimit-Policy field: an item for each limit of
-// each rule of outcomes. The second is the RateLimit field: what is left of each rule's
+// each rule of outcomes. The second is the RateLimit field: the remaining quota of each rule's
 // tightest limit, which is nothing of any limit during a ban. Either may be empty.
 // Shadow rules, and rules that only ban, are in neither.
 func (p *Policies) Append(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit.Decision) (both []byte, policies int) {

@@ -81,7 +81,7 @@ func (r *Rule) appendPolicies(buf []byte, start int, o *ratelimit.Outcome) []byt
 	return buf
 }
 
-// appendLimits appends what is left of the rule's tightest limit, or, during a ban,
+// appendLimits appends the remaining quota of the rule's tightest limit, or, during a ban,
 // of all of them, to the List at buf[start].
 func (r *Rule) appendLimits(buf []byte, start int, o *ratelimit.Outcome, d *ratelimit.Decision) []byte {
 	wait := r.resetAfter(o)
@@ -101,7 +101,7 @@ func (r *Rule) appendLimits(buf []byte, start int, o *ratelimit.Outcome, d *rate
 }
 
 // resetAfter returns the longest time until the tightest limit is unused again. The
-// ResetAfter of o is that of the slowest limit.
+// ResetAfter of o is about the slowest limit.
 func (r *Rule) resetAfter(o *ratelimit.Outcome) time.Duration {
 	if len(r.limits) > 1 && !o.Banned {
 		return min(o.ResetAfter, r.tightest(o).past)

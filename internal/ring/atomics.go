@@ -16,7 +16,7 @@ type (
 	atomicPointer[T any] = atomic.Pointer[T]
 )
 
-// token tells goroutines apart: by where their stacks are, 2 KiB being the
+// token distinguishes goroutines by where their stacks are, 2 KiB being the
 // smallest one. It costs nothing and need not be right: a goroutine may have
 // several, and two may have the same.
 func token() uint64 {

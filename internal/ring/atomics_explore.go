@@ -16,7 +16,7 @@ type (
 // step is called before each atomic: at is what it is about. The explorer sets it.
 var step = func(at any, does kind) {}
 
-// A kind says what an actor learns by a step.
+// A kind is what an actor learns by a step.
 type kind int
 
 const (
@@ -34,7 +34,7 @@ func token() uint64 { return tokenNow }
 // randomAssignment is not random here, so that an order of steps can be repeated.
 func randomAssignment() uint64 { return 0x9e3779b97f4a7c15 }
 
-// Stores are no steps: they are of memory that nobody else has seen yet, or of a
+// Stores are not steps: they are to memory that nobody else has seen yet, or to a
 // stripe's speed, which no count depends on.
 
 func (a *atomicUint64) Load() uint64   { step(a, looks); return a.v.Load() }

@@ -9,7 +9,7 @@ package ring
 // N. The slots of a word only ever grow.
 type generation struct {
 	// newest packs the number of the newest slot, shifted left by one, and a
-	// low bit that says "closed". Open, it only grows, and it takes a value
+	// low bit that means "closed". Open, it only grows, and it takes a value
 	// after all words have been stamped for it: a goroutine that sees N finds the
 	// slots up to N in place. Closed, it holds the slot that the next generation begins with
 	// and never changes again, so everyone can finish what the closer began.
@@ -57,7 +57,7 @@ func (e *generation) far() int64 { return farTurns << e.shift }
 // REQUIRES: newest has been seen at slot. So the word can't be an older one.
 func (e *generation) addUnchecked(slot int64, n uint64) (w uint64, contended bool) {
 	p := e.word(slot)
-	before := p.Load() // costs nothing where the line is at hand, and tells where it is not
+	before := p.Load() // free if the line is in the cache, and detects if it is not
 	w = p.Add(n)
 	return w, w != before+n
 }
@@ -74,7 +74,7 @@ func (e *generation) clamp(slot int64) {
 }
 
 // add counts n in slot and nowhere else. If a later slot has taken its place it
-// changes nothing and returns the word it found, and ok is false. contended says that
+// changes nothing and returns the word it found, and ok is false. contended means that
 // somebody else changed the word at the same moment.
 //
 // REQUIRES: newest has been seen at or after slot, by less than len(words).
@@ -95,7 +95,7 @@ func (e *generation) add(slot int64, n uint64) (found uint64, fits, contended, o
 
 // advance moves newest from state, which must be open, to slot: it stamps the
 // words of the slots between, as many as there are words at most, and then
-// publishes. It gives up as soon as newest is no longer what state says;
+// publishes. It gives up as soon as newest no longer equals state;
 // somebody else has made progress then.
 //
 // REQUIRES: 0 < slot - newestOf(state) <= far().
@@ -118,7 +118,7 @@ func (e *generation) close(state, slot int64) { e.newest.CompareAndSwap(state, c
 // stamp makes the word of slot belong to slot, or leaves it to a later one. It
 // reports false, and may have done nothing, if newest is no longer state.
 //
-// The count it wipes is that of slot-len(words), or an older one, which is
+// The count that it clears belongs to slot-len(words), or an older slot, which is
 // outside the window that ends at slot. The word is judged by state, so state
 // is verified after the word was loaded; the swap then fails if the word has
 // changed since. What a late stamper can still do wrong needs the very same

@@ -27,7 +27,7 @@ type Ring struct {
 	slots int64 // of the window
 	shift uint8 // log2 of the number of words
 
-	stripe                             // the lead: its newest slot is that of the ring
+	stripe                             // the lead: its newest slot is the newest of the ring
 	striping   atomicPointer[striping] // nil until adders have contended
 	contention contention
 	saturated  atomic.Uint64 // adds that did not fit

@@ -30,7 +30,7 @@ func (l *stripe) reach(slot int64, shift uint8) (*generation, int64) {
 	}
 }
 
-// current returns the generation, open in that state, or nil if there is none yet.
+// current returns the generation, open in that state, or nil before the first.
 func (l *stripe) current() (*generation, int64) {
 	for {
 		e := l.gen.Load()

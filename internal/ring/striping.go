@@ -13,7 +13,7 @@ import (
 //
 // Which stripe an adder takes is a matter of speed alone: any is right.
 type striping struct {
-	// assignment says which stripe a token gets: assignment*token, shifted right by
+	// assignment maps tokens to stripes: assignment*token, shifted right by
 	// the low 6 bits of assignment. One word, so that it changes in one step.
 	assignment atomicUint64
 

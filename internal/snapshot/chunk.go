@@ -6,8 +6,8 @@
 //
 //	kind | version | time written | head | entries | CRC-32C of all before
 //
-// The kind says what the chunk holds, the head what its entries have in common,
-// such as the name of their rule. Kind and version are bytes, the checksum is four
+// The kind is what the chunk contains, the head what its entries have in common, such as
+// the name of their rule. Kind and version are bytes, the checksum is four
 // bytes, little-endian. All other numbers are varints. A chunk has about 64 KiB,
 // and more only for a single large entry.
 //
@@ -72,7 +72,7 @@ func (w *Writer) Begin(kind Kind, written int64) {
 	w.head = len(w.Buf)
 }
 
-// EndHead says that all in Buf so far is the head of the chunks that follow.
+// EndHead makes all in Buf so far the head of the chunks that follow.
 func (w *Writer) EndHead() { w.head = len(w.Buf) }
 
 // Entries returns the number of bytes of entries in Buf.

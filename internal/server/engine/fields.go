@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -186,7 +187,7 @@ func (f *eventFields) unknown(name string) error {
 	const typos, listed = 2, 32 // that a suggestion corrects, and names in an error
 	name = strings.Clone(name[:min(len(name), MaxName)])
 	all := append(match.FieldNames(), f.custom...)
-	if near := match.Suggest(name, all, typos); near != "" {
+	if near := spelling.Nearest(name, all, typos); near != "" {
 		return errorf(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
 	}
 	return errorf(api.BadArg, "field %q: unknown, as no rule or counter uses it; must be one of %s", name, strings.Join(all[:min(len(all), listed)], ", "))

@@ -1,15 +1,16 @@
-package match
+// Package spelling finds the name that a misspelled one probably stands for.
+package spelling
 
 import "strings"
 
-// Suggest returns the word that differs from s by the fewest typing errors, if they are
+// Nearest returns the word that differs from s by the fewest typing errors, if they are
 // at most most, or "". It is for error messages about unknown names.
 //
 // A typing error is a missing, added or wrong letter, or two neighbours swapped (the
 // Damerau-Levenshtein distance). Upper case counts as lower case. A word that shares
 // hardly a letter with s is not returned: the errors must be fewer than its length less
 // one, unless s begins with it. Of equally near words, the first is returned.
-func Suggest(s string, words []string, most int) string {
+func Nearest(s string, words []string, most int) string {
 	s = strings.ToLower(s)
 	best, errors := "", most+1
 	for _, w := range words {

@@ -1,14 +1,16 @@
-package match_test
+package spelling_test
 
 import (
 	"testing"
 
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/spelling"
 )
 
-// TestSuggest has names with typing errors, and names that are only short or other
+var fields = []string{"client", "object", "method", "path", "query", "protocol", "status", "size", "user", "host", "referer", "agent"}
+
+// TestNearest has names with typing errors, and names that are only short or other
 // words: for these a suggestion would mislead.
-func TestSuggest(t *testing.T) {
+func TestNearest(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		most int
@@ -33,14 +35,14 @@ func TestSuggest(t *testing.T) {
 		{"client", 2, "client"},
 		{"cl\xffent", 2, ""}, // an invalid byte is replaced, which is several errors,
 	} {
-		if got := match.Suggest(c.name, match.FieldNames(), c.most); got != c.want {
-			t.Errorf("Suggest(%q, %d) = %q, want %q", c.name, c.most, got, c.want)
+		if got := spelling.Nearest(c.name, fields, c.most); got != c.want {
+			t.Errorf("Word(%q, %d) = %q, want %q", c.name, c.most, got, c.want)
 		}
 	}
-	if got := match.Suggest("tss", []string{"ip", "ts"}, 2); got != "ts" {
+	if got := spelling.Nearest("tss", []string{"ip", "ts"}, 2); got != "ts" {
 		t.Errorf("for a short word with a letter more %q", got)
 	}
-	if got := match.Suggest("bar", []string{"bat", "car", "bar1"}, 2); got != "bat" {
+	if got := spelling.Nearest("bar", []string{"bat", "car", "bar1"}, 2); got != "bat" {
 		t.Errorf("of equally near words %q, want the first", got)
 	}
 }
