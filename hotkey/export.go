@@ -108,24 +108,22 @@ func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 	secret := r.Next(32)
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
 	was := Rule{Threshold: r.Uvarint(), Span: time.Duration(r.UpTo(uint64(MaxSpan))), Exact: r.UpTo(1) == 1}
-	in := chunkImport{d: d, rule: -1, r: r, now: keytable.Nanos(t, MaxSpan), written: written, size: keytable.ReadSize(r)}
-	if in.window, err = windowOf(&was); err != nil || r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
-		return in.done, errors.New("hotkey: chunk is damaged in its head")
+	in := chunkImport{r: r, now: keytable.Nanos(t, MaxSpan), written: written}
+	if in.from, err = windowOf(&was); err != nil || r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
+		return window.Imported{}, errors.New("hotkey: chunk is damaged in its head")
 	}
-	in.blocks = in.window.Blocks(keytable.NewBudget(unbounded))
+	in.blocks = in.from.Blocks(keytable.NewBudget(unbounded))
 	d.adopt((*[32]byte)(bytes.Clone(secret)))
 	for i := range d.set.rules {
 		if r := &d.set.rules[i]; r.Name == name && string(r.Key.AppendShape(nil)) == shape {
-			in.rule = i
+			in.to = d.tables[i]
 		}
 	}
-	for r.Len() > 0 {
-		if in.entry(); r.Failed() {
-			return in.done, fmt.Errorf("hotkey: chunk of %d bytes is damaged after %d keys", len(chunk), in.keys)
-		}
-		in.keys++
+	done, err := in.entries()
+	if err != nil {
+		err = fmt.Errorf("hotkey: %w", err)
 	}
-	return in.done, nil
+	return done, err
 }
 
 // adopt uses secret for the digests of long keys, if no key is held yet.
@@ -141,78 +139,79 @@ func (d *Detector) adopt(secret *[32]byte) {
 	d.secret.Store(secret)
 }
 
-// A chunkImport is the import of one chunk.
+// A chunkImport is the import of one chunk, and what was read last.
 type chunkImport struct {
-	d            *Detector
-	rule         int // -1 if d does not have it
+	to           *table // nil if d does not have the rule
 	r            *snapshot.Reader
 	now, written int64
-	size         keytable.Size // of the table that was exported
-	keys         int
-	done         window.Imported
 
-	window limit.Counter // of the rule as it was
+	from   limit.Counter // of the rule as it was
 	blocks *keytable.Blocks
+
+	digest bool
+	window [1 + limit.Inline]uint64
+	until  int64
+	hot    bool
 }
 
-// entry reads an entry and restores it.
-func (in *chunkImport) entry() {
+// entries reads the entries and restores them.
+func (in *chunkImport) entries() (done window.Imported, err error) {
+	defer func() { in.from.Clear(in.window[:], in.blocks) }()
+	if in.to != nil {
+		done.Keys, done.Expired, done.Kept, done.Refused, err = in.to.Import(in.r, in.read, in.fill)
+		return done, err
+	}
+	keytable.ReadSize(in.r)
+	for in.r.Len() > 0 {
+		in.r.Bytes(keytable.MaxKey)
+		if in.read(); !in.r.Failed() {
+			done.Unknown++
+		}
+	}
+	if in.r.Failed() {
+		err = fmt.Errorf("chunk is damaged after %d keys", done.Unknown)
+	}
+	return done, err
+}
+
+// read reads an entry after its key, and reports whether it has expired.
+func (in *chunkImport) read() (expired bool) {
 	r := in.r
-	key, digest := r.Bytes(maxWhole), r.UpTo(1) == 1
+	in.from.Clear(in.window[:], in.blocks)
+	clear(in.window[:])
+	in.digest = r.UpTo(1) == 1
 	newest := in.written - r.Varint()
-	until, hot := newest, r.UpTo(1) == 1
-	if hot {
-		until += r.Varint()
+	in.until, in.hot = newest, r.UpTo(1) == 1
+	if in.hot {
+		in.until += r.Varint()
 	}
-	if !snapshot.ValidTime(newest, int64(MaxSpan)) || !snapshot.ValidTime(until, int64(MaxSpan/2)) {
+	if !snapshot.ValidTime(newest, int64(MaxSpan)) || !snapshot.ValidTime(in.until, int64(MaxSpan/2)) {
 		r.Fail()
-		return
+		return false
 	}
-	var window [1 + limit.Inline]uint64
-	in.window.ReadState(r, window[:], in.blocks, newest, in.now)
-	defer in.window.Clear(window[:], in.blocks)
-	if in.window.Newest(window[:], in.blocks) == math.MinInt64 {
+	in.from.ReadState(r, in.window[:], in.blocks, newest, in.now)
+	if in.from.Newest(in.window[:], in.blocks) == math.MinInt64 {
 		r.Fail() // a key has an event
 	}
-	switch {
-	case r.Failed():
-	case in.rule < 0:
-		in.done.Unknown++
-	case newest <= in.now-int64(in.d.set.rules[in.rule].Span) && !hot:
-		in.done.Expired++
-	default:
-		in.restore(viewed(key), digest, window[:], until, hot)
-	}
+	return in.to != nil && newest <= in.now-in.to.span && !in.hot
 }
 
-func (in *chunkImport) restore(key string, digest bool, window []uint64, until int64, hot bool) {
-	t := in.d.tables[in.rule]
-	t.Reserve(in.size)
-	rec, state := t.LockOrAdd(t.Hash(key), key)
-	if state == keytable.NoMemory {
-		in.done.Refused++
-		return
-	}
-	defer rec.Unlock()
-	if state == keytable.Found {
-		in.done.Kept++
-		return
-	}
-	if digest {
+// fill gives the record of a new key what was read.
+func (in *chunkImport) fill(rec keytable.Record) {
+	t, w := in.to, rec.Words()
+	if in.digest {
 		rec.SetFlag()
 	}
-	w := rec.Words()
-	if hot {
+	if in.hot {
 		if in.now < in.written {
-			until -= in.written - in.now
+			in.until -= in.written - in.now
 		}
-		w[wordUntil] = keytable.Stamp(min(until, in.now+int64(t.rule.hold())))
+		w[wordUntil] = keytable.Stamp(min(in.until, in.now+int64(t.rule.hold())))
 	}
-	now := max(in.now, in.window.Newest(window, in.blocks))
-	if !t.window.Carry(w[wordWindow:], t.blocks, &in.window, window, in.blocks, now) {
-		for at, n := range in.window.Each(window, in.blocks, now) { // as many as there is memory for
+	now := max(in.now, in.from.Newest(in.window[:], in.blocks))
+	if !t.window.Carry(w[wordWindow:], t.blocks, &in.from, in.window[:], in.blocks, now) {
+		for at, n := range in.from.Each(in.window[:], in.blocks, now) { // as many as there is memory for
 			t.window.Charge(w[wordWindow:], t.blocks, at, n)
 		}
 	}
-	in.done.Keys++
 }
