@@ -196,8 +196,8 @@ type outgoing struct {
 	events uint64
 }
 
-// flush sends what was counted to the nodes of the keys. It reports whether some of it had
-// to be put back, because a node is busy or none is up.
+// flush sends what was counted to the nodes of the keys. It reports whether a part was
+// put back, because a node is busy or none is up.
 func (h *hot) flush() (busy bool) {
 	h.stats.taking.Lock()
 	defer h.stats.taking.Unlock()

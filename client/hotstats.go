@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// HotStats are the numbers of events that the Detector of a [Fleet] has counted, by what
-// became of the reports about them: Added = Sent + Pending + Dropped + Unanswered, at any
+// HotStats are the numbers of events that the Detector of a [Fleet] has counted, by the
+// outcome of the reports about them: Added = Sent + Pending + Dropped + Unanswered, at any
 // time.
 type HotStats struct {
 	Added      uint64 // counted by the Detector
@@ -27,7 +27,7 @@ type hotLedger struct {
 	taking                              sync.Mutex // written while events are between tally and ledger
 }
 
-// HotStats returns what became of the reports about hot keys.
+// HotStats returns the numbers of events by the outcome of their reports.
 func (f *Fleet) HotStats() (s HotStats) {
 	if f.hot == nil {
 		return s
@@ -50,7 +50,7 @@ func (l *hotLedger) begin(events uint64) {
 	l.underWay += events
 }
 
-// end counts what became of a report.
+// end counts the outcome of a report.
 func (l *hotLedger) end(events uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,7 +73,7 @@ func (p *pipe) ask(ctx context.Context, parse parser, rule string, args ...strin
 	return q.wait(ctx)
 }
 
-// tell sends a command whose answer, OK, nobody waits for.
+// tell sends a command without waiting for its answer, OK.
 func (p *pipe) tell(args ...string) error {
 	q := newRequest(parseOK, "")
 	q.state.Store(abandoned)
@@ -165,7 +165,7 @@ func (p *pipe) write() {
 	}
 }
 
-// take waits for commands, and takes all that there are. It returns false when the
+// take waits for commands, and takes all of them. It returns false when the
 // connection is closed.
 func (p *pipe) take(spare []byte) (buf []byte, ok bool) {
 	p.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// An answer is what a server answered. What of it is set depends on the command.
+// An answer is the answer of a server. Which fields are set depends on the command.
 type answer struct {
 	decision ratelimit.Decision
 	n        int64

@@ -32,7 +32,7 @@ import (
 // plus the time since. An event that is earlier than the newest event of its key, or than its
 // slot, is counted at the time of the newest, and one of a new key at no earlier time
 // than that at which other keys were removed because they had no event in the span. So
-// an event is counted at most as much later as it is late.
+// the time at which an event is counted differs from its own by at most its lateness.
 //
 // An event costs one look-up for each rule that matches it, and waits only for
 // events of the same key. A key takes about 85 bytes, and its own length if that is

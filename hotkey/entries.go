@@ -34,7 +34,7 @@ type entry[V any] struct {
 	key   string
 	hash  uint64
 	value atomic.Pointer[kept[V]]
-	renew atomic.Int64 // when the value is to be renewed
+	renew atomic.Int64 // when to renew the value
 	until atomic.Int64 // when the key was last known to stop being hot
 	used  atomic.Bool  // since it was inspected
 

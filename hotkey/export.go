@@ -58,7 +58,7 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	return t.Export(w, func(key []byte, rec keytable.Record) { w.Buf = t.appendRecord(w.Buf, key, rec, now) })
 }
 
-// appendRecord appends the entry of a key, unless nothing is left of it.
+// appendRecord appends the entry of a key that has not expired.
 func (t *table) appendRecord(dst, key []byte, rec keytable.Record, now int64) []byte {
 	w := rec.Words()
 	window, until := w[wordWindow:], w[wordUntil]

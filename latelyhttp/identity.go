@@ -238,7 +238,7 @@ func (id *Identity) Stats() IdentityStats {
 var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
 
 // translated returns the IPv4 address that a translator put into a, and any
-// other address as it is. The well-known prefix must not carry addresses that
+// other address unchanged. The well-known prefix must not carry addresses that
 // are not global (RFC 6052, section 3.1): such an address is returned unchanged.
 func translated(a netip.Addr) netip.Addr {
 	if !a.Is6() || !wellKnown.Contains(a) {

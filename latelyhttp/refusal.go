@@ -58,7 +58,7 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *
 	h["Content-Length"] = []string{strconv.Itoa(len(s.Text))}
 	w.WriteHeader(problem.status)
 	if r.Method != http.MethodHead {
-		w.Write(s.Text) // after an error there is nobody to tell
+		w.Write(s.Text) // the client may be gone
 	}
 }
 

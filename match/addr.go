@@ -31,7 +31,7 @@ func parseAddr(b []byte) (netip.Addr, bool) {
 }
 
 // withoutPort returns the host of host:port, [host]:port or [host], and anything
-// else as it is. An IPv6 address with a port has brackets.
+// else unchanged. An IPv6 address with a port has brackets.
 func withoutPort(s string) string {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
 		host, port, ok := strings.Cut(inside, "]")

@@ -66,8 +66,7 @@ func newRef(name string) ref {
 	return ref{field: numFields, name: name}
 }
 
-// alternative separates the names of fields of which the first is used that an event
-// has.
+// alternative separates the names of fields. The first field that an event has is used.
 const alternative = "|"
 
 func newEither(name string) ref {

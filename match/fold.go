@@ -12,14 +12,14 @@ import (
 // An IPv4-mapped IPv6 address (::ffff:192.0.2.1) is the IPv4 address, in every
 // notation. A port (192.0.2.1:443, [2001:db8::1]:443), brackets and a zone are
 // removed. The address is then cut to its prefix: an IPv6 customer usually owns a
-// /64, which counts as one client. What is not an address (a host name, an API key)
-// stays as it is.
+// /64, which counts as one client. Other text (a host name, an API key) is not
+// changed.
 //
 // The zero Fold is the default: IPv4 addresses whole, IPv6 addresses by /64.
 type Fold struct {
 	IPv4 int  // prefix length, 1 to 32; 0 means 32
 	IPv6 int  // prefix length, 1 to 128; 0 means 64
-	Off  bool // keys are the text as it is; paths are not cleaned either
+	Off  bool // keys are the unchanged text; paths are not cleaned either
 }
 
 // Validate returns an error about the first field that is out of range.
@@ -46,7 +46,7 @@ func (f Fold) bits(a netip.Addr) int {
 }
 
 // Append appends the key of client to dst: a folded address in its canonical text,
-// with "/bits" if it was cut, or other text as it is. It allocates only to grow dst.
+// with "/bits" if it was cut, or other text unchanged. It allocates only to grow dst.
 func (f Fold) Append(dst, client []byte) []byte {
 	if f.Off {
 		return append(dst, client...)

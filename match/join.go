@@ -20,7 +20,7 @@ func (k Key) Join(dst []byte, values ...string) ([]byte, error) {
 }
 
 // Rejoin is [Key.Join] for values that [Key.Parts] has returned: a path among them is
-// clean already, and stays as it is.
+// clean already, and is not changed.
 func (k Key) Rejoin(dst []byte, values ...string) ([]byte, error) {
 	return k.join(dst, values, false)
 }

@@ -27,7 +27,7 @@ type pathForm uint8
 
 const (
 	pathUnread    pathForm = iota
-	pathPlain              // clean as it is
+	pathPlain              // clean already
 	pathCoded              // to be cut or decoded, with the same result for all
 	pathAmbiguous          // servers may differ
 	pathRead               // ambiguous, and the other readings are known
@@ -142,7 +142,7 @@ func appendSlashed(dst, p []byte) []byte {
 }
 
 // resolveDots resolves the "." and ".." segments of dst[base:], in place and
-// never above the root. What does not begin with '/' stays as it is. If merge is
+// never above the root. Text that does not begin with '/' is not changed. If merge is
 // set, empty segments are removed; otherwise they are segments, and dots may be
 // written as %2e.
 func resolveDots(dst []byte, base int, merge bool) []byte {
@@ -199,7 +199,7 @@ func dotsOf(seg []byte, coded bool) int {
 }
 
 // decode replaces each valid %XX in dst[base:] by its byte, in place, except %2F if
-// keepSlashes is set. A '%' that is not followed by two hex digits stays as it is.
+// keepSlashes is set. A '%' that is not followed by two hex digits is not changed.
 func decode(dst []byte, base int, keepSlashes bool) []byte {
 	p := dst[base:]
 	dst = dst[:base]

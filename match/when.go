@@ -240,7 +240,7 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 }
 
 // unmap returns the IPv4 prefix that a prefix of mapped addresses stands for,
-// since clients are looked up unmapped, and any other prefix as it is.
+// since clients are looked up unmapped, and any other prefix unchanged.
 func unmap(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)

@@ -91,7 +91,7 @@ func (c *Counter) made() *window.Counter {
 	return c.counted
 }
 
-// hits returns how many of n events are to be counted.
+// hits returns how many of n events to count.
 func (c *Counter) hits(n uint64) (hits uint64) {
 	if n == 1 {
 		if rand.Uint64() < c.least {

@@ -67,7 +67,7 @@ func (s *Sampler) addAtSlow(t time.Time, n uint64) {
 	s.counter.counted.AddAt(t, hits)
 }
 
-// hits returns how many of n events are to be counted, at least one.
+// hits returns how many of n events to count, at least one.
 //
 // REQUIRES: n > s.skip.
 func (s *Sampler) hits(n uint64) (hits uint64) {

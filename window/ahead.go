@@ -15,7 +15,7 @@ type aheadGuard struct {
 
 func (g *aheadGuard) init() { g.pending.Store(none) }
 
-// refuses reports whether an event at t is to be refused, and remembers it if so.
+// refuses reports whether an event at t must be refused, and remembers it if so.
 // The newest event lies before end. If ahead is 0, none is refused. Of several such
 // events within one span of each other, exactly the first is refused, also of those
 // at the same moment: the swap decides which. It stays remembered, so that those

@@ -107,7 +107,7 @@ func (c *Counter) addAt(t int64, n uint64) bool {
 	return true
 }
 
-// isFuture reports whether an event at t is to be refused as future.
+// isFuture reports whether an event at t must be refused as future.
 func (c *Counter) isFuture(t int64) bool {
 	newest, ok := c.ring.Newest()
 	return ok && c.guard.refuses(t, (newest+1)*int64(c.window.Slot), c.window.Ahead, c.window.Span)

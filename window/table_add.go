@@ -244,7 +244,7 @@ func (tb *Table) widen(r keytable.Record) bool {
 	return true
 }
 
-// isFuture reports whether an event at t is to be refused as future.
+// isFuture reports whether an event at t must be refused as future.
 func (tb *Table) isFuture(t int64) bool {
 	w := tb.ahead
 	newest := w.newest.Load()

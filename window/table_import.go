@@ -103,10 +103,10 @@ type tableImport struct {
 	entries [importAhead]tableEntry // that were read last
 }
 
-// A tableEntry is what was read of a key: in each window that was exported the
-// newest slot, and the counts from that one on back.
+// A tableEntry is the entry of a key: the newest slot in each exported window, and the
+// counts from that slot back.
 type tableEntry struct {
-	read   bool // it is to be restored
+	read   bool // and not restored yet
 	key    string
 	hash   uint64
 	stamps slots
@@ -186,7 +186,7 @@ func (in *tableImport) entry(e *tableEntry) error {
 	return nil
 }
 
-// restore counts what was read for a key, if e is to be restored and the key is not held.
+// restore counts the entry e if it was read and its key is not held.
 func (in *tableImport) restore(e *tableEntry) {
 	if !e.read {
 		return

@@ -17,14 +17,14 @@ func FloorDiv(a, b int64) int64 {
 // whether its last representable time is later than t-span.
 //
 // The slot that t lies in counts as inside although it goes on after t: nothing
-// in it is later than now. The caller sees to it that t-span does not overflow.
+// in it is later than now. The caller ensures that t-span does not overflow.
 func Oldest(t, span, width int64) (slot int64, partly bool) {
 	left := t - span // the last time outside
 	before := FloorDiv(left, width)
 	return before + 1, left-before*width < width-1
 }
 
-// Width returns the width of a slot of a span, in nanoseconds, where nobody chose it: a
+// Width returns the width of a slot of a span, in nanoseconds, by default: a
 // 60th of it, or a 64th where 60 does not divide it. 64 divides whole milliseconds.
 func Width(span int64) int64 {
 	if span%60 == 0 {

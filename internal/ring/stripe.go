@@ -7,8 +7,8 @@ type stripe struct {
 	gen atomicPointer[generation] // nil until the first add
 }
 
-// reach returns the current generation, and its state, once its newest slot is at or
-// after slot, and sees to it that it is.
+// reach moves the newest slot on to slot, unless it is later, and returns the current
+// generation and its state.
 func (l *stripe) reach(slot int64, shift uint8) (*generation, int64) {
 	for {
 		e := l.gen.Load()
