@@ -122,6 +122,15 @@ func TestFailuresAreExplained(t *testing.T) {
 	}
 }
 
+// The first page has at most 120 lines.
+func TestFirstPageIsShort(t *testing.T) {
+	for _, page := range []string{"README.md", "README.zh.md"} {
+		if n := strings.Count(read(t, page), "\n"); n > 120 {
+			t.Errorf("%s has %d lines, want at most 120", page, n)
+		}
+	}
+}
+
 // questions are those that users ask first: the index links an answer to each.
 var questions = []string{
 	"API keys and plans", "LLM tokens per user and day", "an office network", "bans on 401s", "is it working?", "what if it is down",
