@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -115,7 +116,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 		return journal.Pending{}, nil
 	}
 	if r.Until.Sub(asked) < time.Microsecond { // to which a store rounds up; else nothing has changed
-		e.markBan(BannedByHand)
+		e.history.MarkBan(history.BannedByHand)
 		e.events.Publish(banEvent(r))
 	}
 	return e.write(banLine{Ban: r})
@@ -189,7 +190,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	if !ok {
 		return false, journal.Pending{}, nil
 	}
-	e.markBan(EndedByHand)
+	e.history.MarkBan(history.EndedByHand)
 	if e.Shared() {
 		if _, again, _ := e.limiter.Bans().Get(r.Rule, r.Key...); again { // another began meanwhile
 			return true, journal.Pending{}, nil

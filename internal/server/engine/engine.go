@@ -14,6 +14,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/events"
+	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotlist"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keptevents"
@@ -52,7 +53,7 @@ type Engine struct {
 	refused   *window.Table // see newRefused
 	recent    *refusals
 	kept      *keptevents.Queue // or nil
-	history   history
+	history   *history.History
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
 	unmatched unmatchedWarning
@@ -107,7 +108,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.recent, e.kept = &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, keptevents.New(c.KeepEvents)
 	e.reloads.Since = e.started.UTC()
-	e.history.init(e)
+	e.history = history.New(e.started, e.measure)
 	e.scans.init()
 	e.done.Go(e.sample)
 	e.done.Go(func() { e.events.Run(e.stop) })
@@ -155,10 +156,10 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 	}
 	if err != nil {
 		e.reloads.Error = err.Error()
-		e.mark(ReloadFailed)
+		e.history.Mark(history.ReloadFailed)
 		return api.RuleChanges{}, err
 	}
-	e.mark(Reloaded)
+	e.history.Mark(history.Reloaded)
 	changes.BansDropped = bans
 	e.reloads = api.RulesStatus{Reloads: e.reloads.Reloads + 1, Since: time.Now().UTC()}
 	e.events.Publish(api.Event{Type: api.RulesChanged, Time: e.Now()})
@@ -193,7 +194,7 @@ func (e *Engine) ReloadFailed(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reloads.Error = err.Error()
-	e.mark(ReloadFailed)
+	e.history.Mark(history.ReloadFailed)
 }
 
 // ruleError returns err, an error of a limiter's rule or nil, as an *Error.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
 )
 
@@ -95,7 +96,7 @@ func TestRatesOverARestart(t *testing.T) {
 		if got, want := strings.Join(marks, " "), "start reload start start"; got != want {
 			t.Errorf("marks %q, want %q", got, want)
 		}
-		if got := e.Marks(3 * time.Minute); len(got) != 1 || got[0].Type != engine.Started {
+		if got := e.Marks(3 * time.Minute); len(got) != 1 || got[0].Type != history.Started {
 			t.Errorf("marks of the last 3 minutes: %v, want the last start", got)
 		}
 	})

@@ -107,7 +107,7 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 	for _, k := range *e.ignored.Load() {
 		s.json(recordIgnored, k)
 	}
-	e.history.save(s)
+	s.chunks(recordHistory, e.history.Export())
 	for _, c := range e.rules.Load().counters {
 		s.counts(c, now)
 	}
@@ -172,7 +172,7 @@ func (r *Restorer) Record(record journal.Record) error {
 	case recordIgnored:
 		return r.ignore(data)
 	case recordHistory:
-		return r.history(data)
+		return r.e.history.Import(data)
 	}
 	return fmt.Errorf("record of the unknown type %q", record.Type)
 }

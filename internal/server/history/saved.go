@@ -1,8 +1,9 @@
-package engine
+package history
 
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -26,34 +27,43 @@ type savedPart struct {
 // savedParts is how many parts a record has at most: its length is bounded.
 const savedParts = 64
 
-// save adds records of the history.
-func (h *history) save(s *saver) {
-	h.mu.Lock()
-	record := savedHistory{Marks: slices.Clone(h.marks)}
-	parts := h.wholeMinutes()
-	h.mu.Unlock()
-	for i := range parts {
-		p := &parts[i]
-		if len(record.Parts) == savedParts || len(record.Parts) > 0 && !record.equal(p.names) {
-			s.json(recordHistory, record)
-			record = savedHistory{}
+// Export yields records of the history, for Import.
+func (h *History) Export() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		h.mu.Lock()
+		record := savedHistory{Marks: slices.Clone(h.marks)}
+		parts := h.wholeMinutes()
+		h.mu.Unlock()
+		for i := range parts {
+			p := &parts[i]
+			if len(record.Parts) == savedParts || len(record.Parts) > 0 && !record.equal(p.names) {
+				if !yield(record.encode()) {
+					return
+				}
+				record = savedHistory{}
+			}
+			record.ruleNames = *p.names
+			record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.counts})
 		}
-		record.ruleNames = *p.names
-		record.Parts = append(record.Parts, savedPart{p.from.UnixMilli(), p.to.UnixMilli(), p.counts})
+		yield(record.encode())
 	}
-	s.json(recordHistory, record)
 }
 
-// history restores a record, before what this process has decided.
-func (r *Restorer) history(data []byte) error {
+func (r *savedHistory) encode() []byte {
+	data, _ := json.Marshal(r) // texts, numbers and times of this era have no errors
+	return data
+}
+
+// Import restores a record, before what this process has decided.
+func (h *History) Import(data []byte) error {
 	var record savedHistory
 	if err := json.Unmarshal(data, &record); err != nil {
 		return fmt.Errorf("record of the history: %w", err)
 	}
-	if len(record.Rules) > keptRules || len(record.Hot) > keptHot {
-		return fmt.Errorf("record of the history: %d rules and %d hot rules: must be at most %d and %d", len(record.Rules), len(record.Hot), keptRules, keptHot)
+	if len(record.Rules) > MaxRules || len(record.Hot) > MaxHot {
+		return fmt.Errorf("record of the history: %d rules and %d hot rules: must be at most %d and %d", len(record.Rules), len(record.Hot), MaxRules, MaxHot)
 	}
-	h, names := &r.e.history, record.ruleNames
+	names := record.ruleNames
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range record.Marks {
@@ -72,10 +82,10 @@ func (r *Restorer) history(data []byte) error {
 
 // restore appends p to what was restored before, unless it is not older than this process,
 // since the clock was set back, or this process has added minutes.
-func (h *history) restore(p part) {
+func (h *History) restore(p part) {
 	if len(h.minutes) > h.restored || p.to.After(h.began) || h.restored > 0 && p.from.Before(h.minutes[h.restored-1].to) {
 		return
 	}
-	h.minutes = keep(h.minutes, p, keptMinutes)
+	h.minutes = keep(h.minutes, p, MaxMinutes)
 	h.restored = len(h.minutes)
 }

@@ -1,4 +1,6 @@
-package engine
+// Package history has the decisions of a server over time: of each second of the last two minutes
+// and of each minute of the last day, for charts, with the marks of what an operator did.
+package history
 
 import (
 	"slices"
@@ -8,11 +10,14 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// A history has the decisions of each second of the last two minutes and of each minute of
+// A History has the decisions of each second of the last two minutes and of each minute of
 // the last day, and what happened under hot rules. Decisions do not pay for it. With
-// keptRules limits and bans and keptHot hot rules it takes 10 MiB.
-type history struct {
+// MaxRules limits and bans and MaxHot hot rules it takes 10 MiB. It is safe for concurrent use.
+type History struct {
+	measure func() Sample
+
 	mu       sync.Mutex
+	ticks    int
 	began    time.Time
 	second   part   // since the start of this process, to the end of the last of seconds
 	minute   part   // to the end of the last of minutes
@@ -24,23 +29,39 @@ type history struct {
 }
 
 const (
-	keptSeconds = 120
-	keptMinutes = 24 * 60
-	keptRules   = 128 // limits and bans: the first of the rules file
-	keptHot     = 32  // hot rules: the first
-	keptMarks   = 256
+	// MaxMinutes is how many minutes are kept: a day.
+	MaxMinutes = 24 * 60
 
-	// maxRuleRates bounds the totals of rules that Rates returns.
-	maxRuleRates = 1 << 13
+	// MaxRules bounds the limits and bans of a Sample: the first of the rules file.
+	MaxRules = 128
+
+	// MaxHot bounds the hot rules of a Sample.
+	MaxHot = 32
+
+	keptSeconds = 120
+	keptMarks   = 256
 )
 
-// outcomes counts decisions or hot keys: the fields of api.Totals, api.RuleTotals or
+// Outcomes counts decisions or hot keys: the fields of api.Totals, api.RuleTotals or
 // api.HotTotals, in order.
-type outcomes [5]uint64
+type Outcomes [5]uint64
+
+// A Sample is what was counted since the start of the process: by all decisions, by the first
+// MaxRules limits and bans, and by the first MaxHot hot rules.
+type Sample struct {
+	All        Outcomes
+	Rules, Hot []Rule
+}
+
+// A Rule is what one rule has counted.
+type Rule struct {
+	Name string
+	Outcomes
+}
 
 // since returns what was counted between earlier and o. If o has less, the counters began
 // again at 0 in between.
-func (o outcomes) since(earlier outcomes) outcomes {
+func (o Outcomes) since(earlier Outcomes) Outcomes {
 	d := o
 	for i := range o {
 		if o[i] < earlier[i] {
@@ -70,9 +91,9 @@ func (n *ruleNames) equal(m *ruleNames) bool {
 
 // counts is what all decisions and each of some rules have counted.
 type counts struct {
-	All   outcomes   `json:"all"`
-	Rules []outcomes `json:"rules,omitempty"`
-	Hot   []outcomes `json:"hot,omitempty"`
+	All   Outcomes   `json:"all"`
+	Rules []Outcomes `json:"rules,omitempty"`
+	Hot   []Outcomes `json:"hot,omitempty"`
 }
 
 // since returns what was counted between the ends of earlier and x, which begin together.
@@ -84,7 +105,7 @@ func (x *part) since(earlier *part) part {
 
 // rulesSince returns what each of the rules of these names has counted since earlier, or since
 // it began.
-func rulesSince(names []string, of []outcomes, earlierNames []string, earlier []outcomes) []outcomes {
+func rulesSince(names []string, of []Outcomes, earlierNames []string, earlier []Outcomes) []Outcomes {
 	d := slices.Clone(of)
 	for i, name := range names {
 		j := i
@@ -106,51 +127,37 @@ func keep[T any](list []T, x T, most int) []T {
 	return append(list, x)
 }
 
-func (h *history) init(e *Engine) {
-	h.second = e.measure(new(ruleNames))
+// New returns a History of what measure counts, which began at that time.
+func New(started time.Time, measure func() Sample) *History {
+	h := &History{measure: measure, marks: []api.Mark{{Time: started.UTC(), Type: Started}}}
+	m := measure()
+	h.second = m.since(started, new(ruleNames))
 	h.minute, h.began = h.second, h.second.to
-	h.marks = []api.Mark{{Time: e.started.UTC(), Type: Started}}
+	return h
 }
 
-// sample adds to the history until the engine is closed.
-func (e *Engine) sample() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	h := &e.history
-	for n := 1; ; n++ {
-		select {
-		case <-e.stop:
-			return
-		case <-tick.C:
-		}
-		h.mu.Lock()
-		x := e.measure(h.second.names)
-		h.seconds = keep(h.seconds, x.since(&h.second), keptSeconds)
-		h.second = x
-		if n%60 == 0 {
-			h.minutes = keep(h.minutes, x.since(&h.minute), keptMinutes)
-			h.minute = x
-		}
-		h.mu.Unlock()
-		if n%int(hotSample/time.Second) == 0 {
-			e.sampleHot()
-		}
+// Tick adds a second. It must be called each second.
+func (h *History) Tick() {
+	m := h.measure()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := m.since(h.second.from, h.second.names)
+	h.seconds = keep(h.seconds, x.since(&h.second), keptSeconds)
+	h.second = x
+	if h.ticks++; h.ticks%60 == 0 {
+		h.minutes = keep(h.minutes, x.since(&h.minute), MaxMinutes)
+		h.minute = x
 	}
 }
 
-// measure returns what was counted since the start. Its names are was if that is still right.
-func (e *Engine) measure(was *ruleNames) part {
-	t := e.Totals()
-	x := part{from: e.started, to: time.Now(), names: new(ruleNames), counts: counts{All: outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}}}
-	stats := e.limiter.Stats().Rules
-	for i := range stats[:min(len(stats), keptRules)] {
-		r := &stats[i]
-		x.names.Rules, x.Rules = append(x.names.Rules, r.Rule), append(x.Rules, outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted})
+// since returns m as what was counted since the start. Its names are was if that is still right.
+func (m *Sample) since(started time.Time, was *ruleNames) part {
+	x := part{from: started, to: time.Now(), names: new(ruleNames), counts: counts{All: m.All}}
+	for _, r := range m.Rules {
+		x.names.Rules, x.Rules = append(x.names.Rules, r.Name), append(x.Rules, r.Outcomes)
 	}
-	hot := e.rules.Load().hot
-	for _, h := range hot[:min(len(hot), keptHot)] {
-		c := h.use.caches()
-		x.names.Hot, x.Hot = append(x.names.Hot, h.Name), append(x.Hot, outcomes{h.keys.Stats().Events, c.Hits, c.Misses, c.Loads, c.Stale})
+	for _, r := range m.Hot {
+		x.names.Hot, x.Hot = append(x.names.Hot, r.Name), append(x.Hot, r.Outcomes)
 	}
 	if x.names.equal(was) {
 		x.names = was
@@ -158,49 +165,24 @@ func (e *Engine) measure(was *ruleNames) part {
 	return x
 }
 
-// Totals returns the outcomes of all events so far.
-func (e *Engine) Totals() (t api.Totals) {
-	for i := range e.totals {
-		s := &e.totals[i]
-		t.Allowed += s.allowed.Load()
-		t.Refused += s.refused.Load()
-		t.Banned += s.banned.Load()
-		t.Unmatched += s.unmatched.Load()
-		t.Errors += s.errors.Load()
-	}
-	return t
-}
-
 // Rates returns the decisions of the last span, from a second to a day, in at most points
-// intervals of equal width, oldest first. If the engine and what was restored are younger,
+// intervals of equal width, oldest first. If the process and what was restored are younger,
 // there are fewer, and the oldest is shorter. For more than two minutes the intervals are
-// whole minutes, except the newest. With perRule, points times the number of rules, hot ones
-// included, is at most 8,192.
-func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
-	if span < time.Second || span > 24*time.Hour {
-		return nil, errorf(api.BadArg, "span: %v: must be 1s to 24h", span)
-	}
-	if points < 1 || points > keptMinutes {
-		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d", points, keptMinutes)
-	}
-	file := e.rules.Load().file
-	if rules := min(file.Limits.Len(), keptRules) + min(file.Hot.Len(), keptHot); perRule && points*rules > maxRuleRates {
-		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
-	}
-	h := &e.history
+// whole minutes, except the newest.
+func (h *History) Rates(span time.Duration, points int, perRule bool) []api.Rate {
 	h.mu.Lock()
 	parts := slices.Clone(h.seconds)
 	if span > keptSeconds*time.Second {
 		parts = h.wholeMinutes()
 	}
 	h.mu.Unlock()
-	return ratesOf(parts, span, points, perRule), nil
+	return ratesOf(parts, span, points, perRule)
 }
 
 // wholeMinutes returns the minutes, and what has come since the last of them.
 //
 // REQUIRES: h.mu.
-func (h *history) wholeMinutes() []part {
+func (h *History) wholeMinutes() []part {
 	parts := slices.Clone(h.minutes)
 	if h.second.to.After(h.minute.to) {
 		parts = append(parts, h.second.since(&h.minute))
@@ -241,26 +223,27 @@ func ratesOf(parts []part, span time.Duration, points int, perRule bool) []api.R
 	return rates
 }
 
-func allPlus(t api.Totals, o outcomes) api.Totals {
+func allPlus(t api.Totals, o Outcomes) api.Totals {
 	return api.Totals{Allowed: t.Allowed + o[0], Refused: t.Refused + o[1], Banned: t.Banned + o[2], Unmatched: t.Unmatched + o[3], Errors: t.Errors + o[4]}
 }
 
-func rulePlus(t api.RuleTotals, o outcomes) api.RuleTotals {
+func rulePlus(t api.RuleTotals, o Outcomes) api.RuleTotals {
 	return api.RuleTotals{Allowed: t.Allowed + o[0], Refused: t.Refused + o[1], Banned: t.Banned + o[2], Shadow: t.Shadow + o[3], Bans: t.Bans + o[4]}
 }
 
-func hotPlus(t api.HotTotals, o outcomes) api.HotTotals {
+func hotPlus(t api.HotTotals, o Outcomes) api.HotTotals {
 	return api.HotTotals{
 		Events:      t.Events + o[0],
 		CacheCounts: api.CacheCounts{Hits: t.Hits + o[1], Misses: t.Misses + o[2], Loads: t.Loads + o[3], Stale: t.Stale + o[4]},
 	}
 }
 
-// The types of marks.
+// The types of marks: a start, a reload, a reload that has failed so that the rules stay as they
+// were, and bans that were begun and ended by hand.
 const (
 	Started      = "start"
 	Reloaded     = "reload"
-	ReloadFailed = "failed" // the rules stay as they were
+	ReloadFailed = "failed"
 	BannedByHand = "ban"
 	EndedByHand  = "unban"
 )
@@ -268,18 +251,16 @@ const (
 // byHand is within which time bans by hand have one mark, so that a script does not fill them.
 const byHand = 10 * time.Second
 
-// mark adds a mark of now.
-func (e *Engine) mark(typ string) {
-	h := &e.history
+// Mark adds a mark of now.
+func (h *History) Mark(typ string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks = keep(h.marks, api.Mark{Time: time.Now().UTC(), Type: typ}, keptMarks)
 }
 
-// markBan adds a ban by hand, or the end of one, to the last mark of this type, or a mark of
+// MarkBan adds a ban by hand, or the end of one, to the last mark of this type, or a mark of
 // its own.
-func (e *Engine) markBan(typ string) {
-	h := &e.history
+func (h *History) MarkBan(typ string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -306,8 +287,7 @@ func (e *Engine) markBan(typ string) {
 
 // Marks returns the newest marks of the last span, up to 256, the oldest first. Restored
 // marks are among them.
-func (e *Engine) Marks(span time.Duration) []api.Mark {
-	h := &e.history
+func (h *History) Marks(span time.Duration) []api.Mark {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	from := time.Now().Add(-span)
