@@ -69,7 +69,7 @@ func ruleSeries(own prometheus.Labels) (list []series[ratelimit.RuleStats]) {
 	add(gauge, "limit", "N of the rule's first limit as it is now.", func(r *ratelimit.RuleStats) float64 { return float64(r.Limit) })
 	add(gauge, "keys", "Keys that the rule holds.", func(r *ratelimit.RuleStats) float64 { return float64(r.Keys) })
 	add(count, "keys_expired_total", "Keys that were removed with nothing left in their windows.", func(r *ratelimit.RuleStats) float64 { return float64(r.Expired) })
-	add(count, "evictions_total", "Keys that were evicted because the memory budget is spent.", func(r *ratelimit.RuleStats) float64 { return float64(r.Forgotten) })
+	add(count, "evictions_total", "Keys that were evicted because the memory budget is spent.", func(r *ratelimit.RuleStats) float64 { return float64(r.Evicted) })
 	add(gauge, "bans", "Bans of the rule that hold.", func(r *ratelimit.RuleStats) float64 { return float64(r.Bans) })
 	add(count, "bans_started_total", "Bans that the rule began.", func(r *ratelimit.RuleStats) float64 { return float64(r.BansStarted) })
 	return list

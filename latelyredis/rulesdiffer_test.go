@@ -77,7 +77,7 @@ func TestRulesThatDiffer(t *testing.T) {
 				continue // which counts what is under way
 			}
 			limit := limited("limit", match.MustKey("path"), a, n[0]).Limits[0]
-			want := int(limit.MaxAdmitted(a))
+			want := int(limit.MaxAllowed(a))
 			for range rounds {
 				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed()); got > want {
 					t.Errorf("%v: %d and %d: %d admitted in a window, want at most %d", a, n[0], n[1], got, want)
@@ -100,7 +100,7 @@ func TestAlgorithmsThatDiffer(t *testing.T) {
 		for _, n := range []uint64{1, 30, 100, 150} {
 			want := 300
 			if a == ratelimit.GCRA || a == ratelimit.LeakyBucket {
-				want += int(limited("limit", match.MustKey("path"), a, n).Limits[0].MaxAdmitted(a))
+				want += int(limited("limit", match.MustKey("path"), a, n).Limits[0].MaxAllowed(a))
 			}
 			if got := differing(t, rng, [2]ratelimit.Algorithm{ratelimit.Sliding, a}, [2]uint64{300, n}, prefixed()); got > want {
 				t.Errorf("%v of %d: %d admitted in a window, want at most %d", a, n, got, want)

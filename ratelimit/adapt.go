@@ -15,7 +15,7 @@ import (
 )
 
 // An Adapt makes a rule's limits follow its traffic: a table says which N holds
-// at which average of events a second, all keys of the rule together, admitted
+// at which average of events a second, all keys of the rule together, allowed
 // or not. N of each limit of the rule is then what the table says; what stands
 // in the rule is N until the first average.
 //

@@ -97,14 +97,14 @@ func TestAdaptIsTheLimit(t *testing.T) {
 		now = now.Add(10 * time.Millisecond)
 		takeKeyN(l, now, fmt.Sprint("other", i), 1)
 	}
-	var admitted int
+	var allowed int
 	for range 10 {
 		if takeKeyN(l, now, "k", 1).Allowed {
-			admitted++
+			allowed++
 		}
 	}
-	if admitted != 2 {
-		t.Errorf("%d admitted, want 2", admitted)
+	if allowed != 2 {
+		t.Errorf("%d allowed, want 2", allowed)
 	}
 	if got := l.Stats().Rules[0].Limit; got != 2 {
 		t.Errorf("Stats say the limit is %d, want 2", got)

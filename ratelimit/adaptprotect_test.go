@@ -23,17 +23,17 @@ func TestAdaptedLimitProtects(t *testing.T) {
 	if n := l.Stats().Rules[0].Limit; n != 100 {
 		t.Fatalf("the limit is %d, want 100", n)
 	}
-	admitted := 0
+	allowed := 0
 	for takeKeyN(l, step(), "victim", 1).Allowed {
-		admitted++
+		allowed++
 	}
 	for i := range 60_000 {
 		takeKeyN(l, step(), fmt.Sprint("other ", i), 1)
 	}
-	if l.Stats().Rules[0].Forgotten == 0 {
+	if l.Stats().Rules[0].Evicted == 0 {
 		t.Fatal("nothing was evicted: the test has no teeth")
 	}
-	if d := takeKeyN(l, step(), "victim", 1); d.Allowed || admitted != 100 {
-		t.Errorf("after %d admitted of 100 and a flood: %+v", admitted, d)
+	if d := takeKeyN(l, step(), "victim", 1); d.Allowed || allowed != 100 {
+		t.Errorf("after %d allowed of 100 and a flood: %+v", allowed, d)
 	}
 }

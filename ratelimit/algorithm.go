@@ -10,9 +10,9 @@ import (
 
 // An Algorithm is how a limit counts. The zero Algorithm is Sliding.
 //
-// Sliding and Exact never admit more than N in any true window (t-span, t], Fixed
-// and Calendar in their own windows, and InFlight at any moment. [Limit.MaxAdmitted]
-// is what each admits at worst in any window of a span, and [Limit.MaxLate] by how
+// Sliding and Exact never allow more than N in any true window (t-span, t], Fixed
+// and Calendar in their own windows, and InFlight at any moment. [Limit.MaxAllowed]
+// is what each allows at worst in any window of a span, and [Limit.MaxLate] by how
 // much longer than needed it refuses; docs/dev/proofs.md has the proofs and what a
 // key costs.
 type Algorithm uint8
@@ -23,7 +23,7 @@ const (
 	// ring of 60 slots (64 where 60 does not divide the span into whole
 	// nanoseconds) and judges on hi, the sum that includes the oldest, partly
 	// expired slot: never more than N in any true window, and every refusal is
-	// justified by N admitted in (t-span-slot, t]. A key takes some 150 bytes,
+	// justified by N allowed in (t-span-slot, t]. A key takes some 150 bytes,
 	// or 300 with its slots, whatever N. When the budget has no memory for
 	// slots, a key is judged by two of a span each instead.
 	Sliding Algorithm = iota
@@ -45,7 +45,7 @@ const (
 	GCRA
 
 	// LeakyBucket is a queue of Limit.Burst places that is served N times a
-	// span: an event that finds a place is admitted, and [Decision.Delay]
+	// span: an event that finds a place is allowed, and [Decision.Delay]
 	// says how long until its turn.
 	LeakyBucket
 

@@ -59,7 +59,7 @@ func notInFlight() (all []ratelimit.Algorithm) {
 }
 
 // TestAlgorithmChangeOfBeyond lowers a limit and changes its algorithm at once: nothing is
-// admitted while what was carried is more than the new limit, and all of that when the
+// allowed while what was carried is more than the new limit, and all of that when the
 // carried has left.
 func TestAlgorithmChangeOfBeyond(t *testing.T) {
 	r := limit(t, "r", per(100, time.Minute))

@@ -31,7 +31,7 @@ func fewer() int {
 }
 
 // eightRules returns rules on different keys, half of them exact. Their limits
-// are such that most of them come to refuse what the others would admit.
+// are such that most of them come to refuse what the others would allow.
 func eightRules(t testing.TB) []ratelimit.Rule {
 	var rules []ratelimit.Rule
 	for i, f := range []struct {
@@ -79,11 +79,11 @@ func someCombination(rnd *rand.Rand) int {
 }
 
 // hammer has eight goroutines take random events of random cost, and returns a
-// sentence for each key that was admitted more than its limit, and for each that
-// was charged other than what was admitted.
+// sentence for each key that was allowed more than its limit, and for each that
+// was charged other than what was allowed.
 func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over, partial []string) {
 	rnd := randtest.New(t)
-	var admitted [combinations]atomic.Uint64
+	var allowed [combinations]atomic.Uint64
 	var wg sync.WaitGroup
 	const goroutines = 8
 	for range goroutines {
@@ -95,7 +95,7 @@ func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over
 				combination(&e, n)
 				cost := uint64(1 + mine.IntN(3))
 				if tk.take(at(mine.Int64N(1000)), &e, cost) {
-					admitted[n].Add(cost)
+					allowed[n].Add(cost)
 				}
 			}
 		})
@@ -103,10 +103,10 @@ func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over
 	wg.Wait()
 	total := uint64(0)
 	for n := range combinations {
-		total += admitted[n].Load()
+		total += allowed[n].Load()
 	}
 	if total == 0 || total >= uint64(decisions) {
-		t.Errorf("%d of %d admitted: the test has no teeth", total, decisions)
+		t.Errorf("%d of %d allowed: the test has no teeth", total, decisions)
 	}
 	var e match.Event
 	for i, r := range rules {
@@ -115,17 +115,17 @@ func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over
 		for n := range combinations {
 			combination(&e, n)
 			if key, ok := r.Key.Append(nil, &e); ok {
-				sum[string(key)] += admitted[n].Load()
+				sum[string(key)] += allowed[n].Load()
 				event[string(key)] = n
 			}
 		}
 		for key, want := range sum {
 			combination(&e, event[key])
 			if want > r.Limits[0].N {
-				over = append(over, fmt.Sprintf("rule %s, key %q: admitted %d, above %d", r.Name, key, want, r.Limits[0].N))
+				over = append(over, fmt.Sprintf("rule %s, key %q: allowed %d, above %d", r.Name, key, want, r.Limits[0].N))
 			}
 			if got := tk.charged(i, &e); got != want {
-				partial = append(partial, fmt.Sprintf("rule %s, key %q: charged %d, admitted %d", r.Name, key, got, want))
+				partial = append(partial, fmt.Sprintf("rule %s, key %q: charged %d, allowed %d", r.Name, key, got, want))
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over
 // memoryTaker is a Limiter over Memory.
 type memoryTaker struct {
 	*ratelimit.Limiter
-	alone [8]atomic.Uint64 // how often each rule refused what all others would admit
+	alone [8]atomic.Uint64 // how often each rule refused what all others would allow
 }
 
 func (m *memoryTaker) take(t time.Time, e *match.Event, cost uint64) bool {
@@ -163,7 +163,7 @@ func (m *memoryTaker) charged(rule int, e *match.Event) uint64 {
 }
 
 // TestConcurrentAllOrNothing has goroutines take under eight rules on different keys at
-// once. In the end each key must have been charged exactly what was admitted,
+// once. In the end each key must have been charged exactly what was allowed,
 // and no more than its limit: no partial charge, nothing lost.
 func TestConcurrentAllOrNothing(t *testing.T) {
 	rounds, decisions := 1, 1_000_000

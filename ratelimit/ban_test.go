@@ -199,7 +199,7 @@ func TestWaitDuringBan(t *testing.T) {
 }
 
 // TestBanEmptiesItsOwnCountOnly bans for less than the limit's span: what the
-// limit has admitted still counts afterwards.
+// limit has allowed still counts afterwards.
 func TestBanEmptiesItsOwnCountOnly(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
 		Name: "r", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
@@ -217,7 +217,7 @@ func TestBanEmptiesItsOwnCountOnly(t *testing.T) {
 			got = append(got, 'D')
 		}
 	}
-	// Two admitted; a refusal; the second refusal bans for a second, in which
+	// Two allowed; a refusal; the second refusal bans for a second, in which
 	// one more event falls; then the same again, as the limit is still full.
 	if want := "AADBBDBBDB"; string(got) != want {
 		t.Errorf("decisions %s, want %s", got, want)

@@ -143,7 +143,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 			}
 		}
 	}
-	admitted := func(when string, l *ratelimit.Limiter, clients ...string) {
+	allowed := func(when string, l *ratelimit.Limiter, clients ...string) {
 		t.Helper()
 		for _, c := range clients {
 			if d := l.PeekN(at, clientEvent(c), 1); !d.Allowed {
@@ -153,7 +153,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	}
 	check := func(when string, l *ratelimit.Limiter) {
 		t.Helper()
-		admitted(when, l, "203.0.1.1", "203.0.113.9", "203.0.113.5", "::ffff:203.0.113.77", "203.0.113.5:443", "2001:db8::1", "[2001:db8:1::1]:80", "2001:db8:0:5::1%eth0")
+		allowed(when, l, "203.0.1.1", "203.0.113.9", "203.0.113.5", "::ffff:203.0.113.77", "203.0.113.5:443", "2001:db8::1", "[2001:db8:1::1]:80", "2001:db8:0:5::1%eth0")
 		refused(when, l, named...)
 		refused(when, l, "198.51.7.1", "198.51.100.1:443", "203.0.114.1", "::ffff:203.0.114.2", "2001:db9::1%eth0", "[2001:db9::2]:80")
 	}
@@ -197,10 +197,10 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 		t.Errorf("listed is %+v, %v, %v; want the ban by hand", r, held, err)
 	}
 	at = at.Add(2 * time.Minute)
-	admitted("after the end of the ban by hand", l, "203.0.113.9")
+	allowed("after the end of the ban by hand", l, "203.0.113.9")
 	refused("after the end of the ban by hand", l, "203.0.113.0/24")
 	if held, err := l.Bans().At(at).Remove("flood", "203.0.113.0/24"); err != nil || !held {
 		t.Errorf("no ban ended: %v, %v", held, err)
 	}
-	admitted("unbanned", l, "203.0.113.0/24")
+	allowed("unbanned", l, "203.0.113.0/24")
 }

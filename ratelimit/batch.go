@@ -1,11 +1,8 @@
 package ratelimit
 
 import (
-	"errors"
-	"runtime"
 	"slices"
 
-	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )
 
@@ -101,39 +98,4 @@ func (l *Limiter) answer(o openQuery, d Decision) bool {
 	*o.d = d
 	l.scratch.Put(o.sc)
 	return true
-}
-
-// begin collects what q is about. It reports whether that alone decides: there is no such
-// key, or no rule matches.
-func (sc *scratch) begin(set *Set, q *query) (d Decision, ok bool) {
-	sc.request.Set, sc.request.Subjects = set, nil
-	if err := sc.collect(set, q); err != nil {
-		return errorDecision(err), true
-	}
-	return Decision{Allowed: true, Unmatched: !sc.listed}, len(sc.subjects) == 0
-}
-
-// ask makes the request of what was collected.
-func (sc *scratch) ask(set *Set, q *query) *request {
-	sc.request = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
-	return &sc.request
-}
-
-// finish returns the decision about r, an event at now, which the store has decided, or could
-// not because of err. It reports false if r has to be collected again under the rules that an Update is
-// about to publish.
-func (l *Limiter) finish(r *request, now int64, err error) (d Decision, ok bool) {
-	if err == nil {
-		l.note(r, now)
-		l.count(r)
-		return fold(r.Set, r.Subjects, r.Cost), true
-	}
-	if !errors.Is(err, store.ErrStale) {
-		d, err = l.failOver(r, err)
-	}
-	if errors.Is(err, store.ErrStale) {
-		runtime.Gosched()
-		return d, false
-	}
-	return d, true
 }

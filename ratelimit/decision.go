@@ -9,12 +9,12 @@ import (
 
 // A Decision is the answer to one event under all its rules.
 type Decision struct {
-	// Allowed says whether the event is admitted.
+	// Allowed says whether the event is allowed.
 	Allowed bool
 
 	// Unmatched says that no rule judged the event, so it is allowed: it has
 	// no rule's key, or no rule's conditions hold for it. It is false for an
-	// event that the allow list admits, and for one that shadow rules judged.
+	// event that the allow list contains, and for one that shadow rules judged.
 	Unmatched bool
 
 	// Started says that this event started the ban that refuses it.
@@ -37,7 +37,7 @@ type Decision struct {
 	// LimitIndex is which of the rule's Limits that is, from 0.
 	LimitIndex int
 
-	// RetryAfter is how long until an event like this one would be admitted
+	// RetryAfter is how long until an event like this one would be allowed
 	// by all rules, if none came in between; 0 when it was allowed, and
 	// [Never] when no waiting helps: its cost is above a limit.
 	RetryAfter time.Duration
@@ -50,7 +50,7 @@ type Decision struct {
 	// time when no ban did.
 	BannedUntil time.Time
 
-	// Delay is how long an event that a [LeakyBucket] admitted has to wait
+	// Delay is how long an event that a [LeakyBucket] allowed has to wait
 	// for its turn; the longest of all rules.
 	Delay time.Duration
 
@@ -108,7 +108,7 @@ type Outcome struct {
 	// about. RetryAfter is set all the same.
 	Skipped bool
 
-	// Charged says that the event was admitted and the rule's limits were
+	// Charged says that the event was allowed and the rule's limits were
 	// charged its cost, be it 0: a [Reservation] can correct that. It is false
 	// for an event that was refused, also if the rule counts refused ones, and
 	// for one of cost 0 under InFlight, which is not under way.

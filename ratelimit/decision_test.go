@@ -150,7 +150,7 @@ func TestDecidingRule(t *testing.T) {
 	}
 }
 
-// TestRefusedChargesNothing has one rule refuse what the other would admit.
+// TestRefusedChargesNothing has one rule refuse what the other would allow.
 func TestRefusedChargesNothing(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limit(t, "two", per(2, time.Minute)), limit(t, "ten", per(10, time.Minute))), ratelimit.Config{})
 	var outcomes []ratelimit.Outcome
@@ -158,7 +158,7 @@ func TestRefusedChargesNothing(t *testing.T) {
 		_, outcomes = l.Judge(at(0), keyEvent(l, "k"), 1, outcomes[:0])
 	}
 	if outcomes[0].Remaining != 0 || outcomes[1].Remaining != 8 || outcomes[1].Refused {
-		t.Errorf("after 2 admitted and 5 refused: %+v", outcomes)
+		t.Errorf("after 2 allowed and 5 refused: %+v", outcomes)
 	}
 }
 
@@ -170,15 +170,15 @@ func TestCountRefused(t *testing.T) {
 			r := limit(t, "r", per(n, time.Second))
 			r.CountRefused = counted
 			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
-			admitted := 0
+			allowed := 0
 			now := int64(0)
 			for ; now < 10_000; now += 5 {
 				if takeKeyN(l, at(now), "k", 1).Allowed {
-					admitted++
+					allowed++
 				}
 			}
-			if counted != (admitted == int(n)) {
-				t.Errorf("N %d, refusals counted %v: %d admitted", n, counted, admitted)
+			if counted != (allowed == int(n)) {
+				t.Errorf("N %d, refusals counted %v: %d allowed", n, counted, allowed)
 			}
 			d := takeKeyN(l, at(now), "k", 1)
 			if d.Allowed {

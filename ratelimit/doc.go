@@ -29,7 +29,7 @@
 // Limits charge, bans observe. Every matching event is a hit for the ban rules,
 // even when a limit refuses it, except while any ban holds for it. All limits
 // are judged, and each refusal counts toward its own rule's ban; a refused event
-// charges no limit. A shadow rule refuses nothing, and charges only admitted
+// charges no limit. A shadow rule refuses nothing, and charges only allowed
 // events. The deciding rule is a ban first, then the one with the longest
 // retry-after, then the first in the order of rules.
 //
@@ -40,10 +40,10 @@
 //
 // # Guarantees
 //
-// Sliding, the default, and Exact never admit more than N in any true window
+// Sliding, the default, and Exact never allow more than N in any true window
 // (t-span, t], for any arrivals and any number of callers; [RuleLimiter.Charge] may
 // exceed the limit. The other algorithms
-// have worst cases of their own, up to 2N: [Limit.MaxAdmitted] is the table. A
+// have worst cases of their own, up to 2N: [Limit.MaxAllowed] is the table. A
 // store whose budget is spent may evict keys that have used less than half of
 // their limits, and these begin at 0; it never evicts others, nor bans that hold.
 // [Stats] counts evictions.

@@ -32,8 +32,8 @@ func (f *fleet) Decide(ctx context.Context, batch []*ratelimit.Request) {
 	}
 }
 
-// TestShare takes the store away from a node of several: it has admitted a part in the window,
-// and admits no more than its share with that. Windows later it has its share, also when
+// TestShare takes the store away from a node of several: it has allowed a part in the window,
+// and allows no more than its share with that. Windows later it has its share, also when
 // nodes have gone, and at least 1.
 func TestShare(t *testing.T) {
 	for _, c := range []struct {
@@ -165,7 +165,7 @@ func TestInFlightAway(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		before []int // in flight on each node
-		after  []int // what each node admits beside, while the store is away
+		after  []int // what each node allows beside, while the store is away
 	}{
 		{"balanced", []int{3, 3, 3}, []int{0, 0, 0}},
 		{"half used", []int{2, 2, 0}, []int{1, 1, 3}},
@@ -196,17 +196,17 @@ func TestInFlightAway(t *testing.T) {
 				}
 				shared := reserve(before)
 				if len(shared) != before {
-					t.Fatalf("%s: the store admits %d, want %d", c.what, len(shared), before)
+					t.Fatalf("%s: the store allows %d, want %d", c.what, len(shared), before)
 				}
 				f.away = true
 				local := reserve(20)
 				if len(local) != c.after[i] {
-					t.Errorf("%s: node %d admits %d with %d in flight, want %d", c.what, i, len(local), before, c.after[i])
+					t.Errorf("%s: node %d allows %d with %d in flight, want %d", c.what, i, len(local), before, c.after[i])
 				}
 				if before > 0 && before <= 3 { // one ends whose end the store does not learn
 					shared[0].Cancel()
 					if n := len(reserve(20)); n != 1 {
-						t.Errorf("%s: node %d admits %d after one has ended, want 1", c.what, i, n)
+						t.Errorf("%s: node %d allows %d after one has ended, want 1", c.what, i, n)
 					}
 				}
 				for _, r := range append(shared, local...) {
@@ -214,7 +214,7 @@ func TestInFlightAway(t *testing.T) {
 				}
 				time.Sleep(2 * time.Minute)
 				if n := len(reserve(20)); n != 3 {
-					t.Errorf("%s: node %d admits %d when nothing is in flight any more, want its share of 3", c.what, i, n)
+					t.Errorf("%s: node %d allows %d when nothing is in flight any more, want its share of 3", c.what, i, n)
 				}
 			}
 		})

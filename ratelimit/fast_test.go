@@ -43,7 +43,7 @@ func TestConcurrentEarlierEventMeanwhile(t *testing.T) {
 		await(&done, i+1)
 		if after := peekKeyN(l, at(i*apart+1000), "k", 1); d.Allowed && after.RetryAfter != time.Second {
 			round.Store(rounds)
-			t.Fatalf("admitted 999 ms after another under 1 per second; then %+v", after)
+			t.Fatalf("allowed 999 ms after another under 1 per second; then %+v", after)
 		}
 	}
 }

@@ -136,8 +136,8 @@ func TestConcurrentShortWaySaysTheSame(t *testing.T) {
 		all.add(&o)
 		bans += started
 	}
-	if all.refused < all.arrivals/50 || all.admitted < all.arrivals/50 || bans == 0 {
-		t.Errorf("%d admitted, %d refused, %d bans: the test has no teeth", all.admitted, all.refused, bans)
+	if all.refused < all.arrivals/50 || all.allowed < all.arrivals/50 || bans == 0 {
+		t.Errorf("%d allowed, %d refused, %d bans: the test has no teeth", all.allowed, all.refused, bans)
 	}
 	t.Logf("%d decisions, %d refused, %d bans begun: all alike", all.arrivals, all.refused, bans)
 }
@@ -164,14 +164,14 @@ func TestShortWayUnderALoweredLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			admitted, step := 0, int64(r.Limits[0].Window()/40)
+			allowed, step := 0, int64(r.Limits[0].Window()/40)
 			for n := range int64(120) {
 				if tw.take(now+n*step, "k", 1+rnd.Uint64N(2)).Allowed {
-					admitted++
+					allowed++
 				}
 			}
-			if tw.differs != "" || admitted == 0 {
-				t.Fatalf("%v, %+v lowered to %+v: %d admitted; %s", a, r.Limits[0], lowered.Limits[0], admitted, tw.differs)
+			if tw.differs != "" || allowed == 0 {
+				t.Fatalf("%v, %+v lowered to %+v: %d allowed; %s", a, r.Limits[0], lowered.Limits[0], allowed, tw.differs)
 			}
 		}
 	}

@@ -18,12 +18,12 @@ func longFloods() bool { return os.Getenv("LATELY_LONG") != "" }
 
 // A bouncer lets keys in or not: a Limiter, or a control.
 type bouncer interface {
-	admits(key string, t time.Time) bool
+	allows(key string, t time.Time) bool
 }
 
 type limiterBouncer struct{ *ratelimit.Limiter }
 
-func (l limiterBouncer) admits(key string, t time.Time) bool {
+func (l limiterBouncer) allows(key string, t time.Time) bool {
 	return takeKeyN(l.Limiter, t, key, 1).Allowed
 }
 
@@ -39,7 +39,7 @@ type lru struct {
 
 type lruKey struct {
 	key   string
-	times []time.Time // admitted
+	times []time.Time // allowed
 	hits  int
 }
 
@@ -47,7 +47,7 @@ func newLRU(n, after, most int, span time.Duration) *lru {
 	return &lru{n: n, after: after, most: most, span: span, keys: make(map[string]*list.Element)}
 }
 
-func (l *lru) admits(key string, t time.Time) bool {
+func (l *lru) allows(key string, t time.Time) bool {
 	e := l.keys[key]
 	if e == nil {
 		if l.order.Len() == l.most {
@@ -159,12 +159,12 @@ func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 	full := func(i int) string { return "limited-" + strconv.Itoa(i) }
 	for i := range f.bans {
 		for range floodAfter + 1 {
-			b.admits(banned(i), now)
+			b.allows(banned(i), now)
 		}
 	}
 	for i := range f.limited {
 		for range floodLimit {
-			if !b.admits(full(i), now) {
+			if !b.allows(full(i), now) {
 				t.Fatalf("%s is refused below its limit", full(i))
 			}
 		}
@@ -172,12 +172,12 @@ func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 	step := floodSpan / 2 / time.Duration(f.random)
 	for i := range f.random {
 		now = now.Add(step)
-		b.admits(strconv.FormatUint(rnd.Uint64(), 36), now)
+		b.allows(strconv.FormatUint(rnd.Uint64(), 36), now)
 		if i%100 == 0 {
-			if b.admits(banned(rnd.IntN(f.bans)), now) {
+			if b.allows(banned(rnd.IntN(f.bans)), now) {
 				bans++
 			}
-			if b.admits(full(rnd.IntN(f.limited)), now) {
+			if b.allows(full(rnd.IntN(f.limited)), now) {
 				limited++
 			}
 		}
@@ -186,12 +186,12 @@ func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 		}
 	}
 	for i := range f.bans {
-		if b.admits(banned(i), now) {
+		if b.allows(banned(i), now) {
 			bans++
 		}
 	}
 	for i := range f.limited {
-		if b.admits(full(i), now) {
+		if b.allows(full(i), now) {
 			limited++
 		}
 	}
@@ -211,7 +211,7 @@ func TestConcurrentFloodFreesNobody(t *testing.T) {
 	if s.Bans != uint64(f.bans) || s.BansRefused != 0 {
 		t.Errorf("%d bans hold, %d were refused; want %d and 0", s.Bans, s.BansRefused, f.bans)
 	}
-	if s.Rules[0].Forgotten == 0 {
+	if s.Rules[0].Evicted == 0 {
 		t.Error("nothing was forgotten: this is no flood")
 	}
 	watch.check(t)
@@ -240,11 +240,11 @@ func TestConcurrentFloodControl(t *testing.T) {
 func cycle(t *testing.T, b bouncer, names, rounds int) (more, fewer int) {
 	const victims, n = 50, 10
 	now := time.Unix(1_000_000, 0)
-	admitted := make([]int, victims)
+	allowed := make([]int, victims)
 	try := func(i, times int) {
 		for range times {
-			if b.admits("victim-"+strconv.Itoa(i), now) {
-				admitted[i]++
+			if b.allows("victim-"+strconv.Itoa(i), now) {
+				allowed[i]++
 			}
 		}
 	}
@@ -254,13 +254,13 @@ func cycle(t *testing.T, b bouncer, names, rounds int) (more, fewer int) {
 	for round := range rounds {
 		for i := range names {
 			now = now.Add(floodSpan / time.Duration(2*rounds*names))
-			b.admits("name-"+strconv.Itoa(round)+"-"+strconv.Itoa(i), now)
+			b.allows("name-"+strconv.Itoa(round)+"-"+strconv.Itoa(i), now)
 		}
 		for i := range victims {
 			try(i, 2)
 		}
 	}
-	for _, a := range admitted {
+	for _, a := range allowed {
 		more, fewer = more+max(a-n, 0), fewer+max(n-a, 0)
 	}
 	return more, fewer
@@ -288,25 +288,25 @@ func TestFloodOfNamesGivesNoAttempts(t *testing.T) {
 
 // onceEach lets each key come three times within the span, and returns how many
 // got in, and how often one did again.
-func onceEach(b bouncer, keys int) (admitted, again int) {
+func onceEach(b bouncer, keys int) (allowed, again int) {
 	now := time.Unix(1_000_000, 0)
 	seen := make([]uint64, (keys+63)/64)
 	step := floodSpan / time.Duration(4*keys)
 	for range 3 {
 		for i := range keys {
 			now = now.Add(step)
-			if !b.admits("key-"+strconv.Itoa(i), now) {
+			if !b.allows("key-"+strconv.Itoa(i), now) {
 				continue
 			}
 			if seen[i/64]>>(i%64)&1 != 0 {
 				again++
 			} else {
-				admitted++
+				allowed++
 			}
 			seen[i/64] |= 1 << (i % 64)
 		}
 	}
-	return admitted, again
+	return allowed, again
 }
 
 // Keys that each reach their limit at once are protected all, and more than the
@@ -321,16 +321,16 @@ func TestFloodOfKeysAtTheirLimit(t *testing.T) {
 		keys, budget, room = 15_000, int64(1_000*128), 1_000
 	}
 	l, watch := newFlooded(t, budget, limit(t, "once", per(1, floodSpan)))
-	admitted, again := onceEach(limiterBouncer{l}, keys)
+	allowed, again := onceEach(limiterBouncer{l}, keys)
 	watch.look()
 	watch.check(t)
 	s := l.Stats().Rules[0]
-	t.Logf("%d of %d got in; %+v", admitted, keys, s)
+	t.Logf("%d of %d got in; %+v", allowed, keys, s)
 	if again != 0 {
 		t.Errorf("%d got in again", again)
 	}
-	if s.Sketched == 0 || s.Forgotten > 0 || admitted <= s.Keys {
-		t.Errorf("%d got in, %d decisions by the sketch, %d keys, %d forgotten", admitted, s.Sketched, s.Keys, s.Forgotten)
+	if s.Sketched == 0 || s.Evicted > 0 || allowed <= s.Keys {
+		t.Errorf("%d got in, %d decisions by the sketch, %d keys, %d forgotten", allowed, s.Sketched, s.Keys, s.Evicted)
 	}
 	if _, again := onceEach(newLRU(1, 1<<30, room, floodSpan), keys); again == 0 {
 		t.Error("the control lets nobody in again either: the test shows nothing")

@@ -40,7 +40,7 @@ func TestFullTable(t *testing.T) {
 	l, watch := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
 	fillUp(t, l, now, n/2)
 	before := l.Stats().Rules[0]
-	admitted, outside := map[int]int{}, 0
+	often, outside := map[int]int{}, 0
 	for i := range guests {
 		sketched := l.Stats().Rules[0].Sketched
 		allowed := 0
@@ -52,7 +52,7 @@ func TestFullTable(t *testing.T) {
 				t.Fatalf("guest %d: refused for %v", i, d.RetryAfter)
 			}
 		}
-		admitted[allowed]++
+		often[allowed]++
 		switch l.Stats().Rules[0].Sketched - sketched {
 		case 0:
 		case 2 * n:
@@ -62,19 +62,19 @@ func TestFullTable(t *testing.T) {
 		}
 	}
 	after := l.Stats().Rules[0]
-	t.Logf("%d of %d guests found no memory; how many were admitted how often: %v; %+v", outside, guests, admitted, after)
+	t.Logf("%d of %d guests found no memory; how many were allowed how often: %v; %+v", outside, guests, often, after)
 	if outside < guests/2 {
 		t.Errorf("only %d of %d guests found no memory", outside, guests)
 	}
-	for times := range admitted {
+	for times := range often {
 		if times > n {
-			t.Errorf("%d guests were admitted %d times of %d", admitted[times], times, n)
+			t.Errorf("%d guests were allowed %d times of %d", often[times], times, n)
 		}
 	}
-	if admitted[n] < guests*8/10 { // nine to ten of ten, by the seed of the hashes
-		t.Errorf("only %d of %d guests were admitted %d times", admitted[n], guests, n)
+	if often[n] < guests*8/10 { // nine to ten of ten, by the seed of the hashes
+		t.Errorf("only %d of %d guests were allowed %d times", often[n], guests, n)
 	}
-	if after.Forgotten != before.Forgotten || after.Expired != before.Expired {
+	if after.Evicted != before.Evicted || after.Expired != before.Expired {
 		t.Errorf("protected keys went: %+v, then %+v", before, after)
 	}
 	watch.look()
@@ -88,32 +88,32 @@ func TestRoomComesBack(t *testing.T) {
 	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
 	fillUp(t, l, start, n/2)
-	admitted := [guests]int{}
+	allowed := [guests]int{}
 	visit := func(after time.Duration) (total int) {
 		for i := range guests {
-			admitted[i] = 0
+			allowed[i] = 0
 			for range n + 1 {
 				if takeKeyN(l, start.Add(after), "guest-"+strconv.Itoa(i), 1).Allowed {
-					admitted[i]++
+					allowed[i]++
 				}
 			}
-			total += admitted[i]
+			total += allowed[i]
 		}
 		return total
 	}
 	before := l.Stats().Rules[0]
 	if got := visit(floodSpan / 2); got < guests*n*9/10 || got > guests*n {
-		t.Errorf("guests were admitted %d times, want about %d", got, guests*n)
+		t.Errorf("guests were allowed %d times, want about %d", got, guests*n)
 	}
-	first, s := admitted, l.Stats().Rules[0]
+	first, s := allowed, l.Stats().Rules[0]
 	if s.Sketched-before.Sketched < guests {
 		t.Errorf("%d decisions by the sketch: there was memory", s.Sketched-before.Sketched)
 	}
 	// The residents have expired; the guests' windows have not.
 	visit(floodSpan + time.Minute)
-	for i, again := range admitted {
+	for i, again := range allowed {
 		if first[i]+again > n {
-			t.Errorf("guest %d was admitted %d times, and then %d times more within the window", i, first[i], again)
+			t.Errorf("guest %d was allowed %d times, and then %d times more within the window", i, first[i], again)
 		}
 	}
 	sketched := l.Stats().Rules[0].Sketched
@@ -123,7 +123,7 @@ func TestRoomComesBack(t *testing.T) {
 	// The sketch lets go an eighth of the span later than the window. In one run of some
 	// 3,000, by the seed of the hashes, a guest shares all its counters with guests before.
 	if got := visit(2 * floodSpan); got < guests*n*99/100 || got > guests*n {
-		t.Errorf("guests were admitted %d times after the window, want %d, or few less", got, guests*n)
+		t.Errorf("guests were allowed %d times after the window, want %d, or few less", got, guests*n)
 	}
 	// A page that was full of protected keys is not searched for every new one, but
 	// now and then; where it is not, all of them would be in the sketch.
@@ -145,22 +145,22 @@ func TestNoRoomAtAll(t *testing.T) {
 	}
 	l, _ := newFlooded(t, least, rules...)
 	now := time.Unix(1_000_000, 0)
-	admitted, again := 0, 0
+	allowed, again := 0, 0
 	for range 2 {
-		again, admitted = admitted, 0
+		again, allowed = allowed, 0
 		for i := range 10_000 {
 			d := takeKeyN(l, now, "key-"+strconv.Itoa(i), 1)
 			if d.Allowed {
-				admitted++
+				allowed++
 			} else if d.RetryAfter <= 0 {
 				t.Fatalf("refused for %v", d.RetryAfter)
 			}
 		}
 	}
 	st := l.Stats()
-	t.Logf("budget %d: %d of 10000 admitted, then %d; %+v", least, again, admitted, st)
-	if admitted != 0 {
-		t.Errorf("%d keys got in again", admitted)
+	t.Logf("budget %d: %d of 10000 allowed, then %d; %+v", least, again, allowed, st)
+	if allowed != 0 {
+		t.Errorf("%d keys got in again", allowed)
 	}
 	if st.Bytes > st.Budget {
 		t.Errorf("%d bytes of %d", st.Bytes, st.Budget)
@@ -217,7 +217,7 @@ func TestConcurrentFullTableFromManySides(t *testing.T) {
 	l, _ := newFlooded(t, 1<<20, limit(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
 	fillUp(t, l, start, n/2)
-	var admitted [guests]atomic.Int64
+	var allowed [guests]atomic.Int64
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
@@ -226,7 +226,7 @@ func TestConcurrentFullTableFromManySides(t *testing.T) {
 				now := start.Add(floodSpan/2 + time.Duration(round)*floodSpan/16)
 				for i := range guests {
 					if takeKeyN(l, now, "guest-"+strconv.Itoa(i), 1).Allowed {
-						admitted[i].Add(1)
+						allowed[i].Add(1)
 					}
 					takeKeyN(l, now, "other-"+strconv.Itoa(g*100_000+round*1000+i), 1)
 				}
@@ -236,11 +236,11 @@ func TestConcurrentFullTableFromManySides(t *testing.T) {
 	wg.Wait()
 	s := l.Stats().Rules[0]
 	t.Logf("%+v", s)
-	// One that has used 1 may be evicted, and begin again: see Limit.MaxAdmitted.
-	most := int64(n + s.Forgotten*((n+1)/2-1))
-	for i := range admitted {
-		if got := admitted[i].Load(); got > most {
-			t.Errorf("guest %d was admitted %d times of %d", i, got, most)
+	// One that has used 1 may be evicted, and begin again: see Limit.MaxAllowed.
+	most := int64(n + s.Evicted*((n+1)/2-1))
+	for i := range allowed {
+		if got := allowed[i].Load(); got > most {
+			t.Errorf("guest %d was allowed %d times of %d", i, got, most)
 		}
 	}
 	if s.Sketched == 0 || s.Expired == 0 {
@@ -304,22 +304,22 @@ func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
 	const guests, steps = 20, 1000
 	highest := uint64(0)
 	for i := range guests {
-		admitted := uint64(0)
+		allowed := uint64(0)
 		for step := range steps {
 			if takeKeyN(l, start.Add(stretch*time.Duration(step)/steps), "guest-"+strconv.Itoa(i), 1).Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		highest = max(highest, admitted)
+		highest = max(highest, allowed)
 	}
 	most := burst + lim.N*uint64(stretch)/uint64(lim.Span) + 1
 	s := l.Stats().Rules[0]
-	t.Logf("%v %+v: admitted %d of at most %d in %v; %d decisions by the sketch", a, lim, highest, most, stretch, s.Sketched-before.Sketched)
+	t.Logf("%v %+v: allowed %d of at most %d in %v; %d decisions by the sketch", a, lim, highest, most, stretch, s.Sketched-before.Sketched)
 	if highest > most {
-		t.Errorf("%v %+v: admitted %d in %v, most is %d", a, lim, highest, stretch, most)
+		t.Errorf("%v %+v: allowed %d in %v, most is %d", a, lim, highest, stretch, most)
 	}
 	if highest == 0 {
-		t.Errorf("%v %+v: none admitted: the test shows nothing", a, lim)
+		t.Errorf("%v %+v: none allowed: the test shows nothing", a, lim)
 	}
 	return s.Sketched - before.Sketched
 }

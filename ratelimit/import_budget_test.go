@@ -31,13 +31,13 @@ func TestImportHasTheRoomThatThereWas(t *testing.T) {
 			takeKey(l, fmt.Sprint("key ", keys))
 		}
 	}
-	if s := l.Stats().Rules[0]; s.Forgotten != 0 || keys < least {
-		t.Fatalf("%d of %d keys forgotten while there was memory", s.Forgotten, keys)
+	if s := l.Stats().Rules[0]; s.Evicted != 0 || keys < least {
+		t.Fatalf("%d of %d keys forgotten while there was memory", s.Evicted, keys)
 	}
 	again, restored := open()
 	mustImport(t, again, l.Now(), exported(m, l.Now()))
-	if s := restored.Stats().Rules[0]; s.Forgotten+s.Sketched+s.Full != 0 || int(s.Keys) != keys {
-		t.Errorf("%d of %d keys are there, %d forgotten", s.Keys, keys, s.Forgotten)
+	if s := restored.Stats().Rules[0]; s.Evicted+s.Sketched+s.Full != 0 || int(s.Keys) != keys {
+		t.Errorf("%d of %d keys are there, %d forgotten", s.Keys, keys, s.Evicted)
 	}
 	for i := range keys {
 		if d := peekKey(restored, fmt.Sprint("key ", i)); d.Remaining != 995-1 {

@@ -127,7 +127,7 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 			r.Ban.Jitter = rnd.Float64()
 		}
 	}
-	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // what is admitted is for other tests
+	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // what is allowed is for other tests
 	a.setBack = false
 	c.Budget, c.JitterSeed, c.Bans = 32<<20, 7, 10_000
 	if rnd.IntN(4) == 0 {
@@ -166,7 +166,7 @@ func TestConcurrentImportGoesOnAsBefore(t *testing.T) {
 				n *= 4
 			}
 			toothless := func() bool {
-				return all.refused < all.arrivals/50 || all.admitted < all.arrivals/50 || f == nil && bans == 0
+				return all.refused < all.arrivals/50 || all.allowed < all.arrivals/50 || f == nil && bans == 0
 			}
 			// A few rounds may draw rules that refuse next to nothing: these draw more.
 			for i := 0; i < n || toothless() && i < 10*n; i++ {
@@ -178,7 +178,7 @@ func TestConcurrentImportGoesOnAsBefore(t *testing.T) {
 				bans, restarted = bans+j.bans, restarted+j.restarts
 			}
 			if toothless() {
-				t.Errorf("%d admitted, %d refused, %d bans: the test has no teeth", all.admitted, all.refused, bans)
+				t.Errorf("%d allowed, %d refused, %d bans: the test has no teeth", all.allowed, all.refused, bans)
 			}
 			t.Logf("%d decisions, %d restarts, %d bans restored: all alike", all.arrivals, restarted, bans)
 		})

@@ -59,7 +59,7 @@ func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *
 		}
 	}, stats: func() (int, uint64) {
 		r := m.Stats().Rules[0]
-		return r.Keys, r.Forgotten
+		return r.Keys, r.Evicted
 	}}
 }
 
@@ -74,7 +74,7 @@ func newThrottleHolder(t *testing.T, budget int64) *keyHolder {
 		}
 	}, stats: func() (int, uint64) {
 		s := th.Stats().Rules[0]
-		return s.Keys, s.Forgotten
+		return s.Keys, s.Evicted
 	}}
 }
 
@@ -155,7 +155,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 					takeKeyN(l, now, mix.key(rng, n), 1)
 				}
 			}
-			if evicted := l.Stats().Rules[0].Forgotten; evicted < perSecond {
+			if evicted := l.Stats().Rules[0].Evicted; evicted < perSecond {
 				t.Fatalf("%d keys were evicted: the store is not full", evicted)
 			}
 			lost := 0

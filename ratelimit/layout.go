@@ -95,8 +95,8 @@ func januaryOffset(zone *time.Location) int {
 	return seconds
 }
 
-// meters returns the counters of a record, limits first, then the ban's.
-func (l *layout) meters(resolution time.Duration) ([]limit.Counter, error) {
+// counters returns the counters of a record, limits first, then the ban's.
+func (l *layout) counters(resolution time.Duration) ([]limit.Counter, error) {
 	var ms []limit.Counter
 	for i, rl := range l.limits {
 		c := rl.config(l.algorithm, l.zone)

@@ -108,7 +108,7 @@ func maxN(a Algorithm) uint64 {
 	return MaxSliding
 }
 
-// MaxAdmitted returns the largest total cost that algorithm a can admit for one
+// MaxAllowed returns the largest total cost that algorithm a can allow for one
 // key under l in any window (t-span, t], whatever arrives at whatever times: the
 // worst case, which tests reach and never see exceeded.
 //
@@ -118,18 +118,18 @@ func maxN(a Algorithm) uint64 {
 //	GCRA, LeakyBucket                N + Burst - 1
 //	Calendar                         2N, in a window no longer than the shortest of its periods
 //
-// A LeakyBucket admits that many into its queue; no more than N have their turn
+// A LeakyBucket allows that many into its queue; no more than N have their turn
 // in any window. For a rule with an [Adapt], N is the largest that it comes to.
 //
 // It holds while the store keeps the key. A memory store whose budget is spent may
 // evict one that has used less than half of its limit, which then begins at 0:
-// with every such eviction within the window, up to (N+1)/2 - 1 more are admitted
+// with every such eviction within the window, up to (N+1)/2 - 1 more are allowed
 // (of a bucket half the Burst; of any limit up to 2 nothing). What [RuleLimiter.Refund]
-// and a [Reservation] give back can be admitted once more. A settlement may charge
+// and a [Reservation] give back can be allowed once more. A settlement may charge
 // more than a limit has left, for it is about what has already been used.
-func (l Limit) MaxAdmitted(a Algorithm) uint64 {
+func (l Limit) MaxAllowed(a Algorithm) uint64 {
 	c := l.config(a, nil)
-	return c.MaxAdmitted()
+	return c.MaxAllowed()
 }
 
 // MaxLate returns by how much longer algorithm a may count an event under l than

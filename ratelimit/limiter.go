@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,15 +53,6 @@ type Limiter struct {
 	// local decides for rules that say so while the store is away.
 	local     atomic.Pointer[memory]
 	fallbacks atomic.Uint64
-}
-
-// scratch is the memory of one decision.
-type scratch struct {
-	request  request
-	subjects []subject
-	keys     []byte
-	adjust   adjustment
-	listed   bool // the allow list admits what was collected
 }
 
 // Config is how a [Limiter] keeps what it counts. Its zero value is the default:
@@ -234,119 +224,5 @@ func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
 func nanos(t time.Time) int64 { return keytable.Nanos(t, MaxSpan) }
 
-// A query is a Query at a time.
-type query struct {
-	Query
-	now int64
-}
-
 // bytesOf returns the bytes of key, which nobody writes to.
 func bytesOf(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }
-
-func (l *Limiter) decide(q *query) Decision {
-	sc := l.scratch.Get().(*scratch)
-	d := l.decideWith(sc, q, true)
-	l.scratch.Put(sc)
-	return d
-}
-
-// decideWith decides with the memory of sc, and leaves the request there, with
-// the subjects that were judged, unless fast says that only the decision matters.
-func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
-	for {
-		set := l.set.Load()
-		if d, ok := sc.begin(set, q); ok {
-			return d
-		}
-		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek {
-			s := &sc.subjects[0]
-			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost) {
-				return d
-			}
-		}
-		r := sc.ask(set, q)
-		if d, ok := l.finish(r, q.now, l.decideIn(r)); ok {
-			return d
-		}
-	}
-}
-
-// errorDecision returns the decision about a key that was not judged because of
-// err. It allows the event if there is no such rule, as for an event that no rule
-// matches, and refuses values that are not a key.
-func errorDecision(err error) Decision {
-	_, gone := err.(*RuleError)
-	return Decision{Allowed: gone, Unmatched: gone, Err: err}
-}
-
-// collect finds the rules of set that q is about, with their keys. Adjacent rules
-// with the same key share its bytes, so a store recognizes them without comparing.
-func (sc *scratch) collect(set *Set, q *query) error {
-	if q.Event == nil {
-		return sc.collectKey(set, q)
-	}
-	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	if sc.listed = set.Allowed(q.Event); sc.listed {
-		return nil
-	}
-	last := -1
-	for i := range set.rules {
-		if !set.conds[i].Holds(q.Event) {
-			continue
-		}
-		if set.keys[i] == last {
-			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
-		} else if key, ok := sc.key(&set.rules[i].Key, q.Event); ok {
-			last = set.keys[i]
-			sc.add(i, key)
-		} else {
-			continue
-		}
-		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
-			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.Event)
-		}
-	}
-	return nil
-}
-
-// key returns the key of an event.
-func (sc *scratch) key(k *match.Key, e *match.Event) (key []byte, ok bool) {
-	at := len(sc.keys)
-	sc.keys, ok = k.Append(sc.keys, e)
-	return sc.keys[at:len(sc.keys):len(sc.keys)], ok
-}
-
-// add adds a subject: a rule and the key. It leaves in place what an earlier outcome has
-// there, as the store fills in all of it.
-func (sc *scratch) add(rule int, key []byte) {
-	n := len(sc.subjects)
-	sc.subjects = slices.Grow(sc.subjects, 1)[:n+1]
-	s := &sc.subjects[n]
-	s.Key, s.Value, s.Outcome.Rule = key, nil, rule
-}
-
-// collectKey is collect for the values of a key.
-func (sc *scratch) collectKey(set *Set, q *query) error {
-	if err := sc.collectRule(set, q); err != nil {
-		return err
-	}
-	if sc.listed = set.allowsKey(sc.subjects[0].Outcome.Rule, sc.keys); sc.listed {
-		sc.subjects = sc.subjects[:0]
-	}
-	return nil
-}
-
-// collectRule finds the rule of set that q names, and makes the key of its values.
-func (sc *scratch) collectRule(set *Set, q *query) (err error) {
-	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	i, ok := set.names[q.Rule]
-	if !ok {
-		return set.noRule(q.Rule)
-	}
-	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.Key...); err != nil {
-		return &keyError{rule: set.rules[i].Name, err: err}
-	}
-	sc.add(i, sc.keys)
-	return nil
-}

@@ -47,7 +47,7 @@ func TestTakeIsLive(t *testing.T) {
 				got.WriteByte('B')
 			}
 		}
-		// Every 200 ms: three admitted, two refused, then the first has left.
+		// Every 200 ms: three allowed, two refused, then the first has left.
 		// The fifth refusal starts the ban.
 		for range 14 {
 			take()

@@ -102,13 +102,13 @@ type memoryRules struct {
 // A memoryRule is one rule as Memory judges it.
 type memoryRule struct {
 	*Rule
-	id       uint32 // of its name, in the ban table
-	records  *records
-	adapt    *adapter
-	counters *ruleCounters
-	fast     bool // see decideFast
-	plain    bool // see judgePlain
-	byClient bool // networks can be banned
+	id        uint32 // of its name, in the ban table
+	records   *records
+	adapt     *adapter
+	decisions *decisionCounts
+	fast      bool // see decideFast
+	plain     bool // see judgePlain
+	byClient  bool // networks can be banned
 }
 
 // limitN returns the most that the i-th limit may have used: N, or its burst.
@@ -149,13 +149,13 @@ func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)
 	if before != nil && before.Key.Equal(r.Key) {
-		mr.counters = before.counters
+		mr.decisions = before.decisions
 		mr.id = before.id
 		if before.adapt != nil && reflect.DeepEqual(r.Adapt, &before.adapt.config) {
 			mr.adapt = before.adapt
 		}
 	} else {
-		mr.counters = new(ruleCounters)
+		mr.decisions = new(decisionCounts)
 		mr.id = m.nextID(r.Name, before != nil)
 		before = nil
 	}

@@ -36,7 +36,7 @@ func (f *flawed) sound(t int64, key string, cost uint64) ratelimit.Decision {
 	return f.limiterJudge.take(t, key, cost)
 }
 
-// chargesLate admits by what was left two events ago and charges then: a check
+// chargesLate allows by what was left two events ago and charges then: a check
 // and an add with others in between.
 func (f *flawed) chargesLate(t int64, key string, cost uint64) ratelimit.Decision {
 	s := f.answers[key]
@@ -110,7 +110,7 @@ func TestConcurrentFlawsAreCaught(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		flaw func(f *flawed, t int64, key string, cost uint64) ratelimit.Decision
-		over bool // too much is admitted
+		over bool // too much is allowed
 		need bool // too much is refused
 	}{
 		{"none", (*flawed).sound, false, false},
@@ -218,7 +218,7 @@ func TestWorstCasesAreReached(t *testing.T) {
 		take := func(now int64, cost uint64) time.Duration {
 			d := takeKeyN(l, time.Unix(0, now), "k", cost)
 			if d.Allowed {
-				w.admit(claims, now, cost)
+				w.allow(claims, now, cost)
 				worst = max(worst, w.sums[0].sum)
 			}
 			return d.RetryAfter
@@ -229,10 +229,10 @@ func TestWorstCasesAreReached(t *testing.T) {
 		for now := int64(0); c.visits == nil && now < s; now += int64(take(now, 1)) {
 		}
 		if worst != c.worst {
-			t.Errorf("%v, burst %d: %d admitted in a window, the worst case is %d", c.algorithm, c.burst, worst, c.worst)
+			t.Errorf("%v, burst %d: %d allowed in a window, the worst case is %d", c.algorithm, c.burst, worst, c.worst)
 		}
-		if said := r.Limits[0].MaxAdmitted(c.algorithm); said != c.worst {
-			t.Errorf("%v, burst %d: MaxAdmitted is %d, the worst case %d", c.algorithm, c.burst, said, c.worst)
+		if said := r.Limits[0].MaxAllowed(c.algorithm); said != c.worst {
+			t.Errorf("%v, burst %d: MaxAllowed is %d, the worst case %d", c.algorithm, c.burst, said, c.worst)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type attack struct {
 
 // outcome is what became of an attack.
 type outcome struct {
-	arrivals, admitted, refused, canceled int
+	arrivals, allowed, refused, canceled int
 
 	over    uint64 // the most that a claim was exceeded by
 	reached bool   // whether one came up to what it may have
@@ -100,7 +100,7 @@ type siege struct {
 	o    outcome
 }
 
-// underway is what was admitted and may be taken back.
+// underway is what was allowed and may be taken back.
 type underway struct {
 	cancel func(t int64)
 	w      *witness
@@ -147,15 +147,15 @@ func (s *siege) event(key string, w *witness) {
 		w.refused = s.now + max(int64(d.RetryAfter), 0)
 		s.justify(&s.o, w, cost)
 	case cost > 0:
-		s.o.admitted++
+		s.o.allowed++
 		if cancel != nil {
 			s.open = append(s.open, underway{cancel, w, w.end()})
 		}
-		s.admit(&s.o, w, cost, d.Delay)
+		s.allow(&s.o, w, cost, d.Delay)
 	}
 }
 
-// takeBack takes one back that was admitted.
+// takeBack takes one back that was allowed.
 func (s *siege) takeBack() {
 	i := s.rnd.IntN(len(s.open))
 	u := s.open[i]
@@ -166,14 +166,14 @@ func (s *siege) takeBack() {
 	s.o.canceled++
 }
 
-// admit holds an event that was admitted against the claims.
-func (a *attack) admit(o *outcome, w *witness, cost uint64, delay time.Duration) {
-	w.admit(a.claims, w.newest, cost)
+// allow holds an event that was allowed against the claims.
+func (a *attack) allow(o *outcome, w *witness, cost uint64, delay time.Duration) {
+	w.allow(a.claims, w.newest, cost)
 	for i := range a.held {
 		o.holds(&a.claims[i], w.sums[i].sum, w.newest)
 	}
 	if turn := w.newest + int64(delay); a.turns != nil {
-		w.turns.admit(a.turns, turn, cost)
+		w.turns.allow(a.turns, turn, cost)
 		o.holds(&a.turns[0], w.turns.sums[0].sum, turn)
 	}
 }
@@ -183,7 +183,7 @@ func (o *outcome) holds(c *claim, sum uint64, t int64) {
 	o.reached = o.reached || sum == c.most
 	if sum > c.most {
 		o.over = max(o.over, sum-c.most)
-		o.found("%d admitted in a window of %v that ends at %d, at most %d are claimed", sum, time.Duration(c.span), t, c.most)
+		o.found("%d allowed in a window of %v that ends at %d, at most %d are claimed", sum, time.Duration(c.span), t, c.most)
 	}
 }
 
@@ -230,8 +230,8 @@ func (a *attack) next(rnd *rand.Rand, j judge, w *witness, key string, now int64
 			now -= rnd.Int64N(span / 4)
 		}
 	case 9:
-		if n := w.sums[0].head - w.gone; n < len(w.admitted) { // the oldest in a window is about to leave it
-			now = max(now, w.admitted[n].t+span-rnd.Int64N(3)+1)
+		if n := w.sums[0].head - w.gone; n < len(w.allowed) { // the oldest in a window is about to leave it
+			now = max(now, w.allowed[n].t+span-rnd.Int64N(3)+1)
 		}
 	case 10, 11, 12:
 		now += rnd.Int64N(span/int64(l.N) + 1)
@@ -293,7 +293,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	if rnd.IntN(3) == 0 {
 		r.Limits = append(r.Limits, someLimit(rnd, f.algorithm, f.low, f.high))
 	}
-	// What is refused and counted is no part of what was admitted, but may fill
+	// What is refused and counted is no part of what was allowed, but may fill
 	// slots and logs beyond their limit. It may also begin a fixed window.
 	r.CountRefused = rnd.IntN(6) == 0 && r.Algorithm != ratelimit.Fixed && r.Algorithm != ratelimit.InFlight
 	rules := []ratelimit.Rule{r}
@@ -321,7 +321,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 }
 
 // TestConcurrentNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in
-// the long form) and counts what is admitted by brute force. It is never more than
+// the long form) and counts what is allowed by brute force. It is never more than
 // docs/dev/proofs.md says, which is N where it makes a promise; every refusal was
 // needed; and Sliding up to 128 says what Exact does.
 func TestConcurrentNeverOverAsPromised(t *testing.T) {
@@ -351,7 +351,7 @@ func TestConcurrentNeverOverAsPromised(t *testing.T) {
 					o.found("not as exact: %s", tw.differs)
 				}
 				for _, s := range l.Stats().Rules {
-					if s.Forgotten+s.Sketched+s.Full > 0 {
+					if s.Evicted+s.Sketched+s.Full > 0 {
 						o.found("keys without memory: the budget of the test is too small")
 					}
 				}
@@ -363,10 +363,10 @@ func TestConcurrentNeverOverAsPromised(t *testing.T) {
 			if f.tight && !all.reached {
 				t.Errorf("what is claimed was never reached: the test has no teeth")
 			}
-			if all.admitted < n/50 || all.refused < n/50 {
-				t.Errorf("of %d events %d were admitted and %d refused: the test has no teeth", n, all.admitted, all.refused)
+			if all.allowed < n/50 || all.refused < n/50 {
+				t.Errorf("of %d events %d were allowed and %d refused: the test has no teeth", n, all.allowed, all.refused)
 			}
-			t.Logf("%d arrivals, %d admitted, %d refused, %d taken back: none over", all.arrivals, all.admitted, all.refused, all.canceled)
+			t.Logf("%d arrivals, %d allowed, %d refused, %d taken back: none over", all.arrivals, all.allowed, all.refused, all.canceled)
 		})
 	}
 }
@@ -385,7 +385,7 @@ func asExact(t testing.TB, rules []ratelimit.Rule) *ratelimit.Set {
 
 func (o *outcome) add(p *outcome) {
 	o.arrivals += p.arrivals
-	o.admitted += p.admitted
+	o.allowed += p.allowed
 	o.refused += p.refused
 	o.canceled += p.canceled
 	o.reached = o.reached || p.reached

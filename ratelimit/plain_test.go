@@ -36,7 +36,7 @@ func TestPlainRulesSayTheSame(t *testing.T) {
 		rounds, events = 20, 500
 	}
 	c := ratelimit.Config{Budget: ratelimit.NoBudget} // times go back, so nothing may expire before it is over
-	admitted, refused := 0, 0
+	allowed, refused := 0, 0
 	for range rounds {
 		rules := severalRules(t, rnd)
 		shadow := limit(t, "shadow", per(1, time.Hour))
@@ -61,7 +61,7 @@ func TestPlainRulesSayTheSame(t *testing.T) {
 				}
 			}
 			if da.Allowed {
-				admitted++
+				allowed++
 			} else {
 				refused++
 			}
@@ -74,12 +74,12 @@ func TestPlainRulesSayTheSame(t *testing.T) {
 			}
 		}
 	}
-	if admitted < rounds*events/20 || refused < rounds*events/20 {
-		t.Errorf("%d admitted, %d refused: the test has no teeth", admitted, refused)
+	if allowed < rounds*events/20 || refused < rounds*events/20 {
+		t.Errorf("%d allowed, %d refused: the test has no teeth", allowed, refused)
 	}
 }
 
-// TestPlainRulesAfterCut refunds an event that several plain rules have admitted, after a bucket
+// TestPlainRulesAfterCut refunds an event that several plain rules have allowed, after a bucket
 // that was charged far beyond its burst is empty again: what was cut no longer matters.
 func TestPlainRulesAfterCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ type answer struct {
 type keyState struct {
 	rule    porcupineRule
 	newest  int64
-	log     []int64 // times of what was admitted, oldest first
+	log     []int64 // times of what was allowed, oldest first
 	strikes []int64
 	until   int64 // of a ban; 0: none
 	open    []reserved

@@ -7,23 +7,23 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// What follows asks and charges the meters of a probe, wherever its key is
+// What follows asks and charges the counters of a probe, wherever its key is
 // counted: in a record, in the sketch of its rule, or nowhere. All times are the
 // one that the request is judged at.
 
 // blocks returns where a log is that does not fit its record.
-func (p *probe) blocks(m *recordMeter) *keytable.Blocks {
+func (p *probe) blocks(m *recordCounter) *keytable.Blocks {
 	if p.copied {
 		return m.view
 	}
 	return m.blocks
 }
 
-// used returns how much of the i-th meter the key has used at now.
+// used returns how much of the i-th counter the key has used at now.
 func (p *probe) used(i int, now int64) uint64 {
 	switch {
 	case p.w != nil:
-		m := &p.records.meters[i]
+		m := &p.records.counters[i]
 		return m.Advance(p.w[m.at:], p.blocks(m), now)
 	case p.sketch != nil:
 		return p.sketch[i].Used(now)
@@ -53,19 +53,19 @@ func (p *probe) fits(i int, cost uint64) bool {
 	if p.w == nil {
 		return true
 	}
-	m := &p.records.meters[i]
+	m := &p.records.counters[i]
 	return m.Reserve(p.w[m.at:], p.blocks(m), cost)
 }
 
-// charge counts cost in the i-th meter.
+// charge counts cost in the i-th counter.
 func (p *probe) charge(i int, now int64, cost uint64) {
 	switch {
 	case p.copied:
-		if m := &p.records.meters[i]; m.blocks == nil { // never what a copy shares
+		if m := &p.records.counters[i]; m.blocks == nil { // never what a copy shares
 			m.Charge(p.w[m.at:], nil, now, cost)
 		}
 	case p.held:
-		m := &p.records.meters[i]
+		m := &p.records.counters[i]
 		if p.record.Flag() {
 			p.records.cutBefore(p.record, now)
 		}
@@ -87,7 +87,7 @@ func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 	}
 	if d == 0 && !p.fits(i, cost) {
 		// The budget has no memory for more times until some have left.
-		m := &p.records.meters[i]
+		m := &p.records.counters[i]
 		held := p.used(i, now)
 		d = m.Wait(p.w[m.at:], p.blocks(m), now, held, min(cost, held))
 	}
@@ -99,7 +99,7 @@ func (p *probe) waitOf(i int, now int64, n, cost uint64) time.Duration {
 	case cost > n:
 		return Never
 	case p.w != nil:
-		m := &p.records.meters[i]
+		m := &p.records.counters[i]
 		return m.Wait(p.w[m.at:], p.blocks(m), now, n, cost)
 	case p.sketch != nil:
 		return p.sketch[i].Wait(now, n, cost)
@@ -109,11 +109,11 @@ func (p *probe) waitOf(i int, now int64, n, cost uint64) time.Duration {
 	return 0
 }
 
-// reset returns how long until the i-th meter has nothing counted.
+// reset returns how long until the i-th counter has nothing counted.
 func (p *probe) reset(i int, now int64) time.Duration {
 	switch {
 	case p.w != nil:
-		m := &p.records.meters[i]
+		m := &p.records.counters[i]
 		return m.Reset(p.w[m.at:], p.blocks(m), now)
 	case p.sketch != nil:
 		return p.sketch[i].Reset(now)
@@ -126,9 +126,9 @@ func (p *probe) reset(i int, now int64) time.Duration {
 // delay returns how long the event charged last has to wait for its turn.
 func (p *probe) delay(i int, now int64) time.Duration {
 	if p.w == nil {
-		return 0 // a sketch admits no more than a span's worth at once
+		return 0 // a sketch allows no more than a span's worth at once
 	}
-	m := &p.records.meters[i]
+	m := &p.records.counters[i]
 	return m.Delay(p.w[m.at:], p.blocks(m), now)
 }
 

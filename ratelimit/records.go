@@ -15,19 +15,19 @@ import (
 // records is the keyed table of one rule: what it holds of each key, and how.
 //
 // The words of a record are the newest time it was judged at, as keytable.Stamp has
-// it, and then those of each meter. Its flag says that one of its buckets was cut,
+// it, and then those of each counter. Its flag says that one of its buckets was cut,
 // see limit.Counter.Cut, and that not all have been empty since.
 type records struct {
 	keytable.Plain
 
-	layout layout
-	number uint64 // in the order in which the tables were made
-	table  *keytable.Table
-	budget *keytable.Budget
-	meters []recordMeter // of the limits, then of the ban
-	limits []recordMeter // the first of these
-	ban    *recordMeter  // the last, or nil
-	words  int
+	layout   layout
+	number   uint64 // in the order in which the tables were made
+	table    *keytable.Table
+	budget   *keytable.Budget
+	counters []recordCounter // of the limits, then of the ban
+	limits   []recordCounter // the first of these
+	ban      *recordCounter  // the last, or nil
+	words    int
 
 	// now is the newest time at which a key was added: a record whose
 	// windows are empty then may be evicted.
@@ -54,8 +54,8 @@ type records struct {
 	sketches    atomic.Pointer[[]*sketch.Window]
 }
 
-// A recordMeter is a meter with its place in a record.
-type recordMeter struct {
+// A recordCounter is a counter with its place in a record.
+type recordCounter struct {
 	limit.Counter
 	at     int
 	most   uint64           // of a limit, how much may be used: N, or its burst
@@ -75,7 +75,7 @@ const blockShare = 4
 
 // newRecords returns an empty table for a rule of a Set of that many.
 func newRecords(m *memory, l layout, rules int) (*records, error) {
-	meters, err := l.meters(m.config.Resolution)
+	counters, err := l.counters(m.config.Resolution)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	rs.now.Store(math.MinInt64)
 	rs.expired.Store(math.MinInt64)
 	rs.copies.New = func() any { return new([]uint64) }
-	rs.place(meters)
+	rs.place(counters)
 	keep := int64(0)
 	if m.config.Budget != unbounded {
 		if rs.gather() != nil {
@@ -98,11 +98,11 @@ func newRecords(m *memory, l layout, rules int) (*records, error) {
 	return rs, err
 }
 
-// place gives each meter its words of a record.
-func (rs *records) place(meters []limit.Counter) {
+// place gives each counter its words of a record.
+func (rs *records) place(counters []limit.Counter) {
 	rs.words = wordNewest + 1
-	for i, mt := range meters {
-		rm := recordMeter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget)}
+	for i, mt := range counters {
+		rm := recordCounter{Counter: mt, at: rs.words, blocks: mt.Blocks(rs.budget)}
 		if rm.blocks != nil {
 			rm.view = rm.blocks.View()
 		}
@@ -113,12 +113,12 @@ func (rs *records) place(meters []limit.Counter) {
 			rm.fixed = rs.layout.algorithm == Fixed
 		}
 		rs.words += mt.Words()
-		rs.meters = append(rs.meters, rm)
+		rs.counters = append(rs.counters, rm)
 	}
 	n := len(rs.layout.limits)
-	rs.limits = rs.meters[:n]
+	rs.limits = rs.counters[:n]
 	if rs.layout.ban.Span > 0 {
-		rs.ban = &rs.meters[n]
+		rs.ban = &rs.counters[n]
 	}
 }
 
@@ -133,7 +133,7 @@ func (rs *records) Expired(r keytable.Record) bool {
 	return over
 }
 
-// Weight returns what is forgotten first: what was judged longest ago. A key
+// Weight returns what is evicted first: what was judged longest ago. A key
 // at half of a limit or of a ban is protected.
 func (rs *records) Weight(r keytable.Record) uint64 {
 	buffer := rs.copies.Get().(*[]uint64)
@@ -142,8 +142,8 @@ func (rs *records) Weight(r keytable.Record) uint64 {
 	w := *buffer
 	newest := keytable.Time(w[wordNewest])
 	now := max(rs.now.Load(), newest)
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.counters {
+		m := &rs.counters[i]
 		if used := m.Advance(w[m.at:], m.view, now); used > 0 && used >= (rs.halfOf(i)+1)/2 {
 			return math.MaxUint64
 		}
@@ -151,13 +151,13 @@ func (rs *records) Weight(r keytable.Record) uint64 {
 	return min(w[wordNewest], math.MaxUint64-1)
 }
 
-// halfOf returns N of the i-th meter as it holds now, of which the half protects.
+// halfOf returns N of the i-th counter as it holds now, of which the half protects.
 func (rs *records) halfOf(i int) uint64 {
 	if i == len(rs.limits) {
 		return rs.layout.ban.After
 	}
 	if rs.layout.algorithm == InFlight {
-		return 0 // what is under way must not be forgotten at all
+		return 0 // what is under way must not be evicted at all
 	}
 	if ad := rs.adapt.Load(); ad != nil {
 		return ad.n.Load()
@@ -170,13 +170,13 @@ func (rs *records) Drop(r keytable.Record) { rs.clear(r.Words()) }
 
 // gather returns what moves the blocks of a record together, or nil if there are none.
 func (rs *records) gather() func(r keytable.Record) {
-	if !slices.ContainsFunc(rs.meters, func(m recordMeter) bool { return m.blocks != nil }) {
+	if !slices.ContainsFunc(rs.counters, func(m recordCounter) bool { return m.blocks != nil }) {
 		return nil
 	}
 	return func(r keytable.Record) {
 		w := r.Words()
-		for i := range rs.meters {
-			if m := &rs.meters[i]; m.blocks != nil {
+		for i := range rs.counters {
+			if m := &rs.counters[i]; m.blocks != nil {
 				m.blocks.Gather(w[m.at:])
 			}
 		}
@@ -185,8 +185,8 @@ func (rs *records) gather() func(r keytable.Record) {
 
 // clear forgets what the words of a record have counted.
 func (rs *records) clear(w []uint64) {
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.counters {
+		m := &rs.counters[i]
 		m.Clear(w[m.at:], m.blocks)
 	}
 }
@@ -220,8 +220,8 @@ func (rs *records) cut(r keytable.Record) {
 // more.
 func (rs *records) release() {
 	rs.table.Release()
-	for i := range rs.meters {
-		if b := rs.meters[i].blocks; b != nil {
+	for i := range rs.counters {
+		if b := rs.counters[i].blocks; b != nil {
 			b.Release()
 		}
 	}
@@ -231,9 +231,9 @@ func (rs *records) release() {
 // carry counts in w, a record of rs without counts, what the words from of a
 // record of old hold, see Limiter.Update.
 func (rs *records) carry(w []uint64, old *records, from []uint64) {
-	for i := range rs.meters {
+	for i := range rs.counters {
 		if o := rs.heir(i, old); o != nil {
-			rs.meters[i].carry(w, o, from)
+			rs.counters[i].carry(w, o, from)
 		}
 	}
 	w[wordNewest] = max(w[wordNewest], from[wordNewest])
@@ -241,17 +241,17 @@ func (rs *records) carry(w []uint64, old *records, from []uint64) {
 
 // carry counts in the record w, where m has nothing counted, what o holds in the
 // record from.
-func (m *recordMeter) carry(w []uint64, o *recordMeter, from []uint64) {
+func (m *recordCounter) carry(w []uint64, o *recordCounter, from []uint64) {
 	if t := keytable.Time(from[wordNewest]); !m.Carry(w[m.at:], m.blocks, &o.Counter, from[o.at:], o.blocks, t) {
 		m.chargeHistory(w, o.Each(from[o.at:], o.blocks, t))
 	}
 }
 
-// chargeHistory charges a meter of the record w, without counts, with what was counted
+// chargeHistory charges a counter of the record w, without counts, with what was counted
 // elsewhere, oldest first, and moves the record on to the last. If there is no
 // memory for all of it, it takes the newest: the log then takes no more
 // until these leave, by when the others have left.
-func (m *recordMeter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64]) {
+func (m *recordCounter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64]) {
 	total := uint64(0)
 	for _, n := range counts {
 		total += min(n, math.MaxUint64-total)
@@ -274,9 +274,9 @@ func (m *recordMeter) chargeHistory(w []uint64, counts iter.Seq2[int64, uint64])
 	}
 }
 
-// heir returns the meter of old whose counts the i-th of rs takes over: a ban's
+// heir returns the counter of old whose counts the i-th of rs takes over: a ban's
 // from a ban's, a limit's as its layout has it. It is nil if there is none.
-func (rs *records) heir(i int, old *records) *recordMeter {
+func (rs *records) heir(i int, old *records) *recordCounter {
 	if i >= len(rs.limits) {
 		if rs.layout.ban.Of != old.layout.ban.Of || rs.layout.ban.Field != old.layout.ban.Field {
 			return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A given is what was admitted, or given back, at a time.
+// A given is what was allowed, or given back, at a time.
 type given struct {
 	t int64
 	n uint64
@@ -31,7 +31,7 @@ func givenIn(all []given, t, span int64) (n uint64) {
 	return n
 }
 
-// worst is the most that a limit may admit in a window of its span.
+// worst is the most that a limit may allow in a window of its span.
 func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
 	switch a {
 	case ratelimit.TwoBucket, ratelimit.Fixed:
@@ -48,7 +48,7 @@ func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
 }
 
 // refundTrial takes and gives back at random under a rule with one limit or two, and
-// compares what is admitted in every true window with what each limit may admit
+// compares what is allowed in every true window with what each limit may allow
 // there and what was given back there: of two limits, one may have given back all
 // that was asked for. refund is how it gives back.
 func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, refund func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64) (wrong string, back int) {
@@ -59,7 +59,7 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 	r.Algorithm = a
 	l := mustLimiter(t, mustSet(t, r, limit(t, "other", per(1, time.Hour))), ratelimit.Config{})
 	keys := []string{"k", "a key of more than fifteen bytes"}
-	var admitted, refunded [2][]given
+	var allowed, refunded [2][]given
 	now := int64(1_700_000_000e9)
 	for range n {
 		span := int64(r.Limits[rnd.IntN(len(r.Limits))].Window())
@@ -92,15 +92,15 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 		if !d.Allowed {
 			continue
 		}
-		admitted[k] = append(admitted[k], given{now, cost})
+		allowed[k] = append(allowed[k], given{now, cost})
 		for _, lim := range r.Limits {
 			span := int64(lim.Window())
 			if a == ratelimit.Calendar {
-				continue // its periods are what the meters' tests look at
+				continue // its periods are what the counters' tests look at
 			}
-			got, may := givenIn(admitted[k], now, span), worst(a, lim)+givenIn(refunded[k], now, span)
+			got, may := givenIn(allowed[k], now, span), worst(a, lim)+givenIn(refunded[k], now, span)
 			if got > may {
-				return fmt.Sprintf("%v, %+v: %d admitted in a window that ends at %d, of which %d may be with what was given back", a, lim, got, now, may), back
+				return fmt.Sprintf("%v, %+v: %d allowed in a window that ends at %d, of which %d may be with what was given back", a, lim, got, now, may), back
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func refundRule(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64
 }
 
 // TestRefundIsNoCredit gives back again and again under every algorithm: never
-// more is admitted in a true window than the limit may, and what was given back
+// more is allowed in a true window than the limit may, and what was given back
 // in that window.
 func TestRefundIsNoCredit(t *testing.T) {
 	rnd := randtest.New(t)

@@ -152,10 +152,10 @@ func renumbered(all []subject, before, set *Set) []subject {
 // ErrBanned is the error of Wait for a key in a ban.
 var ErrBanned = errors.New("ratelimit: banned")
 
-// Wait waits until e is admitted with that cost, and its turn has come if a
+// Wait waits until e is allowed with that cost, and its turn has come if a
 // [LeakyBucket] queues it, and returns the reservation, which the caller may
 // leave as it is. It does not wait for the end of a ban, and not at all if the
-// waiting time is longer than ctx lasts. While it waits, others may be admitted
+// waiting time is longer than ctx lasts. While it waits, others may be allowed
 // first: there is no order but that of a LeakyBucket.
 //
 // The error is ctx's, context.DeadlineExceeded if ctx would not last, [ErrCost], also
@@ -188,7 +188,7 @@ func (l *Limiter) wait(ctx context.Context, asked Query) (*Reservation, error) {
 	}
 }
 
-// turn waits until the turn of an admitted event, and cancels it if ctx ends
+// turn waits until the turn of an allowed event, and cancels it if ctx ends
 // before.
 func (r *Reservation) turn(ctx context.Context) error {
 	if r.Decision.Delay == 0 {

@@ -163,7 +163,7 @@ func TestInFlight(t *testing.T) {
 func TestConcurrentInFlightIsNeverAbove(t *testing.T) {
 	const most = 5
 	l := with(t, ratelimit.InFlight, per(most, time.Hour))
-	var under, admitted atomic.Int64
+	var under, allowed atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -175,15 +175,15 @@ func TestConcurrentInFlightIsNeverAbove(t *testing.T) {
 				if n := under.Add(1); n > most {
 					t.Errorf("%d are under way", n)
 				}
-				admitted.Add(1)
+				allowed.Add(1)
 				under.Add(-1)
 				r.Cancel()
 			}
 		})
 	}
 	wg.Wait()
-	if d := peekKey(l, "k"); d.Remaining != most-1 || admitted.Load() == 0 {
-		t.Errorf("%d were admitted; in the end %+v", admitted.Load(), d)
+	if d := peekKey(l, "k"); d.Remaining != most-1 || allowed.Load() == 0 {
+		t.Errorf("%d were allowed; in the end %+v", allowed.Load(), d)
 	}
 }
 

@@ -118,13 +118,13 @@ func (p *patient) wait(rnd *rand.Rand, cost uint64, d ratelimit.Decision) rateli
 		return d
 	}
 	if early := p.peek(then-1, cost); early.Allowed {
-		p.lie = fmt.Sprintf("refused with %+v, and admitted 1 ns before that: %+v", d, early)
+		p.lie = fmt.Sprintf("refused with %+v, and allowed 1 ns before that: %+v", d, early)
 	}
 	if early := floorTo(then-1, p.resolution); early > p.now && rnd.IntN(8) == 0 {
 		p.hasty++
 		p.now = early
 		if d = p.take(p.now, cost); d.Allowed {
-			p.lie = fmt.Sprintf("admitted too early, with %+v", d)
+			p.lie = fmt.Sprintf("allowed too early, with %+v", d)
 		}
 		return d
 	}
@@ -138,7 +138,7 @@ func (p *patient) wait(rnd *rand.Rand, cost uint64, d ratelimit.Decision) rateli
 
 // TestRetryAfterIsTrue has a lone client wait after each of 1e5 refusals (in the long
 // form) of each algorithm, and of rules and bans of all kinds together: it is
-// admitted then, every time, and not a nanosecond before.
+// allowed then, every time, and not a nanosecond before.
 func TestRetryAfterIsTrue(t *testing.T) {
 	refusals := 10_000
 	switch {

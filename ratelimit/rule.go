@@ -38,7 +38,7 @@ type Rule struct {
 	Adapt *Adapt
 
 	// CountRefused makes refused events count toward the limits like
-	// admitted ones: a client that keeps trying stays out. Events during a
+	// allowed ones: a client that keeps trying stays out. Events during a
 	// ban are never counted. Not for InFlight: what is refused is never under
 	// way.
 	CountRefused bool

@@ -31,10 +31,10 @@ import (
 // Its methods do not allocate, except Reserve, Wait and where those of Limiter do. A
 // RuleLimiter is safe for concurrent use.
 type RuleLimiter struct {
-	limiter  *Limiter
-	name     string
-	at       atomic.Pointer[ruleAt]
-	counters *ruleCounters // with a shared store; that of memory has its own
+	limiter   *Limiter
+	name      string
+	at        atomic.Pointer[ruleAt]
+	decisions *decisionCounts // with a shared store; that of memory has its own
 }
 
 // A ruleAt is where a RuleLimiter's rule is in a Set.
@@ -65,22 +65,22 @@ func (l *Limiter) use(s *Set) {
 	for i := range all {
 		all[i].limiter, all[i].name = l, s.rules[i].Name
 		if l.memory == nil {
-			all[i].counters = l.countersFor(&s.rules[i])
+			all[i].decisions = l.decisionsFor(&s.rules[i])
 		}
 	}
 	l.rules.Store(&all)
 	l.set.Store(s)
 }
 
-// countersFor returns what counts the decisions of r: as before, if it is a rule of l with
+// decisionsFor returns what counts the decisions of r: as before, if it is a rule of l with
 // that key.
-func (l *Limiter) countersFor(r *Rule) *ruleCounters {
+func (l *Limiter) decisionsFor(r *Rule) *decisionCounts {
 	if set := l.set.Load(); set != nil {
 		if i, ok := set.names[r.Name]; ok && set.rules[i].Key.Equal(r.Key) {
-			return (*l.rules.Load())[i].counters
+			return (*l.rules.Load())[i].decisions
 		}
 	}
-	return new(ruleCounters)
+	return new(decisionCounts)
 }
 
 // Take judges a key now and counts it once. It is short for TakeN with the current
@@ -120,7 +120,7 @@ func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
 	return res
 }
 
-// Wait waits until a key is admitted with a cost of n; see [Limiter.Wait].
+// Wait waits until a key is allowed with a cost of n; see [Limiter.Wait].
 func (r *RuleLimiter) Wait(ctx context.Context, n uint64, key ...string) (*Reservation, error) {
 	return r.limiter.wait(ctx, Query{Rule: r.name, Key: key, Cost: n})
 }

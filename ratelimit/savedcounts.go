@@ -13,10 +13,10 @@ import (
 
 // The head of a chunk of counts is a rule, the layout of its records, and the size of
 // their table. An entry is a key, how long before the chunk was written it was judged
-// last, whether a bucket of it was cut, and what each meter holds. What is read goes into
+// last, whether a bucket of it was cut, and what each counter holds. What is read goes into
 // a record of that layout outside the table, and from there into the table, by the rules
 // of an Update. A key whose entry would be too
-// large has several, each with the state of one meter, and zeros for the others.
+// large has several, each with the state of one counter, and zeros for the others.
 
 // largeEntry is the length from which the entry of a key is split. The difference from
 // the mebibyte that is promised is for one log of 65,535 times that are no nearer than
@@ -64,23 +64,23 @@ func (x *exporter) entry(rs *records, key []byte, r keytable.Record) {
 	}
 	start := len(x.Buf)
 	x.key(key, newest, r.Flag())
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.counters {
+		m := &rs.counters[i]
 		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
 	}
-	if len(x.Buf)-start <= largeEntry || len(rs.meters) == 1 {
+	if len(x.Buf)-start <= largeEntry || len(rs.counters) == 1 {
 		return
 	}
 	x.Buf = x.Buf[:start]
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.counters {
+		m := &rs.counters[i]
 		if m.Used(w[m.at:], m.blocks, newest) == 0 {
 			continue
 		}
 		x.key(key, newest, r.Flag())
 		x.Buf = append(x.Buf, make([]byte, i)...)
 		x.Buf = m.AppendState(x.Buf, w[m.at:], m.blocks, newest)
-		x.Buf = append(x.Buf, make([]byte, len(rs.meters)-1-i)...)
+		x.Buf = append(x.Buf, make([]byte, len(rs.counters)-1-i)...)
 		x.Split(start)
 	}
 }
@@ -98,8 +98,8 @@ func (rs *records) over(w []uint64, newest, now int64) bool {
 	if rs.budget.Limit() == unbounded {
 		return false
 	}
-	for i := range rs.meters {
-		m := &rs.meters[i]
+	for i := range rs.counters {
+		m := &rs.counters[i]
 		if d := m.Reset(w[m.at:], m.blocks, newest); int64(d) > now-newest {
 			return false
 		}
@@ -114,9 +114,9 @@ const importAhead = 8
 // A countsImport is the import of a chunk of counts.
 type countsImport struct {
 	*chunkImport
-	from  *records       // of the layout that the chunk has
-	to    *records       // nil if there is no such rule any more
-	heirs []*recordMeter // what each meter of to takes its counts over from
+	from  *records         // of the layout that the chunk has
+	to    *records         // nil if there is no such rule any more
+	heirs []*recordCounter // what each counter of to takes its counts over from
 	size  keytable.Size
 	keys  [importAhead]savedKey // that were read last
 }
@@ -155,7 +155,7 @@ func (in *chunkImport) counts() error {
 		c.keys[i].w = make([]uint64, c.from.words)
 	}
 	if c.to != nil {
-		for i := range c.to.meters {
+		for i := range c.to.counters {
 			c.heirs = append(c.heirs, c.to.heir(i, c.from))
 		}
 	}
@@ -174,12 +174,12 @@ func (in *chunkImport) counts() error {
 // looseRecords returns records of a layout without a table: for the words of one
 // record outside, with memory for all that they can hold.
 func looseRecords(l layout, resolution time.Duration) (*records, error) {
-	meters, err := l.meters(resolution)
+	counters, err := l.counters(resolution)
 	if err != nil {
 		return nil, err
 	}
 	rs := &records{layout: l, budget: keytable.NewBudget(unbounded)}
-	rs.place(meters)
+	rs.place(counters)
 	return rs, nil
 }
 
@@ -198,8 +198,8 @@ func (c *countsImport) read(k *savedKey) error {
 	}
 	c.from.clear(k.w)
 	clear(k.w)
-	for i := range c.from.meters {
-		m := &c.from.meters[i]
+	for i := range c.from.counters {
+		m := &c.from.counters[i]
 		m.ReadState(c.r, k.w[m.at:], m.blocks, newest, c.now)
 	}
 	if c.r.Failed() {
@@ -248,12 +248,12 @@ func (c *countsImport) restore(k *savedKey) {
 	r.Unlock()
 }
 
-// into restores each meter of w that has nothing counted from the words of a record that
+// into restores each counter of w that has nothing counted from the words of a record that
 // was read, and reports whether there was one.
 func (c *countsImport) into(w, from []uint64) (any bool) {
 	t, at := keytable.Time(from[wordNewest]), keytable.Time(w[wordNewest])
-	for i := range c.to.meters {
-		m, o := &c.to.meters[i], c.heirs[i]
+	for i := range c.to.counters {
+		m, o := &c.to.counters[i], c.heirs[i]
 		if o == nil || o.Used(from[o.at:], o.blocks, t) == 0 || m.Used(w[m.at:], m.blocks, at) != 0 {
 			continue
 		}

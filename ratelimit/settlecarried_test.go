@@ -70,7 +70,7 @@ func TestSettleAfterALostTime(t *testing.T) {
 		takeKeyN(l, at(0), "k", 1)
 		b := reserveN(l, at(1), keyEvent(l, "k"), 1)
 		if takeKeyN(l, at(2), "k", 1).Allowed {
-			t.Fatal("a third of two is admitted")
+			t.Fatal("a third of two is allowed")
 		}
 		if update {
 			r.Limits = []ratelimit.Limit{per(2, 2*time.Second)}
@@ -82,7 +82,7 @@ func TestSettleAfterALostTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := takeKeyN(l, at(3), "k", 1); d.Allowed {
-			t.Errorf("update %v: after the second of three is given back, a fourth of two is admitted", update)
+			t.Errorf("update %v: after the second of three is given back, a fourth of two is allowed", update)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestSettleMoreInTheSketch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := takeKeyN(l, now, key, 1); d.Allowed {
-			t.Fatalf("%s was admitted after %d of %d were used: %+v", key, n, n, d)
+			t.Fatalf("%s was allowed after %d of %d were used: %+v", key, n, n, d)
 		}
 	}
 	if tried < 10 {

@@ -7,14 +7,14 @@ import (
 	"github.com/lately-go/lately/internal/sketch"
 )
 
-// Keys for which a rule has no memory share sketches, one for each meter, which are
+// Keys for which a rule has no memory share sketches, one for each counter, which are
 // made when the first such key comes. Their bytes are taken from the budget at the
 // start.
 
 // sketchShare is which share of the budget is kept for sketches.
 const sketchShare = 16
 
-// window returns how long the i-th meter may know of an event.
+// window returns how long the i-th counter may know of an event.
 func (l *layout) window(i int) time.Duration {
 	if i < len(l.limits) {
 		return l.limits[i].Window()
@@ -25,12 +25,12 @@ func (l *layout) window(i int) time.Duration {
 // sketchConfigs returns what the sketches are to be, within that many bytes. ok
 // is false if these are too few.
 func (rs *records) sketchConfigs(bytes int64) (configs []sketch.Config, total int64, ok bool) {
-	for i := range rs.meters {
+	for i := range rs.counters {
 		n := rs.layout.ban.After
 		if i < len(rs.limits) {
 			n = rs.layout.keep[i]
 		}
-		c, ok := sketch.Fit(n, rs.layout.window(i), bytes/int64(len(rs.meters)))
+		c, ok := sketch.Fit(n, rs.layout.window(i), bytes/int64(len(rs.counters)))
 		if !ok {
 			return nil, 0, false
 		}
@@ -122,7 +122,7 @@ func (rs *records) begin(r keytable.Record, hash uint64, now int64) {
 			continue
 		}
 		held := window.Lock(hash)
-		rs.meters[i].chargeHistory(w, held.HandOn(now))
+		rs.counters[i].chargeHistory(w, held.HandOn(now))
 		held.Unlock()
 	}
 	rs.cut(r)

@@ -18,10 +18,10 @@ func TestRulesChangeWhileTheProcessStalls(t *testing.T) {
 			r := limit(t, "r", per(n, time.Minute))
 			r.Algorithm = ratelimit.Exact
 			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
-			admitted := 0
+			allowed := 0
 			for range n {
 				if takeKeyN(l, at(0), "k", 1).Allowed {
-					admitted++
+					allowed++
 				}
 			}
 			r.Algorithm = ratelimit.TwoBucket
@@ -35,11 +35,11 @@ func TestRulesChangeWhileTheProcessStalls(t *testing.T) {
 			}
 			for range 2 * n {
 				if takeKeyN(l, at(1000), "k", 1).Allowed {
-					admitted++
+					allowed++
 				}
 			}
-			if admitted != n {
-				t.Errorf("stalled for %v: %d of %d are admitted within a second", stall, admitted, n)
+			if allowed != n {
+				t.Errorf("stalled for %v: %d of %d are allowed within a second", stall, allowed, n)
 			}
 		})
 	}

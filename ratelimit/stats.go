@@ -42,13 +42,13 @@ type RuleStats struct {
 
 	BansStarted uint64
 
-	Keys      int    // that it holds
-	Bans      int    // that hold
-	Limit     uint64 // N of the first limit as it is now, which an Adapt moves
-	Expired   uint64 // keys evicted with empty windows
-	Forgotten uint64 // unprotected keys evicted to free memory
-	Sketched  uint64 // decisions about keys that the sketch counts
-	Full      uint64 // decisions that refused because no memory was left
+	Keys     int    // that it holds
+	Bans     int    // that hold
+	Limit    uint64 // N of the first limit as it is now, which an Adapt moves
+	Expired  uint64 // keys evicted with empty windows
+	Evicted  uint64 // unprotected keys evicted to free memory
+	Sketched uint64 // decisions about keys that the sketch counts
+	Full     uint64 // decisions that refused because no memory was left
 }
 
 // Stats returns what m has decided so far and what it holds. It adds up some
@@ -61,9 +61,9 @@ func (m *memory) Stats() Stats {
 	}
 	for _, mr := range rs.rules {
 		r := RuleStats{Rule: mr.Name, Keys: mr.records.table.Len()}
-		mr.counters.add(&r)
+		mr.decisions.add(&r)
 		gone := mr.records.table.Stats()
-		r.Expired, r.Forgotten = gone.Expired, gone.Evicted
+		r.Expired, r.Evicted = gone.Expired, gone.Evicted
 		s.Reserved += mr.records.reserved()
 		if len(mr.Limits) > 0 {
 			r.Limit = mr.Limits[0].N
@@ -112,8 +112,8 @@ func (l *Limiter) addShared(s *Stats) {
 	s.Rules = make([]RuleStats, len(all))
 	for i := range all {
 		rule, was, r := &set.rules[i], local[all[i].name], &s.Rules[i]
-		*r = RuleStats{Rule: rule.Name, Bans: held[rule.Name], Keys: was.Keys, Limit: was.Limit, Expired: was.Expired, Forgotten: was.Forgotten}
-		if all[i].counters.add(r); len(rule.Limits) > 0 && rule.Adapt == nil {
+		*r = RuleStats{Rule: rule.Name, Bans: held[rule.Name], Keys: was.Keys, Limit: was.Limit, Expired: was.Expired, Evicted: was.Evicted}
+		if all[i].decisions.add(r); len(rule.Limits) > 0 && rule.Adapt == nil {
 			r.Limit = rule.Limits[0].N // local memory has a share of it
 		}
 		r.Sketched, r.Full = was.Sketched, was.Full
@@ -138,7 +138,7 @@ func (l *Limiter) countOutcome(r *request, o *outcome) {
 	i := o.Rule
 	for n := 0; n < len(all); n++ { // one step, unless an Update came between
 		if i %= len(all); all[i].name == rule.Name {
-			all[i].counters.count(o, rule.Shadow)
+			all[i].decisions.count(o, rule.Shadow)
 			return
 		}
 		i++
@@ -154,10 +154,10 @@ func (rs *memoryRules) now() int64 {
 	return now
 }
 
-// ruleCounters count what a rule decided, in a stripe for each of some goroutines. By
+// decisionCounts count what a rule decided, in a stripe for each of some goroutines. By
 // the hash of keys, every second decision of two cores would wait for a cache line that the
 // other has written to last.
-type ruleCounters struct {
+type decisionCounts struct {
 	_       counterStripe // the one that every index touches
 	stripes [1 << stripeBits]counterStripe
 }
@@ -168,10 +168,10 @@ type counterStripe struct {
 	allowed, refused, banned, started, shadow, skipped, sketched, full atomic.Uint64
 }
 
-func (t *ruleCounters) stripe() *counterStripe { return &t.stripes[ring.Stripe(stripeBits)] }
+func (t *decisionCounts) stripe() *counterStripe { return &t.stripes[ring.Stripe(stripeBits)] }
 
 // count counts one outcome.
-func (t *ruleCounters) count(o *outcome, shadow bool) {
+func (t *decisionCounts) count(o *outcome, shadow bool) {
 	s := t.stripe()
 	switch {
 	case o.Skipped:
@@ -188,7 +188,7 @@ func (t *ruleCounters) count(o *outcome, shadow bool) {
 
 // elsewhere counts a decision about a key without a record: by the sketch, or a
 // refusal because no memory was left.
-func (t *ruleCounters) elsewhere(full bool) {
+func (t *decisionCounts) elsewhere(full bool) {
 	if s := t.stripe(); full {
 		s.full.Add(1)
 	} else {
@@ -209,7 +209,7 @@ func (s *counterStripe) decided(allowed, banned bool) {
 }
 
 // add adds what t has counted to r.
-func (t *ruleCounters) add(r *RuleStats) {
+func (t *decisionCounts) add(r *RuleStats) {
 	for i := range t.stripes {
 		s := &t.stripes[i]
 		r.Allowed += s.allowed.Load()

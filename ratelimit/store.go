@@ -28,18 +28,6 @@ const storeTimeout = 20 * time.Millisecond
 // store that is a key of 1 MiB or more.
 var ErrKeyTooLong = errors.New("ratelimit: key too long")
 
-// decideIn has the store decide r.
-func (l *Limiter) decideIn(r *request) error {
-	if l.memory != nil {
-		return l.memory.decide(r)
-	}
-	if l.store.DecideKnown(r) {
-		return nil
-	}
-	l.decideBatch([]*request{r})
-	return r.Err
-}
-
 // whileStale calls do with the rules as they are, again while the store has moved to
 // others, which an Update is about to publish. It returns the error of the last call.
 func (l *Limiter) whileStale(do func(*Set) error) error {
@@ -78,14 +66,14 @@ func (l *Limiter) within(timeout time.Duration) (context.Context, context.Cancel
 //   - Else each limit takes over from the limit before with the shortest span that is
 //     no shorter than its own, or if all are shorter from the longest; a ban that counts
 //     the same takes over from the ban. The new limit is charged with what the one before
-//     still counted, at no earlier times, and judges with that: never more is admitted
+//     still counted, at no earlier times, and judges with that: never more is allowed
 //     than N in its own count. A bucket (GCRA, LeakyBucket) holds no more than its burst
 //     and as much again, or N if that is more, so one that is lowered and raised again
 //     loses what was above that.
 //   - So it is when the algorithm changes. What the limit before no longer counted, the
 //     new one does not learn: what has drained from a bucket, and what came in an earlier
 //     window of Fixed or an earlier period of Calendar. Over a change from one of these
-//     three, a window may have what the limit before admits at worst and what the new one
+//     three, a window may have what the limit before allows at worst and what the new one
 //     does. InFlight counts what is under way: a change from or to it starts with nothing
 //     counted.
 //   - Bans that hold go on.
@@ -151,7 +139,7 @@ func (l *Limiter) failOver(r *request, err error) (Decision, error) {
 }
 
 // note counts in local memory what the store has charged, so that an outage begins with what
-// this process has admitted in the windows.
+// this process has allowed in the windows.
 func (l *Limiter) note(r *request, now int64) {
 	if l.memory != nil || r.Peek || r.Cost == 0 {
 		return

@@ -84,8 +84,8 @@ func settling(settle func(m *ratelimit.Memory, s *ratelimit.Settlement) error) f
 	}
 }
 
-// admitted reports whether no enforced rule refuses r.
-func admitted(r *ratelimit.Request) bool {
+// allowed reports whether no enforced rule refuses r.
+func allowed(r *ratelimit.Request) bool {
 	return !slices.ContainsFunc(r.Subjects, func(s ratelimit.Subject) bool {
 		return s.Outcome.Refused && !r.Set.Rule(s.Outcome.Rule).Shadow
 	})
@@ -117,7 +117,7 @@ func apart(m *ratelimit.Memory, r *ratelimit.Request) error {
 // compensating decides each subject alone, takes back what was charged if one
 // refuses, and says what is left then.
 func compensating(m *ratelimit.Memory, r *ratelimit.Request) error {
-	if err := apart(m, r); err != nil || admitted(r) {
+	if err := apart(m, r); err != nil || allowed(r) {
 		return err
 	}
 	back := ratelimit.Settlement{Set: r.Set, At: r.Now, Now: r.Now, Charged: r.Cost, Subjects: r.Subjects}
@@ -143,7 +143,7 @@ var brokenDecisions = []broken{
 			look := r.Peek
 			r.Peek = true
 			err := m.Decided(r)
-			if r.Peek = look; look || err != nil || !admitted(r) {
+			if r.Peek = look; look || err != nil || !allowed(r) {
 				return err
 			}
 			runtime.Gosched()
@@ -165,7 +165,7 @@ var brokenDecisions = []broken{
 		mistake: "charges what it refuses",
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			err := m.Decided(r)
-			if err != nil || r.Peek || admitted(r) {
+			if err != nil || r.Peek || allowed(r) {
 				return err
 			}
 			subjects := slices.Clone(r.Subjects)
@@ -252,7 +252,7 @@ var brokenDecisions = []broken{
 		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			look := *r
 			look.Peek, look.Subjects = true, slices.Clone(r.Subjects)
-			if err := m.Decided(&look); err != nil || admitted(&look) {
+			if err := m.Decided(&look); err != nil || allowed(&look) {
 				return m.Decided(r)
 			}
 			copy(r.Subjects, look.Subjects)

@@ -102,7 +102,7 @@ var brokenOthers = []broken{
 			b, last := &bent{Memory: m}, ratelimit.Request{}
 			b.decide = func(r *ratelimit.Request) error {
 				err := m.Decided(r)
-				if admitted(r) && !r.Peek && r.Cost > 0 {
+				if allowed(r) && !r.Peek && r.Cost > 0 {
 					last = *r
 					last.Subjects = withKeys(r.Subjects)
 				}
@@ -235,7 +235,7 @@ var brokenOthers = []broken{
 				err := m.Decided(&look)
 				for i := range r.Subjects {
 					o := &r.Subjects[i].Outcome
-					o.Charged = !r.Peek && r.Cost > 0 && admitted(r)
+					o.Charged = !r.Peek && r.Cost > 0 && allowed(r)
 				}
 				return err
 			}}

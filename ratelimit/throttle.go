@@ -165,10 +165,10 @@ func validateThrottle(burst, count uint64, period time.Duration) error {
 }
 
 // Stats returns what t holds, and what became of its keys since it was made: Bytes and
-// Budget, and Keys, Expired, Forgotten and Full of one RuleStats.
+// Budget, and Keys, Expired, Evicted and Full of one RuleStats.
 func (t *Throttle) Stats() Stats {
 	gone := t.table.Stats()
-	keys := RuleStats{Keys: t.table.Len(), Expired: gone.Expired, Forgotten: gone.Evicted, Full: gone.Refused}
+	keys := RuleStats{Keys: t.table.Len(), Expired: gone.Expired, Evicted: gone.Evicted, Full: gone.Refused}
 	return Stats{Rules: []RuleStats{keys}, Bytes: t.budget.Used(), Budget: t.budget.Limit()}
 }
 
@@ -218,7 +218,7 @@ func (l *throttleLevels) Expired(r keytable.Record) bool {
 	return true
 }
 
-// Weight returns what is forgotten first: what will be empty first.
+// Weight returns what is evicted first: what will be empty first.
 func (l *throttleLevels) Weight(r keytable.Record) uint64 {
 	if r.Flag() {
 		return keytable.Protected

@@ -267,25 +267,25 @@ func TestThrottleLive(t *testing.T) {
 // TestThrottleConcurrently takes from many goroutines: just so many get in.
 func TestThrottleConcurrently(t *testing.T) {
 	th := mustThrottle(t, 0)
-	var admitted [50]atomic.Int64
+	var allowed [50]atomic.Int64
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(1, uint64(g)))
 			for range 5000 {
-				k := rnd.IntN(len(admitted))
+				k := rnd.IntN(len(allowed))
 				if d, err := th.TakeAt(at(0), fmt.Sprint("k", k), 20, 100, time.Minute, 1); err != nil {
 					t.Error(err)
 				} else if d.Allowed {
-					admitted[k].Add(1)
+					allowed[k].Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	for k := range admitted {
-		if n := admitted[k].Load(); n != 21 {
-			t.Errorf("%d of key %d admitted, want 21", n, k)
+	for k := range allowed {
+		if n := allowed[k].Load(); n != 21 {
+			t.Errorf("%d of key %d allowed, want 21", n, k)
 		}
 	}
 }

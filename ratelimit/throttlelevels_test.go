@@ -25,7 +25,7 @@ func TestThrottleBudget(t *testing.T) {
 		th.TakeAt(at(int64(i)), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
 	}
 	s := th.Stats()
-	if keys := s.Rules[0]; s.Bytes > budget || s.Budget != budget || keys.Keys < 1000 || keys.Expired+keys.Forgotten < 50_000 {
+	if keys := s.Rules[0]; s.Bytes > budget || s.Budget != budget || keys.Keys < 1000 || keys.Expired+keys.Evicted < 50_000 {
 		t.Errorf("%+v", s)
 	}
 	for i := range 500 {
@@ -82,7 +82,7 @@ func TestThrottleForgetsNobodyEarly(t *testing.T) {
 			continue
 		}
 		if want := (&ratBucket{b.empty}).take(newest, 2, 5, time.Second, 1); !want.Allowed {
-			t.Fatalf("event %d of %s is admitted: %+v, want %+v", i, key, d, want)
+			t.Fatalf("event %d of %s is allowed: %+v, want %+v", i, key, d, want)
 		}
 		b.take(now, 2, 5, time.Second, 1) // as early as it may have been judged
 	}

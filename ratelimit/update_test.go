@@ -18,7 +18,7 @@ import (
 
 // A change of rules under load is checked in steps: within a step the clock stands
 // still, several goroutines take, and now and then the rules change. So the times
-// of all that was admitted are known.
+// of all that was allowed are known.
 
 // liveRules is such a run over one rule.
 type liveRules struct {
@@ -49,14 +49,14 @@ type liveRule struct {
 	ban       *ratelimit.Ban
 }
 
-// liveKey is what was admitted of a key.
+// liveKey is what was allowed of a key.
 type liveKey struct {
 	events []charge
-	known  int64 // what was admitted at or before is not known to the current rule
+	known  int64 // what was allowed at or before is not known to the current rule
 	banned bool
 }
 
-// charge is how much was admitted at one time.
+// charge is how much was allowed at one time.
 type charge struct {
 	t int64
 	n uint64
@@ -68,7 +68,7 @@ func (r liveRule) rule(t testing.TB) ratelimit.Rule {
 	return rule
 }
 
-// since returns how much was admitted after t.
+// since returns how much was allowed after t.
 func (k *liveKey) since(t int64) (n uint64) {
 	for i := len(k.events) - 1; i >= 0 && k.events[i].t > t; i-- {
 		n += k.events[i].n
@@ -81,7 +81,7 @@ func (l *liveRules) run(changes int) {
 	for ; l.changes < changes && len(l.broken) == 0; l.step++ {
 		inForce := l.next()
 		all := append([]liveRule{l.current}, inForce...) // that judge each event of this step in turn
-		admitted := l.hammer(inForce)
+		allowed := l.hammer(inForce)
 		for i := range l.keys {
 			k := &l.keys[i]
 			if len(inForce) > 0 {
@@ -89,7 +89,7 @@ func (l *liveRules) run(changes int) {
 				shortest := slices.MinFunc(all, func(a, b liveRule) int { return cmp.Compare(a.limit.Span, b.limit.Span) })
 				k.known = max(k.known, l.now-int64(shortest.limit.Span))
 			}
-			if n := admitted[i]; n > 0 {
+			if n := allowed[i]; n > 0 {
 				k.events = append(k.events, charge{l.now, n})
 				l.check(i, k.known, all)
 			}
@@ -115,8 +115,8 @@ func (l *liveRules) next() (rules []liveRule) {
 }
 
 // hammer has goroutines take while the rules change to each of inForce. It returns
-// how many were admitted of each key.
-func (l *liveRules) hammer(inForce []liveRule) (admitted [liveKeys]uint64) {
+// how many were allowed of each key.
+func (l *liveRules) hammer(inForce []liveRule) (allowed [liveKeys]uint64) {
 	var counts [liveKeys]atomic.Uint64
 	var banned [liveKeys]atomic.Bool
 	var taken atomic.Uint64
@@ -151,14 +151,14 @@ func (l *liveRules) hammer(inForce []liveRule) (admitted [liveKeys]uint64) {
 	}
 	wg.Wait()
 	l.taken += taken.Load()
-	for i := range admitted {
-		admitted[i] = counts[i].Load()
+	for i := range allowed {
+		allowed[i] = counts[i].Load()
 		l.keys[i].banned = banned[i].Load()
 	}
-	return admitted
+	return allowed
 }
 
-// check wants one of the rules to allow what was admitted after known.
+// check wants one of the rules to allow what was allowed after known.
 func (l *liveRules) check(key int, known int64, rules []liveRule) {
 	said := ""
 	for _, r := range rules {
@@ -166,7 +166,7 @@ func (l *liveRules) check(key int, known int64, rules []liveRule) {
 		if n <= r.limit.N {
 			return
 		}
-		said += fmt.Sprintf("\n%v %v: %d admitted in the window", r.algorithm, r.limit, n)
+		said += fmt.Sprintf("\n%v %v: %d allowed in the window", r.algorithm, r.limit, n)
 	}
 	l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is over each of the limits in force: %s", l.step, l.changes, key, said))
 }
@@ -188,7 +188,7 @@ func (l *liveRules) full(key int, inForce []liveRule) {
 	}
 }
 
-// someLogRule returns a rule that never admits more than N in any true window.
+// someLogRule returns a rule that never allows more than N in any true window.
 func someLogRule(rnd *rand.Rand) liveRule {
 	r := liveRule{algorithm: ratelimit.Algorithm(rnd.IntN(2)), limit: per(1+rnd.Uint64N(40), time.Duration(1+rnd.IntN(5))*time.Second)}
 	if rnd.IntN(3) == 0 {
@@ -227,7 +227,7 @@ func liveChanges() int {
 }
 
 // TestConcurrentLiveRules changes limit, window, algorithm and ban 1,000 times under load: no
-// window admits more than a rule in force allows, where Limiter.Update says so
+// window allows more than a rule in force allows, where Limiter.Update says so
 // that its counts are carried; nobody is refused who has not used up the limit; and
 // each event gets one answer.
 func TestConcurrentLiveRules(t *testing.T) {

@@ -15,12 +15,12 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What was admitted while rules changed, from several goroutines and with a clock
+// What was allowed while rules changed, from several goroutines and with a clock
 // that goes on, is checked afterwards. Of each event it is known that it was judged
 // between two times and under one of a few rules.
 
-// An admittedEvent is one of those.
-type admittedEvent struct {
+// An allowedEvent is one of those.
+type allowedEvent struct {
 	from, to   int64 // it was judged at a time of these
 	first, may int   // by one of the rules first ... may, by their numbers
 }
@@ -36,7 +36,7 @@ type regime struct {
 	begun, done atomic.Int64 // the number of the newest rule: its Update was called, has returned
 
 	mu     sync.Mutex
-	events [regimeKeys][]admittedEvent
+	events [regimeKeys][]allowedEvent
 	broken []string // sentences
 
 	taken  atomic.Uint64
@@ -102,7 +102,7 @@ func newRegime(t testing.TB, rnd *rand.Rand, f *family, open func(m *ratelimit.M
 
 // take takes until stop, at a pace that uses up most limits.
 func (g *regime) take(rnd *rand.Rand, stop *atomic.Bool) {
-	var mine [regimeKeys][]admittedEvent
+	var mine [regimeKeys][]allowedEvent
 	for !stop.Load() {
 		key := rnd.IntN(regimeKeys)
 		first := int(g.done.Load())
@@ -121,9 +121,9 @@ func (g *regime) take(rnd *rand.Rand, stop *atomic.Bool) {
 		g.taken.Add(1)
 		switch {
 		case d.Allowed && to < ban:
-			g.found("key %d is admitted at %d, in a ban until %d", key, from, ban)
+			g.found("key %d is allowed at %d, in a ban until %d", key, from, ban)
 		case d.Allowed:
-			mine[key] = append(mine[key], admittedEvent{from, to, first, may})
+			mine[key] = append(mine[key], allowedEvent{from, to, first, may})
 		case !d.BannedUntil.IsZero():
 			g.inBan.Add(1)
 			raise(&g.banned[key], d.BannedUntil.UnixNano())
@@ -196,7 +196,7 @@ func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
 	wg.Wait()
 }
 
-// A bound is what rules, one after the other, may admit: in any window of span,
+// A bound is what rules, one after the other, may allow: in any window of span,
 // the shortest of theirs, as much as the largest of them does at worst alone, by
 // docs/dev/proofs.md; of buckets also in any shorter time. In a family that forgets, see
 // overChange.
@@ -233,11 +233,11 @@ func (g *regime) bound(first, last int) bound {
 	return b
 }
 
-// overChange returns how much is admitted at worst over a change of was to is, by
+// overChange returns how much is allowed at worst over a change of was to is, by
 // docs/dev/proofs.md, where most is it if both are windows.
 func overChange(was, is *ratelimit.Rule, most uint64) uint64 {
 	windows := families[1].algorithms
-	before, after := was.Limits[0].MaxAdmitted(was.Algorithm), is.Limits[0].MaxAdmitted(is.Algorithm)
+	before, after := was.Limits[0].MaxAllowed(was.Algorithm), is.Limits[0].MaxAllowed(is.Algorithm)
 	switch {
 	case was.Algorithm == is.Algorithm, slices.Contains(windows, was.Algorithm) && slices.Contains(windows, is.Algorithm):
 		return most
@@ -249,18 +249,18 @@ func overChange(was, is *ratelimit.Rule, most uint64) uint64 {
 	return max(before, after)
 }
 
-// allows reports whether n may be admitted within a time that was no longer than
+// allows reports whether n may be allowed within a time that was no longer than
 // elapsed.
 func (b *bound) allows(n uint64, elapsed int64) bool {
 	return n <= b.most && (b.burst == 0 || n <= b.burst+uint64(b.rate*float64(elapsed)+1e-6))
 }
 
-// check returns a sentence for a key that was admitted too much. It looks at the
+// check returns a sentence for a key that was allowed too much. It looks at the
 // windows that begin with an event, and counts what was surely judged in them.
 func (g *regime) check() (broken []string) {
 	for key := range g.events {
 		events := g.events[key]
-		slices.SortFunc(events, func(a, b admittedEvent) int { return cmp.Compare(a.from, b.from) })
+		slices.SortFunc(events, func(a, b allowedEvent) int { return cmp.Compare(a.from, b.from) })
 		for i := range events {
 			if s := g.checkFrom(events[i:]); s != "" {
 				broken = append(broken, fmt.Sprintf("key %d: %s", key, s))
@@ -272,7 +272,7 @@ func (g *regime) check() (broken []string) {
 }
 
 // checkFrom checks the window that begins with the first of events.
-func (g *regime) checkFrom(events []admittedEvent) string {
+func (g *regime) checkFrom(events []allowedEvent) string {
 	begin := events[0].from
 	b := g.bound(events[0].first, events[0].may)
 	n, latest := uint64(0), begin
@@ -293,7 +293,7 @@ func (g *regime) checkFrom(events []admittedEvent) string {
 		}
 		latest = max(latest, e.to)
 		if n += within(e.to, begin+int64(b.span)); !b.allows(n, latest-begin) {
-			return fmt.Sprintf("%d are admitted in %v from %d on, too many for the rules %d to %d: %+v, %+v",
+			return fmt.Sprintf("%d are allowed in %v from %d on, too many for the rules %d to %d: %+v, %+v",
 				n, time.Duration(latest-begin), begin, b.first, b.last, b, g.rules[b.first:b.last+1])
 		}
 	}
@@ -309,7 +309,7 @@ func within(t, end int64) uint64 {
 
 // TestConcurrentUpdateUnderLoad changes limit, window, algorithm and ban 1,000 times while
 // goroutines take (20,000 times for each family of algorithms in the long form): no
-// window has more than the larger of the old limit and the new admits at worst, or than
+// window has more than the larger of the old limit and the new allows at worst, or than
 // both if the algorithm is any, and nobody comes out of a ban.
 //
 // Of buckets, and of any algorithm, this is checked over one change at a time: what is
@@ -324,7 +324,7 @@ func TestConcurrentUpdateUnderLoad(t *testing.T) {
 		f := &families[i]
 		t.Run(f.name, func(t *testing.T) {
 			rnd := randtest.New(t)
-			taken, admitted, inBan := uint64(0), uint64(0), uint64(0)
+			taken, allowed, inBan := uint64(0), uint64(0), uint64(0)
 			for range regimes {
 				g := newRegime(t, rnd, f, itself)
 				g.govern(rnd, f, changes)
@@ -333,19 +333,19 @@ func TestConcurrentUpdateUnderLoad(t *testing.T) {
 				}
 				taken, inBan = taken+g.taken.Load(), inBan+g.inBan.Load()
 				for _, events := range g.events {
-					admitted += uint64(len(events))
+					allowed += uint64(len(events))
 				}
 			}
-			if admitted == 0 || inBan == 0 || admitted+inBan >= taken {
-				t.Errorf("%d taken, %d admitted, %d in bans: the test has no teeth", taken, admitted, inBan)
+			if allowed == 0 || inBan == 0 || allowed+inBan >= taken {
+				t.Errorf("%d taken, %d allowed, %d in bans: the test has no teeth", taken, allowed, inBan)
 			}
-			t.Logf("%d changes, %d taken, %d admitted, %d refused by bans: none over", regimes*changes, taken, admitted, inBan)
+			t.Logf("%d changes, %d taken, %d allowed, %d refused by bans: none over", regimes*changes, taken, allowed, inBan)
 		})
 	}
 }
 
 // TestConcurrentUpdateThatForgetsIsCaught does the same with a store that counts from nothing
-// after each change: it admits too much in every family, and lets out who is banned.
+// after each change: it allows too much in every family, and lets out who is banned.
 func TestConcurrentUpdateThatForgetsIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	for i := range families {

@@ -11,7 +11,7 @@ import (
 )
 
 // A claim is what a limit is believed to keep to, whoever comes and when: at most
-// so much admitted in a window of its own kind.
+// so much allowed in a window of its own kind.
 type claim struct {
 	extent
 	span   int64
@@ -28,14 +28,14 @@ const (
 	ofCalendar               // one between two edges of the calendar
 )
 
-// A witness is what was admitted of one key, each event at the time it was judged
+// A witness is what was allowed of one key, each event at the time it was judged
 // at. It adds up costs, and knows no slots, levels or logs with a bound.
 type witness struct {
-	newest   int64
-	admitted []admission
-	gone     int // events that were dropped before these
-	sums     []windowSum
-	turns    *witness // the same events at their turns, of a leaky bucket
+	newest  int64
+	allowed []admission
+	gone    int // events that were dropped before these
+	sums    []windowSum
+	turns   *witness // the same events at their turns, of a leaky bucket
 
 	refused int64 // when the last event, which was refused, may come again; or 0
 }
@@ -57,7 +57,7 @@ func newWitness(claims int) *witness {
 	return &witness{newest: math.MinInt64, sums: make([]windowSum, claims)}
 }
 
-func (w *witness) end() int { return w.gone + len(w.admitted) }
+func (w *witness) end() int { return w.gone + len(w.allowed) }
 
 // at returns how much is in the window of c, the i-th claim, at time t, which is
 // not before any it was asked about.
@@ -65,8 +65,8 @@ func (w *witness) at(i int, c *claim, t int64) uint64 {
 	s := &w.sums[i]
 	switch c.extent {
 	case trueWindow:
-		for s.head < w.end() && w.admitted[s.head-w.gone].t <= t-c.span {
-			s.sum -= w.admitted[s.head-w.gone].cost
+		for s.head < w.end() && w.allowed[s.head-w.gone].t <= t-c.span {
+			s.sum -= w.allowed[s.head-w.gone].cost
 			s.head++
 		}
 		return s.sum
@@ -85,15 +85,15 @@ func (w *witness) at(i int, c *claim, t int64) uint64 {
 	return 0
 }
 
-// admit adds an event to the windows of claims.
-func (w *witness) admit(claims []claim, t int64, cost uint64) {
+// allow adds an event to the windows of claims.
+func (w *witness) allow(claims []claim, t int64, cost uint64) {
 	for i := range claims {
 		if w.at(i, &claims[i], t) == 0 && claims[i].extent == fromFirst {
 			w.sums[i].own = t
 		}
 		w.sums[i].sum += cost
 	}
-	w.admitted = append(w.admitted, admission{t, cost})
+	w.allowed = append(w.allowed, admission{t, cost})
 	w.drop()
 }
 
@@ -102,7 +102,7 @@ func (w *witness) takeBack(number int) {
 	if number < w.gone {
 		return
 	}
-	e := &w.admitted[number-w.gone]
+	e := &w.allowed[number-w.gone]
 	for i := range w.sums {
 		if w.sums[i].head <= number {
 			w.sums[i].sum -= e.cost
@@ -117,13 +117,13 @@ func (w *witness) drop() {
 	for i := range w.sums {
 		first = min(first, w.sums[i].head)
 	}
-	if n := first - w.gone; n > 1<<10 && 2*n > len(w.admitted) {
-		w.admitted = slices.Delete(w.admitted, 0, n)
+	if n := first - w.gone; n > 1<<10 && 2*n > len(w.allowed) {
+		w.allowed = slices.Delete(w.allowed, 0, n)
 		w.gone = first
 	}
 }
 
-// claimsOf returns what docs/dev/proofs.md says that a rule admits at worst, and
+// claimsOf returns what docs/dev/proofs.md says that a rule allows at worst, and
 // what each refusal needs: one of these windows would have more than it says. needs
 // is nil where a level decides and not a window.
 func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []claim) {

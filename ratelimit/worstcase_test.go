@@ -33,7 +33,7 @@ func TestWaitIsNeeded(t *testing.T) {
 		r.Algorithm = c.algorithm
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		late := r.Limits[0].MaxLate(c.algorithm)
-		var admitted []int64 // when each unit was
+		var allowed []int64 // when each unit was
 		refused, longest := 0, time.Duration(0)
 		now := int64(1_700_000_000e9) + rnd.Int64N(1e12)
 		for range 5000 {
@@ -41,7 +41,7 @@ func TestWaitIsNeeded(t *testing.T) {
 			d := takeKeyN(l, time.Unix(0, now), "k", cost)
 			if d.Allowed {
 				for range cost {
-					admitted = append(admitted, now)
+					allowed = append(allowed, now)
 				}
 				now += rnd.Int64N(2*int64(span)/int64(c.n)/2 + 1)
 				continue
@@ -49,8 +49,8 @@ func TestWaitIsNeeded(t *testing.T) {
 			refused++
 			// The unit that has to leave the span is the N-cost+1st newest.
 			needed := time.Duration(0)
-			if i := len(admitted) - int(c.n-cost) - 1; i >= 0 {
-				needed = max(0, time.Duration(admitted[i]-now)+span)
+			if i := len(allowed) - int(c.n-cost) - 1; i >= 0 {
+				needed = max(0, time.Duration(allowed[i]-now)+span)
 			}
 			more := d.RetryAfter - needed
 			longest = max(longest, more)
@@ -76,7 +76,7 @@ func TestWaitIsNeeded(t *testing.T) {
 }
 
 // TestWorstCaseAtTheBudget lets other keys push one out of a full store again and
-// again: in one window it gets no more than MaxAdmitted and what it may have used
+// again: in one window it gets no more than MaxAllowed and what it may have used
 // when it was evicted, which is less than half. With a limit of 2 it is nothing.
 func TestWorstCaseAtTheBudget(t *testing.T) {
 	limits, budget := []uint64{2, 9, 10}, int64(4<<20)
@@ -88,11 +88,11 @@ func TestWorstCaseAtTheBudget(t *testing.T) {
 		r := limit(t, "r", per(n, time.Hour))
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Budget: budget})
 		now := time.Unix(1_700_000_000, 0)
-		admitted, evictions, others := uint64(0), uint64(0), 0
+		allowed, evictions, others := uint64(0), uint64(0), 0
 		for range 3 {
 			for range max(most, 1) {
 				if now = now.Add(1); takeKeyN(l, now, "victim", 1).Allowed {
-					admitted++
+					allowed++
 				}
 			}
 			for i := 0; i < 60_000 && peekKeyN(l, now, "victim", 0).Remaining < n; i++ {
@@ -106,13 +106,13 @@ func TestWorstCaseAtTheBudget(t *testing.T) {
 		}
 		for range 2 * n {
 			if takeKeyN(l, now, "victim", 1).Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		if worst := r.Limits[0].MaxAdmitted(r.Algorithm) + evictions*most; admitted > worst {
-			t.Errorf("%d an hour: %d admitted with %d evictions, the worst case is %d", n, admitted, evictions, worst)
-		} else if evictions > 0 && admitted != worst {
-			t.Errorf("%d an hour: %d admitted with %d evictions, the worst case of %d is not reached", n, admitted, evictions, worst)
+		if worst := r.Limits[0].MaxAllowed(r.Algorithm) + evictions*most; allowed > worst {
+			t.Errorf("%d an hour: %d allowed with %d evictions, the worst case is %d", n, allowed, evictions, worst)
+		} else if evictions > 0 && allowed != worst {
+			t.Errorf("%d an hour: %d allowed with %d evictions, the worst case of %d is not reached", n, allowed, evictions, worst)
 		}
 		if (evictions > 0) != (most > 0) {
 			t.Errorf("%d an hour: %d evictions of a key that has used %d", n, evictions, max(most, 1))

@@ -106,7 +106,7 @@ func (j *judging) lacked() bool {
 			return false
 		}
 		s := own.limiter.Stats()
-		return s.BansRefused > 0 || slices.ContainsFunc(s.Rules, func(r ratelimit.RuleStats) bool { return r.Forgotten > 0 || r.Sketched > 0 || r.Full > 0 })
+		return s.BansRefused > 0 || slices.ContainsFunc(s.Rules, func(r ratelimit.RuleStats) bool { return r.Evicted > 0 || r.Sketched > 0 || r.Full > 0 })
 	})
 }
 

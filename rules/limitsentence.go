@@ -128,7 +128,7 @@ func atWorst(r *ratelimit.Rule) string {
 	more := false
 	for _, l := range r.Limits {
 		l.N = mostN(r, l)
-		n := l.MaxAdmitted(r.Algorithm)
+		n := l.MaxAllowed(r.Algorithm)
 		more = more || n > l.N
 		switch {
 		case r.Algorithm == ratelimit.Calendar:

@@ -8,7 +8,7 @@ import (
 )
 
 // An Algorithm is how a [Counter] counts. ratelimit.Algorithm says what each is;
-// docs/dev/proofs.md has what it admits at worst, what it refuses wrongly, and what it
+// docs/dev/proofs.md has what it allows at worst, what it refuses wrongly, and what it
 // costs.
 type Algorithm uint8
 
@@ -35,7 +35,7 @@ type method struct {
 	maxN   uint64
 	bursts bool // it has Config.Burst
 	window func(c *Config) window
-	admits func(n, burst uint64) uint64  // see Config.MaxAdmitted
+	allows func(n, burst uint64) uint64  // see Config.MaxAllowed
 	late   func(c *Config) time.Duration // see Config.MaxLate
 }
 

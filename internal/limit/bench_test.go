@@ -37,16 +37,16 @@ func BenchmarkCounter(b *testing.B) {
 			}
 			s := newSubject(b, c.Config)
 			now, step := int64(1e18), int64(time.Minute)/int64(c.N)*4/5
-			n, admitted := s.Most(), 0
+			n, allowed := s.Most(), 0
 			for b.Loop() {
 				now += step
 				if used := s.Advance(s.w, s.b, now); 1 <= n-min(used, n) && s.Reserve(s.w, s.b, 1) {
 					s.Charge(s.w, s.b, now, 1)
-					admitted++
+					allowed++
 				}
 			}
 			b.ReportMetric(float64(8*s.Words()), "B")
-			b.ReportMetric(float64(admitted)/float64(b.N), "admitted")
+			b.ReportMetric(float64(allowed)/float64(b.N), "allowed")
 		})
 	}
 }

@@ -62,14 +62,14 @@ func (c *Config) Most() uint64 {
 	return c.N
 }
 
-// MaxAdmitted returns the largest total cost that is admitted in any window of Span,
+// MaxAllowed returns the largest total cost that is allowed in any window of Span,
 // or of the shortest period of Calendar, whatever arrives at whatever times. It is
 // for N and Burst below 2^62.
-func (c *Config) MaxAdmitted() uint64 {
+func (c *Config) MaxAllowed() uint64 {
 	if c.N == 0 {
 		return 0
 	}
-	return methods[c.Algorithm].admits(c.N, c.Most())
+	return methods[c.Algorithm].allows(c.N, c.Most())
 }
 
 // MaxLate returns by how much longer than its span an event may be counted, with

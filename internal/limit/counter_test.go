@@ -59,12 +59,12 @@ func checkAgainstModel(t *testing.T, rnd *rand.Rand, c limit.Config) (refused in
 		if got := s.advance(now); got != before {
 			t.Fatalf("%s: %d used, want %d", where, got, before)
 		}
-		admitted := before+cost <= most
+		allowed := before+cost <= most
 		checkWait(t, where, s, model, now, cost)
-		if got := s.take(now, cost); got != admitted {
-			t.Fatalf("%s: admitted is %t, %d of %d used", where, got, before, most)
+		if got := s.take(now, cost); got != allowed {
+			t.Fatalf("%s: allowed is %t, %d of %d used", where, got, before, most)
 		}
-		if admitted {
+		if allowed {
 			model.charge(now, cost)
 		} else {
 			refused++
@@ -101,7 +101,7 @@ func checkReset(t *testing.T, where string, s *subject, model model, now int64) 
 	}
 }
 
-// TestWaitIsTrue has a lone client come back after each wait: it is admitted,
+// TestWaitIsTrue has a lone client come back after each wait: it is allowed,
 // and would not have been a nanosecond before. Of 1e5 refusals, none may lie.
 func TestWaitIsTrue(t *testing.T) {
 	rnd := randtest.New(t)
@@ -120,7 +120,7 @@ func TestWaitIsTrue(t *testing.T) {
 				}
 				wait := s.wait(now, cost)
 				if early := s.copy(); early.take(now+wait-1, cost) {
-					t.Fatalf("%+v: cost %d is admitted a nanosecond before the wait of %d ends", c, cost, wait)
+					t.Fatalf("%+v: cost %d is allowed a nanosecond before the wait of %d ends", c, cost, wait)
 				}
 				now += wait
 				if !s.take(now, cost) {
@@ -147,8 +147,8 @@ func TestNothingIsUsedByZeroWords(t *testing.T) {
 				for range s.Each(s.w, s.b, now) {
 					t.Errorf("%+v at %d: zero words hold something", c, now)
 				}
-				if admitted := s.take(now, 1); admitted != (n > 0) {
-					t.Errorf("%+v at %d: the first event is admitted: %t", c, now, admitted)
+				if allowed := s.take(now, 1); allowed != (n > 0) {
+					t.Errorf("%+v at %d: the first event is allowed: %t", c, now, allowed)
 				}
 				if wait := s.wait(now, 1); n == 0 && wait != int64(limit.Never) || s.wait(now, 0) != 0 {
 					t.Errorf("%+v at %d: the wait is %d", c, now, wait)
@@ -196,7 +196,7 @@ func TestLowerLimit(t *testing.T) {
 	}
 }
 
-// TestLeakyBucketDelay lets what is admitted wait for its turn: turns are in
+// TestLeakyBucketDelay lets what is allowed wait for its turn: turns are in
 // order, at the pace of the limit to the nanosecond, and never more than N of
 // them in any window.
 func TestLeakyBucketDelay(t *testing.T) {
@@ -235,7 +235,7 @@ func TestLeakyBucketDelay(t *testing.T) {
 }
 
 // TestLevelsDoNotDrift runs buckets whose pace is no whole number of nanoseconds
-// at their limit: after any number of spans exactly as much has been admitted as
+// at their limit: after any number of spans exactly as much has been allowed as
 // there is. (With a burst of 1 each event finds the bucket empty, and what is lost
 // of a nanosecond until it comes is its own.)
 func TestLevelsDoNotDrift(t *testing.T) {
@@ -243,13 +243,13 @@ func TestLevelsDoNotDrift(t *testing.T) {
 		for _, kind := range []limit.Algorithm{limit.GCRA, limit.LeakyBucket} {
 			s := newSubject(t, limit.Config{Algorithm: kind, N: n, Span: time.Second, Burst: 2})
 			s.take(0, 1)
-			admitted := uint64(0)
-			for now := int64(0); admitted < 50_000; now += s.wait(now, 1) {
+			allowed := uint64(0)
+			for now := int64(0); allowed < 50_000; now += s.wait(now, 1) {
 				if s.take(now, 1) {
-					if want := int64((admitted*1e9 + n - 1) / n); now != want {
-						t.Fatalf("%v, %d per second: admission %d is at %d, want %d", kind, n, admitted, now, want)
+					if want := int64((allowed*1e9 + n - 1) / n); now != want {
+						t.Fatalf("%v, %d per second: admission %d is at %d, want %d", kind, n, allowed, now, want)
 					}
-					admitted++
+					allowed++
 				}
 			}
 		}

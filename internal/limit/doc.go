@@ -12,8 +12,8 @@
 // judgement, then Reserve and Charge:
 //
 //	used := m.Advance(w, b, t)
-//	admitted := cost <= n-min(used, n) && m.Reserve(w, b, cost)
-//	if admitted {
+//	allowed := cost <= n-min(used, n) && m.Reserve(w, b, cost)
+//	if allowed {
 //		m.Charge(w, b, t, cost)
 //	}
 //

@@ -23,14 +23,14 @@ func ExampleCounter() {
 		used, n := m.Advance(w, b, t), m.Most()
 		if cost <= n-min(used, n) && m.Reserve(w, b, cost) {
 			m.Charge(w, b, t, cost)
-			fmt.Println(time.Duration(t), "admitted")
+			fmt.Println(time.Duration(t), "allowed")
 			continue
 		}
 		fmt.Println(time.Duration(t), "refused, wait", m.Wait(w, b, t, n, cost))
 	}
 	// Output:
-	// 0s admitted
-	// 300ms admitted
+	// 0s allowed
+	// 300ms allowed
 	// 900ms refused, wait 100ms
-	// 1s admitted
+	// 1s allowed
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A trail is what was admitted, by brute force: every event, and the sum of those
+// A trail is what was allowed, by brute force: every event, and the sum of those
 // in the window that ends with the newest.
 type trail struct {
 	span   int64
@@ -20,7 +20,7 @@ type trail struct {
 	worst  uint64 // the largest sum there was
 }
 
-func (tr *trail) admit(t int64, cost uint64) {
+func (tr *trail) allow(t int64, cost uint64) {
 	tr.events.charge(t, cost)
 	tr.sum += cost
 	for tr.events[tr.first].t <= t-tr.span {
@@ -34,7 +34,7 @@ func (tr *trail) admit(t int64, cost uint64) {
 	}
 }
 
-// since returns the sum of what was admitted after t.
+// since returns the sum of what was allowed after t.
 func (tr *trail) since(t int64) (n uint64) {
 	for i := len(tr.events) - 1; i >= 0 && tr.events[i].t > t; i-- {
 		n += tr.events[i].cost
@@ -44,7 +44,7 @@ func (tr *trail) since(t int64) (n uint64) {
 
 // hammer sends n events of a hard caller: random ones, bursts at the edges of
 // slots and windows, what just fills the limit, and one that comes back at the
-// first moment it may. It returns what was admitted, by the true times.
+// first moment it may. It returns what was allowed, by the true times.
 func hammer(rnd *rand.Rand, s *subject, span int64, resolution int64, n int, refused func(tr *trail, t int64, cost uint64)) *trail {
 	tr, ahead, now := &trail{span: span}, int64(0), int64(0)
 	again := false
@@ -67,7 +67,7 @@ func hammer(rnd *rand.Rand, s *subject, span int64, resolution int64, n int, ref
 		ahead += to - t
 		now = to
 		if again = !s.take(now, cost); !again {
-			tr.admit(now, cost)
+			tr.allow(now, cost)
 		} else if refused != nil {
 			refused(tr, now, cost)
 		}
@@ -85,7 +85,7 @@ func arrivalCount(n int) int {
 }
 
 // TestNeverOver sends 1e7 events each (in the long form) to kinds that promise
-// never to admit more than N in a window, and counts by brute force.
+// never to allow more than N in a window, and counts by brute force.
 func TestNeverOver(t *testing.T) {
 	configs := []limit.Config{
 		{Algorithm: limit.Sliding, N: 1, Span: time.Millisecond},
@@ -105,10 +105,10 @@ func TestNeverOver(t *testing.T) {
 		s := newSubject(t, c)
 		tr := hammer(rnd, s, int64(c.Span), max(int64(c.Resolution), 1), arrivalCount(len(configs)), nil)
 		if tr.worst > c.N {
-			t.Errorf("%+v: %d admitted in a window", c, tr.worst)
+			t.Errorf("%+v: %d allowed in a window", c, tr.worst)
 		}
 		if tr.worst < c.N {
-			t.Errorf("%+v: never more than %d admitted in a window: the test has no teeth", c, tr.worst)
+			t.Errorf("%+v: never more than %d allowed in a window: the test has no teeth", c, tr.worst)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestTooEarlyIsCaught(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreJustified checks that when Sliding refuses, N were admitted
+// TestRefusalsAreJustified checks that when Sliding refuses, N were allowed
 // within a span and a slot.
 func TestRefusalsAreJustified(t *testing.T) {
 	rnd := randtest.New(t)
@@ -148,7 +148,7 @@ func TestRefusalsAreJustified(t *testing.T) {
 		hammer(rnd, s, span, 1, min(arrivalCount(10), 300_000), func(tr *trail, at int64, cost uint64) {
 			refusals++
 			if cost <= n && tr.since(at-span-slot)+cost <= n {
-				t.Fatalf("n %d: %d refused at %d, %d were admitted in a span and a slot", n, cost, at, tr.since(at-span-slot))
+				t.Fatalf("n %d: %d refused at %d, %d were allowed in a span and a slot", n, cost, at, tr.since(at-span-slot))
 			}
 		})
 		if refusals < 300 {
@@ -169,7 +169,7 @@ func TestWorstCases(t *testing.T) {
 	pace := func(s *subject, tr *trail) {
 		for now := int64(0); now < span; now += s.wait(now, 1) {
 			if s.take(now, 1) {
-				tr.admit(now, 1)
+				tr.allow(now, 1)
 			}
 		}
 	}
@@ -200,21 +200,21 @@ func TestWorstCases(t *testing.T) {
 		for _, step := range c.attack {
 			for range step.times {
 				if s.take(step.at, 1) {
-					tr.admit(step.at, 1)
+					tr.allow(step.at, 1)
 				}
 			}
 		}
 		if tr.worst != c.worst {
-			t.Errorf("%+v: %d admitted in a window, the worst case is %d", c.Config, tr.worst, c.worst)
+			t.Errorf("%+v: %d allowed in a window, the worst case is %d", c.Config, tr.worst, c.worst)
 		}
 		rnd := randtest.New(t)
 		if tr := hammer(rnd, newSubject(t, c.Config), span, 1, min(arrivalCount(12), 1_000_000), nil); tr.worst > c.worst {
-			t.Errorf("%+v: %d admitted in a window, the worst case is %d", c.Config, tr.worst, c.worst)
+			t.Errorf("%+v: %d allowed in a window, the worst case is %d", c.Config, tr.worst, c.worst)
 		}
 	}
 }
 
-// TestNeverTwoOfOne takes under limits of 1: no kind admits a second event within
+// TestNeverTwoOfOne takes under limits of 1: no kind allows a second event within
 // a span of the first, but for the windows that are not about the last span.
 func TestNeverTwoOfOne(t *testing.T) {
 	rnd := randtest.New(t)
@@ -223,13 +223,13 @@ func TestNeverTwoOfOne(t *testing.T) {
 			continue
 		}
 		if tr := hammer(rnd, newSubject(t, c), int64(c.Span), 1, 20_000, nil); tr.worst != 1 {
-			t.Errorf("%+v: %d admitted in a window", c, tr.worst)
+			t.Errorf("%+v: %d allowed in a window", c, tr.worst)
 		}
 	}
 }
 
-// TestGoodput compares how much each kind admits with what Exact does, at the
-// limit and under a flood of ten times as much. Sliding has to admit 97 %.
+// TestGoodput compares how much each kind allows with what Exact does, at the
+// limit and under a flood of ten times as much. Sliding has to allow 97 %.
 func TestGoodput(t *testing.T) {
 	rnd := randtest.New(t)
 	spans := 40.0
@@ -248,7 +248,7 @@ func TestGoodput(t *testing.T) {
 		{130, time.Second, time.Millisecond},
 	} {
 		for _, load := range []float64{1, 10} {
-			admitted := map[limit.Algorithm]float64{}
+			allowed := map[limit.Algorithm]float64{}
 			kinds := []limit.Algorithm{limit.Exact, limit.Sliding, limit.TwoBucket, limit.GCRA, limit.Fixed}
 			subjects := make([]*subject, len(kinds))
 			for i, kind := range kinds {
@@ -263,17 +263,17 @@ func TestGoodput(t *testing.T) {
 				now := floorDiv(int64(at), int64(c.resolution)) * int64(c.resolution)
 				for i, s := range subjects {
 					if s.take(now, 1) {
-						admitted[kinds[i]]++
+						allowed[kinds[i]]++
 					}
 				}
 			}
 			for _, kind := range kinds {
-				share := admitted[kind] / admitted[limit.Exact]
+				share := allowed[kind] / allowed[limit.Exact]
 				if longTests() {
-					t.Logf("%d per %v, resolution %v, load %v: %v admits %.2f %% of exact", c.n, c.span, c.resolution, load, kind, 100*share)
+					t.Logf("%d per %v, resolution %v, load %v: %v allows %.2f %% of exact", c.n, c.span, c.resolution, load, kind, 100*share)
 				}
 				if kind == limit.Sliding && share < 0.97 {
-					t.Errorf("%d per %v, resolution %v, load %v: sliding admits %.2f %% of exact", c.n, c.span, c.resolution, load, 100*share)
+					t.Errorf("%d per %v, resolution %v, load %v: sliding allows %.2f %% of exact", c.n, c.span, c.resolution, load, 100*share)
 				}
 			}
 		}

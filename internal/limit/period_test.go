@@ -145,10 +145,10 @@ func checkPeriod(t *testing.T, rnd *rand.Rand, p limit.Period, z *time.Location)
 func TestCalendarInZone(t *testing.T) {
 	z := zone(t, "Europe/Berlin")
 	s := newSubject(t, limit.Config{Algorithm: limit.Calendar, N: 2, Period: limit.Day, Zone: z})
-	admitted := map[string]int{}
+	allowed := map[string]int{}
 	for now := time.Date(2024, 3, 1, 0, 0, 0, 0, z); now.Year() == 2024; now = now.Add(17 * time.Minute) {
 		if s.take(now.UnixNano(), 1) {
-			admitted[now.Format(time.DateOnly)]++
+			allowed[now.Format(time.DateOnly)]++
 			continue
 		}
 		back := now.Add(time.Duration(s.wait(now.UnixNano(), 1)))
@@ -156,12 +156,12 @@ func TestCalendarInZone(t *testing.T) {
 			t.Fatalf("at %v, the wait is until %v", now, back)
 		}
 	}
-	if len(admitted) != 306 {
-		t.Errorf("%d days, want 306", len(admitted))
+	if len(allowed) != 306 {
+		t.Errorf("%d days, want 306", len(allowed))
 	}
-	for day, n := range admitted {
+	for day, n := range allowed {
 		if n != 2 {
-			t.Errorf("%d admitted on %s", n, day)
+			t.Errorf("%d allowed on %s", n, day)
 		}
 	}
 }

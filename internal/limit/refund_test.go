@@ -209,7 +209,7 @@ func TestInFlight(t *testing.T) {
 		}
 	}
 	if s.take(5*second, 1) {
-		t.Error("a sixth call is admitted")
+		t.Error("a sixth call is allowed")
 	}
 	if wait := s.wait(5*second, 2); wait != 56*second {
 		t.Errorf("the wait for two is %d", wait)

@@ -28,7 +28,7 @@ import (
 //
 // The sum is kept as slots come and go, so that a decision never adds up slots,
 // and word 1 and word 2 tell by a comparison whether any does. A count has more
-// bits than N needs: what is admitted never fills one. A count that is full stays
+// bits than N needs: what is allowed never fills one. A count that is full stays
 // full and gives nothing back, for nobody knows what did not fit.
 type slotRing struct {
 	slots

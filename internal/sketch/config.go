@@ -18,9 +18,9 @@ const (
 
 // Config is what a [Window] counts and how large it is.
 type Config struct {
-	// N is the limit: a key is admitted while its count stays within N.
+	// N is the limit: a key is allowed while its count stays within N.
 	// A count needs no more bits than N does: a counter takes 16 bytes for N
-	// below 255, 32 below 65,535, else 64. 0 admits nothing.
+	// below 255, 32 below 65,535, else 64. 0 allows nothing.
 	N uint64
 
 	// Span is how long a charge counts, from 1 ms to 10 years. It may count an

@@ -8,10 +8,10 @@ const (
 	MaxSpan = 10 * 365 * 24 * time.Hour
 )
 
-// Take charges the key with cost at time t if it is admitted, that is if its
+// Take charges the key with cost at time t if it is allowed, that is if its
 // count and cost are at most N, and reports whether it is, in one atomic step.
 // used is the key's count before, math.MaxUint64 if that is unknown. wait is 0
-// if ok; else, how long after t the same cost would be admitted if nothing were
+// if ok; else, how long after t the same cost would be allowed if nothing were
 // charged until then, or Never if cost is above N.
 func (w *Window) Take(hash uint64, t int64, cost uint64) (ok bool, used uint64, wait time.Duration) {
 	h := w.Lock(hash)

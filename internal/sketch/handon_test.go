@@ -76,7 +76,7 @@ func (c *fullTable) expire(t int64) {
 	}
 }
 
-// take admits key at t or not, in its record or in the window, and says at what
+// take allows key at t or not, in its record or in the window, and says at what
 // time it judged.
 func (c *fullTable) take(key uint64, t int64) (now int64, ok, inWindow bool) {
 	for {
@@ -129,7 +129,7 @@ func (r *tableRecord) take(t int64, n int, span int64) (now int64, ok bool) {
 }
 
 // Keys go to and fro between a table and the window beside it, from many
-// goroutines, and none is ever admitted once too often.
+// goroutines, and none is ever allowed once too often.
 func TestConcurrentHandOnBesideATable(t *testing.T) {
 	events := 20_000
 	if os.Getenv("LATELY_LONG") != "" {
@@ -143,7 +143,7 @@ func TestConcurrentHandOnBesideATable(t *testing.T) {
 	}
 	var clock, inTable, inWindow atomic.Int64
 	var mu sync.Mutex
-	admitted := map[uint64][]int64{}
+	allowed := map[uint64][]int64{}
 	var wg sync.WaitGroup
 	for range goroutines {
 		rnd := newRand(t)
@@ -158,7 +158,7 @@ func TestConcurrentHandOnBesideATable(t *testing.T) {
 				}
 				if ok {
 					mu.Lock()
-					admitted[key] = append(admitted[key], at)
+					allowed[key] = append(allowed[key], at)
 					mu.Unlock()
 				}
 				if rnd.IntN(500) == 0 { // everyone pauses, so that records go
@@ -169,7 +169,7 @@ func TestConcurrentHandOnBesideATable(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for key, times := range admitted {
+	for key, times := range allowed {
 		if at := over(times, n, span); at != 0 {
 			t.Errorf("key %d: more than %d in the minute to %d", key, n, at)
 		}

@@ -71,8 +71,8 @@ func (h *Held) Charge(t int64, cost uint64) {
 
 // HandOn returns what the key may have been charged with in the window at t, as
 // times and counts, oldest first, for moving the key to a record: a record that is
-// charged with these counts at these times, in this order, admits nothing that it
-// would not admit with the true ones. The last time is t, or later if a later one was
+// charged with these counts at these times, in this order, allows nothing that it
+// would not allow with the true ones. The last time is t, or later if a later one was
 // charged in the part meanwhile. A count of math.MaxUint64 stands for one that is
 // unknown. The sequence is valid until Unlock. The charges stay in the Window as
 // well, until they expire.

@@ -100,7 +100,7 @@ type world struct {
 	rnd     *rand.Rand
 	now     int64
 
-	admitted, refused, unknown int
+	allowed, refused, unknown int
 }
 
 // step moves the time: mostly a little, sometimes far, sometimes back.
@@ -164,15 +164,15 @@ func (w *world) take(key, cost uint64) error {
 	case used != before:
 		return fmt.Errorf("at %d: used %d, then %d", w.now, before, used)
 	case ok && !fits:
-		return fmt.Errorf("at %d: cost %d admitted above %d of %d", w.now, cost, truth, w.n)
+		return fmt.Errorf("at %d: cost %d allowed above %d of %d", w.now, cost, truth, w.n)
 	case ok && wait != 0, !ok && wait == 0, (wait == sketch.Never) != (cost > w.n):
-		return fmt.Errorf("at %d: cost %d of %d: admitted %v, wait %v", w.now, cost, w.n, ok, wait)
+		return fmt.Errorf("at %d: cost %d of %d: allowed %v, wait %v", w.now, cost, w.n, ok, wait)
 	}
 	if used == math.MaxUint64 {
 		w.unknown++
 	}
 	if ok {
-		w.admitted++
+		w.allowed++
 		w.charges[key] = append(w.charges[key], charge{w.now, cost})
 		return nil
 	}
@@ -256,7 +256,7 @@ var starts = []int64{0, 1e18, -1e18, math.MaxInt64 - 4*int64(sketch.MaxSpan), -(
 
 // A window is never below the model, whatever comes: keys that share counters,
 // times out of order, silence, jumps, costs of all sizes, charges beyond the
-// limit. A lone client that waits as told is admitted, and not before.
+// limit. A lone client that waits as told is allowed, and not before.
 func TestNeverTooLittle(t *testing.T) {
 	rnd := newRand(t)
 	for _, n := range []uint64{0, 1, 2, 60, 254, 255, 1000, 65_534, 65_535, 1 << 20, 1<<32 - 1, 1 << 40, math.MaxUint64} {
@@ -279,8 +279,8 @@ func testWorld(t *testing.T, rnd *rand.Rand, n uint64, counters int) {
 	if err := w.run(modelSteps); err != nil {
 		t.Errorf("%+v: %v", c, err)
 	}
-	if (w.admitted == 0 && n > 0) || w.refused == 0 {
-		t.Errorf("%+v: %d admitted, %d refused: the test shows nothing", c, w.admitted, w.refused)
+	if (w.allowed == 0 && n > 0) || w.refused == 0 {
+		t.Errorf("%+v: %d allowed, %d refused: the test shows nothing", c, w.allowed, w.refused)
 	}
 }
 

@@ -56,17 +56,17 @@ func TestNoise(t *testing.T) {
 func testNoise(t *testing.T, c sketch.Config, keys int) {
 	w := sketch.New(c)
 	rnd := newRand(t)
-	at, admitted := int64(1e18), 0
+	at, allowed := int64(1e18), 0
 	for i := range keys {
 		ok, _, _ := w.Take(rnd.Uint64(), at+int64(i)*int64(c.Span)/int64(keys), 1)
 		if ok {
-			admitted++
+			allowed++
 		}
 	}
 	mean, refused := w.Noise(at + int64(c.Span))
-	t.Logf("n %d, rows of %d, %d keys: admitted %.3f, too much by %.2f, refused %.3f",
-		c.N, c.Counters, keys, float64(admitted)/float64(keys), mean, refused)
-	share := float64(admitted) / float64(c.Counters)
+	t.Logf("n %d, rows of %d, %d keys: allowed %.3f, too much by %.2f, refused %.3f",
+		c.N, c.Counters, keys, float64(allowed)/float64(keys), mean, refused)
+	share := float64(allowed) / float64(c.Counters)
 	if mean > share*1.2+0.05 {
 		t.Errorf("%+v: too much by %.3f on average, a counter's share is %.3f", c, mean, share)
 	}

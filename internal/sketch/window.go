@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// Never is the wait of a cost that can never be admitted.
+// Never is the wait of a cost that can never be allowed.
 const Never time.Duration = math.MaxInt64
 
 // A Window returns how much a key was charged with in the last span: exactly or an

@@ -32,7 +32,7 @@ func TestOneKeyAlone(t *testing.T) {
 			t.Errorf("n %d: wait %v, want between %v and %v", n, wait, low, high)
 		}
 		if ok, _, _ := w.Take(7, at+int64(wait)-1, n/5); ok {
-			t.Errorf("n %d: admitted before the wait was over", n)
+			t.Errorf("n %d: allowed before the wait was over", n)
 		}
 		if ok, _, wait := w.Take(7, at+int64(wait), n/5); !ok {
 			t.Errorf("n %d: refused after the wait, for %v", n, wait)
@@ -79,7 +79,7 @@ func TestOneKeyIsNotCountedMuchTooMuch(t *testing.T) {
 }
 
 // Counts, costs and limits at the ends of their ranges saturate: nothing wraps,
-// and nothing is admitted for it.
+// and nothing is allowed for it.
 func TestOverflow(t *testing.T) {
 	edges := []uint64{0, 1, 1<<8 - 2, 1<<8 - 1, 1 << 8, 1<<16 - 2, 1<<16 - 1, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 2, 1<<32 - 1, 1 << 32, 1<<53 - 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64}
 	far := math.MaxInt64 - 4*int64(sketch.MaxSpan)
@@ -102,7 +102,7 @@ func TestOverflow(t *testing.T) {
 						t.Fatalf("n %d: used %d of %d charged", n, used, charged)
 					}
 					if ok, _, _ := w.Take(1, at, cost); ok && (charged > n || cost > n-charged) {
-						t.Fatalf("n %d: cost %d admitted above %d", n, cost, charged)
+						t.Fatalf("n %d: cost %d allowed above %d", n, cost, charged)
 					} else if ok {
 						charged += cost
 					}
@@ -163,7 +163,7 @@ type admission struct {
 	t   int64
 }
 
-// From many goroutines, no key is admitted more than N times in any window of
+// From many goroutines, no key is allowed more than N times in any window of
 // the times that they came with. Each goroutine's clock goes forward; they are
 // not in step.
 func TestConcurrent(t *testing.T) {
@@ -175,7 +175,7 @@ func TestConcurrent(t *testing.T) {
 	span := int64(time.Minute)
 	w := sketch.New(sketch.Config{N: n, Span: time.Duration(span), Counters: 256})
 	var clock atomic.Int64
-	admitted := make([][]admission, goroutines)
+	allowed := make([][]admission, goroutines)
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		rnd := newRand(t)
@@ -183,7 +183,7 @@ func TestConcurrent(t *testing.T) {
 			for range events {
 				a := admission{rnd.Uint64N(keys), clock.Add(span / 400)}
 				if ok, _, _ := w.Take(a.key, a.t, 1); ok {
-					admitted[g] = append(admitted[g], a)
+					allowed[g] = append(allowed[g], a)
 				}
 			}
 		})
@@ -191,7 +191,7 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 	byKey := map[uint64][]int64{}
 	total := 0
-	for _, list := range admitted {
+	for _, list := range allowed {
 		for _, a := range list {
 			byKey[a.key] = append(byKey[a.key], a.t)
 			total++
@@ -202,9 +202,9 @@ func TestConcurrent(t *testing.T) {
 			t.Errorf("key %d: more than %d in the minute to %d", key, n, at)
 		}
 	}
-	t.Logf("%d of %d admitted", total, goroutines*events)
+	t.Logf("%d of %d allowed", total, goroutines*events)
 	if total < goroutines*events/100 {
-		t.Errorf("only %d admitted: the test shows nothing", total)
+		t.Errorf("only %d allowed: the test shows nothing", total)
 	}
 }
 

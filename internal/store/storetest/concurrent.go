@@ -17,11 +17,11 @@ import (
 var concurrentCases = []Case{
 	{
 		"ConcurrentTakes", anyStore, concurrentTakesCase,
-		"With any number of concurrent takes, exactly as many are admitted as the limit allows.",
+		"With any number of concurrent takes, exactly as many are allowed as the limit allows.",
 	},
 	{
 		"ConcurrentRules", anyStore, concurrentRulesCase,
-		"After concurrent requests for several rules and keys, each key has been charged what was admitted, and no more than its limit.",
+		"After concurrent requests for several rules and keys, each key has been charged what was allowed, and no more than its limit.",
 	},
 	{
 		"PartialCharge", atOnce, partialChargeCase,
@@ -67,7 +67,7 @@ func (s *session) attempt(cost uint64, peek bool, subjects ...subject) (r *reque
 		s.complain("Decide returned %w", err)
 		return r, false
 	}
-	return r, admitted(r)
+	return r, allowed(r)
 }
 
 func concurrentTakesCase(c *check) {
@@ -79,19 +79,19 @@ func concurrentTakesCase(c *check) {
 					r.Limits = append(r.Limits, ratelimit.Limit{N: n + 1, Span: 48 * time.Hour})
 				}
 				s := c.session(r)
-				admittedOf := make([]atomic.Uint64, keys)
+				allowedOf := make([]atomic.Uint64, keys)
 				each := int(n)*keys/goroutines + keys*4
 				c.together(func(_ int, rnd *rand.Rand) {
 					for i := range each {
 						key := i % keys
 						if _, ok := s.attempt(1, false, about(0, fmt.Sprint("k", key))); ok {
-							admittedOf[key].Add(1)
+							allowedOf[key].Add(1)
 						}
 					}
 				})
 				for key := range keys {
-					if got := admittedOf[key].Load(); got != n {
-						c.fatal("%v: %d admitted of key %d at once, want the limit of %d", a, got, key, n)
+					if got := allowedOf[key].Load(); got != n {
+						c.fatal("%v: %d allowed of key %d at once, want the limit of %d", a, got, key, n)
 					}
 				}
 			}
@@ -142,10 +142,10 @@ func concurrentRulesCase(c *check) {
 		for key := range keys {
 			used, want := s.used(i, fmt.Sprint("k", key)), charged[i][key].Load()
 			if used != want {
-				c.complain("rule %d (%v) has charged key %d with %d, admitted were %d", i, rules[i].Algorithm, key, used, want)
+				c.complain("rule %d (%v) has charged key %d with %d, allowed were %d", i, rules[i].Algorithm, key, used, want)
 			}
 			if n := rules[i].Limits[0].N; want > n {
-				c.complain("rule %d (%v) has admitted %d of key %d, above its limit of %d", i, rules[i].Algorithm, want, key, n)
+				c.complain("rule %d (%v) has allowed %d of key %d, above its limit of %d", i, rules[i].Algorithm, want, key, n)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func concurrentSettlesCase(c *check) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.InFlight, ratelimit.Exact, ratelimit.Sliding} {
 		for _, n := range []uint64{3, 70} {
 			s := c.session(c.lasting(a, n))
-			var under, admitted atomic.Int64
+			var under, allowed atomic.Int64
 			c.together(func(_ int, rnd *rand.Rand) {
 				var mine []*request
 				for range 2 * c.config.Steps {
@@ -189,7 +189,7 @@ func concurrentSettlesCase(c *check) {
 						if now := under.Add(1); now > int64(n) {
 							s.complain("%v: %d are charged under a limit of %d", a, now, n)
 						}
-						admitted.Add(1)
+						allowed.Add(1)
 						mine = append(mine, r)
 					}
 					if len(mine) > rnd.IntN(12) {
@@ -206,8 +206,8 @@ func concurrentSettlesCase(c *check) {
 			if used := s.used(0, "k"); used != 0 {
 				c.fatal("%v: all was given back, and %d are used of %d", a, used, n)
 			}
-			if admitted.Load() <= int64(n) {
-				c.fatal("%v: only %d were admitted, none where another had been", a, admitted.Load())
+			if allowed.Load() <= int64(n) {
+				c.fatal("%v: only %d were allowed, none where another had been", a, allowed.Load())
 			}
 		}
 	}
@@ -218,13 +218,13 @@ func concurrentBanCase(c *check) {
 	r.Ban = &ratelimit.Ban{After: 20, Span: time.Hour, For: time.Hour, Factor: 2}
 	s := c.session(r)
 	for key := range 10 {
-		var admitted, started, banned atomic.Uint64
+		var allowed, started, banned atomic.Uint64
 		c.together(func(int, *rand.Rand) {
 			for range 6 {
 				r, ok := s.attempt(1, false, about(0, fmt.Sprint(key)))
 				switch o := r.Subjects[0].Outcome; {
 				case ok:
-					admitted.Add(1)
+					allowed.Add(1)
 				case o.Started:
 					started.Add(1)
 				case o.Banned:
@@ -232,9 +232,9 @@ func concurrentBanCase(c *check) {
 				}
 			}
 		})
-		if admitted.Load() != 20 || started.Load() != 1 || banned.Load() != 27 {
-			c.fatal("of 48 hits at once, %d were admitted, %d began a ban, %d were refused by one; want 20, 1 and 27",
-				admitted.Load(), started.Load(), banned.Load())
+		if allowed.Load() != 20 || started.Load() != 1 || banned.Load() != 27 {
+			c.fatal("of 48 hits at once, %d were allowed, %d began a ban, %d were refused by one; want 20, 1 and 27",
+				allowed.Load(), started.Load(), banned.Load())
 		}
 	}
 }
@@ -249,7 +249,7 @@ func concurrentUpdatesCase(c *check) {
 		}
 		var current atomic.Pointer[ratelimit.Set]
 		current.Store(s.model.set)
-		var admittedOf [keys]atomic.Uint64
+		var allowedOf [keys]atomic.Uint64
 		var done atomic.Bool
 		var updates sync.WaitGroup
 		updates.Go(func() {
@@ -270,8 +270,8 @@ func concurrentUpdatesCase(c *check) {
 				case errors.Is(err, store.ErrStale):
 				case err != nil:
 					s.complain("Decide returned %w", err)
-				case admitted(r):
-					admittedOf[key].Add(1)
+				case allowed(r):
+					allowedOf[key].Add(1)
 				}
 				runtime.Gosched() // one of them updates
 			}
@@ -280,9 +280,9 @@ func concurrentUpdatesCase(c *check) {
 		s.model.set = current.Load()
 		for key := range keys {
 			o := s.raw(0, true, about(1, fmt.Sprint("k", key))).Subjects[0].Outcome
-			used, want := o.Limit-o.Remaining, admittedOf[key].Load()
+			used, want := o.Limit-o.Remaining, allowedOf[key].Load()
 			if want > 202 || used != min(want, o.Limit) {
-				c.fatal("%v: after %d updates %d are used of %d, and %d were admitted", a, changes, used, o.Limit, want)
+				c.fatal("%v: after %d updates %d are used of %d, and %d were allowed", a, changes, used, o.Limit, want)
 			}
 		}
 	}

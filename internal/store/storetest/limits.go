@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// limitCases are about what is admitted, charged and given back.
+// limitCases are about what is allowed, charged and given back.
 var limitCases = []Case{
 	{
 		"Algorithms", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
@@ -126,7 +126,7 @@ func chargeLaterCase(c *check) {
 				// A bucket whose burst is N counts N beyond it at most, and all else
 				// leaves with its slot.
 				s.pass(units(3))
-				if after := s.raw(n, false, about(0, "k")); !admitted(after) {
+				if after := s.raw(n, false, about(0, "k")); !allowed(after) {
 					c.fatal("%v: settled to %d under a limit of %d, it never recovers: %+v", a, actual, n, after.Subjects[0].Outcome)
 				}
 			}

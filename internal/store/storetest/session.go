@@ -93,7 +93,7 @@ func (s *session) all(key string) []subject {
 
 // take has the store and the model judge an event, and complains about any
 // difference. It returns the request as the store left it, and whether the event
-// was admitted.
+// was allowed.
 func (s *session) take(cost uint64, subjects ...subject) (*request, bool) {
 	return s.ask(cost, false, subjects)
 }
@@ -234,7 +234,7 @@ func (s *session) unlike(got, want time.Duration) bool {
 }
 
 // retryIsTrue complains if the waiting time of the outcomes is not the shortest
-// after which a single event is admitted.
+// after which a single event is allowed.
 func (s *session) retryIsTrue(r *request, v answer) {
 	wait := s.wait(r)
 	hopeless := slices.ContainsFunc(r.Subjects, func(sub subject) bool {
@@ -244,7 +244,7 @@ func (s *session) retryIsTrue(r *request, v answer) {
 	switch {
 	case v.allowed:
 		if wait != 0 {
-			s.broken("it was admitted; RetryAfter is %v, want 0", wait)
+			s.broken("it was allowed; RetryAfter is %v, want 0", wait)
 		}
 		return
 	case hopeless:
@@ -252,16 +252,16 @@ func (s *session) retryIsTrue(r *request, v answer) {
 			s.broken("its cost is above a limit; RetryAfter is %v, want Never", wait)
 		}
 		return
-	case !s.admits(r, v.at+never): // as under a ban after 0 hits
+	case !s.allows(r, v.at+never): // as under a ban after 0 hits
 		if wait == 0 {
 			s.broken("it was refused; RetryAfter is 0")
 		}
 	case wait < 0, wait == ratelimit.Never:
 		s.broken("RetryAfter is %v, want a time to wait", wait)
-	case !s.admits(r, v.at+int64(wait)):
+	case !s.allows(r, v.at+int64(wait)):
 		s.broken("RetryAfter is %v, but the event is refused then", wait)
-	case s.admits(r, v.at+int64(wait-s.config.Resolution)):
-		s.broken("RetryAfter is %v, but the event is admitted %v earlier", wait, s.config.Resolution)
+	case s.allows(r, v.at+int64(wait-s.config.Resolution)):
+		s.broken("RetryAfter is %v, but the event is allowed %v earlier", wait, s.config.Resolution)
 	}
 }
 
@@ -280,9 +280,9 @@ func (s *session) wait(r *request) (wait time.Duration) {
 	return wait
 }
 
-// admits reports whether the event of r would be admitted at t, if nothing came
+// allows reports whether the event of r would be allowed at t, if nothing came
 // in between.
-func (s *session) admits(r *request, t int64) bool {
+func (s *session) allows(r *request, t int64) bool {
 	then := *r
 	then.Now, then.Peek = t, true
 	return s.model.judge(&then).allowed
@@ -366,8 +366,8 @@ func (s *session) raw(cost uint64, peek bool, subjects ...subject) *request {
 	return r
 }
 
-// admitted reports whether no enforced rule refuses r.
-func admitted(r *request) bool {
+// allowed reports whether no enforced rule refuses r.
+func allowed(r *request) bool {
 	return !slices.ContainsFunc(r.Subjects, func(s subject) bool {
 		return s.Outcome.Refused && !r.Set.Rule(s.Outcome.Rule).Shadow
 	})

@@ -105,9 +105,9 @@ func updateCarriesCase(c *check) {
 	}
 }
 
-// drain takes until it is refused, and returns how many were admitted.
+// drain takes until it is refused, and returns how many were allowed.
 func (s *session) drain() (n uint64) {
-	for admitted(s.raw(1, false, about(0, "k"))) {
+	for allowed(s.raw(1, false, about(0, "k"))) {
 		n++
 	}
 	return n
@@ -125,7 +125,7 @@ func updateThereAndBackCase(c *check) {
 					s.update(c.set(c.lasting(a, to)))
 				}
 				if got, want := s.drain(), n-3*(n/3); got != want {
-					c.fatal("%v: of a limit of %d, %d were used; after it was lowered to %d and raised again, %d more were admitted, want %d",
+					c.fatal("%v: of a limit of %d, %d were used; after it was lowered to %d and raised again, %d more were allowed, want %d",
 						a, n, 3*(n/3), low, got, want)
 				}
 			}

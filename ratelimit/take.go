@@ -1,0 +1,181 @@
+package ratelimit
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/match"
+)
+
+// scratch is the memory of one decision.
+type scratch struct {
+	request  request
+	subjects []subject
+	keys     []byte
+	adjust   adjustment
+	listed   bool // the allow list contains what was collected
+}
+
+// A query is a Query at a time.
+type query struct {
+	Query
+	now int64
+}
+
+func (l *Limiter) decide(q *query) Decision {
+	sc := l.scratch.Get().(*scratch)
+	d := l.decideWith(sc, q, true)
+	l.scratch.Put(sc)
+	return d
+}
+
+// decideWith decides with the memory of sc, and leaves the request there, with
+// the subjects that were judged, unless fast says that only the decision matters.
+func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
+	for {
+		set := l.set.Load()
+		if d, ok := sc.begin(set, q); ok {
+			return d
+		}
+		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek {
+			s := &sc.subjects[0]
+			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
+			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost) {
+				return d
+			}
+		}
+		r := sc.ask(set, q)
+		if d, ok := l.finish(r, q.now, l.decideIn(r)); ok {
+			return d
+		}
+	}
+}
+
+// begin collects what q is about. It reports whether that alone decides: there is no such
+// key, or no rule matches.
+func (sc *scratch) begin(set *Set, q *query) (d Decision, ok bool) {
+	sc.request.Set, sc.request.Subjects = set, nil
+	if err := sc.collect(set, q); err != nil {
+		return errorDecision(err), true
+	}
+	return Decision{Allowed: true, Unmatched: !sc.listed}, len(sc.subjects) == 0
+}
+
+// errorDecision returns the decision about a key that was not judged because of
+// err. It allows the event if there is no such rule, as for an event that no rule
+// matches, and refuses values that are not a key.
+func errorDecision(err error) Decision {
+	_, gone := err.(*RuleError)
+	return Decision{Allowed: gone, Unmatched: gone, Err: err}
+}
+
+// collect finds the rules of set that q is about, with their keys. Adjacent rules
+// with the same key share its bytes, so a store recognizes them without comparing.
+func (sc *scratch) collect(set *Set, q *query) error {
+	if q.Event == nil {
+		return sc.collectKey(set, q)
+	}
+	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	if sc.listed = set.Allowed(q.Event); sc.listed {
+		return nil
+	}
+	last := -1
+	for i := range set.rules {
+		if !set.conds[i].Holds(q.Event) {
+			continue
+		}
+		if set.keys[i] == last {
+			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
+		} else if key, ok := sc.key(&set.rules[i].Key, q.Event); ok {
+			last = set.keys[i]
+			sc.add(i, key)
+		} else {
+			continue
+		}
+		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
+			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.Event)
+		}
+	}
+	return nil
+}
+
+// key returns the key of an event.
+func (sc *scratch) key(k *match.Key, e *match.Event) (key []byte, ok bool) {
+	at := len(sc.keys)
+	sc.keys, ok = k.Append(sc.keys, e)
+	return sc.keys[at:len(sc.keys):len(sc.keys)], ok
+}
+
+// add adds a subject: a rule and the key. It leaves in place what an earlier outcome has
+// there, as the store fills in all of it.
+func (sc *scratch) add(rule int, key []byte) {
+	n := len(sc.subjects)
+	sc.subjects = slices.Grow(sc.subjects, 1)[:n+1]
+	s := &sc.subjects[n]
+	s.Key, s.Value, s.Outcome.Rule = key, nil, rule
+}
+
+// collectKey is collect for the values of a key.
+func (sc *scratch) collectKey(set *Set, q *query) error {
+	if err := sc.collectRule(set, q); err != nil {
+		return err
+	}
+	if sc.listed = set.allowsKey(sc.subjects[0].Outcome.Rule, sc.keys); sc.listed {
+		sc.subjects = sc.subjects[:0]
+	}
+	return nil
+}
+
+// collectRule finds the rule of set that q names, and makes the key of its values.
+func (sc *scratch) collectRule(set *Set, q *query) (err error) {
+	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	i, ok := set.names[q.Rule]
+	if !ok {
+		return set.noRule(q.Rule)
+	}
+	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.Key...); err != nil {
+		return &keyError{rule: set.rules[i].Name, err: err}
+	}
+	sc.add(i, sc.keys)
+	return nil
+}
+
+// ask makes the request of what was collected.
+func (sc *scratch) ask(set *Set, q *query) *request {
+	sc.request = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
+	return &sc.request
+}
+
+// decideIn has the store decide r.
+func (l *Limiter) decideIn(r *request) error {
+	if l.memory != nil {
+		return l.memory.decide(r)
+	}
+	if l.store.DecideKnown(r) {
+		return nil
+	}
+	l.decideBatch([]*request{r})
+	return r.Err
+}
+
+// finish returns the decision about r, an event at now, which the store has decided, or could
+// not because of err. It reports false if r has to be collected again under the rules that an Update is
+// about to publish.
+func (l *Limiter) finish(r *request, now int64, err error) (d Decision, ok bool) {
+	if err == nil {
+		l.note(r, now)
+		l.count(r)
+		return fold(r.Set, r.Subjects, r.Cost), true
+	}
+	if !errors.Is(err, store.ErrStale) {
+		d, err = l.failOver(r, err)
+	}
+	if errors.Is(err, store.ErrStale) {
+		runtime.Gosched()
+		return d, false
+	}
+	return d, true
+}
