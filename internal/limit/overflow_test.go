@@ -75,8 +75,14 @@ func checkExtremes(t *testing.T, c limit.Config, m limit.Counter, now int64) {
 			}
 			before = used
 			wait := s.wait(now, max(most, 1))
-			if (wait == 0) != (used == 0 && most > 0) || wait < -1 || s.reset(now) < 0 || s.Delay(s.w, s.b, now) < 0 {
+			if (wait == 0) != (used == 0 && most > 0) || wait < 0 || s.reset(now) < 0 || s.Delay(s.w, s.b, now) < 0 {
 				t.Fatalf("%+v at %d: %d used, the wait for all is %d, the reset %d", c, now, used, wait, s.reset(now))
+			}
+			if time.Duration(wait) == limit.Never {
+				if most > 0 {
+					t.Fatalf("%+v at %d: the wait for all is Never", c, now)
+				}
+				continue
 			}
 			if wait > 0 && s.copy().take(now+wait, most) != true {
 				t.Fatalf("%+v at %d: %d used, after the wait of %d all of it is refused", c, now, used, wait)
