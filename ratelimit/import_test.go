@@ -127,7 +127,7 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 			r.Ban.Jitter = rnd.Float64()
 		}
 	}
-	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // what is allowed is for other tests
+	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // other tests are about what is allowed
 	a.setBack = false
 	c.Budget, c.JitterSeed, c.Bans = 32<<20, 7, 10_000
 	if rnd.IntN(4) == 0 {

@@ -17,8 +17,8 @@ import (
 )
 
 // A change of rules under load is checked in steps: within a step the clock stands
-// still, several goroutines take, and now and then the rules change. So the times
-// of all that was allowed are known.
+// still, several goroutines take, and now and then the rules change. So the time
+// of each allowed event is known.
 
 // liveRules is such a run over one rule.
 type liveRules struct {

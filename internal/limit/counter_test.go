@@ -62,7 +62,7 @@ func checkAgainstModel(t *testing.T, rnd *rand.Rand, c limit.Config) (refused in
 		allowed := before+cost <= most
 		checkWait(t, where, s, model, now, cost)
 		if got := s.take(now, cost); got != allowed {
-			t.Fatalf("%s: allowed is %t, %d of %d used", where, got, before, most)
+			t.Fatalf("%s: allowed: %t, %d of %d used", where, got, before, most)
 		}
 		if allowed {
 			model.charge(now, cost)

@@ -38,7 +38,7 @@ func (tr *oldestTrial) spills() bool {
 	return tr.Algorithm == limit.Sliding && tr.N > limit.SlidingExact
 }
 
-// arrive sends n arrivals; those that are allowed are charged, and to the models.
+// arrive sends n arrivals; it charges the allowed ones, and the models with them.
 func (tr *oldestTrial) arrive(n int, models []model, check func()) {
 	base := tr.now
 	first, begun := int64(0), false
