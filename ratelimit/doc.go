@@ -35,8 +35,8 @@
 //
 // # Other ways to judge
 //
-// To judge a key without an event, under one rule, use [Limiter.Rule]. To judge by a
-// limit that the caller brings, without rules, use a [Throttle].
+// To judge a key without an event, under one rule, use [Limiter.Rule]. A
+// limit that comes with each request is CL.THROTTLE of the server.
 //
 // # Guarantees
 //

@@ -140,10 +140,5 @@ func (r *RuleLimiter) RefundAt(t time.Time, n uint64, key ...string) (uint64, er
 // SettleAt is Settle at time t.
 func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.settle(nanos(t), actual) }
 
-// TakeAt is Take at time t. For a key, times should not go back.
-func (t *Throttle) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (Decision, error) {
-	return t.take(nanos(at), key, burst, count, period, quantity)
-}
-
 // Stored returns what the tables of m keep of a key.
 func (m *memory) Stored(key []byte) []byte { return m.stored(key) }

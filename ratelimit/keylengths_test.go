@@ -23,7 +23,7 @@ func (m keyMix) key(rng *rand.Rand, n int) string {
 	return key + strings.Repeat("k", m[rng.IntN(len(m))]-len(key))
 }
 
-// A keyHolder is a store under test: a limiter of one rule, or a Throttle.
+// A keyHolder is a store under test: a limiter of one rule.
 type keyHolder struct {
 	take  func(now time.Time, key string)
 	stats func() (held int, evicted uint64)
@@ -63,21 +63,6 @@ func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *
 	}}
 }
 
-func newThrottleHolder(t *testing.T, budget int64) *keyHolder {
-	th, err := ratelimit.NewThrottle(budget)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &keyHolder{now: time.Unix(1_000_000, 0), take: func(now time.Time, key string) {
-		if _, err := th.TakeAt(now, key, 15, 30, time.Hour, 1); err != nil {
-			t.Fatal(err)
-		}
-	}, stats: func() (int, uint64) {
-		s := th.Stats().Rules[0]
-		return s.Keys, s.Evicted
-	}}
-}
-
 // A full store holds about as many keys of a mix of lengths as one that has seen
 // no others, whatever lengths came before.
 func TestKeysHeldAfterOtherLengths(t *testing.T) {
@@ -100,7 +85,6 @@ func TestKeysHeldAfterOtherLengths(t *testing.T) {
 		"sliding slots": func(budget int64) *keyHolder {
 			return newLimiterHolder(t, budget, rule(ratelimit.Sliding, 1000), 5)
 		},
-		"throttle": func(budget int64) *keyHolder { return newThrottleHolder(t, budget) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := randtest.Seed(t)

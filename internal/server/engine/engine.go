@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/loglimit"
+	"github.com/lately-go/lately/internal/server/throttle"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -35,7 +36,7 @@ type Engine struct {
 	started  time.Time
 	limiter  *ratelimit.Limiter
 	counters *latelyredis.Counters // that servers share, or nil
-	throttle *ratelimit.Throttle
+	throttle *throttle.Limiter
 
 	rules atomic.Pointer[ruleSet]
 
@@ -97,7 +98,7 @@ func New(c Config) (*Engine, error) {
 	e.ignored.Store(new([]api.RuleKey))
 	e.listRules()
 	callers := cmp.Or(c.CallerBudget, DefaultCallerBudget)
-	if e.throttle, err = ratelimit.NewThrottle(callers); err != nil {
+	if e.throttle, err = throttle.New(callers); err != nil {
 		return nil, err
 	}
 	if e.refused, err = newRefused(); err != nil {

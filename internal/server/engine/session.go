@@ -182,7 +182,7 @@ func (s *Session) Reset(rule string, key ...string) error {
 }
 
 // Throttle judges by a limit that is part of the request: count per period, and burst
-// more at once, by GCRA; see [ratelimit.Throttle].
+// more at once, by GCRA; see [throttle.Limiter].
 func (s *Session) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.Decision, err error) {
 	if len(key) > MaxKey {
 		return d, errorf(api.BadArg, "key: %d bytes: must be at most %d", len(key), MaxKey)
@@ -196,7 +196,7 @@ func (s *Session) Throttle(key string, burst, count uint64, period time.Duration
 
 // Delete resets a key of Throttle, as if it had never been used. It reports whether the
 // key was there.
-func (s *Session) Delete(key string) bool { return s.e.throttle.Forget(key) }
+func (s *Session) Delete(key string) bool { return s.e.throttle.Remove(key) }
 
 // rule returns the limiter of one rule, and makes s.values the values of key.
 func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error) {

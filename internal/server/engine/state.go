@@ -27,7 +27,7 @@ const (
 	recordHotUses = 'u' // a chunk of window.Table.Export: the uses of keys that were hot
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = RecordHistory
-	recordCaller  = 'r' // a chunk of ratelimit.Throttle.Export: limits that callers brought
+	recordCaller  = 'r' // a chunk of throttle.Limiter.Export: limits that callers brought
 )
 
 // RecordHistory is the type of records of the history of rates, which changes every minute: a savedHistory.

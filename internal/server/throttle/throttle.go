@@ -1,8 +1,10 @@
-package ratelimit
+// Package throttle limits keys by limits that come with each call, as CL.THROTTLE does.
+package throttle
 
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
@@ -13,13 +15,14 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )
 
-// A Throttle limits keys by limits that come with each call: so many in a period,
+// A Limiter limits keys by limits that come with each call: so many in a period,
 // and a burst. It is for callers who keep their limits elsewhere, and answers what
 // Redis' CL.THROTTLE does (redis-cell, B. Leach, after GCRA of ATM Forum, Traffic
-// Management 4.0, 1996). A limit that is known beforehand is better off as a [Rule],
+// Management 4.0, 1996). A limit that is known beforehand is better off as a [ratelimit.Rule],
 // which can be replayed, changed and listed.
 //
 // A key is a bucket that drains count in a period, holds burst+1, and allows
@@ -28,41 +31,41 @@ import (
 // and period. A call with other limits than the one before finds the bucket as it
 // is, and takes it for its own: it will be empty at the same time as before.
 //
-// A Throttle does not allocate for a decision and has no goroutine. A key takes 40
+// A Limiter does not allocate for a decision and has no goroutine. A key takes 40
 // bytes, and its own length above 15, at a load of 60 to 83 %. An empty
 // bucket is evicted when memory is needed. When the budget is spent, the buckets that
 // would be empty first are evicted, but none that was limited or half full: a new key
 // for which there is no memory is limited. So a flood of keys makes it refuse too
-// much, and frees no key that was refused. [Throttle.Stats] counts that.
+// much, and frees no key that was refused. [Limiter.Stats] counts that.
 //
-// It is safe for concurrent use. The zero Throttle is not usable; call NewThrottle.
-type Throttle struct {
+// It is safe for concurrent use. The zero Limiter is not usable; call New.
+type Limiter struct {
 	start  time.Time // with its monotonic reading
 	base   int64     // start as a time of events
 	budget *keytable.Budget
 	table  *keytable.Table
-	levels throttleLevels
+	levels levels
 }
 
-// throttleBudget is the budget of a Throttle by default, for a million keys and more.
-const throttleBudget = 64 << 20
+// defaultBudget is the budget of a Limiter by default, for a million keys and more.
+const defaultBudget = 64 << 20
 
-// maxThrottle is the largest count, and the largest burst, of a Throttle.
-const maxThrottle = MaxSliding - 1
+// maxCount is the largest count, and the largest burst, of a Limiter.
+const maxCount = ratelimit.MaxSliding - 1
 
-// NewThrottle returns an empty Throttle with a budget in bytes; 0 means 64 MiB. The
+// New returns an empty Limiter with a budget in bytes; 0 means 64 MiB. The
 // error says what the least budget is.
-func NewThrottle(budget int64) (*Throttle, error) {
+func New(budget int64) (*Limiter, error) {
 	if budget < 0 {
-		return nil, fmt.Errorf("budget: %d: must be a number of bytes, or 0 for %d", budget, throttleBudget)
+		return nil, fmt.Errorf("budget: %d: must be a number of bytes, or 0 for %d", budget, defaultBudget)
 	}
-	t := &Throttle{start: time.Now(), budget: keytable.NewBudget(cmp.Or(budget, throttleBudget))}
-	t.base = keytable.Nanos(t.start, MaxSpan)
+	t := &Limiter{start: time.Now(), budget: keytable.NewBudget(cmp.Or(budget, defaultBudget))}
+	t.base = keytable.Nanos(t.start, ratelimit.MaxSpan)
 	t.levels.now.Store(math.MinInt64)
 	t.levels.expired.Store(math.MinInt64)
 	var err error
 	t.table, err = keytable.New(maphash.MakeSeed(), keytable.Config{
-		Words: limit.BucketWords, KeyWords: keyWords, Budget: t.budget, Policy: &t.levels,
+		Words: limit.BucketWords, KeyWords: 2, Budget: t.budget, Policy: &t.levels,
 	})
 	return t, err
 }
@@ -74,25 +77,25 @@ func NewThrottle(budget int64) (*Throttle, error) {
 // Of the decision, Allowed, Limit, which is burst+1, Remaining, RetryAfter and
 // ResetAfter are set.
 //
-// The error names what is out of range: count is from 1 to MaxSliding-1, burst at
-// most that, period whole milliseconds from 1 ms to MaxSpan, and burst+1 at that
-// pace take no longer than MaxSpan to drain. It is ErrKeyTooLong for a key of more
+// The error names what is out of range: count is from 1 to ratelimit.MaxSliding-1, burst at
+// most that, period whole milliseconds from 1 ms to ratelimit.MaxSpan, and burst+1 at that
+// pace take no longer than ratelimit.MaxSpan to drain. It is ratelimit.ErrKeyTooLong for a key of more
 // than 1,024 bytes.
-func (t *Throttle) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (Decision, error) {
+func (t *Limiter) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
 	return t.take(t.base+int64(time.Since(t.start)), key, burst, count, period, quantity)
 }
 
-func (t *Throttle) take(now int64, key string, burst, count uint64, period time.Duration, quantity uint64) (d Decision, err error) {
-	if err = validateThrottle(burst, count, period); err != nil {
+func (t *Limiter) take(now int64, key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.Decision, err error) {
+	if err = validate(burst, count, period); err != nil {
 		return d, err
 	}
 	if len(key) > keytable.MaxKey {
-		return d, ErrKeyTooLong
+		return d, ratelimit.ErrKeyTooLong
 	}
 	d.Limit = burst + 1
 	bucket, ok := limit.NewBucket(count, d.Limit, period)
 	if !ok {
-		return d, fmt.Errorf("burst: %d: at %d in %v, one more than that takes longer than %v to drain: must be less", burst, count, period, MaxSpan)
+		return d, fmt.Errorf("burst: %d: at %d in %v, one more than that takes longer than %v to drain: must be less", burst, count, period, ratelimit.MaxSpan)
 	}
 	hash := t.table.Hash(key)
 	r, state := t.table.Lock(hash, key)
@@ -111,7 +114,7 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 		waitFor(&d, &bucket, now, quantity)
 		return d, nil
 	}
-	throttle(&d, &bucket, &w, now, quantity)
+	decide(&d, &bucket, &w, now, quantity)
 	if state == keytable.Absent {
 		return d, nil
 	}
@@ -125,8 +128,8 @@ func (t *Throttle) take(now int64, key string, burst, count uint64, period time.
 	return d, nil
 }
 
-// throttle fills in d for the bucket of the words w, and charges it if quantity fits.
-func throttle(d *Decision, bucket *limit.Bucket, w *[limit.BucketWords]uint64, now int64, quantity uint64) {
+// decide fills in d for the bucket of the words w, and charges it if quantity fits.
+func decide(d *ratelimit.Decision, bucket *limit.Bucket, w *[limit.BucketWords]uint64, now int64, quantity uint64) {
 	used := bucket.Used(w[:], now)
 	d.Remaining = d.Limit - min(used, d.Limit)
 	// As with CL.THROTTLE, a call for nothing is limited by a bucket that is fuller
@@ -139,51 +142,51 @@ func throttle(d *Decision, bucket *limit.Bucket, w *[limit.BucketWords]uint64, n
 	case quantity <= d.Limit:
 		d.RetryAfter = bucket.Until(w[:], now, d.Limit-quantity)
 	default:
-		d.RetryAfter = Never
+		d.RetryAfter = ratelimit.Never
 	}
 	d.ResetAfter = bucket.Until(w[:], now, 0)
 }
 
 // waitFor fills in d for a key for which there is no memory: to wait for as long as the
 // quantity takes to drain.
-func waitFor(d *Decision, bucket *limit.Bucket, now int64, quantity uint64) {
+func waitFor(d *ratelimit.Decision, bucket *limit.Bucket, now int64, quantity uint64) {
 	var w [limit.BucketWords]uint64
 	bucket.Charge(w[:], now, quantity)
 	d.RetryAfter = bucket.Until(w[:], now, 0)
 	d.ResetAfter = d.RetryAfter
 }
 
-// validateThrottle returns an error that names what is out of range.
-func validateThrottle(burst, count uint64, period time.Duration) error {
+// validate returns an error that names what is out of range.
+func validate(burst, count uint64, period time.Duration) error {
 	switch {
-	case count < 1 || count > maxThrottle:
-		return fmt.Errorf("count: %d: must be 1 to %d", count, uint64(maxThrottle))
-	case burst > maxThrottle:
-		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(maxThrottle))
+	case count < 1 || count > maxCount:
+		return fmt.Errorf("count: %d: must be 1 to %d", count, uint64(maxCount))
+	case burst > maxCount:
+		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(maxCount))
 	}
 	return limit.ValidateSpan("period", period)
 }
 
 // Stats returns what t holds, and what became of its keys since it was made: Bytes and
 // Budget, and Keys, Expired, Evicted and Full of one RuleStats.
-func (t *Throttle) Stats() Stats {
+func (t *Limiter) Stats() ratelimit.Stats {
 	gone := t.table.Stats()
-	keys := RuleStats{Keys: t.table.Len(), Expired: gone.Expired, Evicted: gone.Evicted, Full: gone.Refused}
-	return Stats{Rules: []RuleStats{keys}, Bytes: t.budget.Used(), Budget: t.budget.Limit()}
+	keys := ratelimit.RuleStats{Keys: t.table.Len(), Expired: gone.Expired, Evicted: gone.Evicted, Full: gone.Refused}
+	return ratelimit.Stats{Rules: []ratelimit.RuleStats{keys}, Bytes: t.budget.Used(), Budget: t.budget.Limit()}
 }
 
-// Forget deletes a key, so that its bucket is empty. It reports whether there was
+// Remove deletes a key, so that its bucket is empty. It reports whether there was
 // one.
-func (t *Throttle) Forget(key string) bool { return t.table.Remove(t.table.Hash(key), key) }
+func (t *Limiter) Remove(key string) bool { return t.table.Remove(t.table.Hash(key), key) }
 
-// throttleLevels owns the records of a Throttle. The words of one are
+// levels owns the records of a Limiter. The words of one are
 //
 //	0  the time at which the bucket will be empty, as keytable.Stamp has it
 //	1  the count of the limit that was charged last, 32 bits | the rest, in so many
 //	   parts of a nanosecond, 32 bits
 //
 // The flag says that the key was limited, or half full, since it is known.
-type throttleLevels struct {
+type levels struct {
 	keytable.Plain
 
 	// now is the newest time at which a key was added: a bucket that is empty then
@@ -191,7 +194,7 @@ type throttleLevels struct {
 	now atomic.Int64
 
 	// expired is the newest time at which one was. A key that is added is judged at
-	// expired at the earliest, see records.expired.
+	// expired at the earliest, as in package ratelimit.
 	expired atomic.Int64
 }
 
@@ -209,7 +212,7 @@ func setLevel(r []uint64, w *[limit.BucketWords]uint64, count uint64) {
 }
 
 // Expired reports whether the bucket is empty.
-func (l *throttleLevels) Expired(r keytable.Record) bool {
+func (l *levels) Expired(r keytable.Record) bool {
 	now := l.now.Load()
 	if empty, rest := r.Words()[0], r.Words()[1]&(1<<levelCountShift-1); keytable.Time(empty) > now || keytable.Time(empty) == now && rest > 0 {
 		return false
@@ -219,31 +222,31 @@ func (l *throttleLevels) Expired(r keytable.Record) bool {
 }
 
 // Weight returns what is evicted first: what will be empty first.
-func (l *throttleLevels) Weight(r keytable.Record) uint64 {
+func (l *levels) Weight(r keytable.Record) uint64 {
 	if r.Flag() {
 		return keytable.Protected
 	}
 	return min(r.Words()[0], math.MaxUint64-1)
 }
 
-// An entry of a Throttle is a key, how long after the chunk was written its bucket
+// An entry of an exported chunk is a key, how long after the chunk was written its bucket
 // will be empty, the count that was charged last, the rest, and whether the key was
 // limited or half full.
 
 // Export yields the buckets of all keys that are not empty at now, for
-// [Throttle.Import]. It is as [Limiter.Export] in all: chunks of some 64 KiB, each
+// [Limiter.Import]. It is as [ratelimit.Limiter.Export] in all: chunks of some 64 KiB, each
 // valid until the loop goes on; decisions go on meanwhile, and a key is of one
 // moment.
-func (t *Throttle) Export(now time.Time) iter.Seq[[]byte] {
+func (t *Limiter) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		written := nanos(now)
+		written := keytable.Nanos(now, ratelimit.MaxSpan)
 		w := snapshot.NewWriter(snapshot.Throttle, written, yield)
-		t.table.Export(w, func(key []byte, r keytable.Record) { w.Buf = appendThrottled(w.Buf, key, r, written) })
+		t.table.Export(w, func(key []byte, r keytable.Record) { w.Buf = appendEntry(w.Buf, key, r, written) })
 	}
 }
 
-// appendThrottled appends an entry, unless the bucket is empty.
-func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
+// appendEntry appends an entry, unless the bucket is empty.
+func appendEntry(dst, key []byte, r keytable.Record, now int64) []byte {
 	var w [limit.BucketWords]uint64
 	count := levelOf(r.Words(), &w)
 	empty := keytable.Time(w[0])
@@ -257,25 +260,28 @@ func appendThrottled(dst, key []byte, r keytable.Record, now int64) []byte {
 	return snapshot.AppendBool(dst, r.Flag())
 }
 
-// Import restores what a chunk of [Throttle.Export] has. From now on decisions are
+// Import restores what a chunk of [Limiter.Export] has. From now on decisions are
 // those that would have been made without a restart; of the numbers of [window.Imported],
 // Bans and Unknown stay 0. If the clock was set back since the export, each bucket
 // has as long to drain as it had then. A key that is known already stays as it is.
 // The error says what is wrong with the chunk; what came before that in it has
 // been restored.
-func (t *Throttle) Import(now time.Time, chunk []byte) (done window.Imported, err error) {
-	_, r, written, err := openChunk(chunk, snapshot.Throttle)
-	if err != nil {
-		return done, err
+func (t *Limiter) Import(now time.Time, chunk []byte) (done window.Imported, err error) {
+	_, r, written, err := snapshot.Open(chunk, snapshot.Throttle)
+	if err == nil && !snapshot.ValidTime(written, int64(ratelimit.MaxSpan)) {
+		err = errors.New("chunk is damaged in its header")
 	}
-	at := nanos(now)
+	if err != nil {
+		return done, fmt.Errorf("throttle: %w", err)
+	}
+	at := keytable.Nanos(now, ratelimit.MaxSpan)
 	keytable.Raise(&t.levels.now, at)
 	var w [limit.BucketWords]uint64
 	var count uint64
 	var flag bool
 	done.Keys, done.Expired, done.Kept, done.Refused, err = t.table.Import(r, func() bool {
-		empty := min(written, at) + int64(r.UpTo(uint64(2*MaxSpan)))
-		if count = r.UpTo(maxThrottle); count == 0 {
+		empty := min(written, at) + int64(r.UpTo(uint64(2*ratelimit.MaxSpan)))
+		if count = r.UpTo(maxCount); count == 0 {
 			r.Fail()
 		}
 		w[0], w[1] = keytable.Stamp(empty), r.UpTo(max(count, 1)-1)
@@ -288,7 +294,7 @@ func (t *Throttle) Import(now time.Time, chunk []byte) (done window.Imported, er
 		}
 	})
 	if err != nil {
-		err = fmt.Errorf("ratelimit: %w", err)
+		err = fmt.Errorf("throttle: %w", err)
 	}
 	return done, err
 }

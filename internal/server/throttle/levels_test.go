@@ -1,4 +1,4 @@
-package ratelimit_test
+package throttle
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestThrottleBudget floods a small throttle: who was limited stays so, and the
+// TestBudget floods a small throttle: who was limited stays so, and the
 // budget holds.
-func TestThrottleBudget(t *testing.T) {
+func TestBudget(t *testing.T) {
 	const budget = 256 << 10
 	th := mustThrottle(t, budget)
 	for i := range 500 {
@@ -56,10 +56,10 @@ func TestThrottleBudget(t *testing.T) {
 	}
 }
 
-// TestThrottleForgetsNobodyEarly has keys forgotten when their buckets are empty,
+// TestEvictsNobodyEarly has keys forgotten when their buckets are empty,
 // and come back with a clock set back: they find no more left than there is at the
 // newest time of all.
-func TestThrottleForgetsNobodyEarly(t *testing.T) {
+func TestEvictsNobodyEarly(t *testing.T) {
 	rnd := randtest.New(t)
 	th := mustThrottle(t, 128<<10)
 	newest, spent := int64(1e12), map[string]*ratBucket{}
@@ -91,9 +91,9 @@ func TestThrottleForgetsNobodyEarly(t *testing.T) {
 	}
 }
 
-// TestThrottleKeyComesBack forgets a key whose bucket is empty, and sets the clock
+// TestKeyComesBack forgets a key whose bucket is empty, and sets the clock
 // back: the key is judged at the time at which it was forgotten, not before.
-func TestThrottleKeyComesBack(t *testing.T) {
+func TestKeyComesBack(t *testing.T) {
 	th := mustThrottle(t, 128<<10)
 	take := func(ms int64, limited bool) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestThrottleKeyComesBack(t *testing.T) {
 	for i := range 30_000 {
 		th.TakeAt(at(20_000), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
 	}
-	if th.Forget("k") {
+	if th.Remove("k") {
 		t.Fatal("the key was not forgotten: the test has no teeth")
 	}
 	take(10_500, false)

@@ -1,4 +1,4 @@
-package ratelimit_test
+package throttle
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,18 +19,28 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func mustThrottle(t testing.TB, budget int64) *ratelimit.Throttle {
+func (t *Limiter) TakeAt(at time.Time, key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
+	return t.take(at.UnixNano(), key, burst, count, period, quantity)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func at(ms int64) time.Time { return time.UnixMilli(ms) }
+
+func second(s int64) time.Time { return time.Unix(s, 0) }
+
+func mustThrottle(t testing.TB, budget int64) *Limiter {
 	t.Helper()
-	th, err := ratelimit.NewThrottle(budget)
+	th, err := New(budget)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return th
 }
 
-// TestThrottleAnswersAsRedisCell has what the documentation and the tests of
+// TestAnswersAsRedisCell has what the documentation and the tests of
 // redis-cell say that CL.THROTTLE answers.
-func TestThrottleAnswersAsRedisCell(t *testing.T) {
+func TestAnswersAsRedisCell(t *testing.T) {
 	const none = 0
 	th := mustThrottle(t, 0)
 	d, err := th.TakeAt(at(0), "user123", 15, 30, time.Minute, 1)
@@ -108,12 +119,12 @@ func ceilRat(r *big.Rat) time.Duration {
 	return time.Duration(n.Div(n, r.Denom()).Int64())
 }
 
-// TestThrottleIsExact asks at the edges of buckets, with limits of every size that
+// TestIsExact asks at the edges of buckets, with limits of every size that
 // do not divide their periods, and compares each answer with rational numbers.
-func TestThrottleIsExact(t *testing.T) {
+func TestIsExact(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 200
-	if longForm() {
+	if os.Getenv("LATELY_LONG") != "" {
 		rounds = 20_000
 	}
 	limited := 0
@@ -158,8 +169,8 @@ func TestThrottleIsExact(t *testing.T) {
 	}
 }
 
-// TestThrottleDoesNotDrift takes sevenths of a second for 100,000 seconds.
-func TestThrottleDoesNotDrift(t *testing.T) {
+// TestDoesNotDrift takes sevenths of a second for 100,000 seconds.
+func TestDoesNotDrift(t *testing.T) {
 	th := mustThrottle(t, 0)
 	for i := range int64(100_000) {
 		for range 7 {
@@ -173,9 +184,9 @@ func TestThrottleDoesNotDrift(t *testing.T) {
 	}
 }
 
-// TestThrottleChangesLimits asks for one key with other limits: the bucket is empty
+// TestChangesLimits asks for one key with other limits: the bucket is empty
 // when it was, but for the part of a nanosecond.
-func TestThrottleChangesLimits(t *testing.T) {
+func TestChangesLimits(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 100 {
 		th, b := mustThrottle(t, 4<<20), &ratBucket{}
@@ -206,7 +217,7 @@ func TestThrottleChangesLimits(t *testing.T) {
 	}
 }
 
-func TestThrottleErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	th := mustThrottle(t, 0)
 	for _, c := range []struct {
 		burst, count uint64
@@ -232,7 +243,7 @@ func TestThrottleErrors(t *testing.T) {
 		t.Errorf("a key of 1,024 bytes, the largest quantity: %+v, %v", d, err)
 	}
 	for budget, want := range map[int64]string{-1: "budget: -1: must be", 1000: "budget 1000: an empty table takes"} {
-		if _, err := ratelimit.NewThrottle(budget); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := New(budget); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("budget %d: %v", budget, err)
 		}
 	}
@@ -241,8 +252,8 @@ func TestThrottleErrors(t *testing.T) {
 	}
 }
 
-// TestThrottleLive lets time pass, and looks at keys that are not there.
-func TestThrottleLive(t *testing.T) {
+// TestLive lets time pass, and looks at keys that are not there.
+func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := mustThrottle(t, 0)
 		for i := range 3 {
@@ -255,7 +266,7 @@ func TestThrottleLive(t *testing.T) {
 		if d, _ := th.Take("k", 1, 1, time.Second, 1); !d.Allowed {
 			t.Errorf("a second later: %+v", d)
 		}
-		if !th.Forget("k") || th.Forget("k") {
+		if !th.Remove("k") || th.Remove("k") {
 			t.Error("a key is not forgotten once")
 		}
 		if d, _ := th.Take("k", 1, 1, time.Second, 0); d.Remaining != 2 || th.Stats().Rules[0].Keys != 0 {
@@ -264,8 +275,8 @@ func TestThrottleLive(t *testing.T) {
 	})
 }
 
-// TestThrottleConcurrently takes from many goroutines: just so many get in.
-func TestThrottleConcurrently(t *testing.T) {
+// TestConcurrent takes from many goroutines: just so many get in.
+func TestConcurrent(t *testing.T) {
 	th := mustThrottle(t, 0)
 	var allowed [50]atomic.Int64
 	var wg sync.WaitGroup
@@ -290,7 +301,7 @@ func TestThrottleConcurrently(t *testing.T) {
 	}
 }
 
-func TestThrottleDoesNotAllocate(t *testing.T) {
+func TestDoesNotAllocate(t *testing.T) {
 	th := mustThrottle(t, 0)
 	n := testing.AllocsPerRun(1000, func() {
 		th.Take("k", 15, 30, time.Minute, 1)
@@ -301,19 +312,24 @@ func TestThrottleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkThrottle has a few limits in turn, and keys in the cache or not.
-func BenchmarkThrottle(b *testing.B) {
-	for _, keys := range benchKeys {
+// BenchmarkTake has a few limits in turn, and keys in the cache or not.
+func BenchmarkTake(b *testing.B) {
+	for _, keys := range []int{1000, 1_000_000} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
-			th := mustThrottle(b, 0)
-			inParallel(b, draw(keys), func(key string) { th.Take(key, 59, 60, time.Minute, 1) })
+			th, drawn := mustThrottle(b, 0), make([]string, 1<<16)
+			for i := range drawn {
+				drawn[i] = fmt.Sprint(rand.IntN(keys))
+			}
+			for i := 0; b.Loop(); i++ {
+				th.Take(drawn[i&(len(drawn)-1)], 59, 60, time.Minute, 1)
+			}
 		})
 	}
 }
 
 // The limit comes with the call.
-func ExampleThrottle() {
-	throttle, err := ratelimit.NewThrottle(0)
+func ExampleLimiter() {
+	throttle, err := New(0)
 	if err != nil {
 		log.Fatal(err)
 	}
