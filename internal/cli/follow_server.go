@@ -235,5 +235,5 @@ func (f *feeder) failed(ctx context.Context, err error, attempt int) error {
 		f.log.Warn("the server does not answer: waiting for it; nothing is read meanwhile", "server", f.client.Addr(), "error", err)
 	}
 	// With full jitter, so that followers do not come all at once.
-	return wait.For(ctx, mathrand.N(min(maxWait, firstWait<<min(attempt, 10))))
+	return wait.For(ctx, mathrand.N(wait.Backoff(firstWait, maxWait, attempt+1)))
 }

@@ -320,9 +320,9 @@ func (e *Engine) unbanned(rule string, key []string) {
 	}
 }
 
-// recordBan appends a ban that a rule has begun to the journal, and publishes it. It makes r
-// the ban as it is, and reports whether it holds: after the line of its end, by hand, there
-// must be none. The ban of a rule that a reload has removed is appended as it was, like the
+// recordBan appends a ban that a rule has begun to the journal, and publishes it. It replaces r
+// with the ban in force. It returns false if the ban was ended by hand meanwhile: no record may
+// follow that of its end. The ban of a rule that a reload has removed is appended as it was, like the
 // lines before the reload: after a restart with the rule, it holds.
 func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	e.banMu.Lock()

@@ -59,8 +59,8 @@ func (r *HotReport) Add(n uint64, age time.Duration, key ...string) (err error) 
 }
 
 // Count counts the records, which the process of that name reports, and returns how many
-// it has counted. Those that are as old as the span of the rule or older, of ignored keys,
-// and of keys for which there is no memory are left out.
+// it has counted. Skipped are records older than the span, of ignored keys, and of
+// new keys when memory is full.
 func (r *HotReport) Count(process string) (counted int) {
 	h, now, begin := r.rule, r.e.Now(), 0
 	var late, ignored, dropped uint64

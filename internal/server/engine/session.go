@@ -72,9 +72,9 @@ func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Dec
 }
 
 // CheckLogged judges an event of a log that is followed, at the time of the event, which must
-// not be ahead of the clock. An event that is older than one of its key, of a log
-// or of a request, is judged at the time of that one. What the event begins and is over by now
-// is not published: a ban or a hot key. The length of values is not limited, as in replay.
+// not be ahead of the clock. If a newer event of the key was already judged, the event is judged
+// at that time. Bans and hot keys that have already ended are not published. The length of values
+// is not limited, as in replay.
 func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
 	s.countEvent(ev.Time, ev)
 	d := s.e.limiter.TakeN(ev.Time, ev, 1)

@@ -248,7 +248,7 @@ const (
 	EndedByHand  = "unban"
 )
 
-// byHand is within which time bans by hand have one mark, so that a script does not fill them.
+// Manual bans within byHand share one mark, so that a script does not fill the list.
 const byHand = 10 * time.Second
 
 // Mark adds a mark of now.

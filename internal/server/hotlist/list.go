@@ -44,7 +44,7 @@ type List struct {
 	mu        sync.Mutex
 	version   uint64
 	published atomic.Uint64 // the version that watchers were woken for; changes under mu
-	known     uint64        // changes after this version are known
+	known     uint64        // the list has the changes after this version
 	nodes     map[id]*node
 	order     list.List        // of *node, by version
 	cold      list.List        // of *node that are not hot, by version
@@ -210,15 +210,15 @@ func (l *List) expire(now time.Time) {
 		case n.Until.After(now):
 			l.plan(n, n.Until)
 		default:
-			l.chill(n)
+			l.cool(n)
 		}
 	}
 }
 
-// chill makes n a key that is not hot. It is kept so that watchers learn it.
+// cool makes n a key that is not hot. It is kept so that watchers are notified.
 //
 // REQUIRES: mu, and n is hot.
-func (l *List) chill(n *node) {
+func (l *List) cool(n *node) {
 	if n.place >= 0 {
 		l.due.Remove(n.place)
 	}
@@ -259,7 +259,7 @@ func (l *List) fit(n int64) bool {
 			return false
 		}
 		l.stats.Dropped++
-		l.chill(first)
+		l.cool(first)
 	}
 	return true
 }
@@ -272,12 +272,12 @@ func (l *List) Remove(rule, key string) bool {
 	if n == nil || !n.hot {
 		return false
 	}
-	l.chill(n)
+	l.cool(n)
 	return true
 }
 
 // Changed tells watchers that the value of a key changed, and reports whether the key is
-// hot. Of a key that is not, only watchers learn it that may not know yet.
+// hot. If it is not, only watchers that may still consider it hot are notified.
 func (l *List) Changed(rule, key string) bool {
 	l.lock()
 	defer l.unlock()
@@ -297,7 +297,7 @@ func (l *List) Purge() {
 	defer l.unlock()
 	for _, n := range l.nodes {
 		if n.hot && l.config.InForce != nil && !l.config.InForce(&n.Entry) {
-			l.chill(n)
+			l.cool(n)
 		}
 	}
 }

@@ -255,7 +255,7 @@ func TestModelControl(t *testing.T) {
 			defer l.mu.Unlock()
 			for _, n := range l.nodes {
 				if n.hot && !n.always() {
-					l.chill(n)
+					l.cool(n)
 					l.order.MoveToFront(n.order)
 					return
 				}

@@ -24,8 +24,7 @@ type forward struct {
 func (s *Server) forwarding() *forward {
 	file, f := s.Engine.Rules(), s.forward.Load()
 	if f == nil || f.file != file {
-		// The path is that of the client's request and not of ours; protocol and
-		// pattern are not known of it.
+		// Path fields come from the original request, whose protocol and pattern are unknown.
 		names := slices.DeleteFunc(file.Fields(), func(name string) bool {
 			return slices.Contains([]string{"path", "object", "query", "protocol", "pattern"}, name)
 		})

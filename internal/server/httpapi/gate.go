@@ -47,14 +47,14 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 			c.head.Store(true)
 			return c, nil
 		}
-		c.dismiss(tooManyConnections)
+		c.refuse(tooManyConnections)
 		conn.Close()
 	}
 }
 
-// dismiss sends the one answer of a connection, if it can be read without TLS. An empty
-// send buffer takes it at once.
-func (c *gatedConn) dismiss(answer []byte) {
+// refuse sends the only answer on a connection, unless it needs TLS. An empty send buffer
+// accepts it at once.
+func (c *gatedConn) refuse(answer []byte) {
 	if c.s.TLS == nil {
 		c.Conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		c.Conn.Write(answer)
@@ -90,7 +90,7 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	if n > 0 && c.head.Load() {
 		if c.received += n; c.received > freeHead && !c.charge(headFactor*c.received) {
 			c.s.Overloaded.Add(1)
-			c.dismiss(tooManyHeaders)
+			c.refuse(tooManyHeaders)
 			return 0, errHeads
 		}
 	}

@@ -144,7 +144,7 @@ func (m metricWriter) hot(s *Server) {
 			outcome string
 			n       uint64
 		}{{"counted", h.Records}, {"late", h.Late}, {"ignored", h.Ignored}, {"dropped", h.Dropped}} {
-			m.counter("hot_records_total", "Records of HOT.REPORT by what became of them: counted, late (as old as the span of the rule), ignored (of a key that is never counted) or dropped (no memory).", x.n, "rule", h.Rule, "outcome", x.outcome)
+			m.counter("hot_records_total", "Records of HOT.REPORT by outcome: counted, late (as old as the span of the rule), ignored (of a key that is never counted) or dropped (no memory).", x.n, "rule", h.Rule, "outcome", x.outcome)
 		}
 		m.counter("hot_cache_hits_total", "Reads that caches of hot keys served from memory.", h.Caches.Hits, "rule", h.Rule)
 		m.counter("hot_cache_misses_total", "Reads that caches of hot keys did not serve from memory.", h.Caches.Misses, "rule", h.Rule)

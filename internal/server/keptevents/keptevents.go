@@ -42,7 +42,7 @@ type stripe struct {
 	_     [48]byte // the next stripe is in another cache line
 }
 
-// A chunk is some events, and what is not among them.
+// A chunk holds events and counts those that were not kept.
 type chunk struct {
 	data   []byte
 	newest int64 // time of an event

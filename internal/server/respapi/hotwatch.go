@@ -7,8 +7,8 @@ import (
 	"github.com/lately-go/lately/internal/server/hotlist"
 )
 
-// hotChannel is the channel of the state of all hot keys. With a colon and the name of a
-// rule it is that of one rule.
+// hotChannel is the channel for the state of all hot keys. hot.watch:NAME is the channel
+// for one rule.
 const hotChannel = "hot.watch"
 
 // A hotWatch is a subscription to the state of hot keys.

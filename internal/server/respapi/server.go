@@ -62,17 +62,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // accept serves each connection, until ctx is done and l is closed. It waits while there are
 // no descriptors or there is no memory.
 func (s *Server) accept(ctx context.Context, l net.Listener) error {
-	var pause time.Duration
+	failures := 0
 	for {
 		raw, err := l.Accept()
 		switch {
 		case err == nil:
-			pause = 0
+			failures = 0
 			s.welcome(raw)
 		case ctx.Err() != nil:
 			return nil
 		case isShortage(err):
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			failures++
+			pause := wait.Backoff(5*time.Millisecond, time.Second, failures)
 			s.Log.Error("no connection can be accepted for now", "error", err, "pause", pause.String())
 			_ = wait.For(ctx, pause) // after its end, Accept fails
 		default:
