@@ -33,7 +33,7 @@ func TestConcurrentDemo(t *testing.T) {
 	if pictures != "" {
 		time.Sleep(80 * time.Second) // for a chart that is full
 		for _, scheme := range []string{"dark", "light"} {
-			p.Media("prefers-color-scheme: " + scheme)
+			p.Media("prefers-color-scheme: "+scheme, "prefers-reduced-motion: reduce")
 			p.Picture("console-" + scheme)
 		}
 	}
