@@ -58,6 +58,11 @@ func (c *banCopy) page(q BanQuery) (page BanPage, err error) {
 	if c.Err != nil {
 		return page, c.Err
 	}
+	if q.Rule != "" {
+		if _, err := c.Set.Named(q.Rule); err != nil {
+			return page, err
+		}
+	}
 	rules := c.rules(q.Rule)
 	p, err := c.Table.Page(c.Now, q.Cursor, q.Limit, func(rule uint32, key []byte, reason func() string) bool {
 		r := rules[rule]

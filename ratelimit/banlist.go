@@ -131,8 +131,8 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 // meanwhile is on none. Of another store than memory it is a page of the copy of this
 // process; see Get.
 //
-// The error is that of a cursor that did not come with a page, or says why the store has no
-// copy yet. Each page scans all bans, under one of up to 64 locks after another that
+// The error is a [*RuleError] for an unknown rule, or that of a cursor that did not come with a
+// page, or says why the store has no copy yet. Each page scans all bans, under one of up to 64 locks after another that
 // decisions take only if they begin a ban, and allocates for those that it returns.
 func (b BanList) Page(q BanQuery) (BanPage, error) {
 	c := b.copy()

@@ -86,7 +86,6 @@ func TestBanPagesAgainstAList(t *testing.T) {
 		{},
 		{Rule: "one"},
 		{Rule: "two"},
-		{Rule: "none"},
 		{Text: "u12"},
 		{Text: "/p/p/p/p/p/p/p/p"},
 		{Text: "because of 3"},
@@ -176,8 +175,12 @@ func TestConcurrentBanPagesWhileBansChange(t *testing.T) {
 	}
 }
 
-func TestBanCursorErrors(t *testing.T) {
+// TestBanPageErrors asks for a rule that there is not, and with cursors that came with no page.
+func TestBanPageErrors(t *testing.T) {
 	m := pageMemory(t)
+	if _, err := m.page(at(1), ratelimit.BanQuery{Rule: "ones", Limit: 1}); err == nil || !strings.Contains(err.Error(), `did you mean "one"?`) {
+		t.Errorf("an unknown rule: %v", err)
+	}
 	for _, c := range []string{"0", "x", strings.Repeat("A", 15), strings.Repeat("A", 17), "!!!!!!!!!!!!!!!!"} {
 		if _, err := m.page(at(1), ratelimit.BanQuery{Limit: 1, Cursor: c}); err == nil || !strings.Contains(err.Error(), "cursor") {
 			t.Errorf("cursor %q: %v", c, err)

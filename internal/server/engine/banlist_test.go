@@ -52,6 +52,8 @@ func TestNewestBans(t *testing.T) {
 				t.Errorf("%q %q: %q, %d, %v; want %q, %d", c.rule, c.text, got, page.Total, err, c.want, c.total)
 			}
 		}
+		_, err = e.BanPage(ratelimit.BanQuery{Rule: "flod", Limit: 1})
+		wantCode(t, err, api.NoRule, `did you mean "flood"?`)
 	})
 }
 

@@ -36,7 +36,7 @@ func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err erro
 	}
 	defer e.scans.end()
 	if page, err = e.limiter.Bans().Page(q); err != nil {
-		return page, banError(err)
+		return page, banError(ruleError(err))
 	}
 	return page, nil
 }
