@@ -74,9 +74,9 @@ export const writeRules = () => [
 
 // a hot key, under a rule if there is one
 export const makeHot = (rule) => rule ? [
-  ['Make a key hot by hand', redis(`HOT.ADD ${word(rule, 'RULE')} /product/1 MS 60000`)],
-  ['The same over HTTP', http('hot', { rule: word(rule, 'RULE'), key: ['/product/1'], ttl_ms: 60000 })],
-  ['Report a thousand uses', redis(`HOT.REPORT ${word(rule, 'RULE')} /product/1 1000 0`)],
+  ['Make a key hot by hand', http('hot', { rule: word(rule, 'RULE'), key: ['/product/1'], ttl_ms: 60000 })],
+  ['Report a thousand uses of a key', redis(`HOT.REPORT ${word(rule, 'RULE')} /product/1 1000 0`)],
+  ['Receive each change', redis(`HOT.WATCH ${word(rule, 'RULE')}`)],
 ] : [
   ['Find the hot keys of a log', 'lately replay --hot 200/1m access.log'],
   ['Test a rules file with a hot rule', 'lately replay --rules rules.yaml access.log'],
