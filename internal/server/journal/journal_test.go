@@ -359,3 +359,45 @@ func TestConcurrentSnapshotMeanwhile(t *testing.T) {
 		t.Error(s.errs)
 	}
 }
+
+// TestCoveredRecordIsNotReadAgain appends a record that goes to disk while a snapshot is written that has it, and
+// one behind it: only the latter is behind the snapshot.
+func TestCoveredRecordIsNotReadAgain(t *testing.T) {
+	disk := newMemFS()
+	s := mustBegin(t, disk)
+	s.add(false)
+	covered := slices.Clone(s.state)
+	err := s.dir.WriteSnapshot(func(add func(byte, []byte) error) error {
+		s.add(true)
+		return addNumbers(covered)(add)
+	})
+	s.end()
+	if err != nil || len(s.errs) > 0 {
+		t.Fatal(err, s.errs)
+	}
+	after := mustBegin(t, disk)
+	_ = after.dir.Close()
+	if err := s.same(after); err != nil || after.found.Snapshot != 1 || after.found.Appended != 1 {
+		t.Errorf("%v; %+v, want a record of each", err, after.found)
+	}
+}
+
+// TestTornTailIsRemoved appends to a file with a torn tail that is longer than the record: nothing of it is found
+// behind that.
+func TestTornTailIsRemoved(t *testing.T) {
+	disk := newMemFS()
+	s := mustBegin(t, disk)
+	s.add(true)
+	s.end()
+	disk.set(stateName, append(disk.read(stateName), make([]byte, 5000)...))
+	again := mustBegin(t, disk)
+	if again.found.Cut != 5000 {
+		t.Errorf("%+v, want 5000 bytes that were cut", again.found)
+	}
+	again.add(true)
+	again.end()
+	last := mustBegin(t, disk)
+	if _ = last.dir.Close(); last.found.Problems != nil || len(last.state) != 2 {
+		t.Errorf("read %v, %+v", last.state, last.found)
+	}
+}
