@@ -1,11 +1,35 @@
 package httpapi
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
+
+// decisionRoutes returns the routes of services, which judge events and keys.
+func decisionRoutes() []route {
+	return []route{
+		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, false, "event and events", eventList), "check", "Count an event, or several, and judge it under all rules that match it", nil},
+		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takeList), "take", "Count an event of a key, or several, and judge it under one rule", nil},
+		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", eventList, takeList), "peek", "Return the decision of check or take, and change nothing", nil},
+		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back what a key has used under a rule, the oldest first", nil},
+		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
+		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},
+		{"POST", "/v1/feeds/open", access.Check, bodyHandler(openFeed), "openFeed", "Begin to send the events of logs that are followed on another machine, and return how far they were judged", nil},
+		{"POST", feedPath, access.Check, bodyHandler(judgeFeed), "judgeFeed", "Judge events of a feed at their own times, and keep where its follower is", nil},
+		{"POST", "/v1/reset", access.Admin, bodyHandler(reset), "reset", "Delete what a key has used under a rule; bans are kept", nil},
+		{
+			"", authPath, access.Check,
+			handler{serve: forwardAuth, status: http.StatusNoContent},
+			"forwardAuth",
+			"Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused; with the target of the request after the path, as Envoy asks, 200 or 429",
+			[]parameter{{"refuse", "the status of a refusal instead of 429: nginx accepts 403 only", "403", false}},
+		},
+	}
+}
 
 func refund(c *call, req *api.RefundRequest) (api.Refunded, error) {
 	n, err := c.giveUp(req, c.engine.Refund)

@@ -6,9 +6,38 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/ratelimit"
 )
+
+// ruleCommands are about the rules file.
+var ruleCommands = []command{
+	{
+		name: "rules", usage: "[RELOAD [DROPBANS]]", summary: "The rules in force: name, kind, sentence; or read the rules file again and answer what has changed",
+		group: groupServer, role: access.Read, argsRole: access.Admin, least: 1, most: 3, handle: listRules,
+	},
+}
+
+// banCommands change and list bans.
+var banCommands = []command{
+	{
+		name: "ban", usage: "rule key duration [reason]", summary: "Ban a key under a rule; answers when the ban is on disk",
+		group: groupBans, role: access.Admin, least: 4, most: 5, key: 2, write: true, handle: ban,
+	},
+	{
+		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; answers 1, or 0 if there was none. Values of their own may contain tabs",
+		group: groupBans, role: access.Admin, least: 3, key: 2, write: true, handle: unban,
+	},
+	{
+		name: "unbanall", usage: "[RULE rule] [PATTERN glob] [NETWORK address]", summary: "End all bans under a rule, with a value of the key that matches a glob, or in a network; answers how many",
+		group: groupBans, role: access.Admin, least: 3, most: 7, write: true, handle: unbanAll,
+	},
+	{
+		name: "bans", usage: "[RULE rule] [COUNT n] [CURSOR cursor]", summary: "Bans that hold, the newest first: rule, key, since and until in ms, count, reason, source; with CURSOR, from 0, the next cursor and a page of them",
+		group: groupBans, role: access.Read, least: 1, most: 7, handle: bans,
+	},
+}
 
 // keyValues splits a key into its values. The engine checks their number: the key of
 // a rule with one field may contain the separator.

@@ -3,8 +3,29 @@ package respapi
 import (
 	"time"
 
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 )
+
+// counterCommands count.
+var counterCommands = []command{
+	{
+		name: "add", usage: "counter key [n]", summary: "Add to a key of a counter, which is made if it is not there",
+		group: groupCounters, role: access.Check, least: 3, most: 4, key: 2, write: true, handle: add,
+	},
+	{
+		name: "sum", usage: "counter key [SPAN duration]", summary: "A key's count over a span that ends now; the counter's longest if none is given",
+		group: groupCounters, role: access.Read, least: 3, most: 5, key: 2, handle: count,
+	},
+	{
+		name: "rate", usage: "counter key [SPAN duration]", summary: "A key's events a second over a span that ends now",
+		group: groupCounters, role: access.Read, least: 3, most: 5, key: 2, handle: count,
+	},
+	{
+		name: "top", usage: "counter n [SPAN duration]", summary: "The n keys with the largest counts, each followed by its count",
+		group: groupCounters, role: access.Read, least: 3, most: 5, handle: top,
+	},
+}
 
 func add(c *conn, args [][]byte) error {
 	n := int64(1)

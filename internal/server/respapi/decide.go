@@ -4,10 +4,47 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
+
+// decisionCommands judge events and keys.
+var decisionCommands = []command{
+	{
+		name: "check", usage: "field value [field value ...] [COST n]", summary: "Count an event and judge it under all rules that match it",
+		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
+	},
+	{
+		name: "take", usage: "rule key [COST n]", summary: "Count an event of a key and judge it under one rule",
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, decides: true, handle: take,
+	},
+	{
+		name: "peek", usage: "rule key [COST n]", summary: "Answer what TAKE would, and change nothing",
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, decides: true, handle: take,
+	},
+	{
+		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
+	},
+	{
+		name: "release", usage: "rule key [COST n]", summary: "End events under way of a key under an in-flight rule; answers how many there were",
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
+	},
+	{
+		name: "cl.throttle", usage: "key max_burst count period [quantity]", summary: "Judge an event of a key by the limit in the command, as redis-cell does",
+		group: groupDecisions, role: access.Check, least: 5, most: 6, key: 1, write: true, handle: throttle,
+	},
+	{
+		name: "del", usage: "key [key ...]", summary: "Reset keys of CL.THROTTLE; answers how many there were",
+		group: groupDecisions, role: access.Check, least: 2, key: 1, write: true, handle: del,
+	},
+	{
+		name: "reset", usage: "[rule key]", summary: "Delete what a key has used under a rule, but not its bans; without arguments, reset the connection",
+		group: groupDecisions, argsRole: access.Admin, least: 1, most: 3, key: 2, write: true, whileSubscribed: true, immediate: true, handle: reset,
+	},
+}
 
 // check queues the decision about an event.
 func check(c *conn, args [][]byte) error {

@@ -11,6 +11,17 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
+// serverCommands describe the server.
+var serverCommands = []command{
+	{
+		name: "command", usage: "[COUNT|LIST|INFO [name ...]|DOCS [name ...]]", summary: "The commands",
+		group: groupServer, role: access.Read, least: 1, handle: describe,
+	},
+	{name: "info", usage: "[section ...]", summary: "The state of the server, in sections", group: groupServer, role: access.Read, least: 1, handle: info},
+	{name: "config", usage: "GET pattern [pattern ...]", summary: "Answers an empty list: for clients that ask", group: groupServer, role: access.Read, least: 3, handle: configure},
+	{name: "time", summary: "The time by which events are judged: seconds and microseconds", group: groupServer, role: access.Read, least: 1, most: 1, handle: clockTime},
+}
+
 // describe answers COMMAND, from the table.
 func describe(c *conn, args [][]byte) error {
 	word, names := []byte("info"), args[1:]

@@ -46,8 +46,8 @@
 // # Cost
 //
 // A connection has one goroutine, and one more while it subscribes. Commands that arrive
-// in one read are answered in one write. CHECK, TAKE, PEEK, REFUND, ADD, SUM, RATE and
-// CL.THROTTLE do not allocate, except for a new key, a key of more than a kibibyte, and
+// in one read are answered in one write. Decisions, adds and reads of one key do
+// not allocate, except for a new key, a key of more than a kibibyte, and
 // an error. A connection executes one command at a time, so Limits.MaxConnections bounds
 // the work of a flood of clients. Connections beyond it are answered OVERLOAD and closed.
 //

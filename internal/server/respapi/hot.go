@@ -6,9 +6,38 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
+
+// hotCommands report and watch hot keys.
+var hotCommands = []command{
+	{
+		name: "hot.report", usage: "rule value [value ...] count age-ms [value ... count age-ms ...]", summary: "Count events of keys under a hot rule, each some ms ago; answers how many records were counted",
+		group: groupHot, role: access.Check, least: 5, write: true, handle: reportHot,
+	},
+	{
+		name: "hot.changed", usage: "rule value [value ...]", summary: "Tell watchers that the value of a key changed; answers 1 if it is hot",
+		group: groupHot, role: access.Check, least: 3, write: true, handle: changedHot,
+	},
+	{
+		name: "hot.cache", usage: "rule hits misses loads stale", summary: "Count what the caches of a process did since it last said so",
+		group: groupHot, role: access.Check, least: 6, most: 6, write: true, handle: countCache,
+	},
+	{
+		name: "hot.stats", usage: "[rule]", summary: "What was reported under hot rules, and what caches saved",
+		group: groupHot, role: access.Read, least: 1, most: 2, handle: hotStats,
+	},
+	{
+		name: "hot.watch", usage: "[rule]", summary: "Receive the keys that are hot, and then each change, as JSON: messages of the channel hot.watch or hot.watch:rule, or with HELLO 3 pushes of the type hot",
+		group: groupHot, role: access.Read, least: 1, most: 2, whileSubscribed: true, notQueued: true, handle: watchHot,
+	},
+	{
+		name: "hot.list", usage: "[rule]", summary: "The keys that are hot, the newest first: rule, key, since and until in ms (0: always hot), lo, hi (-1: unknown or none), and the version at which the value last changed",
+		group: groupHot, role: access.Read, least: 1, most: 2, handle: listHot,
+	},
+}
 
 // listHot answers with the keys that are hot.
 func listHot(c *conn, args [][]byte) error {

@@ -8,6 +8,26 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
+// connectionCommands are about the connection.
+var connectionCommands = []command{
+	{
+		name: "hello", usage: "[2|3 [AUTH user token] [SETNAME name]]", summary: "Choose the version of the protocol, and authenticate",
+		group: groupConnection, least: 1, notQueued: true, handle: hello,
+	},
+	{
+		name: "auth", usage: "[user] token", summary: "Authenticate; the user is ignored",
+		group: groupConnection, least: 2, most: 3, notQueued: true, handle: auth,
+	},
+	{name: "ping", usage: "[message]", summary: "Answer PONG, or the message", group: groupConnection, least: 1, most: 2, whileSubscribed: true, handle: ping},
+	{name: "quit", summary: "Close the connection", group: groupConnection, least: 1, whileSubscribed: true, immediate: true, handle: quit},
+	{name: "echo", usage: "message", summary: "Answer the message", group: groupConnection, role: access.Read, least: 2, most: 2, handle: echo},
+	{name: "select", usage: "0", summary: "Choose the one database that there is", group: groupConnection, role: access.Read, least: 2, most: 2, handle: selectDB},
+	{
+		name: "client", usage: "ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT mode|NO-TOUCH mode|REPLY ON",
+		summary: "The connection and what its client says of itself", group: groupConnection, role: access.Read, least: 2, handle: client,
+	},
+}
+
 // A helloArgs is the arguments of HELLO.
 type helloArgs struct {
 	version     int

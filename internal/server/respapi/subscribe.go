@@ -7,9 +7,30 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/events"
 )
+
+// subscriptionCommands subscribe to events.
+var subscriptionCommands = []command{
+	{
+		name: "subscribe", usage: "channel [channel ...]", summary: "Receive events of the channels bans, unbans, hot and rules, or of one rule: bans:NAME, unbans:NAME, hot:NAME; hot.watch and hot.watch:NAME are those of HOT.WATCH",
+		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
+	},
+	{
+		name: "psubscribe", usage: "pattern [pattern ...]", summary: "Receive what is published on channels that a pattern matches",
+		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
+	},
+	{
+		name: "unsubscribe", usage: "[channel ...]", summary: "End subscriptions to these channels, or to all",
+		group: groupPubSub, role: access.Read, least: 1, whileSubscribed: true, notQueued: true, handle: unsubscribe,
+	},
+	{
+		name: "punsubscribe", usage: "[pattern ...]", summary: "End subscriptions to these patterns, or to all",
+		group: groupPubSub, role: access.Read, least: 1, whileSubscribed: true, notQueued: true, handle: unsubscribe,
+	},
+}
 
 // A subscriber has the subscriptions of a connection, and a goroutine that writes events to
 // it. It ends with its last subscription.
