@@ -86,7 +86,7 @@ func TestCompression(t *testing.T) {
 // and nothing else is left out.
 func TestByteOrderMark(t *testing.T) {
 	const mark = "\ufeff"
-	line := clfAt(1, "a", "/")
+	line := clfAt(1, "192.0.2.1", "/")
 	for _, c := range []struct {
 		data      string
 		good, bad int64
@@ -111,7 +111,7 @@ func TestByteOrderMark(t *testing.T) {
 // within a character: its text in JSON would be taken for no UTF-8.
 func TestBadTextIsCutBetweenCharacters(t *testing.T) {
 	for _, line := range []string{strings.Repeat("é", 200), "x" + strings.Repeat("é", 200), strings.Repeat("😀", 99), "xx" + strings.Repeat("日", 99)} {
-		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(line+"\n"+clfAt(1, "a", "/")))}, Format: "clf"})
+		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(line+"\n"+clfAt(1, "192.0.2.1", "/")))}, Format: "clf"})
 		if bad := r.BadLines[0]; !bad.Cut || !strings.HasPrefix(line, bad.Text) || !utf8.ValidString(bad.Text) || len(bad.Text) < 197 {
 			t.Errorf("%d bytes %q", len(bad.Text), bad.Text)
 		}
@@ -185,7 +185,7 @@ func TestUnreadable(t *testing.T) {
 			}
 			good := writeFile(t, "good", smallLog(30))
 			if c.format == "auto" {
-				good = writeFile(t, "good", []byte(strings.Repeat(clfAt(1, "a", "/"), 30)))
+				good = writeFile(t, "good", []byte(strings.Repeat(clfAt(1, "192.0.2.1", "/"), 30)))
 			}
 			beside, err := replay.Run(t.Context(), replay.Config{Files: []string{good, path, good}, Format: c.format})
 			if err != nil {
@@ -207,9 +207,9 @@ func clfAt(sec int64, client, target string) string {
 // at the start, in the middle and at the end of a log. What stands around them
 // is read, and the format told.
 func TestLongLines(t *testing.T) {
-	line := clfAt(1_700_000_000, "a", "/")
+	line := clfAt(1_700_000_000, "192.0.2.1", "/")
 	of := func(length int) string {
-		long := clfAt(1_700_000_000, "a", "/"+strings.Repeat("x", length-len(line)+1))
+		long := clfAt(1_700_000_000, "192.0.2.1", "/"+strings.Repeat("x", length-len(line)+1))
 		return strings.TrimSuffix(long, "\n")
 	}
 	const most = 64 << 10
@@ -299,7 +299,7 @@ func TestTies(t *testing.T) {
 // TestFarTimes has the years from 1900 to 2149 in one log, and zones of more than four
 // days: windows are judged as in any other year. Lines of other years are bad.
 func TestFarTimes(t *testing.T) {
-	at := func(stamp string) string { return "a - - [" + stamp + "] \"GET / HTTP/1.1\" 200 5\n" }
+	at := func(stamp string) string { return "192.0.2.1 - - [" + stamp + "] \"GET / HTTP/1.1\" 200 5\n" }
 	lines := []string{
 		at("31/Dec/1899:23:59:59 +0000"),
 		at("01/Jan/1900:00:00:00 +0000"), at("01/Jan/1900:00:00:30 +0000"), at("01/Jan/1900:00:01:00 +0000"),
