@@ -60,7 +60,8 @@ func (t *Table) Extend(rule uint32, hash uint64, key []byte, p *Policy, now int6
 }
 
 // Add adds b at now, to be remembered for b.Memory after its end. A ban of the key that
-// ends later is kept. One by hand that ends at the same time gets the reason and the source of b if it has neither. Only a ban that is not by a rule may use the reserve.
+// ends later is kept. One by hand that ends at the same time gets the reason and the source
+// of b if it has neither. Only a ban that is not by a rule may use the reserve.
 func (t *Table) Add(hash uint64, b *Ban, now int64) Result {
 	if b.Until <= now {
 		return Over

@@ -126,7 +126,9 @@ func (m *banModel) add(h Ban, now int64) Result {
 		return Full
 	}
 	b.Count, b.Memory = max(b.earlier(now), h.Count), h.Memory
-	if now < b.Until && (h.Until < b.Until || h.Until == b.Until && (h.Source == SourceRule || b.Source != SourceRule)) {
+	plain := func(b *Ban) bool { return b.Source == SourceManual && b.Reason == "" }
+	completes := plain(&b.Ban) && !plain(&h)
+	if now < b.Until && (h.Until < b.Until || h.Until == b.Until && (h.Source == SourceRule || b.Source != SourceRule && !completes)) {
 		return Kept
 	}
 	b.Since, b.Until, b.Reason, b.Source = h.Since, h.Until, h.Reason, h.Source

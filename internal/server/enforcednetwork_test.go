@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/test/redistest"
@@ -71,7 +72,11 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	c, targets := enforcing(t)
 	c.Data = t.TempDir()
 	log := logWriter{t, filepath.Join(t.TempDir(), "access.log")}
-	c.Follow = []follow.Log{{Path: log.path}}
+	clf, err := accesslog.ParseFormat("clf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Follow = []follow.Log{{Path: log.path, Format: clf}} // where no client is an address, no format is detected
 	networks := []string{"198.18.0.0/16", "198.51.100.0/24", "2a00:198::/32"}
 	check := func(s *Server, url string) {
 		t.Helper()
