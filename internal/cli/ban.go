@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -239,15 +238,7 @@ func newBans() *cobra.Command {
 		},
 	}
 	f := asks(cmd, access.Read, func(ctx context.Context, c *client.Client, _ []string) (api.BanPage, error) {
-		page, err := readBans(ctx, c, q)
-		if err != nil || page.Total > 0 || q.Rule == "" {
-			return page, err
-		}
-		names, err := ruleNames(ctx, c)
-		if err == nil && !slices.Contains(names, q.Rule) {
-			err = fmt.Errorf("--rule: %q: unknown: must be one of %s", q.Rule, strings.Join(names, ", "))
-		}
-		return page, err
+		return readBans(ctx, c, q)
 	}, banTable)
 	f.registerRule(cmd, &q.Rule, "list bans under `RULE` only")
 	cmd.Flags().StringVar(&q.Text, "match", "", "list bans with `TEXT` in the key or the reason only")
