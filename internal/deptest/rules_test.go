@@ -32,10 +32,11 @@ internal/server/respapi -> api, internal/server/engine, internal/server/events, 
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
-internal/server/engine  -> api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
+internal/server/engine  -> api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit
 internal/server/events  -> api
 internal/server/history -> api
+internal/server/refused -> match, ratelimit, window
 internal/server/keptevents -> match, internal/server/eventlist
 internal/server/hotlist -> api, internal/heap
 internal/server/access  -> internal/fileperm

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -238,12 +239,12 @@ func (e *Engine) describe(c *counter, t time.Time, span time.Duration, keys []ap
 			continue // the key of this counter has values of its own
 		}
 		k.Peak = c.peak(t, span, string(key))
-		if span > maxRefusedSpan {
+		if span > refused.MaxSpan {
 			continue
 		}
 		for _, r := range rules {
-			row = append(appendRefusedRule(row[:0], r), key...)
-			if n, err := e.refused.CountAt(t, string(row), span); err == nil && n.Estimate > k.Refused {
+			row = append(refused.AppendRule(row[:0], r), key...)
+			if n, err := e.refused.Counts().CountAt(t, string(row), span); err == nil && n.Estimate > k.Refused {
 				k.Refused, k.RefusedBy = n.Estimate, r.Name
 			}
 		}

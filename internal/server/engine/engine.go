@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"strings"
 	"sync"
@@ -19,12 +18,12 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/loglimit"
+	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/internal/server/throttle"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
-	"github.com/lately-go/lately/window"
 )
 
 // An Engine counts and judges events under a rules file. It is safe for concurrent use.
@@ -51,8 +50,7 @@ type Engine struct {
 	hot       *hotlist.List
 	ignored   atomic.Pointer[[]api.RuleKey] // by hand, in that order; changes under mu
 	past      *hotPast
-	refused   *window.Table // see newRefused
-	recent    *refusals
+	refused   *refused.Store
 	kept      *keptevents.Queue // or nil
 	history   *history.History
 	totals    [totalStripes]totals
@@ -101,13 +99,13 @@ func New(c Config) (*Engine, error) {
 	if e.throttle, err = throttle.New(callers); err != nil {
 		return nil, err
 	}
-	if e.refused, err = newRefused(); err != nil {
+	if e.refused, err = refused.New(); err != nil {
 		return nil, err
 	}
 	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
-	e.recent, e.kept = &refusals{seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, keptevents.New(c.KeepEvents)
+	e.kept = keptevents.New(c.KeepEvents)
 	e.reloads.Since = e.started.UTC()
 	e.history = history.New(e.started, e.measure)
 	e.scans.init()

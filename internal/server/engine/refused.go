@@ -1,44 +1,25 @@
 package engine
 
 import (
-	"bytes"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/window"
+	"github.com/lately-go/lately/rules"
 )
 
-// refusedBudget bounds the memory of the counts of refused keys, in bytes: some tens of
-// thousands of keys. Then the keys that were refused least are evicted.
-const refusedBudget = 8 << 20
-
-// maxRefusedSpan is the longest span over which refused keys are counted.
-const maxRefusedSpan = time.Hour
-
-// newRefused returns the table that counts refused events by rule and key.
-func newRefused() (*window.Table, error) {
-	return window.NewTable(window.TableConfig{Budget: refusedBudget, Compare: true},
-		window.Window{Span: time.Minute, Slot: time.Minute / counterSlots},
-		window.Window{Span: maxRefusedSpan, Slot: maxRefusedSpan / counterSlots})
-}
-
 // countRefused counts a refusal of s.key, a key of r, by r. ev is nil if there is only a
-// key. The table's key is the rule's name, a NUL byte, the shape of the rule's key and the
-// key, since a reload may change the rule's key.
+// key.
 func (s *Session) countRefused(t time.Time, r *ratelimit.Rule, d *ratelimit.Decision, ev *match.Event) {
 	n := len(s.key)
-	s.key = appendRefusedRule(s.key, r)
+	s.key = refused.AppendRule(s.key, r)
 	s.key = append(s.key, s.key[:n]...)
-	s.e.refused.AddAt(t, view(s.key[n:]), 1)
-	s.e.recent.add(t, s.key[n:], d, ev)
+	s.e.refused.Add(t, s.key[n:], d, ev)
 	s.key = s.key[:n]
-}
-
-// appendRefusedRule appends what a key of the table has before the rule's key.
-func appendRefusedRule(dst []byte, r *ratelimit.Rule) []byte {
-	return r.Key.AppendShape(append(append(dst, r.Name...), 0))
 }
 
 // countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes
@@ -61,22 +42,22 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	if n < 1 || n > maxTop {
 		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
 	}
-	if span < time.Second || span > maxRefusedSpan {
-		return nil, errorf(api.BadArg, "span: %v: must be 1s to %v", span, maxRefusedSpan)
+	if span < time.Second || span > refused.MaxSpan {
+		return nil, errorf(api.BadArg, "span: %v: must be 1s to %v", span, refused.MaxSpan)
 	}
 	if err := e.scans.begin(); err != nil {
 		return nil, err
 	}
 	defer e.scans.end()
 	now := e.Now()
-	top, err := e.refused.TopAt(now, n, span)
+	top, err := e.refused.Counts().TopAt(now, n, span)
 	if err != nil {
 		return nil, errorf(api.BadArg, "span: %v", err)
 	}
 	l := e.limiter
 	list := make([]api.RefusedKey, 0, len(top))
 	for _, k := range top {
-		rule, key, ok := refusedKey(l.Set(), []byte(k.Key))
+		rule, key, ok := refused.Split(l.Set(), []byte(k.Key))
 		if !ok {
 			continue
 		}
@@ -92,13 +73,70 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	return list, nil
 }
 
-// refusedKey splits a key of the table into its rule and the rule's key.
-func refusedKey(set *ratelimit.Set, text []byte) (*ratelimit.Rule, []byte, bool) {
-	name, rest, _ := bytes.Cut(text, []byte{0})
-	r, err := set.Named(string(name))
-	if err != nil {
-		return nil, nil, false
+// maxExplained is how many keys an explanation has.
+const maxExplained = 100
+
+// Explain returns which keys that have all of these values, such as an address, a user or a
+// path, were refused lately, and why. An address also finds "proxy:" and that address, the client of
+// requests whose trusted proxy did not name one. Keys of rules that were removed or have got another
+// key are left out, and so are keys of more than some 300 bytes. It scans the recent refusals. Errors
+// are of *Error.
+func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
+	if len(all) == 0 || len(all) > match.MaxKeyFields {
+		return x, errorf(api.BadArg, "key: %d values: must be 1 to %d", len(all), match.MaxKeyFields)
 	}
-	key, ok := bytes.CutPrefix(rest, r.Key.AppendShape(nil))
-	return r, key, ok
+	for _, v := range all {
+		if v == "" || len(v) > MaxKey {
+			return x, errorf(api.BadArg, "key: %d bytes: must be 1 to %d", len(v), MaxKey)
+		}
+	}
+	if err := e.scans.begin(); err != nil {
+		return x, err
+	}
+	defer e.scans.end()
+	set := e.limiter.Set()
+	var found []refused.Record
+	evicted := e.refused.Each(func(r *refused.Record) {
+		rule, key, ok := refused.Split(set, r.Key())
+		if ok && !slices.ContainsFunc(all, func(v string) bool { return !rule.Key.Has(key, v) && !rule.Key.Has(key, "proxy:"+v) }) {
+			found = append(found, *r)
+		}
+	})
+	slices.SortFunc(found, func(a, b refused.Record) int { return cmp.Compare(b.Last, a.Last) })
+	x = api.Explanation{Values: all, Since: e.started.UTC(), Refusals: []api.Refusal{}}
+	if evicted > 0 {
+		x.Since = moment(evicted)
+	}
+	for i := range found[:min(len(found), maxExplained)] {
+		refusal, err := e.refusal(set, &found[i])
+		if err != nil {
+			return x, err
+		}
+		x.Refusals = append(x.Refusals, refusal)
+	}
+	return x, nil
 }
+
+// refusal returns a record as the API has it, with what the rule decides now.
+func (e *Engine) refusal(set *ratelimit.Set, r *refused.Record) (api.Refusal, error) {
+	rule, key, _ := refused.Split(set, r.Key())
+	parts := rule.Key.Values(string(key))
+	out := api.Refusal{
+		Rule: rule.Name, Sentence: rules.LimitSentence(rule), Fields: rule.Key.Fields(), Key: api.KeyOf(parts...),
+		Count: r.Count, First: moment(r.First), Last: moment(r.Last), Example: api.RefusedEvent{Time: moment(r.At), Decision: DecisionOf(&r.Decision)},
+	}
+	out.Example.Method, out.Example.Host, out.Example.Path = r.Texts()
+	var now api.KeyReport
+	if err := e.inspectRule(rule, parts, &now); err != nil {
+		return out, err
+	}
+	if len(now.Rules) > 0 {
+		out.Now = &now.Rules[0].Decision
+	}
+	if len(now.Bans) > 0 {
+		out.Ban = &now.Bans[0]
+	}
+	return out, nil
+}
+
+func moment(nanos int64) time.Time { return time.Unix(0, nanos).UTC() }
