@@ -447,6 +447,8 @@ func testKeyboard(t *testing.T, b *browsertest.Browser) {
 	p.Keys("Enter")
 	p.Wait(`location.hash === '#/key?field=client&value=203.0.113.5'`)
 	p.Keys("Escape")
+	p.Wait(`location.hash === '#/key?field=client&value=203.0.113.77'`)
+	p.Keys("Escape")
 	p.Wait(`document.querySelector('h1').textContent === 'Decisions'`)
 
 	p.Keys("p")

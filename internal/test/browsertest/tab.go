@@ -218,7 +218,7 @@ func (p *Tab) Click(selector string) {
 // Keys presses keys one after another: single characters, or names.
 func (p *Tab) Keys(keys ...string) {
 	p.t.Helper()
-	codes := map[string]int{"Escape": 27, "Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35}
+	codes := map[string]int{"Escape": 27, "Enter": 13, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35}
 	for _, k := range keys {
 		down := map[string]any{"type": "keyDown", "key": k}
 		if code, ok := codes[k]; ok {
