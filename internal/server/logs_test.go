@@ -97,10 +97,10 @@ func TestFollow(t *testing.T) {
 	if len(bans) != 2 || !bans["192.0.2.2"].Until.Equal(now.Add(time.Hour)) || !bans["192.0.2.3"].Until.Equal(now.Add(2*time.Hour)) {
 		t.Errorf("the bans are %+v", bans)
 	}
-	text, values := scrape(t, url, "")
-	if values[`lately_log_lines_total{file="`+log.path+`"}`] != 171 || values[`lately_log_bad_lines_total{file="`+log.path+`"}`] != 0 {
-		t.Errorf("the metrics are\n%s", text)
-	}
+	eventually(t, "the lines are in the metrics", func() bool { // they are counted after a block
+		_, values := scrape(t, url, "")
+		return values[`lately_log_lines_total{file="`+log.path+`"}`] == 171 && values[`lately_log_bad_lines_total{file="`+log.path+`"}`] == 0
+	})
 	_, body := got(t, url+"/v1/status")
 	var status api.Status
 	if err := json.Unmarshal([]byte(body), &status); err != nil || len(status.Logs) != 1 || status.Logs[0].File != log.path || status.Logs[0].Lines != 171 || status.Enforcement != nil {
