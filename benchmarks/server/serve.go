@@ -14,8 +14,8 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
-	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/rules"
 )
 
