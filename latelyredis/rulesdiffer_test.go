@@ -1,6 +1,7 @@
 package latelyredis_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -105,6 +106,78 @@ func TestAlgorithmsThatDiffer(t *testing.T) {
 			if got := differing(t, rng, [2]ratelimit.Algorithm{ratelimit.Sliding, a}, [2]uint64{300, n}, prefixed()); got > want {
 				t.Errorf("%v of %d: %d admitted in a window, want at most %d", a, n, got, want)
 			}
+		}
+	}
+}
+
+// TestCorrectionsByRulesThatDiffer has a node with a lower limit give back, ban and unban a key: what only the larger limit of the
+// other node can hold stays in the record.
+func TestCorrectionsByRulesThatDiffer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		correct func(l *ratelimit.Limiter, r *ratelimit.RuleLimiter) error
+		back    int
+	}{
+		{"refund", func(_ *ratelimit.Limiter, r *ratelimit.RuleLimiter) error { _, err := r.Refund(1, "/"); return err }, 1},
+		{"ban and unban", func(l *ratelimit.Limiter, _ *ratelimit.RuleLimiter) error {
+			if err := l.Bans().Add(ratelimit.BanRecord{Rule: "limit", Key: []string{"/"}, Until: time.Now().Add(time.Hour)}); err != nil {
+				return err
+			}
+			_, err := l.Bans().Remove("limit", "/")
+			return err
+		}, 0},
+	} {
+		for _, n := range [][2]uint64{{222, 15}, {100, 15}, {300, 140}} {
+			t.Run(fmt.Sprint(c.name, n), func(t *testing.T) {
+				config := prefixed()
+				var now atomic.Int64
+				now.Store(time.Now().UnixMicro())
+				var nodes [2]*ratelimit.Limiter
+				for i := range nodes {
+					rule := limited("limit", match.MustKey("path"), ratelimit.Sliding, n[i])
+					rule.Ban = &ratelimit.Ban{After: 1000, Of: ratelimit.Refusals, Span: time.Minute, For: time.Minute}
+					if c.name == "refund" {
+						rule.Ban = nil
+					}
+					rules := set(t, rule)
+					store, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if nodes[i], err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				take := func(l *ratelimit.Limiter) (allowed int) {
+					for range 2 * n[0] {
+						d := takePath(l, "/")
+						if d.Err != nil {
+							t.Fatal(d.Err)
+						}
+						if d.Allowed {
+							allowed++
+						}
+					}
+					return allowed
+				}
+				if got := take(nodes[0]); got != int(n[0]) {
+					t.Fatalf("%d of %d allowed", got, n[0])
+				}
+				now.Add(1000)
+				low, err := nodes[1].Rule("limit")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.correct(nodes[1], low); err != nil {
+					t.Fatal(err)
+				}
+				now.Add(1_000_000)
+				time.Sleep(600 * time.Millisecond) // the refusals that a node remembers end within half a second
+				if got := take(nodes[0]); got > c.back {
+					t.Errorf("%d more allowed, want at most %d", got, c.back)
+				}
+			})
 		}
 	}
 }

@@ -244,7 +244,7 @@ func overChange(was, is *ratelimit.Rule, most uint64) uint64 {
 	case !slices.Contains(windows, was.Algorithm):
 		return before + after
 	case is.Algorithm == ratelimit.Fixed, is.Algorithm == ratelimit.Calendar:
-		return before + is.Limits[0].N
+		return max(before, is.Limits[0].N) + is.Limits[0].N
 	}
 	return max(before, after)
 }

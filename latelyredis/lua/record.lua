@@ -77,7 +77,7 @@ local function readRecord(r)
     else
       return false
     end
-    r.stored = limits
+    r.stored, r.was = limits, sub(v, 1, i - 1)
   end
   return readState(r, limits, v, i)
 end

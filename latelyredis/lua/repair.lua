@@ -113,6 +113,8 @@ repair = function(r)
     if s.a < HITS and not (o and (s.a == IN_FLIGHT or sameLimit(s, o))) then same = false end
     s.window.advance(s, now)
   end
+  -- A correction must not drop what the limits of the rule cannot hold.
+  if not whole then r.held, r.heldResets = old, r.resets end
   -- What was charged before cannot be told from the rest, and is not given back.
   if not same then r.resets = r.resets % 4095 + 1 end
   -- A limit that cannot hold all refuses. As long as nothing is counted, the record stays as it is: a node

@@ -3,6 +3,7 @@
 package storm
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -207,8 +208,10 @@ func (r *run) heldByHand() (n int) {
 		if len(all) == 0 {
 			continue
 		}
-		switch last := all[len(all)-1]; {
-		case !last.call.Answered:
+		last := slices.MaxFunc(all, func(a, b order) int { return cmp.Compare(a.call.End, b.call.End) })
+		undecided := func(o order) bool { return o.ban != last.ban && o.call.End >= last.call.Start } // either may have come last
+		switch {
+		case !last.call.Answered, slices.ContainsFunc(all, undecided):
 			return -1
 		case last.ban:
 			n++

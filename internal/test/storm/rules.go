@@ -56,7 +56,7 @@ func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
 		case was.drains():
 			before, run = before+run, v.Most()
 		case v.Algorithm == "fixed" || v.Algorithm == "calendar":
-			before, run = before+run, v.N
+			before, run = before+max(run, v.N), v.N
 		default:
 			run = max(run, v.Most(), largest+blurred)
 		}
