@@ -67,37 +67,6 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// An idle log is looked at once a second, and again with each poll when it has a line.
-func TestIdleLogsRest(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	r := newReader(t, Config{}, path)
-	write(t, path, "a")
-	r.want("a")
-	looks := func(polls int) (n int) {
-		for range polls {
-			r.now = r.now.Add(poll)
-			r.poll(context.Background(), r.now)
-			if !r.tails[0].resting {
-				n++
-			}
-		}
-		return n
-	}
-	if got := looks(5); got != 5 {
-		t.Errorf("a busy log is looked at in %d of 5 polls", got)
-	}
-	r.now = r.now.Add(time.Hour)
-	looks(1)
-	if got := looks(100); got != 10 {
-		t.Errorf("an idle log is looked at in %d of 100 polls, want 10", got)
-	}
-	write(t, path, "b")
-	looks(10)
-	if got := looks(5); got != 5 || !slices.Equal(r.names, []string{"b"}) {
-		t.Errorf("a log with a new line is looked at in %d of 5 polls, and read %q", got, r.names)
-	}
-}
-
 // The rotated files among many are those that a comparison of each with each finds.
 func TestIsRotated(t *testing.T) {
 	paths := map[string]bool{}

@@ -192,11 +192,7 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 		f.release(now.Add(-f.config.Lateness).UnixNano())
 	}
 	for _, t := range f.tails {
-		if !t.resting {
-			if t.caughtUp = t.unread() == nil; t.caughtUp {
-				t.rest(now)
-			}
-		}
+		t.caughtUp = t.unread() == nil
 		t.listen(f.config.Silence, now)
 	}
 	f.publish()
@@ -219,9 +215,6 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 		f.discover()
 	}
 	for _, t := range f.tails {
-		if t.resting = now.Before(t.due); t.resting {
-			continue
-		}
 		had := t.latest != nil
 		t.refresh(now)
 		first = first || !had && t.latest != nil

@@ -23,10 +23,6 @@ const (
 	maxOpen        = 32
 	compressedCost = 8
 
-	// A log that has had no line for a time is looked at after a share of it, at most maxRest.
-	idleShare = 20
-	maxRest   = time.Second
-
 	// maxRenames is how often rotated files are looked for that are renamed meanwhile.
 	maxRenames = 100
 )
@@ -49,10 +45,7 @@ type tail struct {
 	newest  int64  // time of an event
 	stats   api.FollowedLog
 
-	caughtUp bool      // all was read at the last poll: lines that come now were just written
-	due      time.Time // when it is looked at again
-	resting  bool      // not in this poll
-
+	caughtUp  bool // all was read at the last poll: lines that come now were just written
 	zoneCheck zoneCheck
 	clients   clientCheck
 
@@ -228,17 +221,8 @@ func (t *tail) remove(g *generation) {
 	t.gens = slices.DeleteFunc(t.gens, func(o *generation) bool { return o == g })
 }
 
-// rest has an idle log looked at less often: a poll of a thousand of them would take a quarter of a
-// core.
-func (t *tail) rest(now time.Time) {
-	t.due = now.Add(min(now.Sub(t.stats.LastLine)/idleShare, maxRest))
-}
-
 // unread returns the oldest file that may have lines to read, or nil.
 func (t *tail) unread() *generation {
-	if t.resting {
-		return nil
-	}
 	for _, g := range t.gens {
 		if g.hasData() {
 			return g
