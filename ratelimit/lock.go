@@ -16,11 +16,11 @@ type probe struct {
 	o      *outcome // of its subject
 	hash   uint64
 	key    string
-	spot   keytable.Hint // where its record is looked for
+	spot   keytable.Hint // of its record
 	record keytable.Record
 	w      []uint64 // the record's words; nil if the key has none
 	sketch []sketch.Held
-	n      uint64 // what an Adapt says
+	n      uint64 // the limit that an Adapt sets now
 	value  uint64 // the hash of what a ban counts once; 0 if there is none
 
 	held     bool // record is locked

@@ -15,8 +15,8 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// Recent refusals take refusalSets * refusalWays records of about half a KiB: 8 MiB for
-// 16,384 keys.
+// Recent refusals take refusalSets * refusalWays records of a little more than half a KiB:
+// 8.6 MiB for 16,384 keys.
 const (
 	refusalSets = 2048
 	refusalWays = 8
