@@ -173,6 +173,10 @@ LARGE_LINES ?= 33000000
 pictures: ## remake the pictures of README and docs from the demo, with a headless Chromium
 	LATELY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^(TestConcurrentDemo|TestPicture|TestTopOfServer)$$' ./internal/server/console ./internal/server/replaypage ./internal/cli
 
+.PHONY: screenshots
+screenshots: ## write a picture of every page, wide and narrow, light and dark, full and empty, to bin/screenshots
+	LATELY_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -vet=off -count=1 -run '^(TestConsole|TestInBrowser)$$/^pictures?$$' ./internal/server/console ./internal/server/replaypage
+
 .PHONY: large-log
 large-log: build ## replay a generated log of 5 GB in bounded memory and print what that took (LARGE_LINES=3300000)
 	$(GO) build -o bin/samplelog ./cmd/samplelog

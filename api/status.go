@@ -19,6 +19,7 @@ type Status struct {
 	Store       *StoreStatus  `json:"store,omitempty" doc:"left out if limits and bans are in the memory of the server"`
 	Enforcement *Enforcement  `json:"enforcement,omitempty" doc:"left out if nothing besides the server refuses what it bans"`
 	Logs        []FollowedLog `json:"logs,omitempty" doc:"logs that are followed; left out if there are none"`
+	RESP        string        `json:"resp,omitempty" doc:"address of the RESP listener; left out if it is off"`
 	Demo        bool          `json:"demo,omitempty" doc:"traffic is made up, until POST /v1/demo/stop"`
 	Role        string        `json:"role" doc:"of the one who asks: read, check or admin"`
 }

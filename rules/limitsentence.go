@@ -14,7 +14,7 @@ import (
 // the consequence of exceeding it, and what differs from the defaults.
 func LimitSentence(r *ratelimit.Rule) string {
 	s := sentence{}
-	who := ofRequests(r.When) + article(keyNoun(r.Key))
+	who := forRequests(r.When) + article(keyNoun(r.Key))
 	if len(r.Limits) > 0 {
 		s.limits(who, r)
 	}
@@ -26,9 +26,9 @@ func LimitSentence(r *ratelimit.Rule) string {
 	}
 	switch r.OnStoreFailure {
 	case ratelimit.FailOpen:
-		s.add("While the store is away, requests are let through.")
+		s.add("While the store is unavailable, requests are allowed.")
 	case ratelimit.FailClosed:
-		s.add("While the store is away, requests are refused.")
+		s.add("While the store is unavailable, requests are refused.")
 	}
 	return r.Name + ": " + strings.Join(s, " ")
 }

@@ -46,7 +46,7 @@ func (c *Counter) Sentence() string {
 // HotSentence returns the meaning of r as a sentence after its name.
 func HotSentence(r *hotkey.Rule) string {
 	s := fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
-		r.Name, ofRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(cmp.Or(r.Hold, r.Span)))
+		r.Name, forRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(cmp.Or(r.Hold, r.Span)))
 	return s + listedSentence(r.Key, r.Always, "always hot") + listedSentence(r.Key, r.Never, "never counted") + cacheSentence(r.Cache)
 }
 
@@ -81,12 +81,12 @@ func cacheSentence(p *hotkey.CachePolicy) string {
 	return s + "."
 }
 
-// ofRequests returns the beginning of a sentence about the events of w.
-func ofRequests(w match.When) string {
+// forRequests returns the beginning of a sentence about the events of w.
+func forRequests(w match.When) string {
 	if w.IsZero() {
 		return ""
 	}
-	return "of the " + requests(w) + ", "
+	return "for " + requests(w) + ", "
 }
 
 // requests returns the events of w: "requests with method GET and status 5xx".

@@ -153,7 +153,7 @@ func (s *Server) listen() error {
 	}
 	if c.HTTP != Off {
 		h, err := httpapi.New(httpapi.Config{
-			Config: common, Storage: storage, Ready: s.ready, RESP: respListener,
+			Config: common, Storage: storage, Ready: s.ready, RESP: respListener, RESPAddress: s.resp.address(),
 			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
 		})
 		if err != nil {

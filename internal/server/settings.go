@@ -94,7 +94,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "store-timeout", Usage: "how long a call of the store may take, before on_store_failure decides; 20ms if not set", set: one(&c.StoreTimeout, duration)},
 		{Name: "store-batched", Usage: "admit events without asking the store, and tell it some milliseconds later: faster, with up to an eighth more than a limit", Bool: true, Default: "false", set: one(&c.StoreBatched, yesNo)},
 		{Name: "store-merge", Usage: "how long store-batched collects what was admitted, before it tells the store; 5ms if not set", set: one(&c.StoreMerge, duration)},
-		{Name: "store-nodes", Usage: "`number` of servers that share the store at least: what a server that starts while the store is away divides limits by; 1 if not set", set: one(&c.StoreNodes, number)},
+		{Name: "store-nodes", Usage: "`number` of servers that share the store at least: what a server that starts while the store is unavailable divides limits by; 1 if not set", set: one(&c.StoreNodes, number)},
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: one(&c.NoTokens, yesNo)},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: one(&c.NoTLS, yesNo)},
 		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth and in logs; may be a list", List: true, set: list(&c.TrustedProxies, network)},

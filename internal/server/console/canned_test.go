@@ -67,14 +67,14 @@ func (f *fakeAPI) book(now time.Time) object {
 	rule := func(name, kind, sentence string, shadow bool, fields ...string) object {
 		return object{"name": name, "kind": kind, "fields": fields, "sentence": name + ": " + sentence, "shadow": shadow, "stats": object{"allowed": 1_210_400_000, "refused": 41_230_000, "banned": 40_000_000, "shadow": 0, "skipped": 12, "bans_started": 2210, "keys": 91_000, "bans": 4}}
 	}
-	hot := rule("product", "hot", "of the requests with path /product/*, a path that is hit 500 times within 2s is hot for 1m.", false, "path")
+	hot := rule("product", "hot", "for requests with path /product/*, a path that is hit 500 times within 2s is hot for 1m.", false, "path")
 	hot["stats"] = nil
 	return object{
 		"file": "/etc/lately/rules.yaml", "text": rulesText, "since": now.Add(-26 * time.Minute), "error": broken, "allow": list{"10.0.0.0/8"},
 		"rules": list{
 			rule("per-client", "limit", "a client may make 20 requests per 1s and 600 requests per 1m; the 21st within any 1s and the 601st within any 1m are refused. More than 20 refusals in 5m ban it for 10m, each further ban twice as long, at most 24h.", false, "client"),
-			rule("login", "limit", "of the requests with method POST and path /login, a combination of client and user may make 5 requests per 10m; the 6th within any 10m is refused. The rule is a shadow: it reports, and refuses nothing.", true, "client", "user"),
-			rule("scanner", "ban", "of the requests with path /wp-admin/** or **.php and status 400-499, a client with more than 10 hits in 1m is banned for 24h.", false, "client"),
+			rule("login", "limit", "for requests with method POST and path /login, a combination of client and user may make 5 requests per 10m; the 6th within any 10m is refused. The rule is a shadow: it reports, and refuses nothing.", true, "client", "user"),
+			rule("scanner", "ban", "for requests with path /wp-admin/** or **.php and status 400-499, a client with more than 10 hits in 1m is banned for 24h.", false, "client"),
 			hot,
 		},
 		"counters": list{object{"name": "requests", "fields": []string{"client"}, "sentence": "requests: Requests are counted for each client over the last 1s, 1m, 1h and 24h."}},

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/internal/test/browsertest"
 )
@@ -14,7 +15,7 @@ func testEmpty(t *testing.T, b *browsertest.Browser) {
 	p.Wait(isLive)
 	for _, page := range []struct{ hash, command string }{
 		{"overview", "lately check --addr " + f.URL + " client=192.0.2.1 path=/"},
-		{"keys", "redis-cli -p 7379 ADD requests 192.0.2.1"},
+		{"keys", "curl " + f.URL + "/v1/counters/requests/add -H 'Content-Type: application/json' -d '{\"key\":[\"192.0.2.1\"]}'"},
 		{"bans", "lately suggest access.log > rules.yaml"},
 		{"rules", "lately suggest access.log > rules.yaml"},
 		{"hot", "lately replay --hot 200/1m access.log"},
@@ -25,6 +26,12 @@ func testEmpty(t *testing.T, b *browsertest.Browser) {
 	}
 	p.JS(`location.hash = '#/overview'`, nil)
 	p.Wait(`document.querySelector('.health:not(.bad) summary').textContent.startsWith('Healthy: no rules, 0 bans, ')`)
+	p.Wait(`document.querySelector('.commands li:nth-child(3) code').textContent === 'redis-cli -p 7399 CHECK client 192.0.2.1 path /'`)
+	for address, command := range map[string]string{"0.0.0.0:8": "redis-cli -p 8", "[::1]:8": "redis-cli -h ::1 -p 8", "": ""} {
+		f.set(func() { f.resp = address })
+		f.tell("rules", object{"type": "rules", "time": time.Now()}) // the page reads the state again
+		p.Wait(`(document.querySelector('.commands li:nth-child(3) code')?.textContent ?? '').startsWith(` + quoted(command) + `) && document.querySelectorAll('.commands li').length === ` + map[bool]string{true: "2", false: "3"}[command == ""])
+	}
 	p.JS(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }`, nil)
 	p.Click(".commands li:nth-child(2) button")
 	p.Wait(`window.copied === 'curl ' + location.origin + "/v1/check -H 'Content-Type: application/json' -d '{\"event\":{\"client\":\"192.0.2.1\",\"path\":\"/\"}}'"`)

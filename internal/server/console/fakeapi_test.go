@@ -25,6 +25,7 @@ type fakeAPI struct {
 
 	mu       sync.Mutex
 	role     string
+	resp     string // where its RESP listener listens
 	token    string // asked for, if not ""
 	away     bool   // every answer is 503
 	short    bool   // every list of bans is cut off
@@ -59,7 +60,7 @@ type ban struct {
 }
 
 func newFakeAPI(t *testing.T) *fakeAPI {
-	f := &fakeAPI{role: "admin", began: time.Now().Add(-53*time.Hour - 11*time.Minute), feeds: make(map[chan string]bool)}
+	f := &fakeAPI{role: "admin", resp: "127.0.0.1:7399", began: time.Now().Add(-53*time.Hour - 11*time.Minute), feeds: make(map[chan string]bool)}
 	now := time.Now()
 	add := func(rule string, key []string, since, length time.Duration, count int, reason, source string) {
 		f.bans = append(f.bans, ban{Rule: rule, Key: key, Since: now.Add(-since), Until: now.Add(length - since), Count: count, Reason: reason, Source: source})
@@ -260,7 +261,7 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request, path, role string)
 		answer(w, object{
 			"enforcement": enforcement, "logs": logs,
 			"storage": object{"journal_error": disk, "journal_failures": 0, "snapshot_error": nil, "snapshot_failures": 0, "missing_bans": 0},
-			"version": "v0.5.0", "started": f.began, "uptime_s": int(now.Sub(f.began).Seconds()),
+			"version": "v0.5.0", "resp": f.resp, "started": f.began, "uptime_s": int(now.Sub(f.began).Seconds()),
 			"totals": f.totals(now), "memory": object{"budget": 256 << 20, "bytes": 91_400_000, "counter_bytes": 38_200_000, "heap": 151_000_000},
 			"bans": object{"held": len(f.bans), "remembered": 1904, "refused": 0}, "subscribers": 3, "role": role,
 			"rules": object{"file": "/etc/lately/rules.yaml", "since": now.Add(-26 * time.Minute), "reloads": 4, "error": broken},

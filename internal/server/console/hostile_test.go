@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -203,29 +202,5 @@ func testPolicy(t *testing.T, b *browsertest.Browser) {
 		if len(p.Complaint()) == 0 {
 			t.Errorf("nothing complains of %s", fault)
 		}
-	}
-}
-
-// testPictures makes the pictures that people look at, and needs LATELY_SCREENSHOTS.
-func testPictures(t *testing.T, b *browsertest.Browser) {
-	if os.Getenv("LATELY_SCREENSHOTS") == "" {
-		t.Skip("LATELY_SCREENSHOTS names no folder")
-	}
-	f := newFakeAPI(t)
-	for _, theme := range []string{"dark", "light"} {
-		p := b.Open(t, f.URL, 1440, 900)
-		p.Media("prefers-color-scheme: " + theme)
-		p.Wait(isLive)
-		for _, size := range []struct {
-			name          string
-			width, height int
-		}{{"desk", 1440, 900}, {"phone", 360, 740}, {"wall", 1920, 1080}} {
-			p.Size(size.width, size.height)
-			for _, r := range routes {
-				to(p, r.name)
-				p.Picture(size.name + "-" + theme + "-" + r.name)
-			}
-		}
-		p.Clean()
 	}
 }

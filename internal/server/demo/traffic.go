@@ -24,7 +24,7 @@ type traffic struct {
 const (
 	crawlEvery, crawlFor = 50 * stepsPerSecond, 30 * stepsPerSecond
 	guessEvery, guessFor = 35 * stepsPerSecond, 20 * stepsPerSecond
-	crowdEvery, crowdFor = 70 * stepsPerSecond, 25 * stepsPerSecond
+	crowdEvery, crowdFor = 70 * stepsPerSecond, 45 * stepsPerSecond // with the hold of the rule, always hot
 )
 
 const (

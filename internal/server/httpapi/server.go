@@ -32,6 +32,9 @@ type Config struct {
 	// RESP is the RESP listener, for the metrics; nil means that there is none.
 	RESP *listen.Listener
 
+	// RESPAddress is where the RESP listener listens; "" means that there is none.
+	RESPAddress string
+
 	// Storage returns the state of writing to the data directory; nil means that there
 	// is no such directory.
 	Storage func() Storage

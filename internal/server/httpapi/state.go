@@ -36,6 +36,7 @@ func status(c *call) (api.Status, error) {
 		a.Enforcement = c.s.config.Enforcer.Status()
 	}
 	a.Logs = c.s.followed()
+	a.RESP = c.s.config.RESPAddress
 	a.Demo = c.s.config.Demo != nil && c.s.config.Demo.Running()
 	if c.s.Store != nil {
 		a.Store = c.s.Store()

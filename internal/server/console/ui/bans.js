@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { add, unban, unbanMany, unbanMatching } from './dialogs.js';
 import { h, keyNode, list, plain, ruleHref, setText, shown } from './dom.js';
 import { banKey, empty, writeRules } from './commands.js';
-import { ago, count, date, left, many } from './format.js';
+import { ago, count, date, left, many, sentenceOf } from './format.js';
 import { live, on, poll } from './live.js';
 import { page } from './parts.js';
 
@@ -114,7 +114,7 @@ function group({ rule }) {
   const node = h('tr', { class: 'group' }, h('th', { scope: 'rowgroup', colspan: 7 }, h('div', {}, h('a', { class: 'name', href: ruleHref(rule) }, rule), n, sentence)));
   return { node, update: ({ bans }) => {
     setText(n, many(bans, 'ban'));
-    setText(sentence, live.rules.get(rule)?.sentence?.replace(`${rule}: `, '') ?? '');
+    setText(sentence, sentenceOf(live.rules.get(rule) ?? {}));
   } };
 }
 

@@ -1,6 +1,7 @@
 // Commands to copy into a shell, for this server. Empty lists show them.
 
 import { h, setText } from './dom.js';
+import { live } from './live.js';
 import { stored } from './parts.js';
 import { toast } from './toast.js';
 
@@ -41,28 +42,35 @@ const token = () => Boolean(stored('session', ''));
 const word = (name, otherwise) => (/^[\w.-]+$/.test(name ?? '') ? name : otherwise);
 
 const lately = (command, args) => `lately ${command} --addr ${base()}${token() ? ' --token-file tokens' : ''} ${args}`;
-const redis = (args) => `redis-cli -p 7379${token() ? ' -a "$LATELY_TOKEN"' : ''} ${args}`;
+// redis is a command for the RESP listener: none, if that is off.
+function redis(what, args) {
+  const at = live.status?.resp?.match(/^\[?(.*?)\]?:(\d+)$/);
+  if (!at) return [];
+  const host = ['0.0.0.0', '::'].includes(at[1]) ? location.hostname : at[1];
+  const options = [host === '127.0.0.1' ? '' : ` -h ${host}`, ` -p ${at[2]}`, location.protocol === 'https:' ? ' --tls' : '', token() ? ' -a "$LATELY_TOKEN"' : ''];
+  return [[what, `redis-cli${options.join('')} ${args}`]];
+}
 const http = (path, body) => `curl ${base()}/v1/${path} -H 'Content-Type: application/json'${token() ? ' -H "Authorization: Bearer $LATELY_TOKEN"' : ''} -d '${JSON.stringify(body)}'`;
 
 // one event, as a proxy or a program sends it
 export const checkEvent = () => [
   ['Judge one event', lately('check', 'client=192.0.2.1 path=/')],
   ['The same over HTTP', http('check', { event: { client: '192.0.2.1', path: '/' } })],
-  ['The same with any client of Redis', redis('CHECK client 192.0.2.1 path /')],
+  ...redis('The same with any client of Redis', 'CHECK client 192.0.2.1 path /'),
 ];
 
-// an event of a counter
+// an event for a counter
 export const countKey = () => [
-  ['Count an event of a key', redis('ADD requests 192.0.2.1')],
-  ['The same over HTTP', http('counters/requests/add', { key: ['192.0.2.1'] })],
-  ['Read its count', redis('SUM requests 192.0.2.1')],
+  ['Count an event for a key', http('counters/requests/add', { key: ['192.0.2.1'] })],
+  ...redis('The same with any client of Redis', 'ADD requests 192.0.2.1'),
+  ['Read its count', lately('key', '192.0.2.1')],
 ];
 
 // a ban under a rule
 export const banKey = (rule) => [
   ['Ban a key', lately('ban', `--rule ${word(rule, 'RULE')} --for 1h 192.0.2.1`)],
   ['The same over HTTP', http('bans', { rule: word(rule, 'RULE'), key: ['192.0.2.1'], for: '1h' })],
-  ['The same with any client of Redis', redis(`BAN ${word(rule, 'RULE')} 192.0.2.1 1h`)],
+  ...redis('The same with any client of Redis', `BAN ${word(rule, 'RULE')} 192.0.2.1 1h`),
 ];
 
 // rules from a log
@@ -75,8 +83,8 @@ export const writeRules = () => [
 // a hot key, under a rule if there is one
 export const makeHot = (rule) => rule ? [
   ['Make a key hot by hand', http('hot', { rule: word(rule, 'RULE'), key: ['/product/1'], ttl_ms: 60000 })],
-  ['Report a thousand uses of a key', redis(`HOT.REPORT ${word(rule, 'RULE')} /product/1 1000 0`)],
-  ['Receive each change', redis(`HOT.WATCH ${word(rule, 'RULE')}`)],
+  ...redis('Report a thousand uses of a key', `HOT.REPORT ${word(rule, 'RULE')} /product/1 1000 0`),
+  ...redis('Receive each change', `HOT.WATCH ${word(rule, 'RULE')}`),
 ] : [
   ['Find the hot keys of a log', 'lately replay --hot 200/1m access.log'],
   ['Test a rules file with a hot rule', 'lately replay --rules rules.yaml access.log'],

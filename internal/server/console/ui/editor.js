@@ -35,7 +35,7 @@ export class Editor {
   }
 
   focus() {
-    this.area.focus();
+    this.area.focus({ preventScroll: true });
     this.area.setSelectionRange(0, 0);
   }
   select() {

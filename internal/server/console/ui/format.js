@@ -15,6 +15,12 @@ export function count(n) {
 // many writes a whole number and its noun: 1 ban, 2 bans.
 export const many = (n, noun, more = `${noun}s`) => `${count(n)} ${n === 1 ? noun : more}`;
 
+// sentenceOf returns what a rule or counter says about itself, without its name in front.
+export function sentenceOf({ name, sentence = '' }) {
+  const text = sentence.replace(`${name}: `, '');
+  return text && text[0].toUpperCase() + text.slice(1);
+}
+
 // rate writes a number of events per second.
 export function rate(n) {
   if (n === 0) return '0';

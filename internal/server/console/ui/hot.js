@@ -5,7 +5,7 @@ import { SlotChart } from './chart.js';
 import { empty, makeHot } from './commands.js';
 import { addHot, ignoreHot, removeHot } from './dialogs.js';
 import { h, keyNode, list, plain, setText } from './dom.js';
-import { age, count, date, left, many, rate, share, span as spanText } from './format.js';
+import { age, count, date, left, many, rate, sentenceOf, share, span as spanText } from './format.js';
 import { live, on, poll, slotsOf } from './live.js';
 import { choice, page, store, stored } from './parts.js';
 import { toast } from './toast.js';
@@ -88,7 +88,7 @@ function card({ name, sentence }, signal) {
   signal.addEventListener('abort', () => chart.close());
   const memory = h('p', { class: 'dim' }, 'Served from memory');
   const node = h('section', { class: 'windowcard', 'aria-label': `Hot rule ${plain(name, 80)}` }, h('h2', {}, name, hot),
-    h('p', { class: 'count' }, per, h('span', { class: 'dim' }, 'uses a second, last minute')), memory, shares, reports, chart.node, h('p', { class: 'dim sentence' }, sentence));
+    h('p', { class: 'count' }, per, h('span', { class: 'dim' }, 'uses a second, last minute')), memory, shares, reports, chart.node, h('p', { class: 'dim sentence' }, sentenceOf({ name, sentence })));
   return { node, update: ({ minute, stats, slots, span }) => {
     setText(per, rate((minute?.events ?? 0) / 60));
     setText(hot, `${count(stats?.hot ?? 0)} hot`);

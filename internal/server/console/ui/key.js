@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { windowBars } from './chart.js';
 import { add, unban } from './dialogs.js';
 import { h, keyNode, list, plain, ruleHref, setText, shown } from './dom.js';
-import { count, date, left, rate, span as spanText } from './format.js';
+import { count, date, left, rate, sentenceOf, span as spanText } from './format.js';
 import { live, on, poll } from './live.js';
 import { none, page, panel } from './parts.js';
 import { refusalPanel } from './refusals.js';
@@ -128,7 +128,7 @@ function verdict({ rule }) {
   const bar = h('i', { class: 'bar' });
   const remaining = h('span', { class: 'n' });
   const then = h('span', { class: 'dim rest' });
-  const sentence = h('span', { class: 'dim sentence' }, live.rules.get(rule)?.sentence?.replace(`${rule}: `, '') ?? '');
+  const sentence = h('span', { class: 'dim sentence' }, sentenceOf(live.rules.get(rule) ?? {}));
   const node = h('li', { class: 'verdictrow' }, badge, h('a', { class: 'name', href: ruleHref(rule) }, rule), h('span', { class: 'track' }, bar), remaining, then, sentence);
   return { node, update: ({ decision: d }) => {
     const banned = d.banned_until_ms > live.now();

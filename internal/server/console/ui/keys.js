@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { h, keyNode, list, plain, ruleHref, setText } from './dom.js';
 import { countKey, empty } from './commands.js';
-import { bytes, count, many, rate, share, span as spanText } from './format.js';
+import { bytes, count, many, rate, sentenceOf, share, span as spanText } from './format.js';
 import { on, poll } from './live.js';
 import { find } from './dialogs.js';
 import { prefix } from './search.js';
@@ -27,7 +27,7 @@ export function keysView(main, params, signal) {
   const heads = ['', 'Key', '', 'Count', '', 'Per second', 'Peak', 'Refused'].map((text) => h('span', {}, text));
   const box = h('div', { class: 'toplist', hidden: true }, h('div', { class: 'heads keyheads', 'aria-hidden': 'true' }, heads), rows);
   const nothing = none('');
-  const noCounter = empty('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.', ...countKey());
+  const noCounter = empty('There is no counter. Declare one in the rules file, as in “counters: {requests: {key: client, spans: [1m, 1h]}}”, or add to one.');
   const foot = h('p', { class: 'dim foot' }, 'A bar ends at lo, its light part at hi: the true count is between them. The peak is the rate in the busiest tenth of the span. Refusals are counted for spans of up to an hour, and named by the rule that refused most.');
   main.append(controls, sentence, box, nothing.node, noCounter.node, foot);
 
@@ -50,6 +50,7 @@ export function keysView(main, params, signal) {
   const counter = () => counters.find((c) => c.name === name) ?? counters[0];
   const build = () => {
     const c = counter();
+    noCounter.suggest(...(c ? [] : countKey()));
     noCounter.show(!c);
     foot.hidden = !c;
     const is = JSON.stringify([counters.map((x) => x.name), c?.name, c?.spans_ms]);
@@ -117,7 +118,7 @@ export function keysView(main, params, signal) {
     counters = (await get('counters', {}, signal)).counters ?? [];
     build();
     const c = counter();
-    setText(sentence, c ? `${c.sentence} ${many(c.keys, 'key')} in ${bytes(c.bytes)}.` : '');
+    setText(sentence, c ? `${sentenceOf(c)} ${many(c.keys, 'key')} in ${bytes(c.bytes)}.` : '');
   };
   const question = () => JSON.stringify([counter()?.name, ms, n, q]);
   again = poll(2000, signal, async () => {

@@ -49,7 +49,7 @@ export function overviewView(main, _, signal) {
   const ticker = new Ticker();
   const around = new Around();
   const health = new Health();
-  const start = empty('No event was judged since the start.', ...checkEvent());
+  const start = empty('No event was judged since the start.');
   main.append(
     health.node,
     h('section', { class: 'panel now', 'aria-labelledby': 'p-now' }, h('div', { class: 'head' }, h('h1', { id: 'p-now' }, 'Decisions'), pick), figures.node, chart.node, start.node),
@@ -67,6 +67,7 @@ export function overviewView(main, _, signal) {
     const part = slots().filter((s) => s.to > (live.seconds.at(-1)?.to ?? Date.now()) - span + 500);
     figures.show(part.length ? part : slots().slice(-1), span);
     const totals = live.totals ?? live.status?.totals;
+    start.suggest(...checkEvent());
     start.show(Boolean(totals) && !['allowed', 'refused', 'banned', 'unmatched'].some((outcome) => totals[outcome]));
   };
   const state = () => live.status && health.show(live.status, around.show(live.status));

@@ -6,7 +6,7 @@ import { h, list, rowOf, setText } from './dom.js';
 import { dropBans } from './dialogs.js';
 import { Editor } from './editor.js';
 import { copy, empty, writeRules } from './commands.js';
-import { age, count, many, rate, share } from './format.js';
+import { age, count, many, rate, sentenceOf, share } from './format.js';
 import { live, on, poll } from './live.js';
 import { page, panel } from './parts.js';
 import { toast } from './toast.js';
@@ -161,7 +161,7 @@ function card({ name, kind }) {
   const judged = kind === 'limit' || kind === 'ban';
   const node = h('li', { class: `rulecard ${kind}` }, h('h3', {}, name, h('span', { class: 'tag' }, kind), shadow), sentence, judged && [now, h('span', { class: 'track thin' }, bar), sums]);
   const update = (r) => {
-    setText(sentence, r.sentence?.replace(`${name}: `, '') ?? '');
+    setText(sentence, sentenceOf(r));
     shadow.hidden = !r.shadow;
     const s = r.stats;
     if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused, ${count(s.banned)} banned${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${many(s.keys, 'key')}${s.bans || s.bans_started ? `; ${many(s.bans, 'ban')} in force, ${count(s.bans_started)} since the start` : ''}`);
