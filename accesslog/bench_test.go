@@ -34,11 +34,11 @@ var benchLines = []struct {
 			`"RD":true,"RA":true,"Z":0,"answers":["www.example","203.0.113.16"],"TTLs":[2230.0,41830.0],"rejected":false}`,
 			s/60, s%60, i%256, rng.IntN(60000), rng.IntN(100))
 	}},
-	{"syslog-sshd", func(i, s int, rng *rand.Rand) string {
+	{"messages", func(i, s int, rng *rand.Rand) string {
 		return fmt.Sprintf("May  8 00:%02d:%02d host sshd[%d]: Failed password for invalid user admin from 203.0.113.%d port %d ssh2",
 			s/60, s%60, 1000+i, i%256, rng.IntN(60000))
 	}},
-	{"syslog-ufw", func(i, s int, rng *rand.Rand) string {
+	{"messages", func(i, s int, rng *rand.Rand) string {
 		return fmt.Sprintf("May  8 00:%02d:%02d host kernel: [35266.781076] [UFW BLOCK] IN=ens3 OUT= "+
 			"MAC=56:00:03:85:82:df:fe:00:03:85:82:df:08:00 SRC=203.0.113.%d DST=192.0.2.84 LEN=52 TOS=0x02 PREC=0x00 TTL=109 "+
 			"ID=63761 DF PROTO=TCP SPT=%d DPT=%d WINDOW=64240 RES=0x00 CWR ECE SYN URGP=0 ",

@@ -150,15 +150,13 @@ func newGuesses() (all guesses) {
 
 // take counts a line if it fits, and reports whether it does.
 func (g *guess) take(line []byte) bool {
-	if g.format.Yearless() {
-		line = trimMarks(line)
-		if _, dated := readSysStamp(line); !dated || !g.format.kind.knows(line) {
-			return false
+	if !g.parser.Parse(line, &g.ev) {
+		if g.parser.known {
+			g.lines++
 		}
-		g.lines++
-		return true
+		return g.parser.known
 	}
-	if !g.parser.Parse(line, &g.ev) || g.format.kind == clf.kind && isHostFirst(line) {
+	if g.format.kind == clf.kind && isHostFirst(line) {
 		return false
 	}
 	switch client := g.ev.Get(match.Client); {

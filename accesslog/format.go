@@ -23,12 +23,6 @@ type lineKind struct {
 	parse  func(p *Parser, line []byte, ev *match.Event) bool
 	fields []string // of events, if the format has no spec
 
-	// Of syslog, whose times have no year: whether a line with a time is of the
-	// program that the format is about, event or not; and what reads it into an event.
-	// If the line is about something else, other is true.
-	knows func(line []byte) bool
-	read  func(line []byte, ev *match.Event) (ok, other bool)
-
 	// Of formats whose columns a line of the log names: whether they are those of
 	// CloudFront.
 	namesColumns, cloudFront bool
@@ -48,7 +42,8 @@ var (
 	cloudFrontLines = &lineKind{parse: (*Parser).w3c, fields: w3cFields, namesColumns: true, cloudFront: true}
 
 	dockerLines  = &lineKind{parse: (*Parser).docker}
-	journalLines = &lineKind{parse: (*Parser).journald, fields: []string{"client", "user", "object", "proto", "spt"}}
+	journalLines = &lineKind{parse: (*Parser).journald, fields: messageFields}
+	messageLines = &lineKind{parse: (*Parser).messages, fields: messageFields}
 )
 
 // The named formats.
@@ -74,9 +69,6 @@ var (
 		{name: "client", path: []string{"id.orig_h"}, onlyString: true, must: true, mayBeEmpty: true},
 		{name: "object", path: []string{"query"}, onlyString: true},
 	})
-
-	syslogSSHD = Format{text: "syslog-sshd", kind: &lineKind{parse: (*Parser).syslog, fields: []string{"client", "user"}, knows: isSSHD, read: readSSHD}}
-	syslogUFW  = Format{text: "syslog-ufw", kind: &lineKind{parse: (*Parser).syslog, fields: []string{"client", "object", "proto", "spt"}, knows: isUFW, read: readBlocked}}
 )
 
 // namedJSON returns a named format of JSON lines. Its wants begin with time, client and
@@ -99,11 +91,12 @@ func (f Format) TextKeys() bool {
 	return f.kind == jsonLines || f.kind == journalLines
 }
 
-// Yearless reports whether the times of the format have no year, as in syslog
-// formats; see [Options] and [InYear].
-func (f Format) Yearless() bool { return f.kind != nil && f.kind.knows != nil }
+// Yearless reports whether the times of the format may have no year, as in syslog: those
+// for which [Parser.Yearless] is true; see [Options] and [InYear].
+func (f Format) Yearless() bool { return f.kind != nil && f.kind == messageLines }
 
-// Zoneless reports whether the times of the format name no zone; see [Options].
+// Zoneless reports whether the times of the format may name no zone: those for which
+// [Parser.Zoneless] is true; see [Options].
 func (f Format) Zoneless() bool {
 	return f.Yearless() || f.spec != nil && (f.spec.unit == unitCLFMillis || f.spec.unit == unitLocal) || f.inner != nil && f.inner.Zoneless()
 }

@@ -32,8 +32,6 @@ func FuzzCLFVHost(f *testing.F)    { fuzzFormat(f, "clf-vhost") }
 func FuzzCLFQuoted(f *testing.F)   { fuzzFormat(f, "clf-quoted") }
 func FuzzJSONNginx(f *testing.F)   { fuzzFormat(f, "json-nginx") }
 func FuzzJSONZeekDNS(f *testing.F) { fuzzFormat(f, "json-zeek-dns") }
-func FuzzSSHD(f *testing.F)        { fuzzFormat(f, "syslog-sshd") }
-func FuzzUFW(f *testing.F)         { fuzzFormat(f, "syslog-ufw") }
 func FuzzTraefik(f *testing.F)     { fuzzFormat(f, "traefik") }
 func FuzzEnvoy(f *testing.F)       { fuzzFormat(f, "envoy") }
 func FuzzHAProxy(f *testing.F)     { fuzzFormat(f, "haproxy") }

@@ -105,6 +105,7 @@ var (
 	w3cFormat    = Format{text: "w3c", kind: w3cLines}
 	cloudFront   = cloudFrontFormat()
 	dockerJSON   = Format{text: "docker-json", kind: dockerLines, spec: dockerSpec.compile()}
+	messages     = Format{text: "messages", kind: messageLines}
 	journaldJSON = Format{text: "journald-json", kind: journalLines, spec: journalSpec.compile()}
 )
 
@@ -181,15 +182,11 @@ var named = []NamedFormat{
 		Example: `{"ts":"2018-04-17T06:25:06.250000Z","id.orig_h":"192.0.2.1","query":"shop.example"}`,
 	},
 	{
-		format: syslogSSHD, About: "failed logins of OpenSSH's server in syslog",
+		format: messages, About: "messages about clients that failed or were refused, of sshd, mail and other servers and the kernel's firewall, in syslog or in their own logs",
 		Example: `Apr 17 06:25:06 gate sshd[812]: Failed password for invalid user admin from 192.0.2.1 port 4711 ssh2`,
 	},
 	{
-		format: syslogUFW, About: "packets that Ubuntu's firewall dropped, in syslog; the object is the port",
-		Example: `Apr 17 06:25:06 gate kernel: [35266.781076] [UFW BLOCK] IN=ens3 OUT= SRC=192.0.2.1 DST=198.51.100.9 LEN=52 PROTO=TCP SPT=4711 DPT=22 WINDOW=64240 `,
-	},
-	{
-		format: journaldJSON, About: "journalctl -o json: failed logins of sshd and packets that the firewall dropped; journald-json:FORMAT reads messages of that format instead",
+		format: journaldJSON, About: "journalctl -o json, with the same messages; journald-json:FORMAT reads messages of that format instead",
 		Example: `{"__REALTIME_TIMESTAMP":"1523946306250000","SYSLOG_IDENTIFIER":"sshd","_PID":"812","MESSAGE":"Failed password for invalid user admin from 192.0.2.1 port 4711 ssh2"}`,
 	},
 	{

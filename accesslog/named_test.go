@@ -50,8 +50,7 @@ func TestExamples(t *testing.T) {
 		"alb":           {"duration": "0.041"},
 		"s3":            {"host": "shop-pictures.s3.eu-west-1.amazonaws.com", "path": "/cart.png", "object": "/cart.png"},
 		"json-zeek-dns": {"object": "shop.example"},
-		"syslog-ufw":    {"object": "22"},
-		"syslog-sshd":   {"user": "admin"},
+		"messages":      {"user": "admin"},
 		"journald-json": {"user": "admin"},
 	}
 	for _, n := range accesslog.NamedFormats() {

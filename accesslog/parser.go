@@ -42,6 +42,12 @@ type Parser struct {
 	hasNext bool // a list may have more elements
 	skipped bool // the last line is of another kind
 
+	table    *messageTable
+	repeats  int  // more events of the line
+	known    bool // the message is of a program in the table
+	yearless bool // the last event's line names no year
+	zoneless bool // nor a zone
+
 	format Format
 	inner  *Parser // of the lines that are inside the lines
 }
@@ -55,6 +61,9 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 	}
 	p := &Parser{kind: f.kind, clock: newCLFClock(), zone: zoneClock{zone: o.Zone}, years: sysYears{year: o.Year}, format: f}
 	p.use(f.spec)
+	if f.kind == messageLines || f.kind == journalLines {
+		p.table = theMessages()
+	}
 	if f.inner != nil {
 		p.inner, _ = f.inner.NewParser(o) // the year is good
 	}
@@ -80,7 +89,7 @@ func (p *Parser) use(s *spec) {
 // not nil.
 func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 	ev.Reset()
-	p.hasNext, p.skipped = false, false
+	p.hasNext, p.skipped, p.repeats, p.known = false, false, 0, false
 	if len(line) > MaxLine {
 		return false
 	}
@@ -103,6 +112,10 @@ func (p *Parser) Parse(line []byte, ev *match.Event) bool {
 func (p *Parser) Next(ev *match.Event) bool {
 	if p.inner != nil {
 		return p.inner.Next(ev)
+	}
+	if p.repeats > 0 {
+		p.repeats--
+		return true
 	}
 	if !p.hasNext {
 		return false
@@ -273,7 +286,7 @@ func (p *Parser) Skipped() bool { return p.skipped }
 // are those of the format, not of a line that named them.
 func (p *Parser) Reset() {
 	p.years, p.zone.last = sysYears{year: p.years.year}, 0
-	p.hasNext = false
+	p.hasNext, p.repeats = false, 0
 	if p.spec != p.format.spec {
 		p.use(p.format.spec)
 	}

@@ -82,7 +82,7 @@ func TestNamedFieldsBeatTheObjects(t *testing.T) {
 func TestMaxLine(t *testing.T) {
 	for format, start := range map[string]string{
 		"clf":                      clfStart + `"-" 200 1 `,
-		"syslog-ufw":               "May  8 00:00:52 gate kernel: [UFW BLOCK] SRC=a x DPT=1 ",
+		"messages":                 "May  8 00:00:52 gate kernel: [UFW BLOCK] IN= SRC=192.0.2.1 PROTO=TCP DPT=1 ",
 		"json:time=t@s,object=h[]": `{"t":1,"h":["a","b"]}`,
 		"csv:time=1@s":             "1,",
 		"tsv:time=1@s":             "1\t",

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,10 +41,6 @@ var (
 	isoForm     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))$`)
 	sysForm     = regexp.MustCompile(`^([A-Z][a-z][a-z]) +([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) `)
 	methodForm  = regexp.MustCompile(`^([A-Z]+)$`)
-	sshdTag     = regexp.MustCompile(` sshd(?:-session)?\[[0-9]+\]: `)
-	sshdForm    = regexp.MustCompile(`^(?:Failed (?:password|none) for (.*) from (` + field + `) port [0-9]+(?: ssh2)?` +
-		`|error: PAM: Authentication failure for (.*) from (` + field + `))$`)
-	digitsForm = regexp.MustCompile(`^[0-9]+$`)
 )
 
 var monthNames = strings.Fields("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
@@ -196,45 +191,6 @@ func slowSysTime(line string) (time.Time, bool) {
 	return calendarTime(2016, m[1], m[2], m[3], m[4], m[5])
 }
 
-func slowSSHD(line string) (r reading) {
-	tag := sshdTag.FindStringIndex(line)
-	if tag == nil {
-		return r
-	}
-	m := sshdForm.FindStringSubmatch(line[tag[1]:])
-	if m == nil {
-		return r
-	}
-	r.time, r.ok = slowSysTime(line)
-	user := strings.TrimPrefix(m[1]+m[3], "invalid user ")
-	r.fields = map[string]string{
-		"client": m[2] + m[4],
-		"user":   strings.TrimPrefix(user, "illegal user "),
-	}
-	return r
-}
-
-// slowUFW takes the first port, and the last address before it.
-func slowUFW(line string) (r reading) {
-	_, text, ok := strings.Cut(line, "[UFW BLOCK]")
-	words := strings.Split(text, " ")
-	port := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "DPT=") })
-	if !ok || port < 0 || port == len(words)-1 || !digitsForm.MatchString(strings.TrimPrefix(words[port], "DPT=")) {
-		return r
-	}
-	r.fields = map[string]string{"object": words[port][len("DPT="):]}
-	for _, word := range words[:port] {
-		if client, ok := strings.CutPrefix(word, "SRC="); ok {
-			r.fields["client"] = client
-		}
-	}
-	if r.fields["client"] == "" {
-		return reading{}
-	}
-	r.time, r.ok = slowSysTime(line)
-	return r
-}
-
 // slowObject returns the object that the line is, nil when it is none. Package
 // json puts up with bad UTF-8, which is bad here.
 func slowObject(line string) map[string]any {
@@ -309,8 +265,6 @@ var slowReaders = map[string]struct {
 	"clf-vhost":     {slowVHost, true, match.FieldNames()},
 	"json-nginx":    {slowNginx, false, []string{"client", "object", "method", "path", "query", "protocol"}},
 	"json-zeek-dns": {slowZeek, false, match.FieldNames()},
-	"syslog-sshd":   {slowSSHD, true, match.FieldNames()},
-	"syslog-ufw":    {slowUFW, true, match.FieldNames()},
 	"traefik":       {slowTraefik, true, moreFields},
 	"envoy":         {slowEnvoy, true, moreFields},
 	"haproxy":       {slowHAProxy, true, moreFields},

@@ -1,11 +1,9 @@
 package accesslog
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/match"
 )
 
 // sysStamp is the time at the start of a syslog line, "Mon dd hh:mm:ss ".
@@ -74,28 +72,6 @@ func (y *sysYears) time(s sysStamp) (time.Time, bool) {
 	return InYear(time.Unix(t, 0), y.year)
 }
 
-// syslog reads a line of syslog. One that is about something else is skipped, and one
-// without a time is bad.
-func (p *Parser) syslog(line []byte, ev *match.Event) bool {
-	stamp, ok := readSysStamp(line)
-	if !ok {
-		return false
-	}
-	t, ok := p.years.time(stamp)
-	if !ok {
-		return false
-	}
-	ok, other := p.kind.read(line, ev)
-	p.skipped = other && stamp.end < len(line)
-	if ok {
-		if p.years.year != 0 {
-			t = utc(p.zone.seconds(t.Unix()), 0)
-		}
-		ev.Time = t
-	}
-	return ok
-}
-
 // yearSeconds is the length of every year of the stand-in calendar.
 const yearSeconds = LeapYearDays * daySeconds
 
@@ -162,143 +138,4 @@ func InYear(t time.Time, year int) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return utc(date+second%daySeconds, int64(t.Nanosecond())), true
-}
-
-// readSSHD reads the failed logins of OpenSSH's server from a syslog line:
-//
-//	Mon dd hh:mm:ss ... sshd[n]: Failed password for USER from CLIENT port n ssh2
-//	Mon dd hh:mm:ss ... sshd[n]: error: PAM: Authentication failure for USER from CLIENT
-//
-// The method may be none instead of password, ssh2 may be missing, and the user
-// may be preceded by "invalid user" or "illegal user". The client chooses USER, so
-// CLIENT is read from the end of the line, which the client cannot write.
-func readSSHD(line []byte, ev *match.Event) (ok, other bool) {
-	message, _ := sshdMessage(line)
-	return readFailedLogin(message, ev)
-}
-
-// readFailedLogin sets the fields of ev to those of a failed login. If a message of sshd
-// is about something else, other is true.
-func readFailedLogin(message []byte, ev *match.Event) (ok, other bool) {
-	login, hasPort, ok := cutFailure(message)
-	if !ok {
-		return false, true
-	}
-	if hasPort {
-		if login, ok = cutPort(login); !ok {
-			return false, false
-		}
-	}
-	start := len(login)
-	for start > 0 && !isBlank[login[start-1]] {
-		start--
-	}
-	user, ok := bytes.CutSuffix(login[:start], []byte(" from "))
-	if !ok || start == len(login) {
-		return false, false
-	}
-	user = bytes.TrimPrefix(user, []byte("invalid user "))
-	ev.Set(match.Client, login[start:])
-	ev.Set(match.User, bytes.TrimPrefix(user, []byte("illegal user ")))
-	return true, false
-}
-
-// sshdMessage returns what follows the first ` sshd[n]: ` of a line, or ` sshd-session[n]: `,
-// as OpenSSH 9.8 and later write.
-func sshdMessage(line []byte) (message []byte, ok bool) {
-	for {
-		if _, line, ok = bytes.Cut(line, []byte(" sshd")); !ok {
-			return nil, false
-		}
-		line = bytes.TrimPrefix(line, []byte("-session"))
-		if len(line) == 0 || line[0] != '[' {
-			continue
-		}
-		line = line[1:]
-		digits, rest := leadingDigits(line)
-		if message, ok = bytes.CutPrefix(rest, []byte("]: ")); ok && len(digits) > 0 {
-			return message, true
-		}
-	}
-}
-
-// isSSHD reports whether sshd wrote a line of syslog.
-func isSSHD(line []byte) bool {
-	_, ok := sshdMessage(line)
-	return ok
-}
-
-// cutFailure cuts the words off a message that a failed login begins with, and says
-// whether such a message ends with the port of the client.
-func cutFailure(message []byte) (login []byte, hasPort, ok bool) {
-	for _, words := range []string{"Failed password for ", "Failed none for "} {
-		if login, ok = bytes.CutPrefix(message, []byte(words)); ok {
-			return login, true, true
-		}
-	}
-	login, ok = bytes.CutPrefix(message, []byte("error: PAM: Authentication failure for "))
-	return login, false, ok
-}
-
-// cutPort cuts " port n" or " port n ssh2" off the end of s.
-func cutPort(s []byte) (before []byte, ok bool) {
-	s = bytes.TrimSuffix(s, []byte(" ssh2"))
-	end := len(s)
-	for end > 0 && isDigit(s[end-1]) {
-		end--
-	}
-	before, ok = bytes.CutSuffix(s[:end], []byte(" port "))
-	return before, ok && end < len(s)
-}
-
-const ufwBlock = "[UFW BLOCK]"
-
-// isUFW reports whether a line of syslog is about a packet that was dropped.
-func isUFW(line []byte) bool { return bytes.Contains(line, []byte(ufwBlock)) }
-
-// readBlocked reads the packets that Ubuntu's firewall has dropped, from the kernel's
-// syslog lines:
-//
-//	Mon dd hh:mm:ss ... [UFW BLOCK] ... SRC=CLIENT ... PROTO=TCP SPT=n DPT=OBJECT ...
-//
-// Client is the source address, Object the destination port, and the protocol and the
-// source port are the fields "proto" and "spt". If the line is about a packet without a
-// port, such as one of ICMP, or about something else, other is true.
-func readBlocked(message []byte, ev *match.Event) (ok, other bool) {
-	_, words, ok := bytes.Cut(message, []byte(ufwBlock))
-	if !ok {
-		return false, true
-	}
-	var client, protocol, source []byte
-	for {
-		end := bytes.IndexByte(words, ' ')
-		if end < 0 { // the last word may be cut off, and none of those below is last
-			return false, client != nil && !bytes.HasPrefix(words, []byte("DPT="))
-		}
-		word := words[:end]
-		words = words[end+1:]
-		switch {
-		case len(word) < len("SRC="):
-		case string(word[:4]) == "SRC=":
-			client = word[4:]
-		case string(word[:4]) == "SPT=":
-			source = word[4:]
-		case bytes.HasPrefix(word, []byte("PROTO=")):
-			protocol = word[6:]
-		case string(word[:4]) == "DPT=":
-			port := word[4:]
-			if digits, _ := leadingDigits(port); len(client) == 0 || len(digits) == 0 || len(digits) < len(port) {
-				return false, false
-			}
-			ev.Set(match.Client, client)
-			ev.Set(match.Object, port)
-			if protocol != nil {
-				ev.SetNamed("proto", protocol)
-			}
-			if source != nil {
-				ev.SetNamed("spt", source)
-			}
-			return true, false
-		}
-	}
 }

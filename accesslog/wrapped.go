@@ -76,8 +76,7 @@ func unwrapCRI(line []byte) (inner []byte, stderr, ok bool) {
 }
 
 // journald reads an object of journalctl -o json. Without an inner format its events
-// are failed logins of sshd and packets that the firewall has dropped; the messages of
-// all other programs are skipped. With one, those are skipped that it does not read.
+// are those of the table of messages. Others are skipped.
 func (p *Parser) journald(line []byte, ev *match.Event) bool {
 	if !p.reader.read(line) {
 		return false
@@ -96,15 +95,9 @@ func (p *Parser) journald(line []byte, ev *match.Event) bool {
 		p.skipped = !ok
 		return ok
 	}
-	p.skipped = true
-	switch string(p.values[journalProgram]) {
-	case "sshd", "sshd-session":
-		ok, p.skipped = readFailedLogin(message, ev)
-	case "kernel":
-		ok, p.skipped = readBlocked(append(message[:len(message):len(message)], ' '), ev)
-	default:
-		return false
-	}
+	h := head{program: p.values[journalProgram], text: bytes.TrimRight(message, " ")}
+	ok = p.message(&h, ev)
+	p.skipped = !ok
 	if ok {
 		ev.Time = utc(sec, nsec)
 	}

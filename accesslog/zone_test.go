@@ -87,7 +87,9 @@ func TestOptionsZone(t *testing.T) {
 		format, lines, want string
 		zoneless            bool
 	}{
-		{"syslog-sshd", "Nov 27 15:00:00 h sshd[1]: Failed password for root from 192.0.2.1 port 22 ssh2", "2026-11-27T09:30:00Z", true},
+		{"messages", "Nov 27 15:00:00 h sshd[1]: Failed password for root from 192.0.2.1 port 22 ssh2", "2026-11-27T09:30:00Z", true},
+		{"messages", "2026-11-27T15:00:00+00:00 h sshd[1]: Failed password for root from 192.0.2.1 port 22 ssh2", "2026-11-27T15:00:00Z", true},
+		{"messages", "2026-11-27 15:00:00 login authenticator failed for (x) [192.0.2.1]: 535 Incorrect authentication data", "2026-11-27T09:30:00Z", true},
 		{"haproxy", `192.0.2.1:1 [27/Nov/2026:15:00:00.250] f b/s 0/0/0/1/1 200 1 - - ---- 1/1/1/1/0 0/0 "GET / HTTP/1.1"`, "2026-11-27T09:30:00.25Z", true},
 		{"w3c", w3cLocal, "2026-11-27T09:30:00Z", false}, // what its times are depends on the log
 		{"w3c", "#Fields: date time c-ip\n2026-11-27 15:00:00 192.0.2.1", "2026-11-27T15:00:00Z", false},

@@ -15,7 +15,7 @@ import (
 
 var clfPattern = regexp.MustCompile(`^(\S+) - - \[(.*)\] "(.*)" (\d+) (\d+) "`)
 
-// generated returns a generated log in format clf, json-nginx or syslog-sshd. Some of its
+// generated returns a generated log in format clf, json-nginx or messages. Some of its
 // lines are late, and some of its paths have bytes of 0x80 and above, not all UTF-8.
 func generated(t testing.TB, rnd *rand.Rand, format string, c accesslogtest.Config) []byte {
 	t.Helper()
@@ -44,7 +44,7 @@ func convertedLine(t testing.TB, format, line string, m []string) string {
 	case "json-nginx":
 		request = strings.ReplaceAll(request, `\x`, `\u00`)
 		return fmt.Sprintf(`{"remote_addr":"%s","time_local":"%s","request":"%s","status":"%s","body_bytes_sent":"%s"}`+"\n", client, at, request, m[4], m[5])
-	case "syslog-sshd":
+	case "messages":
 		when, err := time.Parse("02/Jan/2006:15:04:05 -0700", at)
 		if err != nil {
 			t.Fatal(err)

@@ -374,4 +374,8 @@ func TestStreamErrors(t *testing.T) {
 	if r := mustRun(t, c); r.Events != 2 || r.First.Unix() != time.Date(2020, 5, 8, 0, 0, 0, 0, time.UTC).Unix() {
 		t.Errorf("with a year: %+v", r)
 	}
+	c = replay.Config{Files: []string{writeFile(t, "auth.log", []byte(sshd("2020-05-08T00:00:00Z")+sshd("2020-05-08T00:00:01Z")))}, Lateness: 1}
+	if r := mustRun(t, c); r.Events != 2 || r.First.Unix() != time.Date(2020, 5, 8, 0, 0, 0, 0, time.UTC).Unix() {
+		t.Errorf("with a year in each line: %+v", r)
+	}
 }

@@ -45,6 +45,7 @@ type logFile struct {
 	leftOut             int64
 	events              int64
 	grain               uint32 // of the times; 0 if there is none
+	zoneless            bool   // there is an event whose time names no zone
 	years               int    // that the last dated line comes after the first one
 	lastDated           time.Time
 	assumed             int // year of the first line; 0 if it is not assumed
@@ -76,7 +77,8 @@ func (l *logFile) count(b *parsed) {
 	l.skipped += b.skipped
 	l.bad += b.bad
 	l.leftOut += b.leftOut
-	if b.whole != noSpan {
+	l.zoneless = l.zoneless || b.zoneless
+	if b.whole != noSpan || b.standIn != noSpan {
 		if l.grain == 0 || b.grain < l.grain {
 			l.grain = b.grain
 		}
@@ -84,9 +86,10 @@ func (l *logFile) count(b *parsed) {
 }
 
 // dated takes over the next block and returns those whose times have their year, if that
-// of the first line is year, or if it is 0, as soon as the file has ended.
+// of the first line without one is year, or if it is 0, as soon as an event with a year follows
+// or the file has ended.
 func (l *logFile) dated(b *parsed, year int) []*parsed {
-	if !b.format.Yearless() {
+	if !b.dated && len(l.undated) == 0 {
 		l.whole.add(b.whole)
 		return []*parsed{b}
 	}
@@ -96,19 +99,23 @@ func (l *logFile) dated(b *parsed, year int) []*parsed {
 		}
 		l.lastDated = b.last.AddDate(0, 0, l.years*accesslog.LeapYearDays)
 	}
-	b.years = l.years
+	b.after = l.years
 	l.undated = append(l.undated, b)
-	if year == 0 {
-		if !b.end {
+	if year == 0 && l.assumed == 0 {
+		next, ok := b.nextDated()
+		if !ok && !b.end {
 			return nil
 		}
-		year = yearOfFirst(l.undated, l.lastDated, l.modified)
-		l.assumed = year
+		if !ok {
+			next = l.modified
+		}
+		l.assumed = yearOfFirst(l.undated, l.lastDated, next)
 	}
+	year = cmp.Or(year, l.assumed)
 	blocks := l.undated
 	l.undated = nil
 	for _, b := range blocks {
-		l.bad += b.date(year + b.years)
+		l.bad += b.date(year + b.after)
 		l.whole.add(b.whole)
 	}
 	return blocks

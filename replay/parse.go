@@ -33,10 +33,27 @@ type parsed struct {
 	lines, skipped, bad int64
 	badLines            []BadLine
 
+	// Of formats that may have times without a year, for each event. Such a time is in the
+	// stand-in calendar until date gives it its year.
+	years   []eventYear
+	year    eventYear // of the next event
+	standIn logSpan   // of the events without a year
+
+	zoneless bool // there is an event whose time names no zone
+
 	dated       bool      // there are lines whose times have no year
 	first, last time.Time // these, in the stand-in calendar
-	years       int       // that come after the one of the file's first line
+	after       int       // years after that of the file's first line
 }
+
+// An eventYear is whether the time of an event has its year.
+type eventYear uint8
+
+const (
+	withYear eventYear = iota
+	noYear
+	noYearEither // a further event of a line
+)
 
 // A worker parses blocks. It numbers the values that it finds; the stream replaces these
 // numbers by those of all workers.
@@ -88,7 +105,7 @@ func (w *worker) parse(b block) *parsed {
 
 // newParsed returns what b will be parsed to, without events.
 func (w *worker) newParsed(b block) *parsed {
-	p := &parsed{block: b, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, span: w.dated}
+	p := &parsed{block: b, grain: second, cols: make([][]uint32, len(w.columns)), whole: noSpan, standIn: noSpan, span: w.dated}
 	guess := len(b.data)/128 + 1
 	p.times = make([]int64, 0, guess)
 	for i := range p.cols {
@@ -132,6 +149,8 @@ func (w *worker) parseLines(p *parsed) {
 		w.parsers[p.format] = parser
 	}
 	parser.Reset()
+	mayLackYear := p.format.Yearless()
+	p.zoneless = p.format.Zoneless() && !mayLackYear
 	for rest := p.data; len(rest) > 0; {
 		var line []byte
 		line, rest, _ = accesslog.CutLine(rest)
@@ -147,8 +166,17 @@ func (w *worker) parseLines(p *parsed) {
 		if w.run.identity != nil {
 			w.run.identity.SetClient(&w.event)
 		}
+		if mayLackYear {
+			p.zoneless = p.zoneless || parser.Zoneless()
+			if p.year = withYear; parser.Yearless() {
+				p.year = noYear
+			}
+		}
 		w.add(p, &w.event)
 		for parser.Next(&w.event) {
+			if p.year == noYear {
+				p.year = noYearEither
+			}
 			w.add(p, &w.event)
 		}
 	}
@@ -177,12 +205,19 @@ func (w *worker) add(p *parsed, ev *match.Event) {
 	for nanos := uint32(ev.Time.Nanosecond()); nanos%p.grain != 0; {
 		p.grain /= 10
 	}
-	p.whole.add(logSpan{t, t})
+	if p.year == withYear {
+		p.whole.add(logSpan{t, t})
+	} else {
+		p.standIn.add(logSpan{t, t})
+	}
 	if !p.span.has(t) || !w.run.where.Holds(ev) {
 		p.leftOut++
 		return
 	}
 	p.times = append(p.times, t)
+	if p.format.Yearless() {
+		p.years = append(p.years, p.year)
+	}
 	if w.run.positions {
 		p.places = append(p.places, position(p.lines))
 	}

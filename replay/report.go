@@ -223,7 +223,7 @@ func (r *run) summarize() *Report {
 		if l.assumed != 0 {
 			report.AssumedYears = append(report.AssumedYears, FileYear{l.path, l.assumed})
 		}
-		report.Zoneless = report.Zoneless || l.format.Zoneless() && l.events > 0
+		report.Zoneless = report.Zoneless || l.zoneless && l.events > 0
 		if name := l.format.String(); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

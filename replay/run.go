@@ -215,6 +215,21 @@ func (r *run) nextBlock(l *logFile, buf []byte) (b block, ok bool) {
 	return b, true
 }
 
+// lacksYear reports whether a log that begins with sample has a line whose time has no year.
+func lacksYear(f accesslog.Format, sample []byte) bool {
+	if !f.Yearless() {
+		return false
+	}
+	p, _ := f.NewParser(accesslog.Options{}) // no year, so no error
+	for len(sample) > 0 {
+		var line []byte
+		line, sample, _ = accesslog.CutLine(sample)
+		p.Parse(line, new(match.Event))
+	}
+	_, _, dated := p.Dated()
+	return dated
+}
+
 // formatOf returns the format of a file that begins with sample.
 func (r *run) formatOf(path string, sample []byte) (f accesslog.Format, err error) {
 	if r.Format != "auto" {
@@ -231,7 +246,7 @@ func (r *run) formatOf(path string, sample []byte) (f accesslog.Format, err erro
 		err = fmt.Errorf("%s: no known log format fits its first lines; name one with --format: %s, or a spec such as csv:time=1@s,client=2",
 			path, strings.Join(accesslog.Formats(), ", "))
 	}
-	if err == nil && f.Yearless() && r.Year == 0 && r.Lateness > 0 {
+	if err == nil && r.Year == 0 && r.Lateness > 0 && lacksYear(f, sample) {
 		return accesslog.Format{}, fmt.Errorf("%s: its times have no year, which --lateness needs from the first line on; give it with --year", path)
 	}
 	return f, err

@@ -3,14 +3,10 @@ package replay_test
 import (
 	"bytes"
 	"cmp"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/klauspost/compress/gzip"
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/match"
@@ -70,21 +66,7 @@ func TestSlidingOracle(t *testing.T) {
 // clientsOf reads the clients of a log on one core, in the order of judging.
 func clientsOf(t *testing.T, path, format string, year int) []hit {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var in io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
-		if in, err = gzip.NewReader(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := io.ReadAll(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := readFile(t, path)
 	known, err := accesslog.ParseFormat(format)
 	if err != nil {
 		t.Fatal(err)

@@ -109,19 +109,37 @@ func (b *parsed) split(before int64) (old, newer *parsed) {
 	return old, b
 }
 
-// yearOfFirst returns the year of a file's first line: the last one in which the
-// last event is not after the file was modified. last is the last dated line. Clocks
-// that write a line may be ahead of UTC.
-func yearOfFirst(blocks []*parsed, last, modified time.Time) int {
+// lastUndated returns the index of the last event whose time has no year, -1 if there is none.
+func (b *parsed) lastUndated() int {
+	i := len(b.years) - 1
+	for i >= 0 && b.years[i] == withYear {
+		i--
+	}
+	return i
+}
+
+// nextDated returns the time of the event with a year that follows the last one without.
+func (b *parsed) nextDated() (t time.Time, ok bool) {
+	i := b.lastUndated() + 1
+	if i == len(b.times) {
+		return t, false
+	}
+	return time.Unix(0, b.times[i]), true
+}
+
+// yearOfFirst returns the year of a file's first line without one: the last year in which the
+// last such event is not after next, the next event with a year, or the time at which the file was
+// modified. last is the last dated line. Clocks that write a line may be ahead of UTC.
+func yearOfFirst(blocks []*parsed, last, next time.Time) int {
 	const furthestAhead = 14 * time.Hour
-	latest := modified.UTC().Add(furthestAhead)
+	latest := next.UTC().Add(furthestAhead)
 	first := latest.Year()
 	if !last.IsZero() {
 		first -= accesslog.YearsAfter(last, last)
 	}
 	for _, b := range slices.Backward(blocks) {
-		if n := len(b.times); n > 0 {
-			if t, ok := accesslog.InYear(time.Unix(0, b.times[n-1]), first+b.years); ok && t.After(latest) {
+		if i := b.lastUndated(); i >= 0 {
+			if t, ok := accesslog.InYear(time.Unix(0, b.times[i]), first+b.after); ok && t.After(latest) {
 				first--
 			}
 			break
@@ -140,12 +158,24 @@ func (b *parsed) date(year int) (bad int64) {
 		}
 		return t.UnixNano(), true
 	}
-	whole := b.whole
-	b.whole = noSpan
-	for _, nanos := range []int64{whole.first, whole.last} {
-		if t, ok := date(nanos); ok && whole != noSpan {
-			b.whole.add(logSpan{t, t})
+	if b.standIn != noSpan {
+		for _, nanos := range []int64{b.standIn.first, b.standIn.last} {
+			if t, ok := date(nanos); ok {
+				b.whole.add(logSpan{t, t})
+			}
 		}
 	}
-	return b.filter(date)
+	event := -1
+	b.filter(func(nanos int64) (int64, bool) {
+		event++
+		if b.years[event] == withYear {
+			return nanos, true
+		}
+		t, ok := date(nanos)
+		if !ok && b.years[event] == noYear {
+			bad++
+		}
+		return t, ok
+	})
+	return bad
 }

@@ -54,6 +54,10 @@ func TestSyslogYears(t *testing.T) {
 		{"ahead of UTC at the new year", sshd(dec) + sshd(jan), 0, "2023-12-31 2024-01-01", 0, time.Date(2023, 12, 31, 10, 0, 1, 0, time.UTC)},
 		{"a January, copied at the end of the year", sshd(dec) + sshd(jan), 0, "2022-12-31 2023-01-01", 0, time.Date(2023, 12, 31, 9, 59, 59, 0, time.UTC)},
 		{"copied in the year after, with bad lines at the end", sshd(dec) + strings.Repeat("undated\n", 150_000) + noise(dec), 0, "2023-12-31", 150_001, time.Time{}},
+		{"an upgrade to times with a year", sshd(dec) + sshd(jan) + sshd("2021-01-02T00:00:00+00:00"), 0, "2020-12-31 2021-01-01 2021-01-02", 0, time.Time{}},
+		{"an upgrade in a later block", sshd(may) + strings.Repeat("undated\n", 150_000) + sshd("2021-05-09T00:00:00Z"), 0, "2021-05-08 2021-05-09", 150_000, time.Time{}},
+		{"an upgrade, after which a leap day is bad", sshd("Feb 29 12:00:00") + sshd("2021-03-01T00:00:00Z"), 0, "2021-03-01", 1, time.Time{}},
+		{"a line without a year after those with one", sshd("2024-05-30T00:00:00Z") + sshd("May 31 00:00:00"), 0, "2024-05-30 2024-05-31", 0, time.Time{}},
 		{"the file's year is that of UTC", sshd(dec), 0, "2023-12-31", 0, time.Date(2024, 1, 1, 3, 0, 0, 0, time.FixedZone("", 4*3600))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,7 +68,7 @@ func TestSyslogYears(t *testing.T) {
 			if err := os.Chtimes(path, c.modified, c.modified); err != nil {
 				t.Fatal(err)
 			}
-			checkYears(t, replay.Config{Files: []string{path}, Year: c.year, Format: "syslog-sshd"}, c.want, c.bad)
+			checkYears(t, replay.Config{Files: []string{path}, Year: c.year, Format: "messages"}, c.want, c.bad)
 		})
 	}
 }
@@ -154,7 +158,7 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 	}
 	for _, year := range []int{0, 2018} {
 		for _, cores := range []int{1, 4} {
-			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "syslog-sshd", Cores: cores})
+			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "messages", Cores: cores})
 			if r.Events != 2*n || r.First.UTC().Year() != 2018 || r.Last.UTC().Year() != 2024 || r.Last.Before(last.Add(-step)) {
 				t.Errorf("year %d, %d cores: %d events from %v to %v; want %d from 2018 to %v", year, cores, r.Events, r.First, r.Last, 2*n, last)
 			}
@@ -173,7 +177,7 @@ func TestSyslogYearOfStdin(t *testing.T) {
 	if after := time.Now().UTC().Add(14 * time.Hour).Year(); r.Last.UTC().Year() < before || r.Last.UTC().Year() > after {
 		t.Errorf("the last event is in %v, want %d", r.Last.UTC(), after)
 	}
-	if got := fmt.Sprintf("%d %s", r.Last.UTC().Year()-r.First.UTC().Year(), r.Format); got != "1 syslog-sshd" {
+	if got := fmt.Sprintf("%d %s", r.Last.UTC().Year()-r.First.UTC().Year(), r.Format); got != "1 messages" {
 		t.Errorf("years and format: %s", got)
 	}
 }

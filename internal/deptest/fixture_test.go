@@ -137,7 +137,7 @@ func moduleFiles(t *testing.T) []string {
 		if err == nil && d.IsDir() && name != "." && ignored(fsys, name) {
 			return fs.SkipDir
 		}
-		if err == nil && d.Type().IsRegular() && slices.Contains([]string{".go", ".s"}, path.Ext(name)) {
+		if err == nil && d.Type().IsRegular() && slices.Contains([]string{".go", ".s", ".txt"}, path.Ext(name)) {
 			names = append(names, name)
 		}
 		return err

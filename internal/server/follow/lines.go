@@ -24,11 +24,10 @@ func newLineParser(f accesslog.Format, zone *time.Location) *lineParser {
 	return &lineParser{Parser: p, format: f, zone: zone}
 }
 
-// Parse parses a line. If the times of the format have no year, the first event is of the
-// last twelve months.
+// Parse parses a line. The first event whose time has no year is of the last twelve months.
 func (p *lineParser) Parse(line []byte, ev *match.Event) bool {
 	ok := p.Parser.Parse(line, ev)
-	if !ok || p.dated || !p.format.Yearless() {
+	if !ok || p.dated || !p.Yearless() {
 		return ok
 	}
 	p.dated = true

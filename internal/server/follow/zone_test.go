@@ -40,7 +40,7 @@ func followGuesses(t *testing.T, written, read *time.Location, start time.Time, 
 	time.Sleep(time.Until(start))
 	path := filepath.Join(t.TempDir(), "auth.log")
 	right, followed := banAfterFour(t), banAfterFour(t)
-	format, err := accesslog.ParseFormat("syslog-sshd")
+	format, err := accesslog.ParseFormat("messages")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,305 @@
+package accesslog_test
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
+)
+
+// A corpus is the sample logs of another project, with what it finds in them. They are not
+// part of this repository; a variable of the environment names a checkout.
+type corpus struct {
+	name, variable, commit string
+	sum                    string // of the names and the contents of the logs
+
+	logs func(t *testing.T, dir string) []sampleLog
+
+	named, read int // logs that name an address, and of these at least so many are read
+}
+
+var corpora = []corpus{
+	{
+		name: "fail2ban", variable: "LATELY_FAIL2BAN", commit: "deffcbcd1712a3a0cbd79c1da324096ebf36d306",
+		logs: fail2banLogs,
+	},
+	{
+		name: "CrowdSec's hub", variable: "LATELY_HUB", commit: "b03cb59b2131ebfc5300f5f14828e29967efd1a5",
+		logs: hubLogs,
+	},
+}
+
+// A sampleLog is a log and the events that the other project finds in it.
+type sampleLog struct {
+	name string
+	text []byte
+	want []wantedEvent
+}
+
+// A wantedEvent is a client and a time.
+type wantedEvent struct {
+	line   string // empty if it is not known
+	client string
+	time   time.Time // zero if it is not known
+}
+
+// TestCorpora reads all sample logs as they are detected.
+func TestCorpora(t *testing.T) {
+	for _, c := range corpora {
+		t.Run(c.name, func(t *testing.T) {
+			dir := os.Getenv(c.variable)
+			if dir == "" {
+				t.Skipf("SKIP sample logs of %s: %s names no checkout of %s", c.name, c.variable, c.commit)
+			}
+			logs := c.logs(t, dir)
+			if sum := sumOf(logs); c.sum != "" && sum != c.sum {
+				t.Fatalf("the logs in %s have the sum %s: must be %s, of commit %s", dir, sum, c.sum, c.commit)
+			}
+			named, whole, detected, lines, right, wrong, other := 0, 0, 0, 0, 0, 0, 0
+			for _, l := range logs {
+				r := readSample(t, l)
+				if r.format != "" {
+					detected++
+				}
+				wrong += r.wrong
+				other += r.other
+				if len(l.want) == 0 {
+					if r.format != "" && r.events > 0 {
+						t.Logf("%s: read as %s, %d events, but it names nobody", l.name, r.format, r.events)
+					}
+					continue
+				}
+				named++
+				lines += r.want
+				right += r.right
+				if r.wrong == 0 && r.right*10 >= r.want*9 {
+					whole++
+				} else {
+					t.Logf("%-45s %-22s %3d of %3d right, %d wrong; %.150q", l.name, r.format, r.right, r.want, r.wrong, r.missed)
+				}
+			}
+			t.Logf("%d logs, %d detected, %d name an address, %d of these are read; %d of %d lines; %d wrong clients or times, %d others",
+				len(logs), detected, named, whole, right, lines, wrong, other)
+		})
+	}
+}
+
+func sumOf(logs []sampleLog) string {
+	h := sha256.New()
+	for _, l := range logs {
+		fmt.Fprintf(h, "%s %d\n%s", l.name, len(l.text), l.text)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// A sampleResult is how much of a log was read right.
+type sampleResult struct {
+	format             string
+	want, right, wrong int
+	events, other      int
+	missed             string // a line
+}
+
+// readSample reads a log as it is detected.
+func readSample(t *testing.T, l sampleLog) (r sampleResult) {
+	f, ok := accesslog.Detect(l.text)
+	r.want = len(l.want)
+	if !ok {
+		if r.want > 0 {
+			r.missed = l.want[0].line
+		}
+		return r
+	}
+	r.format = f.String()
+	p, _ := f.NewParser(accesslog.Options{Year: 2005})
+	type seen struct {
+		client netip.Addr
+		name   string
+		time   time.Time
+		local  bool
+		year   bool
+	}
+	var all []seen
+	byLine := map[string][]seen{}
+	var ev match.Event
+	for rest := l.text; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = accesslog.CutLine(rest)
+		if !p.Parse(line, &ev) {
+			continue
+		}
+		addr, ok := match.ParseAddr(string(ev.Get(match.Client)))
+		if ok && !bytes.Contains(line, ev.Get(match.Client)) && !bytes.Contains(line, []byte(addr.String())) {
+			t.Errorf("%s: client %s is not in %q", l.name, addr, line)
+		}
+		s := seen{addr, string(ev.Get(match.Client)), ev.Time, p.Zoneless(), !strings.HasPrefix(string(line), "x")}
+		all = append(all, s)
+		byLine[string(line)] = append(byLine[string(line)], s)
+		r.events++
+	}
+	for _, w := range l.want {
+		addr, isAddr := match.ParseAddr(w.client)
+		found, bad := false, false
+		candidates := all
+		if w.line != "" {
+			candidates = byLine[w.line]
+		}
+		for _, s := range candidates {
+			same := s.name == w.client || isAddr && s.client == addr
+			sameTime := w.time.IsZero() || sameClock(s.time, w.time, s.local)
+			found = found || same && sameTime
+			bad = bad || w.line != "" && !(same && sameTime)
+		}
+		switch {
+		case found:
+			r.right++
+		case bad:
+			r.wrong++
+			r.missed = cmp.Or(r.missed, "WRONG "+w.line)
+		default:
+			r.missed = cmp.Or(r.missed, w.line, w.client+" "+w.time.String())
+		}
+	}
+	return r
+}
+
+// sameClock reports whether two times are the same, up to a second, a zone that the line does
+// not name, and a year.
+func sameClock(a, b time.Time, local bool) bool {
+	if d := a.Sub(b).Abs(); d <= time.Second {
+		return true
+	}
+	if !local {
+		return false
+	}
+	b = b.AddDate(a.Year()-b.Year(), 0, 0)
+	d := a.Sub(b).Abs()
+	rest := d % (15 * time.Minute)
+	return d < 15*time.Hour && min(rest, 15*time.Minute-rest) <= time.Second
+}
+
+// fail2banLogs returns the logs in fail2ban's tests: a comment before a line has its time and
+// host.
+func fail2banLogs(t *testing.T, dir string) (logs []sampleLog) {
+	root := filepath.Join(dir, "fail2ban/tests/files/logs")
+	for _, path := range filesOf(t, root, "") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := sampleLog{name: strings.TrimPrefix(path, root+"/")}
+		var said struct {
+			Time, Host string
+			Match      bool
+		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimRight(line, "\r\n")
+			if comment, ok := strings.CutPrefix(line, "# failJSON:"); ok {
+				said.Time, said.Host, said.Match = "", "", false
+				if err := json.Unmarshal([]byte(comment), &said); err != nil {
+					t.Fatalf("%s: %s: %v", path, comment, err)
+				}
+				continue
+			}
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			l.text = append(append(l.text, line...), '\n')
+			if said.Match && said.Host != "" && strings.Contains(line, said.Host) {
+				at, _ := time.Parse("2006-01-02T15:04:05", strings.SplitN(said.Time, ".", 2)[0])
+				l.want = append(l.want, wantedEvent{line, said.Host, at.Add(-2 * time.Hour)})
+			}
+			said.Match = false
+		}
+		logs = append(logs, l)
+	}
+	return logs
+}
+
+var (
+	hubClient = regexp.MustCompile(`^results\["[^"]*"\]\["([^"]*)"\]\[(\d+)\]\.Evt\.Meta\["source_ip"\] == "([^"]*)"`)
+	hubTime   = regexp.MustCompile(`^results\["[^"]*"\]\["([^"]*)"\]\[(\d+)\]\.Evt\.Enriched\["MarshaledTime"\] == "([^"]*)"`)
+	hubSource = regexp.MustCompile(`GetMeta\("source_ip"\) == "([^"]*)"|"([0-9a-f.:]+)" in results\[\d+\]\.Overflow\.GetSources\(\)`)
+)
+
+// hubLogs returns the logs in the tests of CrowdSec's hub: files beside them have what its parsers
+// found.
+func hubLogs(t *testing.T, dir string) (logs []sampleLog) {
+	root := filepath.Join(dir, ".tests")
+	for _, path := range filesOf(t, root, ".log") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := sampleLog{name: strings.TrimPrefix(path, root+"/"), text: text}
+		wanted := map[wantedEvent]bool{}
+		parsed, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "parser.assert"))
+		events := map[string]wantedEvent{}
+		for line := range strings.Lines(string(parsed)) {
+			if m := hubClient.FindStringSubmatch(line); m != nil {
+				e := events[m[1]+m[2]]
+				e.client = m[3]
+				events[m[1]+m[2]] = e
+			}
+			if m := hubTime.FindStringSubmatch(line); m != nil {
+				e := events[m[1]+m[2]]
+				e.time, _ = time.Parse(time.RFC3339, m[3])
+				events[m[1]+m[2]] = e
+			}
+		}
+		for _, e := range events {
+			if _, ok := match.ParseAddr(e.client); ok && !e.time.IsZero() {
+				wanted[e] = true
+			}
+		}
+		if len(wanted) == 0 {
+			for _, e := range events {
+				if _, ok := match.ParseAddr(e.client); ok {
+					wanted[e] = true
+				}
+			}
+		}
+		if len(wanted) == 0 {
+			found, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "scenario.assert"))
+			for _, m := range hubSource.FindAllStringSubmatch(string(found), -1) {
+				client := cmp.Or(m[1], m[2])
+				if _, ok := match.ParseAddr(client); ok && strings.Contains(string(text), client) {
+					wanted[wantedEvent{client: client}] = true
+				}
+			}
+		}
+		l.want = slices.SortedFunc(maps.Keys(wanted), func(a, b wantedEvent) int {
+			return cmp.Or(cmp.Compare(a.client, b.client), a.time.Compare(b.time))
+		})
+		logs = append(logs, l)
+	}
+	return logs
+}
+
+// filesOf returns the files below a folder, in order.
+func filesOf(t *testing.T, root, suffix string) (paths []string) {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, suffix) {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}

@@ -1,0 +1,296 @@
+package accesslog
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/lately-go/lately/match"
+)
+
+// The table of messages. See its first lines for the form.
+//
+//go:embed messages.txt
+var messagesText string
+
+// A vocabulary is the messages of a program.
+type vocabulary struct {
+	name    []byte
+	packets bool // they are of the kernel, about packets
+
+	// The patterns by their first byte; those that begin with a value are at 0.
+	patterns [256][]*pattern
+}
+
+// A messageTable is the messages of all programs.
+type messageTable struct {
+	programs map[string]*vocabulary // nil for none
+	general  *vocabulary            // messages of any program, as those of PAM
+	own      vocabulary             // messages in logs without the name of a program
+}
+
+// A pattern is a text with values.
+type pattern struct {
+	reason  []byte
+	program []byte
+	first   string // text before the first value
+	values  []patternValue
+	open    bool // it ends with any text
+}
+
+// A patternValue is a value and the text behind it.
+type patternValue struct {
+	kind  valueKind
+	until string // empty at the end
+}
+
+// A valueKind is what a value of a pattern may be.
+type valueKind uint8
+
+const (
+	// anyText is followed by a text that stands in the line once only: what clients choose
+	// may be on both sides of it.
+	anyText valueKind = iota
+	// userText is a name that a client chose: what is behind it is read from the end of the
+	// line, which the program writes. If that is any text, the name ends at the last place of
+	// the text after it.
+	userText
+	// userWord is a name without blanks.
+	userWord
+	oneWord
+	clientWord
+)
+
+var valueKinds = map[string]valueKind{"any": anyText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
+
+// set sets the fields of ev if a pattern describes the text.
+func (v *vocabulary) set(text []byte, ev *match.Event) bool {
+	if len(text) == 0 {
+		return false
+	}
+	for _, p := range v.patterns[text[0]] {
+		if p.set(text, ev) {
+			return true
+		}
+	}
+	for _, p := range v.patterns[0] {
+		if p.set(text, ev) {
+			return true
+		}
+	}
+	return false
+}
+
+// setUnknown is set for a log without the names of programs, and for a program that is not in
+// the table.
+func (t *messageTable) setUnknown(h *head, program, text []byte, ev *match.Event) bool {
+	switch {
+	case h.own && t.own.set(h.text, ev), h.tagged && t.own.set(text, ev):
+	case len(program) > 0 && t.general.set(text, ev):
+		ev.SetNamed("program", program)
+	default:
+		return false
+	}
+	return true
+}
+
+// maxWord bounds a value without blanks.
+const maxWord = 300
+
+// set sets the fields of ev if p describes the text: in one pass, without going back.
+func (p *pattern) set(text []byte, ev *match.Event) bool {
+	if len(text) < len(p.first) || string(text[:len(p.first)]) != p.first {
+		return false
+	}
+	var found found
+	rest := text[len(p.first):]
+	for i, v := range p.values {
+		if v.kind == userText && !p.open {
+			if !p.setFromEnd(rest, i, &found) {
+				return false
+			}
+			rest = nil
+			break
+		}
+		end := v.end(rest)
+		if end < 0 || !found.take(v.kind, rest[:end]) {
+			return false
+		}
+		rest = rest[end+len(v.until):]
+	}
+	if len(rest) > 0 {
+		return false
+	}
+	ev.Set(match.Client, found.client)
+	if found.user != nil {
+		ev.Set(match.User, found.user)
+	}
+	ev.SetNamed("reason", p.reason)
+	if p.program != nil {
+		ev.SetNamed("program", p.program)
+	}
+	return true
+}
+
+// setFromEnd reads the values from the one at i on, the name of a user, from the end of a text.
+func (p *pattern) setFromEnd(rest []byte, i int, found *found) bool {
+	for last := len(p.values) - 1; ; last-- {
+		var ok bool
+		if rest, ok = bytes.CutSuffix(rest, []byte(p.values[last].until)); !ok {
+			return false
+		}
+		if last == i {
+			return found.take(userText, rest)
+		}
+		before := p.values[last-1].until
+		at := bytes.LastIndex(rest[max(0, len(rest)-maxWord):], []byte(before))
+		if at < 0 {
+			return false
+		}
+		at += max(0, len(rest)-maxWord) + len(before)
+		if bytes.IndexByte(rest[at:], ' ') >= 0 || !found.take(p.values[last].kind, rest[at:]) {
+			return false
+		}
+		rest = rest[:at]
+	}
+}
+
+// found is the values of a text.
+type found struct{ client, user []byte }
+
+// take notes a value. It reports whether the value is one of its kind.
+func (f *found) take(kind valueKind, value []byte) bool {
+	switch kind {
+	case userText, userWord:
+		f.user = value
+	case clientWord:
+		f.client = clientAddress(value)
+		return isAddress(f.client) || isHostName(f.client)
+	}
+	return true
+}
+
+// end returns the index at which a value ends that rest begins with, -1 if there is none.
+func (v *patternValue) end(rest []byte) int {
+	if v.kind == anyText || v.kind == userText {
+		if v.until == "" {
+			return len(rest)
+		}
+		last := bytes.LastIndex(rest, []byte(v.until))
+		if v.kind == anyText && last >= 0 && bytes.Index(rest, []byte(v.until)) < last {
+			return -1
+		}
+		return last
+	}
+	word := rest[:min(len(rest), maxWord)]
+	end := len(word)
+	if v.until != "" {
+		end = bytes.Index(word, []byte(v.until))
+	}
+	if end < 0 || end == maxWord || bytes.IndexByte(word[:end], ' ') >= 0 {
+		return -1
+	}
+	return end
+}
+
+// theMessages is the table, compiled when it is first used.
+var theMessages = sync.OnceValue(func() *messageTable { return compileMessages(messagesText) })
+
+// compileMessages compiles the text of a table; mistakes panic.
+func compileMessages(text string) *messageTable {
+	t := &messageTable{programs: make(map[string]*vocabulary), general: new(vocabulary)}
+	t.programs["kernel"] = &vocabulary{name: []byte("kernel"), packets: true}
+	var into []*vocabulary
+	var program []byte
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		reason, form, isPattern := strings.Cut(strings.TrimPrefix(line, "\t"), "\t")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] != '\t':
+			into, program = t.section(strings.Fields(line))
+		case !isPattern:
+			panic(fmt.Sprintf("accesslog: %q is not a reason and a pattern", line))
+		default:
+			for _, form := range alternatives(form) {
+				p := compilePattern(form)
+				p.reason = []byte(reason)
+				for _, v := range into {
+					own := *p
+					if v == &t.own {
+						own.program = program
+					}
+					first := byte(0)
+					if p.first != "" {
+						first = p.first[0]
+					}
+					v.patterns[first] = append(v.patterns[first], &own)
+				}
+			}
+		}
+	}
+	return t
+}
+
+// section returns the vocabularies of the programs of those names: "-" is a log without a
+// name, and "*" any program.
+func (t *messageTable) section(names []string) (into []*vocabulary, program []byte) {
+	program = []byte(names[0])
+	named := &vocabulary{name: program}
+	into = []*vocabulary{named}
+	for _, name := range names {
+		switch name {
+		case "-":
+			into = append(into, &t.own)
+		case "*":
+			into = []*vocabulary{t.general}
+		default:
+			t.programs[name] = named
+		}
+	}
+	return into, program
+}
+
+// alternatives returns the texts that one with {a|b} stands for.
+func alternatives(form string) []string {
+	open := strings.IndexByte(form, '{')
+	if open < 0 {
+		return []string{form}
+	}
+	inside, after, ok := strings.Cut(form[open+1:], "}")
+	if !ok {
+		panic("accesslog: no } in " + form)
+	}
+	var all []string
+	for choice := range strings.SplitSeq(inside, "|") {
+		all = append(all, alternatives(form[:open]+choice+after)...)
+	}
+	return all
+}
+
+// compilePattern compiles a text with values, $name.
+func compilePattern(form string) *pattern {
+	first, rest, found := strings.Cut(form, "$")
+	p := &pattern{first: first}
+	hasClient := false
+	for found {
+		n := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))
+		kind, ok := valueKinds[rest[:n]]
+		v := patternValue{kind: kind}
+		v.until, rest, found = strings.Cut(rest[n:], "$")
+		if !ok || v.until == "" && found {
+			panic("accesslog: unknown value, or no text between two, in " + form)
+		}
+		hasClient = hasClient || kind == clientWord
+		p.values = append(p.values, v)
+	}
+	if n := len(p.values); n > 0 {
+		p.open = p.values[n-1].kind == anyText && p.values[n-1].until == ""
+	}
+	if !hasClient {
+		panic("accesslog: no $client in " + form)
+	}
+	return p
+}
