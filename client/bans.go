@@ -38,14 +38,15 @@ func (c *Client) Ban(ctx context.Context, rule string, d time.Duration, reason s
 	return post[api.Ban](ctx, c, "/v1/bans", api.BanRequest{Rule: rule, Key: api.KeyOf(key...), For: spanText(d), Reason: reason})
 }
 
-// Unban ends the ban of a key under a rule, and reports whether there was one. It returns
+// Unban ends the ban of a key under a rule, and returns how many it has ended: 0, 1, or 2 if
+// the address in key is also banned as a proxy that does not name its clients. It returns
 // when that is on the server's disk, if the server has a data directory.
-func (c *Client) Unban(ctx context.Context, rule string, key ...string) (bool, error) {
+func (c *Client) Unban(ctx context.Context, rule string, key ...string) (int, error) {
 	if len(key) == 0 { // the server would end all bans of the rule
-		return false, errors.New("unban: key: missing: must be a value for each field of the rule's key")
+		return 0, errors.New("unban: key: missing: must be a value for each field of the rule's key")
 	}
 	out, err := post[api.Unbanned](ctx, c, "/v1/bans/unban", api.UnbanRequest{BanFilter: api.BanFilter{Rule: rule}, Key: api.KeyOf(key...)})
-	return out.Unbanned > 0, err
+	return out.Unbanned, err
 }
 
 // UnbanAll is Unban for all bans that f selects, and returns how many. A ban that begins

@@ -103,7 +103,7 @@ func parse(addr string) (*url.URL, error) {
 		text = "http://" + addr
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Host[0] == '-' || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("server address: %q: must be http://HOST:PORT or https://HOST:PORT, without user, query and fragment", addr)
 	}
 	return u, nil

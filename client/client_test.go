@@ -200,10 +200,10 @@ func TestCalls(t *testing.T) {
 		{
 			"unban", `{"unbanned":1}`, "POST", "/v1/bans/unban", `{"rule":"login","key":["a"]}`,
 			func(ctx context.Context, c *Client) (result, error) {
-				ok, err := c.Unban(ctx, "login", "a")
-				return result{ok}, err
+				n, err := c.Unban(ctx, "login", "a")
+				return result{n}, err
 			},
-			result{true},
+			result{1},
 		},
 		{
 			"unban all", `{"unbanned":3}`, "POST", "/v1/bans/unban", `{"rule":"login","network":"192.0.2.0/24"}`,

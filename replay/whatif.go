@@ -72,7 +72,7 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 		rest = rest[:i]
 	}
 	if !strings.Contains(rest, "/") && !strings.Contains(rest, " per ") {
-		return fail("there is no '/'")
+		return fail("the span is missing")
 	}
 	limit, err := rules.ParseLimit(rest)
 	if err != nil {

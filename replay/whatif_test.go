@@ -39,8 +39,8 @@ func TestParseWhatIf(t *testing.T) {
 		kind       replay.Kind
 		text, want string
 	}{
-		{replay.Limit, "", "there is no '/'"},
-		{replay.Limit, "60", "there is no '/': must be N/SPAN or N/PERIOD, such as 60/1m or 1000/day"},
+		{replay.Limit, "", "the span is missing"},
+		{replay.Limit, "60", "the span is missing: must be N/SPAN or N/PERIOD, such as 60/1m or 1000/day"},
 		{replay.Limit, "many/1m", `count "many": must be a whole number`},
 		{replay.Limit, "-1/1m", `count "-1": must be a whole number`},
 		{replay.Limit, "99999999999999999999/1m", "must be at most 18446744073709551615"},
@@ -56,7 +56,7 @@ func TestParseWhatIf(t *testing.T) {
 		{replay.Ban, "100/5m:", "duration"},
 		{replay.Ban, "100/5m:soon", "duration"},
 		{replay.Hot, ":5/1s", "the field before ':' is empty"},
-		{replay.Hot, "client:5", "there is no '/': must be N/SPAN or KEY:N/SPAN"},
+		{replay.Hot, "client:5", "the span is missing: must be N/SPAN or KEY:N/SPAN"},
 	} {
 		if got, err := replay.ParseWhatIf(c.kind, c.text); err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.HasPrefix(err.Error(), fmt.Sprintf("--%s: %q", c.kind, c.text)) {

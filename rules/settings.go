@@ -1,6 +1,12 @@
 package rules
 
-import "github.com/goccy/go-yaml/ast"
+import (
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/internal/spelling"
+)
 
 // A Setting is one setting of a settings file, with its value as it was written:
 // one text, or several if it was a list.
@@ -20,7 +26,12 @@ func ParseSettings(file string, data []byte, names []string) ([]Setting, error) 
 	err := r.parse(data, func(root ast.Node) {
 		pairs, _ := r.pairs(root, "file", "a mapping of settings")
 		for _, p := range pairs {
-			if !r.checkKey(p, "file", names) {
+			if slices.ContainsFunc(fileKeys, func(k allowedKey) bool { return k.name == p.key }) {
+				r.fail(p.at, "this looks like a rules file, since it has %q: give it with --rules, or name it in the settings file as \"rules: %s\"", p.key, file)
+				return
+			}
+			if !slices.Contains(names, p.key) {
+				r.unknownSetting(p, names)
 				continue
 			}
 			s := Setting{Name: p.key, Values: all(r, p.value, p.key, parseText)}
@@ -32,6 +43,15 @@ func ParseSettings(file string, data []byte, names []string) ([]Setting, error) 
 		return nil, err
 	}
 	return settings, nil
+}
+
+// unknownSetting records that the key of p is no setting.
+func (r *reader) unknownSetting(p pair, names []string) {
+	if near := spelling.Nearest(p.key, names, slips); near != "" {
+		r.fail(p.at, "unknown setting %q: did you mean %s?", clip(p.key), near)
+		return
+	}
+	r.fail(p.at, "unknown setting %q: must be one that lately serve --help lists, such as %s", clip(p.key), names[0])
 }
 
 // Error returns the error of file whose setting s is wrong.

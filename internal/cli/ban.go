@@ -48,6 +48,9 @@ prints how many. Bans that have ended are left out. The next ban of such a key i
 			if rule == "" {
 				return errNoRule
 			}
+			if length == "" {
+				return errors.New("--for: missing: must be a duration such as 10m, 1h or 7d")
+			}
 			if d, err = rules.ParseDuration(length); err != nil {
 				return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", length)
 			}
@@ -184,7 +187,7 @@ data directory. The token needs the role admin.
 }
 
 // unbanKey ends the ban of key under the rule of that name, or under every rule that it can be a key of
-// if name is "". An address also ends the ban of requests that a proxy sent without a client.
+// if name is "".
 func unbanKey(ctx context.Context, c *client.Client, name string, key []string) (u api.Unbanned, err error) {
 	set, err := c.Rules(ctx)
 	if err != nil {
@@ -201,18 +204,11 @@ func unbanKey(ctx context.Context, c *client.Client, name string, key []string) 
 		return u, err
 	}
 	for _, r := range set.Rules {
-		for _, key := range [][]string{key, proxied(r.Fields, key)} {
-			if key == nil {
-				continue
-			}
-			was, err := c.Unban(ctx, r.Name, key...)
-			if err != nil {
-				return u, err
-			}
-			if was {
-				u.Unbanned++
-			}
+		n, err := c.Unban(ctx, r.Name, key...)
+		if err != nil {
+			return u, err
 		}
+		u.Unbanned += n
 	}
 	return u, nil
 }

@@ -41,6 +41,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.InitDefaultCompletionCmd()
+	if shells, _, err := root.Find([]string{"completion"}); err == nil {
+		shells.Args, shells.RunE = cobra.ArbitraryArgs, helpOf
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -109,22 +113,49 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.ArbitraryArgs, // RunE has a better error
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			var names []string
-			for _, c := range cmd.Commands() {
-				names = append(names, c.Name())
-			}
-			if near := spelling.Nearest(args[0], names, 2); near != "" {
-				return fmt.Errorf("unknown command %q: did you mean %s?", args[0], near)
-			}
-			return fmt.Errorf("unknown command %q: must be one of %s", args[0], strings.Join(names, ", "))
-		},
+		RunE:          helpOf,
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServe(), newFollow(), newReplay(), newSuggest(), newDiff(), newExplain(), newTest(), newTop(), newValidate(), newImport(), newVersion(),
 		newCheck(), newStatus(), newRules(), newReload(), newKey(), newBan(), newUnban(), newBans())
+	root.SetHelpCommand(newHelp())
 	return root
+}
+
+// newHelp is cobra's help, with an error for an unknown command.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if of.HasSubCommands() {
+				return helpOf(of, rest)
+			}
+			return of.Help()
+		},
+	}
+}
+
+// helpOf prints the help of a command that has others, or returns an error for one that it does not have.
+func helpOf(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+// unknownCommand is the error for a command that cmd does not have, with the name that may be meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near := spelling.Nearest(name, names, 2); near != "" {
+		return fmt.Errorf("unknown command %q: did you mean %s?", name, near)
+	}
+	return fmt.Errorf("unknown command %q: must be one of %s", name, strings.Join(names, ", "))
 }

@@ -43,11 +43,17 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) string {
 	if near := spelling.Nearest(name, names, min(2, len(name)/3)); near != "" {
 		return fmt.Sprintf("unknown flag --%s: did you mean --%s?", name, near)
 	}
+	if c, _, err := cmd.Root().Find([]string{name}); err == nil && c != cmd.Root() {
+		return fmt.Sprintf("unknown flag --%s: it is a command, lately %s", name, name)
+	}
 	names = nil
 	for _, other := range cmd.Root().Commands() {
 		if other.Flags().Lookup(name) != nil {
 			names = append(names, other.Name())
 		}
+	}
+	if len(names) > 0 && !cmd.HasParent() {
+		return fmt.Sprintf("unknown flag --%s: must come after the command, as in lately %s --%s", name, names[0], name)
 	}
 	if len(names) > 0 {
 		return fmt.Sprintf("unknown flag --%s: it is a flag of %s", name, strings.Join(names, ", "))

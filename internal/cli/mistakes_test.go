@@ -39,7 +39,7 @@ const mistakes = `
 2 serve extra -> serve: argument "extra": must be flags only
 2 replay -> no file: must be one or more paths, or - for standard input
 1 replay missing.log -> missing.log: cannot be read: no such file or directory
-2 replay --limit 60 access.log -> --limit: "60": there is no '/': must be N/SPAN or N/PERIOD, such as 60/1m or 1000/day
+2 replay --limit 60 access.log -> --limit: "60": the span is missing: must be N/SPAN or N/PERIOD, such as 60/1m or 1000/day
 2 replay --limits 60/1m access.log -> unknown flag --limits: did you mean --limit?; see lately replay --help
 2 replay --key cleint access.log -> --key: unknown field "cleint"; did you mean client?
 2 replay --where sttus=500 access.log -> --where: unknown field "sttus"; did you mean status?
@@ -87,7 +87,7 @@ const mistakes = `
 2 check --addr $HTTP client=1 client=2 -> check: field "client": must be given once
 1 check --addr $HTTP cleint=1 -> $HTTP: BADARG field "cleint": unknown; did you mean client?
 2 top -> top: no terminal: without one, --once or --json must be set
-2 top --addr $HTTP --once --span 2d -> --span: "2d": must be 1s to 24h
+2 top --addr $HTTP --once --span 2d -> --span: "2d": must be a duration from 1s to 24h
 1 top --addr $HTTP --once --counter reqests -> counter "reqests": must be requests
 2 import fail2bam x -> import: "fail2bam": must be fail2ban
 2 suggest --share 200 access.log -> --share: 200: must be a percentage of more than 0 and at most 100, …
@@ -95,6 +95,38 @@ const mistakes = `
 2 follow --rules rules.yaml -> follow: no LOG: must be at least one
 2 follow --rules rules.yaml --dry-run --nftables access.log -> --dry-run: must be without …, --nftables, …
 2 follow --rules rules.yaml --name x access.log -> --name: must be with --addr
+2 --version -> unknown flag --version: it is a command, lately version; see lately --help
+2 --json status -> unknown flag --json: must come after the command, as in lately ban --json; see lately --help
+2 help nosuch -> unknown command "nosuch": must be one of …
+2 help serv -> unknown command "serv": did you mean serve?
+2 completion bahs -> unknown command "bahs": did you mean bash?
+2 version 1 -> version: argument "1": must be flags only
+2 serve --config rules.yaml -> rules.yaml:1:1: this looks like a rules file, since it has "version": give it with --rules, or …
+2 serve --config missing.yaml -> settings file: … missing.yaml: no such file or directory
+2 serve --demo --rules rules.yaml -> demo: set with rules: must be without, as its traffic is made up
+2 serve --demo --http 0.0.0.0:0 -> demo: set with http 0.0.0.0:0, which other machines can reach: must be a loopback address, such as 127.0.0.1:7380
+2 serve --follow -> --follow: missing value: must be --follow FILE[=FORMAT]; …
+2 serve --tz Vienna --follow access.log -> --tz: "Vienna": must be ZONE or FILE=ZONE, with a zone such as UTC, Europe/Vienna or +05:30; …
+2 serve --tls-cert tokens -> tls-cert and tls-key: one is missing: must be both or none
+2 replay --limit 60/fortnight access.log -> --limit: "60/fortnight": "fortnight": must be a duration such as 1m, or second, minute, …
+2 replay --ban 100/5m access.log -> --ban: "100/5m": the length of the ban is missing: must be N/SPAN:DURATION, such as 100/5m:1h
+2 replay --hot many access.log -> --hot: "many": the span is missing: must be N/SPAN or KEY:N/SPAN, such as 200/1m or client:200/1m
+2 replay --rules rules.yaml --limit 60/1m access.log -> --rules: must not be given with --limit, --ban or --hot: …
+2 ban --addr $HTTP --rule per-client 192.0.2.1 -> --for: missing: must be a duration such as 10m, 1h or 7d
+1 ban --addr $HTTP --rule product --for 1h /a -> $HTTP: NORULE rule "product" is a hot rule, which neither limits nor bans: must be a limit or a ban, …
+1 unban --addr $HTTP --rule product /a -> $HTTP: NORULE rule "product" is a hot rule, …
+2 ban --addr $HTTP --rule per-client --for 1h --from bans.json -> --from: must not be given with KEY, --rule, --for or --reason: the file has them
+1 ban --addr $HTTP --from rules.yaml -> --from: rules.yaml: …: must be the output of lately bans --json
+2 unban --addr $HTTP --network 192.0.2.0/24 192.0.2.1 -> KEY: "192.0.2.1": must not be given with --pattern or --network
+2 bans --addr $HTTP --match -> --match: missing value: must be --match TEXT; see lately bans --help
+2 top --addr $HTTP --once --sort key -> unknown flag --sort: it is a flag of replay; see lately top --help
+2 key --addr --json 192.0.2.1 -> --addr: server address: "--json": must be http://HOST:PORT or https://HOST:PORT, …
+1 key --addr $HTTP/console 192.0.2.1 -> $HTTP/console: BADARG path: unknown; /openapi.json has the paths of this server
+1 status --addr $RESP -> http://$RESP: …: must be the HTTP listener of a running server
+2 import fail2ban -> FILE: missing: must be at least one file of fail2ban, or - for standard input
+2 follow --rules rules.yaml --addr $HTTP access.log -> --rules: must not be given with --addr: the server judges the events, by its own settings
+2 test rules.yaml access.log -> access.log:1:1: file: …: must be a mapping of version, tests
+2 validate rules.yaml rules.yaml -> validate: 2 arguments: must be one, the path of a rules file
 `
 
 const mistakenRules = `version: 1
@@ -103,6 +135,8 @@ counters:
 limits:
   - {name: per-client, key: client, limit: 60 per 1m}
   - {name: login, key: [client, user], limit: 5 per 10m}
+hot:
+  - {name: product, key: path, threshold: 200 per 2s}
 `
 
 // TestMistakes makes one mistake at a time: the answer says what is wrong, where, and what is right.
@@ -135,8 +169,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("lately %s: exit code %d, want %s\n got %s want %s", args, got, code, answer, want)
 		}
 	}
-	if len(lines) < 60 {
-		t.Errorf("%d mistakes, want at least 60", len(lines))
+	if len(lines) < 100 {
+		t.Errorf("%d mistakes, want at least 100", len(lines))
 	}
 }
 

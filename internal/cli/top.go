@@ -58,7 +58,7 @@ With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LAN
 func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	span, err := rules.ParseDuration(f.span)
 	if err != nil || span < time.Second || span > 24*time.Hour {
-		return fmt.Errorf("--span: %q: must be 1s to 24h", f.span)
+		return fmt.Errorf("--span: %q: must be a duration from 1s to 24h", f.span)
 	}
 	c, err := f.client()
 	if err != nil {

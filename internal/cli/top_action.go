@@ -113,11 +113,11 @@ func perform(ctx context.Context, c *client.Client, a topAction) topDone {
 		}
 		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Values()...), a.rule, rules.FormatDuration(a.length))}
 	}
-	was, err := c.Unban(ctx, a.rule, a.key...)
+	n, err := c.Unban(ctx, a.rule, a.key...)
 	switch {
 	case err != nil:
 		return topDone{"not unbanned: " + err.Error()}
-	case !was:
+	case n == 0:
 		return topDone{fmt.Sprintf("%s was not banned under %s", key, a.rule)}
 	}
 	return topDone{fmt.Sprintf("%s is unbanned under %s", key, a.rule)}

@@ -136,7 +136,7 @@ func TestTopRefuses(t *testing.T) {
 		want string
 	}{
 		{[]string{"x"}, exitUsage, `top: argument "x": must be flags only`},
-		{[]string{"--span", "2d"}, exitUsage, `--span: "2d": must be 1s to 24h`},
+		{[]string{"--span", "2d"}, exitUsage, `--span: "2d": must be a duration from 1s to 24h`},
 		{[]string{"--addr", "ftp://x"}, exitUsage, `--addr: `},
 		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "--token-file: open "},
 		{[]string{"--token-file", two}, exitUsage, "two:1:7: the token has 1 characters: must be 32 to 512"},

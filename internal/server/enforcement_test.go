@@ -84,8 +84,8 @@ func TestBansReachNFTables(t *testing.T) {
 	banClient(t, s, "2001:db8::1", time.Hour)
 	wait("198.51.100.1 timeout 3")
 	wait("2001:db8:: timeout 3")
-	if ok, err := s.engine.Unban("per-client", []string{"192.0.2.1"}); !ok || err != nil {
-		t.Fatal(ok, err)
+	if n, err := s.engine.Unban("per-client", []string{"192.0.2.1"}); n != 1 || err != nil {
+		t.Fatal(n, err)
 	}
 	scripts = wait("delete element inet lately ipv4_32 { 192.0.2.1 }")
 	for _, hostile := range []string{"0.0.0.0", "127.0.0.1", "192.0.2.67", "10.0.0", "::1 ", "flush"} {

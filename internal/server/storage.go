@@ -67,7 +67,7 @@ func (s *storage) ready(missing uint64) error {
 		}
 	}
 	if missing > 0 {
-		failing = append(failing, fmt.Sprintf("%s: %d bans are not on disk: the next snapshot will have them", s.journal.name, missing))
+		failing = append(failing, fmt.Sprintf("%s: bans that are not on disk: %d; the next snapshot will have them", s.journal.name, missing))
 	}
 	if failing == nil {
 		return nil

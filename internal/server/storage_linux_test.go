@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	eventually(t, "/readyz says why not", func() bool {
 		code, text := got(t, url+"/readyz")
-		return code == 503 && strings.Contains(text, "no space left on device") && strings.Contains(text, "bans are not on disk")
+		return code == 503 && strings.Contains(text, "no space left on device") && strings.Contains(text, "bans that are not on disk: ")
 	})
 	if err := os.Remove(stuff); err != nil {
 		t.Fatal(err)

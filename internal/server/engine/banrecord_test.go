@@ -57,8 +57,8 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	defer sub.Close()
 	for r := range e.Bans() {
 		if r.Key[0] == "eve" {
-			if ok, err := e.Unban("flood", r.Key); !ok || err != nil {
-				t.Fatal(ok, err)
+			if n, err := e.Unban("flood", r.Key); n != 1 || err != nil {
+				t.Fatal(n, err)
 			}
 		}
 		e.banned(r)

@@ -35,6 +35,9 @@ func (e *Engine) BanPage(q ratelimit.BanQuery) (page ratelimit.BanPage, err erro
 		return page, err
 	}
 	defer e.scans.end()
+	if _, err := e.ruleNamed(q.Rule); err != nil && q.Rule != "" {
+		return page, err
+	}
 	if page, err = e.limiter.Bans().Page(q); err != nil {
 		return page, banError(ruleError(err))
 	}
@@ -77,8 +80,7 @@ func checkBanned(rule *ratelimit.Rule, key []string) error {
 	if i < 0 {
 		return nil
 	}
-	// Requests through a trusted proxy that names no client have "proxy:" and its address.
-	client, _ := strings.CutPrefix(string(rule.Key.ClientOf(i, []byte(key[i]))), "proxy:")
+	client, _ := strings.CutPrefix(string(rule.Key.ClientOf(i, []byte(key[i]))), proxyPrefix)
 	if isMistyped(client) {
 		return errorf(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1, or a name that does not look like one", client)
 	}
@@ -147,9 +149,50 @@ func banError(err error) error {
 	return &Error{api.BadArg, err.Error()}
 }
 
-// Unban ends the ban of a key under a rule, and reports whether there was one. The
-// key may be as bans are listed, or as in an event.
-func (e *Engine) Unban(rule string, key []string) (bool, error) {
+// Unban ends the ban of a key under a rule, and returns how many it has ended: 0, 1, or 2 if key
+// has the address of a trusted proxy, which may also be banned for requests that it sent without
+// their client. The key may be as bans are listed, or as in an event.
+func (e *Engine) Unban(rule string, key []string) (n int, err error) {
+	for _, key := range [][]string{key, e.proxied(rule, key)} {
+		if key == nil {
+			continue
+		}
+		ok, err := e.unbanKey(rule, key)
+		if ok {
+			n++
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// proxyPrefix begins the client of a request whose trusted proxy did not name one; the proxy's address follows.
+const proxyPrefix = "proxy:"
+
+// proxied returns the key under a rule of requests that a proxy with the address in key has sent without
+// their client, or nil if key has no address.
+func (e *Engine) proxied(name string, key []string) []string {
+	rule, err := e.limiter.Set().Named(name)
+	if err != nil {
+		return nil
+	}
+	i := rule.Key.ClientField()
+	if i < 0 || len(key) != len(rule.Key.Fields()) {
+		return nil
+	}
+	addr, ok := match.ParseAddr(key[i])
+	if !ok {
+		return nil
+	}
+	key = slices.Clone(key)
+	key[i] = proxyPrefix + addr.String()
+	return key
+}
+
+// unbanKey ends the ban of one key, and reports whether there was one.
+func (e *Engine) unbanKey(rule string, key []string) (bool, error) {
 	r := ratelimit.BanRecord{Rule: rule, Key: key}
 	of, folding := e.fold(&r)
 	if of == nil || folding != nil && len(key) != 1 { // one value may be what a key that is too long is listed as
@@ -219,9 +262,8 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	set := e.limiter.Set()
-	if _, err := set.Named(f.Rule); err != nil && f.Rule != "" {
-		return 0, ruleError(err)
+	if _, err := e.ruleNamed(f.Rule); err != nil && f.Rule != "" {
+		return 0, err
 	}
 	var failed error         // the first of the journal
 	var last journal.Pending // of the newest record: those before it are on disk when it is
@@ -251,16 +293,16 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 		failed = cmp.Or(failed, err)
 	}
 	if failed = cmp.Or(failed, last.Wait()); failed != nil {
-		return n, errorf(api.Failed, "%d bans are ended, but that is not on disk and may not survive a restart: %v", n, failed)
+		return n, errorf(api.Failed, "bans ended: %d; that is not on disk and may not survive a restart: %v", n, failed)
 	}
 	return n, nil
 }
 
 // fold makes the key of r what its rule counts by, and returns the rule: nil if it is unknown.
 func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
-	rule, err := e.limiter.Set().Named(r.Rule)
+	rule, err := e.ruleNamed(r.Rule)
 	if err != nil {
-		return nil, ruleError(err)
+		return nil, err
 	}
 	key, err := join(nil, &rule.Key, r.Key)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // What is answered and told of a ban by hand is the ban that holds: one that lasts
@@ -132,10 +133,56 @@ func TestBanOfAName(t *testing.T) {
 	if d, err := e.Session().Take("per-client", 1, "bob"); err != nil || d.Allowed {
 		t.Errorf("a request of bob: %+v, %v", d, err)
 	}
-	if ok, err := e.Unban("per-client", []string{"bob"}); !ok || err != nil {
-		t.Errorf("unban: %v, %v", ok, err)
+	if n, err := e.Unban("per-client", []string{"bob"}); n != 1 || err != nil {
+		t.Errorf("unban: %v, %v", n, err)
 	}
 	if d, err := e.Session().Take("per-client", 1, "bob"); err != nil || !d.Allowed {
 		t.Errorf("a request of bob after the end: %+v, %v", d, err)
 	}
+}
+
+// To unban an address ends its ban as a proxy too: requests that it sent without naming their
+// client are of proxy:ADDRESS.
+func TestUnbanOfProxies(t *testing.T) {
+	e := newEngine(t, someRules)
+	for _, banned := range [][]string{{"proxy:192.0.2.7"}, {"192.0.2.7"}, {"192.0.2.7", "proxy:192.0.2.7"}, {"proxy:2001:db8::7"}, {"proxy:192.0.2.8"}} {
+		for _, client := range banned {
+			if _, err := e.Ban("per-client", []string{client}, time.Hour, "", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := len(banned)
+		if banned[0] == "proxy:192.0.2.8" { // another
+			want = 0
+		}
+		address := "192.0.2.7"
+		if banned[0] == "proxy:2001:db8::7" {
+			address = "2001:DB8:0::7"
+		}
+		if n, err := e.Unban("per-client", []string{address}); n != want || err != nil {
+			t.Errorf("%q: %d bans ended, %v; want %d", banned, n, err, want)
+		}
+	}
+	if _, err := e.Ban("login", []string{"proxy:192.0.2.9", "root"}, time.Hour, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := e.Unban("login", []string{"192.0.2.9", "root"}); n != 1 || err != nil {
+		t.Errorf("a key of two fields: %d bans ended, %v", n, err)
+	}
+}
+
+// Limits and bans only have bans: the error for a hot rule says that it is one.
+func TestBanUnderHotRule(t *testing.T) {
+	e := newEngine(t, hotRules)
+	const want = `rule "page" is a hot rule, which neither limits nor bans: must be a limit or a ban`
+	_, err := e.Ban("page", []string{"/a"}, time.Hour, "", "")
+	wantCode(t, err, api.NoRule, want)
+	_, err = e.Unban("page", []string{"/a"})
+	wantCode(t, err, api.NoRule, want)
+	_, err = e.UnbanAll(api.BanFilter{Rule: "page"})
+	wantCode(t, err, api.NoRule, want)
+	_, err = e.BanPage(ratelimit.BanQuery{Rule: "page"})
+	wantCode(t, err, api.NoRule, want)
+	_, err = e.Session().Take("page", 1, "/a")
+	wantCode(t, err, api.NoRule, want)
 }

@@ -48,9 +48,9 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) (err error
 // peek, nothing is counted. The bytes of rule and key must not change before Decide. If there
 // is an error, nothing is queued.
 func (s *Session) QueueTake(rule string, cost uint64, peek bool, key ...string) error {
-	r, err := s.e.limiter.Set().Named(rule)
+	r, err := s.e.ruleNamed(rule)
 	if err != nil {
-		return ruleError(err)
+		return err
 	}
 	b := s.openBatch()
 	first := len(b.values)

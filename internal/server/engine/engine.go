@@ -196,6 +196,18 @@ func (e *Engine) ReloadFailed(err error) {
 	e.history.Mark(history.ReloadFailed)
 }
 
+// ruleNamed returns a limit or ban by its name. The error for a hot rule says that it is one.
+func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
+	r, err := e.limiter.Set().Named(name)
+	if err == nil {
+		return r, nil
+	}
+	if _, notHot := e.rules.Load().hotNamed(name); notHot == nil {
+		return nil, errorf(api.NoRule, "rule %q is a hot rule, which neither limits nor bans: must be a limit or a ban, as lately rules lists them", name)
+	}
+	return nil, ruleError(err)
+}
+
 // ruleError returns err, an error of a limiter's rule or nil, as an *Error.
 func ruleError(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {

@@ -317,11 +317,11 @@ func TestBans(t *testing.T) {
 	if err != nil || len(report.Bans) != 1 || len(report.Rules) != 1 || len(report.Counters) != 1 || report.Counters[0].Lo != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if ok, err := e.Unban("login", []string{"2001:db8::9", "eve"}); !ok || err != nil || n != 1 {
-		t.Errorf("unbanned %t, %v; %d bans", ok, err, n)
+	if ended, err := e.Unban("login", []string{"2001:db8::9", "eve"}); ended != 1 || err != nil || n != 1 {
+		t.Errorf("unbanned %d, %v; %d bans", ended, err, n)
 	}
-	if ok, err := e.Unban("login", []string{"2001:db8::9", "eve"}); ok || err != nil {
-		t.Errorf("unbanned twice: %t, %v", ok, err)
+	if ended, err := e.Unban("login", []string{"2001:db8::9", "eve"}); ended != 0 || err != nil {
+		t.Errorf("unbanned twice: %d, %v", ended, err)
 	}
 }
 
@@ -336,8 +336,8 @@ func TestLiftAsListed(t *testing.T) {
 	for b := range e.Bans() {
 		listed = b.Key
 	}
-	if ok, err := e.Unban("path", listed); !ok || err != nil || listed[0] != "/a%41" {
-		t.Errorf("%q: %t, %v", listed, ok, err)
+	if n, err := e.Unban("path", listed); n != 1 || err != nil || listed[0] != "/a%41" {
+		t.Errorf("%q: %d, %v", listed, n, err)
 	}
 }
 

@@ -16,13 +16,10 @@ import (
 func TestBanOfALongKey(t *testing.T) {
 	const text = "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n"
 	user, path := strings.Repeat("u", 700), "/"+strings.Repeat("p", 700)
-	for what, end := range map[string]func(e *engine.Engine, listed []string) (bool, error){
-		"values": func(e *engine.Engine, _ []string) (bool, error) { return e.Unban("pair", []string{user, path}) },
-		"digest": func(e *engine.Engine, listed []string) (bool, error) { return e.Unban("pair", listed) },
-		"all": func(e *engine.Engine, _ []string) (bool, error) {
-			n, err := e.UnbanAll(api.BanFilter{Rule: "pair"})
-			return n == 1, err
-		},
+	for what, end := range map[string]func(e *engine.Engine, listed []string) (int, error){
+		"values": func(e *engine.Engine, _ []string) (int, error) { return e.Unban("pair", []string{user, path}) },
+		"digest": func(e *engine.Engine, listed []string) (int, error) { return e.Unban("pair", listed) },
+		"all": func(e *engine.Engine, _ []string) (int, error) { return e.UnbanAll(api.BanFilter{Rule: "pair"}) },
 	} {
 		records := saved(t, newEngine(t, text)) // a snapshot from before the ban
 		e := restored(t, text, records)
@@ -48,8 +45,8 @@ func TestBanOfALongKey(t *testing.T) {
 		if got := banned(t, after); len(got) != 1 {
 			t.Fatalf("after a restart %q are banned", got)
 		}
-		if ok, err := end(after, listed); !ok || err != nil {
-			t.Errorf("by %s: %v, %v", what, ok, err)
+		if n, err := end(after, listed); n != 1 || err != nil {
+			t.Errorf("by %s: %d, %v", what, n, err)
 		}
 		if got := banned(t, after); len(got) != 0 {
 			t.Errorf("by %s: %q are still banned", what, got)

@@ -98,7 +98,7 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 	var found []refused.Record
 	evicted := e.refused.Each(func(r *refused.Record) {
 		rule, key, ok := refused.Split(set, r.Key())
-		if ok && !slices.ContainsFunc(all, func(v string) bool { return !rule.Key.Has(key, v) && !rule.Key.Has(key, "proxy:"+v) }) {
+		if ok && !slices.ContainsFunc(all, func(v string) bool { return !rule.Key.Has(key, v) && !rule.Key.Has(key, proxyPrefix+v) }) {
 			found = append(found, *r)
 		}
 	})

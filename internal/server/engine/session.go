@@ -165,7 +165,7 @@ func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
 // its client has crashed, ends after the rule's span. The error for a rule of another
 // algorithm is of code BadArg.
 func (s *Session) Release(rule string, n uint64, key ...string) (uint64, error) {
-	r, err := s.e.limiter.Set().Named(rule)
+	r, err := s.e.ruleNamed(rule)
 	if err == nil && r.Algorithm != ratelimit.InFlight {
 		return 0, errorf(api.BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
 	}
@@ -200,11 +200,11 @@ func (s *Session) Delete(key string) bool { return s.e.throttle.Remove(key) }
 
 // rule returns the limiter of one rule, and makes s.values the values of key.
 func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error) {
-	r, err := s.e.limiter.Rule(name)
+	of, err := s.e.ruleNamed(name)
 	if err != nil {
-		return nil, ruleError(err)
+		return nil, err
 	}
-	of, err := s.e.limiter.Set().Named(name)
+	r, err := s.e.limiter.Rule(name)
 	if err != nil {
 		return nil, ruleError(err)
 	}

@@ -52,12 +52,11 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	if err != nil {
 		return api.Unbanned{}, err
 	}
-	ok, err := c.s.Engine.Unban(req.Rule, key)
-	if err != nil || !ok {
-		return api.Unbanned{}, err
+	n, err := c.s.Engine.Unban(req.Rule, key)
+	if n > 0 {
+		c.audit("ban ended by hand", "rule", req.Rule, "key", engine.KeyText(key))
 	}
-	c.audit("ban ended by hand", "rule", req.Rule, "key", engine.KeyText(key))
-	return api.Unbanned{Unbanned: 1}, nil
+	return api.Unbanned{Unbanned: n}, err
 }
 
 func (c *call) unbanAll(f api.BanFilter) (api.Unbanned, error) {

@@ -102,9 +102,9 @@ func (s *Server) unknownTo(m *keptevents.Missed) []string {
 			all = append(all, fmt.Sprintf(format, n))
 		}
 	}
-	add(m.Keys, "%d decisions about a key under one rule, as by TAKE: they have no event.")
-	add(m.Long, "%d events that are too long to be kept.")
-	add(m.Costs, "The costs of %d events: they count once.")
+	add(m.Keys, "Decisions about a key under one rule, as by TAKE, which have no event: %d.")
+	add(m.Long, "Events that are too long to be kept: %d.")
+	add(m.Costs, "The costs of events, which count once: %d.")
 	if s.Store != nil {
 		all = append(all, "The events of the other servers that share the store.")
 	}

@@ -26,7 +26,7 @@ var banCommands = []command{
 		group: groupBans, role: access.Admin, least: 4, most: 5, key: 2, write: true, handle: ban,
 	},
 	{
-		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; answers 1, or 0 if there was none. Values of their own may contain tabs",
+		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; answers how many it has ended: 0, 1, or 2 if an address is also banned as a proxy. Values of their own may contain tabs",
 		group: groupBans, role: access.Admin, least: 3, key: 2, write: true, handle: unban,
 	},
 	{
@@ -78,16 +78,14 @@ func unban(c *conn, args [][]byte) error {
 			key = append(key, string(v))
 		}
 	}
-	ok, err := c.s.Engine.Unban(rule, key)
+	n, err := c.s.Engine.Unban(rule, key)
+	if n > 0 {
+		c.audit("ban ended by hand", "rule", rule, "key", engine.KeyText(key))
+	}
 	if err != nil {
 		return err
 	}
-	if !ok {
-		c.w.Int(0)
-		return nil
-	}
-	c.audit("ban ended by hand", "rule", rule, "key", engine.KeyText(key))
-	c.w.Int(1)
+	c.w.Int(int64(n))
 	return nil
 }
 
