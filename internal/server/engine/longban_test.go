@@ -19,7 +19,7 @@ func TestBanOfALongKey(t *testing.T) {
 	for what, end := range map[string]func(e *engine.Engine, listed []string) (int, error){
 		"values": func(e *engine.Engine, _ []string) (int, error) { return e.Unban("pair", []string{user, path}) },
 		"digest": func(e *engine.Engine, listed []string) (int, error) { return e.Unban("pair", listed) },
-		"all": func(e *engine.Engine, _ []string) (int, error) { return e.UnbanAll(api.BanFilter{Rule: "pair"}) },
+		"all":    func(e *engine.Engine, _ []string) (int, error) { return e.UnbanAll(api.BanFilter{Rule: "pair"}) },
 	} {
 		records := saved(t, newEngine(t, text)) // a snapshot from before the ban
 		e := restored(t, text, records)
