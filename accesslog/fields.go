@@ -22,6 +22,8 @@ func (f Format) Fields() []string {
 		return detectedFields()
 	case f.kind == nil:
 		return nil
+	case f.filters != nil:
+		return f.filters.fields()
 	case f.kind.fields != nil:
 		return slices.Clone(f.kind.fields)
 	}
@@ -59,6 +61,8 @@ func (f Format) Problem(line []byte) string {
 		return f.textProblem(line)
 	case w3cLines, cloudFrontLines:
 		return "no line " + fieldsDirective + " with date and time, which names the columns, is before it"
+	case regexLines:
+		return f.regexProblem(line)
 	case dockerLines:
 		if f.inner == nil {
 			return "the format of the lines inside is not known; give it, such as " + f.text + ":clf"

@@ -15,7 +15,8 @@ type Format struct {
 	text string    // name or spec
 	spec *spec     // nil for some named formats
 
-	inner *Format // of the lines that are inside the lines
+	inner   *Format  // of the lines that are inside the lines
+	filters *filters // of patterns
 }
 
 // A lineKind is how the lines of one or more formats are read.
@@ -98,6 +99,9 @@ func (f Format) Yearless() bool { return f.kind != nil && f.kind == messageLines
 // Zoneless reports whether the times of the format may name no zone: those for which
 // [Parser.Zoneless] is true; see [Options].
 func (f Format) Zoneless() bool {
+	if f.filters != nil {
+		return f.filters.zoneless()
+	}
 	return f.Yearless() || f.spec != nil && (f.spec.unit == unitCLFMillis || f.spec.unit == unitLocal) || f.inner != nil && f.inner.Zoneless()
 }
 
@@ -125,6 +129,33 @@ func (f Format) dependsOnOthers() bool { return f.kind != nil && f.kind.namesCol
 // first. A value ends where the text after its variable begins for the first time. One in
 // quotes ends at the first quote without a backslash before it, and a user at the place where a time
 // follows. Status, size and duration are numbers or a dash; a line with another value is bad.
+//
+// # Patterns
+//
+// "regex:" is followed by the name of a file of patterns, or several with a comma between.
+// Its lines are
+//
+//	# a comment
+//	time   %Y-%m-%d %H:%M:%S
+//	prefix ^ \[app\] (?P<content>.*)$
+//	match  ^login failed for (?P<user>\S+) from <HOST>
+//	ignore ^login failed for monitor
+//
+// A line of the log is an event if a match has a client and no ignore matches, too. There must
+// be a match; all but prefix may be repeated. Without time, one of the well-known times is
+// found at the begin of the line, or else anywhere. The time is cut out of the
+// line before the patterns see it, and what is around it stays. If there is a prefix, a line
+// must match it, and the others see only its group content. Groups are fields by their names;
+// <HOST> is an address or a host name, and <ADDR> an address, of the client. All events
+// have the field filter, the name of the file without its ending. With several files, a line
+// has an event for each of them that matches.
+//
+// The syntax is that of package regexp, with the lookaround, the backreferences (?P=name) and
+// the conditions (?(name)yes|no) of Python. Times have the directives of strptime; %s is
+// seconds since the epoch, or milliseconds, microseconds or nanoseconds by its number of digits,
+// and {DATE} one of the well-known times. A pattern of a time is one of text, too: the time is
+// its first group without a name, or all of it. A time without a year is the last one that is
+// at most a day ahead of the clock.
 //
 // # Specs
 //
@@ -181,6 +212,8 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	case "nginx":
 		f.kind = textLines
 		f.spec, err = parseVariables(body, nil)
+	case "regex":
+		return parseRegexFiles(body)
 	case "apache":
 		f.kind = textLines
 		f.spec, err = parseApache(body)
@@ -189,7 +222,7 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	case journaldJSON.text:
 		return parseWrapped(journaldJSON, body)
 	default:
-		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx: or apache: spec",
+		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx:, apache: or regex: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))
 	}
 	if err != nil && f.kind == textLines { // its text has quotes, and the error says the column

@@ -48,8 +48,9 @@ type Parser struct {
 	yearless bool // the last event's line names no year
 	zoneless bool // nor a zone
 
-	format Format
-	inner  *Parser // of the lines that are inside the lines
+	format   Format
+	inner    *Parser      // of the lines that are inside the lines
+	patterns *regexReader // of files of patterns
 }
 
 // NewParser returns a parser of the format. It returns an error if Options.Year is
@@ -59,7 +60,7 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 		return nil, fmt.Errorf("accesslog: Options.Year is %d; set it to the year of the log's first line, %d to %d, or to 0 when that is not known",
 			o.Year, minYear, maxYear)
 	}
-	p := &Parser{kind: f.kind, clock: newCLFClock(), zone: zoneClock{zone: o.Zone}, years: sysYears{year: o.Year}, format: f}
+	p := &Parser{kind: f.kind, clock: newCLFClock(), zone: zoneClock{zone: o.Zone}, years: sysYears{year: o.Year}, format: f, patterns: newRegexReader(f.filters)}
 	p.use(f.spec)
 	if f.kind == messageLines || f.kind == journalLines {
 		p.table = theMessages()
@@ -116,6 +117,10 @@ func (p *Parser) Next(ev *match.Event) bool {
 	if p.repeats > 0 {
 		p.repeats--
 		return true
+	}
+	if p.patterns != nil {
+		ev.Reset()
+		return p.nextFiltered(ev)
 	}
 	if !p.hasNext {
 		return false

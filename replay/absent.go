@@ -15,12 +15,12 @@ type InputError struct{ Sentences []string }
 // Error returns the sentences, one in a line.
 func (e *InputError) Error() string { return strings.Join(e.Sentences, "\n") }
 
-// checkLines adds a problem for each file whose lines are all bad. It returns an error
+// checkLines adds a problem for each file whose lines are all bad, or match no pattern. It returns an error
 // if no other file is left.
 func (r *run) checkLines(report *Report) error {
 	none := report.Lines > 0
 	for _, l := range r.logs {
-		known := l.bad < l.lines || l.unknown // a problem already
+		known := l.bad < l.lines && !l.matchesNothing() || l.unknown // a problem already
 		none = none && !known
 		if l.lines > 0 && !known {
 			report.Problems = append(report.Problems, l.noEvents())
@@ -32,8 +32,13 @@ func (r *run) checkLines(report *Report) error {
 	return nil
 }
 
-// noEvents returns the problem of a file whose lines are all bad, and why its first line
-// is.
+// matchesNothing reports whether the format is patterns of the user, of which none matches: a
+// log with nothing but ordinary lines is rarer than a mistake in them.
+func (l *logFile) matchesNothing() bool {
+	return l.bad+l.skipped == l.lines && strings.Contains(l.format.String(), "regex:")
+}
+
+// noEvents returns the problem of a file that has no event, and why its first line is none.
 func (l *logFile) noEvents() string {
 	text := fmt.Sprintf("%s: none of its %s is of format %s", l.path, plural(int(l.lines), "line", "lines"), l.format)
 	if why := l.format.Problem(l.firstLine); why != "" {

@@ -61,7 +61,7 @@ hotkey              -> match, window, internal/limit, internal/ring, internal/ke
 internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/ring, internal/spelling
+accesslog               -> match, internal/ring, internal/spelling, internal/regex
 sampled                 -> window
 internal/test/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
@@ -77,6 +77,7 @@ internal/ban        -> internal/heap, internal/keytable, internal/limit, interna
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/heap       -> std
 internal/ring       -> std
+internal/regex    -> std
 internal/store      -> internal/limit, internal/ban
 internal/keytable   -> internal/snapshot
 internal/snapshot   -> std

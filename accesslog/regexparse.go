@@ -1,0 +1,268 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/lately-go/lately/internal/regex"
+	"github.com/lately-go/lately/match"
+)
+
+// A regexReader reads lines by files of patterns. Each file gives an event, or none.
+type regexReader struct {
+	filters []filterReader
+	line    []byte
+	lower   []byte // the line in lower case, for texts that are found in any case
+	next    int    // filter that was not asked yet
+}
+
+// A filterReader has the matchers of a filter.
+type filterReader struct {
+	*filter
+	times           []*regex.Matcher
+	prefix          *regex.Matcher
+	matches, ignore []*regex.Matcher
+	value           []byte // of the field filter
+	text            []byte // a line without its time
+}
+
+// An outcome is what a filter says about a line.
+type outcome uint8
+
+const (
+	otherLine outcome = iota
+	badLine
+	eventLine
+)
+
+func newRegexReader(filters *filters) *regexReader {
+	if filters == nil {
+		return nil
+	}
+	r := &regexReader{}
+	for _, f := range filters.all {
+		fr := filterReader{filter: f, value: []byte(f.name), matches: matchers(f.matches), ignore: matchers(f.ignores)}
+		for _, t := range f.times {
+			fr.times = append(fr.times, t.NewMatcher())
+		}
+		if f.prefix != nil {
+			fr.prefix = f.prefix.NewMatcher()
+		}
+		r.filters = append(r.filters, fr)
+	}
+	return r
+}
+
+func matchers(patterns []*linePattern) (all []*regex.Matcher) {
+	for _, p := range patterns {
+		all = append(all, p.NewMatcher())
+	}
+	return all
+}
+
+// regex reads a line by patterns. A line that matches none of them is skipped; one that
+// matches without a time is bad.
+func (p *Parser) regex(line []byte, ev *match.Event) bool {
+	r := p.patterns
+	r.line, r.next, r.lower = line, 0, r.lower[:0]
+	return p.nextFiltered(ev)
+}
+
+// nextFiltered sets ev to the event of the next filter that has one.
+func (p *Parser) nextFiltered(ev *match.Event) bool {
+	r := p.patterns
+	p.skipped = true
+	for r.next < len(r.filters) {
+		f := &r.filters[r.next]
+		r.next++
+		if f.folds && len(r.lower) == 0 {
+			r.lower = appendLower(r.lower, r.line)
+		}
+		if !f.mayMatch(r.line, r.lower) {
+			continue
+		}
+		switch p.filtered(f, r, ev) {
+		case eventLine:
+			return true
+		case badLine:
+			p.skipped = false
+		}
+		ev.Reset()
+	}
+	return false
+}
+
+func appendLower(to, text []byte) []byte {
+	for _, c := range text {
+		if isUpper(c) {
+			c |= 0x20
+		}
+		to = append(to, c)
+	}
+	return to
+}
+
+// mayMatch reports whether one of the patterns can match: of most lines none can.
+func (f *filterReader) mayMatch(line, lower []byte) bool {
+	if f.prefix != nil && !f.filter.prefix.Possible(line, lower) {
+		return false
+	}
+	for _, m := range f.filter.matches {
+		if m.Possible(line, lower) {
+			return true
+		}
+	}
+	return false
+}
+
+// filtered reads a line by one filter.
+func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outcome {
+	at, dated, text := p.cutTime(f, r.line)
+	if f.prefix != nil {
+		if !f.prefix.Match(text) {
+			return otherUnless(f.prefix.Exceeded())
+		}
+		setGroups(ev, f.filter.prefix, f.prefix)
+		if content := f.prefix.Group(f.filter.prefix.content); content != nil {
+			text = content
+		}
+	}
+	for i, m := range f.filter.matches {
+		if !m.Possible(r.line, r.lower) {
+			continue
+		}
+		if !f.matches[i].Match(text) {
+			if f.matches[i].Exceeded() {
+				return badLine
+			}
+			continue
+		}
+		if f.ignored(text, r) || len(f.matches[i].Group(m.noFail)) > 0 {
+			return otherLine
+		}
+		setGroups(ev, m, f.matches[i])
+		if len(ev.Get(match.Client)) == 0 {
+			return otherLine
+		}
+		ev.SetNamed("filter", f.value)
+		ev.SplitPath()
+		ev.Time = at
+		return badUnless(dated)
+	}
+	return otherLine
+}
+
+func otherUnless(bad bool) outcome {
+	if bad {
+		return badLine
+	}
+	return otherLine
+}
+
+func badUnless(dated bool) outcome {
+	if dated {
+		return eventLine
+	}
+	return badLine
+}
+
+// ignored reports whether a pattern of ignore matches.
+func (f *filterReader) ignored(text []byte, r *regexReader) bool {
+	for i, m := range f.ignores {
+		if m.Possible(r.line, r.lower) && f.ignore[i].Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// setGroups sets the fields of ev that have a value in a match. Of several groups with the
+// name of a field the first one that has a value counts.
+func setGroups(ev *match.Event, p *linePattern, m *regex.Matcher) {
+	for i, g := range p.groups {
+		v := m.Group(g.number)
+		if len(v) == 0 || earlier(p.groups[:i], g.name, m) {
+			continue
+		}
+		switch {
+		case !g.known:
+			ev.SetNamed(g.name, v)
+		case g.field == match.Client:
+			ev.Set(match.Client, clientAddress(v))
+		default:
+			ev.Set(g.field, v)
+		}
+	}
+}
+
+// earlier reports whether one of the groups of that name has a value.
+func earlier(groups []patternGroup, name string, m *regex.Matcher) bool {
+	for _, g := range groups {
+		if g.name == name && len(m.Group(g.number)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// cutTime finds the time of a line, and returns the line without it.
+func (p *Parser) cutTime(f *filterReader, line []byte) (at time.Time, ok bool, text []byte) {
+	for i, t := range f.filter.times {
+		m := f.times[i]
+		if !m.Match(line) {
+			continue
+		}
+		sec, nsec, ok := p.patternTime(t, m)
+		if !ok {
+			continue
+		}
+		from, to := m.Span(t.whole)
+		if from == 0 {
+			return utc(sec, nsec), true, line[to:]
+		}
+		f.text = append(append(f.text[:0], line[:from]...), line[to:]...)
+		return utc(sec, nsec), true, f.text
+	}
+	return at, false, line
+}
+
+// regexProblem says why a line is no event.
+func (f Format) regexProblem(line []byte) string {
+	p, err := f.NewParser(Options{})
+	if err != nil {
+		return ""
+	}
+	if ev := new(match.Event); !p.Parse(line, ev) && p.skipped {
+		return f.patternProblem(line)
+	}
+	for i := range p.patterns.filters {
+		fr := &p.patterns.filters[i]
+		if _, dated, _ := p.cutTime(fr, bytes.TrimSpace(line)); !dated {
+			return "it has no time that the patterns of " + fr.name + " know: add a line such as time %Y-%m-%d %H:%M:%S"
+		}
+	}
+	return "it is too long for the patterns, or takes them too many steps"
+}
+
+// maxShown bounds the bytes of a line that a message shows.
+const maxShown = 200
+
+// patternProblem says why a line matches no pattern: what of a prefix it lacks, what the
+// patterns saw of it, and which other format it has.
+func (f Format) patternProblem(line []byte) string {
+	if len(line) == 0 {
+		return "it is empty"
+	}
+	p, _ := f.NewParser(Options{}) // the zero Options are good
+	fr := &p.patterns.filters[0]
+	_, _, text := p.cutTime(fr, line)
+	problem := fmt.Sprintf("no match fits %q, which is the line without its time", text[:min(len(text), maxShown)])
+	if fr.prefix != nil && !fr.prefix.Match(text) {
+		problem = fmt.Sprintf("the prefix does not match %q, which is the line without its time", text[:min(len(text), maxShown)])
+	}
+	if nearest, ok := Detect(line); ok {
+		problem += "; it is a line of the format " + nearest.String()
+	}
+	return problem
+}

@@ -1,0 +1,300 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/internal/regex"
+)
+
+// A timePattern finds the time of a line.
+type timePattern struct {
+	*regex.Pattern
+	whole int              // group of the text that is the time
+	parts map[string][]int // groups by the letter of their directive
+}
+
+// directives are the parts of a time, as strptime names them, as patterns. A group is named
+// by its letter.
+var directives = map[byte]string{
+	'Y': `(?P<Y>\d{4})`, 'y': `(?P<y>\d\d)`, 'm': `(?P<m>1[0-2]|0?[1-9])`, 'd': `(?P<d>[12]\d|3[01]|[0 ]?[1-9])`, 'j': `(?P<j>\d{3})`,
+	'b': `(?P<b>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))`,
+	'a': `(?i:mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)`,
+	'H': `(?P<H>[01]?\d|2[0-3]| \d)`, 'I': `(?P<I>1[0-2]|[0 ]?[1-9])`, 'M': `(?P<M>[0-5]?\d)`, 'S': `(?P<S>[0-5]?\d|6[01])`, 'f': `(?P<f>\d{1,9})`,
+	'p': `(?P<p>(?i:[ap]m))`, 'z': `(?P<z>Z|UTC|GMT|[+-][01]\d(?::?\d\d)?)`, 'Z': `(?P<z>Z|[A-Z]{3,5})`, 's': `(?P<s>\d{10,19}(?:\.\d{1,9})?)`, '%': `%`,
+	'T': `(?P<H>[01]?\d|2[0-3]):(?P<M>[0-5]\d):(?P<S>[0-5]\d|60)`, 'F': `(?P<Y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)`,
+}
+
+// sameDirectives are other letters for a directive.
+var sameDirectives = map[byte]byte{'B': 'b', 'h': 'b', 'A': 'a', 'e': 'd', 'k': 'H', 'l': 'I'}
+
+// tai64n is a time of daemontools: seconds and nanoseconds in hexadecimal digits.
+const tai64n = `@(?P<tai>[0-9a-f]{24})`
+
+// dateTag is replaced by each of the well-known times.
+const dateTag = "{DATE}"
+
+// knownTimes are the times that are found without a line with time. The more digits they
+// need, the earlier they come.
+var knownTimes = []string{
+	`%Y[-/.]%m[-/.]%d(?:T|  ?)%H:%M:%S(?:[.,]%f)?(?:\s*%z)?`,
+	`(?:%a )?%b %d %H:%M:%S(?:\.%f)?(?: %Y)?`,
+	`(?:%a )?%b %d %Y %H:%M:%S(?:\.%f)?`,
+	`%d(?:/%m/|-%m-)(?:%Y|%y) %H:%M:%S`,
+	`%d(?:/%b/|-%b-)%Y[ :]?%H:%M:%S(?:\.%f)?(?: %z)?`,
+	`%m/%d/%Y:%H:%M:%S`,
+	`%m-%d-%Y %H:%M:%S(?:\.%f)?`,
+	`%s`,
+	`%m/%d/%y@%H:%M:%S`,
+	`%y%m%d  ?%H:%M:%S`,
+	`%b %d, %Y %I:%M:%S %p`,
+	`%b-%d-%y %H:%M:%S`,
+	`%Y%m%d(?:-|T|  ?)%H:?%M:?%S(?:[.,]%f)?(?:\s*%z)?`,
+	`(?:%Z|%z) (?:%a )?%b %d %H:%M:%S(?:\.%f)?(?: %Y)?`,
+	tai64n,
+	`%H:%M:%S`,
+}
+
+// lineBegin is where most lines have their time: behind up to two characters, such as "[".
+const lineBegin = `^\W{0,2}`
+
+// defaultTimes are those of a file without a line with time: one of the well-known times at
+// the begin of the line, or else anywhere.
+var defaultTimes = sync.OnceValue(func() (all []*timePattern) {
+	for _, text := range []string{lineBegin + "(" + dateTag + ")", dateTag} {
+		times, _, err := parseTimes(text)
+		if err != nil {
+			panic(err) // a mistake above, which every test finds
+		}
+		all = append(all, times...)
+	}
+	return all
+})
+
+// parseTimes returns the patterns of a line with time. The error is about text[at:].
+func parseTimes(text string) (all []*timePattern, at int, err error) {
+	if !strings.Contains(text, dateTag) {
+		t, at, err := newTimePattern(text)
+		return []*timePattern{t}, at, err
+	}
+	for _, known := range knownTimes {
+		if known == `%H:%M:%S` && !strings.HasPrefix(text, "^") { // a duration, anywhere else
+			continue
+		}
+		t, at, err := newTimePattern(strings.ReplaceAll(text, dateTag, "(?:"+known+")"))
+		if err != nil {
+			return nil, min(at, len(text)), err
+		}
+		all = append(all, t)
+	}
+	return all, 0, nil
+}
+
+// newTimePattern compiles the pattern of a time. The time is the first group without a name,
+// or all of the pattern.
+func newTimePattern(text string) (*timePattern, int, error) {
+	var out strings.Builder
+	var from []int // the place in text of each byte of out
+	grouped := false
+	for i := 0; i < len(text); i++ {
+		for len(from) < out.Len() {
+			from = append(from, i-1)
+		}
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text):
+			out.WriteString(text[i : i+2])
+			i++
+		case c == '(' && !grouped && !strings.HasPrefix(text[i:], "(?"):
+			out.WriteString("(?P<time>")
+			grouped = true
+		case c == '%' && i+1 < len(text):
+			i++
+			letter := text[i]
+			if other, ok := sameDirectives[letter]; ok {
+				letter = other
+			}
+			directive, ok := directives[letter]
+			if !ok {
+				return nil, i - 1, fmt.Errorf("%%%c: unknown: must be a directive of strptime such as %%Y, %%m, %%d, %%b, %%H, %%M, %%S, %%f, %%z, or %%s for seconds since 1970", text[i])
+			}
+			out.WriteString(directive)
+		default:
+			out.WriteByte(c)
+		}
+	}
+	whole := out.String()
+	if _, err := regex.Compile(whole); err != nil {
+		at := err.(*regex.Error).Offset
+		if at < len(from) {
+			return nil, from[at], errors.New(err.(*regex.Error).Problem)
+		}
+		return nil, len(text) - 1, errors.New(err.(*regex.Error).Problem)
+	}
+	if !grouped {
+		whole = "(?P<time>" + whole + ")"
+	}
+	compiled, err := regex.Compile(`(?:^|\b|(?=\W))` + whole + `(?=\b|\W|$)`)
+	if err != nil {
+		return nil, 0, errors.New(err.(*regex.Error).Problem)
+	}
+	t := &timePattern{Pattern: compiled, whole: compiled.Group("time"), parts: map[string][]int{}}
+	for number, name := range compiled.Names() {
+		if name != "" && name != "time" && name[0] != '_' {
+			t.parts[name] = append(t.parts[name], number)
+		}
+	}
+	if t.parts["S"] == nil && t.parts["M"] == nil && t.parts["s"] == nil && t.parts["tai"] == nil {
+		return nil, 0, errors.New("it has no time: must have directives such as %Y-%m-%d %H:%M:%S, %s for seconds since 1970, or {DATE} for the well-known times")
+	}
+	return t, 0, nil
+}
+
+// zoned reports whether the times name their zone.
+func (t *timePattern) zoned() bool {
+	return t.parts["z"] != nil || t.parts["s"] != nil || t.parts["tai"] != nil
+}
+
+// part returns the text of a part of the time, nil if it has none.
+func (t *timePattern) part(m *regex.Matcher, name string) []byte {
+	for _, n := range t.parts[name] {
+		if text := m.Group(n); text != nil {
+			return bytes.TrimLeft(text, " ")
+		}
+	}
+	return nil
+}
+
+// number returns the value of a part, or other if the time lacks it.
+func (t *timePattern) number(m *regex.Matcher, name string, other int) int {
+	text := t.part(m, name)
+	if len(text) == 0 {
+		return other
+	}
+	n, _ := digitsValue(text)
+	return n
+}
+
+// patternTime returns the time that m has found.
+func (p *Parser) patternTime(t *timePattern, m *regex.Matcher) (sec, nsec int64, ok bool) {
+	if text := t.part(m, "s"); text != nil {
+		whole, _, _ := bytes.Cut(text, []byte{'.'})
+		return readDecimal(text, max(0, (len(whole)-10)/3*3))
+	}
+	if text := t.part(m, "tai"); text != nil {
+		return readTAI(string(text))
+	}
+	clock, onClock := clockSeconds(t.hour(m), t.number(m, "M", 0), t.number(m, "S", 0))
+	if text := t.part(m, "f"); text != nil {
+		nsec, _, _ = readFraction(append([]byte{'.'}, text...))
+	}
+	ahead, zoned := zoneAhead(t.part(m, "z"))
+	date, ok := t.date(m)
+	if !ok {
+		date, ok = t.lateDate(m, time.Now().In(p.location()), clock)
+	}
+	if sec = date + clock - ahead; !zoned {
+		sec = p.zone.seconds(date + clock)
+	}
+	return sec, nsec, ok && onClock
+}
+
+// location returns the zone of times that name none.
+func (p *Parser) location() *time.Location {
+	if p.zone.zone == nil {
+		return time.UTC
+	}
+	return p.zone.zone
+}
+
+// date returns the date of a time that has a year.
+func (t *timePattern) date(m *regex.Matcher) (date int64, ok bool) {
+	year := t.number(m, "Y", 0)
+	if t.part(m, "y") != nil {
+		year = 2000 + t.number(m, "y", 0)
+	}
+	if yearDay := t.number(m, "j", 0); yearDay > 0 {
+		first, ok := dateSeconds(year, 1, 1)
+		return first + int64(yearDay-1)*daySeconds, ok && yearDay <= LeapYearDays
+	}
+	return dateSeconds(year, t.month(m), t.number(m, "d", 0))
+}
+
+// lateDate returns the date of a time without a year: that of the last year in which the
+// time is at most a day ahead of now. A time without a day, too, is the last one that is not
+// ahead of now.
+func (t *timePattern) lateDate(m *regex.Matcher, now time.Time, clock int64) (date int64, ok bool) {
+	if t.part(m, "Y") != nil || t.part(m, "y") != nil {
+		return 0, false
+	}
+	local := time.Date(now.Year(), now.Month(), now.Day(), now.Hour(), now.Minute(), now.Second(), 0, time.UTC).Unix()
+	month, day := t.month(m), t.number(m, "d", 0)
+	if month == 0 && day == 0 {
+		date = local - local%daySeconds
+		if date+clock > local {
+			date -= daySeconds
+		}
+		return date, true
+	}
+	for year := now.Year() + 1; year > now.Year()-8; year-- { // one of eight has a February 29
+		if date, ok = dateSeconds(year, month, day); ok && date+clock <= local+daySeconds {
+			return date, true
+		}
+	}
+	return 0, false
+}
+
+// month returns the month of a time, 0 if it has none.
+func (t *timePattern) month(m *regex.Matcher) int {
+	text := t.part(m, "b")
+	if text == nil {
+		return t.number(m, "m", 0)
+	}
+	return monthNamed([]byte{text[0] &^ 0x20, text[1] | 0x20, text[2] | 0x20})
+}
+
+// hour returns the hour of the day.
+func (t *timePattern) hour(m *regex.Matcher) int {
+	if t.part(m, "I") == nil {
+		return t.number(m, "H", 0)
+	}
+	hour := t.number(m, "I", 0) % 12
+	if text := t.part(m, "p"); len(text) > 0 && text[0]|0x20 == 'p' {
+		hour += 12
+	}
+	return hour
+}
+
+// zoneAhead returns by how many seconds a zone is ahead of UTC. Names of zones other than
+// UTC are not known, and stand for the zone of the log.
+func zoneAhead(text []byte) (seconds int64, ok bool) {
+	switch string(text) {
+	case "Z", "UTC", "GMT":
+		return 0, true
+	}
+	if len(text) < len("+hh") || text[0] != '+' && text[0] != '-' {
+		return 0, false
+	}
+	digits := strings.ReplaceAll(string(text[1:]), ":", "") + "00"
+	hour, _ := digitsValue([]byte(digits[:2]))
+	minute, _ := digitsValue([]byte(digits[2:4]))
+	seconds = int64(hour)*hourSeconds + int64(minute)*minuteSeconds
+	if text[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
+
+// readTAI reads a time of 24 hexadecimal digits. TAI was 10 seconds ahead of UTC in 1970, which
+// is what programs subtract.
+func readTAI(digits string) (sec, nsec int64, ok bool) {
+	const epoch = 1<<62 + 10
+	seconds, err1 := strconv.ParseUint(digits[:16], 16, 63)
+	nanos, err2 := strconv.ParseUint(digits[16:], 16, 32)
+	sec = int64(seconds) - epoch
+	return sec, int64(nanos), err1 == nil && err2 == nil && nanos < 1e9 && minSeconds <= sec && sec <= maxSeconds
+}

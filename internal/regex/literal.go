@@ -1,0 +1,113 @@
+package regex
+
+import (
+	"bytes"
+	"regexp/syntax"
+	"unicode"
+)
+
+// literals are texts of which every match of a pattern has one. Nil is none that is known.
+type literals []literal
+
+// A literal is a text in lower case if it is found in any case.
+type literal struct {
+	text []byte
+	fold bool
+}
+
+// maxLiterals bounds the alternatives, each of which costs a look at the line.
+const maxLiterals = 24
+
+// Possible reports whether a text can have a match: it is false for most that have none,
+// after a search for a text that all matches have. Lower is text with the letters of ASCII
+// in lower case; if the pattern has no need of it, see [Pattern.Folds], it may be nil.
+func (p *Pattern) Possible(text, lower []byte) bool {
+	for i := range p.required {
+		l := &p.required[i]
+		in := text
+		if l.fold {
+			in = lower
+		}
+		if bytes.Contains(in, l.text) {
+			return true
+		}
+	}
+	return len(p.required) == 0
+}
+
+// Folds reports whether Possible needs the text in lower case.
+func (p *Pattern) Folds() bool {
+	for _, l := range p.required {
+		if l.fold {
+			return true
+		}
+	}
+	return false
+}
+
+// shortest is the length of the shortest of the texts, by which sets are compared.
+func (ls literals) shortest() int {
+	n := 0
+	for i, l := range ls {
+		if i == 0 || len(l.text) < n {
+			n = len(l.text)
+		}
+	}
+	return n
+}
+
+// required returns the best literals of an expression.
+func required(re *syntax.Regexp) literals {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return literalOf(re)
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return required(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		var best literals
+		for _, sub := range re.Sub {
+			if ls := required(sub); ls.shortest() > best.shortest() || ls.shortest() == best.shortest() && len(ls) < len(best) {
+				best = ls
+			}
+		}
+		return best
+	case syntax.OpAlternate:
+		var all literals
+		for _, sub := range re.Sub {
+			ls := required(sub)
+			if len(ls) == 0 || len(all)+len(ls) > maxLiterals {
+				return nil
+			}
+			all = append(all, ls...)
+		}
+		return all
+	}
+	return nil
+}
+
+// literalOf returns the text of a literal. In any case, it is the longest part of it whose
+// letters have no other case than that of ASCII.
+func literalOf(re *syntax.Regexp) literals {
+	if re.Flags&syntax.FoldCase == 0 {
+		return literals{{text: []byte(string(re.Rune))}}
+	}
+	var best, part []byte
+	for _, r := range append(re.Rune[:len(re.Rune):len(re.Rune)], -1) {
+		if l := unicode.ToLower(r); 0 <= r && l <= unicode.MaxASCII && l != 'k' && l != 's' { // K and ſ have these, too
+			part = append(part, byte(l))
+			continue
+		}
+		if len(part) > len(best) {
+			best = part
+		}
+		part = nil
+	}
+	if len(best) == 0 {
+		return nil
+	}
+	return literals{{text: best, fold: true}}
+}

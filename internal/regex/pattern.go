@@ -1,0 +1,238 @@
+// Package regex matches regular expressions as the log filters of other programs have
+// them: the syntax of Go's package regexp, and lookahead (?=...) (?!...), lookbehind
+// (?<=...) (?<!...), backreferences (?P=name) and conditions (?(name)...|...) of Python.
+//
+//	p, err := regex.Compile(`^Failed password for (?P<user>.*?) from (?P<client>\S+)(?! \[)`)
+//	m := p.NewMatcher()
+//	if m.Match(line) {
+//		user := m.Group(p.Group("user"))
+//	}
+//
+// A match is the one that backtracking in the order of the alternatives finds first. The
+// time for a line is bounded: each alternative is tried at most once at each position, and
+// all lookaheads of a line together take at most [MaxSteps] steps. Two constructs need
+// this to be read with care: after a backreference failed, other values of its group are
+// not tried at the same position.
+//
+// [Pattern.Possible] finds out without matching that most lines cannot match, since they
+// lack a text that every match has.
+package regex
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Limits of a pattern.
+const (
+	MaxText  = 8 << 10 // bytes
+	MaxInsts = 10000   // of the compiled program
+	maxDepth = 8       // of lookarounds in lookarounds
+	maxFlags = 4       // groups that conditions are about
+)
+
+// A Pattern is a compiled regular expression. It is immutable and may be used by several
+// goroutines, each with a [Matcher] of its own.
+type Pattern struct {
+	prog     *syntax.Prog
+	insts    []inst
+	alts     int // instructions that have a choice
+	slots    int // places of groups in a matcher
+	flags    []int
+	names    []string // of the groups that matchers record, by number
+	checks   []check
+	anchored bool     // matches begin at the begin of the text
+	prefix   []byte   // with which all matches begin
+	required literals // of which every match has one
+}
+
+// An inst is an instruction of the program, prepared for bytes.
+type inst struct {
+	op    syntax.InstOp
+	out   uint32
+	arg   uint32 // the other choice, or the conditions of an empty width
+	alt   int32  // number of a choice
+	slot  int16  // of a capture, -1 for none
+	check int16  // of a capture that is a check, -1 for none
+	any   bool   // bytes above ASCII match whatever they are
+	ascii [2]uint64
+}
+
+// A check is a condition at a place of the program.
+type check struct {
+	kind  checkKind
+	group int      // of a backreference or a condition; its slots are 2*group, 2*group+1
+	inner *Pattern // of a lookaround
+	width int      // of a lookbehind, in bytes
+}
+
+type checkKind uint8
+
+const (
+	ahead checkKind = iota
+	notAhead
+	behind
+	notBehind
+	same   // the text of the group follows
+	isSet  // the group has matched
+	notSet // it has not
+)
+
+// An Error says what is wrong with a pattern, and where.
+type Error struct {
+	Pattern string
+	Offset  int // in bytes
+	Problem string
+}
+
+// Error returns the pattern, the place and the problem.
+func (e *Error) Error() string {
+	return fmt.Sprintf("pattern %q: at byte %d: %s", e.Pattern, e.Offset+1, e.Problem)
+}
+
+// Compile compiles a pattern. The error is an *[Error].
+func Compile(text string) (*Pattern, error) { return compile(text, 0) }
+
+func compile(text string, depth int) (*Pattern, error) {
+	if len(text) > MaxText {
+		return nil, &Error{text, MaxText, fmt.Sprintf("too long (max %d bytes)", MaxText)}
+	}
+	t := translation{source: text, depth: depth}
+	if err := t.run(); err != nil {
+		return nil, err
+	}
+	re, err := syntax.Parse(t.out.String(), syntax.Perl)
+	if err != nil {
+		return nil, syntaxError(text, err)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil || len(prog.Inst) > MaxInsts {
+		return nil, &Error{text, 0, fmt.Sprintf("too large: must compile to at most %d instructions", MaxInsts)}
+	}
+	p := &Pattern{prog: prog, required: required(re), anchored: prog.StartCond()&syntax.EmptyBeginText != 0}
+	if len(t.checks) == 0 { // a check may be at the begin
+		prefix, _ := prog.Prefix()
+		p.prefix = []byte(prefix)
+	}
+	if err := p.link(&t, re.CapNames()); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// syntaxError turns an error of the parser, which names the part that is wrong, into ours.
+func syntaxError(text string, err error) *Error {
+	e := &Error{Pattern: text, Problem: err.Error()}
+	if of, ok := errors.AsType[*syntax.Error](err); ok {
+		e.Problem = of.Code.String()
+		if of.Expr != "" && len(of.Expr) < len(text) {
+			e.Problem += ": " + of.Expr
+		}
+		e.Offset = max(strings.Index(text, of.Expr), 0)
+	}
+	return e
+}
+
+// link makes the instructions, with the checks of t in their places. Names are those of the
+// groups of the program.
+func (p *Pattern) link(t *translation, names []string) error {
+	numbers := make([]int, len(names)) // of a group of the program: its number here, -1 for none
+	for i, name := range names {
+		numbers[i] = -1
+		if name != "" && !strings.HasPrefix(name, checkPrefix) || i == 0 {
+			numbers[i] = len(p.names)
+			p.names = append(p.names, name)
+		}
+	}
+	p.slots = 2 * len(p.names)
+	for _, w := range t.checks {
+		c := w.check
+		if w.group != "" {
+			if c.group = p.Group(w.group); c.group < 0 {
+				return &Error{t.source, w.offset, fmt.Sprintf("unknown group %q: must be the name of a group of the pattern", w.group)}
+			}
+			if c.kind != same && !slices.Contains(p.flags, c.group) {
+				p.flags = append(p.flags, c.group)
+			}
+		}
+		p.checks = append(p.checks, c)
+	}
+	if len(p.flags) > maxFlags {
+		return &Error{t.source, 0, fmt.Sprintf("conditions about %d groups: must be at most %d", len(p.flags), maxFlags)}
+	}
+	for i := range p.prog.Inst {
+		p.insts = append(p.insts, p.newInst(&p.prog.Inst[i], names, numbers))
+	}
+	return nil
+}
+
+func (p *Pattern) newInst(from *syntax.Inst, names []string, numbers []int) inst {
+	to := inst{op: from.Op, out: from.Out, arg: from.Arg, slot: -1, check: -1}
+	switch from.Op {
+	case syntax.InstAlt, syntax.InstAltMatch:
+		to.op, to.alt = syntax.InstAlt, int32(p.alts)
+		p.alts++
+	case syntax.InstCapture:
+		group := int(from.Arg / 2)
+		if n, ok := strings.CutPrefix(names[group], checkPrefix); ok && from.Arg%2 == 0 {
+			to.check = int16(parseIndex(n))
+		} else if numbers[group] >= 0 {
+			to.slot = int16(2*numbers[group] + int(from.Arg%2))
+		} else {
+			to.op = syntax.InstNop
+		}
+	case syntax.InstRune1, syntax.InstRune, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+		to.ascii = asciiOf(from)
+		to.any = from.Op == syntax.InstRuneAny || from.Op == syntax.InstRuneAnyNotNL
+		to.op = syntax.InstRune
+	}
+	return to
+}
+
+// asciiOf returns the characters of ASCII that an instruction matches.
+func asciiOf(i *syntax.Inst) (set [2]uint64) {
+	add := func(r rune) { set[r/64] |= 1 << (r % 64) }
+	if len(i.Rune) < 2 { // one character in any case, or any
+		for r := range rune(unicode.MaxASCII + 1) {
+			if i.MatchRune(r) {
+				add(r)
+			}
+		}
+		return set
+	}
+	for n := 0; n < len(i.Rune); n += 2 {
+		for r := i.Rune[n]; r <= min(i.Rune[n+1], unicode.MaxASCII); r++ {
+			add(r)
+		}
+	}
+	return set
+}
+
+// Size returns how many instructions the compiled program has.
+func (p *Pattern) Size() int { return len(p.insts) }
+
+// Names returns the names of the groups that a matcher records, by number. The first is
+// that of the whole match, which has none. Several groups may have one name.
+func (p *Pattern) Names() []string { return p.names }
+
+// Group returns the number of the first group of that name, -1 if there is none.
+func (p *Pattern) Group(name string) int {
+	if name == "" {
+		return -1
+	}
+	return slices.Index(p.names, name)
+}
+
+// maxVisited bounds the memory of a match, in bits.
+const maxVisited = 1 << 27
+
+// fits reports whether a text of n bytes can be matched.
+func (p *Pattern) fits(n int) bool {
+	hi, size := bits.Mul64(uint64(p.alts)<<len(p.flags), uint64(n)+1)
+	return hi == 0 && size <= maxVisited
+}
