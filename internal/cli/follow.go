@@ -41,7 +41,8 @@ func newFollow() *cobra.Command {
 		Long: `Follow reads logs while they are written, through rotations of every kind, and judges their events at
 the times of the log. It is lately serve --follow without listeners: bans are in its log, and with --nftables, --deny-file
 or --webhook they are enforced. A LOG is a file, a directory, or a pattern such as "/var/log/nginx/*.log"; the format is found from the first
-lines, or named as for lately replay. Times that name no zone, as in syslog, are in the zone of the machine, or in that of --tz.
+lines, or named as for lately replay. It can be - for the standard input, whose end is that of the command if there is no other LOG; a FIFO; or the
+journal of systemd, as journal, journal:ssh.service or journal:nginx=clf. Times that name no zone, as in syslog, are in the zone of the machine, or in that of --tz.
 
 It begins with the first line of each file. With --data, it goes on where it was when it ended, or was killed, and
 has counted each line once.
@@ -59,6 +60,7 @@ could not be read or written, or the server refuses the events; 2 the command li
 		Example: `  lately follow --rules rules.yaml --dry-run /var/log/nginx/access.log
   lately follow --rules rules.yaml --data /var/lib/lately --nftables /var/log/nginx/access.log
   lately follow --rules rules.yaml --dry-run --json app.log=json:time=ts@s,client=ip
+  lately follow --rules rules.yaml --data /var/lib/lately --nftables journal:ssh.service
   lately follow --addr https://lately.example.org --token-file token /var/log/nginx/access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}

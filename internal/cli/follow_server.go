@@ -88,7 +88,7 @@ func (c *followCommand) toServer(cmd *cobra.Command, config *server.Config) erro
 	}
 	f := &feeder{client: to, log: config.Logger(cmd.ErrOrStderr()), name: name, process: rand.Text()}
 	go f.warnNoReload(ctx, hangup)
-	err = f.run(ctx, logs.Config{Logs: zoned, Lateness: config.Lateness, Silence: config.Silence, Log: f.log})
+	err = f.run(ctx, logs.Config{Logs: zoned, Lateness: config.Lateness, Silence: config.Silence, Log: f.log, Stdin: logs.NewInput(cmd.InOrStdin())})
 	if err != nil && ctx.Err() == nil {
 		return serverFailed(ctx, to, err)
 	}

@@ -106,6 +106,22 @@ func TestFollowWithoutOutput(t *testing.T) {
 	}
 }
 
+// TestFollowStdin judges the standard input to its end, here and at a server.
+func TestFollowStdin(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	appendTo(t, rules, followRules)
+	input := requests("192.0.2.1", time.Now().Truncate(time.Second), 8)
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"follow", "--rules", rules, "--dry-run", "-"}, strings.NewReader(input), &stdout, &stderr); code != exitOK || strings.Count(stdout.String(), "\n") != 3 {
+		t.Errorf("exit code %d: %s\n%s", code, stdout.String(), stderr.String())
+	}
+	s := serve(t, "--rules", rules)
+	stdout.Reset()
+	if code := run(t.Context(), []string{"follow", "--addr", s.http, "--lateness", "5s", "-"}, strings.NewReader(input), &stdout, &stderr); code != exitOK || !strings.HasPrefix(stdout.String(), "events: 8, refused: 5, bans: 1,") {
+		t.Errorf("exit code %d: %s\n%s", code, stdout.String(), stderr.String())
+	}
+}
+
 // TestFollowRejects names what is wrong with the command line.
 func TestFollowRejects(t *testing.T) {
 	for args, want := range map[string]string{

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/server"
+	logs "github.com/lately-go/lately/internal/server/follow"
 )
 
 // serveCommand is the flags of serve.
@@ -137,6 +138,7 @@ func runServer(cmd *cobra.Command, config server.Config, ready func(*server.Serv
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	config.Stdin = logs.NewInput(cmd.InOrStdin())
 	s, err := server.New(config, Version(), config.Logger(cmd.ErrOrStderr()))
 	if _, busy := errors.AsType[*net.OpError](err); busy {
 		return inputErrorOf(err.Error()) // an address that another process has

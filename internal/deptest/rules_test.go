@@ -66,6 +66,7 @@ sampled                 -> window
 internal/test/accesslogtest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/test/randtest -> std
+internal/test/journaltest -> std
 internal/test/netnstest -> golang.org/x/sys
 internal/test/browsertest -> std
 internal/test/freeport -> std

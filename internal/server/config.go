@@ -55,6 +55,9 @@ type Config struct {
 	Zones             []LogZone
 	Lateness, Silence time.Duration
 
+	// Stdin is for a log of Follow that is the standard input.
+	Stdin *follow.Input
+
 	// Decided is called with each event of these logs and the decision about it; nil means
 	// that nothing is. Both are valid until it returns.
 	Decided func(*match.Event, ratelimit.Decision)

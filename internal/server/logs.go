@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,17 +26,21 @@ const (
 )
 
 // followed is the form of a log to follow. A path that has a '=' needs a format.
-var followed = form[follow.Log]{"FILE, or FILE=FORMAT with a format of `lately replay --formats`", func(s string) (follow.Log, bool) {
+var followed = form[follow.Log]{"FILE, or FILE=FORMAT with a format of `lately replay --formats`; - or journal:UNIT may be the FILE", func(s string) (follow.Log, bool) {
 	for i := range s {
-		if s[i] != '=' {
+		if s[i] != '=' || journalMatch.MatchString(s[:i]) {
 			continue
 		}
 		if format, ok := formatOf(s[i+1:]); ok {
 			return follow.Log{Path: s[:i], Format: format}, i > 0
 		}
 	}
-	return follow.Log{Path: s}, s != "" && !strings.Contains(s, "=")
+	return follow.Log{Path: s}, s != "" && (!strings.Contains(s, "=") || strings.HasPrefix(s, "journal:"))
 }}
+
+// journalMatch matches a part of the journal up to the '=' of a match, such as "_COMM=caddy": what comes after it
+// is a value, also if it is the name of a format.
+var journalMatch = regexp.MustCompile(`^journal:(.*,)?[A-Z_][A-Z0-9_]*$`)
 
 // A LogZone is the zone of the times in a followed log, or in all, that name none.
 type LogZone struct {
@@ -115,7 +120,7 @@ func (s *Server) openLogs() error {
 	}
 	s.logs, err = follow.New(follow.Config{
 		Logs: logs, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Judge: s.judgeLogged(identity),
-		Opened: s.requestSnapshot,
+		Opened: s.requestSnapshot, Stdin: s.config.Stdin,
 	})
 	return err
 }
@@ -126,7 +131,10 @@ func (s *Server) followLogs(ctx context.Context) {
 	if s.logs.Open() && s.journal != nil {
 		_ = s.save() // the error is in the log
 	}
-	_ = s.logs.Run(ctx) // which ends when ctx does
+	if err := s.logs.Run(ctx); err == nil && s.config.RESP == Off && s.config.HTTP == Off {
+		s.log.Info("all of the standard input was judged: there is nothing else to do")
+		s.Terminate()
+	}
 }
 
 // judgeLogged returns a function, for one goroutine, that judges the events of logs.

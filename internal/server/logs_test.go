@@ -285,3 +285,29 @@ func TestFollowSetting(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowedNames reads the names of logs with their formats.
+func TestFollowedNames(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"-":                             {"-", ""},
+		"-=clf":                         {"-", "clf"},
+		"access.log=auto":               {"access.log", ""},
+		"a=b.log=clf":                   {"a=b.log", "clf"},
+		"journal":                       {"journal", ""},
+		"journal:ssh.service":           {"journal:ssh.service", ""},
+		"journal:nginx=clf":             {"journal:nginx", "clf"},
+		"journal:_COMM=caddy":           {"journal:_COMM=caddy", ""}, // caddy is a format, too
+		"journal:a.service,_COMM=caddy": {"journal:a.service,_COMM=caddy", ""},
+		"journal:_COMM=caddy=clf":       {"journal:_COMM=caddy", "clf"},
+	} {
+		log, ok := followed.parse(text)
+		if !ok || log.Path != want[0] || log.Format.String() != want[1] {
+			t.Errorf("%s: %q, format %q, %v", text, log.Path, log.Format.String(), ok)
+		}
+	}
+	for _, text := range []string{"", "a=b", "=clf"} {
+		if log, ok := followed.parse(text); ok {
+			t.Errorf("%q: %q", text, log.Path)
+		}
+	}
+}

@@ -60,28 +60,28 @@ func TestBatches(t *testing.T) {
 			want = append(want, text(ev))
 		}
 	}
-	tail := &tail{batches: newBatches(), lateness: int64(time.Hour)}
+	reader := &logReader{batches: newBatches(), lateness: int64(time.Hour)}
 	block := []byte(data.String())
 	// At each point between batches, what is left of the block has the events that are left.
 	g := &generation{place: place{Offset: 1}, parser: newLineParser(format, time.UTC)}
-	tail.passed = func() {
+	reader.passed = func() {
 		rest := blockParser{lineParser: newLineParser(format, time.UTC), rest: block[g.Offset-1:], skip: g.Begun, left: len(block) - int(g.Offset-1)}
 		var b batch
 		if rest.fill(&b); len(got) < len(want) && text(&b.events[0]) != want[len(got)] {
 			t.Fatalf("after %d events, %d bytes and %d events of a line, %s is next, want %s", len(got), g.Offset-1, g.Begun, text(&b.events[0]), want[len(got)])
 		}
 	}
-	if err := tail.passBlock(g, block, func(ev *match.Event) { got = append(got, text(ev)) }); err != nil || g.Offset != 1+int64(len(block)) || g.Begun != 0 {
+	if err := reader.passBlock(g.parser, &g.linePlace, block, func(ev *match.Event) { got = append(got, text(ev)) }, g.advance); err != nil || g.Offset != 1+int64(len(block)) || g.Begun != 0 {
 		t.Errorf("%v; %d of %d bytes and %d events were passed", err, g.Offset-1, len(block), g.Begun)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%d events, want %d", len(got), len(want))
 	}
-	if tail.stats != stats || len(tail.batches) != batches {
-		t.Errorf("the figures are %+v, want %+v; %d batches are free, want %d", tail.stats, stats, len(tail.batches), batches)
+	if reader.stats != stats || len(reader.batches) != batches {
+		t.Errorf("the figures are %+v, want %+v; %d batches are free, want %d", reader.stats, stats, len(reader.batches), batches)
 	}
 	for range batches {
-		if b := <-tail.batches; len(b.events) > batchEvents || cap(b.text) > 4*batchText {
+		if b := <-reader.batches; len(b.events) > batchEvents || cap(b.text) > 4*batchText {
 			t.Errorf("a batch has %d events and %d bytes", len(b.events), cap(b.text))
 		}
 	}

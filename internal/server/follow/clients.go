@@ -29,12 +29,12 @@ func (c *clientCheck) look(ev *match.Event) {
 }
 
 // checkClients logs once that no client is an address: what bans them is enforced nowhere.
-func (t *tail) checkClients() {
-	c := &t.clients
+func (r *logReader) checkClients() {
+	c := &r.clients
 	if c.finished || c.others < manyClients {
 		return
 	}
 	c.finished = true
-	t.log.Warn("no client of the log is an address, so that bans of clients are not enforced: name the format of the log after the file, as in FILE=clf, or check which field it has first",
-		"file", t.path, "format", t.format.String(), "client", c.last)
+	r.log.Warn("no client of the log is an address, so that bans of clients are not enforced: name the format of the log after the file, as in FILE=clf, or check which field it has first",
+		"file", r.path, "format", r.format.String(), "client", c.last)
 }

@@ -13,7 +13,9 @@ func (f *Follower) discover() {
 	for i := range f.config.Logs {
 		l := &f.config.Logs[i]
 		if !l.many() {
-			f.tail(l.Path, l)
+			if f.source(l.Path) == nil {
+				f.tail(l.Path, l)
+			}
 			continue
 		}
 		followed := make(map[string]bool, len(f.tails))

@@ -11,7 +11,7 @@ import (
 )
 
 // paths returns the logs that r follows.
-func (r *reader) paths() (paths []string) {
+func (r *testReader) paths() (paths []string) {
 	for _, l := range r.Stats() {
 		paths = append(paths, filepath.Base(l.File))
 	}

@@ -1,4 +1,5 @@
-// Package follow reads log files while programs write them, and passes their events on.
+// Package follow reads logs while programs write them, and passes their events on: files, named pipes, the
+// standard input, and the journal of systemd.
 //
 //	f, err := follow.New(follow.Config{
 //		Logs:  []follow.Log{{Path: "/var/log/nginx/access.log"}},
@@ -37,6 +38,16 @@
 //
 // Files are polled. Events are passed on by one goroutine, while another one parses the next
 // lines.
+//
+// # Streams
+//
+// The journal is read through journalctl, whose process is started again when it ends. The cursor of the last entry
+// that was passed on is saved, and the entry with it is asked for again: if another one comes, entries are missing,
+// which is a gap. Without a saved cursor, reading begins with the entries of the last day.
+//
+// The standard input and named pipes are read once. What was read of them and is not saved by others
+// when the process is killed is lost. A named pipe is read also while no program has it open; one that is
+// deleted and made again is read to its end first.
 //
 // # Times
 //

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"log/slog"
 	"math"
 	"os"
@@ -49,12 +51,16 @@ type Config struct {
 	// place should then be saved. nil means nothing.
 	Opened func()
 
+	// Stdin is for a Log that is the standard input.
+	Stdin *Input
+
 	// Log receives what happens to the files; nil discards it.
 	Log *slog.Logger
 }
 
-// A Log is the path of a log, of a directory of logs, or a pattern of paths as of
-// [filepath.Match].
+// A Log is a log to follow. Path is that of a file, of a FIFO, of a directory of logs, or a pattern of paths
+// as of [filepath.Match]; "-" for the standard input; or "journal" for the journal of systemd. Of that, "journal:" and a
+// list separated by commas selects units such as ssh.service, programs such as sshd, and matches such as _UID=0.
 type Log struct {
 	Path   string
 	Format accesslog.Format // the zero Format means that it is found from the lines
@@ -78,8 +84,11 @@ type Follower struct {
 	config Config
 	log    *slog.Logger
 
+	wake chan struct{} // has a value when a stream has many lines
+
 	mu         sync.Mutex // held while a block is read, and its events are judged
-	tails      []*tail
+	tails      []*tail    // the logs in files
+	streams    []source   // the others
 	discovered time.Time
 	queue      queue
 	event      match.Event // of the queue
@@ -103,31 +112,95 @@ func New(c Config) (*Follower, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Follower{config: c, log: c.Log, queue: newQueue(), buf: make([]byte, blockSize), batches: newBatches()}
+	f := &Follower{config: c, log: c.Log, queue: newQueue(), buf: make([]byte, blockSize), batches: newBatches(), wake: make(chan struct{}, 1)}
 	f.config.Logs = slices.Clone(c.Logs)
 	for i := range f.config.Logs {
-		l := &f.config.Logs[i]
-		if l.Path == "" {
-			return nil, errors.New("follow: an empty path: must be a file, a directory or a pattern")
-		}
-		path, err := filepath.Abs(l.Path)
-		if err != nil {
-			return nil, fmt.Errorf("follow: %s: %w", l.Path, err)
-		}
-		if _, err := filepath.Match(l.Path, ""); err != nil {
-			return nil, fmt.Errorf("follow: %s: %w", l.Path, err)
-		}
-		l.Path = path
-		if !l.many() {
-			f.tail(l.Path, l)
+		if err := f.add(&f.config.Logs[i]); err != nil {
+			return nil, fmt.Errorf("follow: %w", err)
 		}
 	}
 	f.publish()
 	return f, nil
 }
 
-// many reports whether l is not one file.
+// add begins to follow l, and makes its path absolute.
+func (f *Follower) add(l *Log) error {
+	if l.Path == "" {
+		return errors.New("an empty path: must be a file, a directory or a pattern")
+	}
+	if s, err := f.stream(l); s != nil || err != nil {
+		if err == nil && f.source(s.reader().path) == nil {
+			f.streams = append(f.streams, s)
+		}
+		return err
+	}
+	path, err := filepath.Abs(l.Path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.Path, err)
+	}
+	if _, err := filepath.Match(l.Path, ""); err != nil {
+		return fmt.Errorf("%s: %w", l.Path, err)
+	}
+	l.Path = path
+	if !l.many() {
+		f.tail(l.Path, l)
+	}
+	return nil
+}
+
+// stream returns the source of a log that is no regular file, or nil if l is one.
+func (f *Follower) stream(l *Log) (source, error) {
+	switch {
+	case l.isStdin():
+		return newStdin(f.newReader(l.Path, l), f.config.Stdin, f.wake)
+	case l.isJournal():
+		return newJournal(f.newReader(l.Path, l), f.wake)
+	}
+	if info, err := os.Stat(l.Path); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
+		return nil, nil // it may come later
+	}
+	path, err := filepath.Abs(l.Path)
+	l.Path = path
+	return newFIFO(f.newReader(path, l), f.wake), err
+}
+
+func (l *Log) isStdin() bool { return l.Path == "-" }
+
+func (l *Log) isJournal() bool {
+	return l.Path == journalName || strings.HasPrefix(l.Path, journalName+":")
+}
+
+// sources returns all logs.
+func (f *Follower) sources() iter.Seq[source] {
+	return func(yield func(source) bool) {
+		for _, t := range f.tails {
+			if !yield(t) {
+				return
+			}
+		}
+		for _, s := range f.streams {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// source returns the log of that path, or nil.
+func (f *Follower) source(path string) source {
+	for s := range f.sources() {
+		if s.reader().path == path {
+			return s
+		}
+	}
+	return nil
+}
+
+// many reports whether l is not one log.
 func (l *Log) many() bool {
+	if l.isStdin() || l.isJournal() {
+		return false
+	}
 	info, err := os.Stat(l.Path)
 	return err == nil && info.IsDir() || err != nil && strings.ContainsAny(l.Path, "*?[")
 }
@@ -138,11 +211,16 @@ func (f *Follower) tail(path string, l *Log) *tail {
 	if i >= 0 {
 		return f.tails[i]
 	}
-	t := &tail{path: path, format: l.Format, zone: cmp.Or(l.Zone, time.Local), log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness)}
-	t.passed = func() { f.passed(true, time.Time{}) }
-	t.stats = api.FollowedLog{File: path, LastLine: time.Now()}
+	t := &tail{logReader: f.newReader(path, l)}
 	f.tails = append(f.tails, t)
 	return t
+}
+
+func (f *Follower) newReader(path string, l *Log) logReader {
+	return logReader{
+		path: path, format: l.Format, zone: cmp.Or(l.Zone, time.Local), log: f.log, batches: f.batches, newest: math.MinInt64 / 2, lateness: int64(f.config.Lateness),
+		passed: func() { f.passed(true, time.Time{}) }, stats: api.FollowedLog{File: path, LastLine: time.Now()},
+	}
 }
 
 // Open opens the files that there are, after Resume. It reports whether one is the first of its log: save
@@ -153,7 +231,8 @@ func (f *Follower) Open() (first bool) {
 	return first
 }
 
-// Run follows the logs until ctx is done. It ends with the error of ctx, or of Config.Passed.
+// Run follows the logs until ctx is done. It ends with the error of ctx, or of Config.Passed; or with
+// nil, if the only log is the standard input, and all of it was passed on.
 func (f *Follower) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -162,41 +241,66 @@ func (f *Follower) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-f.wake:
+			f.read(ctx, time.Now())
+			continue
 		case <-timer.C:
 		}
+		ended := f.ended()
 		if f.poll(ctx, time.Now()); f.failed != nil {
 			return f.failed
+		}
+		if ended && ctx.Err() == nil {
+			return nil
 		}
 		timer.Reset(poll)
 	}
 }
 
+// ended reports whether the only log is the standard input, which has ended: what it had is read by the
+// next poll.
+func (f *Follower) ended() bool {
+	return !slices.ContainsFunc(f.config.Logs, func(l Log) bool { return !l.isStdin() }) && f.config.Stdin.ended()
+}
+
 func (f *Follower) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, t := range f.tails {
-		for _, g := range t.gens {
-			g.close()
-		}
+	for s := range f.sources() {
+		s.close()
 	}
 }
 
 // poll reads what there is to read at now.
 func (f *Follower) poll(ctx context.Context, now time.Time) {
 	f.look(now)
-	for ctx.Err() == nil && f.failed == nil && f.readNext(now) {
-	}
+	f.read(ctx, now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() == nil {
-		f.release(now.Add(-f.config.Lateness).UnixNano())
+		f.release(f.until(now).UnixNano())
 	}
-	for _, t := range f.tails {
-		t.caughtUp = t.unread() == nil
-		t.listen(f.config.Silence, now)
+	for s := range f.sources() {
+		r := s.reader()
+		r.caughtUp = !s.hasLines()
+		r.listen(f.config.Silence, now)
 	}
 	f.publish()
 	f.passed(false, now)
+}
+
+// until returns the time up to which no event waits any more at now, if there is no line to read.
+func (f *Follower) until(now time.Time) time.Time {
+	if f.ended() {
+		return now.Add(maxLate) // events that wait are not later than the present
+	}
+	return now.Add(-f.config.Lateness)
+}
+
+// read reads all lines.
+func (f *Follower) read(ctx context.Context, now time.Time) {
+	for ctx.Err() == nil && f.failed == nil && f.readNext(now) {
+	}
 }
 
 // look looks which files there are.
@@ -214,10 +318,10 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 		f.discovered = now
 		f.discover()
 	}
-	for _, t := range f.tails {
-		had := t.latest != nil
-		t.refresh(now)
-		first = first || !had && t.latest != nil
+	for s := range f.sources() {
+		had := s.begun()
+		s.refresh(now)
+		first = first || !had && s.begun()
 	}
 	return first
 }
@@ -227,15 +331,15 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 func (f *Follower) readNext(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var next *tail
+	var next source
 	behind := 0
-	for _, t := range f.tails {
-		if t.unread() == nil {
+	for s := range f.sources() {
+		if !s.hasLines() {
 			continue
 		}
 		behind++
-		if next == nil || t.newest < next.newest {
-			next = t
+		if next == nil || s.reader().newest < next.reader().newest {
+			next = s
 		}
 	}
 	if next == nil {
@@ -257,10 +361,10 @@ func (f *Follower) readNext(now time.Time) bool {
 // unread, but for the late.
 func (f *Follower) ordered() int64 {
 	newest, oldest := int64(math.MinInt64), int64(math.MaxInt64)
-	for _, t := range f.tails {
-		newest = max(newest, t.newest)
-		if t.unread() != nil {
-			oldest = min(oldest, t.newest)
+	for s := range f.sources() {
+		newest = max(newest, s.reader().newest)
+		if s.hasLines() {
+			oldest = min(oldest, s.reader().newest)
 		}
 	}
 	return min(oldest, newest) - int64(f.config.Lateness)
@@ -287,33 +391,15 @@ func (f *Follower) publish() {
 }
 
 func (f *Follower) logs() []api.FollowedLog {
-	all := make([]api.FollowedLog, 0, len(f.tails))
-	for _, t := range f.tails {
-		s := t.stats
-		s.Problem = t.problem
-		for _, g := range t.gens {
-			if g.unpacked == nil {
-				s.Unread += max(g.size-g.Offset, 0)
-			}
-		}
+	all := make([]api.FollowedLog, 0, len(f.tails)+len(f.streams))
+	for source := range f.sources() {
+		r := source.reader()
+		s := r.stats
+		s.Problem, s.Unread = r.problem, source.unreadBytes()
 		if s.Unread > 0 && s.Lines > s.Bad+s.Skipped {
-			s.Lag = api.MillisOf(max(time.Since(time.Unix(0, t.newest)), 0))
+			s.Lag = api.MillisOf(max(time.Since(time.Unix(0, r.newest)), 0))
 		}
 		all = append(all, s)
 	}
 	return all
-}
-
-// listen logs when a log falls silent, and when it is heard again.
-func (t *tail) listen(after time.Duration, now time.Time) {
-	silent := after > 0 && now.Sub(t.stats.LastLine) > after
-	if silent == t.stats.Silent {
-		return
-	}
-	t.stats.Silent = silent
-	if silent {
-		t.log.Warn("the log is silent: does its program run, and write to this file?", "file", t.path, "last_line", t.stats.LastLine.UTC())
-	} else {
-		t.log.Info("the log has lines again", "file", t.path)
-	}
 }

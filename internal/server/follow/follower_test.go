@@ -10,25 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/match"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// A reader follows logs of "SECOND,NAME" lines, and keeps the names that it is passed.
-type reader struct {
+// A testReader follows logs of "SECOND,NAME" lines, and keeps the names that it is passed.
+type testReader struct {
 	t *testing.T
 	*Follower
 	names []string
 	now   time.Time
 }
 
-func newReader(t *testing.T, c Config, paths ...string) *reader {
+func newReader(t *testing.T, c Config, paths ...string) *testReader {
 	t.Helper()
-	r := &reader{t: t, now: time.Now()}
+	r := &testReader{t: t, now: time.Now()}
 	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +41,7 @@ func newReader(t *testing.T, c Config, paths ...string) *reader {
 }
 
 // want polls, and compares the names that are new.
-func (r *reader) want(names ...string) {
+func (r *testReader) want(names ...string) {
 	r.t.Helper()
 	r.now = r.now.Add(2 * discover)
 	r.poll(context.Background(), r.now)
@@ -56,7 +52,7 @@ func (r *reader) want(names ...string) {
 }
 
 // resume goes on where another reader was.
-func (r *reader) resume(records [][]byte) {
+func (r *testReader) resume(records [][]byte) {
 	r.t.Helper()
 	for _, record := range records {
 		if err := r.Resume(record); err != nil {

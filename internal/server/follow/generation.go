@@ -86,7 +86,7 @@ func (g *generation) continueAt(p *place) error {
 		return nil
 	}
 	g.head = bytes.Clone(g.firstBytes()[:p.HeadLen])
-	g.Offset, g.Columns, g.Skipping, g.Begun = p.Offset, p.Columns, p.Skipping, p.Begun
+	g.Offset, g.linePlace = p.Offset, p.linePlace
 	if g.unpacked == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (g *generation) advance(data []byte) error {
 // restart makes g read its file from the beginning.
 func (g *generation) restart() {
 	g.Offset, g.waiting = 0, 0
-	g.Columns, g.Skipping, g.Begun, g.parser = "", false, 0, nil
+	g.linePlace, g.parser = linePlace{}, nil
 	g.identify()
 }
 

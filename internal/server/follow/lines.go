@@ -2,9 +2,6 @@ package follow
 
 import (
 	"bytes"
-	"cmp"
-	"errors"
-	"math"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
@@ -41,74 +38,6 @@ func (p *lineParser) Parse(line []byte, ev *match.Event) bool {
 // columnsDirective begins a line that names the columns of those after it.
 var columnsDirective = []byte("#Fields:")
 
-// passBlock passes on the events of data, whole lines of g, and goes past them. They are parsed
-// on another core.
-func (t *tail) passBlock(g *generation, data []byte, each func(*match.Event)) (err error) {
-	p := blockParser{lineParser: g.parser, rest: data, skip: g.Begun, left: len(data)}
-	now, newest := time.Now(), int64(math.MinInt64)
-	for b := range p.parse(t.batches) {
-		t.stats.Lines += b.lines
-		t.stats.Skipped += b.skipped
-		t.stats.Bad += b.bad
-		g.Columns = cmp.Or(b.columns, g.Columns)
-		for i := range b.n {
-			newest = max(newest, b.events[i].Time.UnixNano())
-			t.clients.look(&b.events[i])
-			t.pass(&b.events[i], each, now)
-		}
-		err = errors.Join(err, g.advance(data[:b.size]))
-		data, g.Begun = data[b.size:], b.begun
-		t.batches <- b
-		t.passed()
-	}
-	if newest > math.MinInt64 {
-		t.checkZone(newest, now)
-		t.checkClients()
-	}
-	return err
-}
-
-// pass passes on an event. One that is ahead of now has the time now: a wrong time in one
-// line must not make all after it late.
-func (t *tail) pass(ev *match.Event, each func(*match.Event), now time.Time) {
-	at := ev.Time.UnixNano()
-	if limit := now.UnixNano(); at > limit {
-		at, ev.Time = limit, now.UTC()
-	}
-	if t.newest-at > t.lateness {
-		t.stats.Late++
-	}
-	t.newest = max(t.newest, at)
-	each(ev)
-}
-
-// useParser makes the parser of g, if the format is known or found in data.
-func (t *tail) useParser(g *generation, data []byte) {
-	if !t.known {
-		f, found := t.format, t.format.String() != ""
-		if !found {
-			f, found = accesslog.Detect(data)
-		}
-		if found {
-			f, found = f.Inside(data)
-		}
-		switch {
-		case found:
-			t.format, t.known, g.parser = f, true, nil
-			t.log.Info("the format of the log is known", "file", t.path, "format", f.String())
-		case g.parser == nil:
-			t.log.Warn("the format of the log is not known, so its lines are bad: name it after the file, as in FILE=clf", "file", t.path)
-		}
-	}
-	if g.parser != nil {
-		return
-	}
-	g.parser = newLineParser(t.format, t.zone)
-	if g.Columns != "" {
-		g.parser.Parse([]byte(g.Columns), new(match.Event))
-	}
-}
-
 // read reads a block of g and passes on its events. It reports whether it has read any.
 func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time.Time) (bool, error) {
 	data, err := g.peek(buf)
@@ -133,9 +62,9 @@ func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time
 		g.waiting = g.Offset + int64(len(data))
 		return false, nil
 	}
-	t.useParser(g, data)
 	t.stats.LastLine = now
-	return true, t.passBlock(g, data, each)
+	g.parser = t.parserFor(g.parser, g.Columns, data)
+	return true, t.passBlock(g.parser, &g.linePlace, data, each, g.advance)
 }
 
 // skip goes past a line that is too long, or the part of it that data has.

@@ -22,9 +22,7 @@ type place struct {
 	HeadLen  int       `json:"head_len"`
 	HeadHash string    `json:"head_hash"` // of the first HeadLen bytes
 	Modified time.Time `json:"modified"`
-	Columns  string    `json:"columns,omitempty"`  // the line that names the columns
-	Begun    int       `json:"begun,omitempty"`    // events of the line at the offset that were passed on
-	Skipping bool      `json:"skipping,omitempty"` // the offset is in a line that is too long
+	linePlace
 }
 
 // A likeness is how surely a file is that of a place.

@@ -35,14 +35,14 @@ func (p Point) Until() time.Time {
 	case p.More:
 		return time.Unix(0, p.f.ordered()).UTC()
 	}
-	return p.now.Add(-p.f.config.Lateness).UTC()
+	return p.f.until(p.now).UTC()
 }
 
 // State returns a record for [Follower.Resume]: a Follower that resumes from it goes on here.
 func (p Point) State() ([]byte, error) {
 	var state savedState
-	for _, t := range p.f.tails {
-		state.Logs = append(state.Logs, t.saved())
+	for s := range p.f.sources() {
+		state.Logs = append(state.Logs, s.saved())
 	}
 	record, err := json.Marshal(state)
 	if err != nil {

@@ -15,11 +15,12 @@ type savedState struct {
 }
 
 type savedLog struct {
-	Path   string  `json:"path"`
-	Format string  `json:"format,omitempty"`
-	Newest int64   `json:"newest"`
-	Past   []place `json:"past,omitempty"`
-	Open   []place `json:"open"` // the last is the newest
+	Path    string        `json:"path"`
+	Format  string        `json:"format,omitempty"`
+	Newest  int64         `json:"newest"`
+	Past    []place       `json:"past,omitempty"`
+	Open    []place       `json:"open,omitempty"` // the last is the newest
+	Journal *journalPlace `json:"journal,omitempty"`
 }
 
 func (t *tail) saved() savedLog {
@@ -46,8 +47,8 @@ func (f *Follower) Save(save func(records [][]byte) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	parts := []savedState{{}}
-	for _, t := range f.tails {
-		parts = append(parts, savedState{Logs: []savedLog{t.saved()}})
+	for s := range f.sources() {
+		parts = append(parts, savedState{Logs: []savedLog{s.saved()}})
 	}
 	for held := range f.queue.parts() {
 		parts = append(parts, savedState{Held: held})
@@ -83,17 +84,20 @@ func (f *Follower) Resume(record []byte) error {
 	}
 	f.queue.restore(state.Held)
 	for _, l := range state.Logs {
-		if t := f.resumed(&l); t != nil {
-			t.resume(&l)
+		if s := f.resumed(&l); s != nil {
+			s.resume(&l)
 		}
 	}
 	return nil
 }
 
 // resumed returns the log that l is about, or nil if it is not followed any more.
-func (f *Follower) resumed(l *savedLog) *tail {
+func (f *Follower) resumed(l *savedLog) source {
+	if s := f.source(l.Path); s != nil {
+		return s
+	}
 	for i := range f.config.Logs {
-		if c := &f.config.Logs[i]; c.Path == l.Path || c.many() && c.covers(l.Path) {
+		if c := &f.config.Logs[i]; c.many() && c.covers(l.Path) {
 			return f.tail(l.Path, c)
 		}
 	}

@@ -4,13 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 )
 
@@ -27,31 +24,36 @@ const (
 	maxRenames = 100
 )
 
-// A tail is a log that is followed: a path, the file that it names now, and the files
-// that it named before.
+// A tail is a log in a file: a path, the file that it names now, and the files that it named before.
 type tail struct {
-	path   string
-	format accesslog.Format // unknown until it is found
-	zone   *time.Location   // of times that name none
-	log    *slog.Logger
-
+	logReader
 	gens   []*generation // open, the oldest first
 	past   []place       // finished, the oldest first
 	latest *generation   // the last one that path named, open or not; nil if there was none
 	live   bool          // path names it still
+}
 
-	problem string // why the path cannot be read
-	known   bool   // the format is known, also that of lines inside lines
-	newest  int64  // time of an event
-	stats   api.FollowedLog
+// begun reports whether the path has named a file.
+func (t *tail) begun() bool { return t.latest != nil }
 
-	caughtUp  bool // all was read at the last poll: lines that come now were just written
-	zoneCheck zoneCheck
-	clients   clientCheck
+// hasLines reports whether there may be lines to read.
+func (t *tail) hasLines() bool { return t.unread() != nil }
 
-	lateness int64
-	batches  chan *batch // free, of the Follower
-	passed   func()      // is called between lines
+// unreadBytes returns how much of the open files was not read, as of the last look.
+func (t *tail) unreadBytes() (n int64) {
+	for _, g := range t.gens {
+		if g.unpacked == nil {
+			n += max(g.size-g.Offset, 0)
+		}
+	}
+	return n
+}
+
+// close closes the open files.
+func (t *tail) close() {
+	for _, g := range t.gens {
+		g.close()
+	}
 }
 
 // current returns the generation that the path names, or nil.
@@ -66,7 +68,7 @@ func (t *tail) current() *generation {
 func (t *tail) refresh(now time.Time) {
 	info, err := os.Stat(t.path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
+		err = errors.New("it must be a regular file, or a FIFO that is there at the start")
 	}
 	for _, g := range slices.Clone(t.gens) {
 		if g.unpacked == nil && g.replaced(0) {
@@ -86,26 +88,6 @@ func (t *tail) refresh(now time.Time) {
 		t.complain(nil)
 	}
 	t.finish(now)
-}
-
-// complain logs why the path cannot be read, once.
-func (t *tail) complain(err error) {
-	problem := ""
-	if err != nil {
-		problem = err.Error()
-	}
-	if problem == t.problem {
-		return
-	}
-	t.problem = problem
-	switch {
-	case err == nil:
-		t.log.Info("the log is there", "file", t.path)
-	case errors.Is(err, fs.ErrNotExist):
-		t.log.Warn("the log is not there: waiting for it", "file", t.path)
-	default:
-		t.log.Error("the log cannot be read", "file", t.path, "error", err)
-	}
 }
 
 // rotate begins with the file that the path names now, after those that it named between

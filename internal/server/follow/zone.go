@@ -40,14 +40,14 @@ func (c *zoneCheck) look(behind time.Duration) bool {
 
 // checkZone logs that the times of lines that were just written are whole half hours off. What such
 // lines begin is over at once, or begins too late.
-func (t *tail) checkZone(newest int64, now time.Time) {
-	if !t.caughtUp || !t.zoneCheck.look(now.Sub(time.Unix(0, newest))) {
+func (r *logReader) checkZone(newest int64, now time.Time) {
+	if !r.caughtUp || !r.zoneCheck.look(now.Sub(time.Unix(0, newest))) {
 		return
 	}
 	remedy := "its program must write the zone of its times"
-	if t.format.Zoneless() {
+	if r.format.Zoneless() {
 		remedy = "set its zone with --tz"
 	}
-	t.log.Warn("new lines of the log are whole half hours behind the clock, or ahead of it: bans from it end too early or begin too late; "+remedy,
-		"file", t.path, "behind", t.zoneCheck.offset.String(), "zone", t.zone.String())
+	r.log.Warn("new lines of the log are whole half hours behind the clock, or ahead of it: bans from it end too early or begin too late; "+remedy,
+		"file", r.path, "behind", r.zoneCheck.offset.String(), "zone", r.zone.String())
 }

@@ -1,0 +1,69 @@
+//go:build unix
+
+package follow
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestFIFO follows a named pipe whose writers come and go, and that is deleted and made again.
+func TestFIFO(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	make := func() {
+		t.Helper()
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Skip(err)
+		}
+	}
+	writer := func() *os.File {
+		t.Helper()
+		w, err := os.OpenFile(path, os.O_RDWR, 0) // which waits for no reader
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	make()
+	r := newReader(t, Config{}, path)
+	r.want() // no program writes to it
+	first := writer()
+	writeTo(t, first, lineOf("a"))
+	r.eventually("a")
+	second := writer()
+	writeTo(t, second, lineOf("b"), "1700000000,c") // which is killed in a line
+	second.Close()
+	r.eventually("b")
+	first.Close()
+	r.eventually("c")
+	r.want()
+	third := writer()
+	writeTo(t, third, lineOf("d"))
+	r.eventually("d")
+	if s := r.Stats()[0]; s.Lines != 4 || s.Problem != "" {
+		t.Errorf("%+v", s)
+	}
+
+	writeTo(t, third, lineOf("e"))
+	third.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("e")
+	for end := time.Now().Add(time.Minute); r.Stats()[0].Problem == ""; time.Sleep(time.Millisecond) {
+		if r.want(); time.Now().After(end) {
+			t.Fatalf("%+v, which does not say that it is gone", r.Stats()[0])
+		}
+	}
+	make()
+	fourth := writer()
+	defer fourth.Close()
+	writeTo(t, fourth, lineOf("f"))
+	r.eventually("f")
+	if s := r.Stats()[0]; s.Problem != "" {
+		t.Errorf("%+v", s)
+	}
+}

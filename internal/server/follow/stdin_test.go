@@ -1,0 +1,83 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// eventually polls until as many names are new as in names, and compares them.
+func (r *testReader) eventually(names ...string) {
+	r.t.Helper()
+	for end := time.Now().Add(time.Minute); len(r.names) < len(names) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		r.now = r.now.Add(discover)
+		r.poll(context.Background(), r.now)
+	}
+	if !slices.Equal(r.names, names) {
+		r.t.Fatalf("read %q, want %q", r.names, names)
+	}
+	r.names = nil
+}
+
+// lineOf returns a line with a name.
+func lineOf(name string) string { return "1700000000," + name + "\n" }
+
+// writeTo writes text, which the other end has read when it returns.
+func writeTo(t *testing.T, w io.Writer, text ...string) {
+	t.Helper()
+	if _, err := io.WriteString(w, strings.Join(text, "")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStdin follows the standard input to its end, whose last line need not be whole. The second Follower goes on
+// where the first one has stopped.
+func TestStdin(t *testing.T) {
+	in, out := io.Pipe()
+	c := Config{Stdin: NewInput(in), Lateness: time.Minute}
+	first := newReader(t, c, "-")
+	first.want()
+	writeTo(t, out, lineOf("a"), "1700000000,b")
+	first.eventually("a")
+	second := newReader(t, c, "-")
+	go func() {
+		_, err := io.WriteString(out, "b\nx,bad\n"+strings.Repeat("x", 3*blockSize)+"\n"+lineOf("c")+fmt.Sprintf("%d,last", time.Now().Unix()))
+		out.CloseWithError(err) // nil ends the input
+	}()
+	if err := second.Run(t.Context()); err != nil || !slices.Equal(second.names, []string{"bb", "c", "last"}) {
+		t.Errorf("%v: read %q", err, second.names)
+	}
+	if s := second.Stats()[0]; s.File != "-" || s.Lines != 5 || s.Bad != 2 || s.Unread != 0 || s.Problem != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestStdinMany reads more than may wait, without a poll for each part.
+func TestStdinMany(t *testing.T) {
+	const lines = 200_000
+	r := newReader(t, Config{Stdin: NewInput(strings.NewReader(strings.Repeat(lineOf("a"), lines)))}, "-")
+	if err := r.Run(t.Context()); err != nil || len(r.names) != lines {
+		t.Errorf("%v: %d lines are read, want %d", err, len(r.names), lines)
+	}
+}
+
+// TestStdinFails says why the standard input cannot be read, and that there is none.
+func TestStdinFails(t *testing.T) {
+	r := newReader(t, Config{Stdin: NewInput(io.MultiReader(strings.NewReader(lineOf("a")), iotest.ErrReader(errors.New("it is torn"))))}, "-", t.TempDir())
+	r.eventually("a")
+	for end := time.Now().Add(time.Minute); r.Stats()[0].Problem != "it is torn" && time.Now().Before(end); {
+		r.want()
+	}
+	if s := r.Stats()[0]; s.Problem != "it is torn" {
+		t.Errorf("%+v", s)
+	}
+	if _, err := New(Config{Logs: []Log{{Path: "-"}}}); err == nil || !strings.Contains(err.Error(), "there is no standard input") {
+		t.Error(err)
+	}
+}
