@@ -1,13 +1,22 @@
 package deptest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // programs returns the Go programs in a Markdown text: its ```go blocks. One without a
@@ -97,7 +106,7 @@ func pages(t *testing.T) []string {
 
 var (
 	fence    = regexp.MustCompile("(?s)```.*?```")
-	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	linked   = regexp.MustCompile(`\]\(([^)\s]+)\)|\b(?:href|src|srcset)="([^"]+)"|<(https?:[^>]+)>`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notSlug  = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 	external = regexp.MustCompile(`^(https?|mailto):`)
@@ -112,39 +121,125 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
+// links returns the links and pictures of a document.
+func links(text string) (all []string) {
+	for _, m := range linked.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		all = append(all, m[1]+m[2]+m[3])
+	}
+	return all
+}
+
 // brokenLinks returns the links within a document's repository that lead nowhere.
 func brokenLinks(path, text string) (broken []string) {
-	for _, m := range linked.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
-		if external.MatchString(m[1]) {
+	for _, link := range links(text) {
+		if external.MatchString(link) {
 			continue
 		}
-		file, anchor, _ := strings.Cut(m[1], "#")
+		file, anchor, _ := strings.Cut(link, "#")
 		target := path
 		if file != "" {
 			target = filepath.Join(filepath.Dir(path), filepath.FromSlash(file))
 		}
 		to, err := os.ReadFile(target)
 		if info, statErr := os.Stat(target); statErr != nil || anchor != "" && (err != nil || info.IsDir() || !anchors(string(to))[anchor]) {
-			broken = append(broken, m[1])
+			broken = append(broken, link)
 		}
 	}
 	return broken
 }
 
-func TestLinks(t *testing.T) {
-	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
+// documents yields the name and text of each Markdown file of the repository.
+func documents(t *testing.T) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch name := d.Name(); {
+			case err != nil:
+				return err
+			case d.IsDir() && (name == ".git" || name == "bin" || name == "node_modules" || name == "testdata"):
+				return fs.SkipDir
+			case filepath.Ext(name) != ".md":
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			if err == nil && !yield(path, string(text)) {
+				return fs.SkipAll
+			}
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, link := range brokenLinks(path, string(text)) {
+	}
+}
+
+// TestLinks follows the links within the repository, to headings too.
+func TestLinks(t *testing.T) {
+	n := 0
+	for path, text := range documents(t) {
+		n += len(links(text))
+		for _, link := range brokenLinks(path, text) {
 			t.Errorf("%s: the link %s leads nowhere", path, link)
 		}
 	}
-	readme := filepath.Join(root, "README.md")
-	if got := brokenLinks(readme, "[a](nowhere.md) [b](README.md#nothing) [c](README.md#compared) [d](#compared)"); len(got) != 2 {
-		t.Errorf("broken links found: %q, want two", got)
+	if n < 300 {
+		t.Errorf("only %d links were found", n)
 	}
+	readme := filepath.Join(root, "README.md")
+	const some = `[a](nowhere.md) [b](README.md#nothing) [c](README.md#compared) [d](#compared) <img src="nowhere.png"> <a href="LICENSE">`
+	if got := brokenLinks(readme, some); len(got) != 3 {
+		t.Errorf("broken links found: %q, want three", got)
+	}
+}
+
+// TestExternalLinks follows the links to other sites at night, when LATELY_LINKS is set.
+func TestExternalLinks(t *testing.T) {
+	where := map[string]string{}
+	for path, text := range documents(t) {
+		for _, link := range links(text) {
+			if u, err := url.Parse(link); err == nil && strings.HasPrefix(u.Scheme, "http") && u.Hostname() != "localhost" {
+				where[link] = path
+			}
+		}
+	}
+	if len(where) < 15 {
+		t.Errorf("only %d links were found: %q", len(where), where)
+	}
+	if os.Getenv("LATELY_LINKS") == "" {
+		t.Skip("LATELY_LINKS is not set")
+	}
+	for _, link := range slices.Sorted(maps.Keys(where)) {
+		t.Run(link, func(t *testing.T) {
+			t.Parallel()
+			var err error
+			for try := range 3 {
+				time.Sleep(time.Duration(try) * 10 * time.Second)
+				if err = reached(t, link); err == nil {
+					return
+				}
+			}
+			t.Errorf("%s: %v", where[link], err)
+		})
+	}
+}
+
+// reached returns why link leads nowhere, or nil. A site that allows no more requests is there.
+func reached(t *testing.T, link string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, link, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("User-Agent", "lately-links")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	answer.Body.Close()
+	if answer.StatusCode >= 400 && answer.StatusCode != http.StatusTooManyRequests {
+		return errors.New(answer.Status)
+	}
+	return nil
 }
 
 // The files that a document names exist.
