@@ -76,7 +76,7 @@ func (w *textWriter) totals(rep *Report) {
 	if rep.Skipped > 0 {
 		skipped = ", " + count(rep.Skipped) + " skipped"
 	}
-	w.f("%s lines in %s (%s), %s parsed%s, %s bad\n", count(rep.Lines), plural(len(rep.Files), "file", "files"),
+	w.f("%s in %s (%s), %s parsed%s, %s bad\n", plural(int(rep.Lines), "line", "lines"), plural(len(rep.Files), "file", "files"),
 		cmp.Or(rep.Format, "no known format"), count(rep.Parsed), skipped, count(rep.Bad))
 	for _, f := range rep.AssumedYears {
 		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
