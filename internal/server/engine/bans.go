@@ -242,6 +242,7 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	now := e.Now()
 	e.events.Publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
+	e.ended.add(endedBan{r.Rule, r.Key, now})
 	pending, err := e.write(banLine{Unban: r})
 	return true, pending, err
 }
@@ -363,12 +364,15 @@ func (e *Engine) unbanned(rule string, key []string) {
 }
 
 // recordBan appends a ban that a rule has begun to the journal, and publishes it. It replaces r
-// with the ban in force. It returns false if the ban was ended by hand meanwhile: no record may
+// with the ban in force. It returns false if the ban was ended by hand meanwhile, or after the event that began it: no record may
 // follow that of its end. The ban of a rule that a reload has removed is appended as it was, like the
 // lines before the reload: after a restart with the rule, it holds.
 func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
+	if e.endAgain(r) {
+		return false
+	}
 	held, ok, err := e.limiter.Bans().Get(r.Rule, r.Key...)
 	if _, removed := errors.AsType[*ratelimit.RuleError](err); !ok && !removed {
 		return false
@@ -380,5 +384,22 @@ func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 		e.log.Error("a ban was not written to the journal", "rule", r.Rule, "error", err)
 	}
 	e.events.Publish(banEvent(r))
+	return true
+}
+
+// endAgain ends a ban that a rule has begun if it was ended by hand after the event that began it. Events up to
+// that end are refused as they were then. It reports whether that is so.
+//
+// REQUIRES: e.banMu.
+func (e *Engine) endAgain(r *ratelimit.BanRecord) bool {
+	end, ok := e.ended.end(r)
+	if !ok || e.Shared() {
+		return false
+	}
+	bans := e.limiter.Bans()
+	_, _ = bans.Remove(r.Rule, r.Key...) // there is none if the rule is gone
+	again := *r
+	again.Until, again.Count = end, 0 // it is no earlier ban of the next
+	_ = bans.At(r.Since).Add(again)   // nothing to refuse if it began at its end
 	return true
 }

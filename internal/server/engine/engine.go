@@ -43,6 +43,7 @@ type Engine struct {
 	reloads api.RulesStatus
 
 	banMu   sync.Mutex       // held while a ban changes and its line is queued for the journal
+	ended   endedBans        // guarded by banMu
 	journal *journal.Journal // or nil
 
 	events    *events.Hub

@@ -27,6 +27,7 @@ const (
 	recordHotUses = 'u' // a chunk of window.Table.Export: the uses of keys that were hot
 	recordIgnored = 'i' // an api.RuleKey: a key that is ignored by hand
 	recordHistory = RecordHistory
+	recordEnded   = 'e' // an endedBan
 	recordCaller  = 'r' // a chunk of throttle.Limiter.Export: limits that callers brought
 )
 
@@ -111,6 +112,12 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 	for _, c := range e.rules.Load().counters {
 		s.counts(c, now)
 	}
+	e.banMu.Lock()
+	ended := slices.Collect(e.ended.since(now))
+	e.banMu.Unlock()
+	for _, b := range ended {
+		s.json(recordEnded, b)
+	}
 	return s.err
 }
 
@@ -153,6 +160,8 @@ func (r *Restorer) Record(record journal.Record) error {
 		return r.restore(&r.Limits, data, r.e.limiter.Import)
 	case recordBan:
 		return r.ban(data)
+	case recordEnded:
+		return r.ended(data)
 	case recordCounts:
 		return r.counts(data)
 	case recordCaller:
@@ -247,6 +256,26 @@ func (r *Restorer) counter(record []byte) (*counter, error) {
 	return c, nil
 }
 
+// ended restores the end of a ban by hand.
+func (r *Restorer) ended(data []byte) error {
+	var b endedBan
+	if err := json.Unmarshal(data, &b); err != nil {
+		return fmt.Errorf("record of the end of a ban: %w", err)
+	}
+	r.e.endedAt(b)
+	return nil
+}
+
+// endedAt notes that a ban was ended by hand. If the clock was set back since, that was now.
+func (e *Engine) endedAt(b endedBan) {
+	if now := e.Now(); b.End.After(now) {
+		b.End = now
+	}
+	e.banMu.Lock()
+	defer e.banMu.Unlock()
+	e.ended.add(b)
+}
+
 // ban restores a line of the ban journal, which is behind the records of the snapshot.
 func (r *Restorer) ban(data []byte) error {
 	if err := r.Wait(); err != nil {
@@ -265,6 +294,7 @@ func (r *Restorer) ban(data []byte) error {
 		if _, err := l.Set().Named(ended.Rule); err == nil {
 			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
 		}
+		r.e.endedAt(endedBan{ended.Rule, ended.Key, ended.Until})
 		return nil
 	}
 	if line.Ban == nil {
