@@ -66,12 +66,30 @@ func (p *Parser) clf(line []byte, ev *match.Event) bool {
 			}
 			e.fill(line, ev)
 			p.unescapePath(ev, 0)
+			if line[ident] != '-' && setHostFirst(ev, line[client:ident-1], line[ident:user-1], line[user:open-1]) {
+				return true
+			}
 			ev.Set(match.Client, clientAddress(line[client:ident-1]))
 			setUnlessDash(ev, match.User, line[user:open-1])
 			return true
 		}
 	}
 	return false
+}
+
+// setHostFirst sets the client and the host of a line that begins with the name of a virtual
+// host and the address of the client. The host may be an address, and the client may have chosen
+// it; an ident is never an address.
+func setHostFirst(ev *match.Event, host, client, rest []byte) bool {
+	client = clientAddress(client)
+	_, user, ok := bytes.Cut(rest, []byte{' '})
+	if !ok || nameEnd(host) < len(host) || !isAddress(client) {
+		return false
+	}
+	ev.Set(match.Client, client)
+	ev.Set(match.Host, host)
+	setUnlessDash(ev, match.User, user)
+	return true
 }
 
 // clfRest is where the parts of a line after the user are.

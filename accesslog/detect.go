@@ -18,32 +18,53 @@ const detectBytes = 256 << 10
 // that are not empty. A line fits if its client is an address, or the name of a host; of
 // all lines at least one must have an address. A line of sshd or of the firewall fits even if it is not an event,
 // and a line of a container if the line in it fits. The second result is false if no named
-// format fits. Logs that need a spec are not detected.
+// format fits. If none fits, the lines behind a prefix are tried, as grep or docker compose put
+// them in front of lines. Logs that need a spec are not detected.
 func Detect(sample []byte) (Format, bool) {
 	sample = sample[:min(len(sample), detectBytes)]
 	if whole := sample[:bytes.LastIndexByte(sample, '\n')+1]; !onlyComments(whole) {
 		sample = whole
 	}
-	if inside := unwrapped(sample); len(inside) > 0 {
-		inner, ok := detect(inside)
-		if !ok || inner.dependsOnOthers() {
-			return Format{}, false
-		}
-		return dockerJSON.with(inner), true
+	if f, ok := detectInside(dockerJSON, sample); ok {
+		return f, true
 	}
-	return detect(sample)
+	if f, ok := detect(sample, newGuesses()); ok {
+		return f, true
+	}
+	for _, prefix := range prefixes {
+		if f, ok := detectInside(prefix, sample); ok {
+			return f, true
+		}
+	}
+	return Format{}, false
+}
+
+// detectInside returns outer with the format of the lines inside its lines.
+func detectInside(outer Format, sample []byte) (Format, bool) {
+	inside := unwrapped(outer, sample)
+	if len(inside) == 0 {
+		return Format{}, false
+	}
+	inner, ok := detect(inside, newGuesses())
+	if !ok && outer.kind == dockerLines { // it may have messages without a time of their own
+		return detect(sample, guesses{newGuess(outer.with(messages))})
+	}
+	if !ok || inner.namesColumns() {
+		return Format{}, false
+	}
+	return outer.with(inner), true
 }
 
 // Inside returns f for a log that begins with sample. If the lines of f hold lines of
-// another format, which its name leaves open (docker-json), that is the one that Detect
+// another format, which its name leaves open (docker-json, grep), that is the one that Detect
 // finds. Other formats are returned as they are. The result is false if the format inside
 // is not known: then no line can be parsed.
 func (f Format) Inside(sample []byte) (Format, bool) {
-	if f.kind != dockerLines || f.inner != nil {
+	if !f.wraps() || f.kind == journalLines || f.inner != nil {
 		return f, true
 	}
-	found, ok := Detect(sample)
-	if !ok || found.kind != dockerLines {
+	found, ok := detectInside(f, sample[:min(len(sample), detectBytes)])
+	if !ok {
 		return f, false
 	}
 	return found, true
@@ -61,10 +82,10 @@ func onlyComments(lines []byte) bool {
 	return true
 }
 
-// unwrapped returns the lines inside the lines of a container, nil if fewer than one in
-// ten are such lines.
-func unwrapped(sample []byte) (inside []byte) {
-	p, _ := dockerJSON.NewParser(Options{}) // the zero Options are good
+// unwrapped returns the lines inside the lines of f, nil if fewer than one in ten are such
+// lines.
+func unwrapped(f Format, sample []byte) (inside []byte) {
+	p, _ := f.NewParser(Options{}) // the zero Options are good
 	lines, wrapped := 0, 0
 	for len(sample) > 0 {
 		var line []byte
@@ -84,8 +105,8 @@ func unwrapped(sample []byte) (inside []byte) {
 	return inside
 }
 
-func detect(sample []byte) (Format, bool) {
-	guesses := newGuesses()
+// detect returns the format of a guess that fits most lines.
+func detect(sample []byte, guesses guesses) (Format, bool) {
 	lines, best := 0, 0
 	for len(sample) > 0 {
 		var line []byte
@@ -140,12 +161,16 @@ func (gs guesses) skips(line []byte) bool {
 // the named formats come last, since they take lines of others, too.
 func newGuesses() (all guesses) {
 	for _, n := range slices.Backward(named) {
-		if n.format.kind != dockerLines {
-			p, _ := n.format.NewParser(Options{})
-			all = append(all, guess{format: n.format, parser: p})
+		if !n.format.wraps() || n.format.kind == journalLines {
+			all = append(all, newGuess(n.format))
 		}
 	}
 	return all
+}
+
+func newGuess(f Format) guess {
+	p, _ := f.NewParser(Options{})
+	return guess{format: f, parser: p}
 }
 
 // take counts a line if it fits, and reports whether it does.
@@ -155,9 +180,6 @@ func (g *guess) take(line []byte) bool {
 			g.lines++
 		}
 		return g.parser.known
-	}
-	if g.format.kind == clf.kind && isHostFirst(line) {
-		return false
 	}
 	switch client := g.ev.Get(match.Client); {
 	case len(client) == 0, string(client) == "-", string(client) == "unix:", isAddress(client):
@@ -183,14 +205,4 @@ func isHostName(s []byte) bool {
 		}
 	}
 	return true
-}
-
-// isHostFirst reports whether a line begins with a host and the address of a client: it
-// fits clf, but its client would be the host.
-func isHostFirst(line []byte) bool {
-	first, rest, _ := bytes.Cut(bytes.TrimLeft(line, " "), []byte{' '})
-	second, _, _ := bytes.Cut(rest, []byte{' '})
-	_, isClient := match.ParseAddr(string(first))
-	_, hasClient := match.ParseAddr(string(second))
-	return hasClient && !isClient
 }

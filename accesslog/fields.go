@@ -18,14 +18,14 @@ func (f Format) Fields() []string {
 	switch {
 	case f.inner != nil:
 		return f.inner.Fields()
-	case f.kind == dockerLines:
-		return detectedFields()
 	case f.kind == nil:
 		return nil
 	case f.filters != nil:
 		return f.filters.fields()
 	case f.kind.fields != nil:
 		return slices.Clone(f.kind.fields)
+	case f.wraps():
+		return detectedFields()
 	}
 	var names []string
 	for _, w := range f.spec.wants[1:] { // without the time
@@ -63,10 +63,9 @@ func (f Format) Problem(line []byte) string {
 		return "no line " + fieldsDirective + " with date and time, which names the columns, is before it"
 	case regexLines:
 		return f.regexProblem(line)
-	case dockerLines:
-		if f.inner == nil {
-			return "the format of the lines inside is not known; give it, such as " + f.text + ":clf"
-		}
+	}
+	if f.wraps() && f.inner == nil && f.kind != journalLines {
+		return "the format of the lines inside is not known; give it, such as " + f.text + ":clf"
 	}
 	return ""
 }
@@ -75,7 +74,7 @@ func (f Format) Problem(line []byte) string {
 func detectedFields() []string {
 	var names []string
 	for _, n := range named {
-		if n.format.kind != dockerLines {
+		if !n.format.wraps() || n.format.kind == journalLines {
 			names = append(names, n.format.Fields()...)
 		}
 	}

@@ -24,6 +24,8 @@ type lineKind struct {
 	parse  func(p *Parser, line []byte, ev *match.Event) bool
 	fields []string // of events, if the format has no spec
 
+	cut func(line []byte) (inner []byte, ok bool) // the line inside a line, of formats with a prefix
+
 	// Of formats whose columns a line of the log names: whether they are those of
 	// CloudFront.
 	namesColumns, cloudFront bool
@@ -31,14 +33,14 @@ type lineKind struct {
 
 var (
 	requestFields = []string{"object", "method", "path", "query", "protocol"}
-	clfFields     = slices.Concat([]string{"client"}, requestFields, []string{"status", "size", "user", "referer", "agent", "x_forwarded_for"})
+	clfFields     = slices.Concat([]string{"client"}, requestFields, []string{"status", "size", "user", "referer", "agent", "x_forwarded_for", "host"})
 
 	jsonLines      = &lineKind{parse: (*Parser).json}
 	delimitedLines = &lineKind{parse: (*Parser).delimited}
 	textLines      = &lineKind{parse: (*Parser).text}
 	haproxyLines   = &lineKind{parse: (*Parser).haproxy}
 
-	w3cFields       = slices.Concat(clfFields, []string{"host", "duration"})
+	w3cFields       = slices.Concat(clfFields, []string{"duration"})
 	w3cLines        = &lineKind{parse: (*Parser).w3c, fields: w3cFields, namesColumns: true}
 	cloudFrontLines = &lineKind{parse: (*Parser).w3c, fields: w3cFields, namesColumns: true, cloudFront: true}
 
@@ -50,7 +52,7 @@ var (
 // The named formats.
 var (
 	clf       = Format{text: "clf", kind: &lineKind{parse: (*Parser).clf, fields: clfFields}}
-	clfVHost  = Format{text: "clf-vhost", kind: &lineKind{parse: (*Parser).clfVHost, fields: append(slices.Clone(clfFields), "host")}}
+	clfVHost  = Format{text: "clf-vhost", kind: &lineKind{parse: (*Parser).clfVHost, fields: clfFields}}
 	clfQuoted = Format{text: "clf-quoted", kind: &lineKind{parse: (*Parser).clfQuoted, fields: clfFields}}
 
 	jsonNginx = namedJSON("json-nginx", unitCLF, []want{
@@ -94,7 +96,12 @@ func (f Format) TextKeys() bool {
 
 // Yearless reports whether the times of the format may have no year, as in syslog: those
 // for which [Parser.Yearless] is true; see [Options] and [InYear].
-func (f Format) Yearless() bool { return f.kind != nil && f.kind == messageLines }
+func (f Format) Yearless() bool {
+	if f.inner != nil {
+		return f.inner.Yearless()
+	}
+	return f.kind != nil && f.kind == messageLines
+}
 
 // Zoneless reports whether the times of the format may name no zone: those for which
 // [Parser.Zoneless] is true; see [Options].
@@ -105,16 +112,21 @@ func (f Format) Zoneless() bool {
 	return f.Yearless() || f.spec != nil && (f.spec.unit == unitCLFMillis || f.spec.unit == unitLocal) || f.inner != nil && f.inner.Zoneless()
 }
 
-// dependsOnOthers reports whether a line means what it means only after others: those that
-// name its columns, or from which its year follows.
-func (f Format) dependsOnOthers() bool { return f.kind != nil && f.kind.namesColumns || f.Yearless() }
+// namesColumns reports whether lines of the log name the columns of those after them.
+func (f Format) namesColumns() bool { return f.kind != nil && f.kind.namesColumns }
+
+// wraps reports whether the lines of f hold lines of another format.
+func (f Format) wraps() bool {
+	return f.kind != nil && (f.kind == dockerLines || f.kind == journalLines || f.kind.cut != nil)
+}
 
 // ParseFormat returns the format of that name, or of that spec.
 //
 // # Names
 //
-// [NamedFormats] lists them with examples. docker-json and journald-json may be followed by
-// ":FORMAT", the format of the lines inside theirs.
+// [NamedFormats] lists them with examples. docker-json, journald-json and the formats with a
+// prefix (syslog, compose, kubectl, stern and grep) may be followed by ":FORMAT", the format of
+// the lines inside theirs.
 //
 // Object and Path of a web request are the target up to the first '?', as it was sent; a
 // request that is not METHOD SP TARGET has neither. A "-" counts as absent, except as
@@ -217,11 +229,10 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	case "apache":
 		f.kind = textLines
 		f.spec, err = parseApache(body)
-	case dockerJSON.text:
-		return parseWrapped(dockerJSON, body)
-	case journaldJSON.text:
-		return parseWrapped(journaldJSON, body)
 	default:
+		if outer, ok := formatNamed(prefix); ok && outer.wraps() {
+			return parseWrapped(outer, body)
+		}
 		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx:, apache: or regex: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))
 	}
@@ -241,7 +252,7 @@ func parseWrapped(outer Format, inner string) (Format, error) {
 	switch {
 	case err != nil:
 		return Format{}, fmt.Errorf("%w (inside %s)", err, outer)
-	case f.kind == dockerLines, f.kind == journalLines, f.dependsOnOthers():
+	case f.wraps(), f.namesColumns():
 		return Format{}, fmt.Errorf("accesslog: format %s: %s: must not be inside another format", outer, f)
 	}
 	return outer.with(f), nil

@@ -408,7 +408,12 @@ func readZone(s []byte) (ahead int64, n int, named bool) {
 // Yearless reports whether the last event's line names no year. Unless [Options] has one, the
 // time is in the stand-in calendar of [InYear]. Only formats with [Format.Yearless] have such
 // lines, maybe beside lines with a year.
-func (p *Parser) Yearless() bool { return p.yearless }
+func (p *Parser) Yearless() bool {
+	if p.inner != nil {
+		return p.inner.Yearless()
+	}
+	return p.yearless
+}
 
 // Zoneless reports whether the last event's line names no zone, for formats with
 // [Format.Zoneless].

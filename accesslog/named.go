@@ -190,6 +190,14 @@ var named = []NamedFormat{
 		Example: `{"__REALTIME_TIMESTAMP":"1523946306250000","SYSLOG_IDENTIFIER":"sshd","_PID":"812","MESSAGE":"Failed password for invalid user admin from 192.0.2.1 port 4711 ssh2"}`,
 	},
 	{
+		format: syslogPrefix, About: "lines of another format behind the time, host and program of syslog; the format is recognised or given, as in the four formats below: syslog:FORMAT",
+		Example: "Apr 17 06:25:06 gate nginx[812]: " + clfExample,
+	},
+	{format: composePrefix, About: "docker compose logs: the name of a container and a bar in front of each line", Example: "web-1  | " + clfExample},
+	{format: kubectlPrefix, About: "kubectl logs --prefix: the pod and the container in brackets in front of each line", Example: "[pod/web-1/nginx] " + clfExample},
+	{format: sternPrefix, About: "stern: the pod and the container in front of each line", Example: "web-1 nginx " + clfExample},
+	{format: grepPrefix, About: "grep: the name of a file, and maybe the number of the line, in front of each line", Example: "access.log:12:" + clfExample},
+	{
 		format: dockerJSON, About: "lines of a container, of Docker or Kubernetes (CRI), with lines of another format inside, which is recognised or given: docker-json:FORMAT",
 		Example: `{"log":"192.0.2.1 - ada [17/Apr/2018:06:25:06 +0000] \"GET /cart?item=7 HTTP/1.1\" 200 512\n","stream":"stdout","time":"2018-04-17T06:25:06.250000001Z"}`,
 	},

@@ -51,8 +51,16 @@ func (l logFile) isOfOracle(line []byte) bool {
 	return true
 }
 
-// ofOracle returns a log with words for the lines that the oracle takes for no events.
+// hostForm is how lines begin with the name of a virtual host, for the oracle the client, and
+// the address of the client.
+var hostForm = regexp.MustCompile(`(?m)^( *[^ ]+) [^ ]+ `)
+
+// ofOracle returns a log with words for the lines that the oracle takes for no events, and
+// without what it takes for the ident of a client.
 func (l logFile) ofOracle(log []byte) []byte {
+	if l.File == "honeypot-nginx-2019.log" {
+		return hostForm.ReplaceAll(log, []byte("$1 - "))
+	}
 	if !strings.HasPrefix(l.Format, "syslog-") {
 		return log
 	}

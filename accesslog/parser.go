@@ -181,6 +181,8 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 		case w.fallback && has(ev, w):
 		case w.form == formForwarded:
 			setForwarded(ev, v)
+		case w.form == formPeer:
+			setPeer(ev, v)
 		case w.form == formDuration:
 			if v, p.scratch = appendSeconds(p.scratch, v, w.scale); v != nil {
 				ev.SetNamed(w.name, v)
@@ -279,6 +281,9 @@ func (p *Parser) clfTime(s []byte) (sec, nsec int64, ok bool) {
 // with a syslog time, whatever follows; ok is false if there was none. By [YearsAfter],
 // readers of a yearless log in parallel join their chunks with it.
 func (p *Parser) Dated() (first, last time.Time, ok bool) {
+	if p.inner != nil {
+		return p.inner.Dated()
+	}
 	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }
 
@@ -292,6 +297,9 @@ func (p *Parser) Skipped() bool { return p.skipped }
 func (p *Parser) Reset() {
 	p.years, p.zone.last = sysYears{year: p.years.year}, 0
 	p.hasNext, p.repeats = false, 0
+	if p.inner != nil {
+		p.inner.Reset()
+	}
 	if p.spec != p.format.spec {
 		p.use(p.format.spec)
 	}

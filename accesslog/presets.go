@@ -6,6 +6,7 @@ import "strings"
 // Other variables of presets are no field.
 var presetVariables = map[string]variable{
 	"client_port":      {want: want{name: "client", dash: true}},
+	"peer":             {want: want{name: "client", dash: true, form: formPeer}},
 	"forwarded_client": {want: want{name: "client", dash: true, form: formForwarded}},
 	"request_url":      objectVariable(formURL, 3),
 	"request_or_tcp":   {want: want{name: "object", form: formURL, others: "- - - "}, priority: 3},
@@ -56,5 +57,5 @@ var (
 		`$owner $bucket [$time_local] $client_port $user $request_id $operation $key "$request" $status $error_code $size $object_size $duration_ms $turnaround "$http_referer" "$http_user_agent"`,
 		` $version $host_id $signature $cipher $authentication $host`)
 	haproxyText = templateFormat(haproxyLines, "haproxy",
-		`$client_port [$time_millis] $frontend $backend $wait_client/$wait_queue/$connect/$response/$duration_ms $status $size $request_cookie $response_cookie $termination $connections $queues "$request"`, "")
+		`$peer [$time_millis] $frontend $backend $wait_client/$wait_queue/$connect/$response/$duration_ms $status $size $request_cookie $response_cookie $termination $connections $queues "$request"`, "")
 )

@@ -40,6 +40,7 @@ var (
 	clfTimeForm = regexp.MustCompile(`^([0-9]{2})/([A-Z][a-z][a-z])/([0-9]{4}):([0-9]{2}):([0-9]{2}):([0-9]{2}) ([+-])([0-9]{2})([0-9]{2})$`)
 	isoForm     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))$`)
 	sysForm     = regexp.MustCompile(`^([A-Z][a-z][a-z]) +([0-9]{1,2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) `)
+	nameForm    = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	methodForm  = regexp.MustCompile(`^([A-Z]+)$`)
 )
 
@@ -145,6 +146,10 @@ func slowCLF(line string) (r reading) {
 		})
 	}
 	optional := map[string]string{"user": m[3], "size": m[7]}
+	_, client := match.ParseAddr(slowClient(m[2]))
+	if _, user, ok := strings.Cut(m[3], " "); ok && client && nameForm.MatchString(m[1]) {
+		r.fields["host"], r.fields["client"], optional["user"] = m[1], slowClient(m[2]), user
+	}
 	if tail := tailForm.FindStringSubmatchIndex(m[8]); tail != nil {
 		optional["referer"] = m[8][tail[2]:tail[3]]
 		if tail[4] >= 0 {

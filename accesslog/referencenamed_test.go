@@ -164,6 +164,18 @@ func slowEnvoy(line string) reading {
 	return slowSeconds(slowForwarded(r).finish(), 3)
 }
 
+// slowPeer removes the port, which is always there.
+func slowPeer(s string) string {
+	i := strings.LastIndexByte(s, ':')
+	if host := slowClient(s); host != s || i < 1 {
+		return host
+	}
+	if _, ok := match.ParseAddr(s[:i]); ok {
+		return s[:i]
+	}
+	return s
+}
+
 func slowHAProxy(line string) reading {
 	if m := slowForm(`(?s)^.*? haproxy\[`).FindString(line); m != "" {
 		if n := slowForm(`^[0-9]+\]: `).FindString(line[len(m):]); n != "" {
@@ -183,6 +195,9 @@ func slowHAProxy(line string) reading {
 	at, ok := slowCLFTime(m[1] + " +0000")
 	at = at.Add(time.Duration(number((strings.TrimPrefix(m[2], ".") + "000000000")[:9])))
 	r := slowNamed(at, ok, "client _ frontend backend _ _ _ _ duration status size _ _ termination _ _ request", v)
+	if r.ok {
+		r.fields["client"] = slowPeer(v[0])
+	}
 	return slowSeconds(r.finish(), 3)
 }
 

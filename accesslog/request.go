@@ -120,6 +120,15 @@ func clientAddress(s []byte) []byte {
 	return host
 }
 
+// setPeer sets the client to the address in front of a port. IPv6 may have no brackets.
+func setPeer(ev *match.Event, peer []byte) {
+	host := clientAddress(peer)
+	if i := bytes.LastIndexByte(peer, ':'); i > 0 && len(host) == len(peer) && isAddress(peer[:i]) {
+		host = peer[:i]
+	}
+	ev.Set(match.Client, host)
+}
+
 // isAddress reports whether s is an address, without a copy of it.
 func isAddress(s []byte) bool {
 	_, ok := match.ParseAddr(unsafe.String(unsafe.SliceData(s), len(s)))

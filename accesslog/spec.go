@@ -64,6 +64,7 @@ const (
 	formURL                   // a request line whose target is a URL: Host too
 	formURI                   // a host and a request target, without a scheme
 	formDuration              // a number of units of time; the field is in seconds
+	formPeer                  // an address and a port
 	formForwarded             // X-Forwarded-For, to which the server has appended the client
 )
 

@@ -13,6 +13,7 @@ import (
 const (
 	dockerLog    = 0
 	dockerStream = 1
+	dockerTime   = 2
 
 	journalTime    = 0
 	journalMessage = 1
@@ -23,6 +24,7 @@ var (
 	dockerSpec = &spec{wants: []want{
 		dockerLog:    {name: "log", path: []string{"log"}},
 		dockerStream: {name: "stream", path: []string{"stream"}},
+		dockerTime:   {name: "time", path: []string{"time"}},
 	}}
 	journalSpec = &spec{unit: unitUS, wants: []want{
 		journalTime:    {name: "time", path: []string{"__REALTIME_TIMESTAMP"}},
@@ -39,15 +41,37 @@ func (p *Parser) docker(line []byte, ev *match.Event) bool {
 	if !ok || p.inner == nil {
 		return false
 	}
-	if p.inner.Parse(inner, ev) {
+	if p.inner.Parse(inner, ev) || p.inner.kind == messageLines && p.untimed(line, inner, ev) {
 		return true
 	}
 	p.skipped = p.inner.skipped || stderr
 	return false
 }
 
-// unwrap returns the line that a line of a container holds.
+// untimed reads a message without a time of its own: that of the line of the container is used.
+func (p *Parser) untimed(line, inner []byte, ev *match.Event) bool {
+	stamp := line
+	if line[0] == '{' {
+		stamp, p.scratch = p.reader.appendText(p.scratch, p.reader.values[dockerTime])
+	} else {
+		stamp, _, _ = bytes.Cut(line, []byte(" "))
+	}
+	sec, nsec, ok := readISO(stamp)
+	h := head{own: true, text: bytes.TrimSpace(inner)}
+	if !ok || !p.inner.message(&h, ev) {
+		return false
+	}
+	p.inner.yearless, p.inner.zoneless = false, false
+	ev.Time = utc(sec, nsec)
+	return true
+}
+
+// unwrap returns the line that a line of a container holds, or the one behind a prefix.
 func (p *Parser) unwrap(line []byte) (inner []byte, stderr, ok bool) {
+	if p.kind.cut != nil {
+		inner, ok = p.kind.cut(line)
+		return inner, false, ok
+	}
 	if len(line) == 0 || line[0] != '{' {
 		return unwrapCRI(line)
 	}
