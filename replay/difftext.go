@@ -41,11 +41,11 @@ func (d *Difference) WriteText(out io.Writer, style TextStyle) error {
 		w.f("no difference\n")
 	}
 	w.keyDifferences("Decided differently, by "+d.Field, d.Field, d.Keys, d.KeysLeftOut)
-	w.banDifferences("Banned for another time", d.Bans, d.BansLeftOut)
+	w.banDifferences("Bans of another length", d.Bans, d.BansLeftOut)
 	w.keyDifferences("Protected keys that are newly refused", d.Field, d.Hurt, 0)
 	w.banDifferences("Protected keys that are banned for longer", d.HurtBans, 0)
 	if d.Since != nil {
-		w.heading("What this does not know")
+		w.heading("Not included")
 		w.f("  Events before %s %s.\n", w.stamp(d.Since), w.zone)
 	}
 	for _, sentence := range d.Unknown {

@@ -46,7 +46,7 @@ func (f *connectFlags) registerAddr(cmd *cobra.Command, role access.Role, byDefa
 	f.role = role
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", byDefault, usage)
-	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token, or with the tokens of the server, of which the one with the least sufficient role is sent (default: the token in "+tokenVariable+", if it is set)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token, or the token file of the server: the token with the lowest role that suffices is sent (default: the token in "+tokenVariable+", if it is set)")
 	flags.StringVar(&f.caFile, "ca-file", "", "`FILE` with the certificates (PEM) to trust instead of the system's")
 	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
 }

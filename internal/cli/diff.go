@@ -30,14 +30,14 @@ func newDiff() *cobra.Command {
 		Short: "Compare two rules files on logs: who is newly refused, newly allowed, banned for longer",
 		Long: `Diff judges the events of logs under the rules file OLD and under the rules file NEW, each by itself
 as lately replay --rules does, and reports the differences: events that only one of them refuses, by
---key, and keys that are banned for another time in all. Hot rules are not compared.
+--key, and keys whose bans differ in total length. Hot rules are not compared.
 
 With --protect it fails if the new rules hurt any key of a list, for use before a change is deployed:
-one key in a line, # for comments, and with --key client also networks such as 192.0.2.0/24. A key is
-hurt if an event of it is newly refused, or if it is banned for longer.
+one key on each line, # for comments, and with --key client also networks such as 192.0.2.0/24. A key is
+hurt if one of its events is newly refused, or if it is banned for longer.
 
 With --addr it reads no log: a running server judges the events that it keeps (lately serve --keep-events) under its
-rules and under NEW. Its rules stay. The report says since when the server has the events, and what it cannot know. The
+rules and under NEW. Its rules do not change. The report names the time since which the server has all events, and what it does not include. The
 token needs the role admin.
 
 Exit codes: 0 success, with differences or without; 1 a file could not be read, or not to its end, or

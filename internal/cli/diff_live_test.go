@@ -74,7 +74,7 @@ func TestDiffServer(t *testing.T) {
 	}{
 		{"--addr " + s.http + " new.yaml", exitOK, "12 events of " + s.http + ", from ", ""},
 		{"--addr " + s.http + " new.yaml", exitOK, `\x1b[31m`, ""},
-		{"--addr " + s.http + " new.yaml", exitOK, "What this does not know\n  Events before 2", ""},
+		{"--addr " + s.http + " new.yaml", exitOK, "Not included\n  Events before 2", ""},
 		{"--addr " + s.http + " old.yaml", exitOK, "no difference\n", ""},
 		{"--addr " + s.http + " --top 1 new.yaml", exitOK, "and 1 more; --top", ""},
 		{"--addr " + s.http + " --protect others new.yaml", exitOK, "newly refused: 2 events", ""},

@@ -33,13 +33,13 @@ func newExplain() *cobra.Command {
 decision about --key: what the rules mean, the events that filled the window of the limit, with file and
 line, the ban and what started it, and when the next request passes.
 
-KEY is a client or another value that a rule counts by, such as a user or a path. Without --at, the last
-event of it that was refused is explained, or the last one if none was; with --at, the last one at or
+KEY is a client or another value that a rule counts by, such as a user or a path. Without --at, its last
+refused event is explained, or its last event if none was refused; with --at, its last event at or
 before that time.
 
 With --addr it reads no log, but asks a running server which keys with the value KEY it refused lately: how often and
 since when, one of the events, what each rule decides now, and the ban. The server keeps the recent refusals of some
-16,000 keys; the answer says since when none is missing. The token needs the role read.
+16,000 keys; the answer names the time since which none is missing. The token needs the role read.
 
 Exit codes: 0 success; 1 a file could not be read, or not to its end, or no rule judges an event of the
 key, or the server cannot be reached or answers with an error, or the output could not be written; 2 the command line

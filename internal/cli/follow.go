@@ -41,18 +41,18 @@ func newFollow() *cobra.Command {
 		Long: `Follow reads logs while they are written, through rotations of every kind, and judges their events at
 the times of the log. It is lately serve --follow without listeners: bans are in its log, and with --nftables, --deny-file
 or --webhook they are enforced. A LOG is a file, a directory, or a pattern such as "/var/log/nginx/*.log"; the format is found from the first
-lines, or named as for lately replay. It can be - for the standard input, whose end is that of the command if there is no other LOG; a FIFO; or the
-journal of systemd, as journal, journal:ssh.service or journal:nginx=clf. Times that name no zone, as in syslog, are in the zone of the machine, or in that of --tz.
+lines, or named as for lately replay. It can be - for the standard input, whose end ends the command if there is no other LOG; a FIFO; or the
+journal of systemd, as journal, journal:ssh.service or journal:nginx=clf. Times without a zone, as in syslog, are in the zone of the machine, or in --tz.
 
-It begins with the first line of each file. With --data, it goes on where it was when it ended, or was killed, and
-has counted each line once.
+It begins with the first line of each file. With --data, it continues where it was when it ended or was killed, and
+counts each line once.
 
 With --dry-run nothing is banned outside of this process, and each refusal by a limit and each ban is a line of
 output; events that a ban refuses are not.
 
-With --addr it sends the events to a running server, which judges them by its rules, as those of the logs that it follows
-itself. It needs no directory: the server keeps how far the logs were read, in the snapshot that has what they have counted, and
-the events that wait with --lateness. While the server is away, nothing is read. Each process needs a --name of its own; one that takes the name over ends the other. The
+With --addr it sends the events to a running server, which judges them by its rules, like events of logs that it follows
+itself. It needs no directory: the server stores how far the logs were read, in the same snapshot as their counts, and
+the events that wait with --lateness. While the server is unreachable, nothing is read. Each process needs a unique --name; a second process with the same name ends the first. The
 token needs the role check. At the end it prints what was sent, with --json as JSON.
 
 SIGHUP reads the rules again; with --addr there is nothing to reload. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something

@@ -40,12 +40,12 @@ func newServe() *cobra.Command {
 		Short: "Serve limits, bans and counts over RESP and HTTP, with a console",
 		Long: `Serve enforces a rules file for programs in any language: over RESP, which every Redis client speaks, and over
 HTTP and JSON, with forward-auth for nginx, HAProxy, Envoy, Traefik and Caddy, and a web console. Without any flag it starts in memory,
-on loopback, without rules; counters can be used at once. With --demo it has rules and made-up traffic, to look at.
+on loopback, without rules; counters can be used at once. With --demo it has rules and made-up traffic, to try it out.
 
 Each flag except --config is also a variable, LATELY_ and its name in capitals with underscores, and a name in the
 settings file. A flag overrides a variable, and a variable overrides the file.
 
-SIGHUP reads rules, tokens and certificate again; if a file has mistakes, those in force stay. SIGTERM and interrupt
+SIGHUP reads rules, tokens and certificate again; if a file has mistakes, the previous ones stay in force. SIGTERM and interrupt
 shut the server down: requests in progress are answered, and with --data a last snapshot is written. After SIGTERM, /readyz
 first fails for --shutdown-delay, so that load balancers send their requests elsewhere; a second SIGTERM ends the delay.
 

@@ -25,7 +25,7 @@ func newSuggest() *cobra.Command {
 		Short: "Write a rules file with limits that fit logs",
 		Long: `Suggest writes a rules file to standard output. For each span (1s, 1m, 1h and 24h, if the log is as
 long) it has the least limit by which at least --share percent of the keys are never refused. Comments
-say how many keys the limit refuses on the log, how many a limit of one less would refuse, and how many
+contain how many keys the limit refuses on the log, how many the next lower limit would refuse, and how many
 events are refused and banned. Each figure comes from judging the log with the code that enforces rules.
 
 Exit codes: 0 success; 1 a file could not be read, or not to its end (the rules are for the rest), or no

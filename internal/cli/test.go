@@ -25,12 +25,12 @@ func newTest() *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
 		Use:   "test [flags] RULES [TESTS...]",
-		Short: "Test a rules file: events and what must become of them, keys that must never be refused",
-		Long: `Test runs the tests of a rules file. They are in a file beside it: those of rules.yaml in
-rules.test.yaml, unless others are given. The server does not read them.
+		Short: "Test a rules file: events and their expected outcomes, keys that must never be refused",
+		Long: `Test runs the tests of a rules file. They are in a file beside it, rules.test.yaml for
+rules.yaml, unless other files are given. The server does not read them.
 
-A test has events, with their times and what must become of them, or logs, and may name keys that must
-never be refused. Each test begins with rules that have counted nothing. docs/log-to-rule.md has the format.
+A test has events, with their times and expected outcomes, or logs, and may name keys that must
+never be refused. Each test starts with all counts at zero. docs/log-to-rule.md has the format.
 
 Exit codes: 0 all tests passed; 1 a test failed, or the output could not be written; 2 the command line,
 the rules file or a test file is wrong, and no test was run; 130 interrupted.`,

@@ -110,7 +110,7 @@ export function removeHot(k, done = () => {}) {
   confirm('Make this key cold?', 'Remove', async () => {
     const { removed } = await post('hot/remove', bodyOf(k));
     done();
-    return removed ? 'The key is cold.' : 'The key was not hot any more.';
+    return removed ? 'The key is cold.' : 'The key was no longer hot.';
   }, h('p', { class: 'subject' }, keyNode(null, k.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, k.rule), '. Processes drop its value, and its counts are deleted. It becomes hot again if it reaches the threshold.'));
 }
 
@@ -120,7 +120,7 @@ export function ignoreHot(k, done = () => {}) {
     await post('hot/ignore', bodyOf(k));
     done();
     return 'The key is ignored.';
-  }, h('p', { class: 'subject' }, keyNode(null, k.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, k.rule), '. It is not counted any more, and so never hot, until that is ended on this page.'));
+  }, h('p', { class: 'subject' }, keyNode(null, k.key, 200)), h('p', { class: 'dim' }, 'under ', h('b', {}, k.rule), '. It is no longer counted, and does not become hot, until you choose “Count again” on this page.'));
 }
 
 // addHot asks for a key and makes it hot.
@@ -139,7 +139,7 @@ export function addHot(done = () => {}) {
     await post('hot', { rule: choice.value, key: form.getAll('value'), ...(text ? { ttl_ms: ms } : {}) });
     done();
     return 'The key is hot.';
-  }, h('label', {}, 'Rule', choice), place, h('label', {}, 'For', h('input', { name: 'for', placeholder: 'the hold of the rule, or such as 10m', spellcheck: 'false', autocomplete: 'off' })));
+  }, h('label', {}, 'Rule', choice), place, h('label', {}, 'For', h('input', { name: 'for', placeholder: 'such as 10m; without it, the hold of the rule', spellcheck: 'false', autocomplete: 'off' })));
   inputs(place, live.fieldsOf(choice.value));
   place.querySelector('input').focus();
 }
@@ -224,7 +224,7 @@ export function add({ rule, values } = {}, done = () => {}) {
   const node = open('Add a ban', h('form', { onsubmit: send }, heading('Add a ban'),
     h('label', {}, 'Rule', choice), place,
     h('fieldset', {}, h('legend', {}, 'For'), h('div', { class: 'chips' }, chips, h('label', { class: 'inline' }, h('span', { class: 'hide' }, 'Duration'), time))),
-    h('label', {}, 'Reason', h('input', { name: 'reason', maxlength: 200, autocomplete: 'off', placeholder: 'for those who read the list' })),
+    h('label', {}, 'Reason', h('input', { name: 'reason', maxlength: 200, autocomplete: 'off', placeholder: 'shown in lists of bans' })),
     said, h('div', { class: 'actions' }, cancel(), h('button', { class: 'primary danger' }, 'Ban'))));
   inputs(place, live.fieldsOf(choice.value), values);
   place.querySelector('input').focus();

@@ -29,10 +29,10 @@ function shown({ events, since, first, last, unknown, changes: d }) {
     rows(`Decided differently, by ${plain(d.field, 60)}`, d.keys, d.keys_left_out, (k) => [keyNode([d.field], k.key, 60),
       h('b', { class: 'n' }, [k.newly_refused && `${count(k.newly_refused)} newly refused`, k.newly_allowed && `${count(k.newly_allowed)} newly allowed`].filter(Boolean).join(', ')),
       h('span', { class: 'dim rest' }, `${count(k.new_refused)} of ${count(k.events)} events refused, was ${count(k.old_refused)}`)]),
-    rows('Banned for another time', d.bans, d.bans_left_out, (b) => [keyNode(b.fields, b.key, 60),
+    rows('Bans of another length', d.bans, d.bans_left_out, (b) => [keyNode(b.fields, b.key, 60),
       h('b', { class: 'n' }, b.new_seconds ? `banned for ${left(1000 * b.new_seconds)}` : 'not banned'),
       h('span', { class: 'dim rest' }, `by ${plain(b.fields.join(', '), 60)}; was ${b.old_seconds ? `banned for ${left(1000 * b.old_seconds)}` : 'not banned'}`)]),
-    h('details', { open: true }, h('summary', {}, 'What this does not know'), h('ul', { class: 'unknown' }, unknown.map((u) => h('li', {}, plain(u, 500))))),
+    h('details', { open: true }, h('summary', {}, 'Not included'), h('ul', { class: 'unknown' }, unknown.map((u) => h('li', {}, plain(u, 500))))),
   ];
 }
 
