@@ -115,6 +115,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "deny-file", Usage: "`file` that lists banned clients, for a proxy", set: one(&c.Enforce.DenyFile.Path, text)},
 		{Name: "deny-format", Usage: "`format` of the deny file: nginx (the default) or haproxy", set: one(&c.Enforce.DenyFile.Format, text)},
 		{Name: "deny-command", Usage: "shell `command` that makes the proxy read the deny file", set: one(&c.Enforce.DenyFile.Command, text)},
+		{Name: "deny-every", Usage: "least time from one run of deny-command to the next; bans that have run out wait up to six times as long; 10s if not set", set: one(&c.Enforce.DenyFile.Every, duration)},
 		{Name: "crowdsec", Usage: "answer CrowdSec's bouncers on the HTTP listener", Bool: true, Default: "false", set: one(&c.Enforce.CrowdSec, yesNo)},
 		{Name: "webhook", Usage: "`URL` to which bans and their ends are sent", set: one(&c.Enforce.Webhook.URL, text)},
 		{Name: "webhook-secret-file", Usage: "`file` with the key that signs webhook requests", set: one(&c.Enforce.Webhook.SecretFile, text)},

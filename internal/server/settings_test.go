@@ -22,7 +22,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
 		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-merge": "20ms", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
+		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
 	clf, err := accesslog.ParseFormat("clf")
 	if err != nil {
@@ -36,7 +36,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		Store: "rediss://u:p@h", StoreCA: "a", StoreCert: "b", StoreKey: "e", StorePrefix: "x-", StoreTimeout: 5 * time.Millisecond, StoreBatched: true, StoreMerge: 20 * time.Millisecond, StoreNodes: 3,
 		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Enforce: enforce.Targets{
-			NFTables: true, DenyFile: enforce.DenyFile{Path: "f", Format: "haproxy", Command: "reload it"},
+			NFTables: true, DenyFile: enforce.DenyFile{Path: "f", Format: "haproxy", Command: "reload it", Every: time.Minute},
 			CrowdSec: true, Webhook: enforce.Webhook{URL: "https://example.org/", SecretFile: "s"},
 		},
 		Limits: access.Limits{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, ShutdownTimeout: time.Minute},

@@ -52,6 +52,7 @@ type watcher struct {
 	wake    chan struct{} // has a value after a change
 	have    uint64        // the version that it has; 0 is none
 	since   time.Time     // of the oldest change that it does not have; zero if it has all
+	patient bool          // it need not have the ends of bans that have run out
 	dropped uint64        // ends that it was not told of
 }
 
@@ -64,6 +65,9 @@ type change struct {
 	at      time.Time
 	version uint64
 }
+
+// ranOut reports whether the change is that the ban has run out.
+func (c *change) ranOut() bool { return c.ended && !c.ban.Until.After(c.at) }
 
 func newBans(limit int, now func() time.Time) *bans {
 	b := &bans{max: limit, now: now, version: 1, networks: make(map[netip.Prefix]*entry)}
@@ -164,7 +168,7 @@ func (b *bans) touch(e *entry, due time.Time) {
 	e.version, e.at = b.version, b.now()
 	b.order.MoveToBack(e.order)
 	for _, w := range b.watchers {
-		if w.since.IsZero() {
+		if w.since.IsZero() && !(w.patient && e.ranOut()) {
 			w.since = b.now()
 		}
 		select {
@@ -228,6 +232,23 @@ func (b *bans) after(have uint64, limit int) (changes []change, version uint64) 
 		changes = append(changes, e.change)
 	}
 	return changes, b.version
+}
+
+// changed reports whether there is a change after version have; with soon, one that is not just the end of bans that
+// have run out.
+func (b *bans) changed(have uint64, soon bool) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at := b.order.Back(); at != nil; at = at.Prev() {
+		e := at.Value.(*entry)
+		if e.version <= have {
+			return false
+		}
+		if !soon || !e.ranOut() {
+			return true
+		}
+	}
+	return false
 }
 
 // covering returns the networks that are banned and have all of network in them.

@@ -1,8 +1,10 @@
 package enforce
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/netip"
 	"net/url"
@@ -237,4 +239,14 @@ func FuzzDecisions(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCrowdSecWarns says at the start that a bouncer cuts networks.
+func TestCrowdSecWarns(t *testing.T) {
+	var log bytes.Buffer
+	c := config(t)
+	c.CrowdSec, c.Log = true, slog.New(slog.NewTextHandler(&log, nil))
+	if _, err := New(c); err != nil || !strings.Contains(log.String(), "refuses only the first address of a network") {
+		t.Errorf("%v: %s", err, log.String())
+	}
 }

@@ -2,6 +2,7 @@ package enforce
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,27 @@ type DenyFile struct {
 	// Command is run by sh after the file has changed, one at a time, such as
 	// "nginx -s reload"; "" means none.
 	Command string
+
+	// Every is the least time from one run of Command to the next, also of one that failed; 0 means 10 s. Changes
+	// meanwhile are written together before the next one. Bans that have run out wait for up to
+	// endedWait times as long if nothing else changes.
+	Every time.Duration
+}
+
+const (
+	denyPause    = 500 * time.Millisecond // from one file to the next, without a command
+	denyEvery    = 10 * time.Second       // the default of DenyFile.Every
+	minDenyEvery = denyPause
+	endedWait    = 6
+)
+
+// pace returns how the file takes changes.
+func (f *DenyFile) pace() pace {
+	if f.Command == "" {
+		return pace{whole: true, pause: denyPause}
+	}
+	every := cmp.Or(f.Every, denyEvery)
+	return pace{whole: true, pause: every, ended: endedWait * every}
 }
 
 // denyLines has the line of a network in each format.
@@ -43,6 +65,10 @@ func (f *DenyFile) validate() error {
 	switch {
 	case f.Path == "" && (f.Format != "" || f.Command != ""):
 		return errors.New("deny-format and deny-command: set without deny-file: must be set with it")
+	case f.Every != 0 && f.Command == "":
+		return errors.New("deny-every: set without deny-command: must be set with it")
+	case f.Every != 0 && f.Every < minDenyEvery:
+		return fmt.Errorf("deny-every: %v: must be at least %v", f.Every, minDenyEvery)
 	case f.Format != "" && denyLines[f.Format] == "":
 		return fmt.Errorf("deny-format: %q: must be nginx or haproxy", f.Format)
 	}

@@ -133,10 +133,10 @@ func TestDenyFilePaths(t *testing.T) {
 	if err := newDenyFile(DenyFile{Path: missing}).apply(context.Background(), true, nil); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("without a directory, the error is %v", err)
 	}
-	for _, f := range []DenyFile{{Format: "nginx"}, {Command: "true"}, {Path: "p", Format: "apache"}} {
+	for _, f := range []DenyFile{{Format: "nginx"}, {Command: "true"}, {Path: "p", Format: "apache"}, {Path: "p", Every: time.Second}, {Path: "p", Command: "true", Every: 1}} {
 		c := config(t)
 		c.DenyFile = f
-		if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), "deny-format") {
+		if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), "deny-") {
 			t.Errorf("%+v: the error is %v", f, err)
 		}
 	}
@@ -169,7 +169,7 @@ func testProxy(t *testing.T, format, program, command string, write func(dir, li
 	}
 	dir, listen := t.TempDir(), freeport.Addr(t)
 	c := config(t)
-	c.DenyFile = DenyFile{Path: filepath.Join(dir, "deny"), Format: format, Command: strings.NewReplacer("DIR", dir, "PROGRAM", path).Replace(command)}
+	c.DenyFile = DenyFile{Path: filepath.Join(dir, "deny"), Format: format, Every: minDenyEvery, Command: strings.NewReplacer("DIR", dir, "PROGRAM", path).Replace(command)}
 	e, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -98,9 +98,11 @@ func (e *Enforcer) addTargets() error {
 		e.follow("nftables", t, pace{pause: 50 * time.Millisecond})
 	}
 	if e.config.DenyFile.Path != "" {
-		e.follow("file", newDenyFile(e.config.DenyFile), pace{whole: true, pause: 500 * time.Millisecond})
+		e.follow("file", newDenyFile(e.config.DenyFile), e.config.DenyFile.pace())
 	}
 	if e.config.CrowdSec {
+		e.config.Log.Warn("crowdsec: CrowdSec's firewall bouncer in mode nftables refuses only the first address of a network, so bans of networks, such as the /64 of IPv6 clients, are not in force there: "+
+			"use its mode iptables or ipset, or lately serve --nftables on that host", "see", "docs/enforcement.md")
 		e.CrowdSec = &CrowdSec{bans: e.bans, now: e.config.Now, bouncers: make(map[string]bouncer)}
 	}
 	if e.config.Webhook.URL != "" {
@@ -115,7 +117,9 @@ func (e *Enforcer) addTargets() error {
 
 // follow adds a target.
 func (e *Enforcer) follow(name string, t target, p pace) {
-	e.runners = append(e.runners, &runner{target: t, pace: p, name: name, log: e.config.Log, bans: e.bans, watch: e.bans.watch()})
+	watch := e.bans.watch()
+	watch.patient = p.ended > 0
+	e.runners = append(e.runners, &runner{target: t, pace: p, name: name, log: e.config.Log, bans: e.bans, watch: watch})
 }
 
 // Replace makes the bans all that hold. It is for the start, after changes of the rules and

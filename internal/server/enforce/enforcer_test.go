@@ -245,6 +245,56 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// TestDenyPace starts and ends many bans under attack: a deny-command, also one that fails, runs once in ten seconds. Ends
+// of bans that have run out wait for a minute, those by hand do not, and none of that is a lag.
+func TestDenyPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		e := started(t, config(t), f, (&DenyFile{Command: "x"}).pace())
+		synctest.Wait()
+		began := f.batches()
+		for i := range 600 {
+			b := banOf(fmt.Sprintf("10.0.%d.%d", i/250, i%250), 30*time.Second)
+			e.Add(&b)
+			if i == 0 {
+				time.Sleep(11 * time.Second)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := f.batches() - began; n < 6 || n > 8 {
+			t.Errorf("%d batches in 71 s, want one in 10 s", n)
+		}
+		time.Sleep(50 * time.Second) // the last batch was less than 20 s before, and all have run out
+		if n := len(f.inForce()); n == 0 {
+			t.Error("bans that have run out have ended at once")
+		}
+		if lag := e.Status().Targets[0].Lag; lag != 0 {
+			t.Errorf("the lag is %v", lag)
+		}
+		time.Sleep(time.Minute)
+		if n := len(f.inForce()); n != 0 {
+			t.Errorf("%d are still refused", n)
+		}
+		b := banOf("192.0.2.1", time.Hour)
+		e.Add(&b)
+		time.Sleep(11 * time.Second)
+		e.Remove("client", []string{"192.0.2.1"})
+		time.Sleep(11 * time.Second)
+		if n := len(f.inForce()); n != 0 {
+			t.Error("an end by hand waits")
+		}
+		f.mu.Lock()
+		f.fail = errors.New("it is broken")
+		f.mu.Unlock()
+		failures := e.Status().Targets[0].Failures
+		e.Add(&b)
+		time.Sleep(time.Minute)
+		if n := e.Status().Targets[0].Failures - failures; n < 2 || n > 7 {
+			t.Errorf("%d attempts in a minute fail, want one in 10 s or less", n)
+		}
+	})
+}
+
 // Bans that are not enforced are counted, and those that the operator did not choose are
 // logged. A reload that puts an address on the allow list ends its ban.
 func TestSkipped(t *testing.T) {

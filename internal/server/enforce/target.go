@@ -30,7 +30,8 @@ type pace struct {
 	whole  bool          // always all networks
 	pieces bool          // what was applied before an error stays applied
 	limit  int           // changes at once; 0 is any number
-	pause  time.Duration // between batches, in which changes gather
+	pause  time.Duration // between batches, also those that fail, in which changes gather
+	ended  time.Duration // from the last batch to one that has only bans that have run out, if it is longer
 	verify time.Duration // how often the target is verified; 0 is verifyEvery
 }
 
@@ -67,6 +68,7 @@ type runner struct {
 	bans  *bans
 	watch *watcher
 	have  uint64
+	last  time.Time // when the last batch was applied
 
 	mu sync.Mutex
 	api.EnforcementTarget
@@ -84,7 +86,7 @@ func (r *runner) run(ctx context.Context) {
 		r.note(err)
 		if err != nil {
 			failures++
-			_ = wait.For(ctx, wait.Backoff(retryAfter, maxRetry, failures))
+			_ = wait.For(ctx, max(wait.Backoff(retryAfter, maxRetry, failures), r.pause))
 			continue
 		}
 		failures = 0
@@ -103,9 +105,10 @@ func (r *runner) run(ctx context.Context) {
 func (r *runner) follow(ctx context.Context) error {
 	for {
 		from := r.have
-		if changes, _ := r.bans.after(from, 1); from > 0 && len(changes) == 0 {
+		if from > 0 && !r.bans.changed(from, time.Since(r.last) < r.ended) {
 			return nil
-		} else if r.whole {
+		}
+		if r.whole {
 			from = 0
 		}
 		changes, version := r.bans.after(from, r.limit)
@@ -115,7 +118,7 @@ func (r *runner) follow(ctx context.Context) error {
 			}
 			return err
 		}
-		r.have = version
+		r.have, r.last = version, time.Now()
 		r.bans.reached(r.watch, version)
 		r.mu.Lock()
 		r.Batches++
