@@ -82,7 +82,8 @@ const (
 // called meanwhile, by any goroutine.
 type Follower struct {
 	config Config
-	log    *slog.Logger
+	after  *logAfter
+	log    *slog.Logger // of after: f.mu is locked when it is used
 
 	wake chan struct{} // has a value when a stream has many lines
 
@@ -112,7 +113,8 @@ func New(c Config) (*Follower, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &Follower{config: c, log: c.Log, queue: newQueue(), buf: make([]byte, blockSize), batches: newBatches(), wake: make(chan struct{}, 1)}
+	after := newLogAfter(c.Log)
+	f := &Follower{config: c, after: after, log: slog.New(after), queue: newQueue(), buf: make([]byte, blockSize), batches: newBatches(), wake: make(chan struct{}, 1)}
 	f.config.Logs = slices.Clone(c.Logs)
 	for i := range f.config.Logs {
 		if err := f.add(&f.config.Logs[i]); err != nil {
@@ -265,7 +267,7 @@ func (f *Follower) ended() bool {
 
 func (f *Follower) close() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer f.unlock()
 	for s := range f.sources() {
 		s.close()
 	}
@@ -276,7 +278,7 @@ func (f *Follower) poll(ctx context.Context, now time.Time) {
 	f.look(now)
 	f.read(ctx, now)
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer f.unlock()
 	if ctx.Err() == nil {
 		f.release(f.until(now).UnixNano())
 	}
@@ -313,7 +315,7 @@ func (f *Follower) look(now time.Time) {
 // refresh looks which files there are, and reports whether one is the first of its log.
 func (f *Follower) refresh(now time.Time) (first bool) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer f.unlock()
 	if now.Sub(f.discovered) >= discover {
 		f.discovered = now
 		f.discover()
@@ -330,7 +332,7 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 // one. Several logs with unread lines are passed on in the order of time.
 func (f *Follower) readNext(now time.Time) bool {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer f.unlock()
 	var next source
 	behind := 0
 	for s := range f.sources() {

@@ -45,7 +45,7 @@ const recordSize = 128 << 10
 // after.
 func (f *Follower) Save(save func(records [][]byte) error) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer f.unlock()
 	parts := []savedState{{}}
 	for s := range f.sources() {
 		parts = append(parts, savedState{Logs: []savedLog{s.saved()}})
@@ -77,7 +77,7 @@ func asRecords[T any](parts []T) ([][]byte, error) {
 // begin at their beginning.
 func (f *Follower) Resume(record []byte) error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	defer f.unlock()
 	var state savedState
 	if err := json.Unmarshal(record, &state); err != nil {
 		return fmt.Errorf("follow: saved state: %w", err)
