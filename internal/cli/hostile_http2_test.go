@@ -13,12 +13,13 @@ import (
 // protocolAttacks are of clients that speak HTTP/2.
 var protocolAttacks = []attack{
 	{"many streams", withTLS, manyStreams, fault{"internal/server/httpapi/server.go", "streams of one connection", []string{"maxStreams    = 64", "maxStreams    = 1 << 16"}}},
-	{"streams that are reset", withTLS, rapidReset, fault{"internal/server/httpapi/server.go", "want at most", []string{"maxStreams    = 64", "maxStreams    = 1 << 20"}}},
+	{"streams that are reset", withTLS, rapidReset, fault{"internal/server/httpapi/server.go", "streams that were reset", []string{"maxStreams    = 64", "maxStreams    = 1 << 20"}}},
 	{"headers without an end", withTLS, endlessHeaders, fault{"internal/server/httpapi/server.go", "bytes of headers", []string{"maxHeader     = 60 << 10", "maxHeader     = 1 << 30"}}},
 }
 
 // The types and flags of frames of HTTP/2.
 const (
+	frameData         = 0
 	frameHeaders      = 1
 	frameReset        = 3
 	frameSettings     = 4
@@ -58,7 +59,7 @@ func (h *attacked) http2() *tls.Conn {
 }
 
 // frames calls each with the frames that come, until it returns false or there are no more.
-func frames(conn io.Reader, each func(kind byte, stream uint32) bool) error {
+func frames(conn io.Reader, each func(kind, flags byte, stream uint32) bool) error {
 	head := make([]byte, 9)
 	for {
 		if _, err := io.ReadFull(conn, head); err != nil {
@@ -68,13 +69,13 @@ func frames(conn io.Reader, each func(kind byte, stream uint32) bool) error {
 		if _, err := io.CopyN(io.Discard, conn, n); err != nil {
 			return err
 		}
-		if !each(head[3], binary.BigEndian.Uint32(head[5:])) {
+		if !each(head[3], head[4], binary.BigEndian.Uint32(head[5:])) {
 			return nil
 		}
 	}
 }
 
-// manyStreams opens 2,000 streams of events on each connection: the server lets 64 of them begin.
+// manyStreams opens 2,000 streams of events on each connection: the server answers 64 of them at a time.
 func manyStreams(h *attacked) {
 	var most atomic.Int64
 	h.during(func() {
@@ -92,19 +93,22 @@ func manyStreams(h *attacked) {
 				}
 			}()
 			conn.SetReadDeadline(time.Now().Add(attackTime))
-			begun := int64(0)
-			_ = frames(conn, func(kind byte, _ uint32) bool {
-				if kind == frameHeaders {
-					begun++
+			open := map[uint32]bool{} // that have an answer, which goes on
+			_ = frames(conn, func(kind, flags byte, stream uint32) bool {
+				switch {
+				case kind == frameReset, flags&endStream != 0 && (kind == frameHeaders || kind == frameData):
+					delete(open, stream)
+				case kind == frameHeaders:
+					open[stream] = true
+				}
+				for n, was := int64(len(open)), most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
 				}
 				return true
 			})
-			for was := most.Load(); begun > was && !most.CompareAndSwap(was, begun); was = most.Load() {
-			}
 		})
 	})
 	if n := most.Load(); n > 64 || n == 0 {
-		h.Errorf("%d streams of one connection began; want 1 to 64", n)
+		h.Errorf("%d streams of one connection are open; want 1 to 64", n)
 	}
 }
 
@@ -124,12 +128,16 @@ func rapidReset(h *attacked) {
 				}
 				if _, err := conn.Write(burst); err == nil {
 					conn.SetReadDeadline(time.Now().Add(time.Second))
-					_ = frames(conn, func(byte, uint32) bool { return true })
+					_ = frames(conn, func(_, _ byte, _ uint32) bool { return true })
 				}
 				conn.Close()
 			}
 		})
 	})
+	const most = 128 // MiB: 5,000 requests at work on each connection take twice that
+	if rss := h.resident(); rss > most {
+		h.Errorf("%d MiB are resident after streams that were reset; want at most %d", rss, most)
+	}
 }
 
 // endlessHeaders sends headers that go on and on in further frames.
