@@ -52,7 +52,7 @@ func TestErrorsOfRedisAreCut(t *testing.T) {
 					if _, err := conn.Read(b); err != nil {
 						return
 					}
-					fmt.Fprintf(conn, "-ERR \x1b[31m%s\x00secret\r\n", strings.Repeat("z", 20_000))
+					fmt.Fprintf(conn, "-ERR \x1b[31m%s\x00secret\r\n", strings.Repeat("z", 2000))
 				}
 			}()
 		}
@@ -69,6 +69,11 @@ func TestErrorsOfRedisAreCut(t *testing.T) {
 	for what, text := range map[string]string{"status": n.state().Error, "answer": strings.Trim(answer, "\r\n"), "log": strings.ReplaceAll(n.log.String()+log.String(), "\n", "")} {
 		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\r' && r != '\n' }) || strings.Contains(text, strings.Repeat("z", 300)) || strings.Contains(text, `\x1b`) {
 			t.Errorf("%s: %.600q", what, text)
+		}
+	}
+	for line := range strings.Lines(n.log.String() + log.String()) {
+		if len(line) > 4*maxStoreText {
+			t.Errorf("the log has a line of %d bytes: %.300q", len(line), line)
 		}
 	}
 	if len(n.state().Error) > 2*maxStoreText {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -169,13 +170,24 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 		ban(events + i)
 	}
 	until(t, "who does not read is cut", func() bool { return s.Subscribers.Load() <= healthy })
-	if n := s.Engine.Status().Cut; n < uint64(stalled) {
+	if n := metricOf(t, s, "lately_subscribers_dropped_total"); n < stalled {
 		t.Errorf("%d subscribers are counted as dropped; %d do not read", n, stalled)
 	}
 	note()
 	slices.Sort(late)
 	t.Logf("%d subscribers beside %d that do not read, %d events: of %d deliveries p50 %v, p99 %v; the last of those was cut %v after the first event",
 		healthy, stalled, events, len(late), late[len(late)/2], late[len(late)*99/100], cut)
+}
+
+// metricOf returns the value of a metric without labels.
+func metricOf(t *testing.T, s *Server, name string) int {
+	t.Helper()
+	value := between(get(s, "/metrics").Body.String(), "\n"+name+" ", "\n")
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		t.Fatalf("%s is %q", name, value)
+	}
+	return n
 }
 
 // between returns what is in s between before and after.
