@@ -24,7 +24,7 @@ type traffic struct {
 const (
 	crawlEvery, crawlFor = 50 * stepsPerSecond, 30 * stepsPerSecond
 	guessEvery, guessFor = 35 * stepsPerSecond, 20 * stepsPerSecond
-	crowdEvery, crowdFor = 70 * stepsPerSecond, 45 * stepsPerSecond // with the hold of the rule, always hot
+	crowdEvery, crowdFor = 70 * stepsPerSecond, 25 * stepsPerSecond
 )
 
 const (
@@ -51,10 +51,12 @@ func (t *traffic) step() []request {
 	if n := t.steps % guessEvery; n < guessFor && n%2 == 0 {
 		t.add(fmt.Sprintf("203.0.113.%d", 20+t.steps/guessEvery%200), "POST", "/login")
 	}
+	looks := 35.0 // a second: enough to be hot at all times
 	if t.steps%crowdEvery < crowdFor {
-		for range t.about(60.0 / stepsPerSecond) {
-			t.add(fmt.Sprintf("2001:db8:%x::1", 1+t.random.IntN(crowd)), "GET", "/product/2718")
-		}
+		looks = 60
+	}
+	for range t.about(looks / stepsPerSecond) {
+		t.add(fmt.Sprintf("2001:db8:%x::1", 1+t.random.IntN(crowd)), "GET", "/product/2718")
 	}
 	t.steps++
 	return t.made
