@@ -22,12 +22,12 @@ type timePattern struct {
 // directives are the parts of a time, as strptime names them, as patterns. A group is named
 // by its letter.
 var directives = map[byte]string{
-	'Y': `(?P<Y>\d{4})`, 'y': `(?P<y>\d\d)`, 'm': `(?P<m>1[0-2]|0?[1-9])`, 'd': `(?P<d>[12]\d|3[01]|[0 ]?[1-9])`, 'j': `(?P<j>\d{3})`,
+	'Y': `(?P<Y>(?:19|2[01])\d\d)`, 'y': `(?P<y>\d\d)`, 'm': `(?P<m>1[0-2]|0?[1-9])`, 'd': `(?P<d>[12]\d|3[01]|[0 ]?[1-9])`, 'j': `(?P<j>\d{3})`,
 	'b': `(?P<b>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))`,
 	'a': `(?i:mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)`,
 	'H': `(?P<H>[01]?\d|2[0-3]| \d)`, 'I': `(?P<I>1[0-2]|[0 ]?[1-9])`, 'M': `(?P<M>[0-5]?\d)`, 'S': `(?P<S>[0-5]?\d|6[01])`, 'f': `(?P<f>\d{1,9})`,
 	'p': `(?P<p>(?i:[ap]m))`, 'z': `(?P<z>Z|UTC|GMT|[+-][01]\d(?::?\d\d)?)`, 'Z': `(?P<z>Z|[A-Z]{3,5})`, 's': `(?P<s>\d{10,19}(?:\.\d{1,9})?)`, '%': `%`,
-	'T': `(?P<H>[01]?\d|2[0-3]):(?P<M>[0-5]\d):(?P<S>[0-5]\d|60)`, 'F': `(?P<Y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)`,
+	'T': `(?P<H>[01]?\d|2[0-3]):(?P<M>[0-5]\d):(?P<S>[0-5]\d|60)`, 'F': `(?P<Y>(?:19|2[01])\d\d)-(?P<m>\d\d)-(?P<d>\d\d)`,
 }
 
 // sameDirectives are other letters for a directive.
@@ -269,12 +269,17 @@ func (t *timePattern) hour(m *regex.Matcher) int {
 	return hour
 }
 
-// zoneAhead returns by how many seconds a zone is ahead of UTC. Names of zones other than
-// UTC are not known, and stand for the zone of the log.
+// zoneHours are the zones whose names mean the same everywhere: those of RFC 822, and of
+// Europe. Other names stand for the zone of the log.
+var zoneHours = map[string]int64{
+	"Z": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+	"WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3,
+}
+
+// zoneAhead returns by how many seconds a zone is ahead of UTC.
 func zoneAhead(text []byte) (seconds int64, ok bool) {
-	switch string(text) {
-	case "Z", "UTC", "GMT":
-		return 0, true
+	if hours, ok := zoneHours[string(text)]; ok {
+		return hours * hourSeconds, true
 	}
 	if len(text) < len("+hh") || text[0] != '+' && text[0] != '-' {
 		return 0, false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,19 +18,24 @@ const maxImport = 1 << 20
 
 func newImport() *cobra.Command {
 	var asJSON bool
+	var folder string
 	cmd := &cobra.Command{
-		Use:   "import [flags] fail2ban FILE...",
-		Short: "Write the jails of fail2ban as a rules file",
+		Use:   "import [flags] fail2ban DIRECTORY|FILE...",
+		Short: "Write the jails and filters of fail2ban as a rules file and patterns",
 		Long: `Import reads the jails of fail2ban and writes a rules file to standard output, with the line that each rule is from.
-FILE is jail.conf, jail.local and the files of jail.d, in the order in which fail2ban reads them, or - for standard input.
 
-Nothing is guessed: what a rules file cannot express, or expresses differently, is named with its line on standard error and
-at the end of the rules file. The rules are in shadow mode, because a rules file has no filters of lines: write what a filter
-selects as when, and test the result on a log with lately replay before you enforce it.
+DIRECTORY is that of its configuration, such as /etc/fail2ban. The filters of the jails that are enabled are converted, too:
+each becomes a file of patterns in the folder of --patterns, and its rule is about the events of this file. The end of the
+rules file says which log has which patterns, as --follow takes it. FILE is jail.conf, jail.local or a file of jail.d, in
+the order in which fail2ban reads them, or - for standard input: filters are not converted then.
+
+Nothing is guessed: what cannot be expressed, or is expressed differently, is named with its line on standard error and at
+the end of the rules file. The rules are in shadow mode: test the result on a log with lately replay before you enforce it.
 
 Exit codes: 0 success; 1 a file could not be read, or the output could not be written; 2 the command line is wrong; 3 the
 rules file was written, but not all could be expressed; 130 interrupted.`,
-		Example: `  lately import fail2ban /etc/fail2ban/jail.conf /etc/fail2ban/jail.local > rules.yaml`,
+		Example: `  lately import fail2ban --patterns /etc/lately/patterns /etc/fail2ban > rules.yaml
+  lately import fail2ban /etc/fail2ban/jail.conf /etc/fail2ban/jail.local > rules.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -37,13 +43,19 @@ rules file was written, but not all could be expressed; 130 interrupted.`,
 			case args[0] != "fail2ban":
 				return fmt.Errorf("import: %q: must be fail2ban", args[0])
 			case len(args) == 1:
-				return fmt.Errorf("FILE: missing: must be at least one file of fail2ban, or - for standard input")
+				return fmt.Errorf("DIRECTORY: missing: must be that of fail2ban, or one or more of its files, or - for standard input")
 			}
 			return nil
 		},
 		ValidArgs: []string{"fail2ban"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var sources []migrate.Source
+			if isFolder(args[1]) {
+				return importDirectory(cmd.OutOrStdout(), args[1:], folder, asJSON)
+			}
+			if folder != "" {
+				return fmt.Errorf("--patterns: must be with the directory of fail2ban, not with files: filters are in its filter.d")
+			}
 			for _, name := range args[1:] {
 				data, err := readImport(name, cmd.InOrStdin())
 				if err != nil {
@@ -55,7 +67,33 @@ rules file was written, but not all could be expressed; 130 interrupted.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the rules file and what it lacks as JSON")
+	cmd.Flags().StringVar(&folder, "patterns", "", "write the filters as files of patterns to this `folder`, which is made if it is missing")
 	return cmd
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// importDirectory writes the rules of a configuration directory, and its filters to a folder.
+func importDirectory(out io.Writer, names []string, folder string, asJSON bool) error {
+	switch {
+	case folder == "":
+		return fmt.Errorf("--patterns: missing: must be a folder for the filters of the jails")
+	case len(names) > 1:
+		return fmt.Errorf("DIRECTORY: %d arguments: must be one directory, or files", len(names))
+	}
+	result := migrate.Fail2banDir(os.DirFS(names[0]), folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return inputErrorOf(err.Error())
+	}
+	for _, p := range result.Patterns {
+		if err := os.WriteFile(filepath.Join(folder, p.Name), p.Data, 0o644); err != nil {
+			return inputErrorOf(err.Error())
+		}
+	}
+	return printImport(out, result, asJSON)
 }
 
 // readImport reads a file, or standard input for "-".
@@ -80,10 +118,11 @@ func readImport(name string, stdin io.Reader) ([]byte, error) {
 func printImport(out io.Writer, r *migrate.Result, asJSON bool) error {
 	if asJSON {
 		type answer struct {
-			Rules string         `json:"rules"`
-			Notes []migrate.Note `json:"notes"`
+			Rules    string                `json:"rules"`
+			Patterns []migrate.PatternFile `json:"patterns,omitempty"`
+			Notes    []migrate.Note        `json:"notes"`
 		}
-		if err := writeJSON(out, answer{string(r.Rules), append([]migrate.Note{}, r.Notes...)}); err != nil {
+		if err := writeJSON(out, answer{string(r.Rules), r.Patterns, append([]migrate.Note{}, r.Notes...)}); err != nil {
 			return notWritten(err)
 		}
 	} else if _, err := out.Write(r.Rules); err != nil {

@@ -44,7 +44,7 @@ internal/server/console -> std
 replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling
 internal/server/replaypage     -> internal/server/console, replay
 
-internal/cli/migrate -> rules
+internal/cli/migrate -> rules, accesslog
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
 rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait

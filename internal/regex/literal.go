@@ -21,10 +21,16 @@ const maxLiterals = 24
 // Possible reports whether a text can have a match: it is false for most that have none,
 // after a search for a text that all matches have. Lower is text with the letters of ASCII
 // in lower case; if the pattern has no need of it, see [Pattern.Folds], it may be nil.
-func (p *Pattern) Possible(text, lower []byte) bool {
-	for i := range p.required {
-		l := &p.required[i]
-		in := text
+func (p *Pattern) Possible(text, lower []byte) bool { return p.required.in(text, lower) }
+
+// PossibleAround is Possible for a text that is to be matched without one part, of which
+// nothing is known yet. What comes before and behind the part may be a text of the match.
+func (p *Pattern) PossibleAround(text, lower []byte) bool { return p.halves.in(text, lower) }
+
+// in reports whether a text has one of ls, or ls is empty.
+func (ls literals) in(text, lower []byte) bool {
+	for i := range ls {
+		l, in := &ls[i], text
 		if l.fold {
 			in = lower
 		}
@@ -32,7 +38,19 @@ func (p *Pattern) Possible(text, lower []byte) bool {
 			return true
 		}
 	}
-	return len(p.required) == 0
+	return len(ls) == 0
+}
+
+// halves returns the halves of each literal: if it is cut in two, one of them is whole.
+func (ls literals) halves() (all literals) {
+	for _, l := range ls {
+		n := (len(l.text) + 1) / 2
+		all = append(all, literal{l.text[:n], l.fold})
+		if n < len(l.text) {
+			all = append(all, literal{l.text[len(l.text)-n:], l.fold})
+		}
+	}
+	return all
 }
 
 // Folds reports whether Possible needs the text in lower case.

@@ -49,6 +49,7 @@ type Pattern struct {
 	anchored bool     // matches begin at the begin of the text
 	prefix   []byte   // with which all matches begin
 	required literals // of which every match has one
+	halves   literals // of which a text has one from which a part was cut to make one that matches
 }
 
 // An inst is an instruction of the program, prepared for bytes.
@@ -115,6 +116,7 @@ func compile(text string, depth int) (*Pattern, error) {
 		return nil, &Error{text, 0, fmt.Sprintf("too large: must compile to at most %d instructions", MaxInsts)}
 	}
 	p := &Pattern{prog: prog, required: required(re), anchored: prog.StartCond()&syntax.EmptyBeginText != 0}
+	p.halves = p.required.halves()
 	if len(t.checks) == 0 { // a check may be at the begin
 		prefix, _ := prog.Prefix()
 		p.prefix = []byte(prefix)

@@ -48,6 +48,7 @@ func TestConstructsOfPython(t *testing.T) {
 		{`^(?:(?P<s>\S+)|.*?) from (?P<h>\S+)(?(s): |$)`, "root from 192.0.2.1", "=root from 192.0.2.1 s- h=192.0.2.1"},
 		{`^(?:(?P<s>\S+)|.*?) from (?P<h>\S+)(?(s): |$)`, "root from 192.0.2.1: x", "=root from 192.0.2.1:  s=root h=192.0.2.1"},
 		{`a(?#no)b\Z`, "ab", "=ab"},
+		{`^a{,2}b`, "aab", "=aab"},
 		{`(?iu)É`, "é", "=é"},
 		{`x(?=(?!y)z)`, "xz", "=x"},
 		{`[]a]+(?=[)])`, "]a)", "=]a"},
@@ -155,7 +156,7 @@ func FuzzMatch(f *testing.F) {
 		if got && !p.Possible([]byte(in), []byte(strings.ToLower(in))) {
 			t.Fatalf("%q matches %q, which lacks each of %v", text, in, p.required)
 		}
-		if want, err := regexp.Compile(text); err == nil && len(p.checks) == 0 && utf8.ValidString(in) && !strings.Contains(text, `\Z`) {
+		if want, err := regexp.Compile(text); err == nil && len(p.checks) == 0 && utf8.ValidString(in) && !strings.Contains(text, `\Z`) && !strings.Contains(text, "{,") {
 			compare(t, text, in, m, got, want)
 		}
 	})

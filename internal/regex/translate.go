@@ -79,6 +79,12 @@ func (t *translation) item(i, end int) (next int, err error) {
 		return t.group(i+1, close)
 	case ')':
 		return 0, t.fail(i, "unexpected ): no group is open")
+	case '{':
+		if strings.HasPrefix(t.source[i:end], "{,") { // {,n} is {0,n}
+			t.out.WriteString("{0")
+			return i + 1, nil
+		}
+		fallthrough
 	default:
 		t.out.WriteByte(c)
 		return i + 1, nil

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/netip"
 	"slices"
@@ -20,18 +21,49 @@ func Fail2ban(files ...Source) *Result {
 	b := &builder{}
 	s, order := settings{}, []string{}
 	for _, f := range files {
-		b.readINI(s, f, &order)
+		s.merge(b.readINI(f, &order))
 	}
 	for _, key := range []string{"before", "after"} {
-		if v, ok := s["INCLUDES"][key]; ok {
+		if v, ok := s[includes][key]; ok {
 			b.note(v.place, "%s = %s: not read: give that file as an argument as well", key, v.text)
 		}
 	}
+	return b.jails(s, order)
+}
+
+// Fail2banDir reads the configuration directory of fail2ban, such as /etc/fail2ban, with the
+// filters of its jails. The filter of a jail becomes a file of patterns, and its rule is about
+// the lines that these match. The rule is in shadow mode until it was tested on a log. Folder
+// is where the files of patterns will be, for the comments of the rules file.
+func Fail2banDir(dir fs.FS, folder string) *Result {
+	b := &builder{dir: dir, folder: folder}
+	s, order := settings{}, []string{}
+	found := b.load(s, dir, "jail.conf", nil, &order)
+	for _, ending := range []string{".conf", ".local"} {
+		if ending == ".local" {
+			found = b.load(s, dir, "jail.local", nil, &order) || found
+		}
+		more, _ := fs.Glob(dir, "jail.d/*"+ending) // the pattern is good
+		for _, name := range more {
+			found = b.load(s, dir, name, nil, &order) || found
+		}
+	}
+	if !found {
+		b.note(place{"jail.conf", 1}, "there is neither this file nor jail.local: must be in the directory")
+	}
+	return b.jails(s, order)
+}
+
+// jails adds the rules of the jails that are enabled. Order is the names of the sections, perhaps
+// more than once.
+func (b *builder) jails(s settings, order []string) *Result {
 	var jails []string
+	seen := map[string]bool{defaults: true, includes: true}
 	for _, section := range order {
-		if section == defaults || section == "INCLUDES" {
+		if seen[section] {
 			continue
 		}
+		seen[section] = true
 		enabled, _ := s.get(section, "enabled")
 		switch text := strings.ToLower(enabled.text); {
 		case isOn(text):
@@ -86,7 +118,15 @@ func (b *builder) jail(s settings, jail string) {
 	if v, ok := s.get(jail, "filter"); ok {
 		filter = v.text
 	}
-	rule := fmt.Sprintf("{name: %s, key: client, after: %d hits in %s, %s, mode: shadow}", quoted(b.name(jail)), retry-1, rules.FormatDuration(find), b.length(s, jail, ban))
+	name, when := b.name(jail), ""
+	if b.dir != nil {
+		selected := b.filter(s, jail)
+		if selected == "" {
+			return // a rule without a filter would be about all lines
+		}
+		when = fmt.Sprintf("when: {filter: %s}, ", quoted(selected))
+	}
+	rule := fmt.Sprintf("{name: %s, key: client, %safter: %d hits in %s, %s, mode: shadow}", quoted(name), when, retry-1, rules.FormatDuration(find), b.length(s, jail, ban))
 	b.add(at, fmt.Sprintf("%v: [%s], filter %s: banned at hit %d", at, jail, filter, retry), rule)
 }
 
@@ -171,6 +211,9 @@ func (b *builder) others(s settings, jail string) {
 	known := []string{
 		"enabled", "maxretry", "findtime", "bantime", "bantime.increment", "bantime.formula", "bantime.factor", "bantime.maxtime",
 		"bantime.multipliers", "ignoreip", "filter",
+	}
+	if b.dir != nil {
+		known = append(known, "logpath", "prefregex", "failregex", "ignoreregex", "datepattern", "maxlines", "journalmatch", "backend", "mode")
 	}
 	for _, key := range slices.Sorted(maps.Keys(s[jail])) {
 		if v := s[jail][key]; v.text != "" && !slices.Contains(known, key) {

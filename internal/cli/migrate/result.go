@@ -3,6 +3,8 @@ package migrate
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +21,9 @@ type Source struct {
 
 // A Result is a rules file, and what could not be put into it.
 type Result struct {
-	Rules []byte
-	Notes []Note // in the order of the files and their lines
+	Rules    []byte
+	Patterns []PatternFile // of the filters, if they were read
+	Notes    []Note        // in the order of the files and their lines
 }
 
 // A Note says what of one line a rules file cannot express, or expresses differently.
@@ -48,6 +51,11 @@ type builder struct {
 	notes []Note
 	names map[string]bool
 	files []string // in the order of reading
+
+	dir      fs.FS  // nil if the filters are not read
+	folder   string // of the files of patterns
+	patterns []PatternFile
+	tags     int // that were replaced
 }
 
 // A ban is a rule with the comment above it.
@@ -94,7 +102,16 @@ const header = `# From fail2ban. The filter of a jail selects lines of a log by 
 # condition such as when: {status: 401, path: /login} into each rule, test it with lately replay, and remove mode: shadow.
 # fail2ban also ignores the addresses of its own machine (ignoreself): add them to allow.
 version: 1
+`
 
+// headerWithPatterns is header if there are files of patterns.
+const headerWithPatterns = `# From fail2ban. The filter of a jail is a file of patterns, and its rule is about the events of this file. Test it on a log
+# with lately replay --format regex:FILE --rules THIS LOG, and remove mode: shadow. fail2ban also ignores the addresses of its
+# own machine (ignoreself): add them to allow.
+version: 1
+`
+
+const clients = `
 # One IPv6 address is one client, as there. The default of Lately is its /64, which one client can have whole.
 client: {ipv4: 32, ipv6: 128}
 `
@@ -102,7 +119,12 @@ client: {ipv4: 32, ipv6: 128}
 // result writes the rules file.
 func (b *builder) result() *Result {
 	var w strings.Builder
-	w.WriteString(header)
+	if b.dir == nil {
+		w.WriteString(header)
+	} else {
+		w.WriteString(headerWithPatterns)
+	}
+	w.WriteString(clients)
 	if len(b.bans) > 0 {
 		w.WriteString("\nbans:\n")
 	}
@@ -110,6 +132,7 @@ func (b *builder) result() *Result {
 		comment(&w, "  ", r.comment)
 		w.WriteString("  - " + r.rule + "\n")
 	}
+	b.follow(&w)
 	if len(b.allow) > 0 {
 		fmt.Fprintf(&w, "\nallow: [%s]\n", strings.Join(b.allow, ", "))
 	}
@@ -123,7 +146,29 @@ func (b *builder) result() *Result {
 			comment(&w, "", "  "+n.String())
 		}
 	}
-	return &Result{Rules: []byte(w.String()), Notes: b.notes}
+	return &Result{Rules: []byte(w.String()), Patterns: b.patterns, Notes: b.notes}
+}
+
+// follow writes which log has which files of patterns.
+func (b *builder) follow(w *strings.Builder) {
+	var logs []string
+	files := map[string][]string{}
+	for _, p := range b.patterns {
+		for _, log := range p.Logs {
+			if files[log] == nil {
+				logs = append(logs, log)
+			}
+			files[log] = append(files[log], path.Join(b.folder, p.Name))
+		}
+	}
+	if len(logs) == 0 {
+		return
+	}
+	w.WriteString("\n")
+	comment(w, "", "The logs and their files of patterns, for --follow:")
+	for _, log := range logs {
+		comment(w, "", "  "+log+"=regex:"+strings.Join(files[log], ","))
+	}
 }
 
 // comment writes a line of a comment, in which all that is not printable is escaped.
