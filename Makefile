@@ -171,7 +171,7 @@ LARGE_LINES ?= 33000000
 
 .PHONY: pictures
 pictures: ## remake the pictures of README and docs from the demo, with a headless Chromium
-	LATELY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^(TestConcurrentDemo|TestPicture|TestTopOfServer)$$' ./internal/server/console ./internal/server/replaypage ./internal/cli
+	LATELY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^(TestConcurrentDemo|TestConcurrentFleet|TestPicture|TestTopOfServer)$$' ./internal/server/console ./internal/server/replaypage ./internal/cli
 
 .PHONY: screenshots
 screenshots: ## write a picture of every page, wide and narrow, light and dark, full and empty, to bin/screenshots
