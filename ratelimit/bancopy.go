@@ -86,7 +86,7 @@ func (c *banCopy) page(q BanQuery) (page BanPage, err error) {
 	return page, nil
 }
 
-// held returns how many bans hold, by the names of rules. The cost is that of the rules.
+// held returns how many bans hold, by the names of rules. The cost is that of the rules, and of the bans if one has ended.
 func (c *banCopy) held() map[string]int {
 	held := make(map[string]int)
 	if c.Table == nil {

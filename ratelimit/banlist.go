@@ -132,7 +132,7 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 // process; see Get.
 //
 // The error is a [*RuleError] for an unknown rule, or that of a cursor that did not come with a
-// page, or says why the store has no copy yet. Each page scans all bans, under one of up to 64 locks after another that
+// page, or says why the store has no copy yet. Each page scans all bans, some hundred at a time under a lock that
 // decisions take only if they begin a ban, and allocates for those that it returns.
 func (b BanList) Page(q BanQuery) (BanPage, error) {
 	c := b.copy()

@@ -40,7 +40,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	switch state {
 	case keytable.Added:
 		keytable.Raise(&records.now, now)
-		records.begin(r, hash, now)
+		records.begin(r, hash, key, now)
 	case keytable.Found:
 	default:
 		return false
@@ -52,7 +52,10 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	w := r.Words()
 	now = max(now, keytable.Time(w[wordNewest]))
 	w[wordNewest] = keytable.Stamp(now) // also if decide judges it: the windows move on
-	until, banned := m.bans.Until(mr.id, hash, bytesOf(key), now)
+	until, banned := int64(0), false
+	if r.Marked() {
+		until, banned = records.bannedUntil(r, hash, key, now)
+	}
 	ok := mr.judgeFast(d, w, now, cost, banned, until)
 	r.Unlock()
 	if !ok {

@@ -67,7 +67,7 @@ func (p *probe) judged(now int64) {
 // holds clears the outcome, and sets it to a ban that holds at now, if one does.
 func (m *memory) holds(p *probe, r *request, now int64) {
 	*p.o = outcome{Rule: p.o.Rule}
-	until, ok := m.bans.Until(p.id, p.hash, bytesOf(p.key), now)
+	until, ok := p.bannedUntil(r, now)
 	if !ok {
 		if until, ok = m.networkUntil(p.memoryRule, bytesOf(p.key), now); ok {
 			p.refuseUntil(until)
@@ -134,6 +134,7 @@ func (m *memory) strike(p *probe, r *request, now int64) {
 	if !ok {
 		return // no memory for another ban: refused all the same, and counted
 	}
+	p.record.SetMark()
 	p.clearStrikes()
 	o.Started = true
 	p.refuseUntil(until)
@@ -263,10 +264,7 @@ func (m *memory) judgePlain(probes []probe, r *request, now int64) bool {
 	refused := false
 	for i := range probes {
 		p := &probes[i]
-		if !p.plain || !p.held || p.record.Flag() {
-			return false
-		}
-		if _, banned := m.bans.Until(p.id, p.hash, bytesOf(p.key), now); banned {
+		if !p.plain || !p.held || p.record.Flag() || p.record.Marked() {
 			return false
 		}
 		l := &p.records.limits[0]

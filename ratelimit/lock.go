@@ -168,7 +168,7 @@ func (p *probe) lock(r *request) bool {
 		case keytable.Moved:
 			return false
 		case keytable.Added:
-			rs.begin(record, p.hash, r.Now)
+			rs.begin(record, p.hash, p.key, r.Now)
 			fallthrough
 		case keytable.Found:
 			p.record, p.w, p.held = record, record.Words(), true

@@ -170,7 +170,7 @@ func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	}
 	m.tables++
 	var err error
-	if mr.records, err = newRecords(m, l, rules); err != nil {
+	if mr.records, err = newRecords(m, mr.id, l, rules); err != nil {
 		return nil, err
 	}
 	if before != nil {

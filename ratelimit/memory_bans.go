@@ -1,9 +1,11 @@
 package ratelimit
 
 import (
+	"math"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/keytable"
 )
 
 // copyAt returns the bans of m, as of now.
@@ -40,6 +42,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 	}
 	hash := mr.records.table.Hash(string(key))
 	result := m.bans.Add(hash, &added, now)
+	m.mark(b.Rule, hash, key)
 	rs = m.rules.Load()
 	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
 		m.bans.Remove(added.Rule, hash, key, now) // the rule has gone, and its bans
@@ -97,4 +100,57 @@ func (m *memory) tellBans(probes []probe, r *request, now int64) {
 			m.config.OnBan(banRecord(p.Rule, &b))
 		}
 	}
+}
+
+// The mark of a record says that a ban of its key may hold under its rule, and has to be
+// asked for: so a key without one costs a bit that is read anyway. It is set by whoever makes
+// the record, begins a ban, or adds one, with the record locked after the ban is in the table.
+// It is cleared when no ban holds.
+
+// mark marks the record of key under the named rule, if there is one.
+func (m *memory) mark(rule string, hash uint64, key []byte) {
+	for {
+		mr := m.rules.Load().named(rule)
+		if mr == nil {
+			return
+		}
+		r, state := mr.records.table.Lock(hash, keytable.Text(key))
+		if state == keytable.Found {
+			r.SetMark()
+			r.Unlock()
+		}
+		if state != keytable.Moved { // else the rules have changed
+			return
+		}
+	}
+}
+
+// markBanned marks a new record if its key is banned.
+func (rs *records) markBanned(r keytable.Record, hash uint64, key string) {
+	if rs.banned.Load() == 0 {
+		return
+	}
+	if _, known := rs.bans.Until(rs.rule, hash, bytesOf(key), math.MinInt64); known {
+		r.SetMark()
+	}
+}
+
+// bannedUntil returns when the ban of a key ends that holds at now, and clears the mark of
+// its record if none does.
+func (rs *records) bannedUntil(r keytable.Record, hash uint64, key string, now int64) (until int64, ok bool) {
+	if until, ok = rs.bans.Until(rs.rule, hash, bytesOf(key), now); !ok {
+		r.ClearMark()
+	}
+	return until, ok
+}
+
+// bannedUntil returns when the ban of the key of p ends that holds at now.
+func (p *probe) bannedUntil(r *request, now int64) (until int64, ok bool) {
+	switch {
+	case p.held && !p.record.Marked():
+		return 0, false
+	case p.held && !r.Peek:
+		return p.records.bannedUntil(p.record, p.hash, p.key, now)
+	}
+	return p.records.bans.Until(p.id, p.hash, bytesOf(p.key), now)
 }

@@ -76,6 +76,7 @@ func (rs *records) takeKey(old *records) func(key []byte, from keytable.Record) 
 			if rs.cut(r); from.Flag() {
 				r.SetFlag()
 			}
+			rs.markBanned(r, hash, string(key))
 			r.Unlock()
 		case keytable.NoMemory:
 			rs.toSketch(hash, old, from.Words())

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/sketch"
@@ -23,6 +24,9 @@ type records struct {
 	layout   layout
 	number   uint64 // in the order in which the tables were made
 	table    *keytable.Table
+	bans     *ban.Table
+	rule     uint32        // in bans
+	banned   *atomic.Int64 // bans of the rule
 	budget   *keytable.Budget
 	counters []recordCounter // of the limits, then of the ban
 	limits   []recordCounter // the first of these
@@ -74,12 +78,12 @@ const (
 const blockShare = 4
 
 // newRecords returns an empty table for a rule of a Set of that many.
-func newRecords(m *memory, l layout, rules int) (*records, error) {
+func newRecords(m *memory, rule uint32, l layout, rules int) (*records, error) {
 	counters, err := l.counters(m.config.Resolution)
 	if err != nil {
 		return nil, err
 	}
-	rs := &records{layout: l, number: m.tables, budget: m.budget, resets: &resetLog{id: m.tables}}
+	rs := &records{layout: l, number: m.tables, bans: m.bans, rule: rule, banned: m.bans.Of(rule), budget: m.budget, resets: &resetLog{id: m.tables}}
 	rs.now.Store(math.MinInt64)
 	rs.expired.Store(math.MinInt64)
 	rs.copies.New = func() any { return new([]uint64) }

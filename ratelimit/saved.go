@@ -249,7 +249,10 @@ func (in *chunkImport) ban(mr *memoryRule, b *ban.Ban) {
 		return
 	}
 	b.Rule = in.m.banID(mr, b.Key, b.Source)
-	switch in.m.bans.Restore(mr.records.table.Hash(string(b.Key)), b, in.now) {
+	hash := mr.records.table.Hash(string(b.Key))
+	result := in.m.bans.Restore(hash, b, in.now)
+	in.m.mark(mr.Name, hash, b.Key)
+	switch result {
 	case ban.Full:
 		in.done.Refused++
 	case ban.Kept:

@@ -233,6 +233,7 @@ func (c *countsImport) restore(k *savedKey) {
 		return
 	case keytable.Added:
 		r.Words()[wordNewest] = keytable.Stamp(c.to.expired.Load())
+		c.to.markBanned(r, k.hash, k.key)
 	}
 	w := r.Words()
 	if c.into(w, k.w) || state == keytable.Added {

@@ -108,9 +108,10 @@ func (p *probe) unlockSketch() {
 	}
 }
 
-// begin gives the new record r what is known of its key: that it may have had a record
-// that has expired, and what the sketches may have counted.
-func (rs *records) begin(r keytable.Record, hash uint64, now int64) {
+// begin gives the new record r what is known of its key: whether it is banned, that it may have had a
+// record that has expired, and what the sketches may have counted.
+func (rs *records) begin(r keytable.Record, hash uint64, key string, now int64) {
+	rs.markBanned(r, hash, key)
 	w := r.Words()
 	w[wordNewest] = keytable.Stamp(rs.expired.Load())
 	windows := rs.sketches.Load()

@@ -18,8 +18,9 @@ type Stats struct {
 	// Bytes + Reserved is at most Budget. All are 0 for another store.
 	Budget, Bytes, Reserved int64
 
-	// Bans is how many keys are banned, at the newest time at which a key was added,
-	// and Remembered how many keys are banned or were. BansRefused is how many bans
+	// Bans is how many keys are banned, at the newest time at which a key was added; with
+	// more than 10,000 bans, those that have ended are found 10 µs for each later.
+	// Remembered is how many keys are banned or were. BansRefused is how many bans
 	// could not begin because the table was full, and BansDropped how many bans that
 	// were over were deleted early to make place.
 	Bans, Remembered, BansRefused, BansDropped uint64
@@ -52,7 +53,7 @@ type RuleStats struct {
 }
 
 // Stats returns what m has decided so far and what it holds. It adds up some
-// dozens of counters a rule.
+// dozens of counters a rule, and looks at the bans if one has ended.
 func (m *memory) Stats() Stats {
 	rs := m.rules.Load()
 	s := Stats{Budget: m.config.Budget, Reserved: m.bans.Reserved()}

@@ -24,23 +24,6 @@ type Ban struct {
 
 func (b *Ban) byRule() bool { return b.Source == SourceRule }
 
-// origin returns the origin of b, or 0 and the texts that are to be stored for it.
-func (b *Ban) origin() (o origin, reason, source string) {
-	if b.counted != 0 {
-		return b.counted, "", ""
-	}
-	reason, source = b.Reason, b.storedSource()
-	if b.byRule() {
-		if o, ok := parseOrigin(reason); ok {
-			return o, "", ""
-		}
-	}
-	if reason+source == "" {
-		return textOrigin(b.byRule(), 0, 0, 0), "", ""
-	}
-	return 0, reason, source
-}
-
 // storedSource returns the source, or "" for the two that have a bit instead.
 func (b *Ban) storedSource() string {
 	if b.Source == SourceRule || b.Source == SourceManual {

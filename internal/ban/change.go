@@ -1,6 +1,12 @@
 package ban
 
-import "math"
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/internal/keytable"
+)
 
 // A Result is what Add and Restore did with a ban.
 type Result uint8
@@ -17,46 +23,44 @@ const (
 // ban that was added meanwhile ends later, it is kept. ok is false if there is no memory;
 // no ban has begun then.
 func (t *Table) Start(rule uint32, hash uint64, key []byte, p *Policy, now int64, seed uint64) (until int64, ok bool) {
-	s, number, ok := t.open(false, rule, hash, key, 0, now)
+	defer t.change(hash).Unlock()
+	r, ok := t.open(false, rule, hash, key, now)
 	if !ok {
 		t.refused.Add(1)
 		return 0, false
 	}
-	defer s.mu.Unlock()
-	e := s.entry(number)
+	defer r.Unlock()
+	e := entry(r.Words())
 	earlier := e.earlier(now)
 	until = now + int64(p.jittered(earlier, seed, key))
 	e.setPast(earlier+1, p.Remembered())
-	if now < e.until && (until < e.until || until == e.until && !e.origin.byRule()) {
-		until = e.until
-	} else {
-		e.origin, e.since = ruleOrigin(p), now
-		e.setUntil(until)
+	if held := e.until(); now < held && (until < held || until == held && !e.origin().byRule()) {
+		return held, true
 	}
-	s.place(number)
+	t.texts.release(e.origin())
+	e.set(now, until, ruleOrigin(p))
+	t.count(e, now)
 	return until, true
 }
 
 // Extend restarts the ban that holds for key at now, if a rule began it and p.Extend is
 // set. It returns when the ban ends; ok is false if none holds.
 func (t *Table) Extend(rule uint32, hash uint64, key []byte, p *Policy, now int64, seed uint64) (until int64, ok bool) {
-	s := t.shard(uint32(hash))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	number, ok := s.find(rule, hash, key)
-	if !ok {
+	defer t.change(hash).Unlock()
+	r, in := t.find(identity(rule, hash), key)
+	if in == nil {
 		return 0, false
 	}
-	e := s.entry(number)
-	if now >= e.until {
+	defer r.Unlock()
+	e := entry(r.Words())
+	if e.until() <= now {
 		return 0, false
 	}
-	if p.Extend && e.origin.byRule() {
-		again := now + int64(p.jittered(uint64(max(e.count, 1)-1), seed, key))
-		e.setUntil(max(e.until, again))
-		s.place(number)
+	if p.Extend && e.origin().byRule() {
+		e.setUntil(max(e.until(), now+int64(p.jittered(max(e.count(), 1)-1, seed, key))))
+		t.count(e, now)
 	}
-	return e.until, true
+	return e.until(), true
 }
 
 // Add adds b at now, to be remembered for b.Memory after its end. A ban of the key that
@@ -71,131 +75,152 @@ func (t *Table) Add(hash uint64, b *Ban, now int64) Result {
 
 // Restore is Add for a ban that may have ended and be remembered.
 func (t *Table) Restore(hash uint64, b *Ban, now int64) Result {
-	o, reason, source := b.origin()
-	s, number, ok := t.open(!b.byRule(), b.Rule, hash, b.Key, len(reason)+len(source), now)
+	defer t.change(hash).Unlock()
+	o, ok := b.counted, true
+	if o == 0 {
+		if o, ok = t.textOrigin(b); !ok {
+			return Full
+		}
+	}
+	r, ok := t.open(!b.byRule(), b.Rule, hash, b.Key, now)
 	if !ok {
+		t.texts.release(o)
 		return Full
 	}
-	defer s.mu.Unlock()
-	e := s.entry(number)
-	e.setPast(max(e.earlier(now), b.Count), max(e.memory, b.Memory))
-	if e.until > b.Until || e.until == b.Until && (b.byRule() || !e.origin.byRule() && !e.origin.lacks(reason+source)) {
-		s.place(number)
+	defer r.Unlock()
+	e := entry(r.Words())
+	e.setPast(max(e.earlier(now), b.Count), max(e.memory(), b.Memory))
+	if held := e.until(); held > b.Until || held == b.Until && (b.byRule() || !e.origin().byRule() && !(e.origin().isPlain() && !o.isPlain())) {
+		t.texts.release(o)
 		return Kept
 	}
-	if o == 0 {
-		g := s.memory.Load()
-		o = textOrigin(b.byRule(), g.addText([]byte(reason)), len(reason), len(source))
-		g.addText([]byte(source))
-	}
-	e.origin, e.since = o, b.Since
-	e.setUntil(b.Until)
-	s.place(number)
+	t.texts.release(e.origin())
+	e.set(b.Since, b.Until, o)
+	t.count(e, now)
 	return Added
+}
+
+// textOrigin returns the origin of b, with its reason and source in t.texts. ok is false if
+// there is no memory for them.
+func (t *Table) textOrigin(b *Ban) (o origin, ok bool) {
+	x := text{b.Reason, b.storedSource()}
+	id, ok := t.texts.use(x, t.shared.budget)
+	if !ok && !b.byRule() {
+		id, ok = t.texts.use(x, t.reserve.budget)
+	}
+	return textOrigin(b.byRule(), id), ok
 }
 
 // Remove ends the ban of key under rule and deletes those before it. It reports whether
 // one held at now.
 func (t *Table) Remove(rule uint32, hash uint64, key []byte, now int64) bool {
-	s := t.shard(uint32(hash))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	number, ok := s.find(rule, hash, key)
-	if !ok || s.entry(number).state == unused {
+	defer t.change(hash).Unlock()
+	id := identity(rule, hash)
+	r, in := t.find(id, key)
+	if in == nil {
 		return false
 	}
-	holds := now < s.entry(number).until
-	s.remove(number)
-	return holds
+	held := now < entry(r.Words()).until()
+	r.Unlock()
+	in.Remove(id, keytable.Text(key))
+	return held
 }
 
-// open returns the entry of key, with its shard locked, and space for that many bytes of
-// text. If there is none, it adds one, which is in no heap. If there is no memory, it drops
-// bans that have ended; ok is false if that is not enough, and nothing is locked then.
-// manual is whether the reserve may be used.
-func (t *Table) open(manual bool, rule uint32, hash uint64, key []byte, text int, now int64) (s *shard, number uint32, ok bool) {
-	if len(key) > MaxKey {
-		return nil, 0, false
+// KeepRules removes the bans of all rules but those for which keep returns true. One call
+// must be over before the next.
+func (t *Table) KeepRules(keep func(rule uint32) bool) {
+	t.dropped.Store(&keep)
+	for in := range t.tables {
+		in.Expire()
 	}
-	s = t.shard(uint32(hash))
-	for {
-		s.mu.Lock()
-		s.advance(now, fewEntries)
-		s.expire(now, fewEntries)
-		number, ok = s.find(rule, hash, key)
-		entries, bytes := 0, text
-		if !ok || s.entry(number).state == unused {
-			entries, bytes = 1, text+keyText(key)
-		}
-		fits := s.fit(entries, bytes, manual)
-		if fits {
-			if number, ok = s.find(rule, hash, key); entries == 0 {
-				return s, number, true
-			}
-			if reserve, taken := t.takePlace(manual); taken {
-				if !ok {
-					number = s.memory.Load().add(tagOf(uint32(hash), rule), rule, key)
-				}
-				s.entry(number).reserve = reserve
-				return s, number, true
-			}
-		}
-		dropped := !fits && s.dropSome(now)
-		s.mu.Unlock()
-		if fits { // but there are as many bans as there can be, in all shards
-			dropped = t.dropFirst(now)
-		}
-		if !dropped {
-			return nil, 0, false
-		}
-	}
+	t.dropped.Store(nil)
 }
 
-// takePlace takes a place for a ban, and reports whether it is one of the reserve.
-func (t *Table) takePlace(manual bool) (reserve, ok bool) {
-	if t.shared.places.Take(1, 0) {
-		return false, true
-	}
-	ok = manual && t.reserve.places.Take(1, 0)
-	return ok, ok
+// change returns the lock, which it has taken, under which bans of the keys with that hash
+// change.
+func (t *Table) change(hash uint64) *sync.Mutex {
+	m := &t.changes[hash%uint64(len(t.changes))]
+	m.Lock()
+	return m
 }
 
-// dropSome drops a part of the bans of a shard that have ended at now: its copy without
-// them takes less memory. It reports whether there was one.
+// open returns the record of a key, locked, and makes one if there is none; ok is false if
+// there is no memory. manual is whether the reserve may be used.
 //
-// REQUIRES: s.mu.
-func (s *shard) dropSome(now int64) (dropped bool) {
-	for range s.memory.Load().inUse()/16 + 1 {
-		if !s.dropEnded(now) {
-			break
-		}
-		dropped = true
+// REQUIRES: t.change.
+func (t *Table) open(manual bool, rule uint32, hash uint64, key []byte, now int64) (r keytable.Record, ok bool) {
+	keytable.Raise(&t.now, now)
+	id := identity(rule, hash)
+	r, in := t.find(id, key)
+	if in != nil {
+		return r, true
 	}
-	return dropped
+	if r, ok = t.add(&t.shared, id, key, now); !ok && manual {
+		r, ok = t.add(&t.reserve, id, key, now)
+	}
+	if ok {
+		entry(r.Words()).setRule(rule)
+		t.Of(rule).Add(1)
+	}
+	return r, ok
 }
 
-// dropFirst drops the ban that expires first of those that have ended at now, and reports
-// whether there was one. Bans that ended and were not moved yet are moved, a few of each
-// shard; they ended later than those that were.
-func (t *Table) dropFirst(now int64) bool {
-	var first *shard
-	next := int64(math.MaxInt64)
-	for i := range t.shards {
-		s := &t.shards[i]
-		if s.end.Load() <= now {
-			s.mu.Lock()
-			s.advance(now, fewEntries)
-			s.mu.Unlock()
-		}
-		if at := s.gone.Load(); at < next {
-			first, next = s, at
-		}
+// add makes a record for a key in p. If there are as many bans as there may be, it drops some.
+func (t *Table) add(p *part, id uint64, key []byte, now int64) (r keytable.Record, ok bool) {
+	in := t.tableOf(p)
+	if in == nil || !p.takePlace() && !(p.drop(in, id, now) && p.takePlace()) {
+		return r, false
 	}
-	if first == nil {
+	r, state := in.Add(id, keytable.Text(key))
+	if state == keytable.NoMemory && p.drop(in, id, now) {
+		r, state = in.Add(id, keytable.Text(key))
+	}
+	if state != keytable.Added {
+		p.bans.Add(-1)
+	}
+	return r, state == keytable.Added
+}
+
+// tableOf returns the table of p, nil if there is no memory for one.
+func (t *Table) tableOf(p *part) *keytable.Table {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if in := p.table.Load(); in != nil || p.most == 0 {
+		return in
+	}
+	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: entryWords, KeyWords: 2, Budget: p.budget, Policy: policy{t: t, p: p}})
+	if err != nil {
+		return nil
+	}
+	p.table.Store(in)
+	return in
+}
+
+// dropEvery is how long after a search for bans that can be dropped, which found none, the
+// next one is: a search looks at some thousand bans.
+const dropEvery = 10 * time.Millisecond
+
+// drop drops some bans that have ended, and reports whether it found any.
+func (p *part) drop(in *keytable.Table, id uint64, now int64) bool {
+	if uint64(now)-uint64(p.searched.Load()) < uint64(dropEvery) {
 		return false
 	}
-	first.mu.Lock()
-	defer first.mu.Unlock()
-	_, some := first.memory.Load().ended.First()
-	return !some || first.dropEnded(now) // if there is none, others were faster
+	ok := in.Evict(id)
+	if !ok {
+		p.searched.Store(now)
+	}
+	return ok
+}
+
+// takePlace counts one more ban, unless there are as many as there may be.
+func (p *part) takePlace() bool {
+	for {
+		n := p.bans.Load()
+		if n >= p.most {
+			return false
+		}
+		if p.bans.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }

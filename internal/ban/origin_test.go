@@ -5,20 +5,17 @@ import (
 	"time"
 )
 
-// TestReasonIsRead reads back the reason of each cause, and no other text.
-func TestReasonIsRead(t *testing.T) {
-	for reason, of := range map[string]Cause{
-		"more than 1 hit in 1m": Hits, "more than 0 hits in 1s": Hits, "more than 20 refusals in 5m": Refusals, "more than 1 refusal in 1h": Refusals,
-		"more than 1 distinct value in 10m": Distinct, "more than 20 distinct values in 1h0m1s": Distinct,
+// TestReason has the reason of each cause.
+func TestReason(t *testing.T) {
+	for want, p := range map[string]Policy{
+		"more than 1 hit in 1m":                  {After: 1, Span: time.Minute},
+		"more than 0 hits in 1s":                 {Span: time.Second},
+		"more than 20 refusals in 5m":            {Of: Refusals, After: 20, Span: 5 * time.Minute},
+		"more than 1 refusal in 1h":              {Of: Refusals, After: 1, Span: time.Hour},
+		"more than 20 distinct values in 1h0m1s": {Of: Distinct, After: 20, Span: time.Hour + time.Second},
 	} {
-		o, ok := parseOrigin(reason)
-		if p, counted := o.counted(); !ok || !counted || p.Of != of || o.reason() != reason {
-			t.Errorf("%q is read as %v, %v: %q", reason, p.Of, ok, o.reason())
-		}
-	}
-	for _, other := range []string{"", "more than 20 tries in 5m", "more than 20 hit in 5m", "more than 2000000000 hits in 5m", "more than 20 hits in 5m0s", "more than -1 hits in 1m", "20 hits in 1m"} {
-		if o, ok := parseOrigin(other); ok {
-			t.Errorf("%q is read as a reason, %q", other, o.reason())
+		if got := p.Reason(); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
 		}
 	}
 	if got := ruleOrigin(&Policy{Of: Distinct, After: MaxAfter, Span: MaxSpan}); got&originText != 0 {

@@ -1,6 +1,7 @@
 package ban
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -20,83 +21,77 @@ type Page struct {
 
 // Page returns up to limit of the selected bans that hold at now, those that began last
 // first. cursor is Page.Next of the page before, or "" for the first page. A ban that holds
-// from the first page to the last is on exactly one of them. Page scans all bans, one shard
+// from the first page to the last is on exactly one of them. Page scans all bans, one group
 // after another under its lock, and allocates for those that it returns. The error is that
 // of the cursor.
 func (t *Table) Page(now int64, cursor string, limit int, match Match) (page Page, err error) {
-	before, err := parseCursor(cursor)
-	if err != nil {
-		return page, err
+	var before Ban
+	if cursor != "" {
+		if before, err = parseCursor(cursor); err != nil {
+			return page, err
+		}
 	}
-	var top []ref // the newest so far, more than limit after those in order
+	var top []Ban // the newest so far, more than limit after those in order
 	more := false // bans come after those in top
 	trim := func() {
-		slices.SortFunc(top, func(a, b ref) int { return b.compare(a) })
+		slices.SortFunc(top, func(a, b Ban) int { return b.compareStart(&a) })
 		if len(top) > limit {
 			top, more = top[:limit], true
 		}
 	}
-	var seen ref // which match is about
 	reasons := make(map[origin]string)
-	reason := func() string { return seen.g.reason(seen.entry(), reasons) }
-	t.each(func(r ref, e *entry) {
-		seen = r
-		if e.until <= now || !match(e.rule, r.g.key(e), reason) {
-			return
+	for key, r := range t.records {
+		b := t.ban(key, r.Words())
+		if b.Until <= now || !match(b.Rule, key, func() string { return b.reason(reasons) }) {
+			continue
 		}
 		page.Total++
-		r.time = e.since
-		if limit == 0 || before != nil && r.compare(*before) >= 0 || more && r.compare(top[limit-1]) < 0 {
-			return
+		if limit == 0 || cursor != "" && b.compareStart(&before) >= 0 || more && b.compareStart(&top[limit-1]) < 0 {
+			continue
 		}
-		if top = append(top, r); len(top) >= 2*limit {
+		b.Key = slices.Clone(key)
+		if top = append(top, b); len(top) >= 2*limit {
 			trim()
 		}
-	})
-	trim()
-	if more {
+	}
+	if trim(); more {
 		page.Next = top[limit-1].cursor()
 	}
-	for _, r := range top {
-		if b, ok := r.ban(); ok && now < b.Until && b.Since == r.time {
-			page.Bans = append(page.Bans, b)
-		}
+	for i := range top {
+		top[i].describe()
 	}
+	page.Bans = top
 	return page, nil
 }
 
-// reason returns the reason of an entry. Those that many bans have are kept in reasons.
-func (g *generation) reason(e *entry, reasons map[origin]string) string {
-	if _, ok := e.origin.counted(); !ok {
-		reason, _ := g.texts(e)
-		return string(reason)
+// compareStart orders by start, rule and key.
+func (b *Ban) compareStart(o *Ban) int { return cmp.Or(cmp.Compare(b.Since, o.Since), b.compare(o)) }
+
+// reason returns the reason. Those that many bans have are kept in reasons.
+func (b *Ban) reason(reasons map[origin]string) string {
+	if b.counted == 0 {
+		return b.Reason
 	}
-	reason, ok := reasons[e.origin]
+	reason, ok := reasons[b.counted]
 	if !ok {
-		reason = e.origin.reason()
-		reasons[e.origin] = reason
+		reason = b.counted.reason()
+		reasons[b.counted] = reason
 	}
 	return reason
 }
 
-// cursor returns the cursor of the page that follows r: its time, rule and key.
-func (r ref) cursor() string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(r.time))
-	b = binary.BigEndian.AppendUint32(b, r.entry().rule)
-	return base64.RawURLEncoding.EncodeToString(append(b, r.g.key(r.entry())...))
+// cursor returns the cursor of the page that follows b: its start, rule and key.
+func (b *Ban) cursor() string {
+	c := binary.BigEndian.AppendUint64(nil, uint64(b.Since))
+	c = binary.BigEndian.AppendUint32(c, b.Rule)
+	return base64.RawURLEncoding.EncodeToString(append(c, b.Key...))
 }
 
-// parseCursor returns a ref that compares as the one of the cursor did, or nil for the
-// first page.
-func parseCursor(cursor string) (*ref, error) {
-	if cursor == "" {
-		return nil, nil
-	}
+// parseCursor returns a ban that compares as the one of the cursor did.
+func parseCursor(cursor string) (Ban, error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) < 12 || len(b) > 12+MaxKey {
-		return nil, fmt.Errorf("cursor: %.40q: must be one that came with a page of bans", cursor)
+		return Ban{}, fmt.Errorf("cursor: %.40q: must be one that came with a page of bans", cursor)
 	}
-	g := newGeneration(nil, 1, MaxKey)
-	g.add(0, binary.BigEndian.Uint32(b[8:]), b[12:])
-	return &ref{time: int64(binary.BigEndian.Uint64(b)), g: g, word: 1}, nil
+	return Ban{Since: int64(binary.BigEndian.Uint64(b)), Rule: binary.BigEndian.Uint32(b[8:]), Key: b[12:]}, nil
 }

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/lately-go/lately/internal/keytable"
 )
 
 // benchKey is a key of 12 bytes, and hash a hash of it that costs next to
@@ -101,8 +99,7 @@ func BenchmarkBanStart(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/bans=%d", what, n), func(b *testing.B) {
 				now := step * int64(n)
 				table := benchBans(b, n)
-				table.shared.places = keytable.NewBudget(int64(n))
-				table.shared.places.Take(int64(n), 0)
+				table.shared.most = int64(n)
 				var key [12]byte
 				i := uint64(1 << 40)
 				for b.Loop() {

@@ -74,7 +74,7 @@ window                  -> internal/ring, internal/keytable, internal/snapshot
 
 match               -> std
 api                 -> std
-internal/ban        -> internal/heap, internal/keytable, internal/limit, internal/snapshot
+internal/ban        -> internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/heap       -> std
 internal/ring       -> std

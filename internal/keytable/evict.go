@@ -96,3 +96,33 @@ func (g group) evictLightest() (evicted int, asMany bool) {
 	g.t.evicted.Add(uint64(n))
 	return n, n == eighth
 }
+
+// evictGroups is how many groups Evict looks at.
+const evictGroups = 16
+
+// Evict removes, from the group of hash or from one after it, the records that have
+// expired, or else an eighth of those with the least weights. It reports whether there were any
+// in some groups.
+func (t *Table) Evict(hash uint64) bool {
+	for range evictGroups {
+		g, ok := t.lockGroup(hash)
+		if !ok {
+			return false
+		}
+		had := g.n
+		g.freeze()
+		if g.evictExpired(); g.n == had {
+			g.evictLightest()
+		}
+		gone := g.n < had
+		if gone {
+			g.refusals = 0
+		}
+		hash = g.first + 1<<(64-g.depth)
+		g.thaw()
+		if g.mu.Unlock(); gone {
+			return true
+		}
+	}
+	return false
+}

@@ -174,3 +174,7 @@ func LongKey(secret *[32]byte, key []byte) []byte {
 	digest[0] = 0xff
 	return digest
 }
+
+// Text returns key as a string without a copy: it must not be written to while that is in
+// use.
+func Text(key []byte) string { return unsafe.String(unsafe.SliceData(key), len(key)) }

@@ -10,7 +10,7 @@ import (
 
 // The head of a record is its first word:
 //
-//	| hash, the lower 60 bits | unused | locked | flag | live |
+//	| hash, the lower 60 bits | mark | locked | flag | live |
 //
 // A group fixes 4 upper bits of the hash or more, so that the head and the group
 // together name all 64. The head 0 is that of an empty place.
@@ -22,6 +22,7 @@ const (
 	live   = 1 << 0
 	flag   = 1 << 1
 	locked = 1 << 2
+	mark   = 1 << 3
 
 	headBits = 4
 	status   = 1<<headBits - 1 - live
@@ -48,8 +49,8 @@ func (r Record) Base() *[MaxBases]int64 { return &r.g.base }
 // Hash returns the lower 60 bits of the hash of r's key.
 func (r Record) Hash() uint64 { return r.head.Load() >> headBits }
 
-// Flag returns the one bit that a record has besides its words. It is false in a
-// new record.
+// Flag returns one of the two bits that a record has besides its words; the other is Marked.
+// Both are false in a new record.
 func (r Record) Flag() bool { return r.head.Load()&flag != 0 }
 
 // SetFlag sets the flag.
@@ -57,6 +58,15 @@ func (r Record) SetFlag() { r.head.Store(r.head.Load() | flag) }
 
 // ClearFlag clears the flag.
 func (r Record) ClearFlag() { r.head.Store(r.head.Load() &^ flag) }
+
+// Marked returns the other bit.
+func (r Record) Marked() bool { return r.head.Load()&mark != 0 }
+
+// SetMark sets the mark.
+func (r Record) SetMark() { r.head.Store(r.head.Load() | mark) }
+
+// ClearMark clears the mark.
+func (r Record) ClearMark() { r.head.Store(r.head.Load() &^ mark) }
 
 // Unlock unlocks r.
 func (r Record) Unlock() { r.head.Store(r.head.Load() &^ locked) }
