@@ -164,19 +164,26 @@ func (r *reader) readAdapt(n ast.Node, a ratelimit.Algorithm, known bool) *ratel
 	return adapt
 }
 
-// parseStep parses "N below COUNT per DURATION". The traffic is a rate: events a
-// second.
+// parseStep parses "N below COUNT per DURATION", of which the second part is written like a limit.
+// The traffic is a rate: events a second.
 func parseStep(s string) (step ratelimit.AdaptStep, err error) {
-	w := strings.Fields(s)
-	if len(w) != 5 || w[1] != "below" || w[3] != "per" {
+	n, traffic, ok := strings.Cut(s, " below ")
+	if !ok {
 		return step, errors.New(`must be "N below COUNT per DURATION", such as "2000 below 1000 per 1s", or a list of them`)
 	}
-	if step.Limit, err = parsePart("limit", w[0]); err != nil {
+	if step.Limit, err = parsePart("limit", strings.TrimSpace(n)); err != nil {
 		return step, err
 	}
-	n, span, err := parsePair(w[2], w[4])
-	step.Below = float64(n) / span.Seconds()
-	return step, err
+	below, err := ParseLimit(traffic)
+	if err != nil {
+		return step, err
+	}
+	fixed, ok := FixedSpan(below)
+	if !ok {
+		return step, errors.New("month: must be a span, such as 720h")
+	}
+	step.Below = float64(fixed.N) / fixed.Span.Seconds()
+	return step, nil
 }
 
 // parseDurationTo returns a parser of durations from a second to longest.

@@ -106,7 +106,7 @@ func TestSchemaPatterns(t *testing.T) {
 		{"limitText", "60 at once", false},
 		{"limitText", "60 at once for 1m burst 10", false},
 		{"step", "2_000 below 1000 per 1s", true},
-		{"step", "2000 below 1000/s", false},
+		{"step", "2000 below 1000/1s", true},
 		{"step", "2000 under 1000 per 1s", false},
 		{"keyField", "user", true},
 		{"keyField", "user | client", true},
@@ -134,6 +134,29 @@ func TestSchemaPatterns(t *testing.T) {
 		}
 		if (problem == "") != c.fits {
 			t.Errorf("%s: the parser takes %q: %q, want %t", c.def, c.text, problem, c.fits)
+		}
+	}
+}
+
+// The traffic of a step is written like a limit.
+func TestStepForms(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		below float64
+	}{
+		{"20 below 600 per 1m", 10},
+		{"20 below 600/1m", 10},
+		{"20 below 600 per minute", 10},
+		{"20 below 7200/hour", 2},
+		{"20 below 600 per month", 0},
+		{"20 below 600", 0},
+		{"20 below 600 at once for 1m", 0},
+		{"20 600/1m", 0},
+		{"below 600/1m", 0},
+	} {
+		step, err := parseStep(c.text)
+		if (err == nil) != (c.below > 0) || err == nil && (step.Limit != 20 || step.Below != c.below) {
+			t.Errorf("%q: %+v, %v; want below %v", c.text, step, err, c.below)
 		}
 	}
 }
