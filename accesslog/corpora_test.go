@@ -89,7 +89,7 @@ func TestCorpora(t *testing.T) {
 				if r.wrong == 0 && r.right*10 >= r.want*9 {
 					whole++
 				} else {
-					t.Logf("%-45s %-22s %3d of %3d right, %d wrong; %.150q", l.name, r.format, r.right, r.want, r.wrong, r.missed)
+					t.Logf("%-40s %-10.10s %3d of %3d right, %d wrong; %.230q", l.name, r.format, r.right, r.want, r.wrong, r.missed)
 				}
 			}
 			t.Logf("%d logs, %d detected, %d name an address, %d of these are read; %d of %d lines; %d wrong clients or times, %d others",

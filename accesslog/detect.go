@@ -28,7 +28,7 @@ func Detect(sample []byte) (Format, bool) {
 	if f, ok := detectInside(dockerJSON, sample); ok {
 		return f, true
 	}
-	if f, ok := detect(sample, newGuesses()); ok {
+	if f, ok := detect(sample, newGuesses(), false); ok {
 		return f, true
 	}
 	for _, prefix := range prefixes {
@@ -36,7 +36,7 @@ func Detect(sample []byte) (Format, bool) {
 			return f, true
 		}
 	}
-	return Format{}, false
+	return detect(sample, guesses{newGuess(messages)}, true)
 }
 
 // detectInside returns outer with the format of the lines inside its lines.
@@ -45,9 +45,9 @@ func detectInside(outer Format, sample []byte) (Format, bool) {
 	if len(inside) == 0 {
 		return Format{}, false
 	}
-	inner, ok := detect(inside, newGuesses())
+	inner, ok := detect(inside, newGuesses(), false)
 	if !ok && outer.kind == dockerLines { // it may have messages without a time of their own
-		return detect(sample, guesses{newGuess(outer.with(messages))})
+		return detect(sample, guesses{newGuess(outer.with(messages))}, false)
 	}
 	if !ok || inner.namesColumns() {
 		return Format{}, false
@@ -105,8 +105,9 @@ func unwrapped(f Format, sample []byte) (inside []byte) {
 	return inside
 }
 
-// detect returns the format of a guess that fits most lines.
-func detect(sample []byte, guesses guesses) (Format, bool) {
+// detect returns the format of a guess that fits most lines. If quiet is true, no line need be an
+// event.
+func detect(sample []byte, guesses guesses, quiet bool) (Format, bool) {
 	lines, best := 0, 0
 	for len(sample) > 0 {
 		var line []byte
@@ -125,6 +126,9 @@ func detect(sample []byte, guesses guesses) (Format, bool) {
 		if guesses[i].names == guesses[i].lines { // another field is where a client is
 			guesses[i].lines = 0
 		}
+		if quiet || guesses[i].lines > 0 {
+			guesses[i].lines += guesses[i].known
+		}
 		if guesses[i].lines > guesses[best].lines {
 			best = i
 		}
@@ -141,6 +145,7 @@ type guess struct {
 	parser *Parser
 	lines  int
 	names  int // of these, how many have the name of a host as their client
+	known  int // lines without an event of programs that the format knows
 	ev     match.Event
 }
 
@@ -177,9 +182,9 @@ func newGuess(f Format) guess {
 func (g *guess) take(line []byte) bool {
 	if !g.parser.Parse(line, &g.ev) {
 		if g.parser.known {
-			g.lines++
+			g.known++
 		}
-		return g.parser.known
+		return false
 	}
 	switch client := g.ev.Get(match.Client); {
 	case len(client) == 0, string(client) == "-", string(client) == "unix:", isAddress(client):

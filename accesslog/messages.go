@@ -40,7 +40,7 @@ func (p *Parser) message(h *head, ev *match.Event) bool {
 	}
 	switch {
 	case v.packets && readBlocked(text, ev):
-	case v.set(text, ev), p.table.general.set(text, ev):
+	case v.set(text, ev), p.table.general.set(text, ev), setNested(v, text, ev):
 		ev.SetNamed("program", v.name)
 	default:
 		p.repeats = 0
@@ -74,7 +74,6 @@ type head struct {
 	local     bool   // the time names no zone
 	yearless  bool   // nor a year
 	tagged    bool   // a tag of syslog must follow, maybe after a host
-	own       bool   // the text may follow at once
 	program   []byte // of RFC 5424; otherwise text has it
 	text      []byte
 }
@@ -124,7 +123,7 @@ func (p *Parser) readStamped(line []byte) (h head, ok bool) {
 	if !ok {
 		return h, false
 	}
-	h = head{sec: s.sec, nsec: s.nsec, local: s.local, tagged: s.letterT, own: true, text: line[s.end:]}
+	h = head{sec: s.sec, nsec: s.nsec, local: s.local, tagged: s.tagged, text: line[s.end:]}
 	if s.local {
 		h.sec = p.zone.seconds(h.sec)
 	}
@@ -224,6 +223,7 @@ type stamp struct {
 	sec, nsec int64
 	local     bool // it names no zone
 	letterT   bool // between the date and the clock
+	tagged    bool // of a form that syslog may have
 	end       int  // index after it, and after what divides it from the text
 }
 
@@ -245,6 +245,8 @@ func readStamp(line []byte) (s stamp, ok bool) {
 	rest := line[i:]
 	var n int
 	switch c := rest[0]; {
+	case isDigit(c) && isDigit(rest[4]) && rest[8] == '-':
+		n, ok = s.readCompact(rest)
 	case isDigit(c) && isDigit(rest[4]) && isDigit(rest[8]):
 		n, ok = s.readEpoch(rest)
 	case isDigit(c) && isDigit(rest[3]):
@@ -267,7 +269,7 @@ func readStamp(line []byte) (s stamp, ok bool) {
 	if s.end < len(line) && (line[s.end] == ':' || line[s.end] == ',') {
 		s.end++
 	}
-	if s.end < len(line) && line[s.end] != ' ' && i == 0 {
+	if s.end < len(line) && line[s.end] != ' ' && line[s.end] != '|' && i == 0 {
 		return s, false
 	}
 	for s.end < len(line) && line[s.end] == ' ' {
@@ -286,12 +288,24 @@ func (s *stamp) readEpoch(line []byte) (n int, ok bool) {
 	return n, ok && len(digits) == len("1523946306")
 }
 
+// readCompact reads yyyymmdd-hh:mm:ss.
+func (s *stamp) readCompact(line []byte) (n int, ok bool) {
+	const form = "yyyymmdd-hh:mm:ss"
+	if len(line) < len(form) {
+		return 0, false
+	}
+	year, ok1 := digitsValue(line[:4])
+	month, ok2 := digitsValue(line[4:6])
+	day, ok3 := digitsValue(line[6:8])
+	return s.readClock(line, len("yyyymmdd-"), year, month, day, ok1 && ok2 && ok3)
+}
+
 func (s *stamp) readYearFirst(line []byte) (n int, ok bool) {
 	const form = "yyyy-mm-dd hh:mm:ss"
 	if len(line) < len(form) || line[4] != line[7] || bytes.IndexByte([]byte("-/.:"), line[4]) < 0 || bytes.IndexByte([]byte(" T-:"), line[10]) < 0 {
 		return 0, false
 	}
-	s.letterT = line[10] == 'T'
+	s.letterT, s.tagged = line[10] == 'T', line[4] == '-'
 	year, ok1 := digitsValue(line[:4])
 	month, ok2 := digitsValue(line[5:7])
 	day, ok3 := digitsValue(line[8:10])
@@ -329,6 +343,7 @@ func (s *stamp) readNames(line []byte) (n int, ok bool) {
 		return 0, false
 	}
 	if year, isYear := digitsValue(rest[1:5]); isYear && rest[5] == ' ' {
+		s.tagged = from == 0
 		n, ok = s.readClock(line, i+len("2018 "), year, month, day, true)
 		return from + n, ok
 	}
@@ -364,7 +379,7 @@ func (s *stamp) readClock(line []byte, i, year, month, day int, ok bool) (int, b
 	if !ok || !ok2 || month < 1 || month > 12 {
 		return 0, false
 	}
-	hour, ok1 := digitsValue(line[i : i+2])
+	hour, ok1 := digitsValue(bytes.TrimLeft(line[i:i+2], " "))
 	minute, ok2 := digitsValue(line[i+3 : i+5])
 	second, ok3 := digitsValue(line[i+6 : i+8])
 	clock, ok4 := clockSeconds(hour, minute, second)

@@ -53,6 +53,8 @@ const (
 	// anyText is followed by a text that stands in the line once only: what clients choose
 	// may be on both sides of it.
 	anyText valueKind = iota
+	// programText ends at the first place of the text after it, since the program writes it.
+	programText
 	// userText is a name that a client chose: what is behind it is read from the end of the
 	// line, which the program writes. If that is any text, the name ends at the last place of
 	// the text after it.
@@ -63,7 +65,7 @@ const (
 	clientWord
 )
 
-var valueKinds = map[string]valueKind{"any": anyText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
+var valueKinds = map[string]valueKind{"any": anyText, "text": programText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
 
 // set sets the fields of ev if a pattern describes the text.
 func (v *vocabulary) set(text []byte, ev *match.Event) bool {
@@ -87,13 +89,20 @@ func (v *vocabulary) set(text []byte, ev *match.Event) bool {
 // the table.
 func (t *messageTable) setUnknown(h *head, program, text []byte, ev *match.Event) bool {
 	switch {
-	case h.own && t.own.set(h.text, ev), h.tagged && t.own.set(text, ev):
+	case t.own.set(h.text, ev), h.tagged && t.own.set(text, ev), setNested(&t.own, text, ev):
 	case len(program) > 0 && t.general.set(text, ev):
 		ev.SetNamed("program", program)
 	default:
 		return false
 	}
 	return true
+}
+
+// setNested sets the fields of ev to those of a text with a time of its own, as of a log that a
+// program writes to syslog.
+func setNested(v *vocabulary, text []byte, ev *match.Event) bool {
+	s, ok := readStamp(text)
+	return ok && v.set(text[s.end:], ev)
 }
 
 // maxWord bounds a value without blanks.
@@ -174,7 +183,10 @@ func (f *found) take(kind valueKind, value []byte) bool {
 
 // end returns the index at which a value ends that rest begins with, -1 if there is none.
 func (v *patternValue) end(rest []byte) int {
-	if v.kind == anyText || v.kind == userText {
+	switch {
+	case v.kind == programText:
+		return bytes.Index(rest, []byte(v.until))
+	case v.kind == anyText || v.kind == userText:
 		if v.until == "" {
 			return len(rest)
 		}
@@ -253,19 +265,21 @@ func (t *messageTable) section(names []string) (into []*vocabulary, program []by
 	return into, program
 }
 
-// alternatives returns the texts that one with {a|b} stands for.
-func alternatives(form string) []string {
-	open := strings.IndexByte(form, '{')
-	if open < 0 {
+// alternatives returns the texts that one with {a|b} stands for. Other braces are text.
+func alternatives(form string) (all []string) {
+	before, rest, found := strings.Cut(form, "{")
+	if !found {
 		return []string{form}
 	}
-	inside, after, ok := strings.Cut(form[open+1:], "}")
-	if !ok {
-		panic("accesslog: no } in " + form)
+	inside, after, closed := strings.Cut(rest, "}")
+	if !closed || !strings.Contains(inside, "|") {
+		for _, more := range alternatives(rest) {
+			all = append(all, before+"{"+more)
+		}
+		return all
 	}
-	var all []string
 	for choice := range strings.SplitSeq(inside, "|") {
-		all = append(all, alternatives(form[:open]+choice+after)...)
+		all = append(all, alternatives(before+choice+after)...)
 	}
 	return all
 }

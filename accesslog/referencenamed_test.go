@@ -195,10 +195,11 @@ func slowHAProxy(line string) reading {
 	at, ok := slowCLFTime(m[1] + " +0000")
 	at = at.Add(time.Duration(number((strings.TrimPrefix(m[2], ".") + "000000000")[:9])))
 	r := slowNamed(at, ok, "client _ frontend backend _ _ _ _ duration status size _ _ termination _ _ request", v)
+	r = slowSeconds(r.finish(), 3)
 	if r.ok {
 		r.fields["client"] = slowPeer(v[0])
 	}
-	return slowSeconds(r.finish(), 3)
+	return r
 }
 
 func slowALB(line string) reading {

@@ -25,11 +25,11 @@ var samples = map[string]struct {
 	"crowdsec-http_dos_random_uri.log":    {"clf", lineCounts{66, 0, 0}},
 	"crowdsec-tcpudp-flood-traefik.log":   {},
 	"crowdsec-traefik_json.log":           {"traefik-json", lineCounts{6, 0, 1}},
-	"fail2ban-apache-botsearch.log":       {},
-	"fail2ban-apache-noscript.log":        {},
+	"fail2ban-apache-botsearch.log":       {"messages", lineCounts{0, 0, 0}},
+	"fail2ban-apache-noscript.log":        {"messages", lineCounts{0, 0, 0}},
 	"fail2ban-nginx-botsearch.log":        {"clf", lineCounts{0, 0, 0}},
-	"fail2ban-nginx-http-auth.log":        {},
-	"fail2ban-nginx-limit-req.log":        {},
+	"fail2ban-nginx-http-auth.log":        {"messages", lineCounts{0, 0, 0}},
+	"fail2ban-nginx-limit-req.log":        {"messages", lineCounts{0, 0, 0}},
 	"fail2ban-sshd.log":                   {"messages", lineCounts{0, 0, 0}},
 	"matomo-alb.log":                      {"alb", lineCounts{1, 0, 0}},
 	"matomo-amazon_cloudfront_rtmp.log":   {"cloudfront", lineCounts{2, 2, 0}},
@@ -96,7 +96,7 @@ func TestSamples(t *testing.T) {
 // No sample has more than a few good lines under a format that it is not of: a user who
 // names the wrong format is told.
 func TestSamplesUnderOtherFormats(t *testing.T) {
-	alike := map[string]string{"clf": "clf-quoted clf-vhost traefik", "traefik": "clf", "haproxy": "syslog stern"}
+	alike := map[string]string{"clf": "clf-quoted clf-vhost traefik messages", "traefik": "clf", "haproxy": "syslog stern"}
 	eachSample(t, func(t *testing.T, name string, log []byte) {
 		own := samples[name].format
 		for _, other := range accesslog.Formats() {

@@ -57,7 +57,7 @@ func (p *Parser) untimed(line, inner []byte, ev *match.Event) bool {
 		stamp, _, _ = bytes.Cut(line, []byte(" "))
 	}
 	sec, nsec, ok := readISO(stamp)
-	h := head{own: true, text: bytes.TrimSpace(inner)}
+	h := head{text: bytes.TrimSpace(inner)}
 	if !ok || !p.inner.message(&h, ev) {
 		return false
 	}
