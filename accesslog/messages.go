@@ -30,7 +30,7 @@ func (p *Parser) messages(line []byte, ev *match.Event) bool {
 // message sets the fields of ev to what a message is about.
 func (p *Parser) message(h *head, ev *match.Event) bool {
 	program, text := cutTag(h)
-	v := p.table.programs[string(program)]
+	v := p.vocabulary(program)
 	if v == nil {
 		return p.table.setUnknown(h, program, text, ev)
 	}
@@ -47,6 +47,18 @@ func (p *Parser) message(h *head, ev *match.Event) bool {
 		return false
 	}
 	return true
+}
+
+// vocabulary returns the messages of a program, which is mostly that of the line before.
+func (p *Parser) vocabulary(program []byte) *vocabulary {
+	if p.last == nil || !bytes.Equal(program, p.lastProgram) {
+		v, ok := p.table.programs[string(program)]
+		if !ok {
+			return nil
+		}
+		p.last, p.lastProgram = v, append(p.lastProgram[:0], program...)
+	}
+	return p.last
 }
 
 // maxRepeats bounds how many events a line stands for.

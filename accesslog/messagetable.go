@@ -110,7 +110,8 @@ const maxWord = 300
 
 // set sets the fields of ev if p describes the text: in one pass, without going back.
 func (p *pattern) set(text []byte, ev *match.Event) bool {
-	if len(text) < len(p.first) || string(text[:len(p.first)]) != p.first {
+	n := len(p.first)
+	if len(text) < n || n > 0 && text[n-1] != p.first[n-1] || string(text[:n]) != p.first { // the last byte differs most often
 		return false
 	}
 	var found found
@@ -153,17 +154,30 @@ func (p *pattern) setFromEnd(rest []byte, i int, found *found) bool {
 		if last == i {
 			return found.take(userText, rest)
 		}
-		before := p.values[last-1].until
-		at := bytes.LastIndex(rest[max(0, len(rest)-maxWord):], []byte(before))
-		if at < 0 {
-			return false
-		}
-		at += max(0, len(rest)-maxWord) + len(before)
-		if bytes.IndexByte(rest[at:], ' ') >= 0 || !found.take(p.values[last].kind, rest[at:]) {
+		at := wordStart(rest, p.values[last-1].until)
+		if at < 0 || !found.take(p.values[last].kind, rest[at:]) {
 			return false
 		}
 		rest = rest[:at]
 	}
+}
+
+// wordStart returns the index of the word that a text ends with, -1 if none is behind the text
+// before.
+func wordStart(rest []byte, before string) int {
+	if before[len(before)-1] == ' ' { // as most: a word begins behind the last blank
+		at := bytes.LastIndexByte(rest, ' ') + 1
+		if at < len(before) || len(rest)-at >= maxWord || string(rest[at-len(before):at]) != before {
+			return -1
+		}
+		return at
+	}
+	from := max(0, len(rest)-maxWord)
+	at := bytes.LastIndex(rest[from:], []byte(before))
+	if at < 0 || bytes.IndexByte(rest[from+at+len(before):], ' ') >= 0 {
+		return -1
+	}
+	return from + at + len(before)
 }
 
 // found is the values of a text.

@@ -23,20 +23,26 @@ func readBlocked(text []byte, ev *match.Event) bool {
 		return false
 	}
 	var client, protocol, source, port []byte
-	for words := text[start:]; len(words) > 0; {
-		var word []byte
-		word, words, _ = bytes.Cut(words, []byte(" "))
+	for words := text[start:]; len(words) > 0 && port == nil; {
+		word, n := words, bytes.IndexByte(words, ' ')
+		if n >= 0 {
+			word = words[:n]
+		}
+		words = words[min(len(word)+1, len(words)):]
 		switch {
 		case len(word) < len("SRC="):
 		case word[0] == '[': // a packet in a message of ICMP
 			words = nil
-		case string(word[:4]) == "SRC=" && client == nil:
-			client = word[4:]
-		case string(word[:4]) == "SPT=" && source == nil:
-			source = word[4:]
-		case string(word[:4]) == "DPT=" && port == nil:
-			port = word[4:]
-		case bytes.HasPrefix(word, []byte("PROTO=")) && protocol == nil:
+		case word[3] == '=':
+			switch string(word[:3]) {
+			case "SRC":
+				client = word[4:]
+			case "SPT":
+				source = word[4:]
+			case "DPT":
+				port = word[4:]
+			}
+		case len(word) > 6 && string(word[:6]) == "PROTO=":
 			protocol = word[6:]
 		}
 	}
@@ -58,10 +64,8 @@ func readBlocked(text []byte, ev *match.Event) bool {
 
 // isAllowed reports whether the text of a rule says that it let a packet pass.
 func isAllowed(text []byte) bool {
-	for _, word := range []string{"ALLOW", "ACCEPT", "AUDIT"} {
-		if bytes.Contains(text, []byte(word)) {
-			return true
-		}
+	if len(text) == 0 {
+		return false
 	}
-	return false
+	return bytes.Contains(text, []byte("ALLOW")) || bytes.Contains(text, []byte("ACCEPT")) || bytes.Contains(text, []byte("AUDIT"))
 }
