@@ -89,7 +89,7 @@ type Condition struct {
 	methods  []pattern // exact
 	paths    []pattern
 	statuses []statusRange
-	clients  []netip.Prefix
+	clients  Prefixes
 	fields   []fieldPatterns
 	some     bool // one of these is not empty
 }
@@ -126,8 +126,8 @@ func (w When) Compile() (Condition, error) {
 		if !p.IsValid() {
 			return Condition{}, fmt.Errorf("client: invalid prefix: must be an address or a CIDR prefix")
 		}
-		c.clients = append(c.clients, p)
 	}
+	c.clients = NewPrefixes(w.Client...)
 	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
 		if name == "" {
 			return Condition{}, fmt.Errorf("field: empty name: must be the name of a field")
@@ -151,22 +151,22 @@ func (c *Condition) Holds(e *Event) bool { return !c.some || c.holds(e) }
 func (c *Condition) holds(e *Event) bool {
 	return (len(c.methods) == 0 || anyMatches(c.methods, e.known[Method])) &&
 		c.holdsPath(e) && c.holdsStatus(e) &&
-		(len(c.clients) == 0 || InPrefixes(c.clients, e.known[Client])) &&
+		(c.clients.IsEmpty() || c.clients.Contains(e.known[Client])) &&
 		c.holdsFields(e)
 }
 
 // Fields returns the names of the fields that c looks at.
 func (c *Condition) Fields() []string {
 	var names []string
-	add := func(f Field, values int) {
-		if values > 0 {
+	add := func(f Field, looks bool) {
+		if looks {
 			names = append(names, f.String())
 		}
 	}
-	add(Method, len(c.methods))
-	add(Path, len(c.paths))
-	add(Status, len(c.statuses))
-	add(Client, len(c.clients))
+	add(Method, len(c.methods) > 0)
+	add(Path, len(c.paths) > 0)
+	add(Status, len(c.statuses) > 0)
+	add(Client, !c.clients.IsEmpty())
 	for _, f := range c.fields {
 		names = append(names, f.ref.name)
 	}
@@ -196,20 +196,6 @@ func (c *Condition) holdsFields(e *Event) bool {
 		}
 	}
 	return true
-}
-
-// InPrefixes reports whether client is an address in one of prefixes. An
-// IPv4-mapped IPv6 address or prefix counts as the IPv4 one, and a zone is ignored.
-// The cost is linear in len(prefixes).
-func InPrefixes(prefixes []netip.Prefix, client []byte) bool {
-	if len(prefixes) == 0 {
-		return false // without parsing
-	}
-	a, ok := parseAddr(client)
-	if !ok {
-		return false
-	}
-	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return unmap(p).Contains(a) })
 }
 
 // ParsePrefix parses an address or a CIDR prefix. An address is the prefix

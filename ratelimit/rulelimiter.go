@@ -223,7 +223,7 @@ func (r *RuleLimiter) find(set *Set) *ruleAt {
 func (s *Set) raw(i int) bool {
 	k := &s.rules[i].Key
 	fields := k.EventFields()
-	if len(k.Fields()) > 1 || len(fields) > 1 || len(s.allow) > 0 && s.clients[i] >= 0 {
+	if len(k.Fields()) > 1 || len(fields) > 1 || !s.allow.IsEmpty() && s.clients[i] >= 0 {
 		return false
 	}
 	return k.Fold().Off || fields[0] != match.Client.String() && fields[0] != match.Path.String()

@@ -17,7 +17,7 @@ import (
 type Set struct {
 	rules []Rule
 	conds []match.Condition
-	allow []netip.Prefix
+	allow match.Prefixes
 	names map[string]int // the number of each rule
 
 	// distinct is for each rule the field whose distinct values its ban counts.
@@ -43,7 +43,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
 	}
-	s := &Set{allow: slices.Clone(c.Allow), names: make(map[string]int, len(rules))}
+	s := &Set{allow: match.NewPrefixes(c.Allow...), names: make(map[string]int, len(rules))}
 	for i := range rules {
 		s.rules = append(s.rules, rules[i].clone())
 	}
@@ -93,13 +93,16 @@ func (s *Set) Named(name string) (*Rule, error) {
 
 // Allowed reports whether the event's client is on the allow list.
 func (s *Set) Allowed(e *match.Event) bool {
-	return len(s.allow) > 0 && match.InPrefixes(s.allow, e.Get(match.Client))
+	return s.allow.Contains(e.Get(match.Client))
 }
+
+// Allow returns the addresses on the allow list.
+func (s *Set) Allow() match.Prefixes { return s.allow }
 
 // allowsKey reports whether the client in a key of the i-th rule is on the allow
 // list: an address that is, or a prefix of which all addresses are.
 func (s *Set) allowsKey(i int, key []byte) bool {
-	if len(s.allow) == 0 {
+	if s.allow.IsEmpty() {
 		return false
 	}
 	at, k := 0, &s.rules[i].Key
@@ -113,7 +116,7 @@ func (s *Set) allowsKey(i int, key []byte) bool {
 }
 
 func (s *Set) allowsValue(client []byte) bool {
-	if match.InPrefixes(s.allow, client) {
+	if s.allow.Contains(client) {
 		return true
 	}
 	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
@@ -121,7 +124,7 @@ func (s *Set) allowsValue(client []byte) bool {
 		return false
 	}
 	p, err := netip.ParsePrefix(text)
-	return err == nil && slices.ContainsFunc(s.allow, func(a netip.Prefix) bool { return a.Bits() <= p.Bits() && a.Contains(p.Addr()) })
+	return err == nil && s.allow.ContainsPrefix(p)
 }
 
 // allows reports whether the client of a ban is on the allow list: an address that
@@ -139,7 +142,7 @@ func (l *Limiter) allows(b *BanRecord) bool {
 // Fields returns the names of all event fields that the set looks at.
 func (s *Set) Fields() []string {
 	var names []string
-	if len(s.allow) > 0 {
+	if !s.allow.IsEmpty() {
 		names = append(names, match.Client.String())
 	}
 	for i := range s.rules {

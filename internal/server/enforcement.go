@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/events"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -29,10 +29,14 @@ func (s *Server) startEnforcing() (err error) {
 	if !c.Enforce.Any() {
 		return nil
 	}
+	proxies := match.NewPrefixes(c.TrustedProxies...)
 	s.enforce, err = enforce.New(enforce.Config{
-		Rule:      func(name string) (*ratelimit.Rule, error) { return s.engine.Limiter().Set().Named(name) },
-		Protected: func() []netip.Prefix { return slices.Concat(c.TrustedProxies, s.engine.Rules().Allow) },
-		Now:       s.engine.Now, MaxNetworks: c.maxEnforced, Targets: c.Enforce, Log: s.log,
+		Rule: func(name string) (*ratelimit.Rule, error) { return s.engine.Limiter().Set().Named(name) },
+		Protected: func(network netip.Prefix) bool {
+			allow := s.engine.Limiter().Set().Allow()
+			return proxies.Overlaps(network) || allow.Overlaps(network)
+		},
+		Now: s.engine.Now, MaxNetworks: c.maxEnforced, Targets: c.Enforce, Log: s.log,
 	})
 	return err
 }

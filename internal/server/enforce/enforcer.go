@@ -43,9 +43,9 @@ type Config struct {
 	// Rule returns the rule of that name in force, or an error.
 	Rule func(name string) (*ratelimit.Rule, error)
 
-	// Protected returns the networks that are never refused, besides those that no client
-	// on the internet has.
-	Protected func() []netip.Prefix
+	// Protected reports whether network has an address that is never refused, besides those
+	// that no client on the internet has.
+	Protected func(network netip.Prefix) bool
 
 	// Now returns the time by which bans end.
 	Now func() time.Time
@@ -74,7 +74,6 @@ type Enforcer struct {
 	runners []*runner
 
 	mu      sync.Mutex
-	safe    []netip.Prefix
 	skipped [skips]int
 }
 
@@ -126,14 +125,13 @@ func (e *Enforcer) follow(name string, t target, p pace) {
 // whenever changes may have been missed. If reading bans fails, it returns that error and
 // changes nothing.
 func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
-	safe := e.config.Protected()
 	var skipped [skips]int
 	all := make(map[netip.Prefix][]api.Ban)
 	for b, err := range bans {
 		if err != nil {
 			return err
 		}
-		network, why := e.judge(&b, safe)
+		network, why := e.judge(&b)
 		if why == enforced && all[network] == nil && len(all) >= e.config.MaxNetworks && !e.bans.holds(network) {
 			why = noMemory // also for the memory of all
 		}
@@ -143,7 +141,7 @@ func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
 	}
 	skipped[noMemory] += e.bans.replace(all)
 	e.mu.Lock()
-	e.safe, e.skipped = safe, skipped
+	e.skipped = skipped
 	e.mu.Unlock()
 	if n := skipped[noMemory]; n > 0 {
 		e.log.Warn("networks are not enforced: there are too many", "networks", n, "max", e.config.MaxNetworks)
@@ -157,10 +155,7 @@ func (e *Enforcer) Replace(bans iter.Seq2[api.Ban, error]) error {
 // rule; if it is of a loopback or link-local address or another one that no client on the internet has; if it overlaps [Config.Protected]; if a rule began it and it is wider
 // than /16 of IPv4 or /32 of IPv6; or if there are MaxNetworks.
 func (e *Enforcer) Add(b *api.Ban) {
-	e.mu.Lock()
-	safe := e.safe
-	e.mu.Unlock()
-	network, why := e.judge(b, safe)
+	network, why := e.judge(b)
 	if why == enforced && !e.bans.add(network, *b) {
 		why = noMemory
 	}
@@ -176,14 +171,14 @@ func (e *Enforcer) Add(b *api.Ban) {
 }
 
 // judge returns the network of b and why it is not to be enforced.
-func (e *Enforcer) judge(b *api.Ban, safe []netip.Prefix) (network netip.Prefix, why skip) {
+func (e *Enforcer) judge(b *api.Ban) (network netip.Prefix, why skip) {
 	rule, err := e.config.Rule(b.Rule)
 	if err != nil || !b.Until.After(e.config.Now()) {
 		return network, over
 	}
 	byHand := b.Source != ruleSource
 	if network, why = networkOf(rule, b.Values(), byHand); why == enforced {
-		why = guard(network, safe, byHand)
+		why = guard(network, e.config.Protected, byHand)
 	}
 	return network, why
 }

@@ -42,7 +42,7 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Rule: set.Named, Protected: func() []netip.Prefix { return nil }, Now: time.Now, MaxNetworks: 100_000, Log: slog.New(slog.DiscardHandler)}
+	return Config{Rule: set.Named, Protected: unprotected, Now: time.Now, MaxNetworks: 100_000, Log: slog.New(slog.DiscardHandler)}
 }
 
 // banOf returns a ban of a client by the rule client, or of a network by hand.
@@ -300,10 +300,10 @@ func TestDenyPace(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		var safe []netip.Prefix
+		safe := netip.MustParsePrefix("2001:db8::/32")
 		c := config(t)
 		c.MaxNetworks = 2
-		c.Protected = func() []netip.Prefix { return safe }
+		c.Protected = func(network netip.Prefix) bool { return safe.Overlaps(network) }
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		f := &fake{}
 		e := started(t, c, f, pace{})
@@ -324,7 +324,7 @@ func TestSkipped(t *testing.T) {
 		if n := strings.Count(log.String(), "is not enforced"); n != 3 {
 			t.Errorf("%d lines in the log, want 3:\n%s", n, log.String())
 		}
-		safe = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}
+		safe = netip.MustParsePrefix("192.0.2.1/32")
 		if err := e.Replace(all(bans[5])); err != nil {
 			t.Fatal(err)
 		}

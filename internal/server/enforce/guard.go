@@ -81,9 +81,8 @@ var unroutable = []netip.Prefix{
 }
 
 // guard returns whether network, which was banned by hand or not, may be refused when the
-// networks of safe may not.
-func guard(network netip.Prefix, safe []netip.Prefix, byHand bool) skip {
-	overlaps := func(p netip.Prefix) bool { return p.Overlaps(network) }
+// networks that isProtected reports may not.
+func guard(network netip.Prefix, isProtected func(netip.Prefix) bool, byHand bool) skip {
 	bits := minIPv4Bits
 	if network.Addr().Is6() {
 		bits = minIPv6Bits
@@ -91,9 +90,9 @@ func guard(network netip.Prefix, safe []netip.Prefix, byHand bool) skip {
 	switch {
 	case network.Bits() < bits && !byHand:
 		return tooWide
-	case slices.ContainsFunc(unroutable, overlaps):
+	case slices.ContainsFunc(unroutable, network.Overlaps):
 		return reserved
-	case slices.ContainsFunc(safe, overlaps):
+	case isProtected(network):
 		return protected
 	}
 	return enforced

@@ -60,7 +60,7 @@ func ends(p netip.Prefix) []netip.Addr {
 func enforcedOf(t *testing.T, l *ratelimit.Limiter, at time.Time) (networks []netip.Prefix) {
 	t.Helper()
 	e, err := New(Config{
-		Rule: l.Set().Named, Protected: func() []netip.Prefix { return nil }, Now: func() time.Time { return at },
+		Rule: l.Set().Named, Protected: unprotected, Now: func() time.Time { return at },
 		MaxNetworks: 100, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 		bits = l.Set().Rule(0).Key.Fold().IPv6
 	}
 	network, _ := address.Prefix(bits)
-	if guard(network, nil, false) == enforced && !slices.ContainsFunc(networks, network.Overlaps) {
+	if guard(network, unprotected, false) == enforced && !slices.ContainsFunc(networks, network.Overlaps) {
 		t.Errorf("%q with the fold %+v: %v is not enforced", client, fold, network)
 	}
 }

@@ -23,7 +23,7 @@ func enforcer(t *testing.T, e *engine.Engine) *enforce.Enforcer {
 	t.Helper()
 	x, err := enforce.New(enforce.Config{
 		Rule:      func(name string) (*ratelimit.Rule, error) { return e.Limiter().Set().Named(name) },
-		Protected: func() []netip.Prefix { return nil },
+		Protected: func(netip.Prefix) bool { return false },
 		Now:       e.Now, MaxNetworks: 100, Targets: enforce.Targets{CrowdSec: true}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
