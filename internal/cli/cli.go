@@ -41,10 +41,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.InitDefaultCompletionCmd()
-	if shells, _, err := root.Find([]string{"completion"}); err == nil {
-		shells.Args, shells.RunE = cobra.ArbitraryArgs, helpOf
-	}
+	strict(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
@@ -118,25 +115,29 @@ could not be written; 2 the command line or the rules file is wrong, and nothing
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newServe(), newFollow(), newReplay(), newSuggest(), newDiff(), newExplain(), newTest(), newTop(), newValidate(), newImport(), newVersion(),
 		newCheck(), newStatus(), newRules(), newReload(), newKey(), newBan(), newUnban(), newBans())
-	root.SetHelpCommand(newHelp())
 	return root
 }
 
-// newHelp is cobra's help, with an error for an unknown command.
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Help about any command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
-			if err != nil {
-				return err
+// strict makes an unknown command an error of cobra's commands help and completion.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, helpOf
+		case "help":
+			c.RunE = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				switch {
+				case err != nil:
+					return err
+				case of.HasSubCommands():
+					return helpOf(of, rest)
+				}
+				return of.Help()
 			}
-			if of.HasSubCommands() {
-				return helpOf(of, rest)
-			}
-			return of.Help()
-		},
+		}
 	}
 }
 
