@@ -91,7 +91,7 @@ func (f Format) TextKeys() bool {
 	if f.inner != nil {
 		return f.inner.TextKeys()
 	}
-	return f.kind == jsonLines || f.kind == journalLines
+	return f.kind == jsonLines || f.kind == journalLines || f.kind == commonJSON.kind
 }
 
 // Yearless reports whether the times of the format may have no year, as in syslog: those

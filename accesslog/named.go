@@ -124,6 +124,14 @@ var named = []NamedFormat{
 	{format: clfVHost, About: "clf with the virtual host and port in front, as Apache's vhost_combined", Example: "shop.example:443 " + clfExample, Aliases: []string{"VCOMMON", "VCOMBINED"}},
 	{format: clfQuoted, About: "clf inside one pair of quotes", Example: `"` + clfExample + `"`},
 	{
+		format: commonJSON, About: "JSON with a time and an address under usual names, as many programs write it",
+		Example: `{"time":"2018-04-17T06:25:06.25Z","level":"warn","msg":"login failed","remote_ip":"192.0.2.1","user":"ada","method":"GET","path":"/cart?item=7","status":200}`,
+	},
+	{
+		format: logfmt, About: "key=value pairs with a time and an address under usual names, as many programs write it",
+		Example: `time="2018-04-17T06:25:06.25Z" level=warn msg="login failed" remote_ip=192.0.2.1 user=ada method=GET path=/cart?item=7 status=200`,
+	},
+	{
 		format: caddyJSON, About: "Caddy's access log", Aliases: []string{"CADDY"},
 		Example: `{"level":"info","ts":1523946306.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"192.0.2.1","remote_port":"4711","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"shop.example","uri":"/cart?item=7","headers":{"User-Agent":["Wren/2.1"],"Referer":["https://shop.example/"]}},"bytes_read":0,"user_id":"ada","duration":0.0042,"size":512,"status":200}`,
 	},
@@ -150,6 +158,18 @@ var named = []NamedFormat{
 	{
 		format: haproxyText, About: "HAProxy's option httplog, in syslog or alone; times are taken as UTC",
 		Example: `Apr 17 06:25:06 gate haproxy[812]: 192.0.2.1:4711 [17/Apr/2018:06:25:06.250] web~ shop/app1 0/0/1/41/42 200 512 - - ---- 1/1/0/0/0 0/0 "GET /cart?item=7 HTTP/1.1"`,
+	},
+	{
+		format: haproxyTCP, About: "HAProxy's option tcplog, in syslog or alone",
+		Example: `Apr 17 06:25:06 gate haproxy[812]: 192.0.2.1:4711 [17/Apr/2018:06:25:06.250] smtp~ mail/mx1 0/0/42 512 -- 1/1/0/0/0 0/0`,
+	},
+	{
+		format: squid, About: "squid's native access log",
+		Example: `1523946306.250     42 192.0.2.1 TCP_MISS/200 512 GET http://shop.example/cart?item=7 ada HIER_DIRECT/198.51.100.9 text/html`,
+	},
+	{
+		format: nlbText, About: "Network Load Balancer of AWS, connections of TLS",
+		Example: `tls 2.0 2018-04-17T06:25:06 net/shop/50dc6c495c0c9188 g3d4b5e8bb8464cd 192.0.2.1:4711 198.51.100.9:443 42 2 98 512 - arn:aws:acm:eu-west-1:123456789012:certificate/a1b2 - ECDHE-RSA-AES128-GCM-SHA256 tlsv12 - shop.example - - -`,
 	},
 	{
 		format: albText, About: "Application Load Balancer of AWS", Aliases: []string{"AWSALB"},

@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 	}
 	for _, n := range accesslog.NamedFormats() {
 		name := n.Name
-		if strings.Contains(wrapping, name) {
+		if slices.Contains(strings.Fields(wrapping), name) {
 			name += ":clf"
 		}
 		p := newParser(t, name, accesslog.Options{Year: 2018})
@@ -108,7 +108,7 @@ func BenchmarkNamed(b *testing.B) {
 				size += len(lines[i])
 			}
 			name := n.Name
-			if strings.Contains(wrapping, name) {
+			if slices.Contains(strings.Fields(wrapping), name) {
 				name += ":clf"
 			}
 			p := newParser(b, name, accesslog.Options{})

@@ -255,6 +255,8 @@ func (p *Parser) time(s []byte) (sec, nsec int64, ok bool) {
 		return readISO(s)
 	case unitISO:
 		return readLooseISO(s)
+	case unitCommon:
+		return readCommon(s)
 	case unitAny:
 		if len(s) > len("yyyy") && s[len("yyyy")] == '-' {
 			return readLooseISO(s)

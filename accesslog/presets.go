@@ -10,6 +10,7 @@ var presetVariables = map[string]variable{
 	"forwarded_client": {want: want{name: "client", dash: true, form: formForwarded}},
 	"request_url":      objectVariable(formURL, 3),
 	"request_or_tcp":   {want: want{name: "object", form: formURL, others: "- - - "}, priority: 3},
+	"any_time":         timeVariable(unitCommon, 1),
 	"size":             numberVariable("size"),
 	"user":             fieldVariable("user"),
 	"time_millis":      timeVariable(unitCLFMillis, 1),
@@ -56,6 +57,10 @@ var (
 	s3Text = templateFormat(textLines, "s3",
 		`$owner $bucket [$time_local] $client_port $user $request_id $operation $key "$request" $status $error_code $size $object_size $duration_ms $turnaround "$http_referer" "$http_user_agent"`,
 		` $version $host_id $signature $cipher $authentication $host`)
+	nlbText = templateFormat(textLines, "nlb",
+		`tls $version $any_time $elb $listener $client_port $target $duration_ms $handshake $received $size`, "")
+	haproxyTCP = templateFormat(haproxyLines, "haproxy-tcp",
+		`$peer [$time_millis] $frontend $backend $wait_queue/$connect/$duration_ms $size $termination $connections $queues`, "")
 	haproxyText = templateFormat(haproxyLines, "haproxy",
 		`$peer [$time_millis] $frontend $backend $wait_client/$wait_queue/$connect/$response/$duration_ms $status $size $request_cookie $response_cookie $termination $connections $queues "$request"`, "")
 )

@@ -85,6 +85,7 @@ const (
 	unitISO       // as unitRFC3339, also with a zone such as +0100
 	unitAny       // seconds, or as unitRFC3339
 	unitCLFMillis // 17/Apr/2018:06:25:06.123, in Options.Zone
+	unitCommon    // any of readCommon
 	unitLocal     // as unitRFC3339 with Z, which stands for Options.Zone
 )
 
