@@ -58,7 +58,7 @@ func ruleSeries(own prometheus.Labels) (list []series[ratelimit.RuleStats]) {
 		list = append(list, series[ratelimit.RuleStats]{prometheus.NewDesc("lately_"+name, help, labels, own), kind, of, outcome})
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
-	const events, meaning = "events_total", "Events that match the rule, by what it said of them."
+	const events, meaning = "events_total", "Events that match the rule, by outcome."
 	add(count, events, meaning, func(r *ratelimit.RuleStats) float64 { return float64(r.Allowed) }, "allowed")
 	add(count, events, meaning, func(r *ratelimit.RuleStats) float64 { return float64(r.Refused) }, "refused")
 	add(count, events, meaning, func(r *ratelimit.RuleStats) float64 { return float64(r.Banned) }, "banned")
@@ -70,7 +70,7 @@ func ruleSeries(own prometheus.Labels) (list []series[ratelimit.RuleStats]) {
 	add(gauge, "keys", "Keys that the rule holds.", func(r *ratelimit.RuleStats) float64 { return float64(r.Keys) })
 	add(count, "keys_expired_total", "Keys that were removed with nothing left in their windows.", func(r *ratelimit.RuleStats) float64 { return float64(r.Expired) })
 	add(count, "evictions_total", "Keys that were evicted because the memory budget is spent.", func(r *ratelimit.RuleStats) float64 { return float64(r.Evicted) })
-	add(gauge, "bans", "Bans of the rule that hold.", func(r *ratelimit.RuleStats) float64 { return float64(r.Bans) })
+	add(gauge, "bans", "Bans in force under the rule.", func(r *ratelimit.RuleStats) float64 { return float64(r.Bans) })
 	add(count, "bans_started_total", "Bans that the rule began.", func(r *ratelimit.RuleStats) float64 { return float64(r.BansStarted) })
 	return list
 }
@@ -80,13 +80,13 @@ func wholeSeries(own prometheus.Labels) (list []series[ratelimit.Stats]) {
 		list = append(list, series[ratelimit.Stats]{prometheus.NewDesc("lately_"+name, help, nil, own), kind, of, nil})
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
-	add(gauge, "bans_remembered", "Keys that are banned or were.", func(s *ratelimit.Stats) float64 { return float64(s.Remembered) })
+	add(gauge, "bans_remembered", "Keys with a ban in force, or one that is remembered.", func(s *ratelimit.Stats) float64 { return float64(s.Remembered) })
 	add(count, "bans_refused_total", "Bans that could not begin because the ban list is full.", func(s *ratelimit.Stats) float64 { return float64(s.BansRefused) })
 	add(count, "bans_dropped_total", "Bans that were over and removed early because the ban list is full.", func(s *ratelimit.Stats) float64 { return float64(s.BansDropped) })
 	add(gauge, "memory_bytes", "Memory that limits and bans use.", func(s *ratelimit.Stats) float64 { return float64(s.Bytes) })
-	add(gauge, "memory_reserved_bytes", "Part of the budget that is kept free for bans by hand and for keys that do not fit.", func(s *ratelimit.Stats) float64 { return float64(s.Reserved) })
-	add(gauge, "memory_budget_bytes", "Memory that limits and bans may use, what is reserved included.", func(s *ratelimit.Stats) float64 { return float64(s.Budget) })
-	add(count, "fallbacks_total", "Decisions that fail policies made because the store could not.", func(s *ratelimit.Stats) float64 { return float64(s.Fallbacks) })
+	add(gauge, "memory_reserved_bytes", "Part of the budget that is reserved for bans by hand and for keys that do not fit.", func(s *ratelimit.Stats) float64 { return float64(s.Reserved) })
+	add(gauge, "memory_budget_bytes", "Memory that limits and bans may use, including the reserve.", func(s *ratelimit.Stats) float64 { return float64(s.Budget) })
+	add(count, "fallbacks_total", "Decisions by on_store_failure, because the store could not decide.", func(s *ratelimit.Stats) float64 { return float64(s.Fallbacks) })
 	return list
 }
 

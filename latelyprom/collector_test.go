@@ -122,7 +122,7 @@ func TestFigures(t *testing.T) {
 	}
 	take(limiter, "192.0.2.2")
 	want := `
-# HELP lately_events_total Events that match the rule, by what it said of them.
+# HELP lately_events_total Events that match the rule, by outcome.
 # TYPE lately_events_total counter
 lately_events_total{outcome="allowed",rule="banning"} 3
 lately_events_total{outcome="banned",rule="banning"} 3
@@ -138,7 +138,7 @@ lately_events_total{outcome="skipped",rule="shadow"} 2
 # TYPE lately_bans_started_total counter
 lately_bans_started_total{rule="banning"} 1
 lately_bans_started_total{rule="shadow"} 0
-# HELP lately_bans Bans of the rule that hold.
+# HELP lately_bans Bans in force under the rule.
 # TYPE lately_bans gauge
 lately_bans{rule="banning"} 1
 lately_bans{rule="shadow"} 0
@@ -150,10 +150,10 @@ lately_keys{rule="shadow"} 2
 # TYPE lately_limit gauge
 lately_limit{rule="banning"} 2
 lately_limit{rule="shadow"} 1
-# HELP lately_bans_remembered Keys that are banned or were.
+# HELP lately_bans_remembered Keys with a ban in force, or one that is remembered.
 # TYPE lately_bans_remembered gauge
 lately_bans_remembered 1
-# HELP lately_memory_budget_bytes Memory that limits and bans may use, what is reserved included.
+# HELP lately_memory_budget_bytes Memory that limits and bans may use, including the reserve.
 # TYPE lately_memory_budget_bytes gauge
 lately_memory_budget_bytes 1.6777216e+07
 `

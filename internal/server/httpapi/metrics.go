@@ -129,8 +129,8 @@ func (m metricWriter) hot(s *Server) {
 	m.gauge("hot_watchers", "Watchers of hot keys.", int64(all.Watchers))
 	m.counter("hot_resets_total", "Updates with all hot keys that watchers were sent.", all.Resets)
 	m.counter("hot_updates_total", "Other updates that watchers of hot keys were sent.", all.Updates)
-	m.gauge("hot_list_memory_bytes", "Memory of the list of hot keys; it may have a sixteenth of that of hot rules.", all.ListBytes)
-	m.counter("hot_list_dropped_total", "Keys that the list of hot keys did not keep while they were hot, for lack of memory.", all.ListDropped)
+	m.gauge("hot_list_memory_bytes", "Memory of the list of hot keys, at most a sixteenth of the memory for hot rules.", all.ListBytes)
+	m.counter("hot_list_dropped_total", "Keys that the list of hot keys dropped while they were hot, for lack of memory.", all.ListDropped)
 	for i := range all.Rules {
 		h := &all.Rules[i]
 		m.gauge("hot_keys", "Keys that the hot rule counts, whether they are hot or not.", int64(h.Keys), "rule", h.Rule)
@@ -149,7 +149,7 @@ func (m metricWriter) hot(s *Server) {
 		m.counter("hot_cache_hits_total", "Reads that caches of hot keys served from memory.", h.Caches.Hits, "rule", h.Rule)
 		m.counter("hot_cache_misses_total", "Reads that caches of hot keys did not serve from memory.", h.Caches.Misses, "rule", h.Rule)
 		m.counter("hot_cache_loads_total", "Loads of values by caches of hot keys.", h.Caches.Loads, "rule", h.Rule)
-		m.counter("hot_cache_stale_total", "Hits with a value that ought to have been renewed.", h.Caches.Stale, "rule", h.Rule)
+		m.counter("hot_cache_stale_total", "Hits on a value whose renewal was due.", h.Caches.Stale, "rule", h.Rule)
 	}
 }
 
@@ -157,7 +157,7 @@ func (m metricWriter) rules(s *Server, status *engine.Status) {
 	m.gauge("subscribers", "Subscribers of events, of all listeners.", int64(status.Subscribers))
 	m.counter("subscriber_events_total", "Events that were published, each once.", status.Events)
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
-	m.counter("rules_reloads_total", "Times that other rules were put in force.", status.Rules.Reloads)
+	m.counter("rules_reloads_total", "Times that changed rules took effect.", status.Rules.Reloads)
 	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.Rules.Error == "")
 	m.counter("logins_rejected_total", "Logins with an unknown token, of all listeners.", s.Rejected.Load())
 	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
@@ -199,17 +199,17 @@ func (m metricWriter) enforcement(s *Server) {
 		return
 	}
 	x := s.config.Enforcer.Status()
-	m.gauge("enforced_networks", "Addresses and networks that others are to refuse.", int64(x.Networks))
+	m.gauge("enforced_networks", "Addresses and networks that the targets must refuse.", int64(x.Networks))
 	for reason, n := range x.Skipped {
 		m.gauge("enforcement_skipped_bans", "Bans that are not enforced outside of the server, by reason; those that ended in the last minute may be among them.", int64(n), "reason", reason)
 	}
 	for _, t := range x.Targets {
-		m.send(prometheus.GaugeValue, "enforcement_lag_seconds", "For how long a target has lacked a change of bans; 0 if it has all.", t.Lag.Duration().Seconds(), []string{"target", t.Name})
+		m.send(prometheus.GaugeValue, "enforcement_lag_seconds", "How long a target has been without the newest change of bans; 0 if it has all.", t.Lag.Duration().Seconds(), []string{"target", t.Name})
 		m.flag("enforcement_failing", "1 if the last attempt to change a target failed, else 0.", t.Error != "", "target", t.Name)
 		m.counter("enforcement_failures_total", "Failed attempts to change a target.", t.Failures, "target", t.Name)
 		m.counter("enforcement_batches_total", "Batches of changes that a target took.", t.Batches, "target", t.Name)
-		m.counter("enforcement_repairs_total", "Times that a target was set as a whole because somebody else had changed it.", t.Repairs, "target", t.Name)
-		m.counter("enforcement_dropped_total", "Ends of bans that a target was not told of within an hour.", t.Dropped, "target", t.Name)
+		m.counter("enforcement_repairs_total", "Times that a target was set as a whole because another program had changed it.", t.Repairs, "target", t.Name)
+		m.counter("enforcement_dropped_total", "Ends of bans that could not be sent to a target within an hour.", t.Dropped, "target", t.Name)
 	}
 }
 
@@ -235,7 +235,7 @@ func (m metricWriter) listener(name string, s *listen.Listener) {
 	m.counter("connections_refused_total", "Connections that were refused because there were too many.", refused, "listener", name)
 	m.counter("connections_dropped_total", "Connections that were closed because the client was too slow, or silent.", s.Cut.Load(), "listener", name)
 	m.counter("requests_total", "Commands, or HTTP requests.", s.Requests.Load(), "listener", name)
-	m.counter("request_errors_total", "Commands and requests that were answered with an error; a decision that refuses is none.", s.Errors.Load(), "listener", name)
+	m.counter("request_errors_total", "Commands and requests that were answered with an error; a refusal is not an error.", s.Errors.Load(), "listener", name)
 	m.counter("requests_overloaded_total", "Commands and requests that were answered with the error OVERLOAD.", s.Overloaded.Load(), "listener", name)
 	m.counter("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized.Load(), "listener", name)
 	m.counter("request_panics_total", "Commands and requests that ended in a panic.", s.Panics.Load(), "listener", name)

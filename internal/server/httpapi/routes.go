@@ -167,11 +167,11 @@ func serverRoutes() []route {
 		{"POST", rulesCheckPath, access.Admin, handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}, "checkRules", "Return what is in a rules file, or its mistakes", nil},
 		{
 			"POST", "/v1/rules/try", access.Admin, bodyHandler(tryRules), "tryRules",
-			"Judge the events that the server keeps under a draft of the rules file, and return what the draft would have changed; the rules stay", nil,
+			"Judge the events that the server keeps under a draft of the rules file, and return what the draft would have changed; the rules do not change", nil,
 		},
 		{
 			"POST", "/v1/rules/reload", access.Admin, bodyHandler(reload), "reload",
-			"Read the rules file again, and return what has changed; if it has mistakes, or would drop bans, the rules stay", nil,
+			"Read the rules file again, and return what has changed; if it has mistakes, or would drop bans, the rules do not change", nil,
 		},
 		{"POST", "/v1/demo/stop", access.Admin, bodyHandler(stopDemo), "stopDemo", "End the made-up traffic of a server that was started with --demo", nil},
 		{"GET", "/v1/status", access.Read, queryHandler(status), "status", "The state of the server", nil},

@@ -34,7 +34,7 @@ var banCommands = []command{
 		group: groupBans, role: access.Admin, least: 3, most: 7, write: true, handle: unbanAll,
 	},
 	{
-		name: "bans", usage: "[RULE rule] [COUNT n] [CURSOR cursor]", summary: "Bans that hold, the newest first: rule, key, since and until in ms, count, reason, source; with CURSOR, from 0, the next cursor and a page of them",
+		name: "bans", usage: "[RULE rule] [COUNT n] [CURSOR cursor]", summary: "Bans in force, the newest first: rule, key, since and until in ms, count, reason, source; with CURSOR, from 0, the next cursor and a page of them",
 		group: groupBans, role: access.Read, least: 1, most: 7, handle: bans,
 	},
 }

@@ -10,7 +10,7 @@ import (
 // counterCommands count.
 var counterCommands = []command{
 	{
-		name: "add", usage: "counter key [n]", summary: "Add to a key of a counter, which is made if it is not there",
+		name: "add", usage: "counter key [n]", summary: "Add to a key of a counter; a counter that does not exist is created",
 		group: groupCounters, role: access.Check, least: 3, most: 4, key: 2, write: true, handle: add,
 	},
 	{

@@ -29,7 +29,7 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
 	},
 	{
-		name: "release", usage: "rule key [COST n]", summary: "End events under way of a key under an in-flight rule; answers how many there were",
+		name: "release", usage: "rule key [COST n]", summary: "End events in progress of a key under an in-flight rule; answers how many there were",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
 	},
 	{

@@ -22,7 +22,7 @@ var hotCommands = []command{
 		group: groupHot, role: access.Check, least: 3, write: true, handle: changedHot,
 	},
 	{
-		name: "hot.cache", usage: "rule hits misses loads stale", summary: "Count what the caches of a process did since it last said so",
+		name: "hot.cache", usage: "rule hits misses loads stale", summary: "Count what the caches of a process did since its last report",
 		group: groupHot, role: access.Check, least: 6, most: 6, write: true, handle: countCache,
 	},
 	{

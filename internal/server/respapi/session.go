@@ -21,10 +21,10 @@ var connectionCommands = []command{
 	{name: "ping", usage: "[message]", summary: "Answer PONG, or the message", group: groupConnection, least: 1, most: 2, whileSubscribed: true, handle: ping},
 	{name: "quit", summary: "Close the connection", group: groupConnection, least: 1, whileSubscribed: true, immediate: true, handle: quit},
 	{name: "echo", usage: "message", summary: "Answer the message", group: groupConnection, role: access.Read, least: 2, most: 2, handle: echo},
-	{name: "select", usage: "0", summary: "Choose the one database that there is", group: groupConnection, role: access.Read, least: 2, most: 2, handle: selectDB},
+	{name: "select", usage: "0", summary: "Select the only database", group: groupConnection, role: access.Read, least: 2, most: 2, handle: selectDB},
 	{
 		name: "client", usage: "ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT mode|NO-TOUCH mode|REPLY ON",
-		summary: "The connection and what its client says of itself", group: groupConnection, role: access.Read, least: 2, handle: client,
+		summary: "The connection, and the name and library of its client", group: groupConnection, role: access.Read, least: 2, handle: client,
 	},
 }
 
