@@ -7,11 +7,16 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// detectBytes bounds what Detect reads.
-const detectBytes = 256 << 10
+// detectBytes bounds what Detect reads, quietBytes what it reads if no line fits, and prefixBytes
+// what it reads for each prefix.
+const (
+	detectBytes = 256 << 10
+	quietBytes  = 64 << 10
+	prefixBytes = 8 << 10
+)
 
 // Detect finds the named format of a log from its first bytes, decompressed;
-// it reads 256 KiB at most. It ignores a last line without a line end, which may be cut
+// it reads 256 KiB at most, and 64 KiB if no line of these fits. It ignores a last line without a line end, which may be cut
 // off, unless it is the only one that is no comment.
 //
 // The format is the one that fits most of the lines; it must fit one in ten of those
@@ -19,7 +24,7 @@ const detectBytes = 256 << 10
 // all lines at least one must have an address. A line of sshd or of the firewall fits even if it is not an event,
 // and a line of a container if the line in it fits. The second result is false if no named
 // format fits. If none fits, the lines behind a prefix are tried, as grep or docker compose put
-// them in front of lines. Logs that need a spec are not detected.
+// them in front of lines, in the first 8 KiB. Logs that need a spec are not detected.
 func Detect(sample []byte) (Format, bool) {
 	sample = sample[:min(len(sample), detectBytes)]
 	if whole := sample[:bytes.LastIndexByte(sample, '\n')+1]; !onlyComments(whole) {
@@ -28,15 +33,23 @@ func Detect(sample []byte) (Format, bool) {
 	if f, ok := detectInside(dockerJSON, sample); ok {
 		return f, true
 	}
-	if f, ok := detect(sample, newGuesses(), false); ok {
+	all := newGuesses()
+	if f, ok := detect(sample, all); ok {
 		return f, true
 	}
+	start := sample[:min(len(sample), prefixBytes)]
+	if whole := bytes.LastIndexByte(start, '\n') + 1; whole > 0 {
+		start = start[:whole]
+	}
 	for _, prefix := range prefixes {
-		if f, ok := detectInside(prefix, sample); ok {
+		if f, ok := detectInside(prefix, start); ok {
 			return f, true
 		}
 	}
-	return detect(sample, guesses{newGuess(messages)}, true)
+	if all.quiet() {
+		return messages, true
+	}
+	return Format{}, false
 }
 
 // detectInside returns outer with the format of the lines inside its lines.
@@ -45,9 +58,9 @@ func detectInside(outer Format, sample []byte) (Format, bool) {
 	if len(inside) == 0 {
 		return Format{}, false
 	}
-	inner, ok := detect(inside, newGuesses(), false)
+	inner, ok := detect(inside, newGuesses())
 	if !ok && outer.kind == dockerLines { // it may have messages without a time of their own
-		return detect(sample, guesses{newGuess(outer.with(messages))}, false)
+		return detect(sample, guesses{newGuess(outer.with(messages))})
 	}
 	if !ok || inner.namesColumns() {
 		return Format{}, false
@@ -105,11 +118,10 @@ func unwrapped(f Format, sample []byte) (inside []byte) {
 	return inside
 }
 
-// detect returns the format of a guess that fits most lines. If quiet is true, no line need be an
-// event.
-func detect(sample []byte, guesses guesses, quiet bool) (Format, bool) {
-	lines, best := 0, 0
-	for len(sample) > 0 {
+// detect returns the format of a guess that fits most lines.
+func detect(sample []byte, guesses guesses) (Format, bool) {
+	lines, best, fit, size := 0, 0, false, len(sample)
+	for len(sample) > 0 && (fit || size-len(sample) < quietBytes) {
 		var line []byte
 		line, sample, _ = CutLine(sample)
 		if len(line) == 0 || line[0] == '#' && guesses.skips(line) {
@@ -118,15 +130,18 @@ func detect(sample []byte, guesses guesses, quiet bool) (Format, bool) {
 		lines++
 		for i := range guesses {
 			if guesses[i].take(line) {
+				fit = true
 				break
 			}
+			fit = fit || guesses[i].known > 0
 		}
 	}
 	for i := range guesses {
+		guesses[i].all = lines
 		if guesses[i].names == guesses[i].lines { // another field is where a client is
 			guesses[i].lines = 0
 		}
-		if quiet || guesses[i].lines > 0 {
+		if guesses[i].lines > 0 {
 			guesses[i].lines += guesses[i].known
 		}
 		if guesses[i].lines > guesses[best].lines {
@@ -145,11 +160,17 @@ type guess struct {
 	parser *Parser
 	lines  int
 	names  int // of these, how many have the name of a host as their client
+	all    int // lines of the sample
 	known  int // lines without an event of programs that the format knows
 	ev     match.Event
 }
 
 type guesses []guess
+
+// quiet reports whether one in ten lines, though no event, is of a program that messages knows.
+func (gs guesses) quiet() bool {
+	return slices.ContainsFunc(gs, func(g guess) bool { return g.known > 0 && g.known*10 >= g.all })
+}
 
 // skips reports whether a line is a comment, which may name the columns of the lines
 // after it.

@@ -20,8 +20,9 @@ type vocabulary struct {
 	name    []byte
 	packets bool // they are of the kernel, about packets
 
-	// The patterns by their first byte; those that begin with a value are at 0.
-	patterns [256][]*pattern
+	// The patterns by their first byte; those that begin with a word and a blank by the byte
+	// behind these, and the others that begin with a value at 0.
+	patterns, behindWord [256][]*pattern
 }
 
 // A messageTable is the messages of all programs.
@@ -72,17 +73,33 @@ func (v *vocabulary) set(text []byte, ev *match.Event) bool {
 	if len(text) == 0 {
 		return false
 	}
-	for _, p := range v.patterns[text[0]] {
-		if p.set(text, ev) {
-			return true
-		}
+	if setFirst(v.patterns[text[0]], text, ev) || setFirst(v.patterns[0], text, ev) {
+		return true
 	}
-	for _, p := range v.patterns[0] {
+	blank := bytes.IndexByte(text, ' ')
+	return 0 < blank && blank+1 < len(text) && setFirst(v.behindWord[text[blank+1]], text, ev)
+}
+
+// setFirst sets the fields of ev if one of the patterns describes the text.
+func setFirst(patterns []*pattern, text []byte, ev *match.Event) bool {
+	for _, p := range patterns {
 		if p.set(text, ev) {
 			return true
 		}
 	}
 	return false
+}
+
+// add adds a pattern.
+func (v *vocabulary) add(p *pattern) {
+	switch first := p.values[0]; {
+	case p.first != "":
+		v.patterns[p.first[0]] = append(v.patterns[p.first[0]], p)
+	case first.kind >= userWord && len(first.until) > 1 && first.until[0] == ' ':
+		v.behindWord[first.until[1]] = append(v.behindWord[first.until[1]], p)
+	default:
+		v.patterns[0] = append(v.patterns[0], p)
+	}
 }
 
 // setUnknown is set for a log without the names of programs, and for a program that is not in
@@ -210,15 +227,22 @@ func (v *patternValue) end(rest []byte) int {
 		}
 		return last
 	}
-	word := rest[:min(len(rest), maxWord)]
-	end := len(word)
-	if v.until != "" {
-		end = bytes.Index(word, []byte(v.until))
+	end := bytes.IndexByte(rest, ' ') // no word goes on behind it
+	if end < 0 {
+		end = len(rest)
 	}
-	if end < 0 || end == maxWord || bytes.IndexByte(word[:end], ' ') >= 0 {
+	switch {
+	case end >= maxWord, v.until == "" && end < len(rest):
 		return -1
+	case v.until == "":
+		return end
+	case v.until[0] == ' ':
+		if len(rest)-end < len(v.until) || string(rest[end:end+len(v.until)]) != v.until {
+			return -1
+		}
+		return end
 	}
-	return end
+	return bytes.Index(rest[:min(len(rest), end+len(v.until)-1)], []byte(v.until))
 }
 
 // theMessages is the table, compiled when it is first used.
@@ -248,11 +272,7 @@ func compileMessages(text string) *messageTable {
 					if v == &t.own {
 						own.program = program
 					}
-					first := byte(0)
-					if p.first != "" {
-						first = p.first[0]
-					}
-					v.patterns[first] = append(v.patterns[first], &own)
+					v.add(&own)
 				}
 			}
 		}
@@ -314,11 +334,10 @@ func compilePattern(form string) *pattern {
 		hasClient = hasClient || kind == clientWord
 		p.values = append(p.values, v)
 	}
-	if n := len(p.values); n > 0 {
-		p.open = p.values[n-1].kind == anyText && p.values[n-1].until == ""
-	}
 	if !hasClient {
 		panic("accesslog: no $client in " + form)
 	}
+	last := p.values[len(p.values)-1]
+	p.open = last.kind == anyText && last.until == ""
 	return p
 }

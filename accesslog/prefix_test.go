@@ -83,12 +83,11 @@ func TestNoPrefix(t *testing.T) {
 func TestMessagesInContainers(t *testing.T) {
 	const message = "login authenticator failed for (x) [203.0.113.9]: 535 Incorrect authentication data"
 	for line, want := range map[string]string{
-		"2018-04-17T06:25:06.25Z stdout F " + message:                                                                   "2018-04-17T06:25:06.25Z",
-		"2018-04-17T06:25:06.25Z stdout F 2019-04-17 06:25:06 " + message:                                               "2019-04-17T06:25:06Z",
-		`{"log":"` + message + `\n","stream":"stderr","time":"2018-04-17T06:25:06.25Z"}`:                                "2018-04-17T06:25:06.25Z",
-		`{"log":"` + strings.Replace(message, "x", `\"`, 1) + `\n","stream":"stderr","time":"\u00322018-04-17"}`:        "",
-		`{"log":"` + strings.Replace(message, "x", `\"`, 1) + `","stream":"stderr","time":"\u0032018-04-17T06:25:06Z"}`: "2018-04-17T06:25:06Z",
-		"yesterday stdout F " + message:                                                                                 "",
+		"2018-04-17T06:25:06.25Z stdout F " + message:                                                            "2018-04-17T06:25:06.25Z",
+		"2018-04-17T06:25:06.25Z stdout F 2019-04-17 06:25:06 " + message:                                        "2019-04-17T06:25:06Z",
+		`{"log":"` + message + `\n","stream":"stderr","time":"2018-04-17T06:25:06.25Z"}`:                         "2018-04-17T06:25:06.25Z",
+		`{"log":"` + strings.Replace(message, "x", `\"`, 1) + `\n","stream":"stderr","time":"\u00322018-04-17"}`: "",
+		"yesterday stdout F " + message:                                                                          "",
 	} {
 		var ev match.Event
 		p := newParser(t, "docker-json:messages", accesslog.Options{Year: 2018})

@@ -13,7 +13,6 @@ import (
 const (
 	dockerLog    = 0
 	dockerStream = 1
-	dockerTime   = 2
 
 	journalTime    = 0
 	journalMessage = 1
@@ -24,7 +23,6 @@ var (
 	dockerSpec = &spec{wants: []want{
 		dockerLog:    {name: "log", path: []string{"log"}},
 		dockerStream: {name: "stream", path: []string{"stream"}},
-		dockerTime:   {name: "time", path: []string{"time"}},
 	}}
 	journalSpec = &spec{unit: unitUS, wants: []want{
 		journalTime:    {name: "time", path: []string{"__REALTIME_TIMESTAMP"}},
@@ -52,7 +50,8 @@ func (p *Parser) docker(line []byte, ev *match.Event) bool {
 func (p *Parser) untimed(line, inner []byte, ev *match.Event) bool {
 	stamp := line
 	if line[0] == '{' {
-		stamp, p.scratch = p.reader.appendText(p.scratch, p.reader.values[dockerTime])
+		_, stamp, _ = bytes.Cut(line[max(0, bytes.LastIndexByte(line, ',')):], []byte(`"time":"`)) // the last key, as Docker writes it
+		stamp, _, _ = bytes.Cut(stamp, []byte(`"`))
 	} else {
 		stamp, _, _ = bytes.Cut(line, []byte(" "))
 	}
