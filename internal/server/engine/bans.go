@@ -242,7 +242,6 @@ func (e *Engine) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	now := e.Now()
 	e.events.Publish(api.Event{Type: api.BanEnded, Time: now, Rule: r.Rule, Key: api.KeyOf(r.Key...)})
 	r.Since, r.Until = now.Add(-time.Second), now // a record of a ban has an end after it began
-	e.ended.add(endedBan{r.Rule, r.Key, now})
 	pending, err := e.write(banLine{Unban: r})
 	return true, pending, err
 }
@@ -387,19 +386,23 @@ func (e *Engine) recordBan(r *ratelimit.BanRecord) bool {
 	return true
 }
 
-// endAgain ends a ban that a rule has begun if it was ended by hand after the event that began it. Events up to
-// that end are refused as they were then. It reports whether that is so.
+// endAgain ends a ban that a rule has begun if it was ended by hand before a crash, as the line that began it was judged
+// again. It reports whether that is so.
 //
 // REQUIRES: e.banMu.
 func (e *Engine) endAgain(r *ratelimit.BanRecord) bool {
-	end, ok := e.ended.end(r)
-	if !ok || e.Shared() {
-		return false
+	end, ok := e.ended.take(r)
+	if ok {
+		e.endAt(*r, end)
 	}
+	return ok
+}
+
+// endAt ends a ban at a time in the past: events up to then are refused as they were, and it is no earlier ban
+// of the next one.
+func (e *Engine) endAt(r ratelimit.BanRecord, end time.Time) {
 	bans := e.limiter.Bans()
 	_, _ = bans.Remove(r.Rule, r.Key...) // there is none if the rule is gone
-	again := *r
-	again.Until, again.Count = end, 0 // it is no earlier ban of the next
-	_ = bans.At(r.Since).Add(again)   // nothing to refuse if it began at its end
-	return true
+	r.Until, r.Count = end, 0
+	_ = bans.At(r.Since).Add(r) // nothing to refuse if it began at its end
 }

@@ -2,26 +2,22 @@ package engine
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
 
-const (
-	// keepEndedBans is for how long the end of a ban by hand holds against events that are older. Followed
-	// logs must have been read up to it by then.
-	keepEndedBans = 24 * time.Hour
+// maxEndedBans is how many ended bans are kept, the newest ones.
+const maxEndedBans = 1 << 16
 
-	// maxEndedBans is how many of them are kept, the newest ones.
-	maxEndedBans = 1 << 16
-)
-
-// endedBans is the bans that were ended by hand. After a crash, the lines of a log that began such a ban
-// may be judged again, and must not begin it again. It is not safe for concurrent use.
+// endedBans is the bans that were ended by hand according to the ban journal. The lines of a log since the snapshot are
+// judged again after a crash: those that began such a ban must not begin it again. It is not safe for concurrent
+// use.
 type endedBans struct {
-	ends  map[string]time.Time // by keyOf
-	order []endedBan           // in the order of add; one that was added again since is out of date
+	ends map[string][]time.Time // by keyOf, in the order of add
+	all  []endedBan             // in the order of add; some of them are in ends no more
 }
 
 // An endedBan is the end of a ban by hand.
@@ -43,42 +39,47 @@ func keyOf(rule string, key []string) string {
 // add notes that a ban was ended.
 func (b *endedBans) add(ended endedBan) {
 	if b.ends == nil {
-		b.ends = make(map[string]time.Time)
+		b.ends = make(map[string][]time.Time)
 	}
 	key := keyOf(ended.Rule, ended.Key)
-	if !b.ends[key].Before(ended.End) {
-		return
-	}
-	b.ends[key] = ended.End
-	b.order = append(b.order, ended)
-	for len(b.order) > maxEndedBans || ended.End.Sub(b.order[0].End) > keepEndedBans {
-		b.drop()
+	b.ends[key] = append(b.ends[key], ended.End)
+	if b.all = append(b.all, ended); len(b.all) > maxEndedBans {
+		b.remove(keyOf(b.all[0].Rule, b.all[0].Key), b.all[0].End)
+		b.all = b.all[1:]
 	}
 }
 
-// drop forgets the one that was added first.
-func (b *endedBans) drop() {
-	first := b.order[0]
-	b.order = b.order[1:]
-	if key := keyOf(first.Rule, first.Key); b.ends[key].Equal(first.End) {
+// take returns when a ban that a rule has begun was ended by hand, if it was, and removes that: the line that began the ban
+// was judged again.
+func (b *endedBans) take(r *ratelimit.BanRecord) (end time.Time, ok bool) {
+	if len(b.ends) == 0 {
+		return end, false
+	}
+	key := keyOf(r.Rule, r.Key)
+	for _, end := range b.ends[key] {
+		if !r.Since.After(end) {
+			b.remove(key, end)
+			return end, true
+		}
+	}
+	return end, false
+}
+
+func (b *endedBans) remove(key string, end time.Time) {
+	ends := b.ends[key]
+	if i := slices.IndexFunc(ends, end.Equal); i >= 0 {
+		ends = slices.Delete(ends, i, i+1)
+	}
+	if b.ends[key] = ends; len(ends) == 0 {
 		delete(b.ends, key)
 	}
 }
 
-// end returns when a ban that a rule has begun at an earlier time was ended by hand.
-func (b *endedBans) end(r *ratelimit.BanRecord) (end time.Time, ok bool) {
-	if len(b.ends) == 0 {
-		return end, false
-	}
-	end = b.ends[keyOf(r.Rule, r.Key)]
-	return end, !r.Since.After(end)
-}
-
-// since returns those that have ended no longer than keepEndedBans before now.
-func (b *endedBans) since(now time.Time) iter.Seq[endedBan] {
+// left returns those that were not taken.
+func (b *endedBans) left() iter.Seq[endedBan] {
 	return func(yield func(endedBan) bool) {
-		for _, ended := range b.order {
-			if now.Sub(ended.End) <= keepEndedBans && !yield(ended) {
+		for _, ended := range b.all {
+			if slices.ContainsFunc(b.ends[keyOf(ended.Rule, ended.Key)], ended.End.Equal) && !yield(ended) {
 				return
 			}
 		}

@@ -113,7 +113,7 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 		s.counts(c, now)
 	}
 	e.banMu.Lock()
-	ended := slices.Collect(e.ended.since(now))
+	ended := slices.Collect(e.ended.left())
 	e.banMu.Unlock()
 	for _, b := range ended {
 		s.json(recordEnded, b)
@@ -262,14 +262,25 @@ func (r *Restorer) ended(data []byte) error {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return fmt.Errorf("record of the end of a ban: %w", err)
 	}
-	r.e.endedAt(b)
+	r.e.banMu.Lock()
+	defer r.e.banMu.Unlock()
+	r.e.ended.add(b)
 	return nil
 }
 
-// endedAt notes that a ban was ended by hand. If the clock was set back since, that was now.
-func (e *Engine) endedAt(b endedBan) {
-	if now := e.Now(); b.End.After(now) {
+// endedByHand restores the end of a ban that holds, or that lines which are judged again will begin.
+func (e *Engine) endedByHand(b endedBan) {
+	if now := e.Now(); b.End.After(now) { // the clock was set back
 		b.End = now
+	}
+	held, ok, err := e.limiter.Bans().Get(b.Rule, b.Key...)
+	if err != nil { // the rule is gone, or has another key
+		return
+	}
+	if ok && slices.Equal(held.Key, b.Key) { // else it is that of a network around the key
+		e.endAt(held, b.End)
+	} else {
+		_, _ = e.limiter.Bans().Remove(b.Rule, b.Key...) // its error is that of Get
 	}
 	e.banMu.Lock()
 	defer e.banMu.Unlock()
@@ -291,10 +302,7 @@ func (r *Restorer) ban(data []byte) error {
 	}
 	l := r.e.limiter
 	if ended := line.Unban; ended != nil {
-		if _, err := l.Set().Named(ended.Rule); err == nil {
-			_, _ = l.Bans().Remove(ended.Rule, ended.Key...) // of a key that the rule has no more
-		}
-		r.e.endedAt(endedBan{ended.Rule, ended.Key, ended.Until})
+		r.e.endedByHand(endedBan{ended.Rule, ended.Key, ended.Until})
 		return nil
 	}
 	if line.Ban == nil {
