@@ -15,12 +15,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/journaltest"
 )
 
 // update rewrites the expected outputs in the scripts.
 var update = flag.Bool("update", false, "rewrite what the scripts expect")
 
 func TestMain(m *testing.M) {
+	journaltest.Main()
 	testscript.Main(m, map[string]func(){"lately": func() { os.Exit(Main()) }})
 }
 

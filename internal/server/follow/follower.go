@@ -296,7 +296,13 @@ func (f *Follower) until(now time.Time) time.Time {
 	if f.ended() {
 		return now.Add(maxLate) // events that wait are not later than the present
 	}
-	return now.Add(-f.config.Lateness)
+	until := now.Add(-f.config.Lateness)
+	for s := range f.sources() {
+		if s.behind() {
+			return time.Unix(0, min(until.UnixNano(), f.ordered()))
+		}
+	}
+	return until
 }
 
 // read reads all lines.
@@ -336,7 +342,7 @@ func (f *Follower) readNext(now time.Time) bool {
 	var next source
 	behind := 0
 	for s := range f.sources() {
-		if !s.hasLines() {
+		if !s.behind() {
 			continue
 		}
 		behind++
@@ -344,7 +350,7 @@ func (f *Follower) readNext(now time.Time) bool {
 			next = s
 		}
 	}
-	if next == nil {
+	if next == nil || !next.hasLines() {
 		return false
 	}
 	each := f.config.Judge
@@ -365,7 +371,7 @@ func (f *Follower) ordered() int64 {
 	newest, oldest := int64(math.MinInt64), int64(math.MaxInt64)
 	for s := range f.sources() {
 		newest = max(newest, s.reader().newest)
-		if s.hasLines() {
+		if s.behind() {
 			oldest = min(oldest, s.reader().newest)
 		}
 	}

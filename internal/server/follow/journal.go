@@ -28,7 +28,7 @@ const (
 	journalRetry    = 500 * time.Millisecond
 	maxJournalRetry = 30 * time.Second
 
-	// journalSettled is how long journalctl must run for its messages to be all about why it cannot read.
+	// journalSettled is how long journalctl takes at most to begin to print entries, or to say why it cannot read.
 	journalSettled = time.Second
 	maxComplaint   = 500 // bytes of them
 )
@@ -52,6 +52,7 @@ type journal struct {
 	running sync.WaitGroup
 	errs    *complaints
 	started time.Time
+	settled bool // it has run for journalSettled, and all that it had to print was read
 	resumed bool // the next line must be that of the cursor
 
 	failures int // in a row
@@ -111,6 +112,9 @@ func journalArgs(name string) (args []string, err error) {
 
 func (j *journal) begun() bool { return !j.place.Since.IsZero() }
 
+// behind is true also while journalctl starts: the entries that it will print are older than new lines of other logs.
+func (j *journal) behind() bool { return j.pipe != nil && !j.settled || j.hasLines() }
+
 // refresh starts journalctl, again when it has ended and its lines were passed on.
 func (j *journal) refresh(now time.Time) {
 	if j.place.Since.IsZero() {
@@ -120,7 +124,7 @@ func (j *journal) refresh(now time.Time) {
 		ended, err := j.pipe.ended()
 		switch {
 		case !ended && now.Sub(j.started) >= journalSettled:
-			j.failures = 0
+			j.failures, j.settled = 0, j.settled || !j.hasLines()
 			j.complain(j.errs.problem())
 			return
 		case !ended || j.hasLines():
@@ -161,7 +165,7 @@ func (j *journal) start(now time.Time) error {
 	}
 	p := newPipe(j.wake)
 	p.at.Begun = j.place.Begun
-	j.cmd, j.pipe, j.started = cmd, p, now
+	j.cmd, j.pipe, j.started, j.settled = cmd, p, now, false
 	j.running.Go(func() {
 		err := p.fill(out)
 		p.end(errors.Join(err, cmd.Wait()))

@@ -319,3 +319,33 @@ func TestJournalReal(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestJournalOrder reads a file and the journal in the order of time, although journalctl takes a while to start.
+func TestJournalOrder(t *testing.T) {
+	j := journaltest.New(t)
+	path := filepath.Join(t.TempDir(), "log")
+	format, err := accesslog.ParseFormat("csv:time=1@s,user=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Minute).Truncate(time.Second)
+	for second := range 5 {
+		write(t, path, fmt.Sprintf("%d,file%d", at.Unix()+int64(second), second))
+		j.Add(at.Add(time.Duration(second)*time.Second+time.Second/2), "sshd", failed(fmt.Sprintf("journal%d", second)))
+	}
+	r := &testReader{t: t, now: time.Now()}
+	r.Follower, err = New(Config{
+		Logs:  []Log{{Path: path, Format: format}, {Path: "journal"}},
+		Judge: func(ev *match.Event) { r.names = append(r.names, string(ev.Get(match.User))) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	for end := time.Now().Add(time.Minute); len(r.names) < 10 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		r.poll(t.Context(), time.Now())
+	}
+	if want := []string{"file0", "journal0", "file1", "journal1", "file2", "journal2", "file3", "journal3", "file4", "journal4"}; !slices.Equal(r.names, want) {
+		t.Errorf("read %q, want %q", r.names, want)
+	}
+}

@@ -26,6 +26,10 @@ type source interface {
 	// hasLines reports whether there may be lines to read.
 	hasLines() bool
 
+	// behind reports whether there are, or may come at once, lines that were written before now: those of
+	// other logs that are newer wait for them.
+	behind() bool
+
 	// readBlock passes on the events of the next lines. buf has blockSize bytes.
 	readBlock(buf []byte, each func(*match.Event), now time.Time)
 

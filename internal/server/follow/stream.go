@@ -149,6 +149,8 @@ type stream struct {
 
 func (s *stream) hasLines() bool { return s.pipe != nil && len(s.pipe.lines()) > 0 }
 
+func (s *stream) behind() bool { return s.hasLines() }
+
 func (s *stream) unreadBytes() int64 {
 	if s.pipe == nil {
 		return 0

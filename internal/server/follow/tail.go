@@ -39,6 +39,8 @@ func (t *tail) begun() bool { return t.latest != nil }
 // hasLines reports whether there may be lines to read.
 func (t *tail) hasLines() bool { return t.unread() != nil }
 
+func (t *tail) behind() bool { return t.hasLines() }
+
 // unreadBytes returns how much of the open files was not read, as of the last look.
 func (t *tail) unreadBytes() (n int64) {
 	for _, g := range t.gens {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrLocked is the error of [Open] for a directory that another process, or another [Dir]
@@ -15,6 +16,10 @@ import (
 var ErrLocked = errors.New("it is in use")
 
 const lockName = "lock"
+
+// lockWait is how long a lock is waited for. A process that was killed while it started a program has a child, with its
+// files open, until that runs.
+const lockWait = 500 * time.Millisecond
 
 // lock locks the directory until release, or the end of the process. Nobody can remove the
 // lock of the directory itself; the file names the process, and is the only lock where
@@ -31,6 +36,9 @@ func (l *osFS) lock() (release func() error, err error) {
 	release = func() error { return errors.Join(file.Close(), dir.Close()) }
 	for _, lock := range []func() error{func() error { return lockDir(dir) }, func() error { return lockFile(file) }} {
 		err := lock()
+		for end := time.Now().Add(lockWait); errors.Is(err, ErrLocked) && time.Now().Before(end); err = lock() {
+			time.Sleep(lockWait / 50)
+		}
 		if errors.Is(err, ErrLocked) {
 			err = fmt.Errorf("%w by process %s; stop that one, or give each its own directory", ErrLocked, holder(file))
 		}
