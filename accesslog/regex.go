@@ -34,6 +34,7 @@ type filter struct {
 	prefix  *linePattern // nil: the patterns are about the whole line
 	matches []*linePattern
 	ignores []*linePattern
+	words   bool // times are between characters that are not of words, or at the begin of the line
 	folds   bool // some look for texts in lower case
 	size    int  // instructions of all patterns
 }
@@ -125,6 +126,7 @@ func ParsePatterns(file string, data []byte) (Format, error) {
 	if f.times == nil {
 		f.times = defaultTimes()
 	}
+	f.words = !slices.ContainsFunc(f.times, func(t *timePattern) bool { return !t.words })
 	return Format{text: "regex:" + file, kind: regexLines, filters: &filters{[]*filter{f}}}, nil
 }
 

@@ -105,11 +105,11 @@ func appendLower(to, text []byte) []byte {
 
 // mayMatch reports whether one of the patterns can match: of most lines none can.
 func (f *filterReader) mayMatch(line, lower []byte) bool {
-	if f.prefix != nil && !f.filter.prefix.PossibleAround(line, lower) {
+	if f.prefix != nil && !f.filter.prefix.PossibleAround(line, lower, f.words) {
 		return false
 	}
 	for _, m := range f.filter.matches {
-		if m.PossibleAround(line, lower) {
+		if m.PossibleAround(line, lower, f.words) {
 			return true
 		}
 	}
@@ -129,7 +129,7 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 		}
 	}
 	for i, m := range f.filter.matches {
-		if !m.PossibleAround(r.line, r.lower) || !f.folds && !m.Possible(text, nil) {
+		if !m.PossibleAround(r.line, r.lower, f.words) || !f.folds && !m.Possible(text, nil) {
 			continue
 		}
 		if !f.matches[i].Match(text) {
@@ -170,7 +170,7 @@ func badUnless(dated bool) outcome {
 // ignored reports whether a pattern of ignore matches.
 func (f *filterReader) ignored(text []byte, r *regexReader) bool {
 	for i, m := range f.ignores {
-		if m.PossibleAround(r.line, r.lower) && f.ignore[i].Match(text) {
+		if m.PossibleAround(r.line, r.lower, f.words) && f.ignore[i].Match(text) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,11 +18,13 @@ type timePattern struct {
 	*regex.Pattern
 	whole int              // group of the text that is the time
 	parts map[string][]int // groups by the letter of their directive
+	words bool             // the time is between characters that are not of words, or at the begin of the line
 }
 
 // directives are the parts of a time, as strptime names them, as patterns. A group is named
 // by its letter.
 var directives = map[byte]string{
+	'D': `(?P<d>[12]\d|3[01]|0?[1-9])`, // without a blank in front
 	'Y': `(?P<Y>(?:19|2[01])\d\d)`, 'y': `(?P<y>\d\d)`, 'm': `(?P<m>1[0-2]|0?[1-9])`, 'd': `(?P<d>[12]\d|3[01]|[0 ]?[1-9])`, 'j': `(?P<j>\d{3})`,
 	'b': `(?P<b>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))`,
 	'a': `(?i:mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)`,
@@ -45,8 +48,8 @@ var knownTimes = []string{
 	`%Y[-/.]%m[-/.]%d(?:T|  ?)%H:%M:%S(?:[.,]%f)?(?:\s*%z)?`,
 	`(?:%a )?%b %d %H:%M:%S(?:\.%f)?(?: %Y)?`,
 	`(?:%a )?%b %d %Y %H:%M:%S(?:\.%f)?`,
-	`%d(?:/%m/|-%m-)(?:%Y|%y) %H:%M:%S`,
-	`%d(?:/%b/|-%b-)%Y[ :]?%H:%M:%S(?:\.%f)?(?: %z)?`,
+	`%D(?:/%m/|-%m-)(?:%Y|%y) %H:%M:%S`,
+	`%D(?:/%b/|-%b-)%Y[ :]?%H:%M:%S(?:\.%f)?(?: %z)?`,
 	`%m/%d/%Y:%H:%M:%S`,
 	`%m-%d-%Y %H:%M:%S(?:\.%f)?`,
 	`%s`,
@@ -55,8 +58,8 @@ var knownTimes = []string{
 	`%b %d, %Y %I:%M:%S %p`,
 	`%b-%d-%y %H:%M:%S`,
 	`%Y%m%d(?:-|T|  ?)%H:?%M:?%S(?:[.,]%f)?(?:\s*%z)?`,
-	`(?:%Z|%z) (?:%a )?%b %d %H:%M:%S(?:\.%f)?(?: %Y)?`,
-	tai64n,
+	`(?<!\w)(?:%Z|%z) (?:%a )?%b %d %H:%M:%S(?:\.%f)?(?: %Y)?`,
+	`(?<!\w)` + tai64n,
 	`%H:%M:%S`,
 }
 
@@ -82,14 +85,23 @@ func parseTimes(text string) (all []*timePattern, at int, err error) {
 		t, at, err := newTimePattern(text)
 		return []*timePattern{t}, at, err
 	}
+	if strings.HasPrefix(text, "^") { // all of them in one pass
+		t, at, err := newTimePattern(strings.ReplaceAll(text, dateTag, "(?:"+strings.Join(knownTimes, "|")+")"))
+		if err != nil {
+			return nil, min(at, len(text)), err
+		}
+		t.words = wordEdges(text)
+		return []*timePattern{t}, 0, nil
+	}
 	for _, known := range knownTimes {
-		if known == `%H:%M:%S` && !strings.HasPrefix(text, "^") { // a duration, anywhere else
+		if known == `%H:%M:%S` { // a duration, anywhere else
 			continue
 		}
 		t, at, err := newTimePattern(strings.ReplaceAll(text, dateTag, "(?:"+known+")"))
 		if err != nil {
 			return nil, min(at, len(text)), err
 		}
+		t.words = wordEdges(text)
 		all = append(all, t)
 	}
 	return all, 0, nil
@@ -142,7 +154,7 @@ func newTimePattern(text string) (*timePattern, int, error) {
 	if err != nil {
 		return nil, 0, errors.New(err.(*regex.Error).Problem)
 	}
-	t := &timePattern{Pattern: compiled, whole: compiled.Group("time"), parts: map[string][]int{}}
+	t := &timePattern{Pattern: compiled, whole: compiled.Group("time"), parts: map[string][]int{}, words: wordEdges(text)}
 	for number, name := range compiled.Names() {
 		if name != "" && name != "time" && name[0] != '_' {
 			t.parts[name] = append(t.parts[name], number)
@@ -152,6 +164,31 @@ func newTimePattern(text string) (*timePattern, int, error) {
 		return nil, 0, errors.New("it has no time: must have directives such as %Y-%m-%d %H:%M:%S, %s for seconds since 1970, or {DATE} for the well-known times")
 	}
 	return t, 0, nil
+}
+
+// Texts of patterns next to a time, or at its edges, that are not of words, and are.
+var (
+	edgeBefore = regexp.MustCompile(`(?:^|\^\\W\{0,2\}|[\[("<= ])$`)
+	edgeAfter  = regexp.MustCompile(`^(?:$|\\[\])">\-]|[\])"> ,;])`)
+	wordBegin  = regexp.MustCompile(`^(?:\(\?:)?(?:\{DATE\}|%[^dekIlH%])`)
+	wordEnd    = regexp.MustCompile(`(?:\{DATE\}|%[a-zA-Z])(?:\)\?)?$`)
+)
+
+// wordEdges reports whether the time that a pattern finds is at the begin of the line, or between
+// characters that are not of words: then what is around it tells most lines that cannot match.
+// It may miss some.
+func wordEdges(text string) bool {
+	before, inner, after := "", text, ""
+	if open := strings.Index(strings.ReplaceAll(text, `\(`, "  "), "("); open >= 0 && !strings.HasPrefix(text[open:], "(?") {
+		end := strings.LastIndexByte(text, ')')
+		if end < open {
+			return false
+		}
+		before, inner, after = text[:open], text[open+1:end], text[end+1:]
+	} else if strings.HasPrefix(text, "^") {
+		return true // all up to the end of the time is cut
+	}
+	return edgeBefore.MatchString(before) && edgeAfter.MatchString(after) && wordBegin.MatchString(inner) && wordEnd.MatchString(inner)
 }
 
 // zoned reports whether the times name their zone.

@@ -24,8 +24,15 @@ const maxLiterals = 24
 func (p *Pattern) Possible(text, lower []byte) bool { return p.required.in(text, lower) }
 
 // PossibleAround is Possible for a text that is to be matched without one part, of which
-// nothing is known yet. What comes before and behind the part may be a text of the match.
-func (p *Pattern) PossibleAround(text, lower []byte) bool { return p.halves.in(text, lower) }
+// nothing is known yet. What comes before and behind the part may be a text of the match. If
+// the part is known to be between characters that are not of words, or at an end of the text,
+// words is true.
+func (p *Pattern) PossibleAround(text, lower []byte, words bool) bool {
+	if words {
+		return p.pieces.in(text, lower)
+	}
+	return p.halves.in(text, lower)
+}
 
 // in reports whether a text has one of ls, or ls is empty.
 func (ls literals) in(text, lower []byte) bool {
@@ -75,10 +82,40 @@ func (ls literals) shortest() int {
 }
 
 // required returns the best literals of an expression.
-func required(re *syntax.Regexp) literals {
+func required(re *syntax.Regexp) literals { return best(re, func(l literal) literal { return l }) }
+
+// pieces returns the best literals of an expression, each the longest part of one that a part
+// between characters that are not of words cannot divide.
+func pieces(re *syntax.Regexp) literals {
+	return best(re, func(l literal) literal {
+		longest, from := literal{fold: l.fold}, 0
+		for i := 1; i <= len(l.text); i++ {
+			if i < len(l.text) && (isWord(l.text[i-1]) || isWord(l.text[i])) {
+				continue
+			}
+			if i-from > len(longest.text) {
+				longest.text = l.text[from:i]
+			}
+			from = i
+		}
+		return longest
+	})
+}
+
+func isWord(c byte) bool {
+	return c-'0' < 10 || (c|0x20)-'a' < 26 || c == '_'
+}
+
+// best returns the best literals of an expression, after each was replaced.
+func best(re *syntax.Regexp, replaced func(literal) literal) literals {
+	required := func(re *syntax.Regexp) literals { return best(re, replaced) }
 	switch re.Op {
 	case syntax.OpLiteral:
-		return literalOf(re)
+		ls := literalOf(re)
+		for i := range ls {
+			ls[i] = replaced(ls[i])
+		}
+		return ls
 	case syntax.OpCapture, syntax.OpPlus:
 		return required(re.Sub[0])
 	case syntax.OpRepeat:

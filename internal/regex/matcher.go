@@ -169,7 +169,13 @@ func (m *Matcher) follow(at uint32, pos int) bool {
 			if *m.steps--; *m.steps <= 0 || !m.isNew(i.alt, pos) {
 				return false
 			}
-			m.jobs = append(m.jobs, job{i.arg, int32(pos), -1})
+			if m.fails(i.out, pos) {
+				at = i.arg
+				continue
+			}
+			if !m.fails(i.arg, pos) {
+				m.jobs = append(m.jobs, job{i.arg, int32(pos), -1})
+			}
 		case syntax.InstCapture:
 			if i.check >= 0 {
 				n, ok := m.check(int(i.check), pos)
@@ -196,6 +202,13 @@ func (m *Matcher) follow(at uint32, pos int) bool {
 		}
 		at = i.out
 	}
+}
+
+// fails reports whether the instruction matches a character, and not the one at pos: most
+// choices are made by the next character.
+func (m *Matcher) fails(at uint32, pos int) bool {
+	i := &m.p.insts[at]
+	return i.op == syntax.InstRune && (pos >= len(m.text) || m.text[pos] < utf8.RuneSelf && i.ascii[m.text[pos]/64]>>(m.text[pos]%64)&1 == 0)
 }
 
 // runeAt returns the length of the character at pos if it is one of the instruction, else 0.

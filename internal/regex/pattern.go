@@ -49,7 +49,8 @@ type Pattern struct {
 	anchored bool     // matches begin at the begin of the text
 	prefix   []byte   // with which all matches begin
 	required literals // of which every match has one
-	halves   literals // of which a text has one from which a part was cut to make one that matches
+	halves   literals // of which a text has one if a part of it was cut out before it matched
+	pieces   literals // the same if the part was between characters that are not of words
 }
 
 // An inst is an instruction of the program, prepared for bytes.
@@ -116,7 +117,7 @@ func compile(text string, depth int) (*Pattern, error) {
 		return nil, &Error{text, 0, fmt.Sprintf("too large: must compile to at most %d instructions", MaxInsts)}
 	}
 	p := &Pattern{prog: prog, required: required(re), anchored: prog.StartCond()&syntax.EmptyBeginText != 0}
-	p.halves = p.required.halves()
+	p.halves, p.pieces = p.required.halves(), pieces(re)
 	if len(t.checks) == 0 { // a check may be at the begin
 		prefix, _ := prog.Prefix()
 		p.prefix = []byte(prefix)
@@ -170,7 +171,21 @@ func (p *Pattern) link(t *translation, names []string) error {
 	for i := range p.prog.Inst {
 		p.insts = append(p.insts, p.newInst(&p.prog.Inst[i], names, numbers))
 	}
+	for i := range p.insts {
+		p.insts[i].out = p.skipNops(p.insts[i].out)
+		if p.insts[i].op == syntax.InstAlt {
+			p.insts[i].arg = p.skipNops(p.insts[i].arg)
+		}
+	}
 	return nil
+}
+
+// skipNops returns the first instruction from at on that does something.
+func (p *Pattern) skipNops(at uint32) uint32 {
+	for p.insts[at].op == syntax.InstNop {
+		at = p.insts[at].out
+	}
+	return at
 }
 
 func (p *Pattern) newInst(from *syntax.Inst, names []string, numbers []int) inst {
