@@ -3,7 +3,6 @@ package accesslog
 import (
 	"bytes"
 	"fmt"
-	"time"
 
 	"github.com/lately-go/lately/internal/regex"
 	"github.com/lately-go/lately/match"
@@ -118,7 +117,7 @@ func (f *filterReader) mayMatch(line, lower []byte) bool {
 
 // filtered reads a line by one filter.
 func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outcome {
-	at, dated, text := p.cutTime(f, r.line)
+	dated, text := f.cutTime(r.line)
 	if f.prefix != nil {
 		if !f.prefix.Match(text) {
 			return otherUnless(f.prefix.Exceeded())
@@ -129,7 +128,7 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 		}
 	}
 	for i, m := range f.filter.matches {
-		if !m.PossibleAround(r.line, r.lower, f.words) || !f.folds && !m.Possible(text, nil) {
+		if !f.folds && !m.Possible(text, nil) || f.folds && !m.PossibleAround(r.line, r.lower, f.words) {
 			continue
 		}
 		if !f.matches[i].Match(text) {
@@ -147,8 +146,15 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 		}
 		ev.SetNamed("filter", f.value)
 		ev.SplitPath()
-		ev.Time = at
-		return badUnless(dated)
+		if dated < 0 {
+			return badLine
+		}
+		sec, nsec, ok := p.patternTime(f.filter.times[dated], f.times[dated])
+		if !ok {
+			return badLine
+		}
+		ev.Time = utc(sec, nsec)
+		return eventLine
 	}
 	return otherLine
 }
@@ -158,13 +164,6 @@ func otherUnless(bad bool) outcome {
 		return badLine
 	}
 	return otherLine
-}
-
-func badUnless(dated bool) outcome {
-	if dated {
-		return eventLine
-	}
-	return badLine
 }
 
 // ignored reports whether a pattern of ignore matches.
@@ -206,25 +205,22 @@ func earlier(groups []patternGroup, name string, m *regex.Matcher) bool {
 	return false
 }
 
-// cutTime finds the time of a line, and returns the line without it.
-func (p *Parser) cutTime(f *filterReader, line []byte) (at time.Time, ok bool, text []byte) {
+// cutTime finds the time of a line, and returns the line without it, and the number of the pattern
+// that has found the time, -1 for none.
+func (f *filterReader) cutTime(line []byte) (dated int, text []byte) {
 	for i, t := range f.filter.times {
 		m := f.times[i]
 		if !m.Match(line) {
 			continue
 		}
-		sec, nsec, ok := p.patternTime(t, m)
-		if !ok {
-			continue
-		}
 		from, to := m.Span(t.whole)
 		if from == 0 {
-			return utc(sec, nsec), true, line[to:]
+			return i, line[to:]
 		}
 		f.text = append(append(f.text[:0], line[:from]...), line[to:]...)
-		return utc(sec, nsec), true, f.text
+		return i, f.text
 	}
-	return at, false, line
+	return -1, line
 }
 
 // regexProblem says why a line is no event.
@@ -238,11 +234,11 @@ func (f Format) regexProblem(line []byte) string {
 	}
 	for i := range p.patterns.filters {
 		fr := &p.patterns.filters[i]
-		if _, dated, _ := p.cutTime(fr, bytes.TrimSpace(line)); !dated {
+		if dated, _ := fr.cutTime(bytes.TrimSpace(line)); dated < 0 {
 			return "it has no time that the patterns of " + fr.name + " know: add a line such as time %Y-%m-%d %H:%M:%S"
 		}
 	}
-	return "it is too long for the patterns, or takes them too many steps"
+	return "its time is not one of the calendar, or the line takes the patterns too many steps"
 }
 
 // maxShown bounds the bytes of a line that a message shows.
@@ -256,7 +252,7 @@ func (f Format) patternProblem(line []byte) string {
 	}
 	p, _ := f.NewParser(Options{}) // the zero Options are good
 	fr := &p.patterns.filters[0]
-	_, _, text := p.cutTime(fr, line)
+	_, text := fr.cutTime(line)
 	problem := fmt.Sprintf("no match fits %q, which is the line without its time", text[:min(len(text), maxShown)])
 	if fr.prefix != nil && !fr.prefix.Match(text) {
 		problem = fmt.Sprintf("the prefix does not match %q, which is the line without its time", text[:min(len(text), maxShown)])

@@ -16,9 +16,9 @@ import (
 // A timePattern finds the time of a line.
 type timePattern struct {
 	*regex.Pattern
-	whole int              // group of the text that is the time
-	parts map[string][]int // groups by the letter of their directive
-	words bool             // the time is between characters that are not of words, or at the begin of the line
+	whole int        // group of the text that is the time
+	parts [128][]int // groups by the letter of their directive; t is TAI64N
+	words bool       // the time is between characters that are not of words, or at the begin of the line
 }
 
 // directives are the parts of a time, as strptime names them, as patterns. A group is named
@@ -150,17 +150,20 @@ func newTimePattern(text string) (*timePattern, int, error) {
 	if !grouped {
 		whole = "(?P<time>" + whole + ")"
 	}
-	compiled, err := regex.Compile(`(?:^|\b|(?=\W))` + whole + `(?=\b|\W|$)`)
+	if !strings.HasPrefix(text, "^") {
+		whole = `(?:^|\b|(?=\W))` + whole
+	}
+	compiled, err := regex.Compile(whole + `(?:\b|$|(?=\W))`)
 	if err != nil {
 		return nil, 0, errors.New(err.(*regex.Error).Problem)
 	}
-	t := &timePattern{Pattern: compiled, whole: compiled.Group("time"), parts: map[string][]int{}, words: wordEdges(text)}
+	t := &timePattern{Pattern: compiled, whole: compiled.Group("time"), words: wordEdges(text)}
 	for number, name := range compiled.Names() {
-		if name != "" && name != "time" && name[0] != '_' {
-			t.parts[name] = append(t.parts[name], number)
+		if len(name) == 1 && name[0] < 128 || name == "tai" {
+			t.parts[name[0]] = append(t.parts[name[0]], number)
 		}
 	}
-	if t.parts["S"] == nil && t.parts["M"] == nil && t.parts["s"] == nil && t.parts["tai"] == nil {
+	if t.parts['S'] == nil && t.parts['M'] == nil && t.parts['s'] == nil && t.parts['t'] == nil {
 		return nil, 0, errors.New("it has no time: must have directives such as %Y-%m-%d %H:%M:%S, %s for seconds since 1970, or {DATE} for the well-known times")
 	}
 	return t, 0, nil
@@ -193,12 +196,12 @@ func wordEdges(text string) bool {
 
 // zoned reports whether the times name their zone.
 func (t *timePattern) zoned() bool {
-	return t.parts["z"] != nil || t.parts["s"] != nil || t.parts["tai"] != nil
+	return t.parts['z'] != nil || t.parts['s'] != nil || t.parts['t'] != nil
 }
 
 // part returns the text of a part of the time, nil if it has none.
-func (t *timePattern) part(m *regex.Matcher, name string) []byte {
-	for _, n := range t.parts[name] {
+func (t *timePattern) part(m *regex.Matcher, letter byte) []byte {
+	for _, n := range t.parts[letter] {
 		if text := m.Group(n); text != nil {
 			return bytes.TrimLeft(text, " ")
 		}
@@ -207,8 +210,8 @@ func (t *timePattern) part(m *regex.Matcher, name string) []byte {
 }
 
 // number returns the value of a part, or other if the time lacks it.
-func (t *timePattern) number(m *regex.Matcher, name string, other int) int {
-	text := t.part(m, name)
+func (t *timePattern) number(m *regex.Matcher, letter byte, other int) int {
+	text := t.part(m, letter)
 	if len(text) == 0 {
 		return other
 	}
@@ -218,18 +221,18 @@ func (t *timePattern) number(m *regex.Matcher, name string, other int) int {
 
 // patternTime returns the time that m has found.
 func (p *Parser) patternTime(t *timePattern, m *regex.Matcher) (sec, nsec int64, ok bool) {
-	if text := t.part(m, "s"); text != nil {
+	if text := t.part(m, 's'); text != nil {
 		whole, _, _ := bytes.Cut(text, []byte{'.'})
 		return readDecimal(text, max(0, (len(whole)-10)/3*3))
 	}
-	if text := t.part(m, "tai"); text != nil {
+	if text := t.part(m, 't'); text != nil {
 		return readTAI(string(text))
 	}
-	clock, onClock := clockSeconds(t.hour(m), t.number(m, "M", 0), t.number(m, "S", 0))
-	if text := t.part(m, "f"); text != nil {
+	clock, onClock := clockSeconds(t.hour(m), t.number(m, 'M', 0), t.number(m, 'S', 0))
+	if text := t.part(m, 'f'); text != nil {
 		nsec, _, _ = readFraction(append([]byte{'.'}, text...))
 	}
-	ahead, zoned := zoneAhead(t.part(m, "z"))
+	ahead, zoned := zoneAhead(t.part(m, 'z'))
 	date, ok := t.date(m)
 	if !ok {
 		date, ok = t.lateDate(m, time.Now().In(p.location()), clock)
@@ -250,26 +253,26 @@ func (p *Parser) location() *time.Location {
 
 // date returns the date of a time that has a year.
 func (t *timePattern) date(m *regex.Matcher) (date int64, ok bool) {
-	year := t.number(m, "Y", 0)
-	if t.part(m, "y") != nil {
-		year = 2000 + t.number(m, "y", 0)
+	year := t.number(m, 'Y', 0)
+	if t.part(m, 'y') != nil {
+		year = 2000 + t.number(m, 'y', 0)
 	}
-	if yearDay := t.number(m, "j", 0); yearDay > 0 {
+	if yearDay := t.number(m, 'j', 0); yearDay > 0 {
 		first, ok := dateSeconds(year, 1, 1)
 		return first + int64(yearDay-1)*daySeconds, ok && yearDay <= LeapYearDays
 	}
-	return dateSeconds(year, t.month(m), t.number(m, "d", 0))
+	return dateSeconds(year, t.month(m), t.number(m, 'd', 0))
 }
 
 // lateDate returns the date of a time without a year: that of the last year in which the
 // time is at most a day ahead of now. A time without a day, too, is the last one that is not
 // ahead of now.
 func (t *timePattern) lateDate(m *regex.Matcher, now time.Time, clock int64) (date int64, ok bool) {
-	if t.part(m, "Y") != nil || t.part(m, "y") != nil {
+	if t.part(m, 'Y') != nil || t.part(m, 'y') != nil {
 		return 0, false
 	}
 	local := time.Date(now.Year(), now.Month(), now.Day(), now.Hour(), now.Minute(), now.Second(), 0, time.UTC).Unix()
-	month, day := t.month(m), t.number(m, "d", 0)
+	month, day := t.month(m), t.number(m, 'd', 0)
 	if month == 0 && day == 0 {
 		date = local - local%daySeconds
 		if date+clock > local {
@@ -287,20 +290,20 @@ func (t *timePattern) lateDate(m *regex.Matcher, now time.Time, clock int64) (da
 
 // month returns the month of a time, 0 if it has none.
 func (t *timePattern) month(m *regex.Matcher) int {
-	text := t.part(m, "b")
+	text := t.part(m, 'b')
 	if text == nil {
-		return t.number(m, "m", 0)
+		return t.number(m, 'm', 0)
 	}
 	return monthNamed([]byte{text[0] &^ 0x20, text[1] | 0x20, text[2] | 0x20})
 }
 
 // hour returns the hour of the day.
 func (t *timePattern) hour(m *regex.Matcher) int {
-	if t.part(m, "I") == nil {
-		return t.number(m, "H", 0)
+	if t.part(m, 'I') == nil {
+		return t.number(m, 'H', 0)
 	}
-	hour := t.number(m, "I", 0) % 12
-	if text := t.part(m, "p"); len(text) > 0 && text[0]|0x20 == 'p' {
+	hour := t.number(m, 'I', 0) % 12
+	if text := t.part(m, 'p'); len(text) > 0 && text[0]|0x20 == 'p' {
 		hour += 12
 	}
 	return hour

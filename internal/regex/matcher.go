@@ -10,11 +10,16 @@ import (
 // and again.
 const MaxSteps = 1 << 22
 
+// freeSteps are those after which choices that were made are remembered: most texts take
+// fewer, and need no memory.
+const freeSteps = 1 << 12
+
 // A Matcher matches a [Pattern], for one goroutine. It holds the last match.
 type Matcher struct {
 	p       *Pattern
 	text    []byte
-	visited []uint64
+	visited []uint64 // choices that were made, by their place and position
+	marking bool     // visited is in use for the text
 	jobs    []job
 	slots   []int // two of each group; -1 is none
 	inner   []*Matcher
@@ -107,9 +112,12 @@ func (m *Matcher) Span(n int) (from, to int) {
 }
 
 // reset prepares m for a text.
-func (m *Matcher) reset(text []byte) {
-	m.text = text
-	size := (m.p.alts<<len(m.p.flags)*(len(text)+1) + 63) / 64
+func (m *Matcher) reset(text []byte) { m.text, m.marking = text, false }
+
+// mark begins to remember choices.
+func (m *Matcher) mark() {
+	m.marking = true
+	size := (m.p.alts<<len(m.p.flags)*(len(m.text)+1) + 63) / 64
 	if cap(m.visited) < size {
 		m.visited = make([]uint64, size)
 		return
@@ -120,6 +128,9 @@ func (m *Matcher) reset(text []byte) {
 
 // isNew reports whether a choice was not made at pos with the same groups before.
 func (m *Matcher) isNew(alt int32, pos int) bool {
+	if !m.marking {
+		m.mark()
+	}
 	bit := int(alt)*(len(m.text)+1) + pos
 	for _, group := range m.p.flags {
 		bit <<= 1
@@ -166,8 +177,11 @@ func (m *Matcher) follow(at uint32, pos int) bool {
 			}
 			pos += n
 		case syntax.InstAlt:
-			if *m.steps--; *m.steps <= 0 || !m.isNew(i.alt, pos) {
+			if *m.steps--; *m.steps < MaxSteps-freeSteps && (*m.steps <= 0 || !m.isNew(i.alt, pos)) {
 				return false
+			}
+			if i.loops {
+				pos = m.run(i, pos)
 			}
 			if m.fails(i.out, pos) {
 				at = i.arg
@@ -204,11 +218,36 @@ func (m *Matcher) follow(at uint32, pos int) bool {
 	}
 }
 
-// fails reports whether the instruction matches a character, and not the one at pos: most
-// choices are made by the next character.
+// run goes past the characters of a loop such as \S*, and leaves a choice at each of them where
+// what follows the loop does not fail at once. While choices are remembered it does nothing.
+func (m *Matcher) run(i *inst, pos int) int {
+	set := &m.p.insts[i.out].ascii
+	for pos < len(m.text) && *m.steps > MaxSteps-freeSteps {
+		c := m.text[pos]
+		if c >= utf8.RuneSelf || set[c/64]>>(c%64)&1 == 0 {
+			break
+		}
+		if !m.fails(i.arg, pos) {
+			*m.steps--
+			m.jobs = append(m.jobs, job{i.arg, int32(pos), -1})
+		}
+		pos++
+	}
+	return pos
+}
+
+// fails reports whether an instruction, or the next one that is no begin or end of a group, needs
+// another character than the one at pos: most choices are made by the next character.
 func (m *Matcher) fails(at uint32, pos int) bool {
-	i := &m.p.insts[at]
-	return i.op == syntax.InstRune && (pos >= len(m.text) || m.text[pos] < utf8.RuneSelf && i.ascii[m.text[pos]/64]>>(m.text[pos]%64)&1 == 0)
+	i := &m.p.insts[m.p.insts[at].peek]
+	if pos >= len(m.text) {
+		return i.op == syntax.InstRune
+	}
+	if i.op == syntax.InstRune {
+		c := m.text[pos]
+		return c < utf8.RuneSelf && i.ascii[c/64]>>(c%64)&1 == 0
+	}
+	return i.op == syntax.InstEmptyWidth && syntax.EmptyOp(i.arg)&syntax.EmptyEndText != 0
 }
 
 // runeAt returns the length of the character at pos if it is one of the instruction, else 0.
@@ -262,7 +301,9 @@ func (m *Matcher) check(n, pos int) (length int, ok bool) {
 		inner := m.inner[n]
 		inner.endAt = end
 		inner.reset(m.text)
-		*m.steps -= len(inner.visited)
+		if *m.steps--; *m.steps < MaxSteps-freeSteps {
+			*m.steps -= len(inner.visited) // which are cleared
+		}
 		found = inner.try(from)
 	}
 	return 0, found == (c.kind == ahead || c.kind == behind)

@@ -9,10 +9,9 @@
 //	}
 //
 // A match is the one that backtracking in the order of the alternatives finds first. The
-// time for a line is bounded: each alternative is tried at most once at each position, and
-// all lookaheads of a line together take at most [MaxSteps] steps. Two constructs need
-// this to be read with care: after a backreference failed, other values of its group are
-// not tried at the same position.
+// time for a text is bounded: after some thousand steps each choice is made at most once at
+// each position, and all steps together are at most [MaxSteps]. So in a text that takes many
+// steps, a backreference may fail for which another value of its group would fit.
 //
 // [Pattern.Possible] finds out without matching that most lines cannot match, since they
 // lack a text that every match has.
@@ -61,6 +60,8 @@ type inst struct {
 	alt   int32  // number of a choice
 	slot  int16  // of a capture, -1 for none
 	check int16  // of a capture that is a check, -1 for none
+	peek  uint32 // this one, or the first after it that is no begin or end of a group
+	loops bool   // a choice to match one character and to come back, or to go on
 	any   bool   // bytes above ASCII match whatever they are
 	ascii [2]uint64
 }
@@ -175,6 +176,15 @@ func (p *Pattern) link(t *translation, names []string) error {
 		p.insts[i].out = p.skipNops(p.insts[i].out)
 		if p.insts[i].op == syntax.InstAlt {
 			p.insts[i].arg = p.skipNops(p.insts[i].arg)
+		}
+	}
+	for i := range p.insts {
+		at := &p.insts[i]
+		next := &p.insts[at.out]
+		at.loops = at.op == syntax.InstAlt && next.op == syntax.InstRune && int(next.out) == i
+		at.peek = uint32(i)
+		for next = at; next.op == syntax.InstCapture && next.check < 0; next = &p.insts[at.peek] {
+			at.peek = next.out
 		}
 	}
 	return nil
