@@ -152,6 +152,9 @@ func readSample(t *testing.T, l sampleLog) (r sampleResult) {
 		r.events++
 	}
 	for _, w := range l.want {
+		if os.Getenv("LATELY_MISSED") == l.name && w.line != "" && len(byLine[w.line]) == 0 {
+			t.Log("MISSED", w.line)
+		}
 		addr, isAddr := match.ParseAddr(w.client)
 		found, bad := false, false
 		candidates := all

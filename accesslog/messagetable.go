@@ -284,7 +284,10 @@ func compileMessages(text string) *messageTable {
 // name, and "*" any program.
 func (t *messageTable) section(names []string) (into []*vocabulary, program []byte) {
 	program = []byte(names[0])
-	named := &vocabulary{name: program}
+	named := t.programs[names[0]]
+	if named == nil {
+		named = &vocabulary{name: program}
+	}
 	into = []*vocabulary{named}
 	for _, name := range names {
 		switch name {
