@@ -29,17 +29,28 @@ type corpus struct {
 
 	logs func(t *testing.T, dir string) []sampleLog
 
-	named, read int // logs that name an address, and of these at least so many are read
+	known map[string]int // by log, lines of which the other project reads another client or time
+
+	// Logs that name a client; of these, at least so many are read in part, and to nine tenths of
+	// the events.
+	named, part, read int
 }
 
 var corpora = []corpus{
 	{
 		name: "fail2ban", variable: "LATELY_FAIL2BAN", commit: "deffcbcd1712a3a0cbd79c1da324096ebf36d306",
+		sum:  "d3ee21996a68420483886c9f6751f864b11b8d8d3e1a42dd04b2c202469d7b33",
 		logs: fail2banLogs,
+		// sshd: what follows "ssh2: " may be part of the user's name. cowrie: its times end in Z,
+		// which fail2ban does not read.
+		known: map[string]int{"sshd": 1, "cowrie": 2},
+		named: 98, part: 77, read: 51,
 	},
 	{
 		name: "CrowdSec's hub", variable: "LATELY_HUB", commit: "b03cb59b2131ebfc5300f5f14828e29967efd1a5",
-		logs: hubLogs,
+		sum:   "47013140ababcca6c8cc729be953ab9a58011db67b49b8be6cd15e66381e5d7f",
+		logs:  hubLogs,
+		named: 371, part: 271, read: 238,
 	},
 }
 
@@ -66,37 +77,53 @@ func TestCorpora(t *testing.T) {
 				t.Skipf("SKIP sample logs of %s: %s names no checkout of %s", c.name, c.variable, c.commit)
 			}
 			logs := c.logs(t, dir)
-			if sum := sumOf(logs); c.sum != "" && sum != c.sum {
+			if sum := sumOf(logs); sum != c.sum {
 				t.Fatalf("the logs in %s have the sum %s: must be %s, of commit %s", dir, sum, c.sum, c.commit)
 			}
-			named, whole, detected, lines, right, wrong, other := 0, 0, 0, 0, 0, 0, 0
-			for _, l := range logs {
-				r := readSample(t, l)
-				if r.format != "" {
-					detected++
-				}
-				wrong += r.wrong
-				other += r.other
-				if len(l.want) == 0 {
-					if r.format != "" && r.events > 0 {
-						t.Logf("%s: read as %s, %d events, but it names nobody", l.name, r.format, r.events)
-					}
-					continue
-				}
-				named++
-				lines += r.want
-				right += r.right
-				if r.wrong == 0 && r.right*10 >= r.want*9 {
-					whole++
-				} else {
-					t.Logf("%-40s %-10.10s %3d of %3d right, %d wrong; %.230q", l.name, r.format, r.right, r.want, r.wrong, r.missed)
-				}
-			}
-			t.Logf("%d logs, %d detected, %d name an address, %d of these are read; %d of %d lines; %d wrong clients or times, %d others",
-				len(logs), detected, named, whole, right, lines, wrong, other)
+			c.check(t, logs)
 		})
 	}
 }
+
+// check reads the logs and compares how many are read with the least numbers.
+func (c *corpus) check(t *testing.T, logs []sampleLog) {
+	var total sampleResult
+	named, detected, read, most := 0, 0, 0, 0
+	for _, l := range logs {
+		r := readSample(t, l)
+		if r.format != "" {
+			detected++
+		}
+		if r.events > 0 && !addressForm.Match(l.text) {
+			t.Errorf("%s: read as %s, %d events, but it names nobody", l.name, r.format, r.events)
+		}
+		if r.wrong > c.known[l.name] {
+			t.Errorf("%s: read as %s, %d lines have another client or time, such as %s", l.name, r.format, r.wrong, r.missed)
+		}
+		if len(l.want) == 0 {
+			continue
+		}
+		named++
+		total.want += r.want
+		total.right += r.right
+		if r.right*10 >= r.want*9 {
+			read++
+		}
+		if r.right > 0 {
+			most++
+		}
+		if r.right < r.want {
+			t.Logf("%-40s %-10.10s %3d of %3d; %.150q", l.name, r.format, r.right, r.want, r.missed)
+		}
+	}
+	t.Logf("%d logs: %d detected, %d name a client; %d of these are read in part, %d to nine tenths; %d of %d events", len(logs), detected, named, most, read, total.right, total.want)
+	if named != c.named || most < c.part || read < c.read {
+		t.Errorf("of %d logs %d are read in part and %d to nine tenths: must be %d, %d and %d", named, most, read, c.named, c.part, c.read)
+	}
+}
+
+// addressForm finds what may be an address.
+var addressForm = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|[0-9a-fA-F]*:[0-9a-fA-F:]+:[0-9a-fA-F]*`)
 
 func sumOf(logs []sampleLog) string {
 	h := sha256.New()
@@ -110,7 +137,7 @@ func sumOf(logs []sampleLog) string {
 type sampleResult struct {
 	format             string
 	want, right, wrong int
-	events, other      int
+	events             int
 	missed             string // a line
 }
 
@@ -131,7 +158,6 @@ func readSample(t *testing.T, l sampleLog) (r sampleResult) {
 		name   string
 		time   time.Time
 		local  bool
-		year   bool
 	}
 	var all []seen
 	byLine := map[string][]seen{}
@@ -146,15 +172,12 @@ func readSample(t *testing.T, l sampleLog) (r sampleResult) {
 		if ok && !bytes.Contains(line, ev.Get(match.Client)) && !bytes.Contains(line, []byte(addr.String())) {
 			t.Errorf("%s: client %s is not in %q", l.name, addr, line)
 		}
-		s := seen{addr, string(ev.Get(match.Client)), ev.Time, p.Zoneless(), !strings.HasPrefix(string(line), "x")}
+		s := seen{addr, string(ev.Get(match.Client)), ev.Time, p.Zoneless()}
 		all = append(all, s)
 		byLine[string(line)] = append(byLine[string(line)], s)
 		r.events++
 	}
 	for _, w := range l.want {
-		if os.Getenv("LATELY_MISSED") == l.name && w.line != "" && len(byLine[w.line]) == 0 {
-			t.Log("MISSED", w.line)
-		}
 		addr, isAddr := match.ParseAddr(w.client)
 		found, bad := false, false
 		candidates := all

@@ -201,7 +201,9 @@ func cutTag(h *head) (program, text []byte) {
 	if host > 0 && text[host-1] != ':' && text[host-1] != ']' {
 		text = text[host+1:]
 	}
-	text = bytes.TrimPrefix(text, []byte("["))
+	if h.yearless {
+		text = bytes.TrimPrefix(text, []byte("["))
+	}
 	i := 0
 	for i < len(text) && text[i] != '[' && text[i] != ']' && text[i] != ':' && text[i] != ' ' && text[i] != '(' {
 		i++

@@ -206,7 +206,7 @@ func (f *found) take(kind valueKind, value []byte) bool {
 	case userText, userWord:
 		f.user = value
 	case clientWord:
-		f.client = clientAddress(value)
+		f.client = peerAddress(value)
 		return isAddress(f.client) || isHostName(f.client)
 	}
 	return true

@@ -129,6 +129,16 @@ func setPeer(ev *match.Event, peer []byte) {
 	ev.Set(match.Client, host)
 }
 
+// peerAddress is clientAddress, also for an IPv6 address without brackets and a port of five
+// digits, which is no part of an address.
+func peerAddress(s []byte) []byte {
+	address := clientAddress(s)
+	if i := bytes.LastIndexByte(s, ':'); i > 0 && len(s)-i == len(":65535") && len(address) == len(s) && isAddress(s[:i]) {
+		return s[:i]
+	}
+	return address
+}
+
 // isAddress reports whether s is an address, without a copy of it.
 func isAddress(s []byte) bool {
 	_, ok := match.ParseAddr(unsafe.String(unsafe.SliceData(s), len(s)))
