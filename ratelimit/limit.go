@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
@@ -52,17 +51,6 @@ func (p Period) String() string {
 		return ""
 	}
 	return limit.Period(p).String()
-}
-
-// PeriodNamed returns the period of that name. The error lists all names.
-func PeriodNamed(name string) (Period, error) {
-	var names []string
-	for p := PerSecond; p <= PerMonth; p++ {
-		if names = append(names, p.String()); p.String() == name {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("period: %q: must be %s", name, strings.Join(names, ", "))
 }
 
 // MaxSpan is the longest span of a limit or a ban: ten years.

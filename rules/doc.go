@@ -22,5 +22,5 @@
 // [File.Warnings].
 //
 // Anchors, aliases, merge keys and tags are rejected, so that each rule is where it is
-// read. A file has at most [MaxSize] bytes and 16 levels.
+// read. A file has at most 1 MiB and 16 levels.
 package rules

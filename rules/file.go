@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// MaxSize is the size of the largest rules file, in bytes.
-const MaxSize = 1 << 20
+// maxSize is the size of the largest rules file, in bytes.
+const maxSize = 1 << 20
 
 // A File is a rules file, checked and compiled. It holds no counts. A File is
 // safe for concurrent use as long as it is not changed.
@@ -60,7 +60,7 @@ type Counter struct {
 }
 
 // Load reads, checks and compiles the rules file at path, which must be a regular file
-// of at most [MaxSize]. The error is [Errors] when the file has mistakes, else that of
+// of at most 1 MiB. The error is [Errors] when the file has mistakes, else that of
 // reading it.
 func Load(path string) (*File, error) {
 	data, err := readFile(path)
@@ -72,7 +72,7 @@ func Load(path string) (*File, error) {
 
 // readFile returns the contents of a rules file.
 func readFile(path string) ([]byte, error) {
-	data, err := fileperm.ReadFile(path, MaxSize)
+	data, err := fileperm.ReadFile(path, maxSize)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}

@@ -280,7 +280,7 @@ func TestLoad(t *testing.T) {
 	if one, ok := errors.AsType[*Error](err); !ok || one != errs[0] {
 		t.Errorf("Unwrap does not lead to the first mistake but to %v", one)
 	}
-	padding := strings.Repeat("#", MaxSize-len("version: 1\n"))
+	padding := strings.Repeat("#", maxSize-len("version: 1\n"))
 	if _, err := Load(write("version: 1\n" + padding)); err != nil {
 		t.Errorf("the largest file: %v", err)
 	}

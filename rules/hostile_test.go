@@ -11,10 +11,10 @@ import (
 // stack, the memory or the patience of a parser. Each is either a file or
 // Errors; a reader that does not survive them ends or hangs the test.
 func TestHostileFiles(t *testing.T) {
-	repeat := func(s string) string { return strings.Repeat(s, MaxSize/len(s)) }
+	repeat := func(s string) string { return strings.Repeat(s, maxSize/len(s)) }
 	grow := func(format string) string {
 		var b strings.Builder
-		for i := 0; b.Len() < MaxSize-100; i++ {
+		for i := 0; b.Len() < maxSize-100; i++ {
 			fmt.Fprintf(&b, format, i)
 		}
 		return b.String()
@@ -75,7 +75,7 @@ func TestHostileFiles(t *testing.T) {
 // they are parsed unless they have few words.
 func TestLargestFiles(t *testing.T) {
 	for _, part := range []string{"[", "- - - - - - -\n", "a: b\n", "x", "# x\n"} {
-		f, err := Parse("rules.yaml", []byte(strings.Repeat(part, MaxSize/len(part))))
+		f, err := Parse("rules.yaml", []byte(strings.Repeat(part, maxSize/len(part))))
 		checkResult(t, f, err)
 		if err == nil {
 			t.Errorf("%q, repeated, was taken", part)
@@ -87,7 +87,7 @@ func TestLargestFiles(t *testing.T) {
 // ever.
 func ladder() string {
 	var b strings.Builder
-	for i := 0; b.Len() < MaxSize-2000; i++ {
+	for i := 0; b.Len() < maxSize-2000; i++ {
 		b.WriteString(strings.Repeat(" ", i) + "a:\n")
 	}
 	return b.String()

@@ -125,8 +125,11 @@ func parsePer(count, span string) (l ratelimit.Limit, err error) {
 	if l.N, err = parsePart("count", count); err != nil {
 		return l, err
 	}
-	if l.Per, err = ratelimit.PeriodNamed(span); err != nil {
-		err = fmt.Errorf("%q: must be a duration such as 1m, or second, minute, hour, day, week or month", clip(span))
+	for p := ratelimit.PerSecond; p <= ratelimit.PerMonth; p++ {
+		if p.String() == span {
+			l.Per = p
+			return l, nil
+		}
 	}
-	return l, err
+	return l, fmt.Errorf("%q: must be a duration such as 1m, or second, minute, hour, day, week or month", clip(span))
 }

@@ -78,8 +78,8 @@ func (r *reader) parse(data []byte, read func(root ast.Node)) error {
 
 // tree parses data into its one document. It returns nil after a mistake.
 func (r *reader) tree(data []byte) ast.Node {
-	if len(data) > MaxSize {
-		r.failAt(1, 1, "file: too large: must be at most %d bytes", MaxSize)
+	if len(data) > maxSize {
+		r.failAt(1, 1, "file: too large: must be at most %d bytes", maxSize)
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))

@@ -57,8 +57,8 @@ func (e Expectation) String() string {
 	return e.Outcome
 }
 
-// MaxTestEvents is the largest number of events in one Test.
-const MaxTestEvents = 1_000_000
+// maxTestEvents is the largest number of events in one Test.
+const maxTestEvents = 1_000_000
 
 // testStart is when tests begin that do not say it: a Monday.
 var testStart = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -136,8 +136,8 @@ func (r *testReader) readTest(n ast.Node) Test {
 	events := 0
 	for _, n := range r.list(m["events"], "events", `a list of events, such as "{at: 0s, event: {client: 192.0.2.1}, expect: allowed}"`) {
 		e := r.readTestEvent(n)
-		if events += e.Repeat; events > MaxTestEvents {
-			r.fail(n, "events: too many: must be at most %d in a test", MaxTestEvents)
+		if events += e.Repeat; events > maxTestEvents {
+			r.fail(n, "events: too many: must be at most %d in a test", maxTestEvents)
 			break
 		}
 		t.Events = append(t.Events, e)
@@ -221,8 +221,8 @@ func parseRepeat(s string) (e TestEvent, err error) {
 			return e, err
 		}
 	}
-	if e.Repeat, err = strconv.Atoi(number); err != nil || e.Repeat < 1 || e.Repeat > MaxTestEvents {
-		return e, fmt.Errorf("must be a number from 1 to %d, such as \"60\" or \"60 every 100ms\"", MaxTestEvents)
+	if e.Repeat, err = strconv.Atoi(number); err != nil || e.Repeat < 1 || e.Repeat > maxTestEvents {
+		return e, fmt.Errorf("must be a number from 1 to %d, such as \"60\" or \"60 every 100ms\"", maxTestEvents)
 	}
 	return e, nil
 }

@@ -138,7 +138,7 @@ func FuzzParseTests(f *testing.F) {
 					t.Errorf("%+v", e)
 				}
 			}
-			if test.Name == "" || events > MaxTestEvents || (len(test.Logs) == 0) == (len(test.Events) == 0) {
+			if test.Name == "" || events > maxTestEvents || (len(test.Logs) == 0) == (len(test.Events) == 0) {
 				t.Errorf("%+v", test)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// PollInterval is how often [Watch] reads the rules file.
-const PollInterval = 2 * time.Second
+// pollInterval is how often [Watch] reads the rules file.
+const pollInterval = 2 * time.Second
 
 // settleTime is how long the contents of a changed file must stay the same before they
 // are read as rules: an editor that writes in place may not have written all of them.
@@ -42,10 +42,10 @@ func Open(path string) (*ratelimit.Limiter, error) {
 // A file that is missing or has mistakes changes nothing. Counts and bans are carried
 // over as [ratelimit.Limiter.Update] says.
 //
-// Watch reads the file every [PollInterval], by its path: editors may replace it, and
+// Watch reads the file every 2 seconds, by its path: editors may replace it, and
 // it may be a symbolic link.
 func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report func(*File, error)) {
-	for f, err := range changes(ctx, path, never, PollInterval) {
+	for f, err := range changes(ctx, path, never, pollInterval) {
 		if err == nil {
 			err = limiter.Update(f.Limits)
 		}

@@ -112,7 +112,7 @@ func TestConcurrentWatch(t *testing.T) {
 			{func() { write(t, path, limitOf(8)) }, "8", 8},
 		} {
 			step.do()
-			time.Sleep(2 * rules.PollInterval)
+			time.Sleep(4 * time.Second)
 			synctest.Wait()
 			if step.report != "" {
 				want = append(want, step.report)
