@@ -109,6 +109,9 @@ func (f Format) Zoneless() bool {
 	if f.filters != nil {
 		return f.filters.zoneless()
 	}
+	if f.kind == journalLines {
+		return false
+	}
 	return f.Yearless() || f.spec != nil && (f.spec.unit == unitCLFMillis || f.spec.unit == unitLocal) || f.inner != nil && f.inner.Zoneless()
 }
 
@@ -161,6 +164,9 @@ func (f Format) wraps() bool {
 // <HOST> is an address or a host name, and <ADDR> an address, of the client. All events
 // have the field filter, the name of the file without its ending. With several files, a line
 // has an event for each of them that matches.
+//
+// In journald-json:regex:FILE the patterns see HOST PROGRAM[PROCESS]: MESSAGE, and the time is
+// that of the entry.
 //
 // The syntax is that of package regexp, with the lookaround, the backreferences (?P=name) and
 // the conditions (?(name)yes|no) of Python. Times have the directives of strptime; %s is

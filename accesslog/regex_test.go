@@ -229,6 +229,39 @@ func TestPatternFields(t *testing.T) {
 	}
 }
 
+// An entry of the journal is read as the line that syslog would have, and has a time.
+func TestPatternsOfJournal(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "door.regex")
+	if err := os.WriteFile(name, []byte(`match ^\s*(?:\S+ )?door\[\d+\]: closed to <HOST>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := accesslog.ParseFormat("journald-json:regex:" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.NewParser(accesslog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(program, message string) string {
+		return fmt.Sprintf(`{"__REALTIME_TIMESTAMP":"1523946306250000","_HOSTNAME":"gate","SYSLOG_IDENTIFIER":%q,"_PID":"812","MESSAGE":%q}`, program, message)
+	}
+	for line, want := range map[string]string{
+		entry("door", "closed to 192.0.2.1"):                     "2018-04-17T06:25:06.25Z client=192.0.2.1 filter=door",
+		entry("door", "closed to 192.0.2.1 2026-03-02 14:00:01"): "2018-04-17T06:25:06.25Z client=192.0.2.1 filter=door",
+		entry("gate", "closed to 192.0.2.1"):                     "skipped",
+		`{"MESSAGE":"closed to 192.0.2.1"}`:                      "bad",
+	} {
+		if got := patternEvents(t, p, line); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	if f.Zoneless() {
+		t.Error("times of the journal name their zone")
+	}
+}
+
 // A line that is no event allocates nothing, nor does most of an event.
 func TestPatternsAllocateNothing(t *testing.T) {
 	p := patternParser(t, accesslog.Options{}, shopPatterns)

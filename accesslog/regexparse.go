@@ -14,6 +14,10 @@ type regexReader struct {
 	line    []byte
 	lower   []byte // the line in lower case, for texts that are found in any case
 	next    int    // filter that was not asked yet
+
+	entry     []byte // of a journal, as a line
+	dated     bool   // the time is known: it is not in the line
+	sec, nsec int64
 }
 
 // A filterReader has the matchers of a filter.
@@ -117,7 +121,10 @@ func (f *filterReader) mayMatch(line, lower []byte) bool {
 
 // filtered reads a line by one filter.
 func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outcome {
-	dated, text := f.cutTime(r.line)
+	dated, text := -1, r.line
+	if !r.dated {
+		dated, text = f.cutTime(r.line)
+	}
 	if f.prefix != nil {
 		if !f.prefix.Match(text) {
 			return otherUnless(f.prefix.Exceeded())
@@ -146,17 +153,22 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 		}
 		ev.SetNamed("filter", f.value)
 		ev.SplitPath()
-		if dated < 0 {
-			return badLine
-		}
-		sec, nsec, ok := p.patternTime(f.filter.times[dated], f.times[dated])
-		if !ok {
-			return badLine
-		}
-		ev.Time = utc(sec, nsec)
-		return eventLine
+		return p.setTime(ev, f, r, dated)
 	}
 	return otherLine
+}
+
+// setTime sets the time of an event, which the pattern of that number has found.
+func (p *Parser) setTime(ev *match.Event, f *filterReader, r *regexReader, dated int) outcome {
+	sec, nsec, ok := r.sec, r.nsec, r.dated
+	if !ok && dated >= 0 {
+		sec, nsec, ok = p.patternTime(f.filter.times[dated], f.times[dated])
+	}
+	if !ok {
+		return badLine
+	}
+	ev.Time = utc(sec, nsec)
+	return eventLine
 }
 
 func otherUnless(bad bool) outcome {

@@ -17,6 +17,8 @@ const (
 	journalTime    = 0
 	journalMessage = 1
 	journalProgram = 2
+	journalHost    = 3
+	journalProcess = 4
 )
 
 var (
@@ -28,6 +30,8 @@ var (
 		journalTime:    {name: "time", path: []string{"__REALTIME_TIMESTAMP"}},
 		journalMessage: {name: "message", path: []string{"MESSAGE"}},
 		journalProgram: {name: "program", path: []string{"SYSLOG_IDENTIFIER"}},
+		journalHost:    {name: "host", path: []string{"_HOSTNAME"}},
+		journalProcess: {name: "process", path: []string{"_PID"}},
 	}}
 )
 
@@ -113,7 +117,10 @@ func (p *Parser) journald(line []byte, ev *match.Event) bool {
 		return false
 	}
 	message := p.values[journalMessage]
-	if p.inner != nil {
+	switch {
+	case p.inner != nil && p.inner.patterns != nil:
+		return p.journalPatterns(sec, nsec, ev)
+	case p.inner != nil:
 		ok = p.inner.Parse(message, ev)
 		p.skipped = !ok
 		return ok
@@ -124,6 +131,22 @@ func (p *Parser) journald(line []byte, ev *match.Event) bool {
 	if ok {
 		ev.Time = utc(sec, nsec)
 	}
+	return ok
+}
+
+// journalPatterns reads an entry by patterns, as the line that syslog would have of it, without
+// its time: HOST PROGRAM[PROCESS]: MESSAGE. The time is that of the entry.
+func (p *Parser) journalPatterns(sec, nsec int64, ev *match.Event) (ok bool) {
+	r := p.inner.patterns
+	r.entry = append(append(r.entry[:0], p.values[journalHost]...), ' ')
+	r.entry = append(r.entry, p.values[journalProgram]...)
+	if pid := p.values[journalProcess]; len(pid) > 0 {
+		r.entry = append(append(append(r.entry, '['), pid...), ']')
+	}
+	r.entry = append(append(r.entry, ": "...), p.values[journalMessage]...)
+	r.sec, r.nsec, r.dated = sec, nsec, true
+	ok = p.inner.Parse(r.entry, ev)
+	p.skipped = p.inner.skipped
 	return ok
 }
 
