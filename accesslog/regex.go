@@ -36,7 +36,9 @@ type filter struct {
 	ignores []*linePattern
 	words   bool // times are between characters that are not of words, or at the begin of the line
 	folds   bool // some look for texts in lower case
-	size    int  // instructions of all patterns
+
+	finder *regex.Finder // of what one of the matches needs; nil if that is not known
+	size   int           // instructions of all patterns
 }
 
 // A linePattern is a pattern with the fields that its groups give.
@@ -126,7 +128,12 @@ func ParsePatterns(file string, data []byte) (Format, error) {
 	if f.times == nil {
 		f.times = defaultTimes()
 	}
+	var patterns []*regex.Pattern
+	for _, m := range f.matches {
+		patterns = append(patterns, m.Pattern)
+	}
 	f.words = !slices.ContainsFunc(f.times, func(t *timePattern) bool { return !t.words })
+	f.finder = regex.NewFinder(patterns, f.words)
 	return Format{text: "regex:" + file, kind: regexLines, filters: &filters{[]*filter{f}}}, nil
 }
 

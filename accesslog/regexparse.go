@@ -111,6 +111,9 @@ func (f *filterReader) mayMatch(line, lower []byte) bool {
 	if f.prefix != nil && !f.filter.prefix.PossibleAround(line, lower, f.words) {
 		return false
 	}
+	if f.finder != nil {
+		return f.finder.In(line)
+	}
 	for _, m := range f.filter.matches {
 		if m.PossibleAround(line, lower, f.words) {
 			return true

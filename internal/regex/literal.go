@@ -15,13 +15,70 @@ type literal struct {
 	fold bool
 }
 
-// maxLiterals bounds the alternatives, each of which costs a look at the line.
-const maxLiterals = 24
+// maxLiterals bounds the alternatives.
+const maxLiterals = 1024
+
+// A Finder finds out whether a text has one of many literals, in one pass.
+type Finder struct {
+	pairs [1 << 16 / 64]uint64 // the first two bytes of the literals
+	texts map[uint16][][]byte  // by these
+}
+
+// NewFinder returns a finder of the texts of which each match of one of the patterns has one, for
+// texts that are to be matched without one part, see [Pattern.PossibleAround]. It is nil if
+// there is a pattern for which no such texts are known, or that finds them in any case.
+func NewFinder(patterns []*Pattern, words bool) *Finder {
+	f := &Finder{texts: map[uint16][][]byte{}}
+	for _, p := range patterns {
+		ls := p.halves
+		if words {
+			ls = p.pieces
+		}
+		if !f.add(ls) {
+			return nil
+		}
+	}
+	return f
+}
+
+// add adds literals. It returns false if there is none, or one that cannot be found.
+func (f *Finder) add(ls literals) bool {
+	for _, l := range ls {
+		if l.fold || len(l.text) < 2 {
+			return false
+		}
+		pair := uint16(l.text[0])<<8 | uint16(l.text[1])
+		f.pairs[pair/64] |= 1 << (pair % 64)
+		f.texts[pair] = append(f.texts[pair], l.text)
+	}
+	return len(ls) > 0
+}
+
+// In reports whether text has one of the literals.
+func (f *Finder) In(text []byte) bool {
+	for i := 0; i+1 < len(text); i++ {
+		pair := uint16(text[i])<<8 | uint16(text[i+1])
+		if f.pairs[pair/64]>>(pair%64)&1 == 0 {
+			continue
+		}
+		for _, t := range f.texts[pair] {
+			if bytes.HasPrefix(text[i:], t) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Possible reports whether a text can have a match: it is false for most that have none,
 // after a search for a text that all matches have. Lower is text with the letters of ASCII
 // in lower case; if the pattern has no need of it, see [Pattern.Folds], it may be nil.
-func (p *Pattern) Possible(text, lower []byte) bool { return p.required.in(text, lower) }
+func (p *Pattern) Possible(text, lower []byte) bool {
+	if p.finder != nil {
+		return p.finder.In(text)
+	}
+	return p.required.in(text, lower)
+}
 
 // PossibleAround is Possible for a text that is to be matched without one part, of which
 // nothing is known yet. What comes before and behind the part may be a text of the match. If

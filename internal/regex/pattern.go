@@ -48,6 +48,7 @@ type Pattern struct {
 	anchored bool     // matches begin at the begin of the text
 	prefix   []byte   // with which all matches begin
 	required literals // of which every match has one
+	finder   *Finder  // of these, if there are many
 	halves   literals // of which a text has one if a part of it was cut out before it matched
 	pieces   literals // the same if the part was between characters that are not of words
 }
@@ -119,6 +120,9 @@ func compile(text string, depth int) (*Pattern, error) {
 	}
 	p := &Pattern{prog: prog, required: required(re), anchored: prog.StartCond()&syntax.EmptyBeginText != 0}
 	p.halves, p.pieces = p.required.halves(), pieces(re)
+	if f := (&Finder{texts: map[uint16][][]byte{}}); len(p.required) > 4 && f.add(p.required) {
+		p.finder = f
+	}
 	if len(t.checks) == 0 { // a check may be at the begin
 		prefix, _ := prog.Prefix()
 		p.prefix = []byte(prefix)
