@@ -7,13 +7,25 @@ import (
 
 // A RuleSet is the rules in force: the answer of GET /v1/rules.
 type RuleSet struct {
-	File     string         `json:"file"`
-	Text     string         `json:"text"`
-	Since    time.Time      `json:"since"`
-	Error    string         `json:"error,omitempty" doc:"why the last reload failed; the rules in force were kept"`
-	Rules    []Rule         `json:"rules"`
-	Counters []Counter      `json:"counters"`
-	Allow    []netip.Prefix `json:"allow"`
+	File     string    `json:"file"`
+	Text     string    `json:"text"`
+	Since    time.Time `json:"since"`
+	Error    string    `json:"error,omitempty" doc:"why the last reload failed; the rules in force were kept"`
+	Rules    []Rule    `json:"rules"`
+	Counters []Counter `json:"counters"`
+	Allow    Allow     `json:"allow"`
+}
+
+// An Allow is the clients that are never limited and never banned.
+type Allow struct {
+	Clients []netip.Prefix `json:"clients" doc:"in the rules file itself"`
+	Files   []AllowFile    `json:"files"`
+}
+
+// An AllowFile is a file of addresses and prefixes on the allow list.
+type AllowFile struct {
+	Name     string `json:"name" doc:"as in the rules file"`
+	Prefixes int    `json:"prefixes"`
 }
 
 // A Rule is one rule in force.

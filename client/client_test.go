@@ -292,7 +292,7 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"rules", `{"file":"f","text":"t","since":"2026-01-02T03:04:05Z","error":"e","rules":[{"name":"r","kind":"hot","fields":["client"],"sentence":"s"},` +
-				`{"name":"l","kind":"limit","shadow":true,"stats":{"allowed":1,"bans":2}}],"allow":["192.0.2.0/24"]}`,
+				`{"name":"l","kind":"limit","shadow":true,"stats":{"allowed":1,"bans":2}}],"allow":{"clients":["192.0.2.0/24"],"files":[{"name":"cdn.txt","prefixes":15}]}}`,
 			"GET", "/v1/rules", "",
 			func(ctx context.Context, c *Client) (result, error) {
 				b, err := c.Rules(ctx)
@@ -301,7 +301,7 @@ func TestCalls(t *testing.T) {
 			result{api.RuleSet{File: "f", Text: "t", Since: at, Error: "e", Rules: []api.Rule{
 				{Name: "r", Kind: "hot", Fields: []string{"client"}, Sentence: "s"},
 				{Name: "l", Kind: "limit", Shadow: true, Stats: &api.RuleStats{Allowed: 1, Bans: 2}},
-			}, Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}},
+			}, Allow: api.Allow{Clients: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Files: []api.AllowFile{{Name: "cdn.txt", Prefixes: 15}}}}},
 		},
 		{
 			"explain", `{"values":["a","b"],"since":"2026-01-02T03:04:05Z","refusals":[{"rule":"r","sentence":"s","fields":["client"],"key":["a"],"count":3,` +

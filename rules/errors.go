@@ -44,6 +44,6 @@ func (e Errors) Unwrap() []error {
 
 func (e Errors) sort() {
 	slices.SortStableFunc(e, func(a, b *Error) int {
-		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
 	})
 }

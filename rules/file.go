@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -29,15 +28,15 @@ type File struct {
 	// Fold makes the keys of clients in all rules.
 	Fold match.Fold
 
-	// Allow is the allow list. Limits has it, too.
-	Allow []netip.Prefix
+	// Allow is the allow list.
+	Allow Allow
 
 	// Counters is what to count, in the order of the file.
 	Counters []Counter
 
 	// Limits is the rules of the sections limits and bans: first the limits,
-	// then the bans, each in the order of the file. It is never nil and has
-	// no rule when there is none.
+	// then the bans, each in the order of the file, and the allow list. It is
+	// never nil and has no rule when there is none.
 	Limits *ratelimit.Set
 
 	// Hot is the rules of the section hot, in the order of the file. It is
@@ -48,6 +47,7 @@ type File struct {
 	Warnings Errors
 
 	names map[string]place // of limits and bans, and of others
+	read  []version        // of the files of Allow
 }
 
 // A Counter counts events by Key, over each of Spans, for charts and top lists.
@@ -60,14 +60,16 @@ type Counter struct {
 }
 
 // Load reads, checks and compiles the rules file at path, which must be a regular file
-// of at most 1 MiB. The error is [Errors] when the file has mistakes, else that of
-// reading it.
+// of at most 1 MiB, with the files of its allow list, whose paths are relative to the
+// folder of the rules file. The error is [Errors] when one of them has mistakes, else that
+// of reading the rules file.
 func Load(path string) (*File, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data)
+	r := &reader{file: path, onDisk: true}
+	return r.readWhole(data)
 }
 
 // readFile returns the contents of a rules file.
@@ -82,13 +84,27 @@ func readFile(path string) ([]byte, error) {
 // Parse checks and compiles data as the rules file called name. The error is
 // [Errors]. The File keeps data, which must not change. Time and memory are bounded
 // for any data: a file made to be slow takes about a second.
+//
+// Parse reads no other file: files of the allow list are empty, with a warning.
 func Parse(name string, data []byte) (*File, error) {
-	r := &reader{file: name, names: make(map[string]place)}
-	var f *File
+	r := &reader{file: name}
+	return r.readWhole(data)
+}
+
+// Draft is Parse for data that may replace f: files of the allow list that f names, too,
+// have the addresses that they have in f.
+func (f *File) Draft(name string, data []byte) (*File, error) {
+	r := &reader{file: name, allowFiles: f.Allow.Files}
+	return r.readWhole(data)
+}
+
+// readWhole reads data as a rules file.
+func (r *reader) readWhole(data []byte) (f *File, err error) {
+	r.names = make(map[string]place)
 	if err := r.parse(data, func(root ast.Node) { f = r.readFile(root) }); err != nil {
 		return nil, err
 	}
-	f.Text, f.Warnings, f.names = data, r.warnings, r.names
+	f.Text, f.Warnings, f.names, f.read = data, r.warnings, r.names, r.read
 	return f, nil
 }
 

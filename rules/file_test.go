@@ -72,7 +72,7 @@ func TestCompiled(t *testing.T) {
 	if !reflect.DeepEqual(f.Counters, counters) {
 		t.Errorf("counters is %+v; want %+v", f.Counters, counters)
 	}
-	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}; !slices.Equal(f.Allow, want) {
+	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}; !slices.Equal(f.Allow.Clients, want) {
 		t.Errorf("allow is %v; want %v", f.Allow, want)
 	}
 	if f.Fold != fold || f.Name != "testdata/design.yaml" || len(f.Warnings) != 0 {

@@ -22,6 +22,10 @@ type reader struct {
 	warnings Errors
 	names    map[string]place // of rules and counters
 	fold     match.Fold       // of all keys
+
+	onDisk     bool        // files of the allow list are read
+	read       []version   // of these files
+	allowFiles []AllowFile // if not onDisk, those that are known
 }
 
 // A place is a line and a column, from 1.

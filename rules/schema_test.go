@@ -72,6 +72,7 @@ func TestSchemaInStep(t *testing.T) {
 	root := parseSchema(t)
 	inStep(t, "file", root, fileKeys)
 	inStep(t, "client", root.Properties["client"], clientKeys)
+	inStep(t, "allow", root.Defs["allow"], allowKeys)
 	inStep(t, "counter", root.Defs["counter"], counterKeys)
 	inStep(t, "limit", root.Defs["limit"], limitKeys)
 	inStep(t, "adapt", root.Defs["adapt"], adaptKeys)
@@ -135,6 +136,11 @@ func TestReference(t *testing.T) {
 	}
 	if len(f.Warnings) > 0 {
 		t.Errorf("the example draws warnings:\n%v", f.Warnings)
+	}
+	for _, k := range allowKeys { // which need files
+		if !strings.Contains(text, "`"+k.name+"`") {
+			t.Errorf("the page does not explain %s", k.name)
+		}
 	}
 	for _, k := range slices.Concat(fileKeys, clientKeys, counterKeys, limitKeys, adaptKeys, banRuleKeys, hotKeys) {
 		if !strings.Contains(example, k.name+":") {

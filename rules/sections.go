@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -49,7 +48,7 @@ func (r *reader) readFile(n ast.Node) *File {
 		return nil
 	}
 	var err error
-	if f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow}, rules...); err == nil {
+	if f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow.prefixes()}, rules...); err == nil {
 		f.Hot, err = hotkey.NewSet(hot...)
 	}
 	if err != nil { // the reader should have found it, and has no better position
@@ -75,13 +74,6 @@ func parseBits(most uint64) func(string) (int, error) {
 		}
 		return int(bits), nil
 	}
-}
-
-func (r *reader) readAllow(n ast.Node) []netip.Prefix {
-	if list, ok := n.(*ast.SequenceNode); ok && len(list.Values) == 0 {
-		return nil
-	}
-	return r.readPrefixes(n, "allow")
 }
 
 const maxSpans = 16

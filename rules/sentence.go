@@ -27,8 +27,8 @@ func (f *File) Sentences() []string {
 	for i := range f.Hot.Len() {
 		all = append(all, HotSentence(f.Hot.Rule(i)))
 	}
-	if len(f.Allow) > 0 {
-		all = append(all, fmt.Sprintf("allow: %s never limited and never banned.", subject(prefixes(f.Allow))))
+	if allowed := f.Allow.subjects(); len(allowed) > 0 {
+		all = append(all, fmt.Sprintf("allow: %s never limited and never banned.", subject(allowed)))
 	}
 	return all
 }

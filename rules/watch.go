@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -42,8 +43,8 @@ func Open(path string) (*ratelimit.Limiter, error) {
 // A file that is missing or has mistakes changes nothing. Counts and bans are carried
 // over as [ratelimit.Limiter.Update] says.
 //
-// Watch reads the file every 2 seconds, by its path: editors may replace it, and
-// it may be a symbolic link.
+// Watch reads the file and the files of its allow list every 2 seconds, by their
+// paths: editors may replace them, and they may be symbolic links.
 func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report func(*File, error)) {
 	for f, err := range changes(ctx, path, never, pollInterval) {
 		if err == nil {
@@ -58,12 +59,12 @@ func Watch(ctx context.Context, path string, limiter *ratelimit.Limiter, report 
 	}
 }
 
-// Changes reads the file that f was loaded from once per interval, and yields it each
-// time that its contents have changed, at first from those of f: the new File, or the
-// error of [Load]. A file that cannot be read yields one error until it can be read
-// again. The sequence ends when ctx is done.
+// Changes reads the file that f was loaded from, and the files of its allow list, once per
+// interval, and yields it each time that the contents of one have changed, at first from
+// those of f: the new File, or the error of [Load]. A file that cannot be read yields one
+// error until it can be read again. The sequence ends when ctx is done.
 func (f *File) Changes(ctx context.Context, interval time.Duration) iter.Seq2[*File, error] {
-	return changes(ctx, f.Name, reading{string(f.Text), true}, interval)
+	return changes(ctx, f.Name, reading{string(f.Text), true, f.read}, interval)
 }
 
 // A reading is what was found when a file was read. The zero reading is that of a file that
@@ -71,10 +72,15 @@ func (f *File) Changes(ctx context.Context, interval time.Duration) iter.Seq2[*F
 type reading struct {
 	text string
 	ok   bool
+	read []version // of the files of its allow list
+}
+
+func (r *reading) equal(other *reading) bool {
+	return r.text == other.text && r.ok == other.ok && slices.Equal(r.read, other.read)
 }
 
 // never is what was found before a file is read.
-var never = reading{"never", false}
+var never = reading{text: "never"}
 
 // changes yields the file at path whenever it is not what it was: at first last.
 func changes(ctx context.Context, path string, last reading, interval time.Duration) iter.Seq2[*File, error] {
@@ -82,14 +88,19 @@ func changes(ctx context.Context, path string, last reading, interval time.Durat
 		before := never
 		for ctx.Err() == nil {
 			text, err := readFile(path)
-			now, wait := reading{string(text), err == nil}, interval
-			switch now {
-			case last:
-			case before:
+			now, wait := reading{text: string(text), ok: err == nil}, interval
+			for _, v := range last.read {
+				now.read = append(now.read, v.current())
+			}
+			switch {
+			case now.equal(&last):
+			case now.equal(&before):
 				last = now
 				var f *File
 				if err == nil {
-					f, err = Parse(path, text)
+					r := &reader{file: path, onDisk: true}
+					f, err = r.readWhole(text)
+					last.read = r.read
 				}
 				if !yield(f, err) {
 					return

@@ -50,8 +50,11 @@ func ruleTable(w io.Writer, set api.RuleSet) {
 	for i := range set.Counters {
 		fmt.Fprintln(w, visible(set.Counters[i].Sentence))
 	}
-	for _, network := range set.Allow {
+	for _, network := range set.Allow.Clients {
 		fmt.Fprintf(w, "allow list: %v\n", network)
+	}
+	for _, f := range set.Allow.Files {
+		fmt.Fprintf(w, "allow list: %s, prefixes: %d\n", visible(f.Name), f.Prefixes)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 		if other := s.tokens.Load() != tokens; (err == nil) != step.ok || string(text) != step.text || other != step.other {
 			t.Errorf("%q, %q: %v; the rules are %q, other tokens: %v", step.rules, step.tokens, err, text, other)
 		}
-		if status := s.engine.Status(); (status.Rules.Error == "") != step.ok || fmt.Sprint(s.engine.Rules().Allow) != "["+step.text[len("version: 1\nallow: ["):len(step.text)-2]+"/32]" {
-			t.Errorf("%q, %q: %+v, %v", step.rules, step.tokens, status.Rules.Error, s.engine.Rules().Allow)
+		if status := s.engine.Status(); (status.Rules.Error == "") != step.ok || fmt.Sprint(s.engine.Rules().Allow.Clients) != "["+step.text[len("version: 1\nallow: ["):len(step.text)-2]+"/32]" {
+			t.Errorf("%q, %q: %+v, %v", step.rules, step.tokens, status.Rules.Error, s.engine.Rules().Allow.Clients)
 		}
 	}
 }

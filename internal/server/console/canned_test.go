@@ -70,7 +70,7 @@ func (f *fakeAPI) book(now time.Time) object {
 	hot := rule("product", "hot", "for requests with path /product/*, a path that is hit 500 times within 2s is hot for 1m.", false, "path")
 	hot["stats"] = nil
 	return object{
-		"file": "/etc/lately/rules.yaml", "text": rulesText, "since": now.Add(-26 * time.Minute), "error": broken, "allow": list{"10.0.0.0/8"},
+		"file": "/etc/lately/rules.yaml", "text": rulesText, "since": now.Add(-26 * time.Minute), "error": broken, "allow": object{"clients": list{"10.0.0.0/8"}, "files": list{object{"name": "cdn.txt", "prefixes": 15}}},
 		"rules": list{
 			rule("per-client", "limit", "a client may make 20 requests per 1s and 600 requests per 1m; the 21st within any 1s and the 601st within any 1m are refused. More than 20 refusals in 5m ban it for 10m, each further ban twice as long, at most 24h.", false, "client"),
 			rule("login", "limit", "for requests with method POST and path /login, a combination of client and user may make 5 requests per 10m; the 6th within any 10m is refused. The rule is a shadow: it reports, and refuses nothing.", true, "client", "user"),

@@ -21,12 +21,21 @@ func listRules(c *call) (api.RuleSet, error) {
 	file, status := c.s.Engine.Rules(), c.s.Engine.Status().Rules
 	return api.RuleSet{
 		File: file.Name, Text: string(file.Text), Since: status.Since, Error: status.Error,
-		Rules: c.s.Engine.RuleInfos(), Counters: c.s.Engine.Counters(), Allow: append([]netip.Prefix{}, file.Allow...),
+		Rules: c.s.Engine.RuleInfos(), Counters: c.s.Engine.Counters(), Allow: allowOf(&file.Allow),
 	}, nil
 }
 
+// allowOf returns the allow list for the answer of GET /v1/rules.
+func allowOf(a *rules.Allow) api.Allow {
+	list := api.Allow{Clients: append([]netip.Prefix{}, a.Clients...), Files: []api.AllowFile{}}
+	for i := range a.Files {
+		list.Files = append(list.Files, api.AllowFile{Name: a.Files[i].Name, Prefixes: len(a.Files[i].Prefixes)})
+	}
+	return list
+}
+
 func checkRules(c *call) (v api.RulesValidation, err error) {
-	file, err := rules.Parse("rules", c.body)
+	file, err := c.s.Engine.Rules().Draft("rules", c.body)
 	if err != nil {
 		errs, _ := errors.AsType[rules.Errors](err)
 		return api.RulesValidation{Errors: mistakes(errs)}, nil
@@ -51,7 +60,7 @@ func reload(c *call, req *api.ReloadRequest) (changes api.RuleChanges, err error
 // draft, as lately diff does those of a log. One draft at a time is tried, on one core.
 func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 	trial.Unknown = []string{}
-	draft, err := rules.Parse("draft", []byte(req.Rules))
+	draft, err := c.s.Engine.Rules().Draft("draft", []byte(req.Rules))
 	if err != nil {
 		errs, _ := errors.AsType[rules.Errors](err)
 		trial.Errors = mistakes(errs)

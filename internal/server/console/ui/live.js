@@ -11,7 +11,7 @@ class Live extends EventTarget {
   paused = false;
   status = null;
   rules = new Map(); // of /v1/rules, by name
-  allow = [];
+  allow = []; // what the allow list has, as texts
   // {from, to, ms, all}: when it begins and ends in the chart, by this machine's clock,
   // its length, and the counts of all decisions.
   seconds = [];
@@ -78,7 +78,8 @@ class Live extends EventTarget {
   async #readRules() {
     const book = await get('rules');
     this.rules = new Map((book.rules ?? []).map((r) => [r.name, r]));
-    this.allow = book.allow ?? [];
+    const { clients = [], files = [] } = book.allow ?? {};
+    this.allow = [...clients, ...files.map((f) => `every client in ${f.name} (prefixes: ${f.prefixes})`)];
     this.book = book;
     this.#tell('rules');
   }

@@ -46,7 +46,7 @@ export function rulesView(main, params, signal) {
     failure.hidden = !book.error;
     setText(failure, book.error ? `The last reload failed, and the previous rules stay in force. ${book.error}` : '');
     if (!editing && editor.text !== (book.text ?? '')) editor.text = book.text ?? '';
-    const items = [...live.rules.values(), ...(book.counters ?? []).map((c) => ({ ...c, kind: 'counter' })), ...(live.allow.length ? [{ name: 'allow', kind: 'allow', sentence: `${live.allow.map((a) => (typeof a === 'string' ? a : a.sentence ?? JSON.stringify(a))).join(', ')}: never limited, never banned.` }] : [])];
+    const items = [...live.rules.values(), ...(book.counters ?? []).map((c) => ({ ...c, kind: 'counter' })), ...(live.allow.length ? [{ name: 'allow', kind: 'allow', sentence: `${live.allow.join(', ')}: never limited, never banned.` }] : [])];
     nothing.show(!items.length);
     list(cards, items, (r) => `${r.kind} ${r.name}`, card);
     showRates();

@@ -1,0 +1,193 @@
+package rules
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/match"
+)
+
+// An Allow is the section allow: clients that are never limited, never banned and never
+// counted by a limit or ban. The allow list of [File.Limits] has all their addresses.
+type Allow struct {
+	Clients []netip.Prefix // in the rules file itself
+	Files   []AllowFile    // in the order of the rules file
+}
+
+// An AllowFile is a file of addresses and prefixes.
+type AllowFile struct {
+	Name     string         // as in the rules file
+	Prefixes []netip.Prefix // in the order of the file
+
+	version
+}
+
+// A version is which contents of a file were read.
+type version struct {
+	path string
+	sum  [sha256.Size]byte // of the contents, or zero if they cannot be read
+}
+
+const (
+	maxAllowFile     = 16 << 20 // bytes
+	maxAllowFiles    = 64
+	maxAllowPrefixes = 1 << 20 // in all files
+	maxAllowMistakes = 10      // that are reported for one file
+)
+
+var allowKeys = []allowedKey{{"clients", ""}, {"files", ""}}
+
+// prefixes returns the prefixes of a and its files.
+func (a *Allow) prefixes() []netip.Prefix {
+	all := slices.Clone(a.Clients)
+	for i := range a.Files {
+		all = append(all, a.Files[i].Prefixes...)
+	}
+	return all
+}
+
+// subjects returns what a allows, for a sentence.
+func (a *Allow) subjects() []string {
+	all := prefixes(a.Clients)
+	for i := range a.Files {
+		f := &a.Files[i]
+		all = append(all, fmt.Sprintf("every client in %s (%s)", f.Name, prefixCount(len(f.Prefixes))))
+	}
+	return all
+}
+
+func prefixCount(n int) string {
+	if n == 1 {
+		return "1 prefix"
+	}
+	return fmt.Sprintf("%d prefixes", n)
+}
+
+// readAllow reads the section allow: a mapping, or the clients alone.
+func (r *reader) readAllow(n ast.Node) (a Allow) {
+	switch n := n.(type) {
+	case nil:
+	case *ast.MappingNode, *ast.MappingValueNode:
+		m := r.mapping(n, "allow", allowKeys)
+		a.Clients = r.readPrefixes(m["clients"], "clients")
+		a.Files = r.readAllowFiles(m["files"])
+	case *ast.SequenceNode:
+		if len(n.Values) > 0 {
+			a.Clients = r.readPrefixes(n, "allow")
+		}
+	default:
+		a.Clients = r.readPrefixes(n, "allow")
+	}
+	return a
+}
+
+// readAllowFiles reads the files that n names.
+func (r *reader) readAllowFiles(n ast.Node) (files []AllowFile) {
+	if !r.atMost(n, "files", maxAllowFiles) {
+		return nil
+	}
+	total := 0
+	for at, name := range each(r, n, "files", parseText) {
+		if slices.ContainsFunc(files, func(f AllowFile) bool { return f.Name == name }) {
+			r.fail(at, "files: %q twice: must be given once", clip(name))
+			continue
+		}
+		f := r.readAllowFile(at, name)
+		if total += len(f.Prefixes); total > maxAllowPrefixes {
+			r.fail(at, "files: more than %d prefixes in all: must be fewer", maxAllowPrefixes)
+			return nil
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// readAllowFile reads the file of that name, or takes it from another version of the rules
+// file. It notes which version it has read, also after a mistake.
+func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
+	f := AllowFile{Name: name}
+	if !r.onDisk {
+		if i := slices.IndexFunc(r.allowFiles, func(f AllowFile) bool { return f.Name == name }); i >= 0 {
+			return r.allowFiles[i]
+		}
+		r.warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", clip(name))
+		return f
+	}
+	if f.path = name; !filepath.IsAbs(name) {
+		f.path = filepath.Join(filepath.Dir(r.file), name)
+	}
+	data, err := fileperm.ReadFile(f.path, maxAllowFile)
+	if err != nil {
+		r.fail(at, "files: %v", err)
+	} else {
+		f.sum = sha256.Sum256(data)
+		var errs Errors
+		f.Prefixes, errs = parsePrefixes(f.path, data)
+		r.errs = append(r.errs, errs...)
+	}
+	r.read = append(r.read, f.version)
+	return f
+}
+
+// current returns the version of v's file that is on disk now.
+func (v version) current() version {
+	v.sum = [sha256.Size]byte{}
+	f, _, err := fileperm.Open(v.path)
+	if err != nil {
+		return v
+	}
+	defer f.Close() // read only
+	sum := sha256.New()
+	if n, err := io.Copy(sum, io.LimitReader(f, maxAllowFile+1)); err == nil && n <= maxAllowFile {
+		sum.Sum(v.sum[:0])
+	}
+	return v
+}
+
+// parsePrefixes parses a file of addresses and prefixes, one in each line. What follows a '#'
+// is a comment.
+func parsePrefixes(path string, data []byte) (list []netip.Prefix, errs Errors) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	fail := func(line, column int, format string, args ...any) {
+		errs = append(errs, &Error{path, line, column, fmt.Sprintf(format, args...)})
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		fail(1, 1, "JSON: must be an address or a prefix in each line; docs/rules.md has a command that makes one of the other")
+		return nil, errs
+	}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text, _, _ := strings.Cut(string(line), "#")
+		word := strings.TrimSpace(text)
+		if word == "" {
+			continue
+		}
+		p, err := match.ParsePrefix(clip(word))
+		if err == nil && p.Bits() == 0 {
+			err = fmt.Errorf("%s: every address of its kind: must be a smaller network", p)
+		}
+		if err == nil {
+			list = append(list, p)
+			continue
+		}
+		if fail(number, 1+utf8.RuneCountInString(text[:strings.Index(text, word)]), "%v", err); len(errs) == maxAllowMistakes {
+			fail(number, 1, "too many mistakes: what follows was not read")
+			return nil, errs
+		}
+	}
+	if len(list)+len(errs) == 0 { // as after a download that failed
+		fail(1, 1, "no address: must be an address or a prefix in each line")
+	}
+	return list, errs
+}
