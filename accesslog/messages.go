@@ -105,16 +105,23 @@ func (p *Parser) readHead(line []byte) (h head, ok bool) {
 		}
 		return p.readHead(line)
 	case isUpper(c):
-		if h, ok = p.readYearless(line); ok {
+		if h, ok = p.readYearless(line, ' '); ok {
+			return h, true
+		}
+	case bytes.HasPrefix(line, []byte("type=")):
+		return readAudit(line)
+	case c == '[' && len(line) > 1 && isUpper(line[1]):
+		if h, ok = p.readYearless(line[1:], ']'); ok {
+			h.tagged, h.text = false, bytes.TrimLeft(h.text, " ")
 			return h, true
 		}
 	}
 	return p.readStamped(line)
 }
 
-// readYearless reads the head of RFC 3164: "Mon dd hh:mm:ss ".
-func (p *Parser) readYearless(line []byte) (h head, ok bool) {
-	stamp, ok := readSysStamp(line)
+// readYearless reads the head of RFC 3164: "Mon dd hh:mm:ss", and the byte behind it.
+func (p *Parser) readYearless(line []byte, until byte) (h head, ok bool) {
+	stamp, ok := readSysStampUntil(line, until)
 	if !ok {
 		return h, false
 	}
@@ -127,6 +134,17 @@ func (p *Parser) readYearless(line []byte) (h head, ok bool) {
 		h.sec = p.zone.seconds(h.sec)
 	}
 	return h, true
+}
+
+// readAudit reads "type=EVENT msg=audit(SECONDS:NUMBER): " of the audit daemon of Linux.
+func readAudit(line []byte) (h head, ok bool) {
+	_, rest, _ := bytes.Cut(line, []byte(" msg=audit("))
+	stamp, rest, _ := bytes.Cut(rest, []byte(":"))
+	_, h.text, ok = bytes.Cut(rest, []byte("): "))
+	if ok {
+		h.sec, h.nsec, ok = readDecimal(stamp, 0)
+	}
+	return h, ok
 }
 
 // readStamped reads a time with a year.
@@ -280,10 +298,12 @@ func readStamp(line []byte) (s stamp, ok bool) {
 		}
 		s.end++
 	}
-	if s.end < len(line) && (line[s.end] == ':' || line[s.end] == ',') {
+	if s.end < len(line) && line[s.end] == ':' {
 		s.end++
 	}
-	if s.end < len(line) && line[s.end] != ' ' && line[s.end] != '|' && i == 0 {
+	if s.end < len(line) && line[s.end] == ',' { // cells follow
+		s.end++
+	} else if s.end < len(line) && line[s.end] != ' ' && line[s.end] != '|' && i == 0 {
 		return s, false
 	}
 	for s.end < len(line) && line[s.end] == ' ' {

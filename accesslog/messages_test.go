@@ -92,6 +92,9 @@ func TestMessageTimes(t *testing.T) {
 		"Apr 17 2018 06:25:06":         "2018-04-17T06:25:06Z",
 		"1523946306":                   "2018-04-17T06:25:06Z",
 		"1523946306.25":                "2018-04-17T06:25:06.25Z",
+		"[Apr 17 06:25:06]":            "2018-04-17T06:25:06Z",
+		"20180417-06:25:06":            "2018-04-17T06:25:06Z",
+		"2018-04-17T06:25:06Z,":        "2018-04-17T06:25:06Z",
 		"2018-04-31 06:25:06":          "",
 		"2018-13-01 06:25:06":          "",
 		"2018-04-17 25:25:06":          "",
@@ -103,13 +106,48 @@ func TestMessageTimes(t *testing.T) {
 		"Tue Apr 32 06:25:06 2018":     "",
 	} {
 		var ev match.Event
-		ok := newParser(t, "messages", accesslog.Options{}).Parse([]byte(stamp+" "+text), &ev)
+		ok := newParser(t, "messages", accesslog.Options{Year: 2018}).Parse([]byte(stamp+" "+text), &ev)
 		got := ""
 		if ok {
 			got = strings.Replace(ev.Time.Format("2006-01-02T15:04:05.999Z"), ".000", "", 1)
 		}
 		if got != want {
 			t.Errorf("%q is %q, want %q", stamp, got, want)
+		}
+	}
+}
+
+// Messages of other programs: each is from its client, whatever the client chose.
+func TestServers(t *testing.T) {
+	for line, want := range map[string]string{
+		"Apr 17 06:25:06 mx postfix/smtpd[7]: NOQUEUE: reject: RCPT from a.example[192.0.2.1]: 554 5.7.1 <x[192.0.2.9]>: Relay access denied; helo=<b[192.0.2.9]:>":             "192.0.2.1 postfix rejected",
+		"Apr 17 06:25:06 mx postfix/smtps/smtpd[7]: warning: unknown[192.0.2.1]: SASL LOGIN authentication failed: x":                                                           "192.0.2.1 postfix login failed",
+		"Apr 17 06:25:06 mx dovecot: imap-login: Disconnected (auth failed, 1 attempts in 6 secs): user=<a>, method=PLAIN, rip=192.0.2.1, lip=198.51.100.1, TLS":                "192.0.2.1 dovecot login failed",
+		"Apr 17 06:25:06 mx dovecot: imap-login: Disconnected (auth failed, 1 attempts): user=<a, rip=192.0.2.9, >, method=PLAIN, rip=192.0.2.1, lip=198.51.100.1":              "",
+		"Apr 17 06:25:06 mx dovecot: auth-worker(7): pam(a,192.0.2.9): unknown user,192.0.2.1): unknown user":                                                                   "192.0.2.1 dovecot login failed",
+		"Apr 17 06:25:06 mx vsftpd: pam_unix(vsftpd:auth): authentication failure; logname= uid=0 euid=0 tty=ftp ruser=a rhost=192.0.2.1  user=b":                               "192.0.2.1 vsftpd PAM failure",
+		"Apr 17 06:25:06 mx vsftpd: pam_unix(vsftpd:auth): authentication failure; logname= uid=0 euid=0 tty=ftp ruser= rhost=192.0.2.1  user=b rhost=192.0.2.9":                "",
+		`Tue Apr 17 06:25:06 2018 [pid 7] [a] FAIL LOGIN: Client "192.0.2.9"] FAIL LOGIN: Client "192.0.2.1"`:                                                                   "192.0.2.1 vsftpd login failed",
+		`2018/04/17 06:25:06 [error] 7#7: *1 limiting requests, excess: 5.4 by zone "z", client: 192.0.2.1, server: a, request: "GET /, client: 192.0.2.9, server: b HTTP/1.1"`: "192.0.2.1 nginx limited",
+		`2018/04/17 06:25:06 [error] 7#7: *1 user "a" was not found in "/f", client: 192.0.2.1, server: a, request: "GET / HTTP/1.1"`:                                           "192.0.2.1 nginx error",
+		`2018/04/17 06:25:06 [error] 7#7: *1 user "a, client: 192.0.2.9, server: " was not found in "/f", client: 192.0.2.1, server: a`:                                         "",
+		"[Tue Apr 17 06:25:06.25 2018] [core:error] [pid 7:tid 8] [client 192.0.2.1:4711] AH00126: Invalid URI in request GET / [client 192.0.2.9]":                             "192.0.2.1 apache2 error",
+		"[Tue Apr 17 06:25:06 2018] [error] [client 192.0.2.1] File does not exist: /srv":                                                                                       "192.0.2.1 apache2 error",
+		"2018-04-17 06:25:06 login authenticator failed for (a) [192.0.2.1]:4711 I=[198.51.100.1]:25: 535 Incorrect authentication data (set_id=a)":                             "192.0.2.1 exim login failed",
+		"2018-04-17 06:25:06 login authenticator failed for (a [192.0.2.9]) [192.0.2.1]: 535 Incorrect authentication data":                                                     "",
+		"17-Apr-2018 06:25:06.25 client @0x7f 192.0.2.1#3076 (a.example): query (cache) 'a.example/ANY/IN' denied":                                                              "192.0.2.1 named denied",
+		"[Apr 17 06:25:06] NOTICE[7] chan_sip.c: Registration from '<sip:a@b>' failed for '192.0.2.1:5060' - Wrong password":                                                    "192.0.2.1 asterisk login failed",
+		"[2018-04-17 06:25:06.129][vaultwarden::api::identity][ERROR] Username or password is incorrect. Try again. IP: 192.0.2.1. Username: a. IP: 192.0.2.9. Username: b":     "192.0.2.1 vaultwarden login failed",
+		"type=USER_LOGIN msg=audit(1523946306.250:4063): user pid=7 uid=0 msg='op=login acct=61 exe=\"/usr/sbin/sshd\" hostname=? addr=192.0.2.1 terminal=ssh res=failed'":      "192.0.2.1 auditd login failed",
+		"Apr 17 06:25:06 db mysqld: 2018-04-17T06:25:06.25Z 7 [Note] Access denied for user 'a'@'192.0.2.1' (using password: YES)":                                              "192.0.2.1 mysqld login failed",
+	} {
+		var ev match.Event
+		got := ""
+		if newParser(t, "messages", accesslog.Options{Year: 2018}).Parse([]byte(line), &ev) {
+			got = fmt.Sprintf("%s %s %s", ev.Get(match.Client), ev.GetNamed("program"), ev.GetNamed("reason"))
+		}
+		if got != want {
+			t.Errorf("%s\n\tis %q, want %q", line, got, want)
 		}
 	}
 }

@@ -13,9 +13,12 @@ type sysStamp struct {
 	end        int   // index after the stamp
 }
 
-// readSysStamp reads the stamp of a line. February has 29 days for it, as the
-// year is not known.
-func readSysStamp(line []byte) (s sysStamp, ok bool) {
+// readSysStamp reads the stamp of a line, and the blank behind it.
+func readSysStamp(line []byte) (s sysStamp, ok bool) { return readSysStampUntil(line, ' ') }
+
+// readSysStampUntil reads the stamp of a line, and the byte behind it. February has 29 days for
+// it, as the year is not known.
+func readSysStampUntil(line []byte, until byte) (s sysStamp, ok bool) {
 	if len(line) < len("Mon d hh:mm:ss ") {
 		return s, false
 	}
@@ -44,7 +47,7 @@ func readSysStamp(line []byte) (s sysStamp, ok bool) {
 	s.day = day
 	s.clock, ok5 = clockSeconds(hour, minute, second)
 	return s, ok1 && ok2 && ok3 && ok4 && ok5 && 0 < day && day <= beforeMonth[s.month+1]-beforeMonth[s.month] &&
-		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && line[clock+8] == ' '
+		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && line[clock+8] == until
 }
 
 // sysYears finds the years of a log whose times have none. Lines are dated relative
