@@ -15,12 +15,16 @@ import (
 
 // differing has two nodes with different limits for one rule decide about one key, and returns the most that both have admitted
 // in any window.
-func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uint64, config latelyredis.Config) (most int) {
+func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uint64, config latelyredis.Config, change ...func(*ratelimit.Rule)) (most int) {
 	var now atomic.Int64
 	now.Store(time.Now().Truncate(24 * time.Hour).UnixMicro())
 	var nodes [2]*ratelimit.Limiter
 	for i := range nodes {
-		rules := set(t, limited("limit", match.MustKey("path"), as[i], n[i]))
+		rule := limited("limit", match.MustKey("path"), as[i], n[i])
+		for _, c := range change {
+			c(&rule)
+		}
+		rules := set(t, rule)
 		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
 		if err != nil {
 			t.Fatal(err)
@@ -34,12 +38,13 @@ func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uin
 		span = 24 * time.Hour.Microseconds()
 	}
 	var admitted []int64
-	for step := range 3 * int(max(n[0], n[1])) {
-		switch rng.IntN(10) {
+	top := int64(max(n[0], n[1]))
+	for step := range 6 * int(top) { // some three times as many as a window admits, in bursts
+		switch rng.Int64N(top) {
 		case 0:
 			now.Add(rng.Int64N(span / 20))
-		case 1, 2, 3:
-			now.Add(rng.Int64N(2 * span / int64(max(n[0], n[1]))))
+		default:
+			now.Add(rng.Int64N(span / (2 * top)))
 		}
 		node := nodes[rng.IntN(2)]
 		if step%50 < 25 { // each for a while alone, too
@@ -82,6 +87,37 @@ func TestRulesThatDiffer(t *testing.T) {
 			for range rounds {
 				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed()); got > want {
 					t.Errorf("%v: %d and %d: %d admitted in a window, want at most %d", a, n[0], n[1], got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestWritesByRulesThatDiffer is TestRulesThatDiffer for rules under which a node writes a record that holds more than its own limit
+// can: refused events count, or a ban counts them.
+func TestWritesByRulesThatDiffer(t *testing.T) {
+	t.Parallel()
+	rng := randtest.New(t)
+	ban := func(of ratelimit.Cause) func(*ratelimit.Rule) {
+		return func(r *ratelimit.Rule) {
+			r.Ban = &ratelimit.Ban{After: 60_000, Of: of, Span: time.Minute, For: time.Minute}
+		}
+	}
+	for name, change := range map[string]func(*ratelimit.Rule){
+		"refused events count": func(r *ratelimit.Rule) { r.CountRefused = true },
+		"a ban of refusals":    ban(ratelimit.Refusals),
+		"a ban of hits":        ban(ratelimit.Hits),
+	} {
+		other := ratelimit.Algorithm(rng.IntN(len(ratelimit.Algorithms())))
+		for i := range ratelimit.Algorithms() {
+			a := ratelimit.Algorithm(i)
+			if a == ratelimit.InFlight || testing.Short() && a != ratelimit.Sliding && a != other {
+				continue // in flight is what is under way
+			}
+			for _, n := range [][2]uint64{{300, 100}, {129, 128}, {300, 0}} {
+				want := int(limited("limit", match.MustKey("path"), a, n[0]).Limits[0].MaxAllowed(a))
+				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed(), change); got > want {
+					t.Errorf("%s: %v: %d and %d: %d admitted in a window, want at most %d", name, a, n[0], n[1], got, want)
 				}
 			}
 		}
@@ -179,5 +215,61 @@ func TestCorrectionsByRulesThatDiffer(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestMergeByRulesThatDiffer has a node with the lower limit tell what it has admitted after one with the higher limit has filled
+// that.
+func TestMergeByRulesThatDiffer(t *testing.T) {
+	const high, low, admitted = 300, 100, 5
+	config, now := batched(), new(atomic.Int64)
+	now.Store(time.Now().UnixMicro())
+	open := func(n uint64) (*latelyredis.Store, *ratelimit.Set) {
+		if config.Batched, config.MergeEvery = n == low, 0; n == low {
+			config.MergeEvery = time.Second
+		}
+		rules := set(t, limited("limit", match.MustKey("path"), ratelimit.Sliding, n))
+		store, err := latelyredis.NewKnowing(redis(t).client(t), rules, config, now, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return store, rules
+	}
+	request := func(rules *ratelimit.Set) *latelyredis.Request {
+		return &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+	}
+	lower, lowRules := open(low)
+	higher, highRules := open(high)
+	if lower.Decide(t.Context(), []*latelyredis.Request{request(lowRules)}); !lower.DecideKnown(request(lowRules)) {
+		t.Fatal("an event is not admitted without a round trip")
+	}
+	for range admitted - 1 {
+		lower.DecideKnown(request(lowRules))
+	}
+	fill := func() (allowed int) {
+		for range 2 * high {
+			r := request(highRules)
+			higher.Decide(t.Context(), []*latelyredis.Request{r})
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			if !r.Subjects[0].Outcome.Refused {
+				allowed++
+			}
+		}
+		return allowed
+	}
+	if n := fill(); n != high-1 {
+		t.Fatalf("%d of %d allowed", n, high)
+	}
+	if !lower.Merge(t.Context()) {
+		t.Fatal("the merge was not answered")
+	}
+	now.Add(1_000_000)
+	if n := fill(); n != 0 {
+		t.Errorf("%d more allowed after a merge by the node with %d", n, low)
 	}
 }

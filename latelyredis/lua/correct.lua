@@ -8,14 +8,9 @@ local what, amount, at, resets = unpack_('>BI7I7I2', ARGV[1])
 local records, answer = openAll(0, 1)
 if not records then return answer end
 local r, taken = records[1], 0
-if r.held then -- the limits in the record hold more than those of the rule can: they are corrected, and stay
-  local held = {head = r.was, key = r.key, keep = r.keep, newest = r.newest, resets = r.heldResets, cut = r.cut, found = true, ban = r.ban, all = r.held}
-  for j = 1, #held.all do
-    local s = held.all[j]
-    s.window.advance(s, now)
-    if s.a < HITS then held[#held + 1] = s else held.strikes = s end
-  end
-  r = held
+if r.held then -- which is corrected
+  r.held.ban = r.ban
+  r = r.held
 end
 
 if what == RESET then

@@ -42,6 +42,8 @@ local function decide(subject)
       local resets, struck = unpack_('>I2B', withdrawn, 5 + 3 * i)
       if resets == r.resets then
         for j = 1, #r do r[j].window.refund(r[j], now, at, cost) end
+        local held = r.held or {}
+        for j = 1, #held do held[j].window.refund(held[j], now, at, cost) end
         r.changed = true
       end
       if struck == 1 and r.strikes then

@@ -77,7 +77,7 @@ local function readRecord(r)
     else
       return false
     end
-    r.stored, r.was = limits, sub(v, 1, i - 1)
+    r.stored = limits
   end
   return readState(r, limits, v, i)
 end
@@ -122,6 +122,10 @@ end
 
 -- save writes a record with the time after which it holds nothing.
 local function save(r)
+  if r.held then
+    r.held.ban = r.ban
+    r = r.held
+  end
   local parts, ends = {}, now
   for j = 1, #r.all do
     local s = r.all[j]
@@ -157,4 +161,5 @@ local function charge(r, cost)
     s.window.charge(s, now, cost)
     if s.window.cut and s.window.cut(s, now) then r.cut = true end
   end
+  if r.held then charge(r.held, cost) end
 end

@@ -71,15 +71,41 @@ readLimits = function(v)
     return n + byte(v, i - 1) * scale
   end
   for j = 1, byte(v, 2) do
-    local code = byte(v, i)
+    local from, code = i, byte(v, i)
     i = i + 1
     local span, n = varint() * 1000 ^ (floor(code / 16) % 4), varint()
     local s = limitOf(code % 16, n, span, code >= 64 and varint() or n)
     if not s.window then error('NEWERFORM a record of algorithm ' .. s.a .. ', which is unknown') end
     if s.a == CALENDAR then s.p0, s.p1, s.p2 = 0, NEVER, NEVER end
+    s.text = sub(v, from, i - 1)
     all[j] = s
   end
   return all, i
+end
+
+-- hold has r written with the limits that Redis has, which hold more than those of the rule can: all that this call
+-- counts is counted in these, too. What a ban counts is that of the rule, if it has one.
+local function hold(r, old)
+  local h = {key = r.key, keep = r.keep, newest = r.newest, resets = r.resets, cut = r.cut, found = true, all = {}}
+  local head = {}
+  for j = 1, #old do
+    local s = old[j]
+    if s.a < HITS then
+      s.window.advance(s, now)
+      h[#h + 1] = s
+    elseif not r.strikes then
+      h.strikes = s
+    end
+    if s.a < HITS or not r.strikes then
+      h.all[#h.all + 1], head[#head + 1] = s, s.text
+    end
+  end
+  if r.strikes then
+    local limits = readLimits(r.head)
+    h.strikes, h.all[#h.all + 1], head[#head + 1] = r.strikes, r.strikes, limits[#limits].text
+  end
+  h.head = sub(r.head, 1, 1) .. string.char(#head) .. table.concat(head)
+  r.held = h
 end
 
 -- repair loads the limits of a record, with the counts of other limits that it has.
@@ -113,11 +139,10 @@ repair = function(r)
     if s.a < HITS and not (o and (s.a == IN_FLIGHT or sameLimit(s, o))) then same = false end
     s.window.advance(s, now)
   end
-  -- A correction must not drop what the limits of the rule cannot hold.
-  if not whole then r.held, r.heldResets = old, r.resets end
+  if not whole then hold(r, old) end
   -- What was charged before cannot be told from the rest, and is not given back.
   if not same then r.resets = r.resets % 4095 + 1 end
-  -- A limit that cannot hold all refuses. As long as nothing is counted, the record stays as it is: a node
-  -- with another version of the rule, or the next version, may hold all.
+  -- A limit that cannot hold all refuses. The record keeps all: a node with another version of the rule, or the next
+  -- version, may hold it.
   r.changed = r.changed or whole
 end

@@ -72,6 +72,9 @@ func (r *run) windows(l *Limit, key string, calls, back []*Call) bool {
 		for _, c := range back {
 			if c.Start <= until && c.End >= from {
 				bound += c.Cost
+				if r.Config.Store && l.OnFailure == "local" && r.mayFallBack(c.Server, from, until) {
+					bound += c.Cost // a server notes in its own memory what it has given back in the store
+				}
 			}
 		}
 		if stated && n > bound {
