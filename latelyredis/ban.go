@@ -49,6 +49,7 @@ func (g *group) banOf(l *layout, k int) ban.Ban {
 // copy. If that fails, sync does it later, or the next node that sees the ban.
 func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 	var calls []*call
+	var bans []ban.Ban
 	for _, g := range groups {
 		for k, i := range g.members {
 			if g.err != nil || g.answer(k).status&answerBanned == 0 {
@@ -62,12 +63,29 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 				if record, ok := s.told(l, &b); ok {
 					s.onBan(record)
 				}
-				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b))
+				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b, readUint56(g.data), true))
+				bans = append(bans, b)
 			}
 		}
 	}
 	if len(calls) > 0 && s.exchange(ctx, l, calls) != nil {
 		s.unlisted.Store(true)
+	}
+	for i, c := range calls {
+		if c.err == nil && c.data == banEnded {
+			s.forget(l, &bans[i])
+		}
+	}
+}
+
+// forget removes a ban from the copy that was ended elsewhere before it was added there.
+func (s *Store) forget(l *layout, b *ban.Ban) {
+	if until, ok := s.mirror.until(b.Rule, b.Key); !ok || until != b.Until || !s.mirror.remove(b) {
+		return // another holds
+	}
+	if rl := l.byID(b.Rule); rl != nil && s.onUnban != nil {
+		record := rl.record(b)
+		s.onUnban(record.Rule, record.Key)
 	}
 }
 
@@ -108,7 +126,14 @@ func (s *Store) addBan(ctx context.Context, l *layout, rl *rule, b *ban.Ban) err
 		return nil
 	}
 	s.mirror.add(&added) // before it is listed, so that sync has nothing to tell of it
-	return s.exchange(ctx, l, []*call{s.listing(l, rl, &added)})
+	listing := s.listing(l, rl, &added, readUint56(c.data), true)
+	if err := s.exchange(ctx, l, []*call{listing}); err != nil {
+		return err
+	}
+	if listing.data == banEnded {
+		s.forget(l, &added)
+	}
+	return nil
 }
 
 // banCall returns the call that adds b, a ban of rl, to its record. Its times are those of the
@@ -144,13 +169,13 @@ func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, 
 		return false, err
 	}
 	c := s.correction(l, correctUnban, 0, 0, anyResets, rl.number, key)
-	_, taken, err := s.correct(ctx, l, &c)
+	at, taken, err := s.correct(ctx, l, &c)
 	if err != nil {
 		return false, err
 	}
 	gone := ban.Ban{Rule: rl.banID, Key: listedKey(key)}
 	s.mirror.remove(&gone) // before it is listed, as in addBan
-	return taken > 0, s.exchange(ctx, l, []*call{s.listing(l, rl, &gone)})
+	return taken > 0, s.exchange(ctx, l, []*call{s.listing(l, rl, &gone, at, taken > 0)})
 }
 
 // Bans implements the store of a Limiter: the copy of the list that this node has.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -241,5 +243,69 @@ func TestExtended(t *testing.T) {
 	}
 	if n := do(t, client, "XLEN", config.Prefix+"{bans}:changes"); n != "4" {
 		t.Errorf("the list has changed %s times, want 4", n)
+	}
+}
+
+// TestConcurrentEndedMeanwhile has a node see a ban, and learn of it only after another node has ended it: no list has it afterwards, and
+// who was told that it began is told that it ended.
+func TestConcurrentEndedMeanwhile(t *testing.T) {
+	rules := set(t, banning("flood", match.MustKey("path"), 1000))
+	config := prefixed()
+	store := func(client rueidis.Client, c latelyredis.Config) *latelyredis.Store {
+		s, err := latelyredis.NewQuiet(client, rules, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	var began, ended atomic.Int64
+	told := config
+	told.OnBan = func(ratelimit.BanRecord) { began.Add(1) }
+	told.OnUnban = func(string, []string) { ended.Add(1) }
+	proxy := redis(t).Watch(t)
+	late, other := store(proxy.Client(t), told), store(redis(t).client(t), config)
+	ask(t, late, rules, about(0, "before")) // so that the scripts are known
+	if err := other.Ban(t.Context(), ratelimit.BanRecord{Rule: "flood", Key: []string{"bob"}, Until: time.Now().Add(time.Hour), Reason: "abuse"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := proxy.Scripts()
+	proxy.Hold(2)
+	answered := make(chan bool)
+	go func() {
+		r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "bob")}}
+		late.Decide(context.Background(), []*latelyredis.Request{r})
+		answered <- r.Err == nil && r.Subjects[0].Outcome.Banned
+	}()
+	for proxy.Scripts() == seen {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // the script runs
+	if held, err := other.Unban(t.Context(), "flood", []byte("bob")); err != nil || !held {
+		t.Fatalf("%v, %v", held, err)
+	}
+	proxy.Release()
+	if !<-answered {
+		t.Fatal("the ban was ended before the decision: nothing is late then")
+	}
+	for name, s := range map[string]*latelyredis.Store{"that was late": late, "that has ended it": other, "that is new": store(redis(t).client(t), config)} {
+		if err := s.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := listed(t, s); len(got) > 0 {
+			t.Errorf("the node %s lists %+v", name, got)
+		}
+	}
+	if began.Load() != ended.Load() {
+		t.Errorf("told of %d bans that began, and %d that ended", began.Load(), ended.Load())
+	}
+	// Another ban of the key is another matter.
+	if err := other.Ban(t.Context(), ratelimit.BanRecord{Rule: "flood", Key: []string{"bob"}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := late.Sync(t.Context()); err != nil || len(listed(t, late)) != 1 {
+		t.Errorf("%v, %+v listed after the next ban, want one", err, listed(t, late))
 	}
 }

@@ -21,10 +21,13 @@ import (
 // listParts is in how many parts the list is: a script reads one of them at a time.
 const listParts = 16
 
-// listKeys returns the names of the Redis keys of a part, and that of the changes.
+// banEnded is the answer of list.lua about a ban that was ended since it was seen.
+const banEnded = "2"
+
+// listKeys returns the names of the Redis keys of a part, that of the changes, and that of the part's bans that were ended lately.
 func (s *Store) listKeys(part uint32) []string {
 	tag, n := s.prefix+"{bans}:", strconv.Itoa(int(part))
-	return []string{tag + "ends:" + n, tag + "details:" + n, tag + "changes"}
+	return []string{tag + "ends:" + n, tag + "details:" + n, tag + "changes", tag + "ended:" + n}
 }
 
 // listedKey returns what stands for key in the list.
@@ -43,16 +46,20 @@ func listedRule(name string, fields []string) string {
 }
 
 // listing returns the call that adds b, a ban of rl, to the list, or removes it if it
-// has no end. Its times are those of the server.
-func (s *Store) listing(l *layout, rl *rule, b *ban.Ban) *call {
-	of, detail := rl.listed+string(b.Key), ""
+// has no end. Its times are those of the server. The record had that ban at a time, in microseconds, or has had none that held
+// from then on.
+func (s *Store) listing(l *layout, rl *rule, b *ban.Ban, at int64, held bool) *call {
+	of, detail, was := rl.listed+string(b.Key), "", "0"
+	if held {
+		was = "1"
+	}
 	if b.Until > 0 {
 		detail = string(b.Append(nil, 0))
 	}
 	return &call{command: command{
 		script: l.scripts.list,
 		keys:   s.listKeys(crc32.ChecksumIEEE([]byte(of)) % listParts),
-		args:   []string{of, strconv.FormatInt(b.Until/1000, 10), detail},
+		args:   []string{of, strconv.FormatInt(b.Until/1000, 10), detail, strconv.FormatInt(at, 10), was},
 	}}
 }
 

@@ -318,11 +318,21 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 
 // settleBans is about the bans of the copy that are not known in Redis.
 func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool, lost bool) error {
-	var calls []*call
+	var records, listings []*call
+	var bans []ban.Ban
 	var errs []error
 	flush := func() {
-		errs = append(errs, s.exchange(ctx, l, calls))
-		calls = calls[:0]
+		errs = append(errs, s.exchange(ctx, l, listings))
+		var held []*call
+		for i, c := range listings {
+			if c.err == nil && c.data == banEnded {
+				s.remove(l, &bans[i])
+			} else {
+				held = append(held, records[i])
+			}
+		}
+		errs = append(errs, s.exchange(ctx, l, held))
+		records, listings, bans = records[:0], listings[:0], bans[:0]
 	}
 	for b := range s.mirror.table.All(s.mirror.server() * 1000) {
 		rl := l.byID(b.Rule)
@@ -335,7 +345,8 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 		}
 		b.Memory = rl.memory
 		record := s.banCall(l, rl, &b)
-		if calls = append(calls, &record, s.listing(l, rl, &b)); len(calls) >= 2*reassertBatch {
+		records, listings, bans = append(records, &record), append(listings, s.listing(l, rl, &b, b.Since/1000, true)), append(bans, b)
+		if len(bans) >= reassertBatch {
 			flush()
 		}
 	}

@@ -102,6 +102,7 @@ local function decide(subject)
     local charged = not banned and not r.banned and not (refused and r.shadow) and (r.countRefused or not refused and not r.refused)
     local status = r.refused and 1 or 0
     if charged and not (refused and peek) and cost > 0 and #r > 0 then
+      if not refused and not r.refused then r.held = nil end -- it has a place: what it cannot hold has passed
       charge(r, cost)
       r.changed = not peek
       status = status + 4
