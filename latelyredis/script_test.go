@@ -51,7 +51,7 @@ func undeclared(script string) (wrong []string) {
 		allowed = append(allowed, command+"', bans")
 	}
 	allowed = append(allowed, "INFO', 'memory'", "HDEL', details", "HSET', details", "HGET', details", "PEXPIRE', details", "XADD', changes", "XRANGE', changes", "XREVRANGE', changes", "ZADD', nodes", "ZREMRANGEBYSCORE', nodes", "ZCARD', nodes", "PEXPIRE', nodes", "PEXPIRE', changes", "GET', returns", "SET', returns", "GET', marker", "SET', marker")
-	allowed = append(allowed, "GET', clock", "SET', clock", "XADD', log", "XRANGE', log", "XREVRANGE', log", "PEXPIRE', log", "ZREM', nodes", "GET', wanted", "SET', wanted", "DEL', wanted",
+	allowed = append(allowed, "GET', clock", "SET', clock", "XADD', log", "XRANGE', log", "XREVRANGE', log", "PEXPIRE', log", "ZREM', nodes", "ZSCORE', gone", "ZADD', gone", "ZREMRANGEBYSCORE', gone", "PEXPIRE', gone", "GET', wanted", "SET', wanted", "DEL', wanted",
 		"XADD', state", "XRANGE', state", "XREVRANGE', state", "PEXPIRE', state", "DEL', state")
 	for _, call := range regexp.MustCompile(`redis\s*\.\s*(\w+)\s*\(\s*'?([^)]*)`).FindAllStringSubmatch(script, -1) {
 		if call[1] != "call" || !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(call[2], a) }) {
