@@ -100,6 +100,8 @@ type Config struct {
 	// For tests, what applyDefaults sets: the bytes of a block, and how many events a
 	// chunk has at least, except the last.
 	blockSize, chunkEvents int
+
+	traffic bool // keep the fields that a tally counts
 }
 
 // Algorithms returns the names of the algorithms that a limit can count by.

@@ -84,6 +84,9 @@ type run struct {
 // usedFields returns every field that a rule or a list looks at.
 func (r *run) usedFields() []string {
 	names := []string{r.Key}
+	if r.traffic {
+		names = append(append(names, trafficFields...), sizeField)
+	}
 	for i := range r.rulesets {
 		names = append(names, r.rulesets[i].fields()...)
 	}

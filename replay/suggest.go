@@ -20,8 +20,9 @@ import (
 type SuggestConfig struct {
 	Config
 
-	// Share is the percentage of keys that a limit must never refuse: more than 0, at
-	// most 100, with at most 4 decimals. Default 99.9.
+	// Share, if not 0, is the percentage of all keys that a limit must never refuse: at most
+	// 100, with at most 4 decimals. By default it must never refuse any key except
+	// outliers that look like attackers.
 	Share float64
 
 	// Groups is conditions, such as "path /login": the events of each get limits of
@@ -37,7 +38,8 @@ type Suggestion struct {
 	First    *Epoch          `json:"first,omitempty"`
 	Last     *Epoch          `json:"last,omitempty"`
 	Field    string          `json:"field"` // Config.Key
-	Share    float64         `json:"share"`
+	Share    float64         `json:"share,omitempty"`
+	Outliers []Outlier       `json:"outliers"` // the busiest first; none if Share is set
 	Limits   []SuggestedRule `json:"limits"`
 	All      SuggestedTotals `json:"all"`   // what all of them do together
 	Rules    string          `json:"rules"` // the rules file, with comments
@@ -48,10 +50,15 @@ type Suggestion struct {
 type SuggestedTotals struct {
 	Keys        int64 `json:"keys"`         // keys that have such events
 	KeysRefused int64 `json:"keys_refused"` // those that are ever refused
-	Events      int64 `json:"events"`
-	Refused     int64 `json:"refused"`
-	Bans        int64 `json:"bans"`
-	BannedKeys  int64 `json:"banned_keys"`
+
+	// Outliers is how many of Keys are outliers that look like attackers.
+	Outliers        int64 `json:"outliers"`
+	OutliersRefused int64 `json:"outliers_refused"`
+
+	Events     int64 `json:"events"`
+	Refused    int64 `json:"refused"`
+	Bans       int64 `json:"bans"`
+	BannedKeys int64 `json:"banned_keys"`
 }
 
 // A SuggestedRule is the least limit for a span that refuses no more keys than it may.
@@ -72,30 +79,35 @@ type SuggestedRule struct {
 
 	span        time.Duration
 	ban         *ratelimit.Ban
+	auto        bool  // outliers are left out
 	needed      int64 // how many keys must never be refused
+	conditions  [][2]string
 	mostRefused []BannedKey
 }
 
 // suggestSpans are the spans for which limits are suggested, if the log is as long.
 var suggestSpans = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
-// Suggest returns, for each span and group, the least limit by which a share of the keys
-// is never refused, and a rules file of these limits. Each limit was judged on the log as
-// [Run] judges it, and so was that of one less. Errors are those of Run.
+// Suggest returns, for each span and group, the least limit that never refuses a key, except
+// outliers that look like attackers, or a share of the keys, and a rules file of these limits.
+// Each limit was judged on the log as [Run] judges it, and so was that of one less. Without a
+// Share, requests that fail and logins get limits of their own if an outlier has many of
+// them, and the file allows the monitors. Errors are those of Run.
 func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 	if c.Rules != nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("suggest: rules: must not be given")
 	}
-	c.Share = cmp.Or(c.Share, 99.9)
+	auto := c.Share == 0
+	c.traffic = auto
 	parts := math.Round(c.Share * 1e4)
-	if !(parts >= 1 && parts <= 1e6) || math.Abs(parts-c.Share*1e4) > 1e-6 {
+	if !auto && !(parts >= 1 && parts <= 1e6) || math.Abs(parts-c.Share*1e4) > 1e-6 {
 		return nil, fmt.Errorf("--share: %v: must be a percentage of more than 0 and at most 100, with at most 4 decimals", c.Share)
 	}
 	r, err := newRun(c.Config)
 	if err != nil {
 		return nil, err
 	}
-	s := &suggesting{share: int64(parts)}
+	s := &suggesting{outliers: []Outlier{}, auto: auto, share: cmp.Or(int64(parts), 1e6)}
 	if err := s.addGroups(r, c.Groups); err != nil {
 		return nil, err
 	}
@@ -115,18 +127,26 @@ func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 type suggesting struct {
 	*events
 	key    match.Key
+	auto   bool  // outliers are left out
 	share  int64 // in millionths
 	groups []suggestGroup
 	trials []*trial
+
+	kinds    []OutlierKind // of the keys of all events, by number; "" for ordinary ones
+	outliers []Outlier
+	logins   []string // the paths that outliers log in by
 }
 
 // A suggestGroup is events that have limits of their own.
 type suggestGroup struct {
-	text string // as it was given; "" for all events
-	when match.When
-	name string // begins the names of its rules
-	need int64  // how many of its keys must never be refused
+	text       string      // as it was given; "" for all events
+	conditions [][2]string // fields and patterns
+	when       match.When
+	name       string // begins the names of its rules
+	need       int64  // how many of its keys must never be refused
+	auto       bool   // it was not asked for
 
+	keys *keyColumn
 	from []int // see keyColumn.byKey
 	own  []int32
 }
@@ -143,20 +163,18 @@ func (s *suggesting) addGroups(r *run, texts []string) (err error) {
 		return err
 	}
 	for _, text := range texts {
-		text = strings.TrimSpace(text)
-		field, pattern, ok := strings.Cut(text, " ")
-		var when match.When
-		if err = when.Add(field, strings.TrimSpace(pattern)); err != nil || !ok {
-			return fmt.Errorf("--group: %q: must be a field and a pattern, such as \"path /login\" or \"status 4xx\"", text)
+		g, err := newGroup(strings.TrimSpace(text))
+		if err != nil {
+			return fmt.Errorf("--group: %q: must be a field and a pattern, such as \"path /login\" or \"status 4xx\"", strings.TrimSpace(text))
 		}
-		if err := knownField("--group", field, fields); err != nil {
+		if err := knownField("--group", g.conditions[0][0], fields); err != nil {
 			return err
 		}
-		s.groups = append(s.groups, suggestGroup{text: text, when: when, name: ruleName(text)})
+		s.groups = append(s.groups, g)
 	}
 	for i := range s.groups {
 		g := &s.groups[i]
-		rs, err := newRuleset(g.option(r.Key), []ratelimit.Rule{s.rule(g, ratelimit.MaxSliding, time.Second)}, nil)
+		rs, err := newRuleset(g.option(r.Key), []ratelimit.Rule{s.all(g)}, nil)
 		if err != nil {
 			return err
 		}
@@ -164,6 +182,22 @@ func (s *suggesting) addGroups(r *run, texts []string) (err error) {
 	}
 	r.fields = r.usedFields()
 	return nil
+}
+
+// newGroup returns the group of events for which all these conditions hold, such as
+// "path /login".
+func newGroup(conditions ...string) (g suggestGroup, err error) {
+	g.text = strings.Join(conditions, ", ")
+	g.name = ruleName(g.text)
+	for _, text := range conditions {
+		field, pattern, ok := strings.Cut(text, " ")
+		pattern = strings.TrimSpace(pattern)
+		if err = g.when.Add(field, pattern); err != nil || !ok {
+			return g, fmt.Errorf("%q: must be a field and a pattern", text)
+		}
+		g.conditions = append(g.conditions, [2]string{field, pattern})
+	}
+	return g, nil
 }
 
 func (g *suggestGroup) option(key string) string {
@@ -192,8 +226,13 @@ func (s *suggesting) rule(g *suggestGroup, n uint64, span time.Duration) ratelim
 	return ratelimit.Rule{Name: g.name, Key: s.key, When: g.when, Limits: []ratelimit.Limit{{N: n, Span: span}}}
 }
 
-// prepare finds the events and keys of each group, and with which limits its search
-// begins. Groups without events are left out.
+// all returns a rule that judges each event of g and refuses none.
+func (s *suggesting) all(g *suggestGroup) ratelimit.Rule {
+	return s.rule(g, ratelimit.MaxSliding, time.Second)
+}
+
+// prepare finds the events and keys of each group, the outliers, and with which limits its
+// search begins. Groups without events are left out.
 func (s *suggesting) prepare(ctx context.Context) error {
 	if err := s.checkRules(); err != nil {
 		return err
@@ -201,35 +240,85 @@ func (s *suggesting) prepare(ctx context.Context) error {
 	if err := s.judgeAll(ctx); err != nil {
 		return err
 	}
-	first, last, _ := s.span()
 	kept := s.groups[:0]
-	for i := range s.groups {
-		g := s.groups[i]
+	for _, g := range s.groups {
 		at := slices.IndexFunc(s.judgings, func(j *judging) bool { return j.option == g.option(s.run.Key) })
 		if at < 0 {
 			continue
 		}
-		g.from, g.own = s.judgings[at].columns[0].byKey(s.judgings[at].outcomes.has)
-		keys := int64(0)
-		for id := range g.from[1:] {
-			keys += int64(min(g.from[id+1]-g.from[id], 1))
-		}
-		if keys == 0 {
+		g.take(s.judgings[at])
+		if len(g.own) == 0 {
 			s.problem(fmt.Sprintf("%s: no event matches", g.option(s.run.Key)))
 			continue
 		}
-		g.need = (keys*s.share + 999_999) / 1_000_000
 		kept = append(kept, g)
 	}
-	s.groups = kept
+	if s.groups = kept; len(kept) == 0 {
+		return ctx.Err()
+	}
+	s.kinds = make([]OutlierKind, len(kept[0].keys.texts))
+	if s.auto && kept[0].text == "" {
+		s.findOutliers()
+		if err := s.addOwnGroups(ctx); err != nil {
+			return err
+		}
+	}
+	first, last, _ := s.span()
 	for i := range s.groups {
+		g := &s.groups[i]
+		keys := int64(0)
+		for id := range g.from[1:] {
+			if g.from[id+1] > g.from[id] && s.kinds[id].ordinary() {
+				keys++
+			}
+		}
+		g.need = (keys*s.share + 999_999) / 1_000_000
 		for _, span := range suggestSpans {
-			if span == suggestSpans[0] || int64(span) <= last-first {
-				s.trials = append(s.trials, s.newTrial(&s.groups[i], span))
+			if (span == suggestSpans[0] || int64(span) <= last-first) && !(g.auto && span != time.Minute && span != time.Hour) {
+				s.trials = append(s.trials, s.newTrial(g, span))
 			}
 		}
 	}
 	return ctx.Err()
+}
+
+// take takes over which events of which keys j judged.
+func (g *suggestGroup) take(j *judging) {
+	g.keys = j.columns[0]
+	g.from, g.own = g.keys.byKey(j.outcomes.has)
+}
+
+// addOwnGroups adds groups of the events in which outliers differ from others: requests
+// that fail, and logins.
+func (s *suggesting) addOwnGroups(ctx context.Context) error {
+	var texts [][]string
+	if slices.ContainsFunc(s.outliers, func(o Outlier) bool { return o.Kind == Scan }) {
+		texts = append(texts, []string{"status 4xx"})
+	}
+	slices.Sort(s.logins)
+	for _, path := range slices.Compact(s.logins) {
+		texts = append(texts, []string{"method POST", "path " + path})
+	}
+	var groups []suggestGroup
+	var rs []ratelimit.Rule
+	for _, conditions := range texts {
+		g, err := newGroup(conditions...)
+		if err == nil && !slices.ContainsFunc(s.groups, func(given suggestGroup) bool { return given.text == g.text }) {
+			g.auto = true
+			groups, rs = append(groups, g), append(rs, s.all(&g))
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	if err := s.judge(ctx, rs); err != nil {
+		return err
+	}
+	for i := range groups {
+		groups[i].take(s.judgings[i])
+		s.groups = append(s.groups, groups[i])
+	}
+	return nil
 }
 
 // judge judges the log under each of these rules alone.
@@ -265,60 +354,64 @@ func (s *suggesting) search(ctx context.Context) error {
 			return err
 		}
 		for i, t := range asked {
-			totals := s.judgings[i].totals()
-			t.judged(rs[i].Limits[0].N, totals.Keys, totals.KeysRefused)
+			totals := s.totals(s.judgings[i])
+			t.judged(rs[i].Limits[0].N, totals.Keys-totals.Outliers, totals.KeysRefused-totals.OutliersRefused)
 		}
 	}
 }
 
-// totals sums up what the rules of j, which have one key, do.
-func (j *judging) totals() (sum SuggestedTotals) {
-	judged, refusals := make([]bool, len(j.columns[0].texts)), make([]bool, len(j.columns[0].texts))
+// totals sums up what the rules of j, which have one key, do to keys that are not allowed.
+func (s *suggesting) totals(j *judging) (sum SuggestedTotals) {
+	keys := len(j.columns[0].texts)
+	judged, refusals := make([]int64, keys), make([]int64, keys)
 	for i, o := range j.outcomes {
-		if o == 0 {
-			continue
+		if o != 0 {
+			judged[j.columns[0].ids[i]]++
 		}
-		id := j.columns[0].ids[i]
-		sum.Events++
-		judged[id] = true
 		if o >= refused {
-			sum.Refused++
-			refusals[id] = true
+			refusals[j.columns[0].ids[i]]++
 		}
 	}
-	for id := range judged {
-		if judged[id] {
-			sum.Keys++
+	for id, n := range judged {
+		if n == 0 || s.kinds[id] == Monitor {
+			continue
 		}
-		if refusals[id] {
-			sum.KeysRefused++
+		sum.Keys++
+		sum.Events += n
+		sum.Refused += refusals[id]
+		sum.KeysRefused += min(refusals[id], 1)
+		if !s.kinds[id].ordinary() {
+			sum.Outliers++
+			sum.OutliersRefused += min(refusals[id], 1)
 		}
 	}
 	banned := make(map[uint32]bool)
 	for i := range j.rules {
 		for _, start := range j.rules[i].banStarts() {
-			sum.Bans++
-			banned[start.key] = true
+			if s.kinds[start.key] != Monitor {
+				sum.Bans++
+				banned[start.key] = true
+			}
 		}
 	}
 	sum.BannedKeys = int64(len(banned))
 	return sum
 }
 
-// banOf returns the ban beside a limit: of keys that make more than twice the limit, and
-// no shorter than its span. It refuses no key that the limit does not refuse.
+// banOf returns the ban beside a limit: of keys that make more than twice the limit, for ten
+// times its span, from a minute to a day. It refuses no key that the limit does not refuse.
 func banOf(n uint64, span time.Duration) *ratelimit.Ban {
 	if n > ratelimit.MaxExact {
 		return nil
 	}
-	return &ratelimit.Ban{After: n, Of: ratelimit.Refusals, Span: span, For: max(span, 10*time.Minute)}
+	return &ratelimit.Ban{After: n, Of: ratelimit.Refusals, Span: span, For: max(span, min(max(10*span, time.Minute), 24*time.Hour))}
 }
 
 // suggestion judges the limits that were found with their bans, each alone and then the
 // rules file of all.
 func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion, error) {
 	r := s.run
-	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Field: r.Key, Share: share, Limits: []SuggestedRule{}}
+	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Field: r.Key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
 	if first, last, ok := s.span(); ok {
 		out.First, out.Last = new(epoch(first)), new(epoch(last))
 	}
@@ -332,9 +425,14 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 	}
 	names := make(map[string]int)
 	for i, t := range s.trials {
+		totals := s.totals(s.judgings[i])
+		if t.auto && (totals.OutliersRefused == 0 || slices.ContainsFunc(s.trials, func(all *trial) bool { return all.text == "" && all.span == t.span && all.hi <= t.hi })) {
+			continue // it refuses no outlier, or none that the limit of all events does not refuse
+		}
 		rule := SuggestedRule{
 			Name: t.name + "-" + rules.FormatDuration(t.span), Group: t.text, N: t.hi, SpanSeconds: t.span.Seconds(),
-			SuggestedTotals: s.judgings[i].totals(), OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: rs[i].Ban, needed: t.need,
+			SuggestedTotals: totals, OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: rs[i].Ban, needed: t.need,
+			auto: s.auto, conditions: t.conditions,
 		}
 		if names[rule.Name]++; names[rule.Name] > 1 {
 			rule.Name += fmt.Sprint("-", names[rule.Name])
@@ -342,6 +440,9 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 		own := &s.judgings[i].rules[0]
 		refusals := own.refused
 		for _, id := range own.keys.largest(3, refusals) {
+			if s.kinds[id] == Monitor {
+				continue
+			}
 			rule.mostRefused = append(rule.mostRefused, BannedKey{Key: own.key(id), Refused: refusals[id]})
 		}
 		out.Limits = append(out.Limits, rule)
@@ -361,7 +462,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 	if err := s.judgeAll(ctx); err != nil {
 		return nil, err
 	}
-	out.All = s.judgings[0].totals()
+	out.All = s.totals(s.judgings[0])
 	out.Rules = out.header() + text
 	out.Problems = s.report.Problems
 	return out, nil

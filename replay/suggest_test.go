@@ -197,7 +197,7 @@ func TestSuggestForGroups(t *testing.T) {
 	if l := s.Limits[2]; l.N != 9 || l.Events != 100 || l.Keys != 1 || fmt.Sprint(file.Limits.Rule(2).When.Path) != "[/login]" {
 		t.Errorf("%+v, when %v", l, file.Limits.Rule(2).When)
 	}
-	if l := s.Limits[0]; l.N != 1 || l.KeysRefused != 1 || l.Refused != 99 || !strings.Contains(s.Rules, `x\u2028version:9`) {
+	if l := s.Limits[0]; l.N != 1 || l.KeysRefused != 1 || l.Refused != 98 || !strings.Contains(s.Rules, `x\u2028version:9`) {
 		t.Errorf("%+v\n%s", l, s.Rules)
 	}
 	if len(s.Problems) != 1 || s.Problems[0] != "--group path  /nowhere: no event matches" {

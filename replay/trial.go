@@ -33,11 +33,19 @@ func (r *run) unknownFraction() int64 {
 	return int64(r.coarsest - max(r.coarsest/1_000_000, 1))
 }
 
+// leastOfGroup is the least limit for a group that was not asked for, and for one that no
+// ordinary key has events of: few keys have such events, so that the least limit for them would be too close to what others may do tomorrow.
+const leastOfGroup = 5
+
 func (s *suggesting) newTrial(g *suggestGroup, span time.Duration) *trial {
 	late := func(n uint64) int64 {
 		return int64(ratelimit.Limit{N: n, Span: span}.MaxLate(ratelimit.Sliding))
 	}
 	t := &trial{suggestGroup: g, span: span, hi: s.peakOf(g, int64(span))}
+	if (g.auto || g.need == 0) && t.hi < leastOfGroup {
+		t.hi, t.lo, t.hiJudged, t.loJudged = leastOfGroup, leastOfGroup-1, true, true
+		return t
+	}
 	t.lo = t.hi - 1
 	if wide := late(t.hi); wide > 0 {
 		t.hi = max(s.peakOf(g, int64(span)+wide), t.hi)
@@ -79,21 +87,30 @@ func (t *trial) judged(n uint64, keys, refused int64) {
 	t.lo, t.loJudged, t.atLo = n, true, refused
 }
 
-// peakOf returns the least N that as many keys of g as must be never exceed in any window
-// of that length.
-func (s *suggesting) peakOf(g *suggestGroup, span int64) uint64 {
+// peaks returns for each ordinary key of g the most events in any window of that length.
+func (s *suggesting) peaks(g *suggestGroup, span int64) []int64 {
 	peaks := make([]int64, len(g.from)-1)
 	s.run.parallel(s.run.Cores, func(part int) {
 		var own []moment
 		for id := part; id < len(peaks); id += s.run.Cores {
-			own = own[:0]
-			for _, event := range slices.Backward(g.own[g.from[id]:g.from[id+1]]) {
-				own = append(own, moment{at: s.times[event], n: 1})
+			if !s.kinds[id].ordinary() {
+				continue
 			}
+			own = s.momentsOf(own[:0], g.own[g.from[id]:g.from[id+1]])
 			peaks[id] = peak(own, len(own), span)
 		}
 	})
+	return peaks
+}
+
+// peakOf returns the least N that as many keys of g as must be never exceed in any window
+// of that length.
+func (s *suggesting) peakOf(g *suggestGroup, span int64) uint64 {
+	peaks := s.peaks(g, span)
 	slices.Sort(peaks)
 	none, _ := slices.BinarySearch(peaks, 1)
+	if g.need == 0 {
+		return 0
+	}
 	return uint64(peaks[int64(none)+g.need-1])
 }

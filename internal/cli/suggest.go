@@ -23,10 +23,14 @@ func newSuggest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest [flags] FILE...",
 		Short: "Write a rules file with limits that fit logs",
-		Long: `Suggest writes a rules file to standard output. For each span (1s, 1m, 1h and 24h, if the log is as
-long) it has the least limit by which at least --share percent of the keys are never refused. Comments
-contain how many keys the limit refuses on the log, how many the next lower limit would refuse, and how many
-events are refused and banned. Each figure comes from judging the log with the code that enforces rules.
+		Long: `Suggest writes a rules file to standard output. It first names the outliers: keys that look like
+attackers (scans, logins that fail, floods), monitors, and crawlers. For each span (1s, 1m, 1h and 24h, if the
+log is as long) the file has the least limit that refuses no other key. Requests that fail and logins get
+limits of their own if an outlier has many of them. Monitors are under allow, crawlers beside it in comments.
+With --share, outliers are not looked for: the limits are the least that never refuse so many of all keys.
+
+Comments contain how many keys each limit refuses on the log, how many the next lower limit would refuse, and
+how many events are refused and banned. Each figure comes from judging the log with the code that enforces rules.
 
 Exit codes: 0 success; 1 a file could not be read, or not to its end (the rules are for the rest), or no
 event has the field of --key or of a --group, or the output could not be written; 2 the command line is
@@ -36,7 +40,7 @@ wrong; 130 interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.share, "share", "99.9", "`PERCENT` of the keys that a limit must never refuse")
+	flags.StringVar(&f.share, "share", "", "`PERCENT` of all keys that a limit must never refuse (default all except outliers)")
 	flags.StringArrayVar(&f.config.Groups, "group", nil, "suggest limits for the events of `\"FIELD PATTERN\"`, too, such as \"path /login\" (repeatable)")
 	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by (default client)")
 	f.inputs.register(cmd, &f.config.Config)
@@ -50,7 +54,9 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var err error
-	if c.Share, err = strconv.ParseFloat(f.share, 64); err != nil || !(c.Share > 0) {
+	if !cmd.Flags().Changed("share") {
+		c.Share = 0
+	} else if c.Share, err = strconv.ParseFloat(f.share, 64); err != nil || !(c.Share > 0) {
 		return fmt.Errorf("--share: %q: must be a percentage of more than 0 and at most 100, such as 99.9", f.share)
 	}
 	suggestion, err := reading(cmd, c.Progress, *c, replay.Suggest)

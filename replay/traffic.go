@@ -1,0 +1,144 @@
+package replay
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/lately-go/lately/api"
+)
+
+// Traffic is what some events are like: the most frequent values of a few fields.
+type Traffic struct {
+	Bytes  *int64         `json:"bytes,omitempty"` // of all responses, if the log has their sizes
+	Fields []FieldTraffic `json:"fields"`          // those that an event has
+}
+
+// FieldTraffic is the values of one field.
+type FieldTraffic struct {
+	Field  string       `json:"field"`
+	Values int          `json:"values"` // distinct ones
+	Top    []ValueCount `json:"top"`    // the most frequent
+}
+
+// A ValueCount is how many events have a value.
+type ValueCount struct {
+	api.Key
+	Count int64 `json:"count"`
+}
+
+// trafficFields are the fields of [Traffic], and sizeField the one that it adds up.
+var trafficFields = []string{"status", "method", "path", "agent", "referer", "reason"}
+
+const sizeField = "size"
+
+// A tally counts the values that events have in the fields of [Traffic].
+type tally struct {
+	events int64
+	fields []fieldTally
+	sizes  fieldTally
+}
+
+// A fieldTally counts the values of one field.
+type fieldTally struct {
+	name   string
+	column int
+	counts []int64  // by number of the value
+	seen   []uint32 // the values that were counted
+}
+
+func (r *run) newTally() *tally {
+	t := &tally{sizes: fieldTally{column: r.column(sizeField)}}
+	for _, name := range trafficFields {
+		t.fields = append(t.fields, fieldTally{name: name, column: r.column(name)})
+	}
+	return t
+}
+
+// reset makes t count from 0.
+func (t *tally) reset() {
+	t.events = 0
+	t.sizes.reset()
+	for i := range t.fields {
+		t.fields[i].reset()
+	}
+}
+
+func (f *fieldTally) reset() {
+	for _, id := range f.seen {
+		f.counts[id] = 0
+	}
+	f.seen = f.seen[:0]
+}
+
+// add counts events of the chunk.
+func (t *tally) add(e *events, own []int32) {
+	t.events += int64(len(own))
+	t.sizes.add(e, own)
+	for i := range t.fields {
+		t.fields[i].add(e, own)
+	}
+}
+
+func (f *fieldTally) add(e *events, own []int32) {
+	ids := e.cols[f.column]
+	f.counts = grown(f.counts, len(e.values[f.column]))
+	for _, event := range own {
+		id := ids[event]
+		if id == 0 {
+			continue
+		}
+		if f.counts[id] == 0 {
+			f.seen = append(f.seen, id)
+		}
+		f.counts[id]++
+	}
+}
+
+// field returns the tally of a field of trafficFields.
+func (t *tally) field(name string) *fieldTally { return &t.fields[slices.Index(trafficFields, name)] }
+
+// top returns the most frequent value and how many events have it.
+func (f *fieldTally) top(e *events) (value string, n int64) {
+	for _, id := range f.seen {
+		if c := f.counts[id]; c > n || c == n && e.values[f.column][id] < value {
+			value, n = e.values[f.column][id], c
+		}
+	}
+	return value, n
+}
+
+// count returns how many events have a value for which is is true.
+func (f *fieldTally) count(e *events, is func(value string) bool) (n int64) {
+	for _, id := range f.seen {
+		if is(e.values[f.column][id]) {
+			n += f.counts[id]
+		}
+	}
+	return n
+}
+
+// report returns the n most frequent values of each field.
+func (t *tally) report(e *events, n int) *Traffic {
+	out := &Traffic{Fields: []FieldTraffic{}}
+	if len(t.sizes.seen) > 0 {
+		sum := int64(0)
+		for _, id := range t.sizes.seen {
+			size, _ := strconv.ParseInt(e.values[t.sizes.column][id], 10, 64) // "-" has none
+			sum += size * t.sizes.counts[id]
+		}
+		out.Bytes = &sum
+	}
+	for i := range t.fields {
+		f := &t.fields[i]
+		if len(f.seen) == 0 {
+			continue
+		}
+		values := FieldTraffic{Field: f.name, Values: len(f.seen)}
+		column := keyColumn{texts: e.values[f.column]}
+		for _, id := range column.largest(n, f.counts) {
+			values.Top = append(values.Top, ValueCount{api.KeyOf(column.texts[id]), f.counts[id]})
+		}
+		out.Fields = append(out.Fields, values)
+	}
+	return out
+}
