@@ -38,6 +38,23 @@ var followed = form[follow.Log]{"FILE, or FILE=FORMAT with a format of `lately r
 	return follow.Log{Path: s}, s != "" && (!strings.Contains(s, "=") || strings.HasPrefix(s, "journal:"))
 }}
 
+// followedLogs sets the logs to follow. If a file of patterns is wrong, the error says where.
+func followedLogs(field *[]follow.Log) func([]string) error {
+	set := list(field, followed)
+	return func(texts []string) error {
+		for _, text := range texts {
+			i := strings.Index(text, "regex:")
+			if i <= 0 || !strings.Contains(text[:i], "=") {
+				continue
+			}
+			if _, err := accesslog.ParseFormat(text[i:]); err != nil {
+				return err
+			}
+		}
+		return set(texts)
+	}
+}
+
 // journalMatch matches a part of the journal up to the '=' of a match, such as "_COMM=caddy": what comes after it
 // is a value, also if it is the name of a format.
 var journalMatch = regexp.MustCompile(`^journal:(.*,)?[A-Z_][A-Z0-9_]*$`)

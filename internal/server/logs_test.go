@@ -311,3 +311,23 @@ func TestFollowedNames(t *testing.T) {
 		}
 	}
 }
+
+// A mistake in a file of patterns is an error with its place.
+func TestFollowedPatternsHaveErrors(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "wrong.regex")
+	if err := os.WriteFile(name, []byte("match (a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var logs []follow.Log
+	for _, text := range []string{"app.log=regex:" + name, "journal:app=regex:" + name} {
+		if err := followedLogs(&logs)([]string{text}); err == nil || !strings.Contains(err.Error(), name+":1:7: missing closing )") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := os.WriteFile(name, []byte("match a <HOST>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := followedLogs(&logs)([]string{"app.log=regex:" + name, "other.log"}); err != nil || len(logs) != 2 || logs[0].Format.String() != "regex:"+name || logs[1].Path != "other.log" {
+		t.Errorf("%v: %v", err, logs)
+	}
+}
