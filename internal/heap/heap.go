@@ -2,8 +2,6 @@
 // container/heap it boxes no item, and keeps no item that was removed.
 package heap
 
-import "slices"
-
 // A Heap is a binary heap. Make one with [New]. Each change takes a number of comparisons
 // that is logarithmic in the number of items; only Push allocates. It is not safe for
 // concurrent use.
@@ -34,9 +32,6 @@ func (h *Heap[T]) First() (item T, ok bool) {
 // Items returns the items by their places. They must not be changed, and are valid until the
 // heap changes.
 func (h *Heap[T]) Items() []T { return h.items }
-
-// Grow makes memory for n more items, so that Push allocates none.
-func (h *Heap[T]) Grow(n int) { h.items = slices.Grow(h.items, n) }
 
 // Push adds an item.
 func (h *Heap[T]) Push(item T) {
