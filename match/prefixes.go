@@ -46,11 +46,9 @@ func numberOf(a netip.Addr) number {
 // spanOf returns the addresses of an unmapped prefix.
 func spanOf(p netip.Prefix) span {
 	from := numberOf(p.Masked().Addr())
-	free := p.Addr().BitLen() - p.Bits()              // bits that differ within p
-	mask := number{uint64(1)<<max(free-64, 0) - 1, 0} // Go shifts by 64 and more to 0
-	if mask.lo = uint64(1)<<free - 1; free >= 64 {
-		mask.lo = ^uint64(0)
-	}
+	free := p.Addr().BitLen() - p.Bits() // bits that differ within p
+	const one = uint64(1)                // shifted by 64 and more, it is 0
+	mask := number{one<<max(free-64, 0) - 1, one<<free - 1}
 	return span{from, number{from.hi | mask.hi, from.lo | mask.lo}}
 }
 
