@@ -48,12 +48,8 @@ var barWidths = func() (widths []int64) {
 	return widths
 }()
 
-// maxBars is how many bars a Timeline has at most, and maxTextBars those of the plain
-// report, which fit in a line of 80 columns.
-const (
-	maxBars     = 300
-	maxTextBars = 76
-)
+// maxBars is how many bars a Timeline has at most.
+const maxBars = 300
 
 // A barScale divides the time from first to last into bars.
 type barScale struct {
@@ -198,11 +194,10 @@ func (r Refusals) in(scale, from barScale) Refusals {
 	return Refusals{scale.rebin(r.Refused, from), scale.rebin(r.Banned, from)}
 }
 
-// atMost returns the events in at most so many bars, and the length of one.
-func (t *Timeline) atMost(bars int64) (events []int64, bar time.Duration) {
+// scale returns the scale of the bars of t.
+func (t *Timeline) scale() barScale {
 	width := slices.Index(barWidths, int64(seconds(t.BarSeconds)))
 	own := barScale{width, t.Start.UnixNano(), t.Start.UnixNano()}
 	own.last = own.start(int64(len(t.Events)) - 1)
-	scale := own.cover(bars)
-	return scale.rebin(t.Events, own), time.Duration(barWidths[scale.width])
+	return own
 }

@@ -175,7 +175,7 @@ func TestTimelineOfSeveral(t *testing.T) {
 // TestTextBars has at most 76 bars in the plain report, with the height of the highest.
 func TestTextBars(t *testing.T) {
 	for n, want := range map[int]string{
-		2: "  ██\n  each bar is 1s; the highest has 1 events", 76: "  each bar is 1s;", 77: "  each bar is 5s; the highest has 5 events", 3601: "  each bar is 1m0s; the highest has 60 events",
+		2: "  " + strings.Repeat("█", 76) + "\n  └22:13:20                             └22:13:21\n  each bar is 1s; the highest has 1 events", 76: "  each bar is 1s;", 77: "  each bar is 5s; the highest has 5 events", 3601: "  each bar is 1m0s; the highest has 60 events",
 		7200: "  each bar is 5m0s; the highest has 300 events",
 	} {
 		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", smallLog(n))}, Format: smallFormat})
@@ -185,6 +185,36 @@ func TestTextBars(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%d events, one a second: no %q in\n%s", n, want, out.Bytes())
+		}
+	}
+}
+
+// TestTextPicture has a row of the share refused, and the times of the bars, in the width of the
+// terminal.
+func TestTextPicture(t *testing.T) {
+	r := mustRun(t, replay.Config{
+		Files: []string{writeFile(t, "log", []byte("0,a\n0,a\n7200,b\n7201,b\n7202,b\n7203,b\n10800,c\n"))}, Format: smallFormat,
+		WhatIfs: []replay.WhatIf{whatIf(t, replay.Limit, "1/1h")},
+	})
+	for width, want := range map[int][]string{
+		0: {
+			"▄▄                                              ██                      ▂▂",
+			"▄▄                                              ▆▆",
+			"└00:00      └00:30      └01:00      └01:30      └02:00      └02:30",
+		},
+		120: {
+			"▄▄▄                                                                     ███                                 ▂▂▂",
+			"▄▄▄                                                                     ▆▆▆",
+			"└00:00      └00:20      └00:40      └01:00      └01:20      └01:40      └02:00      └02:20      └02:40",
+		},
+	} {
+		want = append(want, "each bar is 5m0s; the highest has 4 events", "the second row is the share of them that was refused, at most 75.0 %", "")
+		var out bytes.Buffer
+		if err := r.WriteText(&out, replay.TextStyle{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if picture := "Events over time\n  " + strings.Join(want, "\n  "); !strings.Contains(out.String(), strings.TrimSuffix(picture, "  ")) {
+			t.Errorf("width %d: no\n%s\nin\n%s", width, picture, out.Bytes())
 		}
 	}
 }

@@ -21,6 +21,7 @@ type TextStyle struct {
 	Color bool           // bold headings, in ANSI sequences
 	Bad   bool           // with the bad lines that were kept
 	Zone  *time.Location // in which times are written; nil is UTC
+	Width int            // columns that the picture may use; 0 is 80
 }
 
 // WriteText writes the report for people. Keys and bad lines are written so
@@ -28,7 +29,7 @@ type TextStyle struct {
 func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w := newTextWriter(out, style)
 	w.totals(rep)
-	w.timeline(rep.Timeline)
+	w.picture(rep.Timeline)
 	w.busiest(rep)
 	w.suggested(rep)
 	w.together(rep)
@@ -55,10 +56,11 @@ type textWriter struct {
 	*bufio.Writer
 	color bool
 	zone  *time.Location
+	width int
 }
 
 func newTextWriter(out io.Writer, style TextStyle) *textWriter {
-	return &textWriter{Writer: bufio.NewWriter(out), color: style.Color, zone: cmp.Or(style.Zone, time.UTC)}
+	return &textWriter{Writer: bufio.NewWriter(out), color: style.Color, zone: cmp.Or(style.Zone, time.UTC), width: style.Width}
 }
 
 func (w *textWriter) f(format string, args ...any) { fmt.Fprintf(w, format, args...) }
@@ -146,22 +148,6 @@ func (w *textWriter) resolution(rep *Report) {
 
 // seconds returns so many seconds as a duration.
 func seconds(n float64) time.Duration { return time.Duration(math.Round(n * float64(time.Second))) }
-
-// timeline draws the events over time as bars an eighth of a line high.
-func (w *textWriter) timeline(t *Timeline) {
-	if t == nil || len(t.Events) < 2 {
-		return
-	}
-	events, bar := t.atMost(maxTextBars)
-	most := slices.Max(events)
-	bars := []rune(" ▁▂▃▄▅▆▇█")
-	var b strings.Builder
-	for _, n := range events {
-		b.WriteRune(bars[(n*8+most-1)/most])
-	}
-	w.heading("Events over time")
-	w.f("  %s\n  each bar is %s; the highest has %s events\n", b.String(), long(bar), count(most))
-}
 
 func (w *textWriter) busiest(rep *Report) {
 	if len(rep.Top) == 0 {

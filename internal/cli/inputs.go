@@ -108,7 +108,7 @@ func (f *inputFlags) print(cmd *cobra.Command, asJSON bool, report any, text fun
 	if out := cmd.OutOrStdout(); asJSON {
 		err = writeJSON(out, report)
 	} else {
-		err = text(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Zone: f.zone})
+		err = text(out, replay.TextStyle{Color: isTerminal(out) && os.Getenv("NO_COLOR") == "", Zone: f.zone, Width: widthOf(out)})
 	}
 	if err != nil {
 		problems = append(problems, fmt.Sprintf("the report cannot be written: %v", err))

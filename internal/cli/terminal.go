@@ -13,6 +13,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/term"
+
 	"github.com/lately-go/lately/replay"
 )
 
@@ -25,6 +27,18 @@ func isTerminal(stream any) bool {
 	}
 	st, err := f.Stat()
 	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+// widthOf returns how many columns a terminal has, 0 if out is none.
+func widthOf(out io.Writer) int {
+	if !isTerminal(out) {
+		return 0
+	}
+	width, _, err := term.GetSize(out.(*os.File).Fd())
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // visible returns s with what is not printable escaped as in a Go string, so

@@ -40,7 +40,7 @@ class Slider {
     this.area = svg('path', { class: 'area' });
     this.line = svg('path', { class: 'line' });
     this.mark = svg('line', { class: 'markline', y1: 0, y2: 100 });
-    this.ends = h('div', { class: 'ends dim', 'aria-hidden': 'true' }, h('span', {}), h('span', {}, 'keys refused'), h('span', {}));
+    this.ends = h('div', { class: 'ends dim', 'aria-hidden': 'true' }, h('span', {}), h('span', {}, 'N, the limit → · height: keys refused'), h('span', {}));
     this.node = h('div', { class: 'slider' },
       h('p', { class: 'question' }, 'A limit of ', this.limit, ' would have refused ', this.effect, ' at least once.'), this.rest,
       svg('svg', { class: 'curve', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, this.area, this.line, this.mark),
