@@ -14,7 +14,7 @@ import (
 type PatternFile struct {
 	Name string   `json:"name"` // JAIL.regex
 	Data []byte   `json:"-"`
-	Logs []string `json:"logs"` // paths of the jail, which may be patterns of shells
+	Logs []string `json:"logs"` // paths of the jail, which may be patterns of shells, or a part of the journal
 }
 
 // A filterReader converts the filter of a jail.
@@ -58,7 +58,7 @@ func (b *builder) filter(s settings, jail string) (name string) {
 		return ""
 	}
 	name = b.name(jail + ".regex")
-	b.patterns = append(b.patterns, PatternFile{Name: name, Data: []byte(r.file.String()), Logs: b.logs(s, jail)})
+	b.patterns = append(b.patterns, PatternFile{Name: name, Data: []byte(r.file.String()), Logs: r.logs(s)})
 	return strings.TrimSuffix(name, ".regex")
 }
 
@@ -396,9 +396,17 @@ func fieldOf(name string) string {
 	return name
 }
 
-// logs returns the paths of the logs of a jail.
-func (b *builder) logs(s settings, jail string) (paths []string) {
-	v, ok := s.lines(jail, "logpath", nil)
+// logs returns the logs of the jail as --follow names them: the journal with what journalmatch selects if that is what the jail
+// reads, else its paths.
+func (r *filterReader) logs(s settings) (paths []string) {
+	if backend, _ := s.get(r.jail, "backend"); strings.HasPrefix(backend.text, "systemd") {
+		match, _ := r.option("journalmatch")
+		if match.text == "" {
+			return []string{"journal"}
+		}
+		return []string{"journal:" + strings.Join(strings.Fields(match.text), ",")}
+	}
+	v, ok := s.lines(r.jail, "logpath", nil)
 	if !ok {
 		return nil
 	}

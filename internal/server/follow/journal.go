@@ -86,7 +86,8 @@ var (
 )
 
 // journalArgs returns the arguments of journalctl that select the entries of a log. Several units, several
-// identifiers or several values of a field are alternatives; an entry must have one of each.
+// identifiers or several values of a field are alternatives; an entry must have one of each. What is on the two sides of a + are
+// alternatives, too, as for journalctl.
 func journalArgs(name string) (args []string, err error) {
 	_, selection, some := strings.Cut(name, ":")
 	if !some {
@@ -95,7 +96,7 @@ func journalArgs(name string) (args []string, err error) {
 	for item := range strings.SplitSeq(selection, ",") {
 		isUnit := slices.ContainsFunc(unitSuffixes, func(s string) bool { return strings.HasSuffix(item, s) })
 		switch {
-		case journalField.MatchString(item):
+		case journalField.MatchString(item), item == "+":
 			args = append(args, item)
 		case item == "" || strings.ContainsAny(item, "= \t"):
 			return nil, fmt.Errorf("%s: %q: must be a unit such as ssh.service, a program such as sshd, or a match such as _COMM=sshd", name, item)

@@ -165,6 +165,7 @@ func TestJournalArgs(t *testing.T) {
 		"journal:ssh.service,dovecot":        "--unit=ssh.service --identifier=dovecot",
 		"journal:_SYSTEMD_UNIT=ssh.service":  "_SYSTEMD_UNIT=ssh.service",
 		"journal:_COMM=a,_COMM=b,PRIORITY=4": "_COMM=a _COMM=b PRIORITY=4",
+		"journal:_COMM=a,+,_UID=0":           "_COMM=a + _UID=0",
 	} {
 		if args, err := journalArgs(name); err != nil || strings.Join(args, " ") != want {
 			t.Errorf("%s: %q, %v", name, args, err)
