@@ -59,6 +59,8 @@ func TestParseFormatErrors(t *testing.T) {
 		{"json:time=a@s, client=b", `" client=b" is not of the form`},
 		{"json:time=a@s,client=b,client=c", `"client" is given twice`},
 		{"json:time=a@s,time=b@s", `"time" is given twice`},
+		{"json:time=a@s,log=b", `"log": must have another name`},
+		{"csv:time=1@s,format=2", `"format": must have another name`},
 		{"json:time=a@s,client=", `"client": path "" has an empty key`},
 		{"json:time=a@s,client=a..b", `path "a..b" has an empty key`},
 		{`json:time=a@s,client=a\`, "ends in a backslash"},

@@ -222,6 +222,9 @@ func newLinePattern(text string) (p *linePattern, at int, err error) {
 		if name == "time" || name == "filter" {
 			return nil, max(strings.Index(text, "<"+name+">"), 0), fmt.Errorf("group %q: must have another name: time is what a line with time has, and filter is the name of the file", name)
 		}
+		if name == match.LogField || name == match.FormatField {
+			return nil, max(strings.Index(text, "<"+name+">"), 0), fmt.Errorf("group %q: must have another name, as this one says which log an event is from", name)
+		}
 		g := patternGroup{number: number, name: name}
 		g.field, g.known = match.FieldNamed(name)
 		p.groups = append(p.groups, g)

@@ -188,6 +188,7 @@ func TestPatternErrors(t *testing.T) {
 		"# nothing":                      "x.regex: there is no line with match: must have one or more, such as match ^login failed from <HOST>",
 		"match a\nprefix a\nprefix b":    "x.regex:3:1: prefix: a second one: must be given once",
 		"match (?P<time>a)":              `x.regex:1:10: group "time": must have another name`,
+		"match (?P<log>a)":               `x.regex:1:10: group "log": must have another name`,
 		"match a\ntime %Y-%q":            "x.regex:2:9: %q: unknown: must be a directive of strptime",
 		"match a\ntime %Y-%m-%d":         "x.regex:2:6: it has no time: must have directives such as",
 		"match a\ntime [":                "x.regex:2:6: missing closing ]",

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -126,6 +127,8 @@ func (s *spec) add(name, where string) error {
 	place, suffix := cutSuffix(where)
 	var err error
 	switch {
+	case name == match.LogField || name == match.FormatField:
+		err = errors.New("must have another name, as this one says which log an event is from")
 	case name == "time":
 		s.unit, err = unitNamed(suffix)
 	case suffix == "":

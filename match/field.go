@@ -27,6 +27,13 @@ const (
 	numFields
 )
 
+// The names of the fields that say which log an event is from. Events of logs have them, set by what reads
+// the logs; events of services do not.
+const (
+	LogField    = "log"    // absolute path of the file, "journal:ssh.service", or "-" for the standard input
+	FormatField = "format" // name or spec of its format
+)
+
 var fieldNames = [numFields]string{
 	"client", "object", "method", "path", "query", "protocol",
 	"status", "size", "user", "host", "referer", "agent",

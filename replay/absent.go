@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/match"
 )
 
 // An InputError is the error of Run if the files have no event, or none that has a
@@ -110,8 +111,39 @@ func (e *events) lacking(rule commonRule, keys *keyColumn) string {
 	if i := slices.IndexFunc(needed, e.hasNone); i >= 0 {
 		return e.absent(needed[i])
 	}
+	if why := e.run.noLog(rule.when); why != "" {
+		return why
+	}
 	if len(keys.texts) == 1 {
 		return "no event has all fields of the key " + rule.key.String()
+	}
+	return ""
+}
+
+// noLog returns that no log is one of those that a condition names, or "" if one is.
+func (r *run) noLog(when match.When) string {
+	if r.Events != nil {
+		return ""
+	}
+	for _, field := range []string{match.LogField, match.FormatField} {
+		if len(when.Fields[field]) == 0 {
+			continue
+		}
+		one, err := match.When{Fields: map[string][]string{field: when.Fields[field]}}.Compile()
+		if err != nil {
+			return ""
+		}
+		var values []string
+		for _, l := range r.logs {
+			var ev match.Event
+			l.setOrigin(&ev, l.format)
+			if one.Holds(&ev) {
+				return ""
+			}
+			values = append(values, string(ev.GetNamed(field)))
+		}
+		slices.Sort(values)
+		return fmt.Sprintf("no log has the %s %s: it is %s", field, strings.Join(when.Fields[field], " or "), strings.Join(slices.Compact(values), ", "))
 	}
 	return ""
 }

@@ -276,7 +276,7 @@ func formatFields(format string) ([]string, error) {
 
 // knownField returns an error if no event can have the field that an option names.
 func knownField(option, field string, fields []string) error {
-	if slices.Contains(fields, field) {
+	if slices.Contains(fields, field) || field == match.LogField || field == match.FormatField {
 		return nil
 	}
 	return fmt.Errorf("%s: %s", option, unknownField(field, fields))

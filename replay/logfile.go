@@ -3,17 +3,20 @@ package replay
 import (
 	"cmp"
 	"math"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/match"
 )
 
 // A logFile is one of the files of a run, and what was read of it.
 type logFile struct {
 	number int
 	path   string
+	origin string // of its events: the path as [match.LogField] has it
 
 	// These belong to the reader until it has ended. A block has the format of its lines.
 
@@ -58,9 +61,18 @@ type logFile struct {
 }
 
 func newLogFile(number int, path string) *logFile {
-	l := &logFile{number: number, path: path, early: make(map[int]*parsed), whole: noSpan, newest: math.MinInt64}
+	l := &logFile{number: number, path: path, origin: path, early: make(map[int]*parsed), whole: noSpan, newest: math.MinInt64}
 	l.complete.Store(math.MinInt64)
+	if abs, err := filepath.Abs(path); err == nil && path != "-" {
+		l.origin = abs
+	}
 	return l
+}
+
+// setOrigin sets the fields that say which log an event is from.
+func (l *logFile) setOrigin(ev *match.Event, format accesslog.Format) {
+	ev.SetNamedString(match.LogField, l.origin)
+	ev.SetNamedString(match.FormatField, format.String())
 }
 
 // count counts the lines of a block, and gives them their numbers in the file.

@@ -64,11 +64,14 @@ type worker struct {
 	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
 	get     []func(*match.Event) []byte
+	origin  bool // the run uses the fields that say which log an event is from
 	dated   span // to which events with a whole date are cut while they are parsed
 }
 
 func (r *run) newWorker() *worker {
 	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span}
+	used := append(r.where.Fields(), r.fields...)
+	w.origin = slices.Contains(used, match.LogField) || slices.Contains(used, match.FormatField)
 	for _, name := range r.fields {
 		w.get = append(w.get, getter(name))
 		w.columns, w.numbers = append(w.columns, newInterner()), append(w.numbers, new(renumbering))
@@ -172,15 +175,23 @@ func (w *worker) parseLines(p *parsed) {
 				p.year = noYear
 			}
 		}
-		w.add(p, &w.event)
+		w.addParsed(p)
 		for parser.Next(&w.event) {
 			if p.year == noYear {
 				p.year = noYearEither
 			}
-			w.add(p, &w.event)
+			w.addParsed(p)
 		}
 	}
 	p.first, p.last, p.dated = parser.Dated()
+}
+
+// addParsed adds the event of a line.
+func (w *worker) addParsed(p *parsed) {
+	if w.origin {
+		w.run.logs[p.file].setOrigin(&w.event, p.format)
+	}
+	w.add(p, &w.event)
 }
 
 // maxNumbered is how many values of a field a worker of a stream numbers before it begins

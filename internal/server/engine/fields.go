@@ -42,7 +42,7 @@ type fieldUse struct {
 func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 	f.limits = file.Limits
 	for _, name := range file.Fields() {
-		if _, ok := match.FieldNamed(name); !ok {
+		if _, ok := match.FieldNamed(name); !ok && !ofLogs(name) {
 			f.custom = append(f.custom, name)
 		}
 	}
@@ -153,7 +153,8 @@ func (f *eventFields) needed() string {
 
 // Prepare makes ev, whose fields a client has named, like the same request in a log: a path
 // with a query is split, unless the client has set query or object. A field that is neither
-// well known nor used by a rule or counter is an error, which suggests a name.
+// well known nor used by a rule or counter is an error, which suggests a name. So is one that says
+// which log an event is from.
 func (s *Session) Prepare(ev *match.Event) error {
 	ev.SplitPath()
 	if len(ev.Get(match.Object)) == 0 {
@@ -174,7 +175,7 @@ func (f *eventFields) checkNames(names []string) error {
 			return errorf(api.BadArg, "field %.64q: %v", field, err)
 		}
 		for _, name := range key.EventFields() { // "user | client" is two
-			if _, ok := match.FieldNamed(name); !ok && name != dynamicField && !slices.Contains(f.custom, name) {
+			if _, ok := match.FieldNamed(name); !ok && name != dynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
 				return f.unknown(name)
 			}
 		}
@@ -182,8 +183,14 @@ func (f *eventFields) checkNames(names []string) error {
 	return nil
 }
 
+// ofLogs reports whether only what reads logs sets the field of that name.
+func ofLogs(name string) bool { return name == match.LogField || name == match.FormatField }
+
 // unknown returns the error for an unknown field.
 func (f *eventFields) unknown(name string) error {
+	if ofLogs(name) {
+		return errorf(api.BadArg, "field %q: must be left out, as only events of logs have it", name)
+	}
 	const typos, listed = 2, 32 // that a suggestion corrects, and names in an error
 	name = strings.Clone(name[:min(len(name), MaxName)])
 	all := append(match.FieldNames(), f.custom...)

@@ -19,6 +19,7 @@ counters:
 limits:
   - {name: per-client, key: client, limit: 3 per 1m}
   - {name: plan, key: user, when: {plan: free}, limit: 3 per 1m}
+  - {name: auth, key: client, when: {log: /var/log/auth.log}, limit: 3 per 1m}
 hot:
   - {name: page, key: [path, region], threshold: 3 per 2s}
 `
@@ -39,6 +40,8 @@ func TestPrepareFields(t *testing.T) {
 		{"tennant", `field "tennant": unknown; did you mean tenant?`},
 		{"weather", `field "weather": unknown, as no rule or counter uses it; must be one of client, object, method, path, query, protocol, ` +
 			`status, size, user, host, referer, agent, plan, region, tenant`},
+		{"log", `field "log": must be left out, as only events of logs have it`},       // in a condition
+		{"format", `field "format": must be left out, as only events of logs have it`}, // in no rule
 		{strings.Repeat("x", 5000), `field "` + strings.Repeat("x", 64) + `": unknown, as`},
 	} {
 		err := c.Prepare(event(c, "client", "192.0.2.1", x.field, "v"))
@@ -114,7 +117,7 @@ func TestUnmatchedIsWarnedAbout(t *testing.T) {
 		}
 		got := warned("user", "ada", "agent", "curl/8")
 		for _, want := range []string{
-			"level=WARN", `fields="user, agent"`, `needed="per-client: client; plan: plan, user; page: path, region; tenants: tenant"`, "unmatched=4",
+			"level=WARN", `fields="user, agent"`, `needed="per-client: client; plan: plan, user; auth: client, log; page: path, region; tenants: tenant"`, "unmatched=4",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %s in %s", want, got)

@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,27 @@ func write(t *testing.T, path string, lines ...string) {
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOrigin passes on which log each event is from, and its format.
+func TestOrigin(t *testing.T) {
+	dir := t.TempDir()
+	access, auth := filepath.Join(dir, "access.log"), filepath.Join(dir, "auth.log")
+	write(t, access, `192.0.2.1 - - [17/Apr/2024:06:25:06 +0000] "GET /a,b HTTP/1.1" 200 5`)
+	write(t, auth, "2024-04-17T06:25:07+00:00 host sshd[1,2]: no event,", "2024-04-17T06:25:07+00:00 host,a sshd[1]: Failed password for root from 192.0.2.2 port 22 ssh2")
+	got := map[string]string{}
+	f, err := New(Config{Logs: []Log{{Path: filepath.Join(dir, "*.log")}}, Judge: func(ev *match.Event) {
+		got[string(ev.Get(match.Client))] = string(ev.GetNamed("log")) + " " + string(ev.GetNamed("format"))
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.close)
+	f.poll(context.Background(), time.Now())
+	want := map[string]string{"192.0.2.1": access + " clf", "192.0.2.2": auth + " messages"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
