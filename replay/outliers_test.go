@@ -118,7 +118,7 @@ func TestSuggestFindsOutliers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, s.Rules)
 		}
-		if fmt.Sprint(file.Allow) != "["+monitorAddress+"/32]" {
+		if fmt.Sprint(file.Allow.Clients) != "["+monitorAddress+"/32]" {
 			t.Errorf("allow %v, want the monitor", file.Allow)
 		}
 		checkSuggestedTotals(t, c, s, file)
