@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,52 @@ func TestFollowDryRun(t *testing.T) {
 		if code := <-ended; code != exitOK || len(want) > 0 {
 			t.Errorf("exit code %d, missing %q:\n%s", code, want, log.String())
 		}
+	}
+}
+
+// TestFollowRulesOfLogs judges two logs of two formats: a rule about one of them bans no client of the other. A rule
+// about both does, and the start says so.
+func TestFollowRulesOfLogs(t *testing.T) {
+	dir := t.TempDir()
+	rules, access, auth := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log"), filepath.Join(dir, "auth.log")
+	appendTo(t, rules, `version: 1
+bans:
+  - {name: logins, key: client, when: {log: "**/auth.log"}, after: 4 hits in 1m, for: 1h}
+  - {name: all, key: client, after: 4 hits in 1m, for: 1h, mode: shadow}
+limits:
+  - {name: pages, key: [client, path], limit: 4 per 1m}
+`)
+	at := time.Now().UTC().Truncate(time.Second)
+	appendTo(t, access, requests("192.0.2.1", at.Add(-time.Minute), 5))
+	line := at.Format(time.RFC3339) + " host sshd[1]: Failed password for root from 192.0.2.9 port 22 ssh2\n"
+	appendTo(t, auth, strings.Repeat(line, 5))
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	var log bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"follow", "--rules", rules, "--dry-run", access, auth}, nil, in, &log)
+		in.Close()
+	}()
+	var printed []string
+	for lines := bufio.NewScanner(out); len(printed) < 2 && lines.Scan(); {
+		printed = append(printed, lines.Text())
+	}
+	interrupt()
+	go io.Copy(io.Discard, out)
+	if code := <-ended; code != exitOK {
+		t.Errorf("exit code %d:\n%s", code, log.String())
+	}
+	want := []string{
+		at.Add(-time.Minute).Format(time.RFC3339) + " refused pages 192.0.2.1 /",
+		at.Format(time.RFC3339) + " banned  logins 192.0.2.9 until " + at.Add(time.Hour).Format(time.RFC3339),
+	}
+	if !slices.Equal(printed, want) {
+		t.Errorf("printed %q, want %q", printed, want)
+	}
+	warning := fmt.Sprintf(`rule \"all\" judges the events of logs of different formats, %s (clf) and %s (messages)`, access, auth)
+	if text := log.String(); !strings.Contains(text, warning) || strings.Count(text, "different formats") != 1 {
+		t.Errorf("the log does not have one warning with %s:\n%s", warning, text)
 	}
 }
 

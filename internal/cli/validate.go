@@ -18,7 +18,8 @@ func newValidate() *cobra.Command {
 		Long: `Validate reads a rules file and prints every rule as a sentence. If the file has mistakes, it prints all of them, each with
 its line and column, what was found and what must be there (exit code 2).
 
-With --config it also validates a settings file of lately serve, and the rules file that it names unless another is given.`,
+With --config it also validates a settings file of lately serve, and the rules file that it names unless another is given. It warns about a
+rule that judges the events of several logs, of different formats, that the settings follow.`,
 		Example: "  lately validate rules.yaml\n  lately validate --config /etc/lately/lately.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 0 && config == "" {
@@ -27,21 +28,24 @@ With --config it also validates a settings file of lately serve, and the rules f
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var settings server.Config
 			if config != "" {
-				named, err := validateSettings(config)
-				if err != nil {
+				if err := validateSettings(&settings, config); err != nil {
 					return err
 				}
-				if len(args) == 0 && named == "" {
+				if len(args) == 0 && settings.RulesFile == "" {
 					return nil
 				}
 				if len(args) == 0 {
-					args = []string{named}
+					args = []string{settings.RulesFile}
 				}
 			}
 			file, err := loadRules(cmd, args[0])
 			if err != nil {
 				return err
+			}
+			for _, sentence := range settings.MixedLogs(file) {
+				complain(cmd.ErrOrStderr(), "warning: "+sentence)
 			}
 			if asJSON {
 				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "rules": file.Sentences()}))
@@ -59,16 +63,15 @@ With --config it also validates a settings file of lately serve, and the rules f
 	return cmd
 }
 
-// validateSettings validates a settings file, and returns the rules file that it names.
-func validateSettings(path string) (rulesFile string, err error) {
-	var c server.Config
-	if err := readSettings(&c, path); err != nil {
-		return "", err
+// validateSettings reads a settings file into c, and validates it.
+func validateSettings(c *server.Config, path string) error {
+	if err := readSettings(c, path); err != nil {
+		return err
 	}
 	if err := c.Validate(); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return c.RulesFile, nil
+	return nil
 }
 
 // loadRules loads a rules file, and writes its warnings to stderr.

@@ -82,6 +82,9 @@ func (s *Server) use(f files) {
 		for _, w := range f.rules.Warnings {
 			s.log.Warn("rules file: "+w.Message, "file", w.File, "line", w.Line, "column", w.Column)
 		}
+		for _, sentence := range s.config.MixedLogs(f.rules) {
+			s.log.Warn("rules file: " + sentence)
+		}
 	}
 }
 

@@ -67,17 +67,23 @@ func newJournal(r logReader, wake chan<- struct{}) (source, error) {
 	if _, err := exec.LookPath("journalctl"); err != nil {
 		return nil, fmt.Errorf("%s: %w: must be installed, with systemd, to read its journal", r.path, err)
 	}
-	format := journalFormat
-	if inner := r.format.String(); strings.HasPrefix(inner, journalFormat) {
-		format = inner
-	} else if inner != "" {
-		format += ":" + inner
-	}
-	if r.format, err = accesslog.ParseFormat(format); err != nil {
+	if r.format, err = journalFormatOf(r.format); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.path, err)
 	}
 	r.known = true
 	return &journal{stream: stream{logReader: r}, wake: wake, args: args}, nil
+}
+
+// journalFormatOf returns the format of entries whose messages have that of inner.
+func journalFormatOf(inner accesslog.Format) (accesslog.Format, error) {
+	switch text := inner.String(); {
+	case text == "":
+		return accesslog.ParseFormat(journalFormat)
+	case strings.HasPrefix(text, journalFormat):
+		return inner, nil
+	default:
+		return accesslog.ParseFormat(journalFormat + ":" + text)
+	}
 }
 
 var (

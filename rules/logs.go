@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A Log is a log that a server follows.
+type Log struct {
+	Name, Format string   // as events have them, see [match.LogField]
+	Fields       []string // that its events can have
+}
+
+// selecting is the fields that say what kind of event it is.
+var selecting = []string{match.LogField, match.FormatField, "filter", "program"}
+
+// MixedLogs returns a sentence for each limit and ban that does not say which logs it is about, if
+// events of several, of different formats, have all its fields.
+func (f *File) MixedLogs(logs []Log) (sentences []string) {
+	for i := range f.Limits.Len() {
+		r := f.Limits.Rule(i)
+		condition, err := r.When.Compile()
+		needed := condition.Fields()
+		if err != nil || slices.ContainsFunc(needed, func(field string) bool { return slices.Contains(selecting, field) }) {
+			continue
+		}
+		var judged []Log
+		for _, l := range logs {
+			if l.has(needed) && l.hasKey(r.Key) {
+				judged = append(judged, l)
+			}
+		}
+		if sentence := mixed(r.Name, judged); sentence != "" {
+			sentences = append(sentences, sentence)
+		}
+	}
+	return sentences
+}
+
+func (l *Log) has(fields []string) bool {
+	return !slices.ContainsFunc(fields, func(field string) bool { return !slices.Contains(l.Fields, field) })
+}
+
+// hasKey reports whether events of l can have a key: of "user | client", one is enough.
+func (l *Log) hasKey(k match.Key) bool {
+	return !slices.ContainsFunc(k.Fields(), func(field string) bool {
+		return !slices.ContainsFunc(strings.Split(field, "|"), func(one string) bool {
+			one, _, _ = strings.Cut(strings.TrimSpace(one), "/") // of "client/24"
+			return slices.Contains(l.Fields, one)
+		})
+	})
+}
+
+// mixed returns that a rule judges the events of logs of different formats, or "" if it does not.
+func mixed(rule string, logs []Log) string {
+	if !slices.ContainsFunc(logs, func(l Log) bool { return l.Format != logs[0].Format }) {
+		return ""
+	}
+	var names []string
+	for _, l := range logs[:min(len(logs), 8)] {
+		names = append(names, fmt.Sprintf("%s (%s)", l.Name, l.Format))
+	}
+	if more := len(logs) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("rule %q judges the events of logs of different formats, %s: if it is about one of them, add a line such as `log: %q` to its when",
+		rule, join(names, "and"), logs[0].Name)
+}

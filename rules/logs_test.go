@@ -1,0 +1,47 @@
+package rules
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestMixedLogs names the rules that judge the events of several formats without saying so.
+func TestMixedLogs(t *testing.T) {
+	web := Log{"/var/log/nginx/access.log", "clf", []string{"client", "path", "status", "user"}}
+	web2 := Log{"/var/log/nginx/shop.log", "clf", web.Fields}
+	sshd := Log{"journal:ssh.service", "journald-json", []string{"client", "program", "reason", "user"}}
+	const about = ` judges the events of logs of different formats, /var/log/nginx/access.log (clf) and journal:ssh.service (journald-json): ` +
+		"if it is about one of them, add a line such as `log: \"/var/log/nginx/access.log\"` to its when"
+	for rule, mixed := range map[string]bool{
+		"key: client":                                        true,
+		"key: [client/24, user]":                             true,
+		`key: "path | client"`:                               true,
+		"key: client, when: {user: root}":                    true,
+		"key: client, when: {reason: login failed}":          false,
+		"key: client, when: {status: 401}":                   false,
+		"key: path":                                          false,
+		"key: [client, path]":                                false,
+		"key: client, when: {log: journal:ssh.service}":      false,
+		"key: client, when: {format: '*'}":                   false,
+		"key: client, when: {user: root, program: sshd}":     false,
+		"key: client, when: {user: root, filter: roundcube}": false,
+	} {
+		f, err := Parse("rules.yaml", []byte("version: 1\nbans:\n  - {name: r, "+rule+", after: 5 hits in 1m, for: 1h}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		if mixed {
+			want = []string{`rule "r"` + about}
+		}
+		if got := f.MixedLogs([]Log{web, sshd}); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", rule, got, want)
+		}
+		if got := f.MixedLogs([]Log{web, web2}); got != nil {
+			t.Errorf("%s, one format: %q", rule, got)
+		}
+		if got := f.MixedLogs([]Log{sshd}); got != nil {
+			t.Errorf("%s, one log: %q", rule, got)
+		}
+	}
+}
