@@ -83,6 +83,11 @@ type Config struct {
 	// the same as without.
 	Lateness time.Duration
 
+	// Traffic adds to the report the most frequent statuses, methods, paths, agents and
+	// referrers, and the bytes of responses, of all events and of each of the busiest keys.
+	// It must not be set with a Lateness, since each value is kept.
+	Traffic bool
+
 	// Top is how many of the busiest keys are reported. Default 20.
 	Top int
 	// Sort is what the busiest keys are ordered by.
@@ -100,8 +105,6 @@ type Config struct {
 	// For tests, what applyDefaults sets: the bytes of a block, and how many events a
 	// chunk has at least, except the last.
 	blockSize, chunkEvents int
-
-	traffic bool // keep the fields that a tally counts
 }
 
 // Algorithms returns the names of the algorithms that a limit can count by.
@@ -213,6 +216,8 @@ func (c *Config) applyDefaults() error {
 	switch {
 	case c.Lateness < 0 || c.Lateness > maxLateness:
 		return fmt.Errorf("--lateness: %v: must be 0 to 87600h", c.Lateness)
+	case c.Lateness > 0 && c.Traffic:
+		return errors.New("--traffic: must not be given with --lateness: it keeps each path, agent and referrer")
 	case c.Lateness > 0 && c.Cut.relative():
 		return errors.New("--lateness: must not be given with a distance such as --since -2h: events are judged before the end of the log is known; give a time")
 	}

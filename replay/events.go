@@ -104,6 +104,7 @@ func (e *events) finish(report *Report) error {
 	}
 	e.reportTimes()
 	e.reportKeys()
+	e.reportTraffic()
 	e.reportAll()
 	return nil
 }

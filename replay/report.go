@@ -40,6 +40,7 @@ type Report struct {
 	ElapsedSeconds  float64          `json:"elapsed_seconds"`
 	Top             []TopKey         `json:"top"`
 	SuggestedLimits []SuggestedLimit `json:"suggested_limits,omitempty"` // by the peaks of all keys
+	Traffic         *Traffic         `json:"traffic,omitempty"`          // with Config.Traffic
 	Rules           []RuleReport     `json:"rules"`
 	All             *Together        `json:"all,omitempty"` // what the limits and bans of a rules file do together
 	Timeline        *Timeline        `json:"timeline,omitempty"`
@@ -88,6 +89,8 @@ type TopKey struct {
 
 	// Refused is, with SortRefused, how many of the events a limit or ban refused.
 	Refused *int64 `json:"refused,omitempty"`
+
+	Traffic *Traffic `json:"traffic,omitempty"` // with Config.Traffic
 }
 
 // Together is what the limits and bans of a rules file do to all events of the log. SHA256

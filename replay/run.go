@@ -84,7 +84,7 @@ type run struct {
 // usedFields returns every field that a rule or a list looks at.
 func (r *run) usedFields() []string {
 	names := []string{r.Key}
-	if r.traffic {
+	if r.Traffic {
 		names = append(append(names, trafficFields...), sizeField)
 	}
 	for i := range r.rulesets {

@@ -98,7 +98,7 @@ func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 		return nil, errors.New("suggest: rules: must not be given")
 	}
 	auto := c.Share == 0
-	c.traffic = auto
+	c.Traffic = auto
 	parts := math.Round(c.Share * 1e4)
 	if !auto && !(parts >= 1 && parts <= 1e6) || math.Abs(parts-c.Share*1e4) > 1e-6 {
 		return nil, fmt.Errorf("--share: %v: must be a percentage of more than 0 and at most 100, with at most 4 decimals", c.Share)

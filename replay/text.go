@@ -31,6 +31,7 @@ func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w.totals(rep)
 	w.picture(rep.Timeline)
 	w.busiest(rep)
+	w.traffic(rep)
 	w.suggested(rep)
 	w.together(rep)
 	for i := range rep.Rules {
@@ -186,6 +187,24 @@ func isAddress(k TopKey) bool {
 		}
 	}
 	return false
+}
+
+// traffic writes the most frequent values of each field.
+func (w *textWriter) traffic(rep *Report) {
+	if rep.Traffic == nil {
+		return
+	}
+	if rep.Traffic.Bytes != nil {
+		w.f("\n%s bytes of responses\n", count(*rep.Traffic.Bytes))
+	}
+	for _, f := range rep.Traffic.Fields {
+		w.heading("The most frequent of %s of %s", plural(f.Values, "value", "values"), f.Field)
+		rows := [][]string{{f.Field, "events", "share"}}
+		for _, v := range f.Top {
+			rows = append(rows, []string{keyText(v.Key), count(v.Count), percent(v.Count, rep.Events)})
+		}
+		w.table(rows)
+	}
 }
 
 // suggested writes which limits would refuse nothing to how many keys.

@@ -70,8 +70,14 @@ func (f *fieldTally) reset() {
 	f.seen = f.seen[:0]
 }
 
-// add counts events of the chunk.
+// add counts events of the chunk; all of them if own is nil.
 func (t *tally) add(e *events, own []int32) {
+	if own == nil {
+		own = make([]int32, len(e.times))
+		for i := range own {
+			own[i] = int32(i)
+		}
+	}
 	t.events += int64(len(own))
 	t.sizes.add(e, own)
 	for i := range t.fields {
@@ -116,6 +122,25 @@ func (f *fieldTally) count(e *events, is func(value string) bool) (n int64) {
 	}
 	return n
 }
+
+// reportTraffic reports what all events are like, and those of each of the busiest keys.
+func (e *events) reportTraffic() {
+	if !e.run.Traffic {
+		return
+	}
+	t := e.run.newTally()
+	t.add(e, nil)
+	e.report.Traffic = t.report(e, e.run.Top)
+	from, own := e.top.keys.byKey(nil)
+	for i, id := range e.top.keys.largest(e.run.Top, e.order()) {
+		t.reset()
+		t.add(e, own[from[id]:from[id+1]])
+		e.report.Top[i].Traffic = t.report(e, keyTraffic)
+	}
+}
+
+// keyTraffic is how many values of each field are reported for one key.
+const keyTraffic = 3
 
 // report returns the n most frequent values of each field.
 func (t *tally) report(e *events, n int) *Traffic {

@@ -71,6 +71,7 @@ wrong; 130 interrupted.`,
 	flags.BoolVar(&f.config.Compare, "compare", false, "add what each algorithm would have done under the --limit")
 	f.inputs.register(cmd, &f.config)
 	flags.DurationVar(&f.config.Lateness, "lateness", 0, "judge events while the log is read, in bounded memory; leave out those older than an earlier one by more than `D`")
+	flags.BoolVar(&f.config.Traffic, "traffic", false, "report the most frequent statuses, methods, paths, agents and referrers, and the bytes of responses")
 	flags.IntVar(&f.config.Top, "top", 0, "report the `N` busiest keys (default 20)")
 	flags.StringVar((*string)(&f.config.Sort), "sort", string(replay.SortCount), "order the busiest keys by `count|peak|refused`; a peak is the most in any minute")
 	flags.StringVar(&f.html, "html", "", "write the report to `FILE`, too, as a page for a browser")
@@ -92,6 +93,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err := f.parse(cmd, args); err != nil {
 		return err
 	}
+	f.config.Traffic = f.config.Traffic || f.html != "" && f.config.Lateness == 0
 	page, err := f.createPage()
 	if err != nil {
 		return err

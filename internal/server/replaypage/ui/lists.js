@@ -11,10 +11,27 @@ export function busiestPanel(report) {
   if (!report.top.length) return null;
   const spans = Object.keys(report.top[0].peaks).sort((a, b) => parseInt(a, 10) - parseInt(b, 10));
   const refused = report.top[0].refused !== undefined;
-  const columns = [[report.key], ['Events', 'n'], ['Share', 'n'], ...spans.map((s) => [`in ${span(1000 * parseInt(s, 10))}`, 'n']), ...(refused ? [['Refused', 'n']] : [])];
-  const row = (k) => [keyOf(k), exact(k.count), share(k.count, report.events), ...spans.map((s) => exact(k.peaks[s])), ...(refused ? [exact(k.refused)] : [])];
+  const fields = ['status', 'path', 'agent'].filter((name) => name !== report.key && report.traffic?.fields.some((f) => f.field === name));
+  const sized = report.traffic?.bytes !== undefined;
+  const columns = [[report.key], ['Events', 'n'], ['Share', 'n'], ...spans.map((s) => [`in ${span(1000 * parseInt(s, 10))}`, 'n']), ...(refused ? [['Refused', 'n']] : []), ...fields.map((f) => [`Most by ${f}`]), ...(sized ? [['Bytes', 'n']] : [])];
+  const row = (k) => [keyOf(k), exact(k.count), share(k.count, report.events), ...spans.map((s) => exact(k.peaks[s])), ...(refused ? [exact(k.refused)] : []), ...fields.map((f) => mostOf(k, f)), ...(sized ? [exact(k.traffic.bytes ?? 0)] : [])];
   return panel(`Busiest by ${report.key}`, 'busiest', h('p', { class: 'sentence' }, `${counted(report.top.length, 'key')} of ${exact(report.keys)}, with the most events that each had in any window of so long.`),
     longTable('Busiest keys with their peaks', columns, report.top, row));
+}
+
+// trafficPanel has a table of the most frequent values of each field.
+export function trafficPanel({ traffic, events }) {
+  if (!traffic?.fields.length) return null;
+  const one = (f) => h('div', {}, h('h3', {}, `${f.field} (${exact(f.values)})`),
+    longTable(`The most frequent values of ${f.field}`, [[f.field], ['Events', 'n'], ['Share', 'n']], f.top, (v) => [keyOf(v), exact(v.count), share(v.count, events)], 10));
+  const bytes = traffic.bytes === undefined ? [] : [h('p', { class: 'sentence' }, `${exact(traffic.bytes)} bytes of responses.`)];
+  return panel('Traffic', 'traffic', ...bytes, ...traffic.fields.map(one));
+}
+
+// most returns the most frequent value that a key has in a field, and its share.
+function mostOf({ traffic, count }, field) {
+  const value = traffic.fields.find((f) => f.field === field)?.top[0];
+  return value ? h('span', {}, `${share(value.count, count)} `, keyOf(value, 40)) : '';
 }
 
 // bansPanel lists the bans of all rules, with a bar for each over the time of the log.

@@ -4,7 +4,7 @@ import { h, plain, shown } from './dom.js';
 import { left, share, span } from './format.js';
 import { keyOf } from './keys.js';
 import { limitsPanel } from './limits.js';
-import { bansPanel, busiestPanel, comparedPanel, hotPanel, logPanel } from './lists.js';
+import { bansPanel, busiestPanel, comparedPanel, hotPanel, logPanel, trafficPanel } from './lists.js';
 import { rulesPanel } from './rules.js';
 import { hatches, timelinePanel } from './timeline.js';
 import { counted, exact, stamp, zoneName } from './times.js';
@@ -51,7 +51,7 @@ const problems = (report) => (report.problems ?? []).map((text) => h('p', { clas
 function draw(report) {
   document.getElementById('main').append(...[
     hatches(), heading(report), ...problems(report), report.timeline && timelinePanel(report), rulesPanel(report), limitsPanel(report),
-    comparedPanel(report), busiestPanel(report), bansPanel(report), hotPanel(report), logPanel(report),
+    comparedPanel(report), busiestPanel(report), trafficPanel(report), bansPanel(report), hotPanel(report), logPanel(report),
   ].filter(Boolean));
 }
 
