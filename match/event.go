@@ -56,6 +56,11 @@ func (e *Event) SetNamed(name string, v []byte) {
 		e.Set(f, v)
 		return
 	}
+	e.setExtra(name, v)
+}
+
+// setExtra sets a field that is not well known.
+func (e *Event) setExtra(name string, v []byte) {
 	for i := range e.extra {
 		if e.extra[i].name == name {
 			e.extra[i].value = v
@@ -67,6 +72,12 @@ func (e *Event) SetNamed(name string, v []byte) {
 
 // SetNamedString is SetNamed for a string, without copying it.
 func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
+
+// SetOrigin sets [LogField] and [FormatField], without copying them: the log that e is from.
+func (e *Event) SetOrigin(log, format string) {
+	e.setExtra(LogField, view(log))
+	e.setExtra(FormatField, view(format))
+}
 
 // Get returns the value of the well-known field f, empty when absent. The
 // caller must not change the bytes. Get panics if f is not one of the constants

@@ -112,6 +112,28 @@ func TestEventDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// The log that an event is from is a field that conditions can name, and replaces one of that name.
+func TestSetOrigin(t *testing.T) {
+	var e Event
+	e.SetNamedString("log", "mine")
+	e.SetOrigin("/var/log/nginx/access.log", "clf")
+	if got := e.Names(); !slices.Equal(got, []string{"log", "format"}) {
+		t.Errorf("the fields are %q", got)
+	}
+	for pattern, want := range map[string]bool{"/var/log/nginx/*": true, "/var/log/*": false, "/var/**": true, "mine": false} {
+		c, err := When{Fields: map[string][]string{LogField: {pattern}, FormatField: {"clf"}}}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Holds(&e) != want || c.Holds(new(Event)) {
+			t.Errorf("log: %s holds: %t, want %t", pattern, !want, want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { e.Reset(); e.SetOrigin("a", "b") }); n != 0 {
+		t.Errorf("it allocates %v times", n)
+	}
+}
+
 func TestSetPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -27,8 +27,8 @@ const (
 	numFields
 )
 
-// The names of the fields that say which log an event is from. Events of logs have them, set by what reads
-// the logs; events of services do not.
+// The names of the fields that say which log an event is from. Events of logs have them, see
+// [Event.SetOrigin]; events of services do not.
 const (
 	LogField    = "log"    // absolute path of the file, "journal:ssh.service", or "-" for the standard input
 	FormatField = "format" // name or spec of its format

@@ -136,7 +136,7 @@ func (r *run) noLog(when match.When) string {
 		var values []string
 		for _, l := range r.logs {
 			var ev match.Event
-			l.setOrigin(&ev, l.format)
+			ev.SetOrigin(l.origin, l.format.String())
 			if one.Holds(&ev) {
 				return ""
 			}

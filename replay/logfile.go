@@ -9,7 +9,6 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/match"
 )
 
 // A logFile is one of the files of a run, and what was read of it.
@@ -67,12 +66,6 @@ func newLogFile(number int, path string) *logFile {
 		l.origin = abs
 	}
 	return l
-}
-
-// setOrigin sets the fields that say which log an event is from.
-func (l *logFile) setOrigin(ev *match.Event, format accesslog.Format) {
-	ev.SetNamedString(match.LogField, l.origin)
-	ev.SetNamedString(match.FormatField, format.String())
 }
 
 // count counts the lines of a block, and gives them their numbers in the file.

@@ -189,7 +189,7 @@ func (w *worker) parseLines(p *parsed) {
 // addParsed adds the event of a line.
 func (w *worker) addParsed(p *parsed) {
 	if w.origin {
-		w.run.logs[p.file].setOrigin(&w.event, p.format)
+		w.event.SetOrigin(w.run.logs[p.file].origin, p.format.String())
 	}
 	w.add(p, &w.event)
 }

@@ -129,8 +129,7 @@ func (r *logReader) pass(ev *match.Event, each func(*match.Event), now time.Time
 		r.stats.Late++
 	}
 	r.newest = max(r.newest, at)
-	ev.SetNamedString(match.LogField, r.path)
-	ev.SetNamedString(match.FormatField, r.format.String())
+	ev.SetOrigin(r.path, r.format.String())
 	each(ev)
 }
 
