@@ -131,11 +131,11 @@ func TestFollowServerKilled(t *testing.T) {
 }
 
 // TestFollowServerOrder sends a log whose lines are not in the order of time: the server judges them in
-// that order.
+// that order, by a rule about this log.
 func TestFollowServerOrder(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	appendTo(t, path("rules.yaml"), "version: 1\nbans:\n  - {name: flood, key: client, after: 2 hits in 1m, for: 1h}\n")
+	appendTo(t, path("rules.yaml"), "version: 1\nbans:\n  - {name: flood, key: client, when: {log: "+path("*.log")+", format: clf}, after: 2 hits in 1m, for: 1h}\n")
 	s := serve(t, "--rules", path("rules.yaml"))
 	at := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
 	for _, second := range []time.Duration{3, 0, 0, 1} {
