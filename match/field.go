@@ -56,6 +56,12 @@ func FieldNamed(name string) (Field, bool) {
 // FieldNames returns the names of the well-known fields, in order.
 func FieldNames() []string { return fieldNames[:len(fieldNames):len(fieldNames)] }
 
+// The names of the fields that are looked up by the client in a local file (--geo), if a rule or report uses them.
+const (
+	CountryField = "country" // two capital letters, as in ISO 3166
+	ASNField     = "asn"     // number of the autonomous system, in decimal
+)
+
 // A ref is a resolved field name.
 type ref struct {
 	field  Field // numFields if it is not well known

@@ -81,6 +81,12 @@ func (e *events) hasNone(field string) bool { return len(e.values[e.run.column(f
 
 // absent returns a sentence that no event has the field, and which fields events can have.
 func (e *events) absent(field string) string {
+	if located(field) && e.run.Locate != nil {
+		return "no event has the field " + field + ": the files of --geo have it for no client of these logs"
+	}
+	if located(field) && e.run.Events != nil {
+		return "no event has the field: " + unknownField(field, nil)
+	}
 	if e.run.Events != nil {
 		return "no event has the field " + field
 	}

@@ -65,6 +65,10 @@ type Config struct {
 	// [latelyhttp.Identity] finds it for a live request.
 	TrustedProxies []netip.Prefix
 
+	// Locate, if not nil, sets the fields country and asn of an event by its client. It is called from several
+	// goroutines, and only if a rule or the report uses one of these.
+	Locate func(*match.Event)
+
 	// Year is the year of the first line of a syslog file. By default the
 	// file's modification time gives the year of the last line: the last one
 	// in which the last event is not after that time.
@@ -133,7 +137,7 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 	if err := r.applyDefaults(); err != nil {
 		return nil, err
 	}
-	fields, err := formatFields(r.Format)
+	fields, err := r.eventFields()
 	if err != nil {
 		return nil, err
 	}
@@ -267,14 +271,21 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 	return rulesets, nil
 }
 
-// formatFields returns the names of the fields that events can have.
-func formatFields(format string) ([]string, error) {
+// located reports whether Locate sets a field of that name.
+func located(field string) bool { return field == match.CountryField || field == match.ASNField }
+
+// eventFields returns the names of the fields that events can have.
+func (c *Config) eventFields() ([]string, error) {
+	format := c.Format
 	if format == "auto" {
 		format = "docker-json" // which has the fields of all formats that are detected
 	}
 	f, err := accesslog.ParseFormat(format)
 	if err != nil {
 		return nil, fmt.Errorf("--format: %w", err)
+	}
+	if c.Locate != nil {
+		return append(f.Fields(), match.CountryField, match.ASNField), nil
 	}
 	return f.Fields(), nil
 }
@@ -290,6 +301,9 @@ func knownField(option, field string, fields []string) error {
 // unknownField returns a sentence that no event can have the field, and which one may be
 // meant.
 func unknownField(field string, fields []string) string {
+	if located(field) {
+		return "the field " + field + " needs --geo FILE, a local mmdb file such as GeoLite2-Country.mmdb or GeoLite2-ASN.mmdb"
+	}
 	if near := spelling.Nearest(field, fields, 2); near != "" {
 		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)
 	}

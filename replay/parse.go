@@ -64,14 +64,18 @@ type worker struct {
 	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
 	get     []func(*match.Event) []byte
-	origin  bool // the run uses the fields that say which log an event is from
-	dated   span // to which events with a whole date are cut while they are parsed
+	origin  bool               // the run uses the fields that say which log an event is from
+	dated   span               // to which events with a whole date are cut while they are parsed
+	locate  func(*match.Event) // nil if the run uses none of the fields that it sets
 }
 
 func (r *run) newWorker() *worker {
 	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span}
 	used := append(r.where.Fields(), r.fields...)
 	w.origin = slices.Contains(used, match.LogField) || slices.Contains(used, match.FormatField)
+	if slices.ContainsFunc(used, located) {
+		w.locate = r.Locate
+	}
 	for _, name := range r.fields {
 		w.get = append(w.get, getter(name))
 		w.columns, w.numbers = append(w.columns, newInterner()), append(w.numbers, new(renumbering))
@@ -220,6 +224,9 @@ func (w *worker) add(p *parsed, ev *match.Event) {
 		p.whole.add(logSpan{t, t})
 	} else {
 		p.standIn.add(logSpan{t, t})
+	}
+	if w.locate != nil && p.span.has(t) {
+		w.locate(ev)
 	}
 	if !p.span.has(t) || !w.run.where.Holds(ev) {
 		p.leftOut++

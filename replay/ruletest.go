@@ -41,11 +41,11 @@ type TestResult struct {
 const maxFailures = 20
 
 // Test judges the events and logs of each test under f, as [Run] does, and reports which
-// expectations do not hold. The error is that of ctx.
-func Test(ctx context.Context, f *rules.File, tests *rules.TestFile) (*TestReport, error) {
+// expectations do not hold. locate is as in [Config]. The error is that of ctx.
+func Test(ctx context.Context, f *rules.File, tests *rules.TestFile, locate func(*match.Event)) (*TestReport, error) {
 	report := &TestReport{Rules: f.Name, File: tests.Name, Tests: []TestResult{}}
 	for i := range tests.Tests {
-		x := &ruleTest{file: tests.Name, test: &tests.Tests[i], rules: f}
+		x := &ruleTest{file: tests.Name, test: &tests.Tests[i], rules: f, locate: locate}
 		x.out.Name, x.out.Line = x.test.Name, x.test.Line
 		if err := x.begin(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -65,10 +65,11 @@ func Test(ctx context.Context, f *rules.File, tests *rules.TestFile) (*TestRepor
 
 // A ruleTest is the state of one test.
 type ruleTest struct {
-	file  string
-	test  *rules.Test
-	rules *rules.File
-	out   TestResult
+	file   string
+	test   *rules.Test
+	rules  *rules.File
+	locate func(*match.Event)
+	out    TestResult
 
 	*events
 	from    []*rules.TestEvent // of each event of a test without logs
@@ -95,7 +96,7 @@ func (x *ruleTest) fail(format string, args ...any) {
 func (x *ruleTest) begin(ctx context.Context) error {
 	x.failed, x.refused = make(map[*rules.TestEvent]bool), make(map[uint32]*refusals)
 	x.never = newKeyList(x.test.Key, x.test.NeverRefuse)
-	c := Config{Key: x.test.Key, Format: x.test.Format}
+	c := Config{Key: x.test.Key, Format: x.test.Format, Locate: x.locate}
 	for _, log := range x.test.Logs {
 		if !filepath.IsAbs(log) {
 			log = filepath.Join(filepath.Dir(x.file), log)

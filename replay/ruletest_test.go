@@ -23,7 +23,7 @@ func runTests(t *testing.T, file *rules.File, name, text string) *replay.TestRep
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := replay.Test(t.Context(), file, tests)
+	report, err := replay.Test(t.Context(), file, tests, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ tests:
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	tests, _ := rules.ParseTests("t.yaml", []byte(passes), file)
-	if r, err := replay.Test(ctx, file, tests); err == nil {
+	if r, err := replay.Test(ctx, file, tests, nil); err == nil {
 		t.Errorf("%+v after an interrupt", r)
 	}
 }

@@ -158,7 +158,7 @@ func (s *suggesting) addGroups(r *run, texts []string) (err error) {
 		return err
 	}
 	s.groups = []suggestGroup{{name: ruleName(r.Key)}}
-	fields, err := formatFields(r.Format)
+	fields, err := r.eventFields()
 	if err != nil {
 		return err
 	}

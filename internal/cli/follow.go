@@ -29,7 +29,7 @@ type followCommand struct {
 
 // The settings of a server that follow has, and those of them that --dry-run excludes.
 var (
-	followSettings  = []string{"rules", "tz", "lateness", "silence", "trusted-proxy", "memory", "rules-poll", "log-format", "log-level"}
+	followSettings  = []string{"rules", "tz", "lateness", "silence", "trusted-proxy", "geo", "memory", "rules-poll", "log-format", "log-level"}
 	followEnforcing = []string{"data", "snapshot-every", "nftables", "deny-file", "deny-format", "deny-command", "deny-every", "webhook", "webhook-secret-file"}
 )
 

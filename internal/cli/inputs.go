@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
@@ -21,6 +22,7 @@ import (
 type inputFlags struct {
 	since, until string
 	proxies      []string
+	geo          geoFlag
 	tz           string
 	zone         *time.Location // of tz, once it is parsed
 }
@@ -30,6 +32,7 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.Format, "format", "auto", "`NAME` or SPEC of the log format, or auto")
 	flags.StringSliceVar(&f.proxies, "trusted-proxy", nil, "the client of an event from `NETWORK` is the one in its X-Forwarded-For, if the log has it (repeatable, or a list)")
+	f.geo.register(flags)
 	flags.IntVar(&c.Year, "year", 0, "year of a syslog file's first line (default: the file's modification time is the last line's)")
 	flags.DurationVar(&c.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
 	flags.StringVar(&f.since, "since", "", "leave out events before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
@@ -54,7 +57,29 @@ func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config)
 		}
 		c.TrustedProxies = append(c.TrustedProxies, network)
 	}
+	db, err := f.geo.open()
+	if err != nil {
+		return err
+	}
+	if db != nil {
+		c.Locate = db.Set
+	}
 	return f.parseCut(cmd.Flags(), &c.Cut)
+}
+
+// geoFlag is the files of --geo.
+type geoFlag []string
+
+func (f *geoFlag) register(flags *pflag.FlagSet) {
+	flags.StringArrayVar((*[]string)(f), "geo", nil, "mmdb `FILE` of countries or autonomous systems, for the fields country and asn (repeatable)")
+}
+
+// open returns nil if there is no file.
+func (f geoFlag) open() (*geo.DB, error) {
+	if len(f) == 0 {
+		return nil, nil
+	}
+	return geo.Open(f...)
 }
 
 // parseCut fills in the cut, and the zone.

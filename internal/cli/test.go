@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -19,6 +20,7 @@ import (
 type testFlags struct {
 	junit string
 	json  bool
+	geo   geoFlag
 }
 
 func newTest() *cobra.Command {
@@ -46,6 +48,7 @@ the rules file or a test file is wrong, and no test was run; 130 interrupted.`,
 	}
 	cmd.Flags().StringVar(&f.junit, "junit", "", "write the results to `FILE`, too, as XML in the form of JUnit")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the results as JSON")
+	f.geo.register(cmd.Flags())
 	return cmd
 }
 
@@ -76,9 +79,17 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 		warn(cmd, t.Warnings)
 		tests = append(tests, t)
 	}
+	db, err := f.geo.open()
+	if err != nil {
+		return err
+	}
+	var locate func(*match.Event)
+	if db != nil {
+		locate = db.Set
+	}
 	var reports []*replay.TestReport
 	for _, t := range tests {
-		r, err := replay.Test(cmd.Context(), file, t)
+		r, err := replay.Test(cmd.Context(), file, t, locate)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 func newValidate() *cobra.Command {
 	var asJSON bool
 	var config string
+	var files geoFlag
 	cmd := &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Validate a rules file and print every rule as a sentence",
@@ -44,6 +45,13 @@ rule that judges the events of several logs, of different formats, that the sett
 			if err != nil {
 				return err
 			}
+			db, err := append(files, settings.Geo...).open()
+			if err != nil {
+				return err
+			}
+			if err := db.Check(file.Fields()); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
 			for _, sentence := range settings.MixedLogs(file) {
 				complain(cmd.ErrOrStderr(), "warning: "+sentence)
 			}
@@ -59,6 +67,7 @@ rule that judges the events of several logs, of different formats, that the sett
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	files.register(cmd.Flags())
 	cmd.Flags().StringVar(&config, "config", "", "settings `file` of lately serve")
 	return cmd
 }

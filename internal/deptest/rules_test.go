@@ -23,16 +23,16 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term
+internal/cli  -> internal/geo, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml
+internal/server         -> internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/hotlist, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
-internal/server/engine  -> api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
+internal/server/engine  -> internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit
 internal/server/events  -> api
 internal/server/history -> api
@@ -64,6 +64,8 @@ internal/server/eventlist -> match
 accesslog               -> match, internal/ring, internal/spelling, internal/regex
 sampled                 -> window
 internal/test/accesslogtest -> std
+internal/geo -> match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2
+internal/test/geotest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/test/randtest -> std
 internal/test/journaltest -> std

@@ -90,6 +90,9 @@ type Config struct {
 	// until it has heard of the others. 0 means 1.
 	StoreNodes int
 
+	// Geo is mmdb files by which events get the fields country and asn.
+	Geo []string
+
 	// NoTokens and NoTLS let the server listen beyond loopback without
 	// tokens, and without TLS. Neither switches off what the fields above set.
 	NoTokens, NoTLS bool

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"
+	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -28,7 +31,7 @@ type files struct {
 // readFiles reads all files. If the rules are good, it calls create before it reads the
 // others. The error has the mistakes of all files.
 func (s *Server) readFiles(create func() error) (f files, err error) {
-	var errs [4]error
+	var errs [5]error
 	if path := s.config.RulesFile; path != "" {
 		f.rules, errs[0] = rules.Load(path)
 	} else if s.config.Demo {
@@ -48,7 +51,31 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 	if s.store != nil {
 		f.store, errs[3] = s.config.readStoreFiles()
 	}
+	if s.geo != nil {
+		_, errs[4] = s.geo.Refresh()
+	} else if len(s.config.Geo) > 0 {
+		s.geo, errs[4] = geo.Open(s.config.Geo...)
+	}
 	return f, errors.Join(errs[:]...)
+}
+
+// keepGeo reads the files of countries and autonomous systems again when they have changed, until ctx is done.
+func (s *Server) keepGeo(ctx context.Context) {
+	last := ""
+	for wait.For(ctx, s.config.RulesPoll) == nil {
+		read, err := s.geo.Refresh()
+		if len(read) > 0 {
+			s.log.Info("geo: read again", "files", strings.Join(read, ", "))
+		}
+		now := ""
+		if err != nil {
+			now = err.Error()
+		}
+		if now != "" && now != last {
+			s.log.Error("a file of geo cannot be read; what was read before stays in use", "error", err)
+		}
+		last = now
+	}
 }
 
 // maxPEM is the size of the largest file of certificates or keys, in bytes.

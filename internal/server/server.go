@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"
@@ -36,6 +37,7 @@ type Server struct {
 	feeds   *follow.Feeds
 	enforce *enforce.Enforcer // or nil
 	store   *sharedStore      // or nil
+	geo     *geo.DB           // or nil
 	demo    *demo.Demo        // or nil
 
 	tokens atomic.Pointer[access.Tokens]
@@ -102,7 +104,7 @@ func (s *Server) start() error {
 	s.use(f)
 	c := engine.Config{
 		Rules: f.rules, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, KeepEvents: s.config.KeepEvents,
-		CallerBudget: s.config.callerBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout,
+		CallerBudget: s.config.callerBudget, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout, Geo: s.geo,
 	}
 	if s.store != nil {
 		c.Store, c.Counters = s.store.prepare, s.store.newCounters
@@ -214,6 +216,9 @@ func (s *Server) Run(ctx context.Context) error {
 				_ = s.Reload()
 			}
 		})
+	}
+	if s.geo != nil && s.config.RulesPoll > 0 {
+		others.Go(func() { s.keepGeo(serving) })
 	}
 	if s.logs != nil {
 		others.Go(func() { s.followLogs(serving) })

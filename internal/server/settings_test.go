@@ -20,7 +20,7 @@ import (
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
-		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "memory-limit": "64MiB", "memory": "4GiB",
+		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-merge": "20ms", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
 		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
@@ -32,7 +32,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		RulesFile: "r.yaml", Demo: true, RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
 		Follow: []follow.Log{{Path: "access.log", Format: clf}}, Zones: []LogZone{{"access.log", time.UTC}}, Lateness: 5 * time.Second, Silence: 10 * time.Minute,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
-		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, KeepEvents: 64 << 20, MaxBans: 1000,
+		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, KeepEvents: 64 << 20, MaxBans: 1000, Geo: []string{"a.mmdb"},
 		Store: "rediss://u:p@h", StoreCA: "a", StoreCert: "b", StoreKey: "e", StorePrefix: "x-", StoreTimeout: 5 * time.Millisecond, StoreBatched: true, StoreMerge: 20 * time.Millisecond, StoreNodes: 3,
 		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Enforce: enforce.Targets{

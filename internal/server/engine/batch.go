@@ -33,7 +33,11 @@ func (s *Session) Queued() int {
 // bytes of its fields must not change before Decide. It is an error, and nothing is queued, if
 // a rule that is not in shadow mode counts ev by a value of more than MaxKey bytes.
 func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) (err error) {
-	if s.key, err = s.e.rules.Load().fields.checkLength(ev, s.key); err != nil {
+	r := s.e.rules.Load()
+	if r.geo != nil {
+		r.geo.Set(ev)
+	}
+	if s.key, err = r.fields.checkLength(ev, s.key); err != nil {
 		return err
 	}
 	b := s.openBatch()

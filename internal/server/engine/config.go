@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
@@ -45,6 +46,9 @@ type Config struct {
 
 	// Bans bounds the number of bans, remembered ones included; 0 means a million.
 	Bans int
+
+	// Geo sets the fields country and asn of events that have none, if a rule uses them; nil means that rules must not.
+	Geo *geo.DB
 
 	// Store returns the store of limits and bans that is reached by a network, for the rules
 	// that the Engine begins with. The store calls onBan for each ban that a rule has begun, and for each

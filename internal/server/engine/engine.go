@@ -135,6 +135,14 @@ func (e *Engine) Close() {
 	e.done.Wait()
 }
 
+// Locate returns what sets the fields country and asn of an event, or nil.
+func (e *Engine) Locate() func(*match.Event) {
+	if e.config.Geo == nil {
+		return nil
+	}
+	return e.config.Geo.Set
+}
+
 // Rules returns the rules file in force.
 func (e *Engine) Rules() *rules.File { return e.rules.Load().file }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -18,6 +19,7 @@ type ruleSet struct {
 	declared []*counter // those of the file: dynamic ones count no events
 	hot      []*hotRule
 	fields   eventFields
+	geo      *geo.DB // nil if no rule uses its fields
 }
 
 // A hotRule is a hot rule with a detector of its own, so that a rule which does not
@@ -38,7 +40,13 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 	if err != nil {
 		return nil, err
 	}
+	if err := config.Geo.Check(file.Fields()); err != nil {
+		return nil, err
+	}
 	r := &ruleSet{file: file, fields: fields}
+	if geo.Uses(file.Fields()) {
+		r.geo = config.Geo
+	}
 	for _, next := range file.Counters {
 		c := old.counter(next.Name)
 		if c == nil || c.dynamic || !reflect.DeepEqual(c.Counter, next) {

@@ -76,6 +76,9 @@ func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Dec
 // at that time. Bans and hot keys that have already ended are not published. The length of values
 // is not limited, as in replay.
 func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
+	if db := s.e.rules.Load().geo; db != nil {
+		db.Set(ev)
+	}
 	s.countEvent(ev.Time, ev)
 	d := s.e.limiter.TakeN(ev.Time, ev, 1)
 	s.checked(ev.Time, ev, 1, &d)

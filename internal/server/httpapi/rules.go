@@ -83,7 +83,7 @@ func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 	ctx, stop := c.allow(maxTrial)
 	defer stop()
 	d, err := replay.Diff(ctx, replay.DiffConfig{
-		Config: replay.Config{Events: events.All(), Key: req.Field, Top: top, Cores: 1, Budget: trialBudget}, Old: c.s.Engine.Rules(), New: draft,
+		Config: replay.Config{Events: events.All(), Key: req.Field, Top: top, Cores: 1, Budget: trialBudget, Locate: c.s.Engine.Locate()}, Old: c.s.Engine.Rules(), New: draft,
 		Protect: strings.FieldsFunc(req.Protect, func(r rune) bool { return r == '\n' }),
 	})
 	if ctx.Err() != nil {

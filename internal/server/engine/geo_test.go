@@ -1,0 +1,64 @@
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/geotest"
+	"github.com/lately-go/lately/match"
+)
+
+// TestGeo looks clients up for events of services and of logs, and for rules that use what is found only.
+func TestGeo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "countries.mmdb")
+	data := geotest.File(map[string]map[string]any{"192.0.2.0/24": {"country_code": "AT"}})
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := geo.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const byCountry = "version: 1\nlimits:\n  - {name: far, key: country, limit: 0 per 1m}\n"
+	e, err := engine.New(engine.Config{Rules: parse(t, byCountry), Geo: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := e.Session()
+	decide := func(client string) (checked, logged, located bool) {
+		t.Helper()
+		d, err := c.Check(event(c, "client", client), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ev match.Event
+		ev.Time = time.Now()
+		ev.SetString(match.Client, client)
+		l := c.CheckLogged(&ev)
+		return d.Allowed, l.Allowed, len(ev.GetNamed(match.CountryField)) > 0
+	}
+	if checked, logged, located := decide("192.0.2.1"); checked || logged || !located {
+		t.Errorf("an address of the country: checked %t, logged %t, located %t", checked, logged, located)
+	}
+	if checked, logged, located := decide("198.51.100.1"); !checked || !logged || located {
+		t.Errorf("another address: checked %t, logged %t, located %t", checked, logged, located)
+	}
+	if _, err := e.Replace(parse(t, "version: 1\nlimits:\n  - {name: far, key: asn, limit: 0 per 1m}\n"), true); err == nil || !strings.Contains(err.Error(), "field asn: it needs --geo FILE") {
+		t.Errorf("rules with a field that no file has: %v", err)
+	}
+	if _, err := e.Replace(parse(t, "version: 1\nlimits:\n  - {name: far, key: client, limit: 0 per 1m}\n"), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, located := decide("192.0.2.1"); located {
+		t.Error("a client was looked up for rules that do not use its country")
+	}
+	if _, err := engine.New(engine.Config{Rules: parse(t, byCountry)}); err == nil || !strings.Contains(err.Error(), "field country: it needs --geo FILE") {
+		t.Errorf("without files: %v", err)
+	}
+}
