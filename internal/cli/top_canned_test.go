@@ -23,7 +23,7 @@ const cannedStatus = `{"version":"v1.2.0","started":"2026-03-02T06:46:00Z","upti
 	`"memory":{"budget":268435456,"bytes":13002342,"counter_bytes":5242880,"heap":40000000},"bans":{"held":1234,"remembered":40,"refused":0},` +
 	`"subscribers":3,"rules":{"file":"rules.yaml","since":"2026-03-02T06:46:00Z","reloads":2,"error":null},"role":"read"}`
 
-const cannedRules = `{"file":"rules.yaml","text":"","since":"2026-03-02T06:46:00Z","error":null,"allow":[],"counters":[],"rules":[` +
+const cannedRules = `{"file":"rules.yaml","text":"","since":"2026-03-02T06:46:00Z","error":null,"allow":{"clients":[],"files":[]},"counters":[],"rules":[` +
 	`{"name":"per-client","kind":"limit","fields":["client"],"sentence":"at most 60 per 1m of each client","shadow":false,"stats":{}},` +
 	`{"name":"login","kind":"limit","fields":["client","user"],"sentence":"at most 5 per 10m","shadow":false,"stats":{}},` +
 	`{"name":"search","kind":"limit","fields":["client"],"sentence":"at most 10 per 1s","shadow":true,"stats":{}},` +
