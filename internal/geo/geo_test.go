@@ -1,8 +1,10 @@
 package geo
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +157,27 @@ func BenchmarkSet(b *testing.B) {
 		ev.Reset()
 		ev.SetString(match.Client, "192.0.2.1")
 		db.Set(&ev)
+	}
+}
+
+// TestManyRecords looks up more records than are kept, so that some have the same place.
+func TestManyRecords(t *testing.T) {
+	const n = 20_000
+	records := map[string]map[string]any{}
+	client := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i>>8, i&255) }
+	for i := 1; i < n; i++ {
+		records[client(i)+"/32"] = fields{"autonomous_system_number": uint32(i)}
+	}
+	db, err := Open(write(t, geotest.File(records)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for i := 1; i < n; i++ {
+			ev := event(client(i))
+			if db.Set(ev); string(ev.GetNamed("asn")) != strconv.Itoa(i) {
+				t.Fatalf("%s: asn %s, want %d", client(i), ev.GetNamed("asn"), i)
+			}
+		}
 	}
 }
