@@ -114,6 +114,7 @@ var elsewhere = map[string]string{
 	"kubectl":         "a cluster",
 	"sudo":            "root, and systemd",
 	"journalctl":      "systemd",
+	"jq":              "lists from the network",
 	"redis-cli":       "a running server",
 	"lately validate": "the files of an installed package",
 	"for i in":        "a proxy, which other tests run",
