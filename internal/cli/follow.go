@@ -113,6 +113,7 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	defer stop(nil)
 	cmd.SetContext(ctx)
 	p := decisionPrinter{out: cmd.OutOrStdout(), json: c.json}
+	go readerGone(ctx, p.out, func(err error) { stop(notWritten(err)) })
 	config.Decided = func(ev *match.Event, d ratelimit.Decision) {
 		if err := p.print(ev, d); err != nil {
 			stop(notWritten(err))

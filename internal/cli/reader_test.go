@@ -1,0 +1,44 @@
+//go:build unix
+
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestConcurrentFollowForHead has the reader of a dry run end, as head does, when all that there is to print was printed: the command ends,
+// too.
+func TestConcurrentFollowForHead(t *testing.T) {
+	dir := t.TempDir()
+	rules, log := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log")
+	appendTo(t, rules, followRules)
+	appendTo(t, log, requests("192.0.2.1", time.Now().Add(-time.Minute), 4))
+	cmd := exec.Command("lately", "follow", "--rules", rules, "--dry-run", log)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	out.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != exitInput {
+			t.Errorf("ends with %v, want exit code %d", err, exitInput)
+		}
+	case <-time.After(time.Minute):
+		t.Error("goes on a minute after its reader has ended")
+	}
+}
