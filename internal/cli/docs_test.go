@@ -119,7 +119,6 @@ var elsewhere = map[string]string{
 	"lately validate": "the files of an installed package",
 	"for i in":        "a proxy, which other tests run",
 	"go mod":          "a program of the reader",
-	"jq":              "lists of addresses from the network",
 	"systemctl":       "systemd",
 	"lately ban":      "a running server",
 }
