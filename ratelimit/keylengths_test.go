@@ -73,7 +73,7 @@ func TestKeysHeldAfterOtherLengths(t *testing.T) {
 	}
 	budgets, mixes := []int64{512 << 10, 2 << 20}, 4
 	if testing.Short() {
-		budgets, mixes = []int64{128 << 10}, 2
+		budgets, mixes = []int64{256 << 10}, 2
 	}
 	for name, made := range map[string]func(budget int64) *keyHolder{
 		"fixed":   func(budget int64) *keyHolder { return newLimiterHolder(t, budget, rule(ratelimit.Fixed, 100), 1) },
