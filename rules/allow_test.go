@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,14 +127,20 @@ func TestConcurrentAllowFileChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
+		var mu sync.Mutex
 		var seen []string
+		see := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, what)
+		}
 		go func() {
 			for next, err := range f.Changes(ctx, time.Second) {
 				if err != nil {
-					seen = append(seen, strings.ReplaceAll(err.Error(), dir+"/", ""))
+					see(strings.ReplaceAll(err.Error(), dir+"/", ""))
 					continue
 				}
-				seen = append(seen, fmt.Sprint(next.Allow.prefixes()))
+				see(fmt.Sprint(next.Allow.prefixes()))
 			}
 		}()
 		var want []string
@@ -160,9 +167,11 @@ func TestConcurrentAllowFileChanges(t *testing.T) {
 			if step.want != "" {
 				want = append(want, step.want)
 			}
+			mu.Lock()
 			if !reflect.DeepEqual(seen, want) {
 				t.Fatalf("after step %d:\n%q\nwant\n%q", i, seen, want)
 			}
+			mu.Unlock()
 		}
 		stop()
 		synctest.Wait()

@@ -149,7 +149,7 @@ func TestTableConcurrentFlood(t *testing.T) {
 	if testing.Short() {
 		each = 8_000
 	}
-	tb := mustTable(t, TableConfig{Budget: 256 << 10}, Last(time.Minute), Window{Span: time.Millisecond, Slot: time.Millisecond})
+	tb := mustTable(t, TableConfig{Budget: 256 << 10}, Last(time.Hour), Window{Span: time.Millisecond, Slot: time.Millisecond})
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
@@ -170,7 +170,7 @@ func TestTableConcurrentFlood(t *testing.T) {
 	}
 	records := 0
 	for key, r := range tb.All() {
-		c, err := r.Count(time.Second)
+		c, err := r.Count(time.Hour) // a machine may take a minute
 		if records++; key != "busy" && c.Lo != 1 || err != nil {
 			t.Errorf("%q has %+v, %v", key, c, err)
 		}

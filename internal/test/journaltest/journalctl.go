@@ -96,7 +96,7 @@ func (c *journalctl) set(arg string) (err error) {
 // numberOf returns the number of the entry with a cursor.
 func numberOf(cursor string) (n uint64, err error) {
 	if _, err := fmt.Sscanf(cursor, "s=f00;i=%x;", &n); err != nil {
-		return 0, fmt.Errorf("Failed to seek to cursor: %w", err)
+		return 0, fmt.Errorf("failed to seek to cursor: %w", err)
 	}
 	return n, nil
 }
