@@ -188,6 +188,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
 	case c.KeepEvents != 0 && (c.KeepEvents < mib || c.KeepEvents > maxKeepEvents):
 		return c, fmt.Errorf("keep-events: %d bytes: must be 0, or 1MiB to 1GiB", c.KeepEvents)
+	case c.IdleTimeout > 0 && c.IdleTimeout < time.Second:
+		return c, fmt.Errorf("idle-timeout: %v: must be 1s or more, or never", c.IdleTimeout)
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}

@@ -109,6 +109,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "max-connections", Usage: "`number` of connections to each listener; reduced if memory is below 1GiB", Default: "10000", set: one(&c.MaxConnections, number)},
 		{Name: "peer-connections", Usage: "`number` of connections from one address, or one IPv6 /64", Default: "half of max-connections", set: one(&c.PeerConnections, number)},
 		{Name: "max-subscribers", Usage: "`number` of event subscribers of each listener", Default: "2048", set: one(&c.MaxSubscribers, number)},
+		{Name: "idle-timeout", Usage: "how long a connection may be without a request before it is closed, or never; a subscriber is not idle", Default: "5m", set: one(&c.IdleTimeout, orOff("never"))},
 		{Name: "shutdown-timeout", Usage: "how long a server that shuts down waits for requests in progress", Default: "10s", set: one(&c.ShutdownTimeout, duration)},
 		{Name: "shutdown-delay", Usage: "how long /readyz fails after SIGTERM before the listeners close, or 0", Default: "2s", set: one(&c.ShutdownDelay, orOff("0", "0s"))},
 		{Name: "rules-poll", Usage: "how often the rules file is read to detect changes, or never", Default: "2s", set: one(&c.RulesPoll, orOff("never"))},

@@ -22,7 +22,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
 		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-merge": "20ms", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
+		"max-subscribers": "3", "idle-timeout": "10m", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
 	clf, err := accesslog.ParseFormat("clf")
 	if err != nil {
@@ -39,7 +39,7 @@ func TestSettingsThreeWays(t *testing.T) {
 			NFTables: true, DenyFile: enforce.DenyFile{Path: "f", Format: "haproxy", Command: "reload it", Every: time.Minute},
 			CrowdSec: true, Webhook: enforce.Webhook{URL: "https://example.org/", SecretFile: "s"},
 		},
-		Limits: access.Limits{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, ShutdownTimeout: time.Minute},
+		Limits: access.Limits{MaxConnections: 5, PeerConnections: 4, MaxSubscribers: 3, IdleTimeout: 10 * time.Minute, ShutdownTimeout: time.Minute},
 	}
 	var flags, variables, file Config
 	var environ []string
@@ -130,6 +130,7 @@ func TestConfigBeyondLoopback(t *testing.T) {
 		{Config{TLSCert: "c"}, "must be both or none"},
 		{Config{RESP: "7379"}, "must be an address"},
 		{Config{SnapshotEvery: 1}, "must be 1s or more"},
+		{Config{Limits: access.Limits{IdleTimeout: 1}}, "idle-timeout: 1ns: must be 1s or more, or never"},
 	} {
 		_, err := x.c.withDefaults()
 		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {

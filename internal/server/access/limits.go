@@ -22,6 +22,10 @@ type Limits struct {
 	// MaxSubscribers bounds the subscribers to events; by default 2,048.
 	MaxSubscribers int
 
+	// IdleTimeout is how long a connection may be without a request before it is closed; by default
+	// 5 minutes, less than 0 for ever. A subscriber is never idle.
+	IdleTimeout time.Duration
+
 	// ShutdownTimeout is how long a listener waits for requests in progress; by default
 	// 10 seconds.
 	ShutdownTimeout time.Duration
@@ -32,6 +36,7 @@ func (l Limits) WithDefaults() Limits {
 	l.MaxConnections = cmp.Or(l.MaxConnections, 10_000)
 	l.PeerConnections = cmp.Or(l.PeerConnections, max(l.MaxConnections/2, 1))
 	l.MaxSubscribers = cmp.Or(l.MaxSubscribers, 2048)
+	l.IdleTimeout = cmp.Or(l.IdleTimeout, 5*time.Minute)
 	l.ShutdownTimeout = cmp.Or(l.ShutdownTimeout, 10*time.Second)
 	return l
 }

@@ -48,6 +48,29 @@ func answerOf(t testing.TB, conn net.Conn) (status int, body string, header http
 	return r.StatusCode, string(b), r.Header
 }
 
+// A connection is closed when it was idle for as long as the setting says.
+func TestIdleConnections(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Millisecond, -1} {
+		s := newServer(t, func(c *Config) { c.IdleTimeout = idle })
+		conn := dial(t, serve(t, s))
+		for range 2 { // the second one after a pause, unless the connection is closed by then
+			io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			if idle == time.Millisecond {
+				if _, err := io.Copy(io.Discard, conn); err != nil { // the answer, and the end
+					t.Errorf("after %v idle: %v; want the end of the connection", idle, err)
+				}
+				break
+			}
+			if status, _, _ := answerOf(t, conn); status != 200 {
+				t.Errorf("idle timeout %v: status %d; want 200", idle, status)
+			}
+		}
+	}
+	if got := newServer(t, nil).newHTTP().IdleTimeout; got != 5*time.Minute {
+		t.Errorf("the default is %v; want 5m", got)
+	}
+}
+
 func TestBodiesThatAreRefused(t *testing.T) {
 	s := newServer(t, nil)
 	deep := strings.Repeat(`{"event":`, 100_000) + strings.Repeat("}", 100_000)

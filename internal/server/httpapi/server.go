@@ -72,7 +72,6 @@ const (
 	headerTimeout = 2 * time.Second
 	readTimeout   = 5 * time.Second
 	writeTimeout  = 10 * time.Second
-	idleTimeout   = 60 * time.Second
 	maxHeader     = 60 << 10 // and 4 KiB more; nginx accepts 32 KiB, and adds the URI and its own fields
 	maxStreams    = 64       // of one HTTP/2 connection; clients with more open another
 )
@@ -168,7 +167,7 @@ func (s *Server) newHTTP() *http.Server {
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       s.IdleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		ConnContext:       connContext,

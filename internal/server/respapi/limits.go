@@ -12,7 +12,6 @@ const (
 	partialTime = 10 * time.Second // from the first byte of a command until its last
 	multiTime   = 10 * time.Second // from MULTI to EXEC
 	writeTime   = 4 * time.Second  // to receive what it is sent
-	idleTime    = 5 * time.Minute  // between two commands, unless it subscribes
 	quietTime   = 100 * time.Millisecond
 	lingerTime  = 500 * time.Millisecond
 )

@@ -71,7 +71,7 @@ func (c *conn) overdue(now uint32) string {
 		return "no command, or no authentication"
 	case p == partial && now-since > ticks(partialTime):
 		return "unfinished command"
-	case p == waiting && !c.subscribes() && now-since > ticks(idleTime):
+	case p == waiting && c.s.IdleTimeout > 0 && !c.subscribes() && now-since > ticks(c.s.IdleTimeout):
 		return "idle"
 	}
 	return ""

@@ -2,7 +2,9 @@ package respapi
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -31,6 +33,9 @@ func within(t *testing.T, what string, d, least, most time.Duration) {
 		t.Errorf("%s: closed after %v; want %v to %v", what, d, least, most)
 	}
 }
+
+// idleTime is how long a client may be idle if no setting says it.
+const idleTime = 5 * time.Minute
 
 // TestSlowClients has clients that do not go on, at a clock of their own.
 func TestSlowClients(t *testing.T) {
@@ -66,19 +71,27 @@ func TestSlowClients(t *testing.T) {
 			time.Sleep(time.Second) // the writer finds out
 		})
 	})
-	t.Run("idle", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := start(t, Config{}, true)
-			c := s.dial()
-			c.want("PING", "+PONG")
-			time.Sleep(idleTime - 10*time.Second)
-			c.want("PING", "+PONG")
-			within(t, t.Name(), c.ends(), idleTime, idleTime+slack)
-			if n := s.Cut.Load(); n != 1 {
-				t.Errorf("%d were cut; want 1", n)
-			}
+	for _, idle := range []time.Duration{0, time.Second, 10 * time.Minute, -1} { // 0 is the default, -1 never
+		t.Run(fmt.Sprintf("idle for %v", idle), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := start(t, Config{Limits: access.Limits{IdleTimeout: idle}}, true)
+				c := s.dial()
+				c.want("PING", "+PONG")
+				if idle < 0 {
+					time.Sleep(20 * time.Minute)
+					c.want("PING", "+PONG")
+					return
+				}
+				idle := cmp.Or(idle, idleTime)
+				time.Sleep(idle - min(idle/2, 10*time.Second))
+				c.want("PING", "+PONG")
+				within(t, t.Name(), c.ends(), idle, idle+slack)
+				if n := s.Cut.Load(); n != 1 {
+					t.Errorf("%d were cut; want 1", n)
+				}
+			})
 		})
-	})
+	}
 	t.Run("idle but subscribed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := start(t, Config{}, true)
