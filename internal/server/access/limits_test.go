@@ -10,11 +10,11 @@ import (
 
 func TestBounds(t *testing.T) {
 	for _, x := range []struct{ b, want access.Limits }{
-		{access.Limits{}, access.Limits{MaxConnections: 10_000, PeerConnections: 5_000, MaxSubscribers: 2048, ShutdownTimeout: 10 * time.Second}},
-		{access.Limits{MaxConnections: 1}, access.Limits{MaxConnections: 1, PeerConnections: 1, MaxSubscribers: 2048, ShutdownTimeout: 10 * time.Second}},
+		{access.Limits{}, access.Limits{MaxConnections: 10_000, PeerConnections: 5_000, MaxSubscribers: 2048, IdleTimeout: 5 * time.Minute, ShutdownTimeout: 10 * time.Second}},
+		{access.Limits{MaxConnections: 1}, access.Limits{MaxConnections: 1, PeerConnections: 1, MaxSubscribers: 2048, IdleTimeout: 5 * time.Minute, ShutdownTimeout: 10 * time.Second}},
 		{
-			access.Limits{MaxConnections: 7, PeerConnections: 6, MaxSubscribers: 5, ShutdownTimeout: 1},
-			access.Limits{MaxConnections: 7, PeerConnections: 6, MaxSubscribers: 5, ShutdownTimeout: 1},
+			access.Limits{MaxConnections: 7, PeerConnections: 6, MaxSubscribers: 5, IdleTimeout: -1, ShutdownTimeout: 1},
+			access.Limits{MaxConnections: 7, PeerConnections: 6, MaxSubscribers: 5, IdleTimeout: -1, ShutdownTimeout: 1},
 		},
 	} {
 		got := x.b.WithDefaults()
