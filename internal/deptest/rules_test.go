@@ -27,12 +27,12 @@ internal/cli  -> internal/geo, internal/server, internal/server/access, internal
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml
+internal/server         -> internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/hotlist, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
-internal/server/engine  -> internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
+internal/server/engine  -> internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit
 internal/server/events  -> api
 internal/server/history -> api
@@ -79,6 +79,7 @@ api                 -> std
 internal/ban        -> internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/heap       -> std
+internal/secret     -> std
 internal/ring       -> std
 internal/regex    -> std
 internal/store      -> internal/limit, internal/ban

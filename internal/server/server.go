@@ -122,6 +122,7 @@ func (s *Server) start() error {
 		return err
 	}
 	if s.store != nil {
+		s.store.secret, s.store.shared = s.engine.Secret(), s.shareSecret
 		s.store.share(s.engine.Rules()) // after the restore, whose counts are shared too
 	}
 	if err := s.startEnforcing(); err != nil {

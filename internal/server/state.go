@@ -29,6 +29,9 @@ func (s *Server) restore() error {
 		s.log.Error("data directory", "error", problem)
 	}
 	s.storage.lost = found.Missing
+	if err := s.restoreSecret(); err != nil {
+		return fmt.Errorf("data: %w", err)
+	}
 	j.Notify(s.journalChanged)
 	if s.store == nil {
 		s.engine.Journal(j)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/store"
@@ -50,6 +51,8 @@ type sharedStore struct {
 	config  latelyredis.Config
 	log     *slog.Logger // bounded
 	files   atomic.Pointer[storeFiles]
+	secret  *secret.Secret    // of this server
+	shared  func(text string) // is told the secret of the store
 
 	*latelyredis.Store
 	counters *latelyredis.Counters

@@ -42,13 +42,14 @@ type storeHealth struct {
 	evicts  error     // that it does
 }
 
-// beatScript notes the rules of this node in a hash of all nodes, and returns those of the
-// nodes that were heard of within ten seconds, this one included.
+// beatScript notes the rules of this node in a hash of all nodes, and the secret of this node if the store has none. It
+// returns the secret of the store, and the rules of the nodes that were heard of within ten seconds, this one included.
 var beatScript = rueidis.NewLuaScript(`
 local now = tonumber(redis.call('TIME')[1])
 redis.call('HSET', KEYS[1], ARGV[1], now .. ' ' .. ARGV[2])
 redis.call('EXPIRE', KEYS[1], 60)
-local all, hashes = redis.call('HGETALL', KEYS[1]), {}
+redis.call('SET', KEYS[2], ARGV[3], 'NX')
+local all, hashes = redis.call('HGETALL', KEYS[1]), {redis.call('GET', KEYS[2])}
 for i = 1, #all, 2 do
   local at, hash = string.match(all[i + 1], '^(%d+) (%x+)$')
   if not at or math.abs(now - tonumber(at)) > 10 then
@@ -89,12 +90,24 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 	}
 }
 
-// exchangeHashes tells the store the hash of the rules of this node, and returns those of all.
+// secretKey returns the name of the key of the secret that the servers share.
+func (s *sharedStore) secretKey() string { return s.nodesKey() + ":secret" }
+
+// nodesKey returns the name of the key in which servers tell of themselves.
+func (s *sharedStore) nodesKey() string { return cmp.Or(s.config.Prefix, "lately:") + "{nodes}" }
+
+// exchangeHashes tells the store the hash of the rules of this node, and returns those of all. The servers of a store
+// have the secret of the first.
 func (s *sharedStore) exchangeHashes(ctx context.Context, hash string) ([]string, error) {
 	bounded, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	key := cmp.Or(s.config.Prefix, "lately:") + "{nodes}"
-	return beatScript.Exec(bounded, s.conn.client(), []string{key}, []string{s.health.node, hash}).AsStrSlice()
+	offered := s.secret.Value()
+	answer, err := beatScript.Exec(bounded, s.conn.client(), []string{s.nodesKey(), s.secretKey()}, []string{s.health.node, hash, offered.Text()}).AsStrSlice()
+	if err != nil || len(answer) == 0 {
+		return nil, err
+	}
+	s.shared(answer[0])
+	return answer[1:], nil
 }
 
 // noteBeat notes what came of a beat, and then logs what has changed: status and ready do not wait for a log

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotlist"
@@ -36,6 +37,7 @@ type Engine struct {
 	limiter  *ratelimit.Limiter
 	counters *latelyredis.Counters // that servers share, or nil
 	throttle *throttle.Limiter
+	secret   *secret.Secret
 
 	rules atomic.Pointer[ruleSet]
 
@@ -75,6 +77,7 @@ func New(c Config) (*Engine, error) {
 	c.HotBudget = cmp.Or(c.HotBudget, hotkey.DefaultBudget)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{}), events: events.New()}
+	e.secret = secret.New()
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
 	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {
@@ -134,6 +137,10 @@ func (e *Engine) Close() {
 	e.events.Close()
 	e.done.Wait()
 }
+
+// Secret returns the secret from which e derives the keys of ids and of hashed fields. It is random until
+// the server sets that of its data directory or store.
+func (e *Engine) Secret() *secret.Secret { return e.secret }
 
 // Locate returns what sets the fields country and asn of an event, or nil.
 func (e *Engine) Locate() func(*match.Event) {
