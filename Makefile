@@ -75,42 +75,47 @@ export GORACE ?= atexit_sleep_ms=10
 # Some tests wait for other programs: one package more than there are cores runs at a time.
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# Tests run with -vet=off: make test runs vet by itself, with all its analyzers.
+# Tests run with -vet=off, since make lint runs vet with all its analyzers, and are linked without what
+# debuggers need, which takes a third of the time.
+GOTEST = $(GO) test -vet=off -ldflags=-w
+
 .PHONY: test-short
 test-short: ## the short forms of all tests
-	$(GO) test -vet=off -short -p $(PACKAGES) -timeout 10m $(SLOW) ./...
+	$(GOTEST) -short -p $(PACKAGES) -timeout 10m $(SLOW) ./...
 
 .PHONY: test-long
 test-long: ## all tests in full, with fresh seeds, for the night
-	$(GO) test -vet=off -p $(PACKAGES) -timeout 30m $(SLOW) ./...
+	$(GOTEST) -p $(PACKAGES) -timeout 30m $(SLOW) ./...
 
 # The race detector allocates, and finds a control's fault before the test does.
-RACE = $(GO) test -race -vet=off -short -skip 'Alloc|Control|Caught' -p $(PACKAGES) -timeout 30m
+RACE = $(GOTEST) -race -short -skip 'Alloc|Control|Caught' -p $(PACKAGES) -timeout 30m
 
 .PHONY: test-race
-test-race: ## concurrent tests in their short forms under the race detector, where there is a C compiler
+test-race: ## concurrent tests in their short forms, and the adapters, under the race detector, where there is a C compiler
 	@if tools/have-race; then set -x; $(RACE) $(addprefix ./,$(CONCURRENT)) && \
 		$(RACE) -run Concurrent $$(grep -rl --include='*_test.go' --exclude-dir=adapters --exclude-dir=benchmarks '^func Test.*Concurrent' . | xargs -n 1 dirname | sort -u | grep -vxF "$$(printf './%s\n' $(CONCURRENT))"); fi
+	@if tools/have-race; then $(MAKE) --no-print-directory test-adapters GOTEST="$(GOTEST) -race"; fi
 
-# Adapters are modules of their own: a program that uses one downloads one framework.
+# Other modules, each in its folder: a program that uses an adapter downloads one framework. A command
+# runs in those that can download what they need.
+ADAPTERS  = adapters/gin adapters/echo adapters/fiber adapters/goredis
+CLIENTS   = internal/server/respapi/clienttest
+MANIFESTS = deploy/kubernetes/validate
+in-modules = @for m in $(1); do [ -f $$m/go.mod ] || continue; \
+	if (cd $$m && $(GO) mod download) >/dev/null 2>&1; then (set -x; cd $$m && $(2)) || exit 1; else echo "SKIP $$m: its modules cannot be downloaded"; fi; done
+
 .PHONY: test-adapters
-test-adapters: ## vet and test the adapters for gin, echo, fiber and go-redis
-	@for a in gin echo fiber goredis; do \
-		if (cd adapters/$$a && $(GO) mod download) >/dev/null 2>&1; then \
-			race=; if tools/have-race; then race=-race; fi; \
-			(set -x; cd adapters/$$a && $(GO) vet $$race ./... && $(GO) test $$race -vet=off ./...) || exit 1; \
-		else echo "SKIP adapters/$$a: its modules cannot be downloaded"; fi; \
-	done
+test-adapters: ## test the adapters for gin, echo, fiber and go-redis
+	$(call in-modules,$(ADAPTERS),$(GOTEST) ./...)
 
 .PHONY: test-clients
+test-clients: export NODE_PATH ?= $(CURDIR)/bin/node/node_modules
 test-clients: ## the server with the Redis clients of other projects, a module of its own
-	@export NODE_PATH=$${NODE_PATH:-$(CURDIR)/bin/node/node_modules}; cd internal/server/respapi/clienttest && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -vet=off -timeout 5m ./...; \
-	else echo "SKIP internal/server/respapi/clienttest: its modules cannot be downloaded"; fi
+	$(call in-modules,$(CLIENTS),$(GOTEST) -timeout 5m ./...)
 
 .PHONY: test-manifests
 test-manifests: ## Kubernetes manifests and the snippet for Envoy against their types, a module of its own
-	@cd deploy/kubernetes/validate && if $(GO) mod download >/dev/null 2>&1; then set -x; $(GO) vet ./... && $(GO) test -vet=off ./...; \
-	else echo "SKIP deploy/kubernetes/validate: its modules cannot be downloaded"; fi
+	$(call in-modules,$(MANIFESTS),$(GOTEST) ./...)
 
 .PHONY: hostile
 hostile: build ## attack the built server: memory stays under a limit, latency of others within a multiple
@@ -137,9 +142,7 @@ vet:
 	$(GO) vet ./...
 	GOARCH=386 $(GO) vet -gcflags='all=-N -l' ./...
 	$(GO) vet -tags explore ./internal/ring/
-	@if [ ! -f benchmarks/go.mod ]; then :; \
-	elif (cd benchmarks && $(GO) mod download) >/dev/null 2>&1; then set -x; cd benchmarks && $(GO) vet ./...; \
-	else echo "SKIP vet of benchmarks/: its modules cannot be downloaded"; fi
+	$(call in-modules,$(ADAPTERS) $(CLIENTS) $(MANIFESTS) benchmarks,$(GO) vet ./...)
 
 .PHONY: fmt-check
 fmt-check:
