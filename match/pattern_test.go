@@ -68,6 +68,23 @@ func TestPatternsExhaustively(t *testing.T) {
 	}
 }
 
+// TestAnyCaseExhaustively compares patterns of any case with the reference, on both in lower case.
+func TestAnyCaseExhaustively(t *testing.T) {
+	for _, text := range words("aB*/", 4) {
+		p := newPattern(anyCase + text)
+		for _, v := range words("Ab/", 4) {
+			if got, want := p.matches([]byte(v)), globReference(strings.ToLower(text), strings.ToLower(v)); got != want {
+				t.Fatalf("%q matches %q in any case: %t; want %t", text, v, got, want)
+			}
+		}
+	}
+	for v, want := range map[string]bool{"k[\xc3\x84": true, "K[\xc3\x84": true, "K{\xc3\x84": false, "\u212a[\xc3\x84": false, "k[\xc3\xa4": false} { // ASCII letters only
+		if p := newPattern("(?i)K[\xc3\x84"); p.matches([]byte(v)) != want {
+			t.Errorf("%q matches: %t", v, !want)
+		}
+	}
+}
+
 func TestPattern(t *testing.T) {
 	for _, c := range []struct {
 		pattern, value string

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -17,7 +18,8 @@ type When struct {
 	// Where servers differ about the path that a target names, as for
 	// "/x\..\login", one of their readings must match. '*' stands for any run of
 	// bytes within a segment, "**" for any run; every other byte stands for itself.
-	// "/login" is exact, "/api/**" is everything below /api/.
+	// "/login" is exact, "/api/**" is everything below /api/. A pattern that begins
+	// with "(?i)" matches ASCII letters of either case.
 	Path []string
 	// Status is response statuses: "404", a class "5xx" or a range "500-504".
 	Status []string
@@ -26,14 +28,18 @@ type When struct {
 	Client []netip.Prefix
 	// Fields has patterns, written as in Path, for other fields by
 	// name, at least one for each. If the path field is named here, it is
-	// matched as it was sent.
+	// matched as it was sent. In a pattern of agent, '*' matches '/' too.
 	Fields map[string][]string
+	// Any is alternatives: one of them must hold.
+	Any []When
+	// Not is exceptions: none of them must hold.
+	Not []When
 }
 
 // IsZero reports whether w holds for every event.
 func (w When) IsZero() bool {
 	return len(w.Method) == 0 && len(w.Path) == 0 && len(w.Status) == 0 &&
-		len(w.Client) == 0 && len(w.Fields) == 0
+		len(w.Client) == 0 && len(w.Fields) == 0 && len(w.Any) == 0 && len(w.Not) == 0
 }
 
 // Clone returns a copy of w that shares nothing with it.
@@ -43,7 +49,16 @@ func (w When) Clone() When {
 	for name, patterns := range w.Fields {
 		w.Fields[name] = slices.Clone(patterns)
 	}
+	w.Any, w.Not = cloneAll(w.Any), cloneAll(w.Not)
 	return w
+}
+
+func cloneAll(ws []When) []When {
+	ws = slices.Clone(ws)
+	for i := range ws {
+		ws[i] = ws[i].Clone()
+	}
+	return ws
 }
 
 // Add adds a pattern of the field of that name to w, with the meaning that it has under
@@ -91,6 +106,7 @@ type Condition struct {
 	statuses []statusRange
 	clients  Prefixes
 	fields   []fieldPatterns
+	any, not []Condition
 	some     bool // one of these is not empty
 }
 
@@ -110,7 +126,7 @@ func (w When) Compile() (Condition, error) {
 		c.methods = append(c.methods, pattern{exactPattern, []byte(m)})
 	}
 	for _, p := range w.Path {
-		if p == "" || p[0] != '/' && p[0] != '*' {
+		if text := strings.TrimPrefix(p, anyCase); text == "" || text[0] != '/' && text[0] != '*' {
 			return Condition{}, fmt.Errorf("path: %q: must be a pattern that begins with '/' or '*'", p)
 		}
 		c.paths = append(c.paths, newPattern(p))
@@ -137,11 +153,32 @@ func (w When) Compile() (Condition, error) {
 		}
 		fp := fieldPatterns{ref: newRef(name)}
 		for _, p := range w.Fields[name] {
+			if fp.ref.field == Agent { // which is no path
+				p = strings.ReplaceAll(p, "*", "**")
+			}
 			fp.patterns = append(fp.patterns, newPattern(p))
 		}
 		c.fields = append(c.fields, fp)
 	}
-	return c, nil
+	var err error
+	if c.any, err = compileAll("any", w.Any); err == nil {
+		c.not, err = compileAll("not", w.Not)
+	}
+	return c, err
+}
+
+func compileAll(what string, ws []When) (all []Condition, err error) {
+	for _, w := range ws {
+		c, err := w.Compile()
+		if err == nil && !c.some {
+			err = errors.New("empty: must have a field")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
 // Holds reports whether c holds for e. A part about a field that e lacks does
@@ -152,11 +189,44 @@ func (c *Condition) holds(e *Event) bool {
 	return (len(c.methods) == 0 || anyMatches(c.methods, e.known[Method])) &&
 		c.holdsPath(e) && c.holdsStatus(e) &&
 		(c.clients.IsEmpty() || c.clients.Contains(e.known[Client])) &&
-		c.holdsFields(e)
+		c.holdsFields(e) &&
+		(len(c.any) == 0 || anyHolds(c.any, e)) && !anyHolds(c.not, e)
+}
+
+func anyHolds(cs []Condition, e *Event) bool {
+	for i := range cs {
+		if cs[i].holds(e) {
+			return true
+		}
+	}
+	return false
 }
 
 // Fields returns the names of the fields that c looks at.
 func (c *Condition) Fields() []string {
+	names := c.own()
+	for _, nested := range slices.Concat(c.any, c.not) {
+		names = append(names, nested.Fields()...)
+	}
+	return names
+}
+
+// Needs returns the names of the fields without which c does not hold.
+func (c *Condition) Needs() []string {
+	names := c.own()
+	if len(c.any) == 0 {
+		return names
+	}
+	common := c.any[0].Needs()
+	for _, nested := range c.any[1:] {
+		needs := nested.Needs()
+		common = slices.DeleteFunc(common, func(name string) bool { return !slices.Contains(needs, name) })
+	}
+	return append(names, common...)
+}
+
+// own returns the names of the fields that c itself has conditions on.
+func (c *Condition) own() []string {
 	var names []string
 	add := func(f Field, looks bool) {
 		if looks {

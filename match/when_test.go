@@ -21,6 +21,7 @@ func TestCondition(t *testing.T) {
 	e.SetString(Path, "/a/../login")
 	e.SetString(Status, "404")
 	e.SetNamedString("tenant", "acme/eu")
+	e.SetString(Agent, "Mozilla/5.0 (x) go-http/2.0")
 	fields := func(name string, patterns ...string) When { return When{Fields: map[string][]string{name: patterns}} }
 	for _, c := range []struct {
 		when When
@@ -51,6 +52,22 @@ func TestCondition(t *testing.T) {
 		{fields("user", "**"), false},         // absent
 		{When{Method: []string{"POST"}, Path: []string{"/login"}, Status: []string{"404"}, Client: prefixes("192.0.2.1/32"), Fields: map[string][]string{"tenant": {"acme**"}, "path": {"**"}}}, true},
 		{When{Method: []string{"POST"}, Path: []string{"/other"}}, false},
+		{When{Path: []string{"(?i)/LOG*"}}, true},
+		{When{Path: []string{"(?i)/LOG"}}, false},
+		{fields("tenant", "(?i)ACME/**"), true},
+		{fields("tenant", "(?i)ACME*"), false}, // '*' stops at '/'
+		{fields("agent", "*go*"), true},        // but not in an agent
+		{fields("agent", "*GO*"), false},
+		{fields("agent", "(?i)*GO*/2*"), true},
+		{When{Not: []When{fields("tenant", "acme/*")}}, false},
+		{When{Not: []When{{Method: []string{"GET"}}, {Status: []string{"5xx"}}}}, true},
+		{When{Not: []When{{Method: []string{"GET"}}, {Status: []string{"4xx"}}}}, false},
+		{When{Not: []When{{Method: []string{"POST"}, Status: []string{"5xx"}}}}, true},
+		{When{Any: []When{{Method: []string{"GET"}}, {Status: []string{"4xx"}}}}, true},
+		{When{Any: []When{{Method: []string{"GET"}}, {Status: []string{"5xx"}}}}, false},
+		{When{Method: []string{"POST"}, Any: []When{{Status: []string{"404"}, Not: []When{fields("user", "**")}}}}, true},
+		{When{Method: []string{"GET"}, Any: []When{{Status: []string{"404"}}}}, false},
+		{When{Not: []When{{Any: []When{{Status: []string{"500"}}, {Status: []string{"404"}}}}}}, false},
 		{When{Method: []string{"POST"}, Fields: map[string][]string{"tenant": {"acme**"}, "user": {"**"}}}, false},
 	} {
 		cond, err := c.when.Compile()
@@ -61,7 +78,7 @@ func TestCondition(t *testing.T) {
 		if got := cond.Holds(&e); got != c.want {
 			t.Errorf("%+v holds: %t; want %t", c.when, got, c.want)
 		}
-		if got := cond.Holds(new(Event)); got != c.when.IsZero() {
+		if got := cond.Holds(new(Event)); got != (len(cond.Needs()) == 0 && len(c.when.Any) == 0) {
 			t.Errorf("%+v holds for an event without fields: %t", c.when, got)
 		}
 		if n := testing.AllocsPerRun(100, func() { cond.Holds(&e) }); n != 0 {
@@ -96,6 +113,10 @@ func TestCompileErrors(t *testing.T) {
 		"client: invalid prefix: must be an address or a CIDR prefix":  {Client: []netip.Prefix{{}}},
 		"field: empty name: must be the name of a field":               {Fields: map[string][]string{"": {"x"}}},
 		`field "a": no pattern: must have at least one`:                {Fields: map[string][]string{"a": {}}},
+		`path: "(?i)": must be a pattern that begins with '/' or '*'`:  {Path: []string{"(?i)"}},
+		"any: empty: must have a field":                                {Any: []When{{}}},
+		"not: empty: must have a field":                                {Not: []When{{Method: []string{"GET"}}, {}}},
+		"any: not: method: empty: must be a method such as GET":        {Any: []When{{Not: []When{{Method: []string{""}}}}}},
 	}
 	for _, s := range []string{"", "4", "40", "4040", "xx4", "0xx", "4x", "404-", "-404", "404-403", "404-5000", "6xx", "9XX", "600", "999", "500-600", "4xx-5xx", "+40", "ok"} {
 		cases[bad(s)] = When{Status: []string{s}}
@@ -104,6 +125,37 @@ func TestCompileErrors(t *testing.T) {
 		if _, err := w.Compile(); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v; want %s", w, err, want)
 		}
+	}
+}
+
+// TestClonedWhen changes a clone, and not the original.
+func TestClonedWhen(t *testing.T) {
+	w := When{Any: []When{{Method: []string{"GET"}}}, Not: []When{{Not: []When{{Status: []string{"404"}}}}}}
+	c := w.Clone()
+	c.Any[0].Method[0], c.Not[0].Not[0].Status[0] = "POST", "500"
+	if w.Any[0].Method[0] != "GET" || w.Not[0].Not[0].Status[0] != "404" {
+		t.Errorf("the original is %+v", w)
+	}
+}
+
+// TestNeededFields checks which fields an event must have, of those that a condition looks at.
+func TestNeededFields(t *testing.T) {
+	c, err := When{
+		Method: []string{"GET"},
+		Any: []When{
+			{Status: []string{"404"}, Path: []string{"/"}, Not: []When{{Fields: map[string][]string{"agent": {"x"}}}}},
+			{Path: []string{"/x"}, Client: prefixes("::/0")},
+		},
+		Not: []When{{Fields: map[string][]string{"tenant": {"x"}}}},
+	}.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"method", "path", "status", "agent", "path", "client", "tenant"}; !slices.Equal(c.Fields(), want) {
+		t.Errorf("fields are %v; want %v", c.Fields(), want)
+	}
+	if want := []string{"method", "path"}; !slices.Equal(c.Needs(), want) {
+		t.Errorf("needed are %v; want %v", c.Needs(), want)
 	}
 }
 

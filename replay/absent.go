@@ -110,7 +110,7 @@ func (e *events) lacking(rule commonRule, keys *keyColumn) string {
 	if err != nil {
 		return ""
 	}
-	needed := condition.Fields()
+	needed := condition.Needs()
 	if len(keys.texts) == 1 {
 		needed = append(needed, rule.key.EventFields()...)
 	}

@@ -21,7 +21,8 @@ type Cut struct {
 
 	// Where is conditions FIELD=PATTERN about any fields of the log. They mean what they
 	// mean under when in a rules file: of several about one field one must hold, and for
-	// each field one.
+	// each field one. FIELD!=PATTERN is an exception, none of which must hold. In one text,
+	// " || " is between alternatives.
 	Where []string
 }
 
@@ -86,12 +87,8 @@ func (c *Cut) given() string {
 // compile returns the condition of the cut. Events can have these fields.
 func (c *Cut) compile(fields []string) (where match.Condition, err error) {
 	var when match.When
-	for _, condition := range c.Where {
-		field, pattern, ok := strings.Cut(condition, "=")
-		if !ok || field == "" || pattern == "" {
-			return where, fmt.Errorf("--where: %q: must be FIELD=PATTERN, such as status=5xx or path=/api/**", condition)
-		}
-		if err := when.Add(field, pattern); err != nil {
+	for _, text := range c.Where {
+		if err := addWhere(&when, text); err != nil {
 			return where, fmt.Errorf("--where: %w", err)
 		}
 	}
@@ -112,6 +109,34 @@ func (c *Cut) compile(fields []string) (where match.Condition, err error) {
 		return where, errors.New("--until: must be after --since")
 	}
 	return where, nil
+}
+
+// addWhere adds to w a condition FIELD=PATTERN or FIELD!=PATTERN, or several with " || " between them as
+// alternatives.
+func addWhere(w *match.When, text string) error {
+	texts := strings.Split(text, " || ")
+	if len(texts) > 1 {
+		alternatives := make([]match.When, len(texts))
+		for i, one := range texts {
+			if err := addWhere(&alternatives[i], strings.TrimSpace(one)); err != nil {
+				return err
+			}
+		}
+		w.Not = append(w.Not, match.When{Not: alternatives}) // w may have other alternatives, one of which must hold, too
+		return nil
+	}
+	field, pattern, ok := strings.Cut(text, "=")
+	field, negated := strings.CutSuffix(field, "!")
+	if !ok || field == "" || pattern == "" {
+		return fmt.Errorf("%q: must be FIELD=PATTERN or FIELD!=PATTERN, such as status=5xx or path!=/api/**", text)
+	}
+	if !negated {
+		return w.Add(field, pattern)
+	}
+	var exception match.When
+	err := exception.Add(field, pattern)
+	w.Not = append(w.Not, exception)
+	return err
 }
 
 // A span is the times from and up to which events are replayed, in nanoseconds.

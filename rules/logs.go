@@ -23,8 +23,8 @@ func (f *File) MixedLogs(logs []Log) (sentences []string) {
 	for i := range f.Limits.Len() {
 		r := f.Limits.Rule(i)
 		condition, err := r.When.Compile()
-		needed := condition.Fields()
-		if err != nil || slices.ContainsFunc(needed, func(field string) bool { return slices.Contains(selecting, field) }) {
+		needed := condition.Needs()
+		if err != nil || slices.ContainsFunc(condition.Fields(), func(field string) bool { return slices.Contains(selecting, field) }) {
 			continue
 		}
 		var judged []Log

@@ -363,8 +363,18 @@ rules.yaml:6:22: when: field "at": must be another name, as commands use this on
 rules.yaml:6:29: when: field "a/b": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:6:45: method: a mapping: must be a value or a list of values`,
 	},
-	{"empty when", when("{}"), `rules.yaml:6:11: when: empty: must be a mapping of fields and their values, or be left out in a rule about all events`},
-	{"when is a scalar", when("POST"), `rules.yaml:6:11: when: "POST": must be a mapping of fields and their values`},
+	{"empty when", when("{}"), `rules.yaml:6:11: when: empty: must be a mapping of fields and their values, or a list of such mappings, or be left out`},
+	{"when is a scalar", when("POST"), `rules.yaml:6:11: when: "POST": must be a mapping of fields and their values, or a list of such mappings`},
+	{"when is an empty list", when("[]"), `rules.yaml:6:11: when: an empty list: must be a mapping of fields and their values, or a list of such mappings`},
+	{
+		"mistakes in alternatives", when("[{path: login}, POST, {not: [{status: 700}, {}]}]"),
+		`rules.yaml:6:19: path: "login": must be a pattern that begins with '/' or '*'
+rules.yaml:6:27: when: "POST": must be a mapping of fields and their values, or a list of such mappings
+rules.yaml:6:49: status: "700": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599
+rules.yaml:6:55: not: empty: must be a mapping of fields and their values, or a list of such mappings, or be left out`,
+	},
+	{"not in not", when("{not: {not: {path: /x}}}"), `rules.yaml:6:18: not: "not": must be directly under when, with the conditions that must not hold`},
+	{"a field called not", oneLimit("name: x", "key: Not", "limit: 1 per 1s"), `rules.yaml:4:10: key: "Not": must be directly under when, with the conditions that must not hold`},
 	{"when names a field twice", when("{path: /a, path: /b}"), `rules.yaml:6:22: when: key "path" twice: must be given once, and line 6 has it`},
 }
 

@@ -89,13 +89,38 @@ func forRequests(w match.When) string {
 	return "for " + requests(w) + ", "
 }
 
-// requests returns the events of w: "requests with method GET and status 5xx".
+// requests returns the events of w: "requests with method GET and status 5xx except those with agent *bot*".
 func requests(w match.When) string {
-	if w.IsZero() {
-		return "requests"
+	s := "requests"
+	if parts := conditions(w); len(parts) > 0 {
+		s += " with " + join(parts, "and")
 	}
-	var parts []string
+	for i, alternative := range w.Any {
+		switch text := requests(alternative); {
+		case i > 0:
+			s += ", or " + text
+		case s == "requests":
+			s = text
+		default:
+			s += " that are " + text
+		}
+	}
+	for i, exception := range w.Not {
+		text := strings.Replace(requests(exception), "requests", "those", 1)
+		s += []string{" except ", " and "}[min(i, 1)] + text
+	}
+	return s
+}
+
+// conditions returns the conditions of w on fields: "method GET", "agent curl or wget (any case)".
+func conditions(w match.When) (parts []string) {
 	add := func(field string, values []string) {
+		values = slices.Clone(values)
+		for i, v := range values {
+			if text, folds := strings.CutPrefix(v, "(?i)"); folds {
+				values[i] = text + " (any case)"
+			}
+		}
 		if len(values) > 0 {
 			parts = append(parts, field+" "+join(values, "or"))
 		}
@@ -107,7 +132,7 @@ func requests(w match.When) string {
 	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
 		add(name, w.Fields[name])
 	}
-	return "requests with " + join(parts, "and")
+	return parts
 }
 
 func prefixes(ps []netip.Prefix) []string {

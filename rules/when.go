@@ -75,6 +75,10 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 		r.fail(n, "%s: field %q: must be another name, as commands use this one", what, name)
 		return false
 	}
+	if lower == "not" {
+		r.fail(n, "%s: %q: must be directly under when, with the conditions that must not hold", what, name)
+		return false
+	}
 	if _, known := match.FieldNamed(name); known {
 		return true
 	}
@@ -88,16 +92,41 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 	return true
 }
 
-// readWhen reads a condition. Each value is compiled by itself, so that a bad one is
+// readWhen reads a condition, or a list of them as alternatives.
+func (r *reader) readWhen(n ast.Node) match.When {
+	all := r.readConditions(n, "when")
+	if len(all) == 1 {
+		return all[0]
+	}
+	return match.When{Any: all}
+}
+
+// readConditions reads n, a condition or a list of them, called what in messages.
+func (r *reader) readConditions(n ast.Node, what string) (all []match.When) {
+	nodes := []ast.Node{n}
+	if list, ok := n.(*ast.SequenceNode); ok && len(list.Values) > 0 {
+		nodes = list.Values
+	}
+	for _, n := range nodes {
+		all = append(all, r.readCondition(n, what))
+	}
+	return all
+}
+
+// readCondition reads a condition. Each value is compiled by itself, so that a bad one is
 // reported at its position.
-func (r *reader) readWhen(n ast.Node) (w match.When) {
-	const must = "a mapping of fields and their values"
-	pairs, ok := r.pairs(n, "when", must)
+func (r *reader) readCondition(n ast.Node, what string) (w match.When) {
+	const must = "a mapping of fields and their values, or a list of such mappings"
+	pairs, ok := r.pairs(n, what, must)
 	if ok && len(pairs) == 0 {
-		r.fail(n, "when: empty: must be %s, or be left out in a rule about all events", must)
+		r.fail(n, "%s: empty: must be %s, or be left out", what, must)
 	}
 	for _, p := range pairs {
-		if !r.checkField(p.at, "when", p.key) {
+		if p.key == "not" && what == "when" {
+			w.Not = r.readConditions(p.value, p.key)
+			continue
+		}
+		if !r.checkField(p.at, what, p.key) {
 			continue
 		}
 		if p.key == "client" {

@@ -37,7 +37,7 @@ func (f *inputFlags) register(cmd *cobra.Command, c *replay.Config) {
 	flags.DurationVar(&c.Resolution, "resolution", 0, "round event times down to `D` (default: the precision of the log)")
 	flags.StringVar(&f.since, "since", "", "leave out events before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
 	flags.StringVar(&f.until, "until", "", "leave out events at `TIME` and later")
-	flags.StringArrayVar(&c.Cut.Where, "where", nil, "keep only the events that match `FIELD=PATTERN`, such as status=5xx or path=/api/** (repeatable)")
+	flags.StringArrayVar(&c.Cut.Where, "where", nil, "keep only the events that match `FIELD=PATTERN`, such as status=5xx, path!=/api/** or \"path=/a || status=404\" (repeatable)")
 	flags.StringVar(&f.tz, "tz", "UTC", "`ZONE` of --since, --until and of the report, such as Europe/Vienna or Local")
 	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(append(accesslog.Formats(), "auto"), cobra.ShellCompDirectiveNoFileComp))
 }

@@ -43,7 +43,7 @@ const mistakes = `
 2 replay --limits 60/1m access.log -> unknown flag --limits: did you mean --limit?; see lately replay --help
 2 replay --key cleint access.log -> --key: unknown field "cleint"; did you mean client?
 2 replay --where sttus=500 access.log -> --where: unknown field "sttus"; did you mean status?
-2 replay --where status access.log -> --where: "status": must be FIELD=PATTERN, such as status=5xx or path=/api/**
+2 replay --where status access.log -> --where: "status": must be FIELD=PATTERN or FIELD!=PATTERN, such as status=5xx or path!=/api/**
 2 replay --format ngnix access.log -> --format: … "ngnix" is unknown; use clf, …
 2 replay --since yesterday access.log -> --since: "yesterday": must be a time such as …
 2 replay --tz Vienna access.log -> --tz: "Vienna": must be the name of a time zone, such as Europe/Vienna, or UTC or Local

@@ -74,7 +74,7 @@ func (f *eventFields) add(name string, key match.Key, when *match.When, refuses 
 	if err != nil {
 		return fmt.Errorf("rule %q: %w", name, err)
 	}
-	fields := append(key.Fields(), condition.Fields()...)
+	fields := append(key.Fields(), condition.Needs()...)
 	slices.Sort(fields)
 	f.uses = append(f.uses, fieldUse{name, key, condition, slices.Compact(fields), refuses})
 	if !refuses {
