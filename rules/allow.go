@@ -66,6 +66,16 @@ func (a *Allow) subjects() []string {
 	return all
 }
 
+// add adds the clients and the files of another file's section, of which both may name the same.
+func (a *Allow) add(b Allow) {
+	a.Clients = append(a.Clients, b.Clients...)
+	for _, f := range b.Files {
+		if !slices.ContainsFunc(a.Files, func(g AllowFile) bool { return g.path == f.path && g.Name == f.Name }) {
+			a.Files = append(a.Files, f)
+		}
+	}
+}
+
 func prefixCount(n int) string {
 	if n == 1 {
 		return "1 prefix"
@@ -96,14 +106,13 @@ func (r *reader) readAllowFiles(n ast.Node) (files []AllowFile) {
 	if !r.atMost(n, "files", maxAllowFiles) {
 		return nil
 	}
-	total := 0
 	for at, name := range each(r, n, "files", parseText) {
 		if slices.ContainsFunc(files, func(f AllowFile) bool { return f.Name == name }) {
 			r.fail(at, "files: %q twice: must be given once", clip(name))
 			continue
 		}
 		f := r.readAllowFile(at, name)
-		if total += len(f.Prefixes); total > maxAllowPrefixes {
+		if r.prefixes += len(f.Prefixes); r.prefixes > maxAllowPrefixes {
 			r.fail(at, "files: more than %d prefixes in all: must be fewer", maxAllowPrefixes)
 			return nil
 		}
@@ -117,8 +126,13 @@ func (r *reader) readAllowFiles(n ast.Node) (files []AllowFile) {
 func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
 	f := AllowFile{Name: name}
 	if !r.onDisk {
-		if i := slices.IndexFunc(r.allowFiles, func(f AllowFile) bool { return f.Name == name }); i >= 0 {
-			return r.allowFiles[i]
+		for _, known := range r.allowFiles { // several, in folders of several rules files
+			if known.Name == name {
+				f.path, f.Prefixes = known.path, append(f.Prefixes, known.Prefixes...)
+			}
+		}
+		if f.path != "" {
+			return f
 		}
 		r.warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", clip(name))
 		return f

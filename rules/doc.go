@@ -6,7 +6,7 @@
 //	if err != nil {
 //		return err // every mistake in the file: rules.yaml:12:10: limit: "60 in 1m": must be ...
 //	}
-//	go rules.Watch(ctx, "rules.yaml", limiter, report) // applies changes of the file
+//	go rules.Watch(ctx, limiter, report, "rules.yaml") // applies changes of the file
 //
 // Open enforces the limits and bans of a file with a memory store of the default size.
 // For another size, or for the counters and hot rules, call [Load] and use its [File].

@@ -64,14 +64,14 @@ func ExampleWatch() {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	rules.Watch(ctx, path, limiter, func(f *rules.File, err error) {
+	rules.Watch(ctx, limiter, func(f *rules.File, err error) {
 		if err != nil {
 			fmt.Println("the old rules stay in force:", err) // or slog.Error
 		} else {
 			fmt.Println("rules in force:", f.Limits.Len())
 		}
 		stop() // a program would watch until it ends
-	})
+	}, path)
 	// Output: rules in force: 1
 }
 

@@ -1,11 +1,10 @@
 package rules
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/fileperm"
@@ -16,13 +15,14 @@ import (
 // maxSize is the size of the largest rules file, in bytes.
 const maxSize = 1 << 20
 
-// A File is a rules file, checked and compiled. It holds no counts. A File is
-// safe for concurrent use as long as it is not changed.
+// A File is a rules file, or several that are one set of rules, checked and compiled. It
+// holds no counts. A File is safe for concurrent use as long as it is not changed.
 type File struct {
-	// Name is the file's name as it was given.
+	// Name is the file's name as it was given. Several have a comma between them.
 	Name string
 
-	// Text is the contents of the file.
+	// Text is the contents of the file. Several are the documents of one YAML text, which
+	// Parse reads.
 	Text []byte
 
 	// Fold makes the keys of clients in all rules.
@@ -31,23 +31,24 @@ type File struct {
 	// Allow is the allow list.
 	Allow Allow
 
-	// Counters is what to count, in the order of the file.
+	// Counters is what to count, in the order of the files.
 	Counters []Counter
 
 	// Limits is the rules of the sections limits and bans: first the limits,
-	// then the bans, each in the order of the file, and the allow list. It is
+	// then the bans, each in the order of the files, and the allow list. It is
 	// never nil and has no rule when there is none.
 	Limits *ratelimit.Set
 
-	// Hot is the rules of the section hot, in the order of the file. It is
+	// Hot is the rules of the section hot, in the order of the files. It is
 	// never nil and has no rule when there is none.
 	Hot *hotkey.Set
 
 	// Warnings is what is valid but probably not intended, in the order of the file.
 	Warnings Errors
 
-	names map[string]place // of limits and bans, and of others
-	read  []version        // of the files of Allow
+	sources []source
+	names   map[string]place // of limits and bans, and of others
+	read    []version        // of the files of Allow
 }
 
 // A Counter counts events by Key, over each of Spans, for charts and top lists.
@@ -59,17 +60,35 @@ type Counter struct {
 	Spans     []time.Duration // in the order of the file, no two alike
 }
 
-// Load reads, checks and compiles the rules file at path, which must be a regular file
-// of at most 1 MiB, with the files of its allow list, whose paths are relative to the
-// folder of the rules file. The error is [Errors] when one of them has mistakes, else that
-// of reading the rules file.
-func Load(path string) (*File, error) {
-	data, err := readFile(path)
+// Load reads, checks and compiles the rules files at paths, which must be regular files
+// of at most 1 MiB together, with the files of their allow lists, whose paths are relative to the
+// folder of the rules file that names them. Several files are one set of rules: their sections
+// are joined, in the order of the paths, names are unique among all of them, and the section client, if
+// several have it, must be the same. The error is [Errors] when one of them has mistakes, else that
+// of reading the rules files.
+func Load(paths ...string) (*File, error) {
+	sources, err := readFiles(paths)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{file: path, onDisk: true}
-	return r.readWhole(data)
+	return (&reader{onDisk: true}).readWhole(sources)
+}
+
+// readFiles reads rules files.
+func readFiles(paths []string) ([]source, error) {
+	if len(paths) == 0 {
+		return nil, errors.New("rules files: none: must be at least one")
+	}
+	sources, errs := make([]source, len(paths)), make([]error, len(paths))
+	for i, path := range paths {
+		if slices.Contains(paths[:i], path) {
+			errs[i] = fmt.Errorf("rules files: %s twice: must be given once", path)
+			continue
+		}
+		data, err := readFile(path)
+		sources[i], errs[i] = source{path, string(data)}, err
+	}
+	return sources, errors.Join(errs...)
 }
 
 // readFile returns the contents of a rules file.
@@ -82,29 +101,37 @@ func readFile(path string) ([]byte, error) {
 }
 
 // Parse checks and compiles data as the rules file called name. The error is
-// [Errors]. The File keeps data, which must not change. Time and memory are bounded
-// for any data: a file made to be slow takes about a second.
+// [Errors]. Time and memory are bounded for any data: a file made to be slow takes about
+// a second. A file may have several YAML documents, which are read as Load reads several files.
 //
 // Parse reads no other file: files of the allow list are empty, with a warning.
 func Parse(name string, data []byte) (*File, error) {
-	r := &reader{file: name}
-	return r.readWhole(data)
+	return new(reader).readWhole([]source{{name, string(data)}})
 }
 
 // Draft is Parse for data that may replace f: files of the allow list that f names, too,
 // have the addresses that they have in f.
 func (f *File) Draft(name string, data []byte) (*File, error) {
-	r := &reader{file: name, allowFiles: f.Allow.Files}
-	return r.readWhole(data)
+	return (&reader{allowFiles: f.Allow.Files}).readWhole([]source{{name, string(data)}})
 }
 
-// readWhole reads data as a rules file.
-func (r *reader) readWhole(data []byte) (f *File, err error) {
+// readWhole reads sources as one set of rules.
+func (r *reader) readWhole(sources []source) (f *File, err error) {
 	r.names = make(map[string]place)
-	if err := r.parse(data, func(root ast.Node) { f = r.readFile(root) }); err != nil {
+	for _, s := range sources {
+		r.file = s.name
+		for lines, text := range documents(s.text) {
+			r.docs = append(r.docs, document{file: s.name, root: r.tree(text, lines)})
+		}
+	}
+	if len(r.errs) == 0 {
+		f = r.readDocuments()
+	}
+	if err := r.mistakes(); err != nil {
 		return nil, err
 	}
-	f.Text, f.Warnings, f.names, f.read = data, r.warnings, r.names, r.read
+	f.Name, f.Text = joined(sources)
+	f.Warnings, f.sources, f.names, f.read = r.warnings, sources, r.names, r.read
 	return f, nil
 }
 
@@ -112,7 +139,7 @@ func (r *reader) readWhole(data []byte) (f *File, err error) {
 // name in the file.
 func (f *File) RuleError(rule, message string) *Error {
 	at := f.names[rule]
-	return &Error{f.Name, at.line, at.column, fmt.Sprintf("rule %q: %s", rule, message)}
+	return &Error{at.file, at.line, at.column, fmt.Sprintf("rule %q: %s", rule, message)}
 }
 
 // Fields returns the names of all event fields that any rule or counter of the

@@ -15,7 +15,7 @@ var mistakes = []mistake{
 	{"null", "~\n", `rules.yaml:1:1: file: empty: must be a mapping of version, client, counters, limits, bans, hot, allow`},
 	{"a list", "- version: 1\n", `rules.yaml:1:1: file: a list: must be a mapping of version, client, counters, limits, bans, hot, allow`},
 	{"a scalar", "hello\n", `rules.yaml:1:1: file: "hello": must be a mapping of version, client, counters, limits, bans, hot, allow`},
-	{"two documents", "version: 1\n---\nversion: 1\n", `rules.yaml:3:1: second document: must be one document in a file`},
+	{"a document without version", "version: 1\n---\nallow: []\n", `rules.yaml:3:1: file: missing key version: must be given, as in "version: 1"`},
 	{"no UTF-8", "version: 1\n# é\xff\n", `rules.yaml:2:4: byte 0xff: must be UTF-8 text without NUL`},
 	{"NUL", "version: 1\x00\n", `rules.yaml:1:11: byte 0x00: must be UTF-8 text without NUL`},
 	{"open list", "version: 1\nallow: [10.0.0.0/8\n", `rules.yaml:2:8: syntax error: sequence end token ']' not found`},

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,21 +14,36 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A reader reads one file and collects its mistakes.
+// A reader reads files as one and collects their mistakes.
 type reader struct {
-	file     string
+	file     string     // that is being read
+	docs     []document // of all files
+	size     int        // of the files so far, in bytes
+	tokens   int        // in them
 	errs     Errors
 	warnings Errors
 	names    map[string]place // of rules and counters
 	fold     match.Fold       // of all keys
 
+	prefixes   int         // in the files of the allow list so far
 	onDisk     bool        // files of the allow list are read
 	read       []version   // of these files
 	allowFiles []AllowFile // if not onDisk, those that are known
 }
 
-// A place is a line and a column, from 1.
-type place struct{ line, column int }
+// A place is a line and a column, from 1, in a file.
+type place struct {
+	file         string
+	line, column int
+}
+
+// from returns p for a message about file.
+func (p place) from(file string) string {
+	if p.file == file {
+		return fmt.Sprintf("line %d", p.line)
+	}
+	return fmt.Sprintf("%s:%d", p.file, p.line)
+}
 
 // fail records a mistake at n.
 func (r *reader) fail(n ast.Node, format string, args ...any) {
@@ -61,6 +75,12 @@ func position(n ast.Node) (line, column int) {
 	return tokenPosition(n.GetToken())
 }
 
+// placeOf returns the place of n in the file that is read.
+func (r *reader) placeOf(n ast.Node) place {
+	line, column := position(n)
+	return place{r.file, line, column}
+}
+
 func tokenPosition(t *token.Token) (line, column int) {
 	if t == nil || t.Position == nil {
 		return 1, 1
@@ -70,9 +90,14 @@ func tokenPosition(t *token.Token) (line, column int) {
 
 // parse reads data by read, which gets its one document, and returns all mistakes.
 func (r *reader) parse(data []byte, read func(root ast.Node)) error {
-	if root := r.tree(data); len(r.errs) == 0 {
+	if root := r.tree(string(data), 0); len(r.errs) == 0 {
 		read(root)
 	}
+	return r.mistakes()
+}
+
+// mistakes sorts warnings and errors, and returns the errors.
+func (r *reader) mistakes() error {
 	r.warnings.sort()
 	if r.errs.sort(); len(r.errs) > 0 {
 		return r.errs
@@ -80,23 +105,27 @@ func (r *reader) parse(data []byte, read func(root ast.Node)) error {
 	return nil
 }
 
-// tree parses data into its one document. It returns nil after a mistake.
-func (r *reader) tree(data []byte) ast.Node {
-	if len(data) > maxSize {
-		r.failAt(1, 1, "file: too large: must be at most %d bytes", maxSize)
+// tree parses text, which follows so many lines of its file, into its one document. It returns nil after a mistake.
+func (r *reader) tree(text string, lines int) ast.Node {
+	if r.size += len(text); r.size > maxSize {
+		r.failAt(1, 1, "file: too large: must be at most %d bytes%s", maxSize, together(len(text), r.size))
 		return nil
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if i := notText(data); i >= 0 {
-		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
-		r.failAt(1+bytes.Count(data[:i], []byte{'\n'}), 1+utf8.RuneCount(line), "byte 0x%02x: must be UTF-8 text without NUL", data[i])
+	text = strings.TrimPrefix(text, "\ufeff")
+	if i := notText(text); i >= 0 {
+		line := text[strings.LastIndexByte(text[:i], '\n')+1 : i]
+		r.failAt(1+lines+strings.Count(text[:i], "\n"), 1+utf8.RuneCountInString(line), "byte 0x%02x: must be UTF-8 text without NUL", text[i])
 		return nil
 	}
 	// The lexer counts a line twice that ends in a comment and "\r\n".
-	tokens := lexer.Tokenize(strings.ReplaceAll(string(data), "\r\n", "\n"))
-	if len(tokens) > maxTokens {
-		line, column := tokenPosition(tokens[maxTokens])
-		r.failAt(line, column, "file: too large: must be at most %d words and marks", maxTokens)
+	tokens := lexer.Tokenize(strings.ReplaceAll(text, "\r\n", "\n"))
+	for _, t := range tokens {
+		t.Position.Line += lines
+	}
+	before := r.tokens
+	if r.tokens += len(tokens); r.tokens > maxTokens {
+		line, column := tokenPosition(tokens[maxTokens-before])
+		r.failAt(line, column, "file: too large: must be at most %d words and marks%s", maxTokens, together(len(tokens), r.tokens))
 		return nil
 	}
 	limits := yamlLimits{r: r}
@@ -119,14 +148,22 @@ func (r *reader) tree(data []byte) ast.Node {
 			return d.Body
 		}
 	}
-	r.failAt(1, 1, `file: not a mapping: must begin with "version: 1"`)
+	r.failAt(1+lines, 1, `file: not a mapping: must begin with "version: 1"`)
 	return nil
 }
 
-// notText returns the index of the first byte of data that is NUL or not UTF-8, or -1.
-func notText(data []byte) int {
-	for i, c := range string(data) {
-		if c == 0 || c == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\ufffd")) {
+// together returns the end of a message about a size, if it is that of several texts.
+func together(one, all int) string {
+	if one == all {
+		return ""
+	}
+	return ", with what is before it"
+}
+
+// notText returns the index of the first byte of text that is NUL or not UTF-8, or -1.
+func notText(text string) int {
+	for i, c := range text {
+		if c == 0 || c == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd") {
 			return i
 		}
 	}

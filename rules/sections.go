@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -19,30 +20,29 @@ var (
 	hotKeys     = []allowedKey{{"name", "product"}, {"key", "path"}, {"when", ""}, {"threshold", "500 per 2s"}, {"hold", ""}, {"exact", ""}, {"always", ""}, {"never", ""}, {"cache", ""}}
 )
 
-// readFile reads and compiles the whole file. After a mistake, the result is of no use.
-func (r *reader) readFile(n ast.Node) *File {
-	m := r.mapping(n, "file", fileKeys)
-	one(r, m["version"], "version", oneOf("1"))
-	maps.DeleteFunc(m, func(_ string, n ast.Node) bool { return n.Type() == ast.NullType }) // sections that are left empty
-	r.readClient(m["client"])
-	f := &File{Name: r.file, Fold: r.fold, Counters: r.readCounters(m["counters"]), Allow: r.readAllow(m["allow"])}
-	var rules []ratelimit.Rule
-	for _, n := range r.section(m["limits"], "limits") {
-		rules = append(rules, r.readLimit(n))
+// readDocuments reads and compiles all documents. After a mistake, the result is of no use.
+func (r *reader) readDocuments() *File {
+	for i := range r.docs {
+		d := &r.docs[i]
+		r.file = d.file
+		d.sections = r.mapping(d.root, "file", fileKeys)
+		one(r, d.sections["version"], "version", oneOf("1"))
+		maps.DeleteFunc(d.sections, func(_ string, n ast.Node) bool { return n.Type() == ast.NullType }) // sections that are left empty
 	}
-	for _, n := range r.section(m["bans"], "bans") {
-		rules = append(rules, r.readBanRule(n))
+	r.readClients()
+	f := &File{Fold: r.fold}
+	for n := range r.sections("counters") {
+		f.Counters = append(f.Counters, r.readCounters(n)...)
 	}
-	if len(rules) > ratelimit.MaxRules {
-		last := m["bans"]
-		if last == nil {
-			last = m["limits"]
-		}
-		r.fail(last, "file: %d limits and bans: must be at most %d", len(rules), ratelimit.MaxRules)
+	for n := range r.sections("allow") {
+		f.Allow.add(r.readAllow(n))
 	}
+	rules := r.readRules("bans", r.readBanRule, r.readRules("limits", r.readLimit, nil))
 	var hot []hotkey.Rule
-	for _, n := range r.section(m["hot"], "hot") {
-		hot = append(hot, r.readHot(n))
+	for n := range r.sections("hot") {
+		for _, n := range r.section(n, "hot") {
+			hot = append(hot, r.readHot(n))
+		}
 	}
 	if len(r.errs) > 0 {
 		return nil
@@ -57,11 +57,35 @@ func (r *reader) readFile(n ast.Node) *File {
 	return f
 }
 
-// readClient reads how clients become keys.
-func (r *reader) readClient(n ast.Node) {
-	m := r.mapping(n, "client", clientKeys)
-	r.fold.IPv4, _ = one(r, m["ipv4"], "ipv4", parseBits(32))
-	r.fold.IPv6, _ = one(r, m["ipv6"], "ipv6", parseBits(128))
+// readRules appends to rules those in the sections of that name, by read.
+func (r *reader) readRules(section string, read func(ast.Node) ratelimit.Rule, rules []ratelimit.Rule) []ratelimit.Rule {
+	for n := range r.sections(section) {
+		list := r.section(n, section)
+		if all := len(rules) + len(list); all > ratelimit.MaxRules {
+			r.fail(n, "file: %d limits and bans: must be at most %d", all, ratelimit.MaxRules)
+			break
+		}
+		for _, n := range list {
+			rules = append(rules, read(n))
+		}
+	}
+	return rules
+}
+
+// readClients reads how clients become keys.
+func (r *reader) readClients() {
+	var first place
+	for n := range r.sections("client") {
+		m, fold := r.mapping(n, "client", clientKeys), match.Fold{}
+		fold.IPv4, _ = one(r, m["ipv4"], "ipv4", parseBits(32))
+		fold.IPv6, _ = one(r, m["ipv6"], "ipv6", parseBits(128))
+		switch {
+		case first == place{}:
+			first, r.fold = r.placeOf(n), fold
+		case fold != r.fold:
+			r.fail(n, "client: not as in %s: must be the same in all files, or in one of them", first.from(r.file))
+		}
+	}
 }
 
 // parseBits returns a parser of prefix lengths. Zero, which a Fold takes for its

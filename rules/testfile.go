@@ -127,9 +127,9 @@ func (r *testReader) readTest(n ast.Node) Test {
 	t.Line, _ = position(n)
 	t.Name, _ = one(r.reader, m["name"], "name", parseTestName)
 	if at, taken := r.names[t.Name]; taken && t.Name != "" {
-		r.fail(m["name"], "name: %q: must be unique among tests, and line %d has it", clip(t.Name), at.line)
+		r.fail(m["name"], "name: %q: must be unique among tests, and %s has it", clip(t.Name), at.from(r.file))
 	}
-	r.names[t.Name] = place{line: t.Line}
+	r.names[t.Name] = place{file: r.file, line: t.Line}
 	if m["start"] != nil {
 		t.Start, _ = one(r.reader, m["start"], "start", parseStart)
 	}

@@ -69,6 +69,7 @@ func TestMistakesInTests(t *testing.T) {
 	const event = "version: 1\ntests:\n  - name: a\n    events:\n      - {at: 0s, event: {client: a}, "
 	for text, want := range map[string]string{
 		"version: 1\n":                               `1:1: file: missing key tests: `,
+		"version: 1\n---\ntests: []":                 `3:1: second document: must be one document in a file`,
 		"version: 2\ntests: []":                      `1:10: version: "2": must be 1`,
 		"version: 1\ntests: one":                     `2:8: tests: "one": must be a list of tests, each beginning with "- name:"`,
 		"version: 1\ntests: []":                      `2:8: tests: an empty list: must be a list of tests`,

@@ -250,11 +250,10 @@ func (r *reader) readName(n ast.Node) string {
 		return ""
 	}
 	if at, taken := r.names[name]; taken {
-		r.fail(n, "name: %q: must be unique among rules and counters, and line %d has it", name, at.line)
+		r.fail(n, "name: %q: must be unique among rules and counters, and %s has it", name, at.from(r.file))
 		return name
 	}
-	line, column := position(n)
-	r.names[name] = place{line, column}
+	r.names[name] = r.placeOf(n)
 	return name
 }
 

@@ -68,10 +68,12 @@ func TestOpen(t *testing.T) {
 // Watch applies each good version of a file once, reports each bad one once, and keeps
 // the counts. It finds the file by its path, also after it was replaced or missing.
 func TestConcurrentWatch(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "rules.yaml")
+	dir := t.TempDir()
+	path, second := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "second.yaml")
 	write(t, path, limitOf(5))
+	write(t, second, "version: 1\n")
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := rules.Open(path)
+		limiter, err := rules.Open(path, second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func TestConcurrentWatch(t *testing.T) {
 		var mu sync.Mutex
 		var reports []string
 		ctx, stop := context.WithCancel(t.Context())
-		go rules.Watch(ctx, path, limiter, func(f *rules.File, err error) {
+		go rules.Watch(ctx, limiter, func(f *rules.File, err error) {
 			if (f == nil) == (err == nil) {
 				t.Errorf("a report has the file %v and the error %v", f, err)
 			}
@@ -92,7 +94,7 @@ func TestConcurrentWatch(t *testing.T) {
 				return
 			}
 			reports = append(reports, fmt.Sprint(f.Limits.Rule(0).Limits[0].N))
-		})
+		}, path, second)
 		want := []string{"5"} // the first report is about the file as it is
 		for i, step := range []struct {
 			do     func()
@@ -110,9 +112,15 @@ func TestConcurrentWatch(t *testing.T) {
 			{func() { replace(t, path, limitOf(7)) }, "7", 7},
 			{func() { write(t, path, "") }, "error", 7},
 			{func() { write(t, path, limitOf(8)) }, "8", 8},
+			{func() { write(t, second, limitOf(9)) }, "error", 8}, // of the same name
+			{func() { write(t, second, "version: 1\nallow: [192.0.2.9]\n") }, "8", 8},
+			{func() { os.Remove(second) }, "error", 8},
+			{func() { write(t, path, limitOf(9)) }, "", 8},
+			{func() { write(t, second, "version: 1\n") }, "9", 9},
+			{func() { write(t, path, limitOf(8)) }, "8", 8},
 		} {
 			step.do()
-			time.Sleep(4 * time.Second)
+			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			if step.report != "" {
 				want = append(want, step.report)

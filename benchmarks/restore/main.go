@@ -175,7 +175,7 @@ func fillServer(keys int, dir string) {
 
 func newServer(dir string, out io.Writer) (*server.Server, error) {
 	return server.New(server.Config{
-		RulesFile: filepath.Join(dir, "rules.yaml"), Data: filepath.Join(dir, "data"),
+		RulesFiles: []string{filepath.Join(dir, "rules.yaml")}, Data: filepath.Join(dir, "data"),
 		RESP: "127.0.0.1:0", HTTP: "off", MemoryLimit: budget,
 	}, "benchmark", slog.New(slog.NewTextHandler(out, nil)))
 }

@@ -20,7 +20,7 @@ type explainFlags struct {
 	answerFlags
 	config replay.ExplainConfig
 	inputs inputFlags
-	rules  string
+	rules  []string
 	at     string
 }
 
@@ -58,7 +58,7 @@ or the rules file is wrong; 130 interrupted.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.rules, "rules", "", "rules `FILE` (required without --addr)")
+	flags.StringArrayVar(&f.rules, "rules", nil, "rules `FILE`; several are one set of rules (required without --addr)")
 	flags.StringVar(&f.config.Value, "key", "", "`KEY` to explain: a client, a user, a path (required)")
 	flags.StringVar(&f.at, "at", "", "explain the last event at or before `TIME`, such as \"2024-01-29 10:05\", or -2h: two hours before the log's end")
 	f.inputs.register(cmd, &f.config.Config)
@@ -82,7 +82,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) (err error) {
 			return fmt.Errorf("--at: %w", err)
 		}
 	}
-	if c.Rules, err = loadRules(cmd, f.rules); err != nil {
+	if c.Rules, err = loadRules(cmd, f.rules...); err != nil {
 		return err
 	}
 	explanation, err := reading(cmd, c.Progress, *c, replay.Explain)

@@ -87,7 +87,7 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	switch {
 	case len(logs) == 0:
 		return fmt.Errorf("follow: no LOG: must be at least one")
-	case c.connect.addr == "" && config.RulesFile == "":
+	case c.connect.addr == "" && len(config.RulesFiles) == 0:
 		return fmt.Errorf("--rules: missing: must be a rules file, or --addr")
 	case c.dryRun && slices.ContainsFunc(followEnforcing, cmd.Flags().Changed):
 		return fmt.Errorf("--dry-run: must be without --%s: it enforces nothing and keeps nothing", strings.Join(followEnforcing, ", --"))

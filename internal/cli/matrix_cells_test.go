@@ -14,7 +14,7 @@ var matrixModes = []matrixMode{
 	{name: "serve-follow", live: true, change: func(m *matrixServer, c *server.Config) { m.follows(c) }},
 	{name: "no-events", live: true, change: func(_ *matrixServer, c *server.Config) { c.KeepEvents = 0 }},
 	{name: "no-flags", change: func(_ *matrixServer, c *server.Config) {
-		c.RulesFile, c.KeepEvents, c.Enforce, c.TrustedProxies = "", 0, enforce.Targets{}, nil
+		c.RulesFiles, c.KeepEvents, c.Enforce, c.TrustedProxies = nil, 0, enforce.Targets{}, nil
 	}},
 	{name: "tokens", live: true, change: func(m *matrixServer, c *server.Config) {
 		m.token = hostileAdmin

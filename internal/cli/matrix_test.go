@@ -199,7 +199,7 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 	}
 	rules := filepath.Join(m.dir, "rules.yaml")
 	c := server.Config{
-		RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", RulesFile: rules, RulesPoll: -1, ShutdownDelay: -1, KeepEvents: 1 << 20,
+		RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", RulesFiles: []string{rules}, RulesPoll: -1, ShutdownDelay: -1, KeepEvents: 1 << 20,
 		Enforce:        enforce.Targets{CrowdSec: true},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	}

@@ -59,7 +59,7 @@ const mistakes = `
 2 explain --addr $HTTP --key 1 access.log -> FILE: "access.log": must not be given with --addr
 2 explain --token-file t --rules rules.yaml --key 1 access.log -> --token-file: must be given with --addr: …
 2 test rules.yaml -> test: rules.test.yaml: missing: must have the tests of rules.yaml, or test files must be given
-2 validate -> validate: 0 arguments: must be one, the path of a rules file
+2 validate -> validate: no file: must be at least one, the path of a rules file
 2 validate wrong.yaml -> wrong.yaml:3:15: limit: unknown key "kye": did you mean key?
 2 key --addr $HTTP -> KEY: missing: must be the key of a rule, such as 203.0.113.9
 1 key --addr $HTTP a b c -> … KEY: 3 values: no rule and no counter counts by as many fields
@@ -126,7 +126,7 @@ const mistakes = `
 2 import fail2ban -> DIRECTORY: missing: must be that of fail2ban, or one or more of its files, or - for standard input
 2 follow --rules rules.yaml --addr $HTTP access.log -> --rules: must not be given with --addr: the server judges the events, by its own settings
 2 test rules.yaml access.log -> access.log:1:1: file: …: must be a mapping of version, tests
-2 validate rules.yaml rules.yaml -> validate: 2 arguments: must be one, the path of a rules file
+2 validate rules.yaml rules.yaml -> rules files: rules.yaml twice: must be given once
 `
 
 const mistakenRules = `version: 1

@@ -21,7 +21,7 @@ import (
 type replayFlags struct {
 	config    replay.Config
 	inputs    inputFlags
-	rules     string
+	rules     []string
 	whatIfs   []whatIf
 	algorithm string
 	html      string
@@ -61,7 +61,7 @@ wrong; 130 interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.rules, "rules", "", "judge the rules of `FILE` together, as the server does")
+	flags.StringArrayVar(&f.rules, "rules", nil, "judge the rules of `FILE` together, as the server does; several are one set of rules")
 	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m or 1000/day (repeatable)", f.keep(replay.Limit))
 	flags.Func("ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)", f.keep(replay.Ban))
 	flags.Func("hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)", f.keep(replay.Hot))
@@ -138,7 +138,7 @@ func (f *replayFlags) createPage() (*os.File, error) {
 	if err := f.config.Validate(); err != nil {
 		return nil, err
 	}
-	return createOutput("--html", f.html, append([]string{f.rules}, f.config.Files...))
+	return createOutput("--html", f.html, slices.Concat(f.rules, f.config.Files))
 }
 
 // createOutput creates the file of an option. It must not be one of those that are read.
@@ -189,7 +189,7 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("--%s: must not be given with --rules: it is for --limit, and a rules file has it for each rule", name)
 			}
 		}
-		if c.Rules, err = loadRules(cmd, f.rules); err != nil {
+		if c.Rules, err = loadRules(cmd, f.rules...); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,17 +15,18 @@ func newValidate() *cobra.Command {
 	var config string
 	var files geoFlag
 	cmd := &cobra.Command{
-		Use:   "validate [FILE]",
+		Use:   "validate [FILE...]",
 		Short: "Validate a rules file and print every rule as a sentence",
 		Long: `Validate reads a rules file and prints every rule as a sentence. If the file has mistakes, it prints all of them, each with
-its line and column, what was found and what must be there (exit code 2).
+its line and column, what was found and what must be there (exit code 2). Several files are validated as one set of rules, as lately serve
+reads several --rules.
 
-With --config it also validates a settings file of lately serve, and the rules file that it names unless another is given. It warns about a
+With --config it also validates a settings file of lately serve, and the rules files that it names unless others are given. It warns about a
 rule that judges the events of several logs, of different formats, that the settings follow.`,
 		Example: "  lately validate rules.yaml\n  lately validate --config /etc/lately/lately.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 0 && config == "" {
-				return fmt.Errorf("validate: %d arguments: must be one, the path of a rules file", len(args))
+			if len(args) == 0 && config == "" {
+				return errors.New("validate: no file: must be at least one, the path of a rules file")
 			}
 			return nil
 		},
@@ -34,14 +36,14 @@ rule that judges the events of several logs, of different formats, that the sett
 				if err := validateSettings(&settings, config); err != nil {
 					return err
 				}
-				if len(args) == 0 && settings.RulesFile == "" {
-					return nil
+				if len(args) == 0 {
+					args = settings.RulesFiles
 				}
 				if len(args) == 0 {
-					args = []string{settings.RulesFile}
+					return nil
 				}
 			}
-			file, err := loadRules(cmd, args[0])
+			file, err := loadRules(cmd, args...)
 			if err != nil {
 				return err
 			}
@@ -50,13 +52,13 @@ rule that judges the events of several logs, of different formats, that the sett
 				return err
 			}
 			if err := db.Check(file.Fields()); err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+				return fmt.Errorf("%s: %w", file.Name, err)
 			}
 			for _, sentence := range settings.MixedLogs(file) {
 				complain(cmd.ErrOrStderr(), "warning: "+sentence)
 			}
 			if asJSON {
-				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": args[0], "rules": file.Sentences()}))
+				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": file.Name, "rules": file.Sentences()}))
 			}
 			for _, sentence := range file.Sentences() {
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), visible(sentence)); err != nil {
@@ -83,9 +85,9 @@ func validateSettings(c *server.Config, path string) error {
 	return nil
 }
 
-// loadRules loads a rules file, and writes its warnings to stderr.
-func loadRules(cmd *cobra.Command, path string) (*rules.File, error) {
-	file, err := rules.Load(path)
+// loadRules loads rules files as one set, and writes their warnings to stderr.
+func loadRules(cmd *cobra.Command, paths ...string) (*rules.File, error) {
+	file, err := rules.Load(paths...)
 	if err != nil {
 		return nil, err
 	}

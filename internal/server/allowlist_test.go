@@ -27,7 +27,7 @@ func TestConcurrentAllowFile(t *testing.T) {
 	write("cdn.txt", "192.0.2.0/24\n")
 	rules := write("rules.yaml", "version: 1\nlimits: [{name: none, key: client, limit: 0 per 1m}]\nallow: {files: cdn.txt}\n")
 	var log bytes.Buffer
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFile: rules, RulesPoll: 10 * time.Millisecond}, "test", slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{rules, write("more.yaml", "version: 1\n")}, RulesPoll: 10 * time.Millisecond}, "test", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +46,16 @@ func TestConcurrentAllowFile(t *testing.T) {
 	eventually(t, "the next version is in force", func() bool { return !allowed("192.0.2.1") && allowed("198.51.100.1") })
 	write("cdn.txt", "203.0.113.0/24\n203.0.113\n")
 	eventually(t, "the mistake is reported", func() bool { return strings.Contains(s.engine.Status().Rules.Error, "cdn.txt:2:1: ") })
+	more := s.config.RulesFiles[1]
+	write("more.yaml", "version: 1\nlimits: [{name: none, key: client, limit: 0 per 1m}]\n")
+	write("cdn.txt", "203.0.113.0/24\n")
+	eventually(t, "the mistake in the second file is reported", func() bool {
+		return strings.Contains(s.engine.Status().Rules.Error, more+`:2:17: name: "none": must be unique among rules and counters, and `+rules+":2 has it")
+	})
 	if !allowed("198.51.100.1") || allowed("203.0.113.1") {
 		t.Error("the version with a mistake changed the list")
 	}
-	write("cdn.txt", "203.0.113.0/24\n")
+	write("more.yaml", "version: 1\n")
 	eventually(t, "the mended version is in force", func() bool {
 		return !allowed("198.51.100.1") && allowed("203.0.113.1") && s.engine.Status().Rules.Error == ""
 	})

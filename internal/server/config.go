@@ -22,8 +22,8 @@ import (
 // loopback, without rules and without tokens. Flags, LATELY_* variables and the
 // settings file all fill this struct; see [Settings].
 type Config struct {
-	// RulesFile is the path of the rules file; "" means that there is none.
-	RulesFile string
+	// RulesFiles is the paths of the rules files, see [rules.Load].
+	RulesFiles []string
 
 	// Demo has the server make traffic up, and judge it by rules of its own; see package demo.
 	// It then listens on loopback only, and has no files, store or logs.

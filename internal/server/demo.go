@@ -21,7 +21,7 @@ func (c *Config) validDemo() error {
 		name string
 		set  bool
 	}{
-		{"rules", c.RulesFile != ""},
+		{"rules", len(c.RulesFiles) > 0},
 		{"follow", len(c.Follow) > 0},
 		{"data", c.Data != ""},
 		{"store", c.Store != ""},

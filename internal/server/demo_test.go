@@ -12,7 +12,7 @@ import (
 // what it must be.
 func TestDemoRefuses(t *testing.T) {
 	for want, c := range map[string]Config{
-		"demo: set with rules: must be without":                                       {RulesFile: "rules.yaml"},
+		"demo: set with rules: must be without":                                       {RulesFiles: []string{"rules.yaml"}},
 		"demo: set with follow: must be without":                                      {Follow: []follow.Log{{Path: "access.log"}}},
 		"demo: set with data: must be without":                                        {Data: "data"},
 		"demo: set with store: must be without":                                       {Store: "redis://localhost"},

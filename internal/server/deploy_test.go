@@ -59,7 +59,7 @@ func deployed(t *testing.T) Config {
 	if err := os.WriteFile(path, []byte(deployRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Config{RulesFile: path}
+	return Config{RulesFiles: []string{path}}
 }
 
 // Dashboard and alerts ask for series that there are.
@@ -231,10 +231,10 @@ func TestPackagedFiles(t *testing.T) {
 	if err := ReadSettings(&c, "lately.yaml", data); err != nil {
 		t.Error(err)
 	}
-	if c.RulesFile != "/etc/lately/rules.yaml" {
-		t.Errorf("the rules are %s", c.RulesFile)
+	if c.RulesFiles[0] != "/etc/lately/rules.yaml" {
+		t.Errorf("the rules are %s", c.RulesFiles[0])
 	}
-	c.RulesFile = filepath.Join("..", "..", "deploy", "systemd", "rules.yaml")
+	c.RulesFiles = []string{filepath.Join("..", "..", "deploy", "systemd", "rules.yaml")}
 	c.RESP, c.HTTP = "", ""
 	started(t, c)
 }

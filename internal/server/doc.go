@@ -2,7 +2,7 @@
 // restores and saves its state, reloads its files and shuts it down. The command
 // `lately serve` is a thin main function over it:
 //
-//	config := server.Config{RulesFile: "rules.yaml", Data: "/var/lib/lately"}
+//	config := server.Config{RulesFiles: []string{"rules.yaml"}, Data: "/var/lib/lately"}
 //	s, err := server.New(config, "my program 1.0", slog.Default())
 //	...
 //	err = s.Run(ctx)

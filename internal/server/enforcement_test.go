@@ -116,7 +116,7 @@ func TestReloadEndsEnforcement(t *testing.T) {
 	if scripts := wait("{ 192.0.2.1 timeout 3"); strings.Contains(scripts, "203.0.113.9") {
 		t.Errorf("a trusted proxy is dropped:\n%s", scripts)
 	}
-	if err := os.WriteFile(c.RulesFile, []byte(deployRules+"allow: [192.0.2.1]\n"), 0o600); err != nil {
+	if err := os.WriteFile(c.RulesFiles[0], []byte(deployRules+"allow: [192.0.2.1]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Reload(); err != nil {

@@ -21,7 +21,7 @@ func TestFeedOfNoFollower(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{RESP: Off, HTTP: Off, RulesFile: path, RulesPoll: -1, Follow: []follow.Log{{Path: path + ".log"}}}, "", nil)
+		s, err := New(Config{RESP: Off, HTTP: Off, RulesFiles: []string{path}, RulesPoll: -1, Follow: []follow.Log{{Path: path + ".log"}}}, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

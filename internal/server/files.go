@@ -32,8 +32,8 @@ type files struct {
 // others. The error has the mistakes of all files.
 func (s *Server) readFiles(create func() error) (f files, err error) {
 	var errs [5]error
-	if path := s.config.RulesFile; path != "" {
-		f.rules, errs[0] = rules.Load(path)
+	if paths := s.config.RulesFiles; len(paths) > 0 {
+		f.rules, errs[0] = rules.Load(paths...)
 	} else if s.config.Demo {
 		f.rules, errs[0] = demo.Rules()
 	}
@@ -153,7 +153,7 @@ func (s *Server) tls() *tls.Config {
 	}
 }
 
-// Reload reads the rules file, the tokens and the certificate again, and puts all of
+// Reload reads the rules files, the tokens and the certificate again, and puts all of
 // them in force or, on an error, none: what was in force stays. New rules that would
 // drop bans are an error.
 func (s *Server) Reload() error {
@@ -173,7 +173,7 @@ func (s *Server) reload(dropBans bool) (api.RuleChanges, error) {
 		s.log.Error("reload failed; what was in force stays", "error", err)
 		return changes, err
 	}
-	s.log.Info("reloaded", "rules", s.config.RulesFile,
+	s.log.Info("reloaded", "rules", strings.Join(s.config.RulesFiles, ", "),
 		"added", strings.Join(changes.Added, ", "), "removed", strings.Join(changes.Removed, ", "),
 		"changed", strings.Join(changes.Changed, ", "), "bans_dropped", changes.BansDropped)
 	return changes, nil

@@ -86,7 +86,8 @@ func fleet(t *testing.T) (nodes []*node) {
 		c.Store = (&url.URL{Scheme: "unix", User: store.User, Path: redis.Socket(), RawQuery: slowStore[1:]}).String()
 		c.RESP, c.HTTP, c.TokenFile, c.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(dir, "tokens"), -1
 		c.StoreTimeout = 10 * time.Second // the machine is busy
-		c.RulesFile, _ = fleetFile(t, "rules.yaml")
+		c.RulesFiles = make([]string, 1)
+		c.RulesFiles[0], _ = fleetFile(t, "rules.yaml")
 		n := &node{t: t, log: new(safeBuffer)}
 		n.Server, n.url = startedWith(t, c, slog.New(slog.NewTextHandler(n.log, nil)))
 		n.wantReady(200)

@@ -102,7 +102,7 @@ func dialSSE(t *testing.T, url string) *hotClient {
 func TestHotKeysByAllProtocols(t *testing.T) {
 	c := deployed(t)
 	const rule = "page"
-	if err := os.WriteFile(c.RulesFile, []byte("version: 1\nhot: [{name: page, key: path, threshold: 1000 per 1s, hold: 1h}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(c.RulesFiles[0], []byte("version: 1\nhot: [{name: page, key: path, threshold: 1000 per 1s, hold: 1h}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, url := started(t, c)

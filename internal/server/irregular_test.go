@@ -33,7 +33,7 @@ func TestFilesThatNeverEnd(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
-		for _, path := range []string{c.RulesFile, c.TokenFile} {
+		for _, path := range []string{c.RulesFiles[0], c.TokenFile} {
 			if err := errors.Join(os.Remove(path), replace.by(path)); err != nil {
 				t.Skip(err)
 			}

@@ -171,8 +171,8 @@ func TestKubernetesSettings(t *testing.T) {
 		}
 		return false
 	}
-	if !mounted(config.Data) || !mounted(filepath.Dir(config.RulesFile)) || !mounted(filepath.Dir(config.TokenFile)) {
-		t.Errorf("%s, %s and %s are not all mounted: %v", config.Data, config.RulesFile, config.TokenFile, c.Mounts)
+	if !mounted(config.Data) || !mounted(filepath.Dir(config.RulesFiles[0])) || !mounted(filepath.Dir(config.TokenFile)) {
+		t.Errorf("%s, %s and %s are not all mounted: %v", config.Data, config.RulesFiles, config.TokenFile, c.Mounts)
 	}
 	for i, address := range []string{config.RESP, config.HTTP} {
 		if _, port, _ := strings.Cut(address, ":"); port != strconv.Itoa(c.Ports[i].Port) {

@@ -79,7 +79,7 @@ func following(t *testing.T) (Config, logWriter) {
 		t.Fatal(err)
 	}
 	w := logWriter{t, filepath.Join(dir, "access.log")}
-	return Config{RulesFile: rules, Data: filepath.Join(dir, "data"), Follow: []follow.Log{{Path: w.path}}}, w
+	return Config{RulesFiles: []string{rules}, Data: filepath.Join(dir, "data"), Follow: []follow.Log{{Path: w.path}}}, w
 }
 
 // TestFollow judges the events of a log at their own times: a ban begins and ends by them, and

@@ -46,7 +46,7 @@ func scrape(t *testing.T, url, token string) (text string, values map[string]flo
 func withTokens(t *testing.T) (c Config, token string) {
 	t.Helper()
 	c = deployed(t)
-	c.TokenFile = c.RulesFile + ".tokens"
+	c.TokenFile = c.RulesFiles[0] + ".tokens"
 	if _, err := access.Generate(c.TokenFile); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	first, second := "version: 1\nallow: [192.0.2.1]\n", "version: 1\nallow: [192.0.2.2]\n"
 	write("rules.yaml", first)
 	write("tokens", token('a'))
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFile: at("rules.yaml"), TokenFile: at("tokens")}, "test", nil)
+	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{at("rules.yaml")}, TokenFile: at("tokens")}, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 	)
 	write(limits + counters)
 	var log bytes.Buffer
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFile: path}, "test", slog.New(slog.NewTextHandler(&log, nil)))
+	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{path}}, "test", slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

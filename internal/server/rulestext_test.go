@@ -28,7 +28,7 @@ func TestRulesText(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			c.RulesFile = path
+			c.RulesFiles = []string{path}
 			if s, err = New(c, "test", nil); err != nil {
 				t.Fatal(err)
 			}

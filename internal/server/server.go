@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,7 +212,7 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	if s.config.RulesFile != "" && s.config.RulesPoll > 0 {
+	if len(s.config.RulesFiles) > 0 && s.config.RulesPoll > 0 {
 		others.Go(func() {
 			for range s.engine.Rules().Changes(serving, s.config.RulesPoll) {
 				_ = s.Reload()
@@ -292,7 +293,7 @@ func (s *Server) logStart() {
 	resp, http := s.Addresses()
 	file := s.engine.Rules()
 	s.log.Info("serving", "version", s.version, "resp", cmp.Or(resp, Off), "http", cmp.Or(http, Off), "tls", s.Secure(),
-		"tokens", s.tokens.Load() != nil, "rules", s.config.RulesFile, "limits_and_bans", file.Limits.Len(), "hot", file.Hot.Len(),
+		"tokens", s.tokens.Load() != nil, "rules", strings.Join(s.config.RulesFiles, ", "), "limits_and_bans", file.Limits.Len(), "hot", file.Hot.Len(),
 		"counters", len(file.Counters), "data", s.config.Data, "logs", len(s.config.Follow))
 }
 

@@ -74,7 +74,7 @@ func (s *Setting) Variable() string {
 // settings file and the table in the documentation come from this list.
 func (c *Config) Settings() []Setting {
 	return []Setting{
-		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters", set: one(&c.RulesFile, text)},
+		{Name: "rules", Usage: "rules `file` with limits, bans, hot keys and counters; several are one set of rules; may be given several times, a variable has one a line", List: true, Lines: true, set: list(&c.RulesFiles, text)},
 		{Name: "demo", Usage: "generate made-up traffic and judge it by built-in rules, to try the console and lately top; only on loopback and in memory", Bool: true, Default: "false", set: one(&c.Demo, yesNo)},
 		{Name: "follow", Usage: "`FILE[=FORMAT]` of a log, a directory or pattern of logs, a FIFO, - for the standard input, or journal or journal:UNIT, to follow: its events are judged as they are written; may be given several times, a variable has one a line", List: true, Lines: true, set: followedLogs(&c.Follow)},
 		{Name: "tz", Usage: "`[FILE=]ZONE` for times without a zone, in one followed log or in all, such as UTC, Europe/Vienna or +05:30; may be given several times", Default: "the zone of the machine", List: true, Lines: true, set: list(&c.Zones, logZone)},

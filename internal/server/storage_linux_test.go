@@ -26,7 +26,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	c := deployed(t)
 	rules := "version: 1\nbans: [{name: flood, key: user, after: 1 hits in 1m, for: 1h}]\n"
-	if err := os.WriteFile(c.RulesFile, []byte(rules), 0o600); err != nil {
+	if err := os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.Data = filepath.Join(disk, "data")

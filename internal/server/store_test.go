@@ -45,7 +45,7 @@ func newNode(t *testing.T, store string, change ...func(*Config)) *node {
 	n := &node{t: t, rules: filepath.Join(t.TempDir(), "rules.yaml"), log: new(safeBuffer)}
 	n.write(sharedRules)
 	c := Config{
-		RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", RulesFile: n.rules, RulesPoll: -1, ShutdownDelay: -1, Store: store, StoreTimeout: 10 * time.Second,
+		RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", RulesFiles: []string{n.rules}, RulesPoll: -1, ShutdownDelay: -1, Store: store, StoreTimeout: 10 * time.Second,
 	}
 	for _, f := range change {
 		f(&c)
@@ -311,7 +311,7 @@ func TestStoreRules(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFile: path, Store: "unix:///nowhere"}, "test", nil)
+	_, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{path}, Store: "unix:///nowhere"}, "test", nil)
 	if want := path + `:5:11: rule "moving": adapt: `; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v; want %s", err, want)
 	}

@@ -121,7 +121,7 @@ func TestStoreBansNotLearned(t *testing.T) {
 // rewrite makes the rules file of c another.
 func rewrite(t *testing.T, c *Config, text string) {
 	t.Helper()
-	(&node{t: t, rules: c.RulesFile}).write(text)
+	(&node{t: t, rules: c.RulesFiles[0]}).write(text)
 }
 
 // bans returns the page of bans that a query selects.

@@ -81,7 +81,7 @@ func TestTokenFileIsNotMade(t *testing.T) {
 		t.Errorf("there are %v (%v); want what was there", left, err)
 	}
 	bad := tokenConfig(filepath.Join(dir, "tokens"))
-	bad.RulesFile = filepath.Join(dir, "no-rules")
+	bad.RulesFiles = []string{filepath.Join(dir, "no-rules")}
 	if _, err := New(bad, "test", nil); err == nil {
 		t.Error("it starts without its rules")
 	}

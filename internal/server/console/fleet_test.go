@@ -45,7 +45,7 @@ func TestConcurrentFleet(t *testing.T) {
 	var servers [3]*server.Server
 	var url string
 	for i := range servers {
-		servers[i], url = runServer(t, server.Config{RulesFile: rules, Store: "unix://" + redis.Socket() + "?dial_timeout=1m&write_timeout=1m", StoreTimeout: 10 * time.Second, RESP: server.Off, HTTP: "127.0.0.1:0"})
+		servers[i], url = runServer(t, server.Config{RulesFiles: []string{rules}, Store: "unix://" + redis.Socket() + "?dial_timeout=1m&write_timeout=1m", StoreTimeout: 10 * time.Second, RESP: server.Off, HTTP: "127.0.0.1:0"})
 	}
 	check := func(server int, client, path string) {
 		c := servers[server].Engine().Session()

@@ -120,7 +120,7 @@ func liveServer(t *testing.T) (s *server.Server, url string) {
 	if err := os.WriteFile("rules.yaml", []byte(liveRules), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return runServer(t, server.Config{RulesFile: "rules.yaml", RESP: server.Off, HTTP: "127.0.0.1:0"})
+	return runServer(t, server.Config{RulesFiles: []string{"rules.yaml"}, RESP: server.Off, HTTP: "127.0.0.1:0"})
 }
 
 // runServer runs a server until the test ends.
