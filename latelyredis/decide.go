@@ -169,9 +169,15 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 	if g.waits, g.also = flags&askWaits != 0, flags&askAlso != 0; r.Peek {
 		flags |= askPeek
 	}
-	rules := make([]int, len(g.members))
+	rules, given := make([]int, len(g.members)), []uint64(nil)
 	for k, i := range g.members {
 		rules[k] = r.Subjects[i].Outcome.Rule
+		if n := r.Subjects[i].N; n > 0 {
+			if given == nil {
+				given = make([]uint64, len(g.members))
+			}
+			given[k] = n
+		}
 	}
 	script := l.scripts.decide
 	if fast := l.scripts.fast[l.rules[rules[0]].fast]; fast != nil && len(rules) == 1 && flags == 0 {
@@ -179,6 +185,10 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 	}
 	cost := appendUint56(make([]byte, 0, uint56+1), int64(min(r.Cost, maxCost)))
 	g.call = s.callAbout(l, script, string(append(cost, flags)), r.Subjects[g.members[0]].Key, rules...)
+	if given != nil {
+		g.call.given = given
+		g.call.tell(l, s.clock.server()-early)
+	}
 }
 
 // callAbout returns the call of a script about the records of a key under rules, which
@@ -186,16 +196,27 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 func (s *Store) callAbout(l *layout, script *script, head string, key []byte, rules ...int) call {
 	c := call{command: command{script: script, keys: make([]string, len(rules)), args: make([]string, 1+len(rules))}}
 	c.args[0] = head
-	subject, now := l.rules[rules[0]].subject(s.prefix, key), s.clock.server()-early
+	subject := l.rules[rules[0]].subject(s.prefix, key)
 	for k, i := range rules {
 		c.keys[k] = subject + l.rules[i].after
-		c.args[1+k] = l.rules[i].argument(now)
 		if len(l.rules[i].calendars) > 0 {
 			c.calendars = true
 		}
 	}
 	c.rules, c.key = rules, key
+	c.tell(l, s.clock.server()-early)
 	return c
+}
+
+// tell makes the arguments of c that tell the script of its rules, at about the time now.
+func (c *call) tell(l *layout, now int64) {
+	for k, i := range c.rules {
+		n := uint64(0)
+		if c.given != nil {
+			n = c.given[k]
+		}
+		c.args[1+k] = l.rules[i].argument(now, n)
+	}
 }
 
 // decide exchanges the calls of groups, and checks the answers.
@@ -325,7 +346,7 @@ func (g *group) finishBan(l *layout, k int) {
 	case a.status&answerOfBan != 0 && rl.ban != nil:
 		o.Limit = rl.ban.After
 	default:
-		o.Limit = rl.most[a.limit]
+		o.Limit = rl.mostFor(a.limit, g.request.Subjects[g.members[k]].N)
 	}
 	if a.status&answerBanned != 0 {
 		b := g.banOf(l, k)

@@ -76,8 +76,11 @@ type merge struct {
 }
 
 // grants reports whether events may be admitted under r without a round trip: not if a ban counts
-// them, if they are over at any time, or if they have to wait for their turn.
+// them, if they are over at any time, if they have to wait for their turn, or if they bring their limit.
 func grants(r *ratelimit.Rule) bool {
+	if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return l.AtMost > 0 }) {
+		return false
+	}
 	if b := r.Ban; b != nil && (b.Of != ratelimit.Refusals || b.Extend || r.Shadow) {
 		return false
 	}

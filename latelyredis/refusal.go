@@ -37,6 +37,7 @@ const (
 	wordEnds  = iota // when to ask again, by the clock of the node
 	wordReset        // when nothing is counted any more, by the same
 	wordCost         // of the event
+	wordN            // that it brought, or 0
 	wordLeft         // Remaining
 	wordLimit        // LimitIndex
 	wordStamp        // see refusals
@@ -152,12 +153,12 @@ func (s *Store) refusal(rl *rule, sub *subject, cost uint64, node int64) bool {
 	defer record.Unlock()
 	w := record.Words()
 	left := int64(w[wordEnds]) - node
-	if left <= 0 || w[wordCost] != cost || w[wordStamp] != s.refusals.stamp(hash).Load() {
+	if left <= 0 || w[wordCost] != cost || w[wordN] != sub.N || w[wordStamp] != s.refusals.stamp(hash).Load() {
 		return false
 	}
 	sub.Outcome = outcome{
 		Rule: sub.Outcome.Rule, Set: sub.Outcome.Set, Refused: true,
-		Limit: rl.most[w[wordLimit]], LimitIndex: int(w[wordLimit]), Remaining: w[wordLeft],
+		Limit: rl.mostFor(int(w[wordLimit]), sub.N), LimitIndex: int(w[wordLimit]), Remaining: w[wordLeft],
 		RetryAfter: duration(left), ResetAfter: duration(max(int64(w[wordReset])-node, 0)),
 	}
 	return true
@@ -195,6 +196,7 @@ func (s *Store) rememberRefusal(rl *rule, g *group, sub *subject) {
 	}
 	w := record.Words()
 	w[wordEnds], w[wordReset] = uint64(g.sent+retry), uint64(g.sent+o.ResetAfter.Microseconds())
+	w[wordN] = sub.N
 	w[wordCost], w[wordLeft], w[wordLimit], w[wordStamp] = g.request.Cost, o.Remaining, uint64(o.LimitIndex), g.stamp
 }
 

@@ -65,7 +65,8 @@ func (l *layout) named(name string) (*rule, error) {
 
 // A rule is what a script is told of a rule: flags 1 | keep 7 | number of limits 1, and of
 // each limit its algorithm 1 | N 4 | span 7 | burst 4, of a calendar also the bounds of two
-// periods, 7 each. Then, of a ban, the log of what it counts as a limit, and flags 1 |
+// periods, 7 each. N is the most that a record holds, and the burst what the event may use; but of a bucket whose N is
+// data, N is that of the event, and the largest follows, 4. Then, of a ban, the log of what it counts as a limit, and flags 1 |
 // remembered 7 | first length 7 | factor 8 | longest 7 | jitter 8 | random part 4 | number of
 // steps 1 | 7 each. Then the head of its records. Numbers are big-endian, times in microseconds.
 type rule struct {
@@ -75,6 +76,7 @@ type rule struct {
 	head      []byte   // how its records begin: what describes its limits, and what the ban counts
 	fixed     string   // told, if nothing is left open
 	calendars []calendar
+	varying   varying
 	fast      string // the family of its fast script, or ""
 
 	name   string
@@ -89,6 +91,14 @@ type rule struct {
 	countsRefusals bool
 	refused        *keytable.Table // see refusal.go; nil if refusals have to reach Redis
 	grants         *keytable.Table // see grant.go; nil if Redis decides
+}
+
+// varying is the limit of a rule with AtMost.
+type varying struct {
+	index  int    // of the limit, or -1
+	at     int    // where it is, in told
+	burst  uint64 // or 0
+	bucket bool
 }
 
 // A calendar is a limit whose periods depend on a time zone, which a script cannot know.
@@ -130,7 +140,7 @@ func newRule(r *ratelimit.Rule) (rule, error) {
 	if r.CountRefused {
 		flags |= flagCountRefused
 	}
-	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r), memory: ban.DefaultRemember, name: r.Name, listed: listedRule(r.Name, r.Key.Fields())}
+	rl := rule{namer: newNamer(r.Key, r.Name), fast: fastFamily(r), memory: ban.DefaultRemember, varying: varying{index: -1}, name: r.Name, listed: listedRule(r.Name, r.Key.Fields())}
 	rl.told = appendUint56([]byte{flags}, keep(r))
 	rl.told = append(rl.told, byte(len(r.Limits)))
 	rl.head = []byte{recordForm, byte(len(r.Limits))}
@@ -155,11 +165,40 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 		most = l.Burst
 	}
 	rl.most = append(rl.most, most)
-	rl.tell(byte(r.Algorithm), l.N, l.Window(), most)
+	if l.AtMost > 0 {
+		rl.addVarying(r.Algorithm, l, most)
+	} else {
+		rl.tell(byte(r.Algorithm), l.N, l.Window(), most)
+	}
 	if r.Algorithm == ratelimit.Calendar {
 		rl.calendars = append(rl.calendars, calendar{len(rl.told), cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)), cmp.Or(r.Zone, time.UTC)})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
 	}
+}
+
+// addVarying adds a limit with AtMost, which allows most without an N of the event.
+func (rl *rule) addVarying(a ratelimit.Algorithm, l ratelimit.Limit, most uint64) {
+	v := varying{index: len(rl.most) - 1, at: len(rl.told), burst: l.Burst, bucket: isVariable(a, l)}
+	algorithm := byte(a)
+	if v.bucket {
+		const variable = 8 // see common.lua
+		algorithm += variable - byte(ratelimit.GCRA)
+	}
+	rl.varying = v
+	rl.tell(algorithm, l.AtMost, l.Window(), cmp.Or(l.Burst, l.AtMost))
+	binary.BigEndian.PutUint32(rl.told[v.at+1+4+uint56:], uint32(most))
+	if v.bucket {
+		binary.BigEndian.PutUint32(rl.told[v.at+1:], uint32(l.N))
+		rl.told = binary.BigEndian.AppendUint32(rl.told, uint32(l.AtMost))
+	}
+}
+
+// mostFor returns what the i-th limit lets an event use that brings n, or 0.
+func (rl *rule) mostFor(i int, n uint64) uint64 {
+	if n > 0 && i == rl.varying.index {
+		return cmp.Or(rl.varying.burst, n)
+	}
+	return rl.most[i]
 }
 
 // tell adds what a script is told of a limit, and what a record says of it, see readLimits in repair.lua.
@@ -211,6 +250,9 @@ func keep(r *ratelimit.Rule) int64 {
 	longest := time.Duration(0)
 	for _, l := range r.Limits {
 		longest = max(longest, 2*l.Window())
+		if l.AtMost > 0 {
+			l.Burst, l.N = 2*max(l.AtMost, l.Burst), 1 // a bucket that drains at its slowest
+		}
 		if l.N > 0 { // a bucket holds twice its burst, or its burst and N, at most
 			drains := math.Ceil(float64(max(l.Burst, l.N)) / float64(l.N))
 			longest = max(longest, 2*min(time.Duration(drains)*l.Window(), ratelimit.MaxSpan))
@@ -224,12 +266,18 @@ func keep(r *ratelimit.Rule) int64 {
 const early = 500_000
 
 // argument returns what the script is told of rl at about the time now, in
-// microseconds.
-func (rl *rule) argument(now int64) string {
-	if len(rl.calendars) == 0 && rl.part == 0 {
+// microseconds, for an event that brings n, or 0.
+func (rl *rule) argument(now int64, n uint64) string {
+	if len(rl.calendars) == 0 && rl.part == 0 && n == 0 {
 		return rl.fixed
 	}
 	told := append([]byte(nil), rl.told...)
+	if v := &rl.varying; n > 0 && v.index >= 0 {
+		if v.bucket {
+			binary.BigEndian.PutUint32(told[v.at+1:], uint32(n))
+		}
+		binary.BigEndian.PutUint32(told[v.at+1+4+uint56:], uint32(cmp.Or(v.burst, n)))
+	}
 	if rl.part > 0 {
 		binary.BigEndian.PutUint32(told[rl.part:], rand.Uint32())
 	}

@@ -51,7 +51,7 @@ type scripts struct {
 }
 
 // families are the files of the windows, in an order in which each finds what it uses.
-var families = []string{"nothing", "log", "slots", "ring", "sliding", "two", "level", "period"}
+var families = []string{"nothing", "log", "slots", "ring", "sliding", "two", "level", "variable", "period"}
 
 // newScripts returns the scripts for a rule set, which take the time as clock does.
 func newScripts(clock string, set *ratelimit.Set) scripts {
@@ -59,13 +59,13 @@ func newScripts(clock string, set *ratelimit.Set) scripts {
 	for i := range set.Len() {
 		r := set.Rule(i)
 		for _, l := range r.Limits {
-			for _, f := range familiesOf(r.Algorithm, l.N) {
+			for _, f := range familiesOf(r.Algorithm, l) {
 				used[f] = true
 			}
 		}
 		if r.Ban != nil {
 			bans = source("ban")
-			for _, f := range familiesOf(ratelimit.Exact, r.Ban.After) {
+			for _, f := range familiesOf(ratelimit.Exact, ratelimit.Limit{N: r.Ban.After}) {
 				used[f] = true
 			}
 		}
@@ -110,10 +110,10 @@ func fastFamily(r *ratelimit.Rule) string {
 		return "" // a leaky bucket has a delay
 	}
 	l := r.Limits[0]
-	used, micros := familiesOf(r.Algorithm, l.N), l.Span.Microseconds()
+	used, micros := familiesOf(r.Algorithm, l), l.Span.Microseconds()
 	last := used[len(used)-1]
 	switch {
-	case (last == "level" || last == "two") && uint64(micros) > (1<<53-1)/max(l.N, l.Burst):
+	case (last == "level" || last == "two") && uint64(micros) > (1<<53-1)/max(l.N, l.Burst, l.AtMost):
 		return "" // a product of the script may not be exact
 	case slices.Contains(used, "ring"):
 		if micros%3000 != 0 && micros%64 != 0 {
@@ -127,8 +127,11 @@ func fastFamily(r *ratelimit.Rule) string {
 }
 
 // familiesOf returns the files that a limit needs.
-func familiesOf(a ratelimit.Algorithm, n uint64) []string {
+func familiesOf(a ratelimit.Algorithm, l ratelimit.Limit) []string {
+	n := max(l.N, l.AtMost)
 	switch {
+	case isVariable(a, l):
+		return []string{"variable"}
 	case n == 0:
 		return []string{"nothing"}
 	case a == ratelimit.Sliding && n > limit.SlidingExact:
@@ -141,6 +144,11 @@ func familiesOf(a ratelimit.Algorithm, n uint64) []string {
 		return []string{"period"}
 	}
 	return []string{"log"}
+}
+
+// isVariable reports whether l is a bucket whose N is data.
+func isVariable(a ratelimit.Algorithm, l ratelimit.Limit) bool {
+	return l.AtMost > 0 && limit.Algorithm(a).Bursts()
 }
 
 // source returns the file of that name.

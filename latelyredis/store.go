@@ -255,7 +255,8 @@ var errAgain = errors.New("latelyredis: the server asks for the same script agai
 // A call is a command and what came of it.
 type call struct {
 	command
-	rules     []int // of each record
+	rules     []int    // of each record
+	given     []uint64 // N that the event brings, of each record, see store.Subject; nil if there is none
 	key       []byte
 	returns   bool // it gives something back
 	calendars bool // whether a rule depends on a time zone
@@ -294,9 +295,7 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		now := readUint56(r.Data[len(period):])
 		heard := s.clock.now()
 		s.clock.at(now, heard, heard)
-		for k, i := range c.rules {
-			c.args[1+k] = l.rules[i].argument(now)
-		}
+		c.tell(l, now)
 	default:
 		return false
 	}

@@ -18,6 +18,9 @@ type Query struct {
 	Rule string
 	Key  []string
 
+	// Limit, when not 0, is N for Key, as for [RuleLimiter.TakeLimit].
+	Limit uint64
+
 	// Cost is what the limits are charged.
 	Cost uint64
 

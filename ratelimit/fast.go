@@ -9,7 +9,7 @@ import (
 // hasFastPath reports whether decideFast can decide under the rule: it has one limit
 // or none, is enforced, and has nothing more than a ban.
 func (mr *memoryRule) hasFastPath() bool {
-	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.Shadow && !mr.CountRefused && (mr.Ban == nil || !mr.Ban.Extend && mr.Ban.Of != Distinct)
+	return len(mr.Limits) <= 1 && mr.Adapt == nil && !mr.setsN && !mr.Shadow && !mr.CountRefused && (mr.Ban == nil || !mr.Ban.Extend && mr.Ban.Of != Distinct)
 }
 
 // decideFast is decide and fold for the most common case, with the same result: a
@@ -23,8 +23,8 @@ func (mr *memoryRule) hasFastPath() bool {
 // compare the two.
 //
 // If live is not nil, it reads the clock of live while the record is on its way to the
-// cache, and ignores now.
-func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost uint64) bool {
+// cache, and ignores now. n is as in a subject.
+func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost, n uint64) bool {
 	rs := m.rules.Load()
 	if rs.set != set || rs.moving.Load() || m.networks.Load() != nil || !rs.rules[rule].fast || len(key) > maxStored || cost == 0 {
 		return false
@@ -56,7 +56,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 	if r.Marked() {
 		until, banned = records.bannedUntil(r, hash, key, now)
 	}
-	ok := mr.judgeFast(d, w, now, cost, banned, until)
+	ok := mr.judgeFast(d, w, now, cost, n, banned, until)
 	r.Unlock()
 	if !ok {
 		*d = Decision{}
@@ -71,7 +71,7 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 // the ban that holds for the key, if banned. It reports false, having only moved the
 // windows on, if decide must judge: a ban begins, the budget has no memory left, or the
 // cost is above the limit.
-func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost uint64, banned bool, until int64) bool {
+func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost, n uint64, banned bool, until int64) bool {
 	ban, hits, count := mr.records.ban, false, uint64(0)
 	if ban != nil && mr.Ban.Of == Hits {
 		hits, count = true, ban.Advance(record[ban.at:], ban.blocks, now)
@@ -87,12 +87,15 @@ func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost ui
 	} else {
 		m := &mr.records.limits[0]
 		w := record[m.at:]
-		d.Limit = m.most
+		if n == 0 {
+			n = m.most
+		}
+		d.Limit = n
 		switch {
-		case cost > m.most:
+		case cost > n:
 			return false
 		case !banned:
-			if d.Remaining, d.Allowed = m.Take(w, m.blocks, now, m.most, cost); !d.Allowed && cost <= d.Remaining {
+			if d.Remaining, d.Allowed = m.Take(w, m.blocks, now, n, cost); !d.Allowed && cost <= d.Remaining {
 				return false
 			}
 		default:
@@ -101,7 +104,7 @@ func (mr *memoryRule) judgeFast(d *Decision, record []uint64, now int64, cost ui
 			}
 		}
 		if d.ResetAfter = m.Reset(w, m.blocks, now); !d.Allowed {
-			d.RetryAfter = m.Wait(w, m.blocks, now, m.most, cost)
+			d.RetryAfter = m.Wait(w, m.blocks, now, n, cost)
 		} else if mr.Algorithm == LeakyBucket {
 			d.Delay = m.Delay(w, m.blocks, now)
 		}

@@ -93,7 +93,7 @@ func (p *probe) refuseUntil(until int64) {
 	case p.Ban != nil:
 		o.Limit = p.Ban.After
 	case len(p.Limits) > 0:
-		o.Limit = p.limitN(0, p.n)
+		o.Limit = p.limitN(0)
 	}
 }
 
@@ -269,7 +269,8 @@ func (m *memory) judgePlain(probes []probe, r *request, now int64) bool {
 		}
 		l := &p.records.limits[0]
 		w := p.w[l.at:]
-		left := l.most - min(l.Advance(w, l.blocks, now), l.most)
+		n := p.limitN(0)
+		left := n - min(l.Advance(w, l.blocks, now), n)
 		over := r.Cost > left
 		if over && p.Ban != nil || !over && !l.Reserve(w, l.blocks, r.Cost) {
 			return false
@@ -289,9 +290,9 @@ func (m *memory) judgePlain(probes []probe, r *request, now int64) bool {
 func (p *probe) judgedPlain(r *request, now int64, refused bool) {
 	l, o := &p.records.limits[0], p.o
 	w := p.w[l.at:]
-	*o = outcome{Rule: o.Rule, Refused: o.Refused, Limit: l.most, Remaining: o.Remaining}
+	*o = outcome{Rule: o.Rule, Refused: o.Refused, Limit: p.limitN(0), Remaining: o.Remaining}
 	if refused {
-		o.RetryAfter = l.Wait(w, l.blocks, now, l.most, r.Cost)
+		o.RetryAfter = l.Wait(w, l.blocks, now, o.Limit, r.Cost)
 	} else {
 		l.Charge(w, l.blocks, now, r.Cost)
 		o.Charged = true

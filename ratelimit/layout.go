@@ -37,7 +37,11 @@ func newLayout(r *Rule, before *memoryRule) layout {
 		l.ban = banLayout{After: r.Ban.After, Of: r.Ban.Of, Span: r.Ban.Span, Field: r.Ban.Field}
 	}
 	for _, rl := range l.limits {
-		l.keep = append(l.keep, max(rl.N, l.most))
+		keep := max(rl.N, l.most)
+		if !l.algorithm.bursts() {
+			keep = max(keep, rl.AtMost)
+		}
+		l.keep = append(l.keep, keep)
 	}
 	if before != nil {
 		l.retain(&before.records.layout)
@@ -71,7 +75,7 @@ func (l *layout) retain(old *layout) {
 // logged reports whether the i-th limit is counted in a log.
 func (l *layout) logged(i int) bool {
 	c := l.limits[i].config(l.algorithm, nil)
-	c.N = max(c.N, l.most)
+	c.N = max(c.N, l.most, l.limits[i].AtMost)
 	return c.Exact()
 }
 

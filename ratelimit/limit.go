@@ -28,6 +28,12 @@ type Limit struct {
 	// may also give a Span of 1 s, 1 min, 1 h, 24 h or 7 days for the period
 	// of that name. No other algorithm has it.
 	Per Period
+
+	// AtMost, when not 0, makes N a default: each event may bring an N of its own, up to
+	// AtMost, by [Rule.LimitBy] or [RuleLimiter.TakeLimit]. A key has one window, whatever
+	// N its events bring: each event is judged by its own N, with all that the window
+	// holds. A record has memory for AtMost. One limit of a rule can have it.
+	AtMost uint64 `json:",omitempty"`
 }
 
 // A Period is a window of the calendar.
@@ -62,6 +68,10 @@ func (l Limit) Validate(a Algorithm) error {
 	switch {
 	case a < numAlgorithms && l.N > maxN(a):
 		return fmt.Errorf("limit: %d: must be at most %d with %s", l.N, maxN(a), a)
+	case l.AtMost != 0 && (l.AtMost < l.N || l.AtMost > maxN(a)):
+		return fmt.Errorf("at most: %d: must be the limit, %d, or more, and at most %d with %s", l.AtMost, l.N, maxN(a), a)
+	case l.AtMost != 0 && l.N == 0 && a.bursts():
+		return fmt.Errorf("limit: 0 requests: must be 1 or more with %s where events bring their limit", a)
 	case l.Burst > MaxSliding && a.bursts():
 		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
 	case a == Calendar && l.Per != 0 && l.Span != 0:
@@ -78,6 +88,9 @@ func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
 	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst, Period: limit.Period(l.Per)}
 	if a == Calendar {
 		c.Span, c.Period, c.Zone = 0, l.period(), zone
+	}
+	if a.bursts() {
+		c.AtMost = l.AtMost
 	}
 	return c
 }
@@ -109,6 +122,10 @@ func maxN(a Algorithm) uint64 {
 // A LeakyBucket allows that many into its queue; no more than N have their turn
 // in any window. For a rule with an [Adapt], N is the largest that it comes to.
 //
+// With AtMost, an event is allowed by Sliding, Exact and InFlight only if the window then
+// holds at most the N that this event brought. The other algorithms hold what their own
+// count says to that N; at worst, N is then the largest of the window and of the span before.
+//
 // It holds while the store keeps the key. A memory store whose budget is spent may
 // evict one that has used less than half of its limit, which then begins at 0:
 // with every such eviction within the window, up to (N+1)/2 - 1 more are allowed
@@ -123,11 +140,12 @@ func (l Limit) MaxAllowed(a Algorithm) uint64 {
 // MaxLate returns by how much longer algorithm a may count an event under l than
 // its span: so much longer than Exact it may refuse, and so much longer than
 // needed [Decision.RetryAfter] may be. It is a slot, a sixtieth of the span or a
-// 64th, for Sliding with N above 128; a span for TwoBucket; and 0 for all others.
+// 64th, for Sliding with N or AtMost above 128; a span for TwoBucket; and 0 for all others.
 //
 // When the memory store has no budget left for the slots of a key, Sliding with N above
 // 128 counts it in two slots of a whole span.
 func (l Limit) MaxLate(a Algorithm) time.Duration {
 	c := l.config(a, nil)
+	c.N = max(c.N, l.AtMost)
 	return c.MaxLate()
 }

@@ -21,6 +21,7 @@ type probe struct {
 	w      []uint64 // the record's words; nil if the key has none
 	sketch []sketch.Held
 	n      uint64 // the limit that an Adapt sets now
+	given  uint64 // N of the limit with AtMost, as the event brings it; 0 if it is the rule's
 	value  uint64 // the hash of what a ban counts once; 0 if there is none
 
 	held     bool // record is locked
@@ -107,6 +108,9 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 			hash, hashed = p.records.table.Hash(p.key), first
 		}
 		p.hash, p.spot = hash, p.records.table.Prefetch(hash)
+		if s.N > 0 {
+			p.given = shareOf(s.N, uint64(m.nodes.Load()))
+		}
 		if len(s.Value) > 0 {
 			p.value = m.hashValue(s.Value)
 		}

@@ -109,15 +109,8 @@ type memoryRule struct {
 	fast      bool // see decideFast
 	plain     bool // see judgePlain
 	byClient  bool // networks can be banned
-}
-
-// limitN returns the most that the i-th limit may have used: N, or its burst.
-// adapted is what an Adapt says, if there is one.
-func (mr *memoryRule) limitN(i int, adapted uint64) uint64 {
-	if mr.adapt != nil {
-		return adapted
-	}
-	return mr.records.limits[i].most
+	varying   int  // which limit has AtMost, or -1
+	setsN     bool // its bucket drains by the N of what was charged last
 }
 
 // build returns the rules of s, for one of so many nodes, with what they can take over from
@@ -145,7 +138,8 @@ func (m *memory) build(s *Set, old *memoryRules, nodes int64) (*memoryRules, err
 }
 
 func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
-	mr := &memoryRule{Rule: r, byClient: byClient(r.Key)}
+	mr := &memoryRule{Rule: r, byClient: byClient(r.Key), varying: r.varying()}
+	mr.setsN = mr.varying >= 0 && r.Algorithm.bursts()
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)
 	if before != nil && before.Key.Equal(r.Key) {

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -38,14 +39,28 @@ func (p *probe) most(i int) uint64 {
 	if p.sketch != nil {
 		return p.mostSketched(i)
 	}
-	return p.limitN(i, p.n)
+	return p.limitN(i)
+}
+
+// limitN returns the most that the i-th limit may have used by the event: N, or its burst.
+func (p *probe) limitN(i int) uint64 {
+	switch {
+	case p.adapt != nil:
+		return p.n
+	case p.given > 0 && i == p.varying:
+		return cmp.Or(p.Limits[i].Burst, p.given)
+	}
+	return p.records.limits[i].most
 }
 
 // mostSketched is most of a sketch, which knows no burst: N in any window of a span is
 // less than any algorithm gives.
 func (p *probe) mostSketched(i int) uint64 {
 	l := &p.records.layout
-	return min(p.limitN(i, p.n), max(l.limits[i].N, l.most))
+	if p.given > 0 && i == p.varying {
+		return min(p.limitN(i), p.given)
+	}
+	return min(p.limitN(i), max(l.limits[i].N, l.most))
 }
 
 // fits reports whether cost can be counted in the i-th limit.
@@ -59,6 +74,10 @@ func (p *probe) fits(i int, cost uint64) bool {
 
 // charge counts cost in the i-th counter.
 func (p *probe) charge(i int, now int64, cost uint64) {
+	if p.setsN && p.w != nil && i == p.varying && cost > 0 {
+		m := &p.records.counters[i]
+		m.SetN(p.w[m.at:], now, p.given)
+	}
 	switch {
 	case p.copied:
 		if m := &p.records.counters[i]; m.blocks == nil { // never what a copy shares

@@ -30,6 +30,9 @@ type Rule struct {
 	// Algorithm is how the limits count. A ban always counts exactly.
 	Algorithm Algorithm
 
+	// LimitBy, when not nil, takes N of the limit with AtMost from the event.
+	LimitBy *LimitBy
+
 	// Zone is where the days of a Calendar limit begin; nil means UTC.
 	Zone *time.Location
 
@@ -75,6 +78,9 @@ func (r *Rule) validate() error {
 			return err
 		}
 	}
+	if err := r.validateLimitBy(); err != nil {
+		return err
+	}
 	if r.Zone != nil && r.Algorithm != Calendar {
 		return fmt.Errorf("zone: %s: must be nil with %s", r.Zone, r.Algorithm)
 	}
@@ -99,6 +105,10 @@ func (r *Rule) validate() error {
 func (r *Rule) clone() Rule {
 	c := *r
 	c.When, c.Limits = r.When.Clone(), slices.Clone(r.Limits)
+	if r.LimitBy != nil {
+		by := *r.LimitBy
+		c.LimitBy = &by
+	}
 	if r.Adapt != nil {
 		adapt := *r.Adapt
 		adapt.Steps = slices.Clone(adapt.Steps)

@@ -87,7 +87,7 @@ func (l *Limiter) decisionsFor(r *Rule) *decisionCounts {
 // time and a cost of 1.
 func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	l := r.limiter
-	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1) {
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1, 0) {
 		return d
 	}
 	return l.decide(&query{Query{Rule: r.name, Key: key, Cost: 1}, l.now()})
@@ -96,10 +96,19 @@ func (r *RuleLimiter) Take(key ...string) (d Decision) {
 // TakeN judges a key at time t with a cost, as [Limiter.TakeN] does.
 func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 	l := r.limiter
-	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n) {
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n, 0) {
 		return d
 	}
 	return l.decide(&query{Query{Rule: r.name, Key: key, Cost: n}, nanos(t)})
+}
+
+// TakeLimit judges a key now by a limit that comes with the event, such as the plan of a
+// customer: limit takes the place of N in the rule's limit with [Limit.AtMost], and is at
+// most that. The key has one window, so an upgrade or a downgrade takes effect in the middle
+// of it. n is the cost, and a limit of 0 is N of the rule, which [Rule.LimitBy] may find by the key. The Err of a decision
+// under a rule without AtMost is [ErrFixedLimit]; it refuses.
+func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) Decision {
+	return r.limiter.decide(&query{Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, r.limiter.now()})
 }
 
 // Peek returns what Take would decide, and changes nothing.
@@ -221,6 +230,9 @@ func (r *RuleLimiter) find(set *Set) *ruleAt {
 // raw reports whether every key of the i-th rule is its only value, unchanged, and
 // the allow list says nothing about it.
 func (s *Set) raw(i int) bool {
+	if s.rules[i].LimitBy != nil {
+		return false
+	}
 	k := &s.rules[i].Key
 	fields := k.EventFields()
 	if len(k.Fields()) > 1 || len(fields) > 1 || !s.allow.IsEmpty() && s.clients[i] >= 0 {

@@ -23,6 +23,11 @@ type Set struct {
 	// distinct is for each rule the field whose distinct values its ban counts.
 	distinct []match.Key
 
+	// varying is which limit of each rule has AtMost, or -1, and by is the field of its
+	// LimitBy, as a key.
+	varying []int
+	by      []match.Key
+
 	clients []int // at which place in its key each rule has the client, or -1
 	keys    []int // for each rule, the first of the rules in a row that have its key
 }
@@ -60,6 +65,11 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
 		}
+		by, err := r.limitBy()
+		if err != nil {
+			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
+		}
+		s.varying, s.by = append(s.varying, r.varying()), append(s.by, by)
 		values, err := r.distinct()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
@@ -148,6 +158,7 @@ func (s *Set) Fields() []string {
 	for i := range s.rules {
 		names = append(names, s.rules[i].Key.EventFields()...)
 		names = append(names, s.distinct[i].EventFields()...)
+		names = append(names, s.by[i].EventFields()...)
 		names = append(names, s.conds[i].Fields()...)
 	}
 	slices.Sort(names)

@@ -215,7 +215,7 @@ func shareOfRule(r *Rule, nodes uint64) *Rule {
 	part.Limits = slices.Clone(r.Limits)
 	for i := range part.Limits {
 		l := &part.Limits[i]
-		l.N, l.Burst = shareOf(l.N, nodes), shareOf(l.Burst, nodes)
+		l.N, l.Burst, l.AtMost = shareOf(l.N, nodes), shareOf(l.Burst, nodes), shareOf(l.AtMost, nodes)
 	}
 	return &part
 }

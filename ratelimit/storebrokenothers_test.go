@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -134,6 +135,37 @@ var brokenOthers = []broken{
 			}}
 		},
 		cases: "RefundOldest",
+	},
+	{
+		mistake: "opens another window for another N",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			asked := slices.Clone(r.Subjects)
+			for i := range r.Subjects {
+				s := &r.Subjects[i]
+				s.Key = fmt.Appendf(nil, "%d of %s", s.N, s.Key)
+			}
+			err := m.Decided(r)
+			for i := range r.Subjects {
+				r.Subjects[i].Key = asked[i].Key
+			}
+			return err
+		}),
+		cases: "LimitOfEvent",
+	},
+	{
+		mistake: "ignores the N of an event",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			asked := slices.Clone(r.Subjects)
+			for i := range r.Subjects {
+				r.Subjects[i].N = 0
+			}
+			err := m.Decided(r)
+			for i := range r.Subjects {
+				r.Subjects[i].N = asked[i].N
+			}
+			return err
+		}),
+		cases: "LimitOfEvent",
 	},
 	{
 		mistake: "wraps when it charges later",

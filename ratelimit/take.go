@@ -43,7 +43,7 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost) {
+			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost, s.N) {
 				return d
 			}
 		}
@@ -98,6 +98,10 @@ func (sc *scratch) collect(set *Set, q *query) error {
 		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
 			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.Event)
 		}
+		if by := set.rules[i].LimitBy; by != nil {
+			value, _ := sc.key(&set.by[i], q.Event)
+			sc.subjects[len(sc.subjects)-1].N = set.limitOf(i, value)
+		}
 	}
 	return nil
 }
@@ -115,18 +119,23 @@ func (sc *scratch) add(rule int, key []byte) {
 	n := len(sc.subjects)
 	sc.subjects = slices.Grow(sc.subjects, 1)[:n+1]
 	s := &sc.subjects[n]
-	s.Key, s.Value, s.Outcome.Rule = key, nil, rule
+	s.Key, s.N, s.Value, s.Outcome.Rule = key, 0, nil, rule
 }
 
 // collectKey is collect for the values of a key.
-func (sc *scratch) collectKey(set *Set, q *query) error {
-	if err := sc.collectRule(set, q); err != nil {
+func (sc *scratch) collectKey(set *Set, q *query) (err error) {
+	if err = sc.collectRule(set, q); err != nil {
 		return err
 	}
-	if sc.listed = set.allowsKey(sc.subjects[0].Outcome.Rule, sc.keys); sc.listed {
+	i := sc.subjects[0].Outcome.Rule
+	if sc.listed = set.allowsKey(i, sc.keys); sc.listed {
 		sc.subjects = sc.subjects[:0]
+		return nil
 	}
-	return nil
+	if by := set.rules[i].LimitBy; by != nil || q.Limit > 0 {
+		sc.subjects[0].N, err = set.limitOfKey(i, q, sc.keys)
+	}
+	return err
 }
 
 // collectRule finds the rule of set that q names, and makes the key of its values.

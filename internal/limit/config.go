@@ -29,6 +29,10 @@ type Config struct {
 	// longer than MaxSpan to drain. Other algorithms have none.
 	Burst uint64
 
+	// AtMost is the largest N that [Counter.SetN] sets, for GCRA and LeakyBucket; it is 0 if
+	// N stays. The other algorithms count for any N up to that of the Config.
+	AtMost uint64
+
 	// Distinct counts the values of a field instead of events: N of them, each once, at
 	// the time at which it came last. They come by [Counter.CountValue]; Charge counts
 	// nothing. It is for Exact only.
@@ -105,6 +109,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("distinct values: must be counted with %s, not %s", Exact, m.name)
 	case !m.bursts && c.Burst != 0:
 		return fmt.Errorf("burst: %d: must be 0 with %s, which has none", c.Burst, m.name)
+	case c.AtMost != 0 && (!m.bursts || c.N == 0 || c.AtMost < c.N || c.AtMost > math.MaxUint32 || c.Burst > math.MaxUint32):
+		return fmt.Errorf("at most: %d: must be the limit or more, up to %d, with an algorithm that has a burst and a limit of 1 or more", c.AtMost, uint32(math.MaxUint32))
 	case m.bursts && c.N > 0 && c.Burst > c.maxBurst():
 		return fmt.Errorf("burst: %d takes more than %v to drain at %d in %v: must be at most %d", c.Burst, MaxSpan, c.N, c.Span, c.maxBurst())
 	}

@@ -54,9 +54,10 @@ type Counter struct {
 	most   uint64
 
 	// The windows with methods of their own; nil if it is another.
-	log     *log
-	sliding *sliding
-	level   *level
+	log      *log
+	sliding  *sliding
+	level    *level
+	variable *variable
 }
 
 // New returns the Counter of c. Its error names the field that is wrong, its value
@@ -70,6 +71,9 @@ func New(c Config) (Counter, error) {
 	case c.N == 0:
 	case c.Distinct:
 		m.window = newDistinct(&c)
+	case c.AtMost > 0:
+		m.variable = newVariable(&c)
+		m.window = m.variable
 	default:
 		m.window = methods[c.Algorithm].window(&c)
 	}
@@ -214,7 +218,17 @@ func (m *Counter) CountNewest(w []uint64, t int64, cost uint64) (used uint64, ok
 // Cut reports whether a bucket is so far beyond its burst at t that the last Charge
 // may have been counted in part only. A caller of [Counter.RefundOldest] must
 // remember this until the bucket is empty, for the words do not.
-func (m *Counter) Cut(w []uint64, t int64) bool { return m.level != nil && m.level.cut(w, t) }
+func (m *Counter) Cut(w []uint64, t int64) bool {
+	return m.level != nil && m.level.cut(w, t) || m.variable != nil && m.variable.cut(w, t)
+}
+
+// SetN makes n the N of a bucket from t on: by that it drains until the next SetN. It does
+// nothing unless the Config has AtMost, which n must not exceed. 0 is N of the Config.
+func (m *Counter) SetN(w []uint64, t int64, n uint64) {
+	if m.variable != nil {
+		m.variable.setN(w, t, n)
+	}
+}
 
 // Refund takes back at t what an earlier Charge counted at the time at, from the
 // slot or the times it went to, and returns how much that was: nothing if it has
@@ -299,7 +313,12 @@ func (m *Counter) Keeps(w []uint64, b *keytable.Blocks, t int64, cost uint64) ti
 // its turn in a LeakyBucket, that of its last unit if it cost more than one. In
 // all other algorithms no event waits.
 func (m *Counter) Delay(w []uint64, _ *keytable.Blocks, t int64) time.Duration {
-	if m.config.Algorithm != LeakyBucket || m.level == nil {
+	switch {
+	case m.config.Algorithm != LeakyBucket:
+		return 0
+	case m.variable != nil:
+		return time.Duration(m.variable.until(w, nil, t, 0, 1) - t)
+	case m.level == nil:
 		return 0
 	}
 	at, rest := m.level.empty(w, t)

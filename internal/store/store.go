@@ -118,6 +118,7 @@ type Request[R any] struct {
 // A Subject is one rule of a request and the key by which it counts the event.
 type Subject[R any] struct {
 	Key     []byte
+	N       uint64     // of the limit with AtMost, as the event brings it, at most that; 0 if it is the rule's
 	Value   []byte     // of the field whose distinct values the ban counts; empty if there is none
 	Outcome Outcome[R] // Rule is set by the caller, the rest by the store
 

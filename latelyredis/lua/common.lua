@@ -8,7 +8,8 @@ local MOST = 2 ^ 53 - 1 -- the largest count
 local SLACK = 100000    -- how far the clock may go back before records are moved
 
 local SLIDING, FIXED, CALENDAR, IN_FLIGHT = 0, 5, 6, 7
-local SLOTS, NOTHING = 8, 9 -- of Sliding above 128, of a limit of 0
+local VARIABLE, VARIABLE_QUEUE = 8, 9 -- GCRA and LeakyBucket with an N that events bring
+local SLOTS, NOTHING = 12, 13 -- of Sliding above 128, of a limit of 0
 local HITS, REFUSALS = 10, 11 -- what a ban has counted
 
 -- The windows by algorithm. Each is a table of functions on a state s, which has the
@@ -20,6 +21,7 @@ local HITS, REFUSALS = 10, 11 -- what a ban has counted
 --   till(s, t, most)         when no more than most is used, which is less than used
 --   ends(s, t)               when nothing is used, or t
 --   save(s)                  returns the body
+--   drainBy(s)               of a bucket whose N is data: it drains by n from now on
 -- Those that corrections need are in files of their own:
 --   refund(s, t, at, cost)   takes back what was charged at that time; returns how much
 --   oldest(s, t, cost)       takes back the oldest; returns how much

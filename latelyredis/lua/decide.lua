@@ -103,6 +103,9 @@ local function decide(subject)
     local status = r.refused and 1 or 0
     if charged and not (refused and peek) and cost > 0 and #r > 0 then
       if not refused and not r.refused then r.held = nil end -- it has a place: what it cannot hold has passed
+      for j = 1, #r do
+        if r[j].window.drainBy then r[j].window.drainBy(r[j]) end
+      end
       charge(r, cost)
       r.changed = not peek
       status = status + 4
@@ -112,7 +115,7 @@ local function decide(subject)
       local s = r[j]
       if refused or r.refused then
         retry = max(retry, wait(s, cost))
-      elseif s.a == 4 and s.most > 0 then
+      elseif (s.a == 4 or s.a == VARIABLE_QUEUE) and s.most > 0 then
         delay = max(delay, s.window.delay(s, now))
       end
       if s.window.used(s, now) > 0 then reset = max(reset, s.window.ends(s, now) - now) end

@@ -27,6 +27,7 @@ local function readRule(key, rule)
     a, n, span, most, i = unpack_('>BI4I7I4', rule, i)
     local s = limitOf(a, n, span, most)
     s.body = ''
+    if a == VARIABLE or a == VARIABLE_QUEUE then s.top, i = unpack_('>I4', rule, i) end
     if a == CALENDAR then s.p0, s.p1, s.p2, i = unpack_('>I7I7I7', rule, i) end
     r.all[j] = s
     if a < HITS then r[j] = s else r.strikes = s end

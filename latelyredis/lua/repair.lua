@@ -9,9 +9,8 @@ local function loadAt(newest, limits)
   end
 end
 
-local function sameLimit(s, o)
-  return s.a == o.a and s.n == o.n and s.span == o.span and s.most == o.most
-end
+-- sameLimit reports whether the heads of records describe both in the same words. What an event brings is not in them.
+local function sameLimit(s, o) return s.text == o.text end
 
 -- heir returns the limit of old from which s takes its counts over: the same limit, else
 -- that with the shortest span that is no shorter, else the longest. What a ban counts, and
@@ -76,6 +75,7 @@ readLimits = function(v)
     local span, n = varint() * 1000 ^ (floor(code / 16) % 4), varint()
     local s = limitOf(code % 16, n, span, code >= 64 and varint() or n)
     if not s.window then error('NEWERFORM a record of algorithm ' .. s.a .. ', which is unknown') end
+    if s.a == VARIABLE or s.a == VARIABLE_QUEUE then s.top = n end
     if s.a == CALENDAR then s.p0, s.p1, s.p2 = 0, NEVER, NEVER end
     s.text = sub(v, from, i - 1)
     all[j] = s
@@ -101,8 +101,7 @@ local function hold(r, old)
     end
   end
   if r.strikes then
-    local limits = readLimits(r.head)
-    h.strikes, h.all[#h.all + 1], head[#head + 1] = r.strikes, r.strikes, limits[#limits].text
+    h.strikes, h.all[#h.all + 1], head[#head + 1] = r.strikes, r.strikes, r.strikes.text
   end
   h.head = sub(r.head, 1, 1) .. string.char(#head) .. table.concat(head)
   r.held = h
@@ -119,7 +118,8 @@ repair = function(r)
     for j = 1, #r.all do r.all[j].window.advance(r.all[j], now) end
     return
   end
-  local old = r.stored
+  local old, own = r.stored, readLimits(r.head)
+  for j = 1, #r.all do r.all[j].text = own[j].text end
   loadAt(r.newest, old)
   local limits = #r
   for j = 1, #old do

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"math/big"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 // without rounding.
 type bucket struct {
 	limit ratelimit.Limit
+	n     uint64   // by which it drains since the time at
 	level *big.Rat // at the time at
 	at    int64
 }
@@ -18,8 +20,10 @@ type bucket struct {
 func rational(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
 
 // drains returns how much drains in a time.
-func (b *bucket) drains(ns int64) *big.Rat {
-	n := new(big.Int).SetUint64(b.limit.N)
+func (b *bucket) drains(ns int64) *big.Rat { return b.drainsBy(b.n, ns) }
+
+func (b *bucket) drainsBy(by uint64, ns int64) *big.Rat {
+	n := new(big.Int).SetUint64(by)
 	return new(big.Rat).SetFrac(n.Mul(n, big.NewInt(ns)), big.NewInt(int64(b.limit.Span)))
 }
 
@@ -39,6 +43,13 @@ func positive(r *big.Rat) *big.Rat {
 	return r
 }
 
+// setN makes n, or N of the limit if that is 0, that by which the bucket drains from t on.
+func (b *bucket) setN(t int64, n uint64) {
+	if b.limit.AtMost > 0 {
+		b.level, b.at, b.n = b.levelAt(t), t, cmp.Or(n, b.limit.N)
+	}
+}
+
 func (b *bucket) used(t int64) uint64 {
 	level := b.levelAt(t)
 	return ceilDiv(level.Num(), level.Denom())
@@ -55,6 +66,9 @@ func (b *bucket) charge(t int64, cost uint64) {
 
 // full returns the highest level.
 func (b *bucket) full() *big.Rat {
+	if most := max(b.limit.AtMost, b.limit.Burst); b.limit.AtMost > 0 {
+		return rational(2 * most)
+	}
 	burst := most(b.limit)
 	return new(big.Rat).Add(rational(burst), rational(max(burst, b.limit.N)))
 }
@@ -62,7 +76,7 @@ func (b *bucket) full() *big.Rat {
 // refund takes back what was charged, less what may have drained of it since.
 func (b *bucket) refund(t, at int64, cost uint64) {
 	back := rational(cost)
-	if back.Sub(back, b.drains(t-at)); back.Sign() > 0 {
+	if back.Sub(back, b.drainsBy(max(b.limit.N, b.limit.AtMost), t-at)); back.Sign() > 0 {
 		level := b.levelAt(t)
 		b.level, b.at = positive(level.Sub(level, back)), t
 	}

@@ -45,6 +45,17 @@ var limitCases = []Case{
 		"A refund without the time of the charge takes back the oldest first, in each limit, and reports how much. A bucket that was charged more than it holds gives nothing back until it has been empty.",
 	},
 	{
+		"LimitOfEvent", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+			r, second := c.limitOfEvent(c.randomLimits(a)), c.limitOfEvent(c.limitOf(a, 1+c.rnd.Uint64N(140)))
+			second.CountRefused = (a == ratelimit.GCRA || a == ratelimit.LeakyBucket) && c.rnd.IntN(2) == 0
+			if c.rnd.IntN(2) == 0 {
+				r.Ban = &ratelimit.Ban{After: 3, Of: ratelimit.Refusals, Span: units(2), For: units(1)}
+			}
+			return []ratelimit.Rule{r, named("second", second)}
+		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek, (*walk).settle, (*walk).refund),
+		"Each event is judged by the N that it brings, in the one window of its key, which holds all that was counted for events with any N: never over the N that each was judged by.",
+	},
+	{
 		"Reset", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
 			r := c.lasting(a, 10)
 			r.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
@@ -69,6 +80,16 @@ var limitCases = []Case{
 // named returns r with another name.
 func named(name string, r ratelimit.Rule) ratelimit.Rule {
 	r.Name = name
+	return r
+}
+
+// limitOfEvent returns r, with one limit whose N is a default.
+func (c *check) limitOfEvent(r ratelimit.Rule) ratelimit.Rule {
+	l := &r.Limits[c.rnd.IntN(len(r.Limits))]
+	l.AtMost = []uint64{l.N, l.N + 1, 2 * l.N, 10 * l.N, 129, 1000}[c.rnd.IntN(6)]
+	if l.AtMost = max(l.AtMost, l.N); c.rnd.IntN(8) == 0 && r.Algorithm != ratelimit.GCRA && r.Algorithm != ratelimit.LeakyBucket {
+		l.N = 0
+	}
 	return r
 }
 

@@ -138,19 +138,19 @@ func (m *model) judge(r *request) answer {
 			o.Skipped = true
 			continue
 		default:
-			rec.judge(o, v.at, r)
+			rec.judge(o, v.at, r, r.Subjects[i].N)
 		}
 		v.allowed = v.allowed && (!o.Refused || rec.rule.Shadow)
 	}
 	v.allowed = v.allowed && !banned
 	for i, rec := range recs {
-		rec.charge(&v.outcomes[i], v, r, banned)
+		rec.charge(&v.outcomes[i], v, r, r.Subjects[i].N, banned)
 	}
 	return v
 }
 
 // judge judges one rule without charging its limits. Hits and refusals count.
-func (rec *record) judge(o *outcome, now int64, r *request) {
+func (rec *record) judge(o *outcome, now int64, r *request, given uint64) {
 	rule := rec.rule
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Hits {
 		if r.Cost > 0 {
@@ -164,7 +164,7 @@ func (rec *record) judge(o *outcome, now int64, r *request) {
 	var limit, remaining uint64
 	var told int
 	for i, l := range rule.Limits {
-		n := most(l)
+		n := mostFor(l, given)
 		left := under(n, rec.limits[i].used(now))
 		over = over || r.Cost > left
 		// LimitIndex is the limit with the least remaining, or first of all one
@@ -210,12 +210,15 @@ func (rec *record) strike(o *outcome, now int64, peek bool) {
 }
 
 // charge charges the limits if the event is to be charged, and sets what is left then.
-func (rec *record) charge(o *outcome, v answer, r *request, banned bool) {
+func (rec *record) charge(o *outcome, v answer, r *request, given uint64, banned bool) {
 	rule := rec.rule
 	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
 		rule.CountRefused && (v.allowed || !rule.Shadow))
+	if charged && r.Cost > 0 && (v.allowed || !r.Peek) {
+		rec.setN(v.at, given)
+	}
 	for i, w := range rec.limits {
-		if charged && r.Cost > 0 && rule.Limits[i].N > 0 && (v.allowed || !r.Peek) {
+		if charged && r.Cost > 0 && max(rule.Limits[i].N, rule.Limits[i].AtMost) > 0 && (v.allowed || !r.Peek) {
 			rec.chargeTo(w, v.at, r.Cost)
 		}
 		if rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
@@ -234,6 +237,15 @@ func (rec *record) charge(o *outcome, v answer, r *request, banned bool) {
 			}
 		}
 		return (!banned || t >= rec.ban.until) && (banned || !bans || rec.strikes.used(t) == 0)
+	}
+}
+
+// setN has an event at now bring n.
+func (rec *record) setN(now int64, n uint64) {
+	for _, w := range rec.limits {
+		if w.bucket != nil {
+			w.bucket.setN(now, n)
+		}
 	}
 }
 

@@ -161,6 +161,9 @@ func (s *session) note(r *request) {
 	for i := range r.Subjects {
 		key := r.Subjects[i].Key
 		line += fmt.Sprintf(" %d:%.20q", r.Subjects[i].Outcome.Rule, key)
+		if n := r.Subjects[i].N; n > 0 {
+			line += fmt.Sprintf(" limit %d", n)
+		}
 	}
 	s.noted("%s", line)
 }
@@ -183,18 +186,18 @@ func (s *session) compare(r *request, v answer) {
 		if !v.allowed {
 			got.Delay, want.Delay = 0, 0 // there is nothing to wait for
 		}
-		if diff := s.differs(v.at, got, want); diff != "" {
+		if diff := s.differs(v.at, r.Subjects[i].N, got, want); diff != "" {
 			s.broken("rule %d: %s\\ngot  %+v\\nwant %+v", want.Rule, diff, got, want.Outcome)
 		}
 	}
 	s.retryIsTrue(r, v)
 }
 
-// differs returns how got differs from want for an event judged at that time, or "".
-func (s *session) differs(at int64, got Outcome, want outcome) string {
+// differs returns how got differs from want for an event that brings n and was judged at that time, or "".
+func (s *session) differs(at int64, n uint64, got Outcome, want outcome) string {
 	rule := s.model.set.Rule(want.Rule)
-	if slices.Contains(want.tied, got.LimitIndex) && !want.Banned && !want.Started && want.Limit == most(rule.Limits[want.LimitIndex]) {
-		want.LimitIndex, want.Limit = got.LimitIndex, most(rule.Limits[got.LimitIndex])
+	if slices.Contains(want.tied, got.LimitIndex) && !want.Banned && !want.Started && want.Limit == mostFor(rule.Limits[want.LimitIndex], n) {
+		want.LimitIndex, want.Limit = got.LimitIndex, mostFor(rule.Limits[got.LimitIndex], n)
 	}
 	right := got
 	right.Rule, right.Refused = want.Rule, want.Refused
@@ -239,7 +242,7 @@ func (s *session) retryIsTrue(r *request, v answer) {
 	wait := s.wait(r)
 	hopeless := slices.ContainsFunc(r.Subjects, func(sub subject) bool {
 		rule := s.model.set.Rule(sub.Outcome.Rule)
-		return !rule.Shadow && slices.ContainsFunc(rule.Limits, func(l ratelimit.Limit) bool { return r.Cost > most(l) })
+		return !rule.Shadow && slices.ContainsFunc(rule.Limits, func(l ratelimit.Limit) bool { return r.Cost > mostFor(l, sub.N) })
 	})
 	switch {
 	case v.allowed:

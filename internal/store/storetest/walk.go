@@ -193,22 +193,37 @@ func (w *walk) subjects() (some []subject) {
 			continue // it would be another subject
 		}
 		if w.rnd.IntN(4) > 0 {
-			some = append(some, about(i, key))
+			some = append(some, w.given(about(i, key)))
 		}
 	}
 	if len(some) == 0 {
-		return []subject{about(w.anyRule(), one)}
+		return []subject{w.given(about(w.anyRule(), one))}
 	}
 	return some
 }
 
+// given returns s with an N that its event brings, if its rule takes one: most of the time.
+func (w *walk) given(s subject) subject {
+	for _, l := range w.model.set.Rule(s.Outcome.Rule).Limits {
+		if l.AtMost > 0 && w.rnd.IntN(4) > 0 {
+			s.N = 1 + w.rnd.Uint64N(l.AtMost)
+			if w.rnd.IntN(2) == 0 { // near the default
+				s.N = min(l.AtMost, max(l.N, 1)+w.rnd.Uint64N(3))
+			}
+		}
+	}
+	return s
+}
+
 // takenBackExactly reports whether a charge that is taken back at once leaves no trace
-// under any rule: times that were put into slots stay there, and a log that was charged
-// beyond its limit gives nothing back.
+// under any rule: times that were put into slots stay there, a log that was charged
+// beyond its limit gives nothing back, and a bucket drains by the N that was brought.
 func (w *walk) takenBackExactly() bool {
 	for i := range w.model.set.Len() {
 		r := w.model.set.Rule(i)
-		if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return r.Algorithm == ratelimit.Sliding && l.N > 128 }) {
+		if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool {
+			return r.Algorithm == ratelimit.Sliding && max(l.N, l.AtMost) > 128 || newWindow(r, l, 1).bucket != nil && l.AtMost > 0
+		}) {
 			return false
 		}
 	}

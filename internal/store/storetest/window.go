@@ -48,7 +48,7 @@ func newWindow(r *ratelimit.Rule, l ratelimit.Limit, resolution int64) *window {
 	case ratelimit.TwoBucket:
 		w.width = w.span
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
-		w.bucket = &bucket{limit: l, level: new(big.Rat)}
+		w.bucket = &bucket{limit: l, n: l.N, level: new(big.Rat)}
 	}
 	w.slots = r.Algorithm == ratelimit.TwoBucket
 	return w
@@ -61,6 +61,14 @@ func most(l ratelimit.Limit) uint64 {
 		return l.Burst
 	}
 	return l.N
+}
+
+// mostFor is most for an event that brings N, if that is not 0.
+func mostFor(l ratelimit.Limit, n uint64) uint64 {
+	if n > 0 && l.AtMost > 0 {
+		return cmp.Or(l.Burst, n)
+	}
+	return most(l)
 }
 
 func (w *window) clone() *window {
@@ -145,7 +153,7 @@ func (w *window) charge(t int64, cost uint64) {
 	if used == 0 {
 		w.charges = nil
 	}
-	if w.rule.Algorithm == ratelimit.Sliding && w.limit.N > 128 {
+	if w.rule.Algorithm == ratelimit.Sliding && max(w.limit.N, w.limit.AtMost) > 128 {
 		w.slots = w.slots && used > 0
 		if inline := uint64(3); !w.slots && cost > inline-min(used, inline) {
 			w.charges = slices.DeleteFunc(w.charges, func(c charge) bool { return !w.holds(c.t, t) })

@@ -1,0 +1,123 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lately-go/lately/match"
+)
+
+// A LimitBy takes N of a limit with [Limit.AtMost] from the event: a limit for each customer
+// that is data and not a rule.
+type LimitBy struct {
+	// Field is the field of the event that says N. If only a key is judged, the field
+	// has the value that it has in the key, or else none.
+	Field string
+
+	// N returns N for a value of the field, such as the name of a plan, and false if there
+	// is none. Nil means that the value is N, in decimal digits. It must be safe for
+	// concurrent use, and must not keep or change value.
+	//
+	// Without N, or with an N of 0, the event is judged by N of the limit; one above AtMost
+	// is AtMost.
+	N func(value []byte) (n uint64, ok bool)
+}
+
+// ErrFixedLimit is the error of a limit that comes with a key under a rule whose limits are
+// fixed: they have no AtMost.
+var ErrFixedLimit = errors.New("ratelimit: the limit is fixed")
+
+// A fixedLimitError is an ErrFixedLimit.
+type fixedLimitError struct{ rule string }
+
+func (e *fixedLimitError) Is(target error) bool { return target == ErrFixedLimit }
+
+func (e *fixedLimitError) Error() string {
+	return fmt.Sprintf("ratelimit: rule %q has a fixed limit: must have at_most for one that comes with a request", e.rule)
+}
+
+// varying returns which limit of r has AtMost, or -1.
+func (r *Rule) varying() int {
+	return slices.IndexFunc(r.Limits, func(l Limit) bool { return l.AtMost > 0 })
+}
+
+// validateLimitBy returns an error that names what is wrong with the limit that comes with
+// events.
+func (r *Rule) validateLimitBy() error {
+	i := r.varying()
+	switch {
+	case i < 0 && r.LimitBy != nil:
+		return errors.New("LimitBy: no limit has AtMost: must be one")
+	case i < 0:
+		return nil
+	case slices.ContainsFunc(r.Limits[i+1:], func(l Limit) bool { return l.AtMost > 0 }):
+		return errors.New("two limits have AtMost: must be one at most")
+	case r.Adapt != nil:
+		return errors.New("adapt: sets the limit, which events bring with AtMost: must be one of the two")
+	}
+	return nil
+}
+
+// limitBy returns the field of LimitBy as a key, with the fold of the rule's; it is zero without one.
+func (r *Rule) limitBy() (match.Key, error) {
+	if r.LimitBy == nil {
+		return match.Key{}, nil
+	}
+	k, err := match.NewKey(r.Key.Fold(), r.LimitBy.Field)
+	if err != nil {
+		return k, fmt.Errorf("LimitBy: field: %w", err)
+	}
+	return k, nil
+}
+
+// limitOf returns N of an event under the i-th rule, whose LimitBy has that value, or 0 for N
+// of the rule.
+func (s *Set) limitOf(i int, value []byte) uint64 {
+	r := &s.rules[i]
+	find := r.LimitBy.N
+	if find == nil {
+		find = parseN
+	}
+	if len(value) == 0 {
+		return 0
+	}
+	n, ok := find(value)
+	if !ok {
+		return 0
+	}
+	return min(n, r.Limits[s.varying[i]].AtMost)
+}
+
+// limitOfKey is limitOf for a query about a key under the i-th rule.
+func (s *Set) limitOfKey(i int, q *query, key []byte) (uint64, error) {
+	r := &s.rules[i]
+	switch {
+	case q.Limit == 0:
+	case s.varying[i] < 0:
+		return 0, &fixedLimitError{r.Name}
+	default:
+		return min(q.Limit, r.Limits[s.varying[i]].AtMost), nil
+	}
+	at := slices.Index(r.Key.Fields(), r.LimitBy.Field)
+	for v := range r.Key.Parts(key) {
+		if at == 0 {
+			return s.limitOf(i, v), nil
+		}
+		at--
+	}
+	return 0, nil
+}
+
+// parseN parses N in decimal digits. One of more than 18 digits is above any AtMost.
+func parseN(value []byte) (n uint64, ok bool) {
+	for i, c := range value {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		if i < 18 {
+			n = n*10 + uint64(c-'0')
+		}
+	}
+	return n, true
+}

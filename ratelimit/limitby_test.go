@@ -1,0 +1,298 @@
+package ratelimit_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// A planned event is one of a trace, whose customer may have changed plans before it.
+type planned struct {
+	at   int64 // since the beginning of the trace
+	cost uint64
+	n    uint64 // 0 is the default
+}
+
+const plannedSpan = time.Minute
+
+// plannedTrace returns the events of one key: bursts and pauses, some of them over a window, in
+// which N changes now and then.
+func plannedTrace(rng *rand.Rand, atMost uint64) (trace []planned) {
+	n, t := rng.Uint64N(atMost+1), int64(0)
+	for range 8 + rng.IntN(40) {
+		switch rng.IntN(12) {
+		case 0:
+			n = rng.Uint64N(atMost + 1)
+		case 1:
+			n = max(1, rng.Uint64N(4)) // a downgrade to nearly nothing
+		case 2:
+			n = atMost
+		}
+		switch rng.IntN(16) {
+		case 0:
+			t += rng.Int64N(3 * int64(plannedSpan))
+		case 1:
+			t += int64(plannedSpan)
+		case 2, 3, 4:
+		default:
+			t += rng.Int64N(int64(plannedSpan) / 8)
+		}
+		trace = append(trace, planned{t, 1 + rng.Uint64N(3)*rng.Uint64N(atMost/8+1), n})
+	}
+	return trace
+}
+
+// A ledger says by the definition of an algorithm how much of a limit is used, from a list of
+// all that was allowed.
+type ledger struct {
+	a       ratelimit.Algorithm
+	slots   bool // Sliding above 128
+	begin   int64
+	charges []planned
+	level   int64 // of a bucket, in costs times the span, after the last charge
+}
+
+// used returns how much is used at the time t.
+func (l *ledger) used(t int64) (n uint64) {
+	span := int64(plannedSpan)
+	switch l.a {
+	case ratelimit.Fixed:
+		first := int64(-1)
+		for _, c := range l.charges {
+			if first < 0 || c.at >= first+span {
+				first, n = c.at, 0
+			}
+			n += c.cost
+		}
+		if first < 0 || t >= first+span {
+			return 0
+		}
+		return n
+	case ratelimit.Calendar:
+		return l.sum(func(at int64) bool { return (l.begin+at)/span == (l.begin+t)/span })
+	case ratelimit.TwoBucket:
+		k := (l.begin + t) / span
+		newer := l.sum(func(at int64) bool { return (l.begin+at)/span == k })
+		older := l.sum(func(at int64) bool { return (l.begin+at)/span == k-1 })
+		left := (k+1)*span - 1 - (l.begin + t) // of the older bucket, in the window
+		return newer + (older*uint64(left)+uint64(span)-1)/uint64(span)
+	case ratelimit.GCRA, ratelimit.LeakyBucket:
+		return uint64(l.levelAt(t)+span-1) / uint64(span)
+	}
+	if !l.slots {
+		return l.sum(func(at int64) bool { return at > t-span })
+	}
+	return l.sum(func(at int64) bool { // the whole of a slot counts until all of it has left
+		slot := span / 60
+		last := ((l.begin+at)/slot+1)*slot - 1 - l.begin
+		return last > t-span
+	})
+}
+
+func (l *ledger) sum(holds func(at int64) bool) (n uint64) {
+	for _, c := range l.charges {
+		if holds(c.at) {
+			n += c.cost
+		}
+	}
+	return n
+}
+
+// levelAt returns the level of a bucket at t: it drains by the N of what was charged last.
+func (l *ledger) levelAt(t int64) int64 {
+	if len(l.charges) == 0 {
+		return 0
+	}
+	last := l.charges[len(l.charges)-1]
+	return max(0, l.level-int64(last.n)*(t-last.at))
+}
+
+func (l *ledger) charge(e planned) {
+	l.level = l.levelAt(e.at) + int64(e.cost)*int64(plannedSpan)
+	l.charges = append(l.charges, e)
+}
+
+// plannedRule is a rule by which a client has the N of its field plan.
+func plannedRule(a ratelimit.Algorithm, n, atMost uint64, key ...string) ratelimit.Rule {
+	l := ratelimit.Limit{N: n, Span: plannedSpan, AtMost: atMost}
+	if a == ratelimit.Calendar {
+		l.Span, l.Per = 0, ratelimit.PerMinute
+	}
+	return ratelimit.Rule{
+		Name: "planned", Key: match.MustKey(key...), Algorithm: a,
+		Limits: []ratelimit.Limit{l}, LimitBy: &ratelimit.LimitBy{Field: "plan"},
+	}
+}
+
+// overPlan judges traces under a rule, and returns the first decision that is not that of the
+// definition: more than the N of the event, or a refusal without need.
+func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) string {
+	t.Helper()
+	const n, perLimiter = 10, 2000
+	atMost := rule.Limits[0].AtMost
+	var limiter *ratelimit.Limiter
+	begin := time.Date(2026, 11, 27, 22, 0, 0, 0, time.UTC).UnixNano()
+	var e match.Event
+	for i := range traces {
+		if i%perLimiter == 0 {
+			var err error
+			if limiter, err = ratelimit.New(rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		own := ledger{a: rule.Algorithm, begin: begin + int64(i)*int64(time.Hour) + rng.Int64N(int64(time.Hour)), slots: rule.Algorithm == ratelimit.Sliding && atMost > 128}
+		client := "c" + strconv.Itoa(i)
+
+		for j, ev := range plannedTrace(rng, atMost) {
+			e.Reset()
+			e.SetNamedString("tenant", client)
+			if ev.n > 0 {
+				e.SetNamedString("plan", strconv.FormatUint(ev.n, 10))
+			} else {
+				ev.n = n
+			}
+			d := limiter.TakeN(time.Unix(0, own.begin+ev.at), &e, ev.cost)
+			exact := own.sum(func(at int64) bool { return at > ev.at-int64(plannedSpan) })
+			used := own.used(ev.at)
+
+			allowed := used+ev.cost <= ev.n || own.slots && exact+ev.cost <= ev.n && d.Allowed
+			switch {
+			case d.Err == nil && d.Allowed != allowed:
+				return fmt.Sprintf("%v, at most %d: event %d of cost %d under %d: allowed %v, with %d used", rule.Algorithm, atMost, j, ev.cost, ev.n, d.Allowed, used)
+			case d.Limit != ev.n:
+				return fmt.Sprintf("%v: an event under %d was told of a limit of %d", rule.Algorithm, ev.n, d.Limit)
+			}
+			if d.Allowed {
+				own.charge(ev)
+			}
+		}
+	}
+	return ""
+}
+
+// TestLimitOfEventIsHeld has N change in the middle of windows: an event is allowed if and only
+// if the one window of its key then holds no more than the N of that event, by the definition
+// of each algorithm. The long form has 125,000 traces of each.
+func TestLimitOfEventIsHeld(t *testing.T) {
+	traces := 1000
+	if longForm() {
+		traces = 125_000
+	}
+	for i := range ratelimit.Algorithms() {
+		for _, atMost := range []uint64{40, 128, 200} {
+			t.Run(fmt.Sprint(ratelimit.Algorithm(i), " ", atMost), func(t *testing.T) {
+				t.Parallel()
+				if wrong := overPlan(t, randtest.New(t), plannedRule(ratelimit.Algorithm(i), 10, atMost, "tenant"), traces/3+1); wrong != "" {
+					t.Error(wrong)
+				}
+			})
+		}
+	}
+}
+
+// TestSecondWindowIsCaught is the control: a window for each plan lets a client begin again with
+// each change.
+func TestSecondWindowIsCaught(t *testing.T) {
+	for i := range ratelimit.Algorithms() {
+		if overPlan(t, randtest.New(t), plannedRule(ratelimit.Algorithm(i), 10, 40, "tenant", "plan"), 1000) == "" {
+			t.Errorf("%v: a second window was not found", ratelimit.Algorithm(i))
+		}
+	}
+}
+
+// TestTakeLimit has the limit of a key come with it: from the caller, from the key by LimitBy,
+// or neither.
+func TestTakeLimit(t *testing.T) {
+	rule := plannedRule(ratelimit.Sliding, 2, 5, "tenant")
+	rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", N: func(v []byte) (uint64, bool) { return 4, string(v) == "acme" }}
+	fixed := rule
+	fixed.Name, fixed.Limits, fixed.LimitBy = "fixed", []ratelimit.Limit{{N: 2, Span: plannedSpan}}, nil
+	limiter, err := ratelimit.New(rule, fixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := limiter.Rule("planned")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		limit uint64
+		key   string
+		want  ratelimit.Decision
+	}{
+		{0, "acme", ratelimit.Decision{Allowed: true, Limit: 4, Remaining: 3}},
+		{0, "other", ratelimit.Decision{Allowed: true, Limit: 2, Remaining: 1}},
+		{5, "acme", ratelimit.Decision{Allowed: true, Limit: 5, Remaining: 3}},
+		{9, "acme", ratelimit.Decision{Allowed: true, Limit: 5, Remaining: 2}},
+		{3, "acme", ratelimit.Decision{Limit: 3}},
+		{0, "acme", ratelimit.Decision{Allowed: true, Limit: 4}},
+		{0, "acme", ratelimit.Decision{Limit: 4}},
+		{5, "acme", ratelimit.Decision{Allowed: true, Limit: 5}},
+	} {
+		d := plans.TakeLimit(step.limit, 1, step.key)
+		if d.Allowed != step.want.Allowed || d.Limit != step.want.Limit || d.Remaining != step.want.Remaining || d.Err != nil {
+			t.Errorf("%s under %d: %+v, want %+v", step.key, step.limit, d, step.want)
+		}
+	}
+	others, err := limiter.Rule("fixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := others.TakeLimit(3, 1, "acme"); d.Allowed || !errors.Is(d.Err, ratelimit.ErrFixedLimit) {
+		t.Errorf("a limit under a rule without AtMost: %+v, want ErrFixedLimit", d)
+	}
+	if d := others.TakeLimit(0, 1, "acme"); !d.Allowed || d.Err != nil {
+		t.Errorf("no limit under a rule without AtMost: %+v, want it allowed", d)
+	}
+}
+
+// TestLimitOfEventValues has a field say N in all ways that are not a number from 1 to AtMost.
+func TestLimitOfEventValues(t *testing.T) {
+	limiter, err := ratelimit.New(plannedRule(ratelimit.Exact, 7, 50, "tenant"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]uint64{
+		"20": 20, "050": 50, "": 7, "0": 7, "000": 7, "-1": 7, "1.5": 7, "gold": 7, " 20": 7, "1e1": 7,
+		"51": 50, "18446744073709551617": 50, "99999999999999999999999999999999": 50,
+	} {
+		var e match.Event
+		e.SetNamedString("tenant", value+"!")
+		if value != "" {
+			e.SetNamedString("plan", value)
+		}
+		if d := limiter.Peek(&e); d.Limit != want {
+			t.Errorf("%q: judged by %d, want %d", value, d.Limit, want)
+		}
+	}
+}
+
+func TestLimitByMistakes(t *testing.T) {
+	for want, change := range map[string]func(*ratelimit.Rule){
+		"LimitBy: no limit has AtMost": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 0 },
+		"two limits have AtMost": func(r *ratelimit.Rule) {
+			r.Limits = append(r.Limits, ratelimit.Limit{N: 1, Span: time.Hour, AtMost: 2})
+		},
+		"at most: 9: must be the limit, 10, or more": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 9 },
+		"at most: 65536: ":                           func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].AtMost = ratelimit.Exact, 65536 },
+		"must be 1 or more with gcra":                func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.GCRA, 0 },
+		"must be one of the two": func(r *ratelimit.Rule) {
+			r.Adapt = &ratelimit.Adapt{Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 1}}, Above: 1}
+		},
+		"LimitBy: field: ": func(r *ratelimit.Rule) { r.LimitBy.Field = "client/200" },
+	} {
+		r := plannedRule(ratelimit.Sliding, 10, 20, "tenant")
+		change(&r)
+		if _, err := ratelimit.New(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: must say %q", err, want)
+		}
+	}
+}
