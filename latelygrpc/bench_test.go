@@ -26,7 +26,7 @@ func TestAllocations(t *testing.T) {
 		most   float64
 	}{
 		{true, []string{"client", "method"}, 0},
-		{true, []string{"header:X-Api-Key"}, 1},
+		{true, []string{"api_key"}, 1},
 		{false, []string{"client", "method"}, 4},
 	} {
 		rule := perClient(t, 1<<30)
@@ -54,7 +54,7 @@ func BenchmarkUnary(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			i := newInterceptor(b, Config{HideLimits: hide},
-				ratelimit.Rule{Name: "per-key", Key: newKey(b, "header:X-Api-Key"), Limits: []ratelimit.Limit{{N: 1 << 30, Span: time.Hour}}})
+				ratelimit.Rule{Name: "per-key", Key: newKey(b, "api_key"), Limits: []ratelimit.Limit{{N: 1 << 30, Span: time.Hour}}})
 			ctx := grpc.NewContextWithServerTransportStream(request, discard{})
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,19 +12,20 @@
 //
 // A call is an event with these fields. Only fields that the rules use are filled in.
 //
-//	client       the caller's address, see below
-//	method       the full method, /package.Service/Method
-//	path         the same, so that a rule on path matches a call and its line in
-//	             a proxy's access log
-//	object       the same as path
-//	pattern      the same as path
-//	host         the :authority: lower case, without port and final dot
-//	agent        the user-agent
-//	referer      the referer
-//	header:NAME  the first value of that metadata, whatever the case of NAME
+//	client   the caller's address, see below
+//	method   the full method, /package.Service/Method
+//	path     the same, so that a rule on path matches a call and its line in
+//	         a proxy's access log
+//	object   the same as path
+//	pattern  the same as path
+//	host     the :authority: lower case, without port and final dot
+//	agent    the user-agent
+//	referer  the referer
 //
-// [Config.Fields] adds others, such as an authenticated user. New rejects rules that
-// use fields that calls do not have.
+// The section fields of a rules file, or [ratelimit.SetConfig.Fields], declares others that
+// are in metadata, which it calls headers: see [match.Source]. [Config.Fields] adds those
+// that the program knows, such as an authenticated user. New rejects rules that use fields
+// that calls do not have.
 //
 // # Client identity
 //

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -37,34 +38,48 @@ var authority = metadataOf(":authority")
 // metadataOf returns a function that returns the first value of a metadata key.
 func metadataOf(key string) func(*Call) string {
 	return func(c *Call) string {
-		if values := metadata.ValueFromIncomingContext(c.ctx, key); len(values) > 0 {
+		if values := c.metadata(key); len(values) > 0 {
 			return values[0]
 		}
 		return ""
 	}
 }
 
-// findField returns a function that finds what fills in the field of a name: the
-// function of own, or the function of this package. It returns an error for a field that
-// calls do not have.
-func findField(own map[string]func(*Call) string) func(name string) (field, error) {
-	return func(name string) (field, error) {
+// findField returns a function that finds what fills in a field: the function of own, the
+// metadata that is declared, or the function of this package. It returns an error for a
+// field that calls do not have.
+func findField(own map[string]func(*Call) string) middleware.Finder[*Call] {
+	return func(declared match.Source) (field, error) {
+		name := declared.Field
 		f, ok := builtin[name]
-		header, isHeader := strings.CutPrefix(strings.ToLower(name), "header:")
 		switch {
 		case own[name] != nil:
 			f = field{Text: own[name]}
+		case declared.Query != "":
+			return f, fmt.Errorf("field %q in the rules: calls have no query: must be in metadata or in Config.Fields", name)
+		case declared.FromRequest():
+			f = field{Text: partOf(declared)}
 		case ok:
-		case isHeader && header == "host":
-			f = field{Bytes: hostText}
-		case isHeader && header != "":
-			f = field{Text: metadataOf(header)}
 		default:
-			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, host, agent, referer, header:NAME and the names in Config.Fields", name)
+			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, host, agent, referer, a name in Config.Fields, or declared with the metadata that has it", name)
 		}
 		return f, nil
 	}
 }
+
+// partOf returns a function that returns the metadata that is declared.
+func partOf(declared match.Source) func(*Call) string {
+	switch {
+	case declared.Bearer:
+		return func(c *Call) string { return middleware.Bearer(c.metadata("authorization")) }
+	case declared.Cookie != "":
+		return func(c *Call) string { return middleware.Cookie(c.metadata("cookie"), declared.Cookie) }
+	}
+	header := strings.ToLower(declared.Header)
+	return func(c *Call) string { return middleware.Single(c.metadata(header)) }
+}
+
+func (c *Call) metadata(key string) []string { return metadata.ValueFromIncomingContext(c.ctx, key) }
 
 // Check returns an error about a rule of s that uses a field that i cannot fill in, so
 // that it would never match. Call it before you change the rules of the limiter to s.

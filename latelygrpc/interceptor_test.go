@@ -146,7 +146,7 @@ func TestStoreThatCannotDecide(t *testing.T) {
 	} {
 		rule := perClient(t, 3)
 		rule.OnStoreFailure = tt.policy
-		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+		set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rule)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestStoreThatCannotDecide(t *testing.T) {
 
 func TestKeyTooLong(t *testing.T) {
 	rule := perClient(t, 3)
-	rule.Key = newKey(t, "header:X-Api-Key")
+	rule.Key = newKey(t, "api_key")
 	conn := dialPipe(t, new(echo), newInterceptor(t, Config{}, rule))
 	r := say(t, conn, "x-api-key", strings.Repeat("k", 4<<20))
 	if r.code() != codes.InvalidArgument || r.reason() != ReasonKey {
@@ -232,7 +232,7 @@ func TestOnRefused(t *testing.T) {
 func TestHideNames(t *testing.T) {
 	for _, hide := range []bool{false, true} {
 		rule := perClient(t, 1)
-		rule.Name, rule.Key = "the-secret-name", newKey(t, "header:secret")
+		rule.Name, rule.Key = "the-secret-name", newKey(t, "secret")
 		rule.Ban = &ratelimit.Ban{After: 1, Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 		conn := dialPipe(t, new(echo), newInterceptor(t, Config{HideNames: hide}, rule))
 		for n := range 4 {
@@ -334,8 +334,8 @@ func TestRulesChange(t *testing.T) {
 	conn := dialPipe(t, new(echo), i)
 	wantCodes(t, conn, codes.OK, codes.ResourceExhausted)
 	rule := perClient(t, 2)
-	rule.Name, rule.Key = "per-tenant", newKey(t, "header:tenant")
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+	rule.Name, rule.Key = "per-tenant", newKey(t, "tenant")
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestRulesChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {
-		r := say(t, conn, "tenant", "acme")
+		r := say(t, conn, "x-tenant", "acme")
 		if policy := append(r.header.Get(policyField), r.trailer.Get(policyField)...); r.code() != want || len(policy) != 1 || policy[0] != `"per-tenant";q=2;w=3600` {
 			t.Errorf("call %d: %v, %s %q", n+1, r.status, policyField, policy)
 		}

@@ -172,7 +172,7 @@ func TestNoMatchingRule(t *testing.T) {
 
 func TestFieldsOfACall(t *testing.T) {
 	var got []string
-	for _, name := range []string{"method", "path", "object", "pattern", "host", "header:HOST", "header:X-Tenant", "header:x-absent"} {
+	for _, name := range []string{"method", "path", "object", "pattern", "host", "api_key", "tenant", "absent", "session", "token"} {
 		rule := ratelimit.Rule{Name: "r", Key: newKey(t, name), Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}}
 		i := newInterceptor(t, Config{Observe: func(c *Call, _ Verdict) { got = append(got, string(c.judged.Event.GetNamed(name))) }}, rule)
 		lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,9 +181,9 @@ func TestFieldsOfACall(t *testing.T) {
 		}
 		serve(t, lis, new(echo), i)
 		conn := dial(t, lis.Addr().String(), grpc.WithAuthority("Shop.Example.:443"))
-		say(t, conn, "X-Tenant", "acme", "x-tenant", "other")
+		say(t, conn, "X-Api-Key", "k1", "X-Tenant", "acme", "x-tenant", "other", "cookie", "a=b; sid=s1", "authorization", "bearer t1")
 	}
-	want := []string{sayMethod, sayMethod, sayMethod, sayMethod, "shop.example", "shop.example", "acme", ""}
+	want := []string{sayMethod, sayMethod, sayMethod, sayMethod, "shop.example", "k1", "(ambiguous)", "", "s1", "t1"}
 	if g, w := strings.Join(got, "|"), strings.Join(want, "|"); g != w {
 		t.Errorf("the fields are %s, want %s", g, w)
 	}

@@ -192,9 +192,24 @@ func newKey(t testing.TB, names ...string) match.Key {
 }
 
 // newInterceptor returns an Interceptor of rules.
+// sources are the declared fields of the tests.
+var sources = []match.Source{
+	{Field: "tenant", Header: "X-Tenant"},
+	{Field: "api_key", Header: "X-Api-Key"},
+	{Field: "session", Cookie: "sid"},
+	{Field: "token", Bearer: true},
+	{Field: "page", Query: "page"},
+	{Field: "absent", Header: "x-absent"},
+	{Field: "secret", Header: "secret"},
+}
+
 func newInterceptor(t testing.TB, c Config, rules ...ratelimit.Rule) *Interceptor {
 	t.Helper()
-	limiter, err := ratelimit.New(rules...)
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		return []ratelimit.Rule{limited(b, "per-client", n, time.Minute)}
 	}
 	several := func() []ratelimit.Rule {
-		return append(rules(1<<30), limited(b, "route", 1<<30, time.Minute, "client", "path"), limited(b, "key", 1<<30, time.Hour, "header:X-Api-Key"))
+		return append(rules(1<<30), limited(b, "route", 1<<30, time.Minute, "client", "path"), limited(b, "key", 1<<30, time.Hour, "api_key"))
 	}
 	wrap := func(rules []ratelimit.Rule, c Config) http.Handler {
 		return mustNew(b, mustLimiter(b, rules...), c).Wrap(next)

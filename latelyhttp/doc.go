@@ -16,27 +16,28 @@
 //
 // The middleware fills in the event fields that the limiter's rules use:
 //
-//	client       the client's address, see Identity
-//	method       the request method
-//	path         the path; rules see it decoded and dot-cleaned, as in replay
-//	object       the same as path
-//	pattern      the pattern of the route that matched, see PatternOf
-//	query        what follows the '?'
-//	host         the requested host: lower case, without port and final dot
-//	protocol     HTTP/1.1, HTTP/2.0, ...
-//	referer      the Referer header
-//	agent        the User-Agent header
-//	user         the user name of Basic authentication, verified or not; unusual
-//	             encodings are read as servers read them, and those without a
-//	             user are "basic:malformed"
-//	header:NAME  the first header of that name
-//	cookie:NAME  the first cookie of that name
+//	client    the client's address, see Identity
+//	method    the request method
+//	path      the path; rules see it decoded and dot-cleaned, as in replay
+//	object    the same as path
+//	pattern   the pattern of the route that matched, see PatternOf
+//	query     what follows the '?'
+//	host      the requested host: lower case, without port and final dot
+//	protocol  HTTP/1.1, HTTP/2.0, ...
+//	referer   the Referer header
+//	agent     the User-Agent header
+//	user      the user name of Basic authentication, verified or not; unusual
+//	          encodings are read as servers read them, and those without a
+//	          user are "basic:malformed"
 //
-// [Config.Fields] adds fields and replaces these. The status and size of a response
+// The section fields of a rules file, or [ratelimit.SetConfig.Fields], declares others that
+// are in a header, a cookie, a bearer token or the query: see [match.Source]. A request that
+// has a field several times, with different values, has the value [match.Ambiguous].
+// [Config.Fields] adds fields that the program knows, and replaces these. The status and size of a response
 // are not known when a request is judged: New rejects rules that use them.
 //
 // A client can avoid a rule on a field that it may leave out; put such a rule beside
-// one on client. With a field that it can make up (user, header:NAME, cookie:NAME), it
+// one on client. With a field that it can make up (user, a header, a cookie), it
 // can use up the limits of others and get them banned; ban by client, or by a field of
 // Config.Fields that was verified. Since a client can vary the path ("/a", "/A",
 // "/a;b"), use pattern as the key of a limit for each route.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"strings"
 
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
@@ -86,31 +85,41 @@ func userText(s *source) (user []byte) {
 	return user
 }
 
-// findField returns a function that finds what fills in the field of a name: the
-// function of own, or the function of this package. Its error states why none does.
-func findField(own map[string]func(*http.Request) string) func(name string) (field, error) {
-	return func(name string) (field, error) {
+// findField returns a function that finds what fills in a field: the function of own, the
+// place that is declared, or the function of this package. Its error states why none does.
+func findField(own map[string]func(*http.Request) string) middleware.Finder[*source] {
+	return func(declared match.Source) (field, error) {
+		name := declared.Field
 		f, ok := builtin[name]
-		prefix, arg, _ := strings.Cut(name, ":")
 		switch {
 		case own[name] != nil && name == "pattern":
 			f = field{Text: routed(own[name])}
 		case own[name] != nil:
 			f = field{Text: textOf(own[name])}
+		case declared.FromRequest():
+			f = field{Text: partOf(declared)}
 		case ok:
-		case prefix == "header" && strings.EqualFold(arg, "host"): // net/http takes it out of the headers
-			f = field{Bytes: hostText}
-		case prefix == "header" && isToken(arg):
-			f = field{Text: headerOf(textproto.CanonicalMIMEHeaderKey(arg))}
-		case prefix == "cookie" && isToken(arg):
-			f = field{Text: func(s *source) string { return cookie(s.request.Header["Cookie"], arg) }}
 		case name == match.Status.String(), name == match.Size.String():
 			return f, fmt.Errorf("field %q in the rules: unknown before the response: must be left to replay, or be in Config.Fields", name)
 		default:
-			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, header:NAME, cookie:NAME and the names in Config.Fields", name)
+			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, a name in Config.Fields, or declared with the header, cookie or parameter that has it", name)
 		}
 		return f, nil
 	}
+}
+
+// partOf returns a function that returns the part of a request that is declared.
+func partOf(declared match.Source) func(*source) string {
+	header := textproto.CanonicalMIMEHeaderKey(declared.Header)
+	switch {
+	case declared.Bearer:
+		return func(s *source) string { return middleware.Bearer(s.request.Header["Authorization"]) }
+	case declared.Cookie != "":
+		return func(s *source) string { return middleware.Cookie(s.request.Header["Cookie"], declared.Cookie) }
+	case declared.Query != "":
+		return func(s *source) string { return middleware.Parameter(s.request.URL.RawQuery, declared.Query) }
+	}
+	return func(s *source) string { return middleware.Single(s.request.Header[header]) }
 }
 
 // textOf returns text as a function of a source.
@@ -150,32 +159,6 @@ func pathOf(r *http.Request) string {
 	return path
 }
 
-// cookie returns the value of the first cookie of that name, as
-// http.Request.Cookie finds it.
-func cookie(lines []string, name string) string {
-	for _, line := range lines {
-		for line != "" {
-			var part string
-			part, line, _ = strings.Cut(line, ";")
-			key, value, _ := strings.Cut(strings.Trim(part, " \t"), "=")
-			if strings.Trim(key, " \t") != name {
-				continue
-			}
-			if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-				value = value[1 : len(value)-1]
-			}
-			if isCookieValue(value) {
-				return value
-			}
-		}
-	}
-	return ""
-}
-
-func isCookieValue(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f || r == '"' || r == ';' || r == '\\' })
-}
-
 // EventFields fills in events from requests, with the same meaning of each field as in
 // a [Middleware], for programs that judge events themselves. It does not change and is
 // safe for concurrent use. Its zero value fills in nothing.
@@ -184,10 +167,10 @@ type EventFields struct {
 }
 
 // NewEventFields returns the EventFields of these names, such as
-// [ratelimit.Set.Fields] returns. It skips names that no request has, which a
-// [Middleware] would reject: such a field stays absent from every event.
-func NewEventFields(names []string) *EventFields {
-	fields, _ := middleware.NewFields(names, findField(nil))
+// [ratelimit.Set.Fields] returns, of which some may be declared. It skips names that no
+// request has, which a [Middleware] would reject: such a field stays absent from every event.
+func NewEventFields(names []string, declared []match.Source) *EventFields {
+	fields, _ := middleware.NewFields(names, declared, findField(nil))
 	return &EventFields{fields}
 }
 

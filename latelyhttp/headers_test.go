@@ -20,7 +20,7 @@ func TestDraftHeaders(t *testing.T) {
 		hidden := limited(t, "planned", 1, time.Minute)
 		hidden.Shadow = true
 		banOnly := ratelimit.Rule{Name: "flood", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{After: 100, Span: time.Minute, For: time.Hour}}
-		other := limited(t, `q"u\o€`, 100, time.Hour, "header:X-Tenant")
+		other := limited(t, `q"u\o€`, 100, time.Hour, "tenant")
 		m := mustNew(t, mustLimiter(t, several, hidden, banOnly, other), Config{})
 		h := m.Wrap(new(ok))
 		const policy = `"api/10s";q=3;w=10, "api/60s";q=5;w=60, "api/1500ms";q=2;w=2`
@@ -108,7 +108,7 @@ func TestDraftHeadersParse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rules []ratelimit.Rule
 		for i, name := range []string{"plain", `with "quotes" and \`, "line\nbreak", "ümlaut", ", ;=", "\x00\xff", "%41", strings.Repeat("long", 100)} {
-			r := limited(t, name, 1<<rnd.IntN(8), time.Duration(1+rnd.IntN(90_000))*time.Millisecond, []string{"client", "header:X-Tenant"}[i%2])
+			r := limited(t, name, 1<<rnd.IntN(8), time.Duration(1+rnd.IntN(90_000))*time.Millisecond, []string{"client", "tenant"}[i%2])
 			if i%3 == 0 {
 				r.Limits = append(r.Limits, ratelimit.Limit{N: math.MaxUint32, Span: ratelimit.MaxSpan})
 			}
@@ -175,7 +175,7 @@ func TestLegacyHeaders(t *testing.T) {
 // Events that no rule is about have no fields.
 func TestNoRuleNoHeaders(t *testing.T) {
 	for headers := range numHeaders {
-		m := mustNew(t, mustLimiter(t, limited(t, "a", 1, time.Minute, "header:X-Tenant")), Config{Headers: headers})
+		m := mustNew(t, mustLimiter(t, limited(t, "a", 1, time.Minute, "tenant")), Config{Headers: headers})
 		w := do(m.Wrap(new(ok)), request("192.0.2.1:1"))
 		if len(w.Header()) != 1 { // Content-Type of the handler
 			t.Errorf("Headers %d: %v", headers, w.Header())

@@ -199,9 +199,9 @@ func TestConcurrentLiveRules(t *testing.T) {
 		for _, rules := range [][]ratelimit.Rule{
 			{limited(t, "a", 1000, time.Minute)},
 			{atOnce(t, 50, time.Minute), limited(t, "a", 2000, time.Minute), limited(t, "b", 3000, time.Minute, "client", "path")},
-			{limited(t, "c", 0, time.Minute, "header:X-Tenant")},
+			{limited(t, "c", 0, time.Minute, "tenant")},
 		} {
-			set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
+			set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...)
 			if err != nil {
 				t.Fatal(err)
 			}

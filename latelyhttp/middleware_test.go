@@ -34,9 +34,23 @@ func limited(t testing.TB, name string, n uint64, span time.Duration, fields ...
 	return ratelimit.Rule{Name: name, Key: mustKey(t, fields...), Limits: []ratelimit.Limit{{N: n, Span: span}}}
 }
 
+// sources are the declared fields of the tests.
+var sources = []match.Source{
+	{Field: "tenant", Header: "X-Tenant"},
+	{Field: "api_key", Header: "x-api-key"},
+	{Field: "session", Cookie: "session"},
+	{Field: "token", Bearer: true},
+	{Field: "page", Query: "page"},
+	{Field: "account"},
+}
+
 func mustLimiter(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.New(rules...)
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,8 +256,7 @@ func TestNewErrors(t *testing.T) {
 		{mustLimiter(t, status), Config{}, `field "status" in the rules: unknown before the response`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `field "size" in the rules`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cleint")), Config{}, `unknown field "cleint" in the rules: must be client, method`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "header:X Y")), Config{}, `unknown field "header:X Y" in the rules: must be`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cookie:")), Config{}, `unknown field "cookie:" in the rules: must be`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "account")), Config{}, `unknown field "account" in the rules: must be`},
 	} {
 		if _, err := New(c.limiter, c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v; want an error with %q", err, c.want)
@@ -316,8 +329,8 @@ func TestAllocations(t *testing.T) {
 	rules := []ratelimit.Rule{
 		limited(t, "per-client", 1<<30, time.Minute),
 		limited(t, "login", 1<<30, time.Minute, "client", "path"),
-		limited(t, "session", 1<<30, time.Minute, "cookie:session"),
-		limited(t, "api", 1<<30, time.Minute, "header:X-Api-Key", "host", "user"),
+		limited(t, "session", 1<<30, time.Minute, "session"),
+		limited(t, "api", 1<<30, time.Minute, "api_key", "host", "user"),
 	}
 	refused := limited(t, "none", 0, time.Minute)
 	for _, c := range []struct {

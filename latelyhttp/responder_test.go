@@ -92,16 +92,16 @@ func TestEventFields(t *testing.T) {
 	r.Header.Set("X-Tenant", "t1")
 	r.Header.Set("Referer", "http://r/")
 	r.Header.Set("User-Agent", "a")
-	r.AddCookie(&http.Cookie{Name: "c", Value: "v"})
+	r.AddCookie(&http.Cookie{Name: "session", Value: "v"})
 	want := map[string]string{
 		"client": "192.0.2.7", "method": "POST", "path": "/a/../b", "query": "x=1", "host": "example.com", "protocol": "HTTP/1.1",
-		"referer": "http://r/", "agent": "a", "user": "ada", "header:X-Tenant": "t1", "cookie:c": "v", "status": "", "account": "",
+		"referer": "http://r/", "agent": "a", "user": "ada", "tenant": "t1", "session": "v", "status": "", "account": "",
 	}
 	var names []string
 	for name := range want {
 		names = append(names, name)
 	}
-	fields := NewEventFields(names)
+	fields := NewEventFields(names, sources)
 	var e match.Event
 	fields.Fill(&e, r, Client{Addr: netip.MustParseAddr("192.0.2.7"), Source: FromHeader})
 	for name, v := range want {

@@ -19,6 +19,7 @@ type Set struct {
 	conds []match.Condition
 	allow match.Prefixes
 	names map[string]int // the number of each rule
+	from  []match.Source
 
 	// distinct is for each rule the field whose distinct values its ban counts.
 	distinct []match.Key
@@ -37,6 +38,10 @@ type SetConfig struct {
 	// Allow lists clients, by address or prefix, that are never limited,
 	// never banned and never counted: one's own proxies and monitors.
 	Allow []netip.Prefix
+
+	// Fields declares where requests have the fields of rules that are not well known,
+	// for a middleware.
+	Fields []match.Source
 }
 
 // MaxRules is the largest number of rules in a Set.
@@ -48,7 +53,10 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
 	}
-	s := &Set{allow: match.NewPrefixes(c.Allow...), names: make(map[string]int, len(rules))}
+	s := &Set{allow: match.NewPrefixes(c.Allow...), names: make(map[string]int, len(rules)), from: slices.Clone(c.Fields)}
+	if err := checkSources(c.Fields); err != nil {
+		return nil, err
+	}
 	for i := range rules {
 		s.rules = append(s.rules, rules[i].clone())
 	}
@@ -83,6 +91,22 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	}
 	return s, nil
 }
+
+// checkSources returns an error about a bad source, or two of one field.
+func checkSources(sources []match.Source) error {
+	for i := range sources {
+		if err := sources[i].Validate(); err != nil {
+			return fmt.Errorf("Fields: %w", err)
+		}
+		if slices.ContainsFunc(sources[:i], func(s match.Source) bool { return s.Field == sources[i].Field }) {
+			return fmt.Errorf("Fields: field %q twice: must be given once", sources[i].Field)
+		}
+	}
+	return nil
+}
+
+// Sources returns the sources of SetConfig.Fields, which must not be changed.
+func (s *Set) Sources() []match.Source { return s.from }
 
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }

@@ -50,6 +50,32 @@ func TestMemoryErrors(t *testing.T) {
 	wantParts(t, "New", err, `rule 1 ("r")`, "key: missing")
 }
 
+// TestSetSources checks the declared fields.
+func TestSetSources(t *testing.T) {
+	for name, c := range map[string]struct {
+		sources []match.Source
+		want    string
+	}{
+		"no name":    {[]match.Source{{Header: "X-A"}}, `Fields: field "": empty: must be a name`},
+		"two places": {[]match.Source{{Field: "a", Cookie: "a", Bearer: true, Query: "a"}}, `Fields: field "a": cookie, bearer, query: must be one of them`},
+		"twice":      {[]match.Source{{Field: "a"}, {Field: "b"}, {Field: "a", Header: "X-A"}}, `Fields: field "a" twice: must be given once`},
+		"well known": {[]match.Source{{Field: "client", Header: "X-A"}}, `Fields: field "client": must be another name`},
+		"derived":    {[]match.Source{{Field: "country"}}, `Fields: field "country": must be another name`},
+		"header":     {[]match.Source{{Field: "a", Header: "X A"}}, `header: "X A": must be the name of a header`},
+	} {
+		_, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: c.sources}, goodRule(t))
+		wantParts(t, name, err, c.want)
+	}
+	sources := []match.Source{{Field: "user", Header: "X-Auth-Request-User", Trusted: true}, {Field: "tenant"}}
+	s, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, goodRule(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Sources(); len(got) != 2 || got[0] != sources[0] || !got[0].FromRequest() || got[1].FromRequest() {
+		t.Errorf("the sources are %+v", got)
+	}
+}
+
 // TestSetIsACopy changes what a Set was made from: the Set must not follow.
 func TestSetIsACopy(t *testing.T) {
 	rules := []ratelimit.Rule{goodRule(t)}

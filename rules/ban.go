@@ -26,6 +26,7 @@ func (r *reader) readBanRule(n ast.Node) ratelimit.Rule {
 	rule := r.readRule(m)
 	rule.Ban = r.readBan(m)
 	r.checkDistinct(m["after"], &rule)
+	r.checkTrust(m["key"], &rule)
 	if rule.Ban.Of == ratelimit.Refusals {
 		r.fail(m["after"], `after: refusals: must be "N hits in DURATION" or "N distinct FIELD in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`)
 	}

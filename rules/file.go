@@ -117,7 +117,7 @@ func (f *File) Draft(name string, data []byte) (*File, error) {
 
 // readWhole reads sources as one set of rules.
 func (r *reader) readWhole(sources []source) (f *File, err error) {
-	r.names = make(map[string]place)
+	r.names, r.fieldsAt = make(map[string]place), make(map[string]place)
 	for _, s := range sources {
 		r.file = s.name
 		for lines, text := range documents(s.text) {

@@ -98,6 +98,7 @@ func TestMistakesInSeveral(t *testing.T) {
 		{limits, limits, b + `:3:12: name: "x": must be unique among rules and counters, and ` + a + `:3 has it`},
 		{limits, "version: 1\ncounters: {x: {key: client, spans: 1m}}\n", a + `:3:12: name: "x": must be unique among rules and counters, and ` + b + `:2 has it`},
 		{"version: 1\nclient: {ipv4: 24}\n", "version: 1\nclient: {ipv6: 56}\n", b + `:2:9: client: not as in ` + a + `:2: must be the same in all files, or in one of them`},
+		{"version: 1\nfields: {a: {header: X-A}}\n", "version: 1\nfields: {a: {cookie: a}}\n", b + `:2:10: fields: field "a": not as in ` + a + `:2: must be the same in all files, or in one of them`},
 		{"version: 1\n", "limits: []\n", b + `:1:1: file: missing key version`},
 		{"version: [\n", "version: 2\n", a + `:1:10: syntax error: `},
 		{"version: 1\nallow: {files: none}\n", "version: 1\nallow: a\n", a + `:2:16: files: `},

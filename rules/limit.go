@@ -55,6 +55,7 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 		ban := r.mapping(m["ban"], "ban", banKeys)
 		rule.Ban = r.readBan(ban)
 		r.checkDistinct(ban["after"], &rule)
+		r.checkTrust(m["key"], &rule)
 	}
 	return rule
 }

@@ -12,9 +12,9 @@ var mistakes = []mistake{
 	// The text.
 	{"empty file", "", `rules.yaml:1:1: file: empty: must be at least "version: 1"`},
 	{"only comments", "# nothing\n---\n", `rules.yaml:1:1: file: empty: must be at least "version: 1"`},
-	{"null", "~\n", `rules.yaml:1:1: file: empty: must be a mapping of version, client, counters, limits, bans, hot, allow`},
-	{"a list", "- version: 1\n", `rules.yaml:1:1: file: a list: must be a mapping of version, client, counters, limits, bans, hot, allow`},
-	{"a scalar", "hello\n", `rules.yaml:1:1: file: "hello": must be a mapping of version, client, counters, limits, bans, hot, allow`},
+	{"null", "~\n", `rules.yaml:1:1: file: empty: must be a mapping of version, client, fields, counters, limits, bans, hot, allow`},
+	{"a list", "- version: 1\n", `rules.yaml:1:1: file: a list: must be a mapping of version, client, fields, counters, limits, bans, hot, allow`},
+	{"a scalar", "hello\n", `rules.yaml:1:1: file: "hello": must be a mapping of version, client, fields, counters, limits, bans, hot, allow`},
 	{"a document without version", "version: 1\n---\nallow: []\n", `rules.yaml:3:1: file: missing key version: must be given, as in "version: 1"`},
 	{"no UTF-8", "version: 1\n# é\xff\n", `rules.yaml:2:4: byte 0xff: must be UTF-8 text without NUL`},
 	{"NUL", "version: 1\x00\n", `rules.yaml:1:11: byte 0x00: must be UTF-8 text without NUL`},
@@ -38,7 +38,7 @@ var mistakes = []mistake{
 	{"no version", "allow: []\n", `rules.yaml:1:1: file: missing key version: must be given, as in "version: 1"`},
 	{"other version", "version: 2\n", `rules.yaml:1:10: version: "2": must be 1`},
 	{"unknown section", "version: 1\nlimit: []\nextras: 1\n", `rules.yaml:2:1: file: unknown key "limit": did you mean limits?
-rules.yaml:3:1: file: unknown key "extras": must be one of version, client, counters, limits, bans, hot, allow`},
+rules.yaml:3:1: file: unknown key "extras": must be one of version, client, fields, counters, limits, bans, hot, allow`},
 	{"section twice", "version: 1\nallow: []\nhot: []\nallow: []\n", `rules.yaml:4:1: file: key "allow" twice: must be given once, and line 2 has it`},
 	{"limits is a mapping", "version: 1\nlimits: {name: a}\n", `rules.yaml:2:9: limits: a mapping: must be a list of rules, each beginning with "- name:"`},
 	{"bans is a scalar", "version: 1\nbans: none\n", `rules.yaml:2:7: bans: "none": must be a list of rules, each beginning with "- name:"`},
@@ -52,6 +52,35 @@ rules.yaml:2:29: client: unknown key "ipv5": did you mean ipv4?`},
 rules.yaml:2:21: allow: "example.com": must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
 rules.yaml:2:34: allow: a mapping: must be a value or a list of values
 rules.yaml:2:42: allow: empty: must be a value or a list of values`},
+
+	// Fields.
+	{
+		"fields", "version: 1\nfields: {a: {header: X-A, cookie: sid}, b: {bearer: false}, c: {header: X A}, d: {cookie: 'a;b'}, path: {header: X-Path}, country: {header: X-C}, at: {}, e: {query: ''}, f: {headr: X}, g: {header: cookie}, h: {header: Host}, i: header}\n",
+		`rules.yaml:2:10: fields: field "a": header, cookie: must be one of them
+rules.yaml:2:53: bearer: false: must be true, or be left out
+rules.yaml:2:61: fields: field "c": header: "X A": must be the name of a header, such as X-API-Key
+rules.yaml:2:79: fields: field "d": cookie: "a;b": must be the name of a cookie, such as sid
+rules.yaml:2:99: fields: field "path": must be another name, as this field is known without a declaration; of these only user can have another source
+rules.yaml:2:123: fields: field "country": must be another name, as this field is known without a declaration; of these only user can have another source
+rules.yaml:2:147: fields: field "at": must be another name, as commands use this one
+rules.yaml:2:166: query: empty: must be a value or a list of values
+rules.yaml:2:175: field f: unknown key "headr": did you mean header?
+rules.yaml:2:186: fields: field "g": header: Cookie: must be one cookie, as in {cookie: sid}
+rules.yaml:2:207: fields: field "h": header: Host: must be left out, as the field host has it
+rules.yaml:2:229: field i: "header": must be a mapping of header, cookie, bearer, query, trusted`,
+	},
+	{"fields is a list", "version: 1\nfields: [a]\n", `rules.yaml:2:9: fields: a list: must be a mapping of names, such as "api_key: {header: X-API-Key}"`},
+	{
+		"bans by what a client can make up", "version: 1\nfields: {api_key: {header: X-API-Key}, session: {cookie: sid}, tenant: {header: X-Tenant, trusted: true}, account: {}}\nbans:\n" +
+			"- {name: a, key: api_key, after: 1 hit in 1s, for: 1s}\n" +
+			"- {name: b, key: [session, path], after: 1 hit in 1s, for: 1s}\n" +
+			"- {name: c, key: [client, session], after: 1 hit in 1s, for: 1s}\n" +
+			"- {name: d, key: [tenant, account], after: 1 hit in 1s, for: 1s}\n" +
+			"limits:\n- {name: e, key: session | client, limit: 1 per 1s, ban: {after: 1 hit in 1s, for: 1s}}\n- {name: f, key: session, limit: 1 per 1s}\n",
+		`rules.yaml:4:18: key: field "api_key": a client can make up its values, and so get others banned: must be trusted, as in "api_key: {header: X-API-Key, trusted: true}", if a proxy sets or checks it, or have client beside it: [client, api_key]
+rules.yaml:5:18: key: field "session": a client can make up its values, and so get others banned: must be trusted, as in "session: {cookie: sid, trusted: true}", if a proxy sets or checks it, or have client beside it: [client, session]
+rules.yaml:9:18: key: field "session": a client can make up its values, and so get others banned: must be trusted, as in "session: {cookie: sid, trusted: true}", if a proxy sets or checks it, or have client beside it: [client, session]`,
+	},
 
 	// Names and keys.
 	{"nothing in a limit", "version: 1\nlimits:\n  - {}\n", `rules.yaml:3:5: limit: missing key name: must be given, as in "name: per-client"

@@ -24,6 +24,8 @@ type reader struct {
 	warnings Errors
 	names    map[string]place // of rules and counters
 	fold     match.Fold       // of all keys
+	fields   []match.Source   // of the section fields
+	fieldsAt map[string]place
 
 	prefixes   int         // in the files of the allow list so far
 	onDisk     bool        // files of the allow list are read

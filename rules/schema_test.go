@@ -73,6 +73,7 @@ func TestSchemaInStep(t *testing.T) {
 	inStep(t, "file", root, fileKeys)
 	inStep(t, "client", root.Properties["client"], clientKeys)
 	inStep(t, "allow", root.Defs["allow"], allowKeys)
+	inStep(t, "source", root.Defs["source"], fieldKeys)
 	inStep(t, "counter", root.Defs["counter"], counterKeys)
 	inStep(t, "limit", root.Defs["limit"], limitKeys)
 	inStep(t, "adapt", root.Defs["adapt"], adaptKeys)

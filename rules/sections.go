@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	fileKeys    = []allowedKey{{"version", "1"}, {"client", ""}, {"counters", ""}, {"limits", ""}, {"bans", ""}, {"hot", ""}, {"allow", ""}}
+	fileKeys    = []allowedKey{{"version", "1"}, {"client", ""}, {"fields", ""}, {"counters", ""}, {"limits", ""}, {"bans", ""}, {"hot", ""}, {"allow", ""}}
 	clientKeys  = []allowedKey{{"ipv4", ""}, {"ipv6", ""}}
 	counterKeys = []allowedKey{{"key", "client"}, {"spans", "[1s, 1m, 1h, 24h]"}, {"when", ""}}
 	hotKeys     = []allowedKey{{"name", "product"}, {"key", "path"}, {"when", ""}, {"threshold", "500 per 2s"}, {"hold", ""}, {"exact", ""}, {"always", ""}, {"never", ""}, {"cache", ""}}
@@ -30,6 +30,9 @@ func (r *reader) readDocuments() *File {
 		maps.DeleteFunc(d.sections, func(_ string, n ast.Node) bool { return n.Type() == ast.NullType }) // sections that are left empty
 	}
 	r.readClients()
+	for n := range r.sections("fields") {
+		r.readFields(n)
+	}
 	f := &File{Fold: r.fold}
 	for n := range r.sections("counters") {
 		f.Counters = append(f.Counters, r.readCounters(n)...)
@@ -48,7 +51,7 @@ func (r *reader) readDocuments() *File {
 		return nil
 	}
 	var err error
-	if f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow.prefixes()}, rules...); err == nil {
+	if f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow.prefixes(), Fields: r.fields}, rules...); err == nil {
 		f.Hot, err = hotkey.NewSet(hot...)
 	}
 	if err != nil { // the reader should have found it, and has no better position

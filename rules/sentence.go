@@ -14,10 +14,13 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// Sentences returns the meaning of the file, a line for each counter and rule and one for
-// the allow list: counters, limits, bans, hot, allow.
+// Sentences returns the meaning of the file, a line for each field, counter and rule and one for
+// the allow list: fields, counters, limits, bans, hot, allow.
 func (f *File) Sentences() []string {
 	var all []string
+	for _, s := range f.Limits.Sources() {
+		all = append(all, sourceSentence(&s))
+	}
 	for i := range f.Counters {
 		all = append(all, f.Counters[i].Sentence())
 	}

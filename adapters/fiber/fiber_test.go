@@ -117,8 +117,8 @@ func TestUnixSocket(t *testing.T) {
 
 // Rules see of a request what they see of it in net/http.
 func TestFieldsOfARequest(t *testing.T) {
-	names := []string{"method", "path", "query", "host", "protocol", "agent", "referer", "user", "header:X-Tenant", "header:Host", "cookie:session"}
-	want := []string{"PUT", "/items/a%2Fb/../1", "x=%20", "shop.example", "HTTP/1.1", "curl", "there", "ann", "acme", "shop.example", "s1"}
+	names := []string{"method", "path", "query", "host", "protocol", "agent", "referer", "user", "tenant", "session", "page"}
+	want := []string{"PUT", "/items/a%2Fb/../1", "page=%20", "shop.example", "HTTP/1.1", "curl", "there", "ann", "acme", "s1", " "}
 	var rules []ratelimit.Rule
 	for _, name := range names {
 		key, err := match.NewKey(match.Fold{Off: true}, name)
@@ -128,7 +128,9 @@ func TestFieldsOfARequest(t *testing.T) {
 		rules = append(rules, ratelimit.Rule{Name: name, Key: key, Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}})
 	}
 	keys := &keyStore{}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{
+		{Field: "tenant", Header: "X-Tenant"}, {Field: "session", Cookie: "session"}, {Field: "page", Query: "page"},
+	}}, rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func TestFieldsOfARequest(t *testing.T) {
 	}
 	reached := 0
 	s := serve(t, newApp(&reached, latelyfiber.New(limits)), tcp("192.0.2.1:99"))
-	s.send("PUT", "/items/a%2Fb/../1?x=%20", "User-Agent: curl", "Referer: there", "X-Tenant: acme", "X-Tenant: other",
+	s.send("PUT", "/items/a%2Fb/../1?page=%20", "User-Agent: curl", "Referer: there", "X-Tenant: acme", "X-Tenant: acme",
 		"Cookie: a=b; session=s1", "Authorization: Basic YW5uOnNlY3JldA==")
 	if g, w := strings.Join(keys.keys, " | "), strings.Join(want, " | "); g != w {
 		t.Errorf("the fields are\n%s, want\n%s", g, w)

@@ -6,6 +6,7 @@ package middleware
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -25,11 +26,19 @@ type Field[R any] struct {
 // Fields are the fields that rules use.
 type Fields[R any] []Field[R]
 
+// A Finder finds what fills in a field that may be declared: if it is not, the source has
+// only its name.
+type Finder[R any] func(match.Source) (Field[R], error)
+
 // NewFields returns the fields of these names that find has, and the first error about
 // one that it does not have.
-func NewFields[R any](names []string, find func(name string) (Field[R], error)) (fields Fields[R], err error) {
+func NewFields[R any](names []string, declared []match.Source, find Finder[R]) (fields Fields[R], err error) {
 	for _, name := range names {
-		f, e := find(name)
+		source := match.Source{Field: name}
+		if i := slices.IndexFunc(declared, func(s match.Source) bool { return s.Field == name }); i >= 0 {
+			source = declared[i]
+		}
+		f, e := find(source)
 		if e == nil {
 			f.name = name
 			fields = append(fields, f)
@@ -65,7 +74,7 @@ func CheckFields[R any](own map[string]func(R) string) error {
 // of R need for them.
 type Rules[R any] struct {
 	limiter *ratelimit.Limiter
-	find    func(name string) (Field[R], error)
+	find    Finder[R]
 	hide    bool
 	plan    atomic.Pointer[Plan[R]]
 }
@@ -80,7 +89,7 @@ type Plan[R any] struct {
 
 // Init sets the limiter, whether the names of rules are hidden from clients, and the
 // function that finds fields. It returns an error if l is nil.
-func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, find func(name string) (Field[R], error)) error {
+func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, find Finder[R]) error {
 	if l == nil {
 		return errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
 	}
@@ -90,7 +99,7 @@ func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, find func(name string)
 
 // Check returns an error about a field that set's rules use and requests do not have.
 func (rs *Rules[R]) Check(set *ratelimit.Set) error {
-	_, err := NewFields(set.Fields(), rs.find)
+	_, err := NewFields(set.Fields(), set.Sources(), rs.find)
 	return err
 }
 
@@ -99,7 +108,7 @@ func (rs *Rules[R]) Plan() *Plan[R] {
 	set, p := rs.limiter.Set(), rs.plan.Load()
 	if p == nil || p.Set != set {
 		p = &Plan[R]{Set: set, Policies: ratelimitheader.New(set, rs.hide)}
-		p.Fields, _ = NewFields(set.Fields(), rs.find)
+		p.Fields, _ = NewFields(set.Fields(), set.Sources(), rs.find)
 		rs.plan.Store(p)
 	}
 	return p

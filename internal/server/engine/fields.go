@@ -46,6 +46,11 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 			f.custom = append(f.custom, name)
 		}
 	}
+	for _, s := range file.Limits.Sources() {
+		if _, ok := match.FieldNamed(s.Field); !ok && !slices.Contains(f.custom, s.Field) {
+			f.custom = append(f.custom, s.Field)
+		}
+	}
 	for _, name := range old.fields.custom {
 		if !slices.Contains(f.custom, name) {
 			f.unused = append(f.unused, name)

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/api"
@@ -28,7 +30,7 @@ func (s *Server) forwarding() *forward {
 		names := slices.DeleteFunc(file.Fields(), func(name string) bool {
 			return slices.Contains([]string{"path", "object", "query", "protocol", "pattern"}, name)
 		})
-		f = &forward{file, latelyhttp.NewEventFields(names), latelyhttp.NewResponder(file.Limits)}
+		f = &forward{file, latelyhttp.NewEventFields(names, file.Limits.Sources()), latelyhttp.NewResponder(file.Limits)}
 		s.forward.Store(f)
 	}
 	return f
@@ -60,7 +62,8 @@ func forwardAuth(c *call) (err error) {
 	case target == "":
 		return badArg("X-Original-URI and X-Forwarded-Uri: both missing: a proxy must send the target of the request in one of them")
 	}
-	request := http.Request{Method: cmp.Or(method, http.MethodGet), Header: c.r.Header, URL: c.r.URL}
+	_, query, _ := strings.Cut(target, "?")
+	request := http.Request{Method: cmp.Or(method, http.MethodGet), Header: c.r.Header, URL: &url.URL{RawQuery: query}}
 	if c.target != "" {
 		request.Host = c.r.Host
 	}

@@ -13,6 +13,19 @@ import (
 // startHAProxy starts HAProxy with the two files of the documentation.
 func startHAProxy(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
+	return startHAProxyWith(t, nil, wait, app, lately, token, change...)
+}
+
+// startHAProxyWithFields is startHAProxy with the documented lines for fields.
+func startHAProxyWithFields(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
+	t.Helper()
+	const line = `    ["authorization"] = sent["authorization"],` + "\n"
+	return startHAProxyWith(t, []string{line, line + snippetAt(t, "HAProxy", 2)}, wait, app, lately, token, change...)
+}
+
+// startHAProxyWith changes the script by lua, and the configuration by change.
+func startHAProxyWith(t *testing.T, lua []string, wait timeouts, app, lately, token string, change ...string) string {
+	t.Helper()
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/haproxy"); err != nil {
@@ -21,7 +34,7 @@ func startHAProxy(t *testing.T, wait timeouts, app, lately, token string, change
 	}
 	listen, dir := freeport.Addr(t), t.TempDir()
 	hop := freeport.Addr(t)
-	lua := append(wait.of("timeout = 500", "timeout = 60000"), "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token))
+	lua = append(append(lua, wait.of("timeout = 500", "timeout = 60000")...), "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token))
 	script := write(t, dir, "lately.lua", snippetAt(t, "HAProxy", 0, lua...))
 	change = append(append(change, wait.of("100ms", "1m", "250ms", "1m")...), "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop, "/etc/haproxy/lately.lua", script)
 	file := write(t, dir, "haproxy.cfg", snippetAt(t, "HAProxy", 1, change...))
@@ -33,6 +46,7 @@ func startHAProxy(t *testing.T, wait timeouts, app, lately, token string, change
 func TestHAProxy(t *testing.T) {
 	testProxy(t, startHAProxy, 503, 503)
 	t.Run("paths", func(t *testing.T) { behind(t, startHAProxy, "").judgesSpellings() })
+	t.Run("fields", func(t *testing.T) { behind(t, startHAProxyWithFields, "").fills() })
 }
 
 // Without the server HAProxy serves everybody if the line is left out that refuses.

@@ -40,6 +40,7 @@ func TestNginx(t *testing.T) {
 	t.Run("paths", func(t *testing.T) {
 		behind(t, startNginx, "").judgesSpellings()
 	})
+	t.Run("fields", func(t *testing.T) { behind(t, startNginx, "").fills() })
 	t.Run("own", func(t *testing.T) {
 		p := behind(t, startNginx, "")
 		c := from(t, "127.0.0.21")

@@ -381,3 +381,49 @@ func TestForwardAuthOfStranger(t *testing.T) {
 		t.Errorf("a peer that is no proxy: %d", w.StatusCode)
 	}
 }
+
+const fieldRules = `version: 1
+fields:
+  api_key: {header: X-API-Key}
+  session: {cookie: sid}
+  token: {bearer: true}
+  page: {query: page}
+limits:
+  - {name: by-key, key: api_key, limit: 2 per 10m}
+  - {name: by-session, key: session, limit: 2 per 10m}
+  - {name: by-token, key: token, limit: 2 per 10m}
+  - {name: by-page, key: page, limit: 2 per 10m}
+`
+
+// fills checks that fields that the rules declare are read from the requests of a proxy, also
+// if a client sends several values.
+func (p *proxied) fills() {
+	if _, err := p.s.Engine.Replace(parseRules(p.t, fieldRules), true); err != nil {
+		p.t.Fatal(err)
+	}
+	c := from(p.t, "127.0.0.21")
+	for _, x := range []struct {
+		rule   string
+		path   string
+		header func(i int) http.Header
+	}{
+		{"by-key", "/", func(int) http.Header { return http.Header{"X-Api-Key": {"k1"}} }},
+		{"by-key", "/", func(i int) http.Header { return http.Header{"X-Api-Key": {"k2", fmt.Sprint(i)}} }},
+		{"by-session", "/", func(i int) http.Header { return http.Header{"Cookie": {fmt.Sprintf("a=%d; sid=s1", i)}} }},
+		{"by-session", "/", func(i int) http.Header { return http.Header{"Cookie": {fmt.Sprintf("sid=%d; sid=s1", i)}} }},
+		{"by-token", "/", func(int) http.Header { return http.Header{"Authorization": {"bearer t1"}} }},
+		{"by-page", "/x?page=%33&y=1", func(int) http.Header { return nil }},
+	} {
+		for i := range 3 {
+			w, _ := p.send(c, "GET", x.path, "", x.header(i))
+			if i < 2 && w.StatusCode != 200 {
+				p.t.Errorf("%s: request %d with %v: %d", x.rule, i, x.header(i), w.StatusCode)
+			} else if i == 2 {
+				p.wantRefusal(w, x.rule, x.header(i))
+			}
+		}
+	}
+	if w, _ := p.send(c, "GET", "/", "", nil); w.StatusCode != 200 {
+		p.t.Errorf("a request without any of the fields: %d", w.StatusCode)
+	}
+}

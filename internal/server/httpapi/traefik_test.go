@@ -33,4 +33,13 @@ providers: {file: {filename: %q}}
 }
 
 // Behind a real Traefik with the documented snippet.
-func TestTraefik(t *testing.T) { testProxy(t, startTraefik, 502, 403) }
+func TestTraefik(t *testing.T) {
+	testProxy(t, startTraefik, 502, 403)
+	t.Run("fields", func(t *testing.T) {
+		line := snippetAt(t, "Traefik", 1)
+		start := func(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
+			return startTraefik(t, wait, app, lately, token, append(change, "        authRequestHeaders: [User-Agent, Referer, Authorization, X-Lately-Token]\n", line)...)
+		}
+		behind(t, start, "").fills()
+	})
+}

@@ -1,0 +1,80 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Source declares a field of requests beside the well-known ones: its name in rules, and
+// where requests have its value. At most one of Header, Cookie, Bearer and Query is set.
+// Without any, whoever makes the event gives the field: a service, a program or a log.
+type Source struct {
+	Field string
+
+	Header string // the value of this header
+	Cookie string // the value of this cookie
+	Bearer bool   // what follows "Bearer" in the header Authorization
+	Query  string // the value of this parameter in the query
+
+	// Trusted says that clients cannot make values up, because a proxy sets or checks
+	// them. Rules files reject bans by a field that clients can make up.
+	Trusted bool
+}
+
+// Ambiguous is the value of a field that a request has several times with different values,
+// or in a form that servers read differently. All such requests count as one, so that nobody
+// gets a fresh count with a value that the service behind does not use.
+const Ambiguous = "(ambiguous)"
+
+// FromRequest reports whether the value is a part of the request, which a client writes.
+func (s *Source) FromRequest() bool { return len(s.places()) > 0 }
+
+// places returns the names of what is set of Header, Cookie, Bearer and Query.
+func (s *Source) places() (names []string) {
+	add := func(name string, set bool) {
+		if set {
+			names = append(names, name)
+		}
+	}
+	add("header", s.Header != "")
+	add("cookie", s.Cookie != "")
+	add("bearer", s.Bearer)
+	add("query", s.Query != "")
+	return names
+}
+
+// Validate returns an error about the first bad field of s.
+func (s *Source) Validate() error {
+	if err := s.checkPlace(); err != nil {
+		return fmt.Errorf("field %q: %w", s.Field, err)
+	}
+	return nil
+}
+
+func (s *Source) checkPlace() error {
+	if s.Field == "" {
+		return errors.New("empty: must be a name")
+	}
+	if f, known := FieldNamed(s.Field); known && f != User || slices.Contains(derivedFields, s.Field) {
+		return errors.New("must be another name, as this field is known without a declaration; of these only user can have another source")
+	}
+	if places := s.places(); len(places) > 1 {
+		return fmt.Errorf("%s: must be one of them", strings.Join(places, ", "))
+	}
+	switch {
+	case s.Header != "" && !isToken(s.Header):
+		return fmt.Errorf("header: %.80q: must be the name of a header, such as X-API-Key", s.Header)
+	case s.Cookie != "" && !isToken(s.Cookie):
+		return fmt.Errorf("cookie: %.80q: must be the name of a cookie, such as sid", s.Cookie)
+	case strings.EqualFold(s.Header, "cookie"):
+		return errors.New("header: Cookie: must be one cookie, as in {cookie: sid}")
+	case strings.EqualFold(s.Header, "host"):
+		return errors.New("header: Host: must be left out, as the field host has it")
+	}
+	return nil
+}
+
+// derivedFields are the names of fields that are not well known and cannot be declared.
+var derivedFields = []string{LogField, FormatField, CountryField, ASNField}

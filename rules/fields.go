@@ -1,0 +1,109 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+var fieldKeys = []allowedKey{{"header", ""}, {"cookie", ""}, {"bearer", ""}, {"query", ""}, {"trusted", ""}}
+
+// readFields reads the section fields: where requests have the fields of rules.
+func (r *reader) readFields(n ast.Node) {
+	pairs, _ := r.pairs(n, "fields", `a mapping of names, such as "api_key: {header: X-API-Key}"`)
+	for _, p := range pairs {
+		mistakes := len(r.errs)
+		s := r.readSource(p)
+		if err := s.Validate(); err != nil && len(r.errs) == mistakes {
+			r.fail(p.at, "fields: %v", err)
+		}
+		if len(r.errs) == mistakes {
+			r.addField(p.at, s)
+		}
+	}
+}
+
+// addField adds the declaration s at n. Several files may have the same one.
+func (r *reader) addField(n ast.Node, s match.Source) {
+	i := slices.IndexFunc(r.fields, func(other match.Source) bool { return other.Field == s.Field })
+	switch {
+	case i < 0:
+		r.fields, r.fieldsAt[s.Field] = append(r.fields, s), r.placeOf(n)
+	case r.fields[i] != s:
+		r.fail(n, "fields: field %q: not as in %s: must be the same in all files, or in one of them", s.Field, r.fieldsAt[s.Field].from(r.file))
+	}
+}
+
+func (r *reader) readSource(p pair) (s match.Source) {
+	if !r.checkField(p.at, "fields", p.key) {
+		return s
+	}
+	m := r.mapping(p.value, "field "+clip(p.key), fieldKeys)
+	s.Field = p.key
+	s.Header, _ = one(r, m["header"], "header", parseText)
+	s.Cookie, _ = one(r, m["cookie"], "cookie", parseText)
+	s.Query, _ = one(r, m["query"], "query", parseText)
+	var given bool
+	if s.Bearer, given = one(r, m["bearer"], "bearer", parseBool); given && !s.Bearer {
+		r.fail(m["bearer"], "bearer: false: must be true, or be left out")
+	}
+	s.Trusted, _ = one(r, m["trusted"], "trusted", parseBool)
+	return s
+}
+
+// checkTrust records a mistake if a ban of rule, whose key is at n, counts by a field that a client can
+// make up: it could get others banned, and fill the list of bans. A client that is a part of the key can
+// only ban itself.
+func (r *reader) checkTrust(n ast.Node, rule *ratelimit.Rule) {
+	if rule.Ban == nil || slices.Contains(rule.Key.Fields(), match.Client.String()) {
+		return
+	}
+	for _, name := range rule.Key.EventFields() {
+		i := slices.IndexFunc(r.fields, func(s match.Source) bool { return s.Field == name })
+		if i < 0 || r.fields[i].Trusted || !r.fields[i].FromRequest() {
+			continue
+		}
+		r.fail(n, "key: field %q: a client can make up its values, and so get others banned: must be trusted, as in \"%s\", if a proxy sets or checks it, or have client beside it: [client, %s]",
+			name, declaration(&r.fields[i], "trusted: true"), name)
+	}
+}
+
+// declaration returns the declaration of s in the file, with what more has.
+func declaration(s *match.Source, more ...string) string {
+	var parts []string
+	add := func(key, value string, set bool) {
+		if set {
+			parts = append(parts, key+": "+value)
+		}
+	}
+	add("header", s.Header, s.Header != "")
+	add("cookie", s.Cookie, s.Cookie != "")
+	add("bearer", "true", s.Bearer)
+	add("query", s.Query, s.Query != "")
+	return s.Field + ": {" + strings.Join(append(parts, more...), ", ") + "}"
+}
+
+// sourceSentence returns the meaning of s as a sentence after its name.
+func sourceSentence(s *match.Source) string {
+	from := "what CHECK, a request in JSON, a program or a log gives"
+	switch {
+	case s.Header != "":
+		from = "the header " + s.Header
+	case s.Cookie != "":
+		from = "the cookie " + s.Cookie
+	case s.Bearer:
+		from = "the bearer token in the header Authorization"
+	case s.Query != "":
+		from = "the parameter " + s.Query + " in the query"
+	}
+	text := fmt.Sprintf("field %s: %s", s.Field, from)
+	if s.FromRequest() && s.Trusted {
+		text += ", which clients cannot make up"
+	}
+	return text + "."
+}
