@@ -287,7 +287,7 @@ func TestLimitByMistakes(t *testing.T) {
 		"must be one of the two": func(r *ratelimit.Rule) {
 			r.Adapt = &ratelimit.Adapt{Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 1}}, Above: 1}
 		},
-		"LimitBy: field: ": func(r *ratelimit.Rule) { r.LimitBy.Field = "client/200" },
+		"LimitBy: field: ": func(r *ratelimit.Rule) { r.LimitBy.Field = "" },
 	} {
 		r := plannedRule(ratelimit.Sliding, 10, 20, "tenant")
 		change(&r)
