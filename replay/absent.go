@@ -57,9 +57,9 @@ func (e *events) checkRules() error {
 		return nil
 	}
 	r := e.run
-	noKey := e.hasNone(r.Key)
-	if noKey && (r.keyGiven || len(e.judgings) == 0) {
-		e.problem(fmt.Sprintf("--key %s: %s", r.Key, e.absent(r.Key)))
+	noKey := e.noKey(r.key, e.top.keys)
+	if noKey != "" && (r.keyGiven || len(e.judgings) == 0) {
+		e.problem(fmt.Sprintf("--key %s: %s", r.Key, noKey))
 	}
 	for _, j := range e.judgings {
 		for i, rule := range j.ruleset.rules() {
@@ -70,7 +70,7 @@ func (e *events) checkRules() error {
 		}
 	}
 	e.judgings = slices.DeleteFunc(e.judgings, func(j *judging) bool { return j.option != "" && len(j.absent) > 0 })
-	if noKey && len(e.judgings) == 0 {
+	if noKey != "" && len(e.judgings) == 0 {
 		return &InputError{e.report.Problems}
 	}
 	return nil
@@ -111,19 +111,25 @@ func (e *events) lacking(rule commonRule, keys *keyColumn) string {
 		return ""
 	}
 	needed := condition.Needs()
-	if len(keys.texts) == 1 {
-		needed = append(needed, rule.key.EventFields()...)
-	}
 	if i := slices.IndexFunc(needed, e.hasNone); i >= 0 {
 		return e.absent(needed[i])
 	}
-	if why := e.run.noLog(rule.when); why != "" {
+	if why := e.noKey(rule.key, keys); why != "" {
 		return why
 	}
-	if len(keys.texts) == 1 {
-		return "no event has all fields of the key " + rule.key.String()
+	return e.run.noLog(rule.when)
+}
+
+// noKey returns why no event has a key, or "" if one has.
+func (e *events) noKey(key match.Key, keys *keyColumn) string {
+	if len(keys.texts) > 1 {
+		return ""
 	}
-	return ""
+	fields := key.EventFields()
+	if i := slices.IndexFunc(fields, e.hasNone); i >= 0 {
+		return e.absent(fields[i])
+	}
+	return "no event has all fields of the key " + key.String()
 }
 
 // noLog returns that no log is one of those that a condition names, or "" if one is.

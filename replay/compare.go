@@ -34,18 +34,21 @@ type comparison struct {
 }
 
 // compareRulesets returns the only limit under each algorithm.
-func (c *Config) compareRulesets() (rulesets []ruleset, err error) {
+func (c *Config) compareRulesets(fields []string) (rulesets []ruleset, err error) {
 	if c.Rules != nil || len(c.WhatIfs) != 1 || c.WhatIfs[0].Kind != Limit || c.WhatIfs[0].Per != 0 {
 		return nil, errors.New("--compare: must be given with one --limit N/SPAN, and without --ban, --hot and --rules")
 	}
 	w := c.WhatIfs[0]
-	w.Key = cmp.Or(w.Key, c.Key)
+	key, err := parseKey(w.option(), cmp.Or(w.Key, c.Key), fields)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range ratelimit.Algorithms() {
 		a, err := ratelimit.AlgorithmNamed(name)
 		if err != nil {
 			return nil, err
 		}
-		rs, err := w.ruleset(a, c.CountRefused)
+		rs, err := w.ruleset(key, a, c.CountRefused)
 		if c.CountRefused && a == ratelimit.InFlight {
 			err = errors.New("a refused event is never under way")
 		}

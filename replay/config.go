@@ -40,8 +40,8 @@ type Config struct {
 	// Cut selects the events that are replayed. By default it is all of them.
 	Cut Cut
 
-	// Key is the field that the busiest keys, and what-ifs without a field of their
-	// own, are counted by. Default "client"; for hot what-ifs "object".
+	// Key is what the busiest keys, and what-ifs without a key of their own, are counted
+	// by, see [rules.ParseKey]. Default "client"; for hot what-ifs "object".
 	Key string
 
 	// Algorithm and CountRefused apply to what-ifs that are limits.
@@ -141,7 +141,7 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := knownField("--key", r.Key, fields); err != nil {
+	if r.key, err = parseKey("--key", r.Key, fields); err != nil {
 		return nil, err
 	}
 	if r.identity, err = newIdentity(r.TrustedProxies, fields); err != nil {
@@ -195,9 +195,6 @@ func (c *Config) applyDefaults() error {
 		return errors.New("no file: must be one or more paths, or - for standard input")
 	}
 	c.Key = cmp.Or(c.Key, "client")
-	if strings.Contains(c.Key, "|") {
-		return fmt.Errorf("--key: %q: must be one field; a key with alternatives needs a rules file", c.Key)
-	}
 	c.Format = cmp.Or(c.Format, "auto")
 	c.Top = cmp.Or(c.Top, defaultTop)
 	c.BadLines = cmp.Or(c.BadLines, defaultBadLines)
@@ -239,7 +236,7 @@ func (c *Config) applyDefaults() error {
 func (c *Config) compile(fields []string) ([]ruleset, error) {
 	if c.Rules != nil {
 		if c.Compare {
-			return c.compareRulesets()
+			return c.compareRulesets(fields)
 		}
 		if len(c.WhatIfs) > 0 {
 			return nil, errors.New("--rules: must not be given with --limit, --ban or --hot: a rules file is judged together, these each alone")
@@ -255,17 +252,18 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 			w.Key = "object"
 		}
 		w.Key = cmp.Or(w.Key, c.Key)
-		rs, err := w.ruleset(c.Algorithm, c.CountRefused)
+		key, err := parseKey(w.option(), w.Key, fields)
+		if err != nil {
+			return nil, err
+		}
+		rs, err := w.ruleset(key, c.Algorithm, c.CountRefused)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.option(), err)
-		}
-		if err := knownField(w.option(), w.Key, fields); err != nil {
-			return nil, err
 		}
 		rulesets = append(rulesets, rs)
 	}
 	if c.Compare {
-		compared, err := c.compareRulesets()
+		compared, err := c.compareRulesets(fields)
 		return append(rulesets, compared...), err
 	}
 	return rulesets, nil
@@ -296,6 +294,20 @@ func knownField(option, field string, fields []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %s", option, unknownField(field, fields))
+}
+
+// parseKey parses the key that an option names. Clients that it does not fold, and paths, are as the log
+// has them.
+func parseKey(option, text string, fields []string) (k match.Key, err error) {
+	if k, err = rules.ParseKey(match.Fold{Off: true}, text); err != nil {
+		return k, fmt.Errorf("%s: %w", option, err)
+	}
+	for _, field := range k.EventFields() {
+		if err := knownField(option, field, fields); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
 }
 
 // unknownField returns a sentence that no event can have the field, and which one may be

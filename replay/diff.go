@@ -67,6 +67,9 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(c.Protect) > 0 && len(r.key.EventFields()) > 1 {
+		return nil, fmt.Errorf("--protect: needs a key of one field: must not be given with --key %q", r.Key)
+	}
 	for i := range r.rulesets {
 		r.rulesets[i].diffed = true
 	}
@@ -92,7 +95,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 		d.First, d.Last = new(epoch(first)), new(epoch(last))
 	}
 	d.Old, d.New = before.side(c.Old.Name, report.Events), after.side(c.New.Name, report.Events)
-	protected := newKeyList(r.Key, c.Protect)
+	protected := newKeyList(r.key.EventFields()[0], c.Protect)
 	e.diffKeys(d, before.outcomes, after.outcomes, protected)
 	e.diffBans(d, before.bannedTimes(), after.bannedTimes(), protected)
 	d.Problems = report.Problems
@@ -131,10 +134,9 @@ func (j *judging) side(name string, events int64) api.DiffSide {
 
 // diffKeys fills in which events, of which keys, are decided differently.
 func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyList) {
-	col := e.run.column(e.run.Key)
-	texts := e.values[col]
-	all := make([]api.KeyDifference, len(texts)) // by number of the value; 0 is no value
-	for i, id := range e.cols[col] {
+	keys := e.top.keys
+	all := make([]api.KeyDifference, len(keys.texts)) // by number of the key; 0 is none
+	for i, id := range keys.ids {
 		k, was, is := &all[id], before[i] >= refused, after[i] >= refused
 		k.Events++
 		switch {
@@ -156,9 +158,9 @@ func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyL
 		if id == 0 || k.NewlyRefused == 0 && k.NewlyAllowed == 0 {
 			continue
 		}
-		k.Key = api.KeyOf(texts[id])
+		k.Key = keys.keyOf(uint32(id))
 		d.Keys = append(d.Keys, *k)
-		if k.NewlyRefused > 0 && protected.has(texts[id]) {
+		if k.NewlyRefused > 0 && protected.hasAny(e.run.key.Fields(), k.Values()) {
 			d.Hurt = append(d.Hurt, *k)
 		}
 	}

@@ -17,7 +17,7 @@ type events struct {
 	scale     barScale   // of the counts over time
 	bars      []int64    // events
 	refusals  Refusals   // see ruleOutcomes.bars
-	top       *keyCounts // of the field Config.Key
+	top       *keyCounts // of Config.Key
 	refused   []int64    // events of each value of it, with SortRefused
 	problems  []string
 }
@@ -33,7 +33,7 @@ func (r *run) newEvents() *events {
 	for i := range peakWindows {
 		spans[i] = peakWindows[i].span
 	}
-	e.top = newKeyCounts(&keyColumn{texts: []string{""}}, spans)
+	e.top = newKeyCounts(e.keyColumn(e.run.key), spans)
 	return e
 }
 
@@ -61,8 +61,6 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 	if err := e.load(ctx, t); err != nil {
 		return err
 	}
-	col := e.run.column(e.run.Key)
-	e.top.keys.ids, e.top.keys.texts = e.cols[col], e.values[col]
 	e.countKeys(e.top, nil)
 	if err := e.judgeAll(ctx); err != nil {
 		return err

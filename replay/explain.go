@@ -187,8 +187,8 @@ func (x *explaining) begin(j *judging) {
 		}
 	}
 	value := x.config.Value
-	for _, text := range x.values[x.run.column(x.run.Key)] {
-		x.ofKey = append(x.ofKey, text == value)
+	for id := range x.top.keys.texts {
+		x.ofKey = append(x.ofKey, id > 0 && x.run.key.Has([]byte(x.top.keys.texts[id]), value))
 	}
 	for i := range j.rules {
 		keys := j.rules[i].keys
@@ -203,7 +203,7 @@ func (x *explaining) begin(j *judging) {
 
 // add is called for each event in the order of judging.
 func (x *explaining) add(event int, d ratelimit.Decision, own []ratelimit.Outcome) {
-	wanted := len(own) > 0 && x.ofKey[x.cols[x.run.column(x.run.Key)][event]]
+	wanted := len(own) > 0 && x.ofKey[x.top.keys.ids[event]]
 	for k := range own {
 		wanted = wanted || x.ofRule[own[k].Rule][x.j.rules[own[k].Rule].keys.ids[event]]
 	}

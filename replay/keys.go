@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/lately-go/lately/api"
 )
 
 // peakWindows are the windows whose largest counts are reported for top keys.
@@ -34,15 +32,14 @@ type SuggestedLimit struct {
 	KeysAbove [][2]int64 `json:"keys_above,omitempty"`
 }
 
-// reportKeys reports the busiest values of the field Config.Key, and which limits would
-// fit them.
+// reportKeys reports the busiest keys, and which limits would fit them.
 func (e *events) reportKeys() {
 	c := e.top
 	for _, n := range c.counts {
 		e.report.Keys += int(min(n, 1))
 	}
 	for _, id := range c.keys.largest(e.run.Top, e.order()) {
-		top := TopKey{Key: api.KeyOf(c.keys.texts[id]), Count: c.counts[id], Peaks: make(map[string]int64)}
+		top := TopKey{Key: c.keys.keyOf(id), Count: c.counts[id], Peaks: make(map[string]int64)}
 		for w := range peakWindows {
 			top.Peaks[peakWindows[w].name] = c.peaks[w][id]
 		}

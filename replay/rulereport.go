@@ -26,7 +26,7 @@ func (e *events) reportLimit(j *judging, number int) RuleReport {
 	rule := &j.rules[number]
 	counts, refusals := rule.judged, rule.refused
 	rep := RuleReport{
-		Name: rule.Name, Kind: Limit, Fields: rule.Key.Fields(), Algorithm: rule.Algorithm.String(),
+		Name: rule.Name, Kind: Limit, Fields: keyFields(rule.Key), Algorithm: rule.Algorithm.String(),
 		Allowed: new(int64), Refused: new(int64), KeysRefused: new(int64),
 		Timeline: &rule.bars, SHA256: hex.EncodeToString(rule.decisions.Sum(nil)), Busiest: []BusyKey{},
 	}
@@ -88,7 +88,7 @@ func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []keyEve
 }
 
 // key returns the key of that number.
-func (r *ruleOutcomes) key(id uint32) api.Key { return api.KeyOf(r.Key.Values(r.keys.texts[id])...) }
+func (r *ruleOutcomes) key(id uint32) api.Key { return r.keys.keyOf(id) }
 
 // reportHot reports a hot rule.
 func (e *events) reportHot(j *judging, number int) RuleReport {
@@ -100,12 +100,12 @@ func (e *events) reportHot(j *judging, number int) RuleReport {
 		algorithm = "exact"
 	}
 	rep := RuleReport{
-		Name: rule.Name, Kind: Hot, Fields: rule.Key.Fields(), Algorithm: algorithm,
+		Name: rule.Name, Kind: Hot, Fields: keyFields(rule.Key), Algorithm: algorithm,
 		LimitJSON: LimitJSON{N: rule.Threshold, SpanSeconds: rule.Span.Seconds()},
 		HotKeys:   new(int64(len(first))), FirstHot: []Moment{}, SHA256: e.digestEvents(first, rule.Key, hot.keys),
 	}
 	for _, f := range first[:min(len(first), maxFirst)] {
-		key := api.KeyOf(rule.Key.Values(hot.keys.texts[f.key])...)
+		key := hot.keys.keyOf(f.key)
 		rep.FirstHot = append(rep.FirstHot, Moment{epoch(f.at), key})
 	}
 	return rep

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -157,6 +159,22 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 	e.columns = append(e.columns, c)
 	return c
 }
+
+// keyFields returns the fields of k as they are given: "client/24" for a network.
+func keyFields(k match.Key) []string {
+	names, fold := k.Fields(), k.Fold()
+	if i := k.ClientField(); i >= 0 && !fold.Off && (fold.IPv4 < 32 || fold.IPv6 < 64) {
+		network := fmt.Sprintf("client/%d", fold.IPv4)
+		if fold.IPv6 != 64 {
+			network += fmt.Sprintf(",%d", fold.IPv6)
+		}
+		names[i] = strings.Replace(names[i], match.Client.String(), network, 1)
+	}
+	return names
+}
+
+// keyOf returns the key of that number.
+func (c *keyColumn) keyOf(id uint32) api.Key { return api.KeyOf(c.key.Values(c.texts[id])...) }
 
 // fill makes c the column of the chunk, or a part of it if ctx is done.
 func (e *events) fill(ctx context.Context, c *keyColumn) {

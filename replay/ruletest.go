@@ -110,7 +110,11 @@ func (x *ruleTest) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Key = x.test.Key
+	if r.Key = x.test.Key; c.Key == "" {
+		if r.key, err = rules.ParseKey(match.Fold{Off: true}, r.Key); err != nil {
+			return err
+		}
+	}
 	r.fields = r.usedFields()
 	r.positions, r.rulesets[0].trace = len(c.Files) > 0, x.check
 	if x.events, err = r.load(ctx); err != nil {
@@ -166,12 +170,12 @@ func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 
 // check is called for each event in the order of judging.
 func (x *ruleTest) check(event int, d ratelimit.Decision, _ []ratelimit.Outcome) {
-	col := x.run.column(x.run.Key)
-	id := x.cols[col][event]
+	keys := x.top.keys
+	id := keys.ids[event]
 	if x.from != nil {
 		x.expect(event, d)
 	}
-	if d.Allowed || id == 0 || !x.never.has(x.values[col][id]) {
+	if d.Allowed || id == 0 || !x.never.has(keys.texts[id]) {
 		return
 	}
 	r := x.refused[id]
@@ -215,7 +219,7 @@ func fieldsText(fields map[string]string) string {
 // reportRefused reports keys that must never be refused but were, and those that no event
 // has: a test of these cannot fail.
 func (x *ruleTest) reportRefused() {
-	values := x.values[x.run.column(x.run.Key)]
+	values := x.top.keys.texts
 	for _, id := range slices.Sorted(maps.Keys(x.refused)) {
 		r := x.refused[id]
 		where := exactStamp(epoch(x.times[r.first]), time.UTC) + " UTC"

@@ -68,6 +68,7 @@ func (r *run) read(ctx context.Context, judge func(context.Context, *timeline) e
 // A run is the state of one Run.
 type run struct {
 	Config
+	key        match.Key // of Config.Key
 	rulesets   []ruleset
 	where      match.Condition      // of Config.Cut
 	identity   *latelyhttp.Identity // nil without trusted proxies
@@ -83,7 +84,7 @@ type run struct {
 
 // usedFields returns every field that a rule or a list looks at.
 func (r *run) usedFields() []string {
-	names := []string{r.Key}
+	names := r.key.EventFields()
 	if r.Traffic {
 		names = append(append(names, trafficFields...), sizeField)
 	}

@@ -44,6 +44,8 @@ type Suggestion struct {
 	All      SuggestedTotals `json:"all"`   // what all of them do together
 	Rules    string          `json:"rules"` // the rules file, with comments
 	Problems []string        `json:"problems,omitempty"`
+
+	key match.Key // Field
 }
 
 // SuggestedTotals is what one or all of the suggested rules do to the log.
@@ -154,7 +156,7 @@ type suggestGroup struct {
 // addGroups compiles the groups of all events and of these conditions, and makes r keep
 // the fields that they look at.
 func (s *suggesting) addGroups(r *run, texts []string) (err error) {
-	if s.key, err = match.NewKey(match.Fold{}, r.Key); err != nil {
+	if s.key, err = rules.ParseKey(match.Fold{}, r.Key); err != nil {
 		return err
 	}
 	s.groups = []suggestGroup{{name: ruleName(r.Key)}}
@@ -411,7 +413,7 @@ func banOf(n uint64, span time.Duration) *ratelimit.Ban {
 // rules file of all.
 func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion, error) {
 	r := s.run
-	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Field: r.Key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
+	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
 	if first, last, ok := s.span(); ok {
 		out.First, out.Last = new(epoch(first)), new(epoch(last))
 	}

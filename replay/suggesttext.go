@@ -134,7 +134,7 @@ func (s *Suggestion) file() string {
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		l.comments(&b)
-		fmt.Fprintf(&b, "  - name: %s\n    key: %s\n", l.Name, s.Field)
+		fmt.Fprintf(&b, "  - name: %s\n    key: %s\n", l.Name, keyYAML(s.Field, s.key))
 		if len(l.conditions) > 0 {
 			var when []string
 			for _, c := range l.conditions {
@@ -149,6 +149,18 @@ func (s *Suggestion) file() string {
 		}
 	}
 	return b.String()
+}
+
+// keyYAML returns a key that was given as that text, as a value of YAML.
+func keyYAML(text string, key match.Key) string {
+	if !strings.Contains(text, ",") {
+		return text
+	}
+	names := keyFields(key)
+	for i, name := range names {
+		names[i] = strconv.Quote(name)
+	}
+	return "[" + strings.Join(names, ", ") + "]"
 }
 
 // comments writes what the limit does to the log, and the proof that it is the least.

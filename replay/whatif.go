@@ -12,11 +12,11 @@ import (
 )
 
 // A WhatIf is one rule in short form, judged as if it were alone. Its keys are
-// the values of a field, unchanged.
+// values of fields, unchanged, or networks of clients.
 type WhatIf struct {
 	Text string // as it was given, its name in the report
 	Kind Kind
-	Key  string // field; "" means the replay's key (for hot: object)
+	Key  string // see [Config.Key]; "" means the replay's key (for hot: object)
 	N    uint64
 	Span time.Duration
 	Per  ratelimit.Period // in place of Span, of a limit; with another algorithm than calendar it is a span
@@ -51,11 +51,8 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	rest := text
 	if kind == Hot {
 		if key, after, ok := strings.Cut(text, ":"); ok {
-			switch {
-			case key == "":
+			if key == "" {
 				return fail("the field before ':' is empty")
-			case strings.Contains(key, "|"):
-				return fail("a key with alternatives needs a rules file")
 			}
 			w.Key, rest = key, after
 		}
@@ -92,11 +89,7 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 func (w WhatIf) option() string { return fmt.Sprintf("--%s %s", w.Kind, w.Text) }
 
 // ruleset returns the rule of w as a set of its own. Its limits count by algorithm a.
-func (w WhatIf) ruleset(a ratelimit.Algorithm, countRefused bool) (ruleset, error) {
-	key, err := match.NewKey(match.Fold{Off: true}, w.Key)
-	if err != nil {
-		return ruleset{}, err
-	}
+func (w WhatIf) ruleset(key match.Key, a ratelimit.Algorithm, countRefused bool) (ruleset, error) {
 	rule := ratelimit.Rule{Name: w.Text, Key: key}
 	switch w.Kind {
 	case Hot:

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -28,10 +29,10 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		fields := strings.Split(text, "|")
 		valid := true
 		for i := range fields {
-			fields[i] = strings.Trim(fields[i], " ")
-			if bits, ok := strings.CutPrefix(fields[i], match.Client.String()+"/"); ok {
-				fields[i] = match.Client.String()
-				valid = r.readNetwork(at, bits, &fold) && valid
+			var err error
+			if fields[i], err = parseKeyField(fields[i], &fold); err != nil {
+				r.fail(at, "%v", err)
+				valid = false
 			}
 			valid = valid && r.checkField(at, "key", fields[i])
 		}
@@ -48,18 +49,47 @@ func (r *reader) readKey(n ast.Node) match.Key {
 	return k
 }
 
-// readNetwork reads the prefix lengths of a client's network, as in "24" or "24,48", into
-// fold. The second is that of IPv6 addresses, which the first leaves as it is.
-func (r *reader) readNetwork(n ast.Node, text string, fold *match.Fold) bool {
-	v4, v6, both := strings.Cut(text, ",")
-	var err error
+// parseKeyField returns the name of a field in a key. Of "client/24" or "client/24,48" the prefix
+// lengths are set in fold. The second is that of IPv6 addresses, which the first leaves unchanged.
+func parseKeyField(text string, fold *match.Fold) (name string, err error) {
+	text = strings.Trim(text, " ")
+	bits, ok := strings.CutPrefix(text, match.Client.String()+"/")
+	if !ok {
+		return text, nil
+	}
+	v4, v6, both := strings.Cut(bits, ",")
+	fold.Off = false
 	if fold.IPv4, err = parseBits(32)(strings.TrimSpace(v4)); err == nil && both {
 		fold.IPv6, err = parseBits(128)(strings.TrimSpace(v6))
 	}
 	if err != nil {
-		r.fail(n, `key: client/%s: %v, as in client/24 or "client/24,48", where the second is for IPv6`, clip(text), err)
+		return "", fmt.Errorf(`key: client/%s: %v, as in client/24 or "client/24,48", where the second is for IPv6`, clip(bits), err)
 	}
-	return err == nil
+	return match.Client.String(), nil
+}
+
+// ParseKey parses a key in one text, as on a command line: fields as in a rules file, with commas
+// between them, such as "client/24", "host,path" or "user | client". Of a network, clients are
+// folded even if fold is off.
+func ParseKey(fold match.Fold, text string) (k match.Key, err error) {
+	texts := strings.Split(text, ",")
+	for i := 0; i < len(texts); i++ {
+		one := texts[i]
+		if i+1 < len(texts) && strings.Contains(one, match.Client.String()+"/") && strings.Trim(texts[i+1], " 0123456789") == "" {
+			i++
+			one += "," + texts[i]
+		}
+		names := strings.Split(one, "|")
+		for j := range names {
+			if names[j], err = parseKeyField(names[j], &fold); err != nil {
+				return match.Key{}, err
+			}
+		}
+		if k, err = match.NewKey(fold, append(k.Fields(), strings.Join(names, " | "))...); err != nil {
+			return match.Key{}, err
+		}
+	}
+	return k, nil
 }
 
 // checkField records a mistake, and reports false, if name, which stands at n, cannot

@@ -57,7 +57,7 @@ output could not be written; 2 the command line or a rules file is wrong; 3 the 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config.Key, "key", "", "`FIELD` by which events are listed (default client)")
+	flags.StringVar(&f.config.Key, "key", "", "`KEY` by which events are listed: a field, client/24, or several with commas (default client)")
 	flags.StringVar(&f.protect, "protect", "", "fail with exit code 3 if the new rules hurt a key in `FILE`")
 	f.inputs.register(cmd, &f.config.Config)
 	flags.IntVar(&f.config.Top, "top", 0, "report at most `N` keys and bans that differ (default 20)")

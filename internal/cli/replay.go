@@ -65,7 +65,7 @@ wrong; 130 interrupted.`,
 	flags.Func("limit", "what if at most `N/SPAN` were allowed, such as 60/1m or 1000/day (repeatable)", f.keep(replay.Limit))
 	flags.Func("ban", "what if more than `N/SPAN:DURATION` were banned, such as 100/5m:1h (repeatable)", f.keep(replay.Ban))
 	flags.Func("hot", "which keys reach `N/SPAN`, or FIELD:N/SPAN (repeatable)", f.keep(replay.Hot))
-	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by: client, object or any other (default client; hot: object)")
+	flags.StringVar(&f.config.Key, "key", "", "`KEY` to count by, as in rules files: a field, client/24, \"user | client\", or several with commas (default client; hot: object)")
 	flags.StringVar(&f.algorithm, "algorithm", "sliding", "`NAME` of the algorithm of --limit (see above)")
 	flags.BoolVar(&f.config.CountRefused, "count-refused", false, "count refused events toward --limit too")
 	flags.BoolVar(&f.config.Compare, "compare", false, "add what each algorithm would have done under the --limit")

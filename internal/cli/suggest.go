@@ -42,7 +42,7 @@ wrong; 130 interrupted.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.share, "share", "", "`PERCENT` of all keys that a limit must never refuse (default all except outliers)")
 	flags.StringArrayVar(&f.config.Groups, "group", nil, "suggest limits for the events of `\"FIELD PATTERN\"`, too, such as \"path /login\" (repeatable)")
-	flags.StringVar(&f.config.Key, "key", "", "`FIELD` to count by (default client)")
+	flags.StringVar(&f.config.Key, "key", "", "`KEY` to count by, as in rules files: a field, client/24, \"user | client\", or several with commas (default client)")
 	f.inputs.register(cmd, &f.config.Config)
 	flags.BoolVar(&f.json, "json", false, "print JSON, with the rules file as a text in it")
 	return cmd
