@@ -21,11 +21,12 @@ RUN go mod download
 COPY . .
 ARG VERSION=
 # timetzdata: the empty image has no time zones, and rules may name some.
-RUN CGO_ENABLED=0 go build -trimpath -tags timetzdata -ldflags "-s -w -X github.com/lately-go/lately/internal/cli.version=${VERSION}" -o /lately ./cmd/lately && mkdir /data
+RUN CGO_ENABLED=0 go build -trimpath -tags timetzdata -ldflags "-s -w -X github.com/lately-go/lately/internal/cli.version=${VERSION}" -o /lately ./cmd/lately && mkdir /data /sockets
 
 FROM scratch
 COPY --from=build /lately /lately
 COPY --from=build --chown=65532:65532 /data /data
+COPY --from=build --chown=65532:65532 /sockets /run/lately
 USER 65532:65532
 # docker stop waits for 10 s, so LATELY_SHUTDOWN_TIMEOUT is less.
 ENV LATELY_RESP=0.0.0.0:7379 LATELY_HTTP=0.0.0.0:7380 LATELY_NO_TLS=true LATELY_DATA=/data LATELY_TOKEN_FILE=/data/tokens LATELY_SHUTDOWN_TIMEOUT=5s

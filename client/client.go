@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -57,18 +58,27 @@ const (
 // between requests, and starts no goroutine of its own. Make one with [New]; the
 // zero Client is not usable.
 type Client struct {
-	base   string // without a slash at the end
+	addr   string
+	base   string // of URLs, without a slash at the end
 	config Config
 	http   http.Client
 }
 
 // New returns a Client for the server at addr: "http://127.0.0.1:7380",
-// "https://lately.example.org", or a host and port, which means http. It sends nothing.
+// "https://lately.example.org", a host and port, which means http, or the Unix socket
+// "unix:/run/lately/http.sock". It sends nothing.
 // The error names what is wrong with addr or c.
 func New(addr string, c Config) (*Client, error) {
+	path, unix := socketPath(addr)
+	if unix {
+		addr = "http://localhost"
+	}
 	u, err := parse(addr)
 	if err != nil {
 		return nil, err
+	}
+	if unix && (path == "" || c.HTTPClient != nil || c.TLS != nil) {
+		return nil, fmt.Errorf("server address: unix:%s: must be unix:PATH with an absolute path, without Config.HTTPClient and Config.TLS", path)
 	}
 	if c.TLS != nil && c.HTTPClient != nil {
 		return nil, errors.New("Config.TLS and Config.HTTPClient: both set: must be one of them, since an HTTPClient has a TLS configuration of its own")
@@ -84,12 +94,20 @@ func New(addr string, c Config) (*Client, error) {
 	}
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	client := &Client{base: u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), config: c}
+	client.addr = client.base
 	if c.HTTPClient != nil {
 		client.http = *c.HTTPClient
 	} else {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.TLSClientConfig = c.TLS
 		transport.MaxIdleConnsPerHost = idleConnections
+		if unix {
+			client.addr = "unix:" + path
+			transport.Proxy = nil
+			transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", path)
+			}
+		}
 		client.http.Transport = transport
 	}
 	client.http.Timeout = 0
@@ -104,9 +122,19 @@ func parse(addr string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Host[0] == '-' || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("server address: %q: must be http://HOST:PORT or https://HOST:PORT, without user, query and fragment", addr)
+		return nil, fmt.Errorf("server address: %q: must be http://HOST:PORT, https://HOST:PORT or unix:PATH, without user, query and fragment", addr)
 	}
 	return u, nil
+}
+
+// socketPath returns the path of the address of a Unix socket, "" if it is not absolute, and whether it
+// is an address of this form.
+func socketPath(addr string) (path string, unix bool) {
+	path, unix = strings.CutPrefix(addr, "unix:")
+	if !filepath.IsAbs(path) {
+		return "", unix
+	}
+	return filepath.Clean(path), unix
 }
 
 // isLocal reports whether host is this machine.
@@ -119,7 +147,7 @@ func isLocal(host string) bool {
 }
 
 // Addr returns the address of the server.
-func (c *Client) Addr() string { return c.base }
+func (c *Client) Addr() string { return c.addr }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -152,13 +180,13 @@ func do[T any](ctx context.Context, c *Client, method, path string, body []byte)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return out, fmt.Errorf("%s: the answer ended early: %w", c.base, err)
+		return out, fmt.Errorf("%s: the answer ended early: %w", c.addr, err)
 	}
 	if len(text) > maxAnswer {
-		return out, fmt.Errorf("%s: answer too long (max %d MiB)", c.base, maxAnswer>>20)
+		return out, fmt.Errorf("%s: answer too long (max %d MiB)", c.addr, maxAnswer>>20)
 	}
 	if err := json.Unmarshal(text, &out); err != nil {
-		return out, fmt.Errorf("%s: not a lately server: %w", c.base, err)
+		return out, fmt.Errorf("%s: not a lately server: %w", c.addr, err)
 	}
 	return out, nil
 }

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -481,5 +482,50 @@ func TestHugeSpans(t *testing.T) {
 	}
 	if got := decisionOf(&d); got.RetryAfter < 290*365*24*time.Hour || got.ResetAfter > 0 {
 		t.Errorf("%v, %v", got.RetryAfter, got.ResetAfter)
+	}
+}
+
+// A Client and a Fleet reach a server on Unix sockets.
+func TestUnixSockets(t *testing.T) {
+	dir, err := os.MkdirTemp("", "lately") // with a path that is short enough
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	resp, web := "unix:"+dir+"/r", "unix:"+dir+"/h"
+	respListener, err := net.Listen("unix", dir+"/r")
+	httpListener, err2 := net.Listen("unix", dir+"/h")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	serveAt(t, listen.Config{}, respListener)
+	answers := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"version":%q}`, r.Host+" "+r.Header.Get("Authorization"))
+	})}
+	go answers.Serve(httpListener)
+	t.Cleanup(func() { answers.Close() })
+	c, err := New(web, Config{Token: "token", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if status, err := c.Status(t.Context()); err != nil || status.Version != "localhost Bearer token" || c.Addr() != web {
+		t.Errorf("%s: %q, %v", c.Addr(), status.Version, err)
+	}
+	f, err := NewFleet(FleetConfig{Nodes: []string{resp}, TLS: new(tls.Config), Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Add(t.Context(), "hits", 3, "ada"); err != nil {
+		t.Error(err)
+	}
+	for _, x := range []struct {
+		addr string
+		c    Config
+	}{{"unix:", Config{}}, {"unix:h", Config{}}, {web, Config{TLS: new(tls.Config)}}, {web, Config{HTTPClient: new(http.Client)}}} {
+		if _, err := New(x.addr, x.c); err == nil || !strings.Contains(err.Error(), "must be unix:PATH with an absolute path") {
+			t.Errorf("%s, %+v: %v", x.addr, x.c, err)
+		}
 	}
 }

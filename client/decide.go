@@ -68,7 +68,7 @@ func (c *Client) decide(ctx context.Context, path string, in any) (ratelimit.Dec
 		return ratelimit.Decision{}, err
 	}
 	if out.Rule == nil {
-		return ratelimit.Decision{}, errors.New(c.base + ": not a lately server: the answer is no decision")
+		return ratelimit.Decision{}, errors.New(c.addr + ": not a lately server: the answer is no decision")
 	}
 	out.Decision.Rule = *out.Rule
 	return decisionOf(&out.Decision), nil

@@ -91,7 +91,7 @@ func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) 
 	}
 	defer resp.Body.Close()
 	if media := resp.Header.Get("Content-Type"); !strings.HasPrefix(media, "text/event-stream") {
-		return false, true, fmt.Errorf("%s: not a lately server: its events are %q", c.base, media)
+		return false, true, fmt.Errorf("%s: not a lately server: its events are %q", c.addr, media)
 	}
 	if !yield(api.Event{Type: Connected}, nil) {
 		return false, false, nil

@@ -22,7 +22,7 @@ import (
 // FleetConfig configures a [Fleet]: its servers and how to reach them. Either Nodes or
 // Discover is required.
 type FleetConfig struct {
-	// Nodes are the RESP addresses of the servers, HOST:PORT. All clients must have the
+	// Nodes are the RESP addresses of the servers, HOST:PORT or unix:PATH. All clients must have the
 	// same list, in any order, with the same spelling: it decides which node counts a key.
 	Nodes []string
 
@@ -40,7 +40,7 @@ type FleetConfig struct {
 	Token string
 
 	// TLS makes the connections encrypted; nil means that they are not. If it has no
-	// ServerName, that is the host of the address or of Discover.
+	// ServerName, that is the host of the address or of Discover. Unix sockets have no TLS.
 	TLS *tls.Config
 
 	// Timeout is how long a node may take to answer or to accept a connection; 0 means 1
@@ -186,13 +186,17 @@ func (c *FleetConfig) validateNodes() error {
 		addrs = []string{c.Discover}
 	}
 	for i, addr := range addrs {
+		if slices.Contains(addrs[:i], addr) {
+			return fmt.Errorf("FleetConfig.Nodes: %q: must be there once", addr)
+		}
+		if path, unix := socketPath(addr); unix && path != "" && c.Discover == "" {
+			continue
+		}
 		host, port, err := net.SplitHostPort(addr)
 		number, bad := strconv.ParseUint(port, 10, 16)
 		switch {
 		case err != nil || bad != nil || number == 0 || host == "":
-			return fmt.Errorf("FleetConfig: address %q: must be HOST:PORT", addr)
-		case slices.Contains(addrs[:i], addr):
-			return fmt.Errorf("FleetConfig.Nodes: %q: must be there once", addr)
+			return fmt.Errorf("FleetConfig: address %q: must be HOST:PORT, or in Nodes unix:PATH", addr)
 		case c.Token != "" && c.TLS == nil && !c.Insecure && !isLocal(host):
 			return fmt.Errorf("FleetConfig.Token: it would be sent to %s without encryption: must be an address of this machine, or with TLS or Insecure", addr)
 		}

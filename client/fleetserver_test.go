@@ -49,6 +49,17 @@ func startServer(t testing.TB, c listen.Config) *testServer {
 
 func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, e := serveAt(t, c, l)
+	return &testServer{newProxy(t, addr, l.Addr().String()), e, s}
+}
+
+// serveAt serves l until the test ends.
+func serveAt(t testing.TB, c listen.Config, l net.Listener) (*respapi.Server, *engine.Engine) {
+	t.Helper()
 	file, err := rules.Parse("rules.yaml", []byte(fleetRules))
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +69,6 @@ func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 	}
 	t.Cleanup(c.Engine.Close)
 	s := respapi.New(c)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -71,8 +78,7 @@ func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	p := newProxy(t, addr, l.Addr().String())
-	return &testServer{p, c.Engine, s}
+	return s, c.Engine
 }
 
 // startServers starts n servers, in the order of their addresses, and returns these, too.

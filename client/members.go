@@ -195,6 +195,9 @@ func (f *Fleet) connect(l *link, addr string) {
 // dial returns what connects to an address.
 func (c *FleetConfig) dial(addr string) func(ctx context.Context) (net.Conn, error) {
 	dialer := &net.Dialer{KeepAlive: -1} // there is a sign of life in every second
+	if path, unix := socketPath(addr); unix {
+		return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+	}
 	if c.TLS == nil {
 		plain := c.dialer
 		if plain == nil {

@@ -38,7 +38,7 @@ type connectFlags struct {
 
 // register adds the flags to cmd, which needs a token with that role.
 func (f *connectFlags) register(cmd *cobra.Command, role access.Role) {
-	f.registerAddr(cmd, role, "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener")
+	f.registerAddr(cmd, role, "http://127.0.0.1:7380", "`ADDRESS` of the server's HTTP listener: a URL, HOST:PORT or unix:PATH")
 }
 
 // registerAddr is register with another default and help of the address.

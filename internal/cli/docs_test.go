@@ -116,6 +116,8 @@ var elsewhere = map[string]string{
 	"journalctl":      "systemd",
 	"jq":              "lists from the network",
 	"redis-cli":       "a running server",
+	"curl --unix":     "a running server",
+	"lately status":   "a running server",
 	"lately validate": "the files of an installed package",
 	"for i in":        "a proxy, which other tests run",
 	"go mod":          "a program of the reader",

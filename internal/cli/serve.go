@@ -204,10 +204,14 @@ func announce(w io.Writer, s *server.Server, demo bool) {
 	if s.Secure() {
 		scheme, tls = "https", " --tls"
 	}
-	if host, port, err := net.SplitHostPort(resp); err == nil {
+	if path, unix := strings.CutPrefix(resp, "unix:"); unix {
+		fmt.Fprintf(w, "RESP     %s    redis-cli -s %s\n", resp, path)
+	} else if host, port, err := net.SplitHostPort(resp); err == nil {
 		fmt.Fprintf(w, "RESP     %s    redis-cli -h %s -p %s%s\n", resp, host, port, tls)
 	}
-	if http != "" {
+	if path, unix := strings.CutPrefix(http, "unix:"); unix {
+		fmt.Fprintf(w, "HTTP     %s    curl --unix-socket %s http://localhost/healthz\n", http, path)
+	} else if http != "" {
 		fmt.Fprintf(w, "HTTP     %s://%s\nconsole  %s://%s/\n", scheme, http, scheme, http)
 	}
 	if demo {

@@ -33,7 +33,7 @@ internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
 internal/server/engine  -> internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
-internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit
+internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/events  -> api
 internal/server/history -> api
 internal/server/refused -> match, ratelimit, window

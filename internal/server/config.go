@@ -14,6 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -29,9 +30,12 @@ type Config struct {
 	// It then listens on loopback only, and has no files, store or logs.
 	Demo bool
 
-	// RESP and HTTP are the addresses to listen on; "" means the defaults,
-	// and "off" none.
+	// RESP and HTTP are the addresses to listen on, HOST:PORT or unix:PATH; "" means the
+	// defaults, and "off" none.
 	RESP, HTTP string
+
+	// Socket says who may connect to those that are Unix sockets.
+	Socket listen.Socket
 
 	// Data is the directory where counts and bans are kept; "" means that
 	// nothing is written.
@@ -98,8 +102,10 @@ type Config struct {
 	NoTokens, NoTLS bool
 
 	// TrustedProxies is the networks of proxies that may name the client, for
-	// forward-auth. Bans of them are not enforced.
+	// forward-auth. Bans of them are not enforced. With TrustUnix, so may whoever connects to
+	// the Unix socket of HTTP.
 	TrustedProxies []netip.Prefix
+	TrustUnix      bool
 
 	// Enforce is what refuses banned clients besides the server.
 	Enforce enforce.Targets
@@ -202,6 +208,9 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.validStore(); err != nil {
 		return c, err
 	}
+	if err := c.validSockets(); err != nil {
+		return c, err
+	}
 	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {
 		if err := c.safe(l.name, l.addr); err != nil {
 			return c, err
@@ -219,15 +228,37 @@ func (c Config) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
+// validSockets returns an error for settings of listeners that there are not.
+func (c *Config) validSockets() error {
+	resp, respUnix := listen.SocketPath(c.RESP)
+	http, httpUnix := listen.SocketPath(c.HTTP)
+	sockets, tcp := respUnix || httpUnix, !respUnix && c.RESP != Off || !httpUnix && c.HTTP != Off
+	switch {
+	case respUnix && httpUnix && resp == http:
+		return fmt.Errorf("resp and http: both %s: must be a socket for each", c.RESP)
+	case !sockets && c.Socket != (listen.Socket{}):
+		return errors.New("socket-mode and socket-owner: set without a Unix socket: must be with resp or http unix:PATH")
+	case sockets && !tcp && c.TLSCert != "":
+		return errors.New("tls-cert: set with Unix sockets only, which have no TLS: must be without, or with resp or http HOST:PORT")
+	}
+	return nil
+}
+
 // safe returns an error for an address that other machines can reach without tokens or TLS,
 // unless these were switched off by their own setting.
 func (c *Config) safe(name, addr string) error {
 	if addr == Off {
 		return nil
 	}
+	if path, unix := listen.SocketPath(addr); unix {
+		if err := listen.ValidSocketPath(path); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Errorf("%s: %q: must be an address such as %s, or %s", name, addr, DefaultRESP, Off)
+		return fmt.Errorf("%s: %q: must be an address such as %s, a socket such as unix:/run/lately/%s.sock, or %s", name, addr, DefaultRESP, name, Off)
 	}
 	if loopback(host) {
 		return nil

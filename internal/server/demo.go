@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // demoEvents is KeepEvents of a demo by default: some minutes of its traffic.
@@ -35,6 +37,9 @@ func (c *Config) validDemo() error {
 		return errors.New("demo: http is off: must be an address, for the console and lately top")
 	}
 	for _, l := range []struct{ name, address, standard string }{{"resp", c.RESP, DefaultRESP}, {"http", c.HTTP, DefaultHTTP}} {
+		if _, unix := listen.SocketPath(l.address); unix {
+			continue
+		}
 		if host, _, err := net.SplitHostPort(l.address); err == nil && !loopback(host) {
 			return fmt.Errorf("demo: set with %s %s, which other machines can reach: must be a loopback address, such as %s", l.name, l.address, l.standard)
 		}

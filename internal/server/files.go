@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/rules"
 )
@@ -142,9 +143,10 @@ func (s *Server) createTokens() error {
 	return nil
 }
 
-// tls returns the configuration of TLS, or nil.
-func (s *Server) tls() *tls.Config {
-	if s.config.TLSCert == "" {
+// tlsAt returns the configuration of TLS at an address, or nil. A Unix socket has none: no other
+// machine can connect to it.
+func (s *Server) tlsAt(address string) *tls.Config {
+	if _, unix := listen.SocketPath(address); unix || s.config.TLSCert == "" {
 		return nil
 	}
 	return &tls.Config{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -137,17 +136,18 @@ func (s *Server) listen() error {
 	c := &s.config
 	common := listen.Config{
 		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
-		Reload: s.reload, Version: s.version, TLS: s.tls(), Limits: c.Limits,
+		Reload: s.reload, Version: s.version, Limits: c.Limits,
 	}
 	if s.store != nil {
 		common.Store = s.store.status
 	}
 	var respListener *listen.Listener
 	if c.RESP != Off {
+		common.TLS = s.tlsAt(c.RESP)
 		r := respapi.New(common)
 		s.resp.serve, respListener = r.Serve, r.Listener
 		var err error
-		if s.resp.Listener, err = listenOn("resp", c.RESP); err != nil {
+		if s.resp.Listener, err = c.Socket.Open("resp", c.RESP); err != nil {
 			return err
 		}
 	}
@@ -156,44 +156,39 @@ func (s *Server) listen() error {
 		storage = s.storageState
 	}
 	if c.HTTP != Off {
+		common.TLS = s.tlsAt(c.HTTP)
 		h, err := httpapi.New(httpapi.Config{
 			Config: common, Storage: storage, Ready: s.ready, RESP: respListener, RESPAddress: s.resp.address(),
-			TrustedProxies: c.TrustedProxies, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
+			TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
 		})
 		if err != nil {
 			return err
 		}
 		s.http.serve = h.Serve
-		if s.http.Listener, err = listenOn("http", c.HTTP); err != nil {
+		if s.http.Listener, err = c.Socket.Open("http", c.HTTP); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// listenOn listens on an address, the value of the setting of that name.
-func listenOn(setting, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w: choose another address with --%s, or --%s off", setting, err, setting, setting)
-	}
-	return l, nil
-}
-
 // Engine returns the engine that the listeners use.
 func (s *Server) Engine() *engine.Engine { return s.engine }
 
-// Addresses returns where the server listens, "" for a listener that is off.
+// Addresses returns where the server listens, HOST:PORT or unix:PATH, "" for a listener that is off.
 func (s *Server) Addresses() (resp, http string) { return s.resp.address(), s.http.address() }
 
 func (l *listener) address() string {
 	if l.Listener == nil {
 		return ""
 	}
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
 	return l.Addr().String()
 }
 
-// Secure reports whether the listeners use TLS.
+// Secure reports whether the listeners on TCP use TLS.
 func (s *Server) Secure() bool { return s.config.TLSCert != "" }
 
 // Run serves until ctx is done, then finishes requests in progress, writes a last

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"regexp"
@@ -80,8 +81,10 @@ func (c *Config) Settings() []Setting {
 		{Name: "tz", Usage: "`[FILE=]ZONE` for times without a zone, in one followed log or in all, such as UTC, Europe/Vienna or +05:30; may be given several times", Default: "the zone of the machine", List: true, Lines: true, set: list(&c.Zones, logZone)},
 		{Name: "lateness", Usage: "`duration` by which an event may be older than the newest of its log, to be judged in the order of time, such as 5s", set: one(&c.Lateness, duration)},
 		{Name: "silence", Usage: "warn when a log that is followed has had no line for this `duration`, such as 10m", set: one(&c.Silence, duration)},
-		{Name: "resp", Usage: "`address` of the RESP listener, or off", Default: DefaultRESP, set: one(&c.RESP, text)},
-		{Name: "http", Usage: "`address` of the HTTP listener and the console, or off", Default: DefaultHTTP, set: one(&c.HTTP, text)},
+		{Name: "resp", Usage: "`address` of the RESP listener, or unix:PATH for a Unix socket, or off", Default: DefaultRESP, set: one(&c.RESP, text)},
+		{Name: "http", Usage: "`address` of the HTTP listener and the console, or unix:PATH for a Unix socket, or off", Default: DefaultHTTP, set: one(&c.HTTP, text)},
+		{Name: "socket-mode", Usage: "permissions of Unix sockets, such as 0660; clients need that to write; 0600 if not set", set: one(&c.Socket.Mode, socketMode)},
+		{Name: "socket-owner", Usage: "owner of Unix sockets: `USER`, USER:GROUP or :GROUP", set: one(&c.Socket.Owner, socketOwner)},
 		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: one(&c.Data, text)},
 		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: one(&c.TokenFile, text)},
 		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: one(&c.TLSCert, text)},
@@ -97,7 +100,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "store-nodes", Usage: "least `number` of servers that share the store; a server that starts while the store is unavailable divides limits by it; 1 if not set", set: one(&c.StoreNodes, number)},
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: one(&c.NoTokens, yesNo)},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: one(&c.NoTLS, yesNo)},
-		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth and in logs; may be a list", List: true, set: list(&c.TrustedProxies, network)},
+		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth and in logs, or unix for those that connect to the Unix socket of HTTP; may be a list", List: true, set: c.setProxies},
 		{Name: "geo", Usage: "mmdb `file` of countries or autonomous systems, for rules with the fields country and asn; may be given several times, a variable has one a line", List: true, Lines: true, set: list(&c.Geo, text)},
 		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: list(&c.Hosts, hostName)},
 		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: one(&c.Memory, size)},
@@ -232,15 +235,29 @@ var (
 		n, err := strconv.Atoi(s)
 		return n, err == nil && n >= 1
 	}}
-	duration  = form[time.Duration]{"a duration such as 30s or 5m", valid(rules.ParseDuration)}
-	size      = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", valid(rules.ParseBytes)}
-	logFormat = form[bool]{"text or json", func(s string) (isJSON, ok bool) { return s == "json", s == "json" || s == "text" }}
-	logLevel  = form[slog.Level]{"debug, info, warn or error", parseLevel}
-	network   = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8", valid(match.ParsePrefix)}
-	hostName  = form[string]{"host names such as lately.example.org", func(s string) (string, bool) {
+	duration   = form[time.Duration]{"a duration such as 30s or 5m", valid(rules.ParseDuration)}
+	size       = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", valid(rules.ParseBytes)}
+	logFormat  = form[bool]{"text or json", func(s string) (isJSON, ok bool) { return s == "json", s == "json" || s == "text" }}
+	logLevel   = form[slog.Level]{"debug, info, warn or error", parseLevel}
+	network    = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8, or unix", valid(match.ParsePrefix)}
+	socketMode = form[fs.FileMode]{"permissions in octal digits such as 0660", func(s string) (fs.FileMode, bool) {
+		mode, err := strconv.ParseUint(s, 8, 32)
+		return fs.FileMode(mode), err == nil && 0 < mode && mode <= 0o777
+	}}
+	socketOwner = form[string]{"USER, USER:GROUP or :GROUP", func(s string) (string, bool) {
+		return s, regexp.MustCompile(`^[^:\s]*:?[^:\s]+$`).MatchString(s)
+	}}
+	hostName = form[string]{"host names such as lately.example.org", func(s string) (string, bool) {
 		return s, s != "" && !strings.ContainsAny(s, "/@ :")
 	}}
 )
+
+// setProxies sets what trusted-proxy lists: networks, and the word unix.
+func (c *Config) setProxies(texts []string) error {
+	networks := slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return strings.TrimSpace(s) == "unix" })
+	c.TrustUnix = len(networks) < len(texts)
+	return list(&c.TrustedProxies, network)(networks)
+}
 
 // orOff is duration, or one of the words that set it to -1.
 func orOff(words ...string) form[time.Duration] {

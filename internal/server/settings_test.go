@@ -14,15 +14,16 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // Every setting can be said in three ways, which mean the same.
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k",
-		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory-limit": "64MiB", "memory": "4GiB",
+		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,unix,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-merge": "20ms", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
-		"max-subscribers": "3", "idle-timeout": "10m", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
+		"max-subscribers": "3", "idle-timeout": "10m", "socket-mode": "0660", "socket-owner": "lately:www-data", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
 	clf, err := accesslog.ParseFormat("clf")
 	if err != nil {
@@ -32,7 +33,8 @@ func TestSettingsThreeWays(t *testing.T) {
 		RulesFiles: []string{"r.yaml"}, Demo: true, RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", NoTokens: true, NoTLS: true,
 		Follow: []follow.Log{{Path: "access.log", Format: clf}}, Zones: []LogZone{{"access.log", time.UTC}}, Lateness: 5 * time.Second, Silence: 10 * time.Minute,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
-		Hosts:          []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, KeepEvents: 64 << 20, MaxBans: 1000, Geo: []string{"a.mmdb"},
+		TrustUnix:      true, Socket: listen.Socket{Mode: 0o660, Owner: "lately:www-data"},
+		Hosts: []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, KeepEvents: 64 << 20, MaxBans: 1000, Geo: []string{"a.mmdb"},
 		Store: "rediss://u:p@h", StoreCA: "a", StoreCert: "b", StoreKey: "e", StorePrefix: "x-", StoreTimeout: 5 * time.Millisecond, StoreBatched: true, StoreMerge: 20 * time.Millisecond, StoreNodes: 3,
 		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Enforce: enforce.Targets{
@@ -129,6 +131,14 @@ func TestConfigBeyondLoopback(t *testing.T) {
 		{Config{RESP: "off", HTTP: "off"}, "must be at most one"},
 		{Config{TLSCert: "c"}, "must be both or none"},
 		{Config{RESP: "7379"}, "must be an address"},
+		{Config{RESP: "unix:/r", HTTP: "unix:/h", Socket: listen.Socket{Mode: 0o666}}, ""},
+		{Config{RESP: "unix:/r", TLSCert: "c", TLSKey: "k"}, ""},
+		{Config{RESP: "unix:r"}, `resp: "r": must be an absolute path without blanks`},
+		{Config{HTTP: "unix:/" + strings.Repeat("x", 200)}, "too long for a Unix socket"},
+		{Config{RESP: "unix:/a", HTTP: "unix:///a"}, "must be a socket for each"},
+		{Config{Socket: listen.Socket{Mode: 0o660}}, "set without a Unix socket"},
+		{Config{RESP: "unix:/r", HTTP: "off", TLSCert: "c", TLSKey: "k"}, "set with Unix sockets only"},
+		{Config{Demo: true, RESP: "unix:/r", HTTP: "unix:/h"}, ""},
 		{Config{SnapshotEvery: 1}, "must be 1s or more"},
 		{Config{Limits: access.Limits{IdleTimeout: 1}}, "idle-timeout: 1ns: must be 1s or more, or never"},
 	} {

@@ -119,6 +119,14 @@ func AddrOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
+// PeerName returns what logs call a peer: its address, or "unix" for one on a Unix socket.
+func PeerName(peer netip.Addr) string {
+	if !peer.IsValid() {
+		return "unix"
+	}
+	return peer.String()
+}
+
 // A Budget bounds the memory of requests and replies in transit, over all connections
 // of all listeners: requests that have not been received completely, and replies that
 // have not been read. Small buffers, which each connection has anyway, are not charged.

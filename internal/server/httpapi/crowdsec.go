@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/enforce"
 )
 
@@ -46,7 +47,7 @@ func streamDecisions(c *call) error {
 	if err != nil {
 		return err
 	}
-	name := strings.Join([]string{c.Name, c.peer().String(), clip(c.r.UserAgent())}, " ")
+	name := strings.Join([]string{c.Name, access.PeerName(c.peer()), clip(c.r.UserAgent())}, " ")
 	stream, sent, err := crowdSec.Stream(name, c.query)
 	if err != nil {
 		return badArg("query: %s", clip(err.Error()))

@@ -121,7 +121,7 @@ func (s *Server) refuseProxy(client latelyhttp.Client) error {
 	who := client.String()
 	mend := "if it is your proxy, start the server with --trusted-proxy " + who
 	if !client.Addr.IsValid() {
-		mend = "let the proxy connect over TCP, and start the server with --trusted-proxy and its address"
+		mend = "if it is your proxy, start the server with --trusted-proxy unix"
 	}
 	now, next := time.Now().UnixNano(), s.untrusted.Load()
 	if now >= next && s.untrusted.CompareAndSwap(next, now+int64(time.Minute)) {

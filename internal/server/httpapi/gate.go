@@ -166,7 +166,7 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 // is small, for a peer that does not read.
 func (c *gatedConn) streams() {
 	c.forget()
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(streamBuffer) // no error matters: it is a bound, not a promise
+	if kernel, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
+		_ = kernel.SetWriteBuffer(streamBuffer) // no error matters: it is a bound, not a promise
 	}
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/hotlist"
 )
@@ -108,7 +109,7 @@ func reportHot(c *call, req *api.HotReport) (a api.HotReported, err error) {
 			return a, problemf(e.Status, e.Code, "records: record %d: %s", i+1, e.Detail)
 		}
 	}
-	a.Counted = r.Count(c.peer().String())
+	a.Counted = r.Count(access.PeerName(c.peer()))
 	return a, nil
 }
 

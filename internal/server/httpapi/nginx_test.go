@@ -2,13 +2,16 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/test/freeport"
 )
 
@@ -84,4 +87,54 @@ func TestNginxWithoutServer(t *testing.T) {
 	if w.StatusCode != 200 {
 		t.Errorf("%d; want 200", w.StatusCode)
 	}
+}
+
+// TestNginxOnSocket has nginx ask over a Unix socket, with the change of the documentation.
+func TestNginxOnSocket(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/guides/nginx.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tcp, unix = "server 127.0.0.1:7380;", "server unix:/run/lately/http.sock;"
+	if !strings.Contains(string(doc), "`"+unix+"`") {
+		t.Fatalf("docs/guides/nginx.md does not have %s", unix)
+	}
+	for _, trusted := range []bool{true, false} {
+		s := newServer(t, func(c *Config) { c.TrustUnix = trusted })
+		if _, err := s.Engine.Replace(parseRules(t, proxiedRules), true); err != nil {
+			t.Fatal(err)
+		}
+		path := socketPath(t)
+		l, err := listen.Socket{Mode: 0o666}.Open("http", "unix:"+path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serveOn(t, s, l)
+		app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(app.Close)
+		nginx := startNginx(t, patient, app.Listener.Addr().String(), "127.0.0.1:7380", "", tcp, "server unix:"+path+";")
+		answers := map[int]int{}
+		client := from(t, "127.0.0.21")
+		for range 62 {
+			w, err := client.Get("http://" + nginx + "/page")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Body.Close()
+			answers[w.StatusCode]++
+		}
+		if want := map[bool]map[int]int{true: {200: 60, 429: 2}, false: {403: 62}}[trusted]; !maps.Equal(answers, want) {
+			t.Errorf("trusted %t: %v; want %v", trusted, answers, want)
+		}
+	}
+}
+
+// socketPath returns the path for a socket, which is short enough.
+func socketPath(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "lately")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "http.sock")
 }

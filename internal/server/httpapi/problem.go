@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
 )
@@ -103,7 +104,7 @@ func (c *call) problem(err error) {
 		c.s.Errors.Add(1)
 		if e.Code == api.Overload {
 			c.s.Overloaded.Add(1)
-			c.s.Limited.Warn("overload: a request is refused", "listener", "http", "peer", c.peer().String(), "error", e.Detail)
+			c.s.Limited.Warn("overload: a request is refused", "listener", "http", "peer", access.PeerName(c.peer()), "error", e.Detail)
 		}
 	}
 	if e.Status >= http.StatusInternalServerError || e.Code == api.NoRule || e.Code == api.BadArg {

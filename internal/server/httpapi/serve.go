@@ -137,7 +137,8 @@ func (s *Server) isHost(r *http.Request) bool {
 		host = host[:i]
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if s.hosts[host] {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if s.hosts[host] || local != nil && local.Network() == "unix" { // which no web page can reach
 		return true
 	}
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
@@ -147,7 +148,6 @@ func (s *Server) isHost(r *http.Request) bool {
 	if addr = addr.Unmap(); addr.IsLoopback() {
 		return true
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return local != nil && addr == access.AddrOf(local)
 }
 

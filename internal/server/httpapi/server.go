@@ -41,7 +41,9 @@ type Config struct {
 
 	// TrustedProxies are the proxies that may tell the client's address, as in
 	// [latelyhttp.IdentityConfig]. Forward-auth answers only them.
+	// With TrustUnix, so may whoever connects to a Unix socket.
 	TrustedProxies []netip.Prefix
+	TrustUnix      bool
 
 	// Logs is the logs that are followed; nil means that there are none.
 	Logs *follow.Follower
@@ -109,7 +111,7 @@ func New(c Config) (*Server, error) {
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.mux = newMux(s.routes)
 	var err error
-	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies}); err != nil {
+	if s.identity, err = latelyhttp.NewIdentity(latelyhttp.IdentityConfig{TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix}); err != nil {
 		return nil, err
 	}
 	if s.files, err = readFiles(console.Files); err != nil {

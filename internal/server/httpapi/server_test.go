@@ -94,6 +94,12 @@ func serve(t testing.TB, s *Server) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, s, l)
+	return l.Addr().String()
+}
+
+// serveOn serves s on l until the test is over.
+func serveOn(t testing.TB, s *Server, l net.Listener) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
@@ -103,7 +109,6 @@ func serve(t testing.TB, s *Server) string {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return l.Addr().String()
 }
 
 // A request is one for ask. Its zero members are what a well-meaning client sends.

@@ -93,5 +93,5 @@ func throttle(c *call, req *api.ThrottleRequest) (t api.Throttled, err error) {
 
 // audit logs a change, and who has made it.
 func (c *call) audit(what string, args ...any) {
-	c.s.Log.Info(what, append(args, "by", c.Name, "role", c.Role.String(), "peer", c.peer().String())...)
+	c.s.Log.Info(what, append(args, "by", c.Name, "role", c.Role.String(), "peer", access.PeerName(c.peer()))...)
 }

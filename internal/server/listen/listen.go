@@ -104,7 +104,7 @@ func (l *Listener) Admit(peer netip.Addr) bool {
 	if l.Conns.Enter(peer) {
 		return true
 	}
-	l.Limited.Warn("overload: a connection is refused", "listener", l.Name, "peer", peer.String(),
+	l.Limited.Warn("overload: a connection is refused", "listener", l.Name, "peer", access.PeerName(peer),
 		"max_connections", l.MaxConnections, "peer_connections", l.PeerConnections)
 	return false
 }
@@ -115,7 +115,7 @@ func (l *Listener) Admit(peer netip.Addr) bool {
 func (l *Listener) RejectLogin(peer netip.Addr) {
 	l.Unauthorized.Add(1)
 	l.Rejected.Add(1)
-	l.Limited.Warn("login rejected: unknown token", "peer", peer.String())
+	l.Limited.Warn("login rejected: unknown token", "peer", access.PeerName(peer))
 }
 
 // Open returns the number of open connections.

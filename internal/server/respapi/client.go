@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ func (c *conn) process() string {
 	if name := c.info().name; name != "" {
 		return name
 	}
-	return c.peer.String()
+	return access.PeerName(c.peer)
 }
 
 // list returns a line for each connection, if c is an admin, and otherwise its own.
@@ -119,6 +120,14 @@ func (s *Server) list(c *conn) string {
 		}
 	}
 	return b.String()
+}
+
+// address returns an end of the connection as Redis shows it: on a Unix socket both are its path and port 0.
+func (c *conn) address(end net.Addr) string {
+	if end.Network() == "unix" {
+		return c.raw.LocalAddr().String() + ":0"
+	}
+	return end.String()
 }
 
 // line returns a line of CLIENT LIST in the format of Redis 7. Libraries need all of its
@@ -144,6 +153,6 @@ func (c *conn) line(now time.Time) string {
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=0 multi=%d watch=0 "+
 		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=NULL user=%s redir=-1 "+
 		"resp=%d lib-name=%s lib-ver=%s tot-cmds=%d\n",
-		c.id, c.raw.RemoteAddr(), c.raw.LocalAddr(), i.name, now.Sub(c.since)/time.Second, idle/time.Second, flags, i.channels, i.patterns, queued,
+		c.id, c.address(c.raw.RemoteAddr()), c.address(c.raw.LocalAddr()), i.name, now.Sub(c.since)/time.Second, idle/time.Second, flags, i.channels, i.patterns, queued,
 		strings.ReplaceAll(user, " ", "_"), proto, i.lib, i.version, c.commands.Load())
 }

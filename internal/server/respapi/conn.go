@@ -193,7 +193,7 @@ func (c *conn) linger() {
 func (c *conn) end() {
 	if x := recover(); x != nil {
 		c.s.Panics.Add(1)
-		c.s.Log.Error("a command panicked", "peer", c.peer.String(), "panic", x, "stack", string(debug.Stack()))
+		c.s.Log.Error("a command panicked", "peer", access.PeerName(c.peer), "panic", x, "stack", string(debug.Stack()))
 	}
 	c.raw.Close()
 	c.count()
@@ -261,7 +261,7 @@ func (c *conn) refuse(err error) {
 	}
 	if e.Code == api.Overload {
 		c.s.Overloaded.Add(1)
-		c.s.Limited.Warn("overload: a command is refused", "listener", "resp", "peer", c.peer.String(), "error", e.Message)
+		c.s.Limited.Warn("overload: a command is refused", "listener", "resp", "peer", access.PeerName(c.peer), "error", e.Message)
 	}
 	c.w.Error(string(e.Code), e.Message)
 }

@@ -245,5 +245,5 @@ func del(c *conn, args [][]byte) error {
 
 // audit logs who has changed what.
 func (c *conn) audit(what string, args ...any) {
-	c.s.Log.Info(what, append(args, "by", c.who.Name, "role", c.who.Role.String(), "peer", c.peer.String())...)
+	c.s.Log.Info(what, append(args, "by", c.who.Name, "role", c.who.Role.String(), "peer", access.PeerName(c.peer))...)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/wait"
 )
 
@@ -52,7 +53,7 @@ func (s *Server) reap(ctx context.Context) {
 				why = "the tokens have changed"
 			}
 			if why != "" {
-				s.Log.Debug("connection closed", "why", why, "peer", c.peer.String(), "id", c.id)
+				s.Log.Debug("connection closed", "why", why, "peer", access.PeerName(c.peer), "id", c.id)
 				c.raw.Close()
 			} else {
 				c.expire(now)

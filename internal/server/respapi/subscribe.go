@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"cmp"
-	"net"
 	"slices"
 	"strings"
 
@@ -124,8 +123,8 @@ func (c *conn) startSubscriber() error {
 		c.s.Subscribers.Add(-1)
 		return refusal(api.Overload, "there are too many subscribers")
 	}
-	if tcp, ok := c.raw.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(subscriberBuffer) // best effort
+	if kernel, ok := c.raw.(interface{ SetWriteBuffer(int) error }); ok {
+		kernel.SetWriteBuffer(subscriberBuffer) // best effort
 	}
 	f := &subscriber{changed: make(chan struct{}, 1)}
 	c.sub = f

@@ -44,10 +44,13 @@ const word = (name, otherwise) => (/^[\w.-]+$/.test(name ?? '') ? name : otherwi
 const lately = (command, args) => `lately ${command} --addr ${base()}${token() ? ' --token-file tokens' : ''} ${args}`;
 // redis is a command for the RESP listener: none, if that is off.
 function redis(what, args) {
+  const auth = token() ? ' -a "$LATELY_TOKEN"' : '';
+  const socket = live.status?.resp?.match(/^unix:(.*)$/);
+  if (socket) return [[what, `redis-cli -s ${socket[1]}${auth} ${args}`]];
   const at = live.status?.resp?.match(/^\[?(.*?)\]?:(\d+)$/);
   if (!at) return [];
   const host = ['0.0.0.0', '::'].includes(at[1]) ? location.hostname : at[1];
-  const options = [host === '127.0.0.1' ? '' : ` -h ${host}`, ` -p ${at[2]}`, location.protocol === 'https:' ? ' --tls' : '', token() ? ' -a "$LATELY_TOKEN"' : ''];
+  const options = [host === '127.0.0.1' ? '' : ` -h ${host}`, ` -p ${at[2]}`, location.protocol === 'https:' ? ' --tls' : '', auth];
   return [[what, `redis-cli${options.join('')} ${args}`]];
 }
 const http = (path, body) => `curl ${base()}/v1/${path} -H 'Content-Type: application/json'${token() ? ' -H "Authorization: Bearer $LATELY_TOKEN"' : ''} -d '${JSON.stringify(body)}'`;
