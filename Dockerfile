@@ -25,6 +25,7 @@ RUN CGO_ENABLED=0 go build -trimpath -tags timetzdata -ldflags "-s -w -X github.
 
 FROM scratch
 COPY --from=build /lately /lately
+COPY --from=build /src/examples/packs /usr/share/lately/packs
 COPY --from=build --chown=65532:65532 /data /data
 COPY --from=build --chown=65532:65532 /sockets /run/lately
 USER 65532:65532

@@ -81,7 +81,7 @@ func TestPackagesInstall(t *testing.T) {
 		"lately 1.2.3 go", `"lately 1.2.3"`, "per-client: a client may make 600 requests",
 		"/usr/bin/lately\n", "/usr/share/doc/lately/copyright\n", "/usr/share/doc/lately/changelog.Debian.gz\n", "/usr/share/doc/lately/changelog.gz\n",
 		"/usr/share/lately/rules.schema.json\n", "/usr/share/lately/prometheus/alerts.yaml\n", "/usr/share/lately/grafana/lately.json\n",
-		"/usr/share/lately/nftables.conf\n", "/usr/lib/systemd/system/lately.service\n",
+		"/usr/share/lately/nftables.conf\n", "/usr/share/lately/packs/sshd.yaml\n", "/usr/share/lately/packs/sshd.test.yaml\n", "/usr/lib/systemd/system/lately.service\n",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("installed without %q:\n%s", want, out)
