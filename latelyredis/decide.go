@@ -33,6 +33,8 @@ const (
 	askMerge    = 16
 	askWaits    = 32 // answer begins or watches if a ban would begin, or a full limit count a refused event
 	askAlso     = 64 // a rule of another subject refuses, and bans have not counted the event
+	askLook     = 128
+	askAnswer   = askLook | askMerge
 )
 
 // What a script answers that has changed nothing because of askWaits: an enforced rule refuses, or only a shadow.
@@ -82,7 +84,7 @@ func (s *Store) DecideKnown(r *request) bool {
 }
 
 func (s *Store) decideKnown(l *layout, r *request) bool {
-	return s.copied && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r) || s.batched && !s.closed.Load() && s.admitKnown(l, r))
+	return s.copied && !r.Answer && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r) || s.batched && !s.closed.Load() && s.admitKnown(l, r))
 }
 
 // finish gives the requests of groups their answers.
@@ -97,7 +99,7 @@ func (s *Store) finish(l *layout, groups []*group) {
 		}
 	}
 	for _, g := range groups {
-		if r := g.request; r.Err != nil && s.copied && s.refuseBanned(l, r, true) {
+		if r := g.request; r.Err != nil && s.copied && !r.Answer && s.refuseBanned(l, r, true) {
 			r.Err = nil // bans hold while Redis is away
 		}
 	}
@@ -137,7 +139,7 @@ subjects:
 		rl := &l.rules[sub.Outcome.Rule]
 		for _, g := range groups[first:] {
 			head := &r.Subjects[g.members[0]]
-			if sameBytes(head.Key, sub.Key) && l.rules[head.Outcome.Rule].sameSubject(&rl.namer) {
+			if head.Look == sub.Look && sameBytes(head.Key, sub.Key) && l.rules[head.Outcome.Rule].sameSubject(&rl.namer) {
 				g.members = append(g.members, i)
 				continue subjects
 			}
@@ -150,7 +152,7 @@ subjects:
 			g.sent, g.stamp = s.mirror.now(), s.refusals.stamp(s.refusals.hash(r.Subjects[g.members[0]].Key)).Load()
 		}
 		flags := byte(0)
-		if several && !r.Peek && slices.ContainsFunc(g.members, func(i int) bool { return l.rules[r.Subjects[i].Outcome.Rule].countsRefusals }) {
+		if several && !r.Peek && !r.Answer && slices.ContainsFunc(g.members, func(i int) bool { return l.rules[r.Subjects[i].Outcome.Rule].countsRefusals }) {
 			flags = askWaits
 		}
 		s.ask(g, l, flags)
@@ -168,6 +170,12 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 	r := g.request
 	if g.waits, g.also = flags&askWaits != 0, flags&askAlso != 0; r.Peek {
 		flags |= askPeek
+	}
+	switch {
+	case r.Answer:
+		flags |= askAnswer
+	case r.Subjects[g.members[0]].Look:
+		flags |= askLook
 	}
 	rules, given := make([]int, len(g.members)), []uint64(nil)
 	for k, i := range g.members {

@@ -46,6 +46,9 @@ func (s *Store) beginning(l *layout, groups []*group, answer string) (again []*g
 // counted, and asks for the outcomes of a refused event.
 func (s *Store) revised(l *layout, groups []*group) (again []*group) {
 	for of := range eachRequest(groups) {
+		if of[0].request.Answer {
+			continue
+		}
 		refused, banned := false, false
 		for _, g := range of {
 			refused, banned = refused || g.refused, banned || g.banned

@@ -19,6 +19,9 @@ type Event struct {
 	// Time is when it happened. Methods that use the current time do not read it.
 	Time time.Time
 
+	// Part says whether the event is a request, its answer, or both.
+	Part Part
+
 	known [numFields][]byte
 	extra []namedValue
 
@@ -32,7 +35,7 @@ type namedValue struct {
 
 // Reset makes e an event without fields, keeping its memory.
 func (e *Event) Reset() {
-	e.Time = time.Time{}
+	e.Time, e.Part = time.Time{}, Whole
 	e.known = [numFields][]byte{}
 	e.extra = e.extra[:0]
 	e.path.form = pathUnread
@@ -122,7 +125,7 @@ func (e *Event) Fields() iter.Seq2[string, []byte] {
 // allocates only to extend buf.
 func (e *Event) CopyTo(dst *Event, buf []byte) []byte {
 	dst.Reset()
-	dst.Time = e.Time
+	dst.Time, dst.Part = e.Time, e.Part
 	for f := range e.known {
 		if v := e.known[f]; len(v) > 0 {
 			buf = append(buf, v...)

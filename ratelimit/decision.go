@@ -8,6 +8,9 @@ import (
 )
 
 // A Decision is the answer to one event under all its rules.
+//
+// That of a [match.Answer] is always Allowed. It says what the rules have counted; if the answer has begun a
+// ban, Started is true and BannedUntil its end.
 type Decision struct {
 	// Allowed says whether the event is allowed.
 	Allowed bool
@@ -122,13 +125,14 @@ type Outcome struct {
 	BannedUntil      time.Time
 }
 
-// fold folds what the rules said of one event of that cost into its decision.
-func fold(s *Set, subjects []subject, cost uint64) (d Decision) {
+// fold folds what the rules said of an event into its decision. An answer is allowed, but for what a ban
+// says that holds or begins.
+func fold(r *request) (d Decision) {
 	var deciding *outcome
 	var wait time.Duration
-	for i := range subjects {
-		o := &subjects[i].Outcome
-		if s.rules[o.Rule].Shadow {
+	for i := range r.Subjects {
+		o := &r.Subjects[i].Outcome
+		if r.Set.rules[o.Rule].Shadow {
 			continue
 		}
 		wait = max(wait, o.RetryAfter)
@@ -141,16 +145,19 @@ func fold(s *Set, subjects []subject, cost uint64) (d Decision) {
 		d.Allowed = true
 		return d
 	}
-	d.Allowed, d.Started = !deciding.Refused, deciding.Started
-	d.Rule = s.rules[deciding.Rule].Name
+	d.Allowed, d.Started = !deciding.Refused || r.Answer, deciding.Started
+	d.Rule = r.Set.rules[deciding.Rule].Name
 	d.Limit, d.Remaining, d.LimitIndex = deciding.Limit, deciding.Remaining, deciding.LimitIndex
 	d.ResetAfter, d.BannedUntil = deciding.ResetAfter, deciding.BannedUntil
-	if !deciding.Refused {
+	if r.Answer {
+		d.Delay = 0
+	}
+	if d.Allowed {
 		return d
 	}
 	d.RetryAfter, d.Delay = wait, 0
-	if deciding.RetryAfter == Never && !deciding.Banned && 0 < deciding.Limit && deciding.Limit < cost {
-		d.Err = &costError{Rule: d.Rule, Cost: cost, Limit: deciding.Limit}
+	if deciding.RetryAfter == Never && !deciding.Banned && 0 < deciding.Limit && deciding.Limit < r.Cost {
+		d.Err = &costError{Rule: d.Rule, Cost: r.Cost, Limit: deciding.Limit}
 	}
 	return d
 }

@@ -33,6 +33,17 @@
 // events. The deciding rule is a ban first, then the one with the longest
 // retry-after, then the first in the order of rules.
 //
+// # Answers
+//
+// A rule whose condition looks at the answer (status, size or duration) can limit requests
+// that have none yet. Judge a request with the [match.Part] Request: such a rule counts
+// nothing, and refuses it if its limit is full or a ban holds, and such a refusal
+// counts toward its own ban. When the request is answered, judge the same event again with
+// Part Answer and the fields of the answer. Only these rules see it; they count it
+// whatever their limits allow, and begin bans. So a limit of 5 failed logins
+// allows a sixth only if it was under way with the fifth. An event of a log has both
+// parts, and is judged and counted at once.
+//
 // # Other ways to judge
 //
 // To judge a key without an event, under one rule, use [Limiter.Rule]. A

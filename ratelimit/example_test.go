@@ -140,3 +140,36 @@ func ExampleLimiter_Judge() {
 	//   today would refuse: false
 	//   planned would refuse: true
 }
+
+// A client may fail to log in twice in ten minutes. Whether a request fails is known when it is answered.
+func ExampleLimiter_Take_answer() {
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name:   "failed-logins",
+		Key:    match.MustKey("client"),
+		When:   match.When{Path: []string{"/login"}, Status: []string{"401"}},
+		Limits: []ratelimit.Limit{{N: 2, Span: 10 * time.Minute}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var event match.Event
+	for _, status := range []string{"401", "200", "401", "401"} {
+		event.Reset()
+		event.SetString(match.Client, "192.0.2.7")
+		event.SetString(match.Path, "/login")
+		event.Part = match.Request
+		if d := limiter.Take(&event); !d.Allowed {
+			fmt.Println("refused by", d.Rule)
+			continue
+		}
+		event.Part = match.Answer
+		event.SetString(match.Status, status)
+		limiter.Take(&event)
+		fmt.Println("answered with", status)
+	}
+	// Output:
+	// answered with 401
+	// answered with 200
+	// answered with 401
+	// refused by failed-logins
+}

@@ -20,7 +20,7 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 			p.follow(r)
 		}
 		m.holds(p, r, now)
-		banned = banned || p.o.Banned && !p.Shadow
+		banned = banned || p.o.Banned && !p.Shadow && !r.Answer
 	}
 	for i := range probes {
 		p := &probes[i]
@@ -32,14 +32,14 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 			m.observe(p, r, now)
 			m.limit(p, r, now)
 		}
-		refused = refused || p.o.Refused && !p.Shadow
+		refused = refused || p.o.Refused && !p.Shadow && !r.Answer
 	}
 	for i := range probes {
 		p := &probes[i]
 		p.charged(r, now, refused || banned, banned)
 		r.Subjects[i].Mark = p.records.mark()
 		if !r.Peek {
-			p.judged(now)
+			p.judged(r, now)
 		}
 	}
 }
@@ -47,7 +47,7 @@ func (m *memory) judge(probes []probe, r *request, now int64) {
 // follow gives p the N of its Adapt, and counts the event there. It is for when the
 // decision is sure to be made: a stale request is made again.
 func (p *probe) follow(r *request) {
-	if r.Peek || r.Cost == 0 {
+	if r.Peek || r.Cost == 0 || p.look {
 		p.n = p.adapt.n.Load()
 	} else {
 		p.n = p.adapt.follow(r.Now)
@@ -55,13 +55,15 @@ func (p *probe) follow(r *request) {
 }
 
 // judged notes that p was judged at now, and counts its outcome.
-func (p *probe) judged(now int64) {
+func (p *probe) judged(r *request, now int64) {
 	if p.held {
 		p.w[wordNewest] = keytable.Stamp(now)
-	} else {
+	} else if p.sketch != nil || !p.look {
 		p.decisions.elsewhere(p.noMemory)
 	}
-	p.decisions.count(p.o, p.Shadow)
+	if counted(r, p.look, p.o) {
+		p.decisions.count(p.o, p.Shadow)
+	}
 }
 
 // holds clears the outcome, and sets it to a ban that holds at now, if one does.
@@ -74,7 +76,7 @@ func (m *memory) holds(p *probe, r *request, now int64) {
 		}
 		return
 	}
-	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek {
+	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek && !p.look {
 		was := until
 		if until, ok = m.bans.Extend(p.id, p.hash, bytesOf(p.key), p.Ban.policy(), now, m.config.JitterSeed); !ok {
 			return // unbanned at this moment
@@ -103,7 +105,7 @@ func (m *memory) observe(p *probe, r *request, now int64) {
 	if p.Ban == nil || p.Ban.Of == Refusals {
 		return
 	}
-	if r.Cost > 0 && (p.Ban.Of == Hits || p.isNew(r, now)) {
+	if r.Cost > 0 && !p.look && (p.Ban.Of == Hits || p.isNew(r, now)) {
 		m.strike(p, r, now)
 	} else if len(p.Limits) == 0 {
 		p.o.Limit, p.o.Remaining = p.Ban.After, p.Ban.After-min(p.strikes(now), p.Ban.After)
@@ -149,7 +151,7 @@ func (m *memory) limit(p *probe, r *request, now int64) {
 		n := p.most(i)
 		used := p.used(i, now)
 		left := n - min(used, n)
-		over = over || r.Cost > left || !p.fits(i, r.Cost)
+		over = over || r.Cost > left || !p.look && !p.fits(i, r.Cost)
 		if o.Banned || o.Refused {
 			continue
 		}
@@ -162,6 +164,10 @@ func (m *memory) limit(p *probe, r *request, now int64) {
 		}
 	}
 	if !over {
+		return
+	}
+	if r.Answer {
+		o.Refused = o.Refused || p.Shadow // it would have refused the request, so there would be no answer to count
 		return
 	}
 	if p.Ban != nil && p.Ban.Of == Refusals {
@@ -180,7 +186,7 @@ func (p *probe) refusesLonger(i, j int, now int64, cost, left uint64) bool {
 // then left and for how long.
 func (p *probe) charged(r *request, now int64, refused, banned bool) {
 	o := p.o
-	charged := !banned && !o.Banned && p.charges(refused)
+	charged := !banned && !o.Banned && !p.look && p.charges(r, refused)
 	judged := !o.Skipped && (!o.Banned || o.Started) // and so advanced to now
 	for i := range p.records.limits {
 		if !judged {
@@ -190,6 +196,9 @@ func (p *probe) charged(r *request, now int64, refused, banned bool) {
 		case !charged:
 		case refused && (r.Peek || !p.fits(i, r.Cost)): // who looks and waits was not counted
 		default:
+			if r.Answer {
+				p.fits(i, r.Cost) // else a log keeps the newest
+			}
 			p.charge(i, now, r.Cost)
 			if m := &p.records.counters[i]; p.copied && m.blocks != nil && r.Cost > 0 { // not charged, as it shares blocks
 				o.ResetAfter = max(o.ResetAfter, m.Keeps(p.w[m.at:], m.view, now, r.Cost))
@@ -197,17 +206,17 @@ func (p *probe) charged(r *request, now int64, refused, banned bool) {
 		}
 		if refused || o.Refused {
 			o.RetryAfter = max(o.RetryAfter, p.wait(i, now, r.Cost))
-		} else if p.Algorithm == LeakyBucket {
+		} else if p.Algorithm == LeakyBucket && !p.look {
 			o.Delay = max(o.Delay, p.delay(i, now))
 		}
 		o.ResetAfter = max(o.ResetAfter, p.reset(i, now))
 	}
 	if charged && len(p.Limits) > 0 {
-		o.Charged = !refused && !o.Refused && !r.Peek && (r.Cost > 0 || p.Algorithm != InFlight)
+		o.Charged = !refused && (!o.Refused || r.Answer) && !r.Peek && (r.Cost > 0 || p.Algorithm != InFlight)
 		o.Remaining -= min(r.Cost, o.Remaining)
 	}
 	if p.Ban != nil || o.Banned {
-		p.addBanWait(now, r.Cost > 0 && (refused || o.Refused))
+		p.addBanWait(now, r.Cost > 0 && !p.look && (refused || o.Refused))
 	}
 }
 
@@ -215,7 +224,10 @@ func (p *probe) charged(r *request, now int64, refused, banned bool) {
 // allowed one, unless the rule itself (a shadow rule, then) would refuse it;
 // any other only if the rule counts refused events. A shadow rule never counts
 // what others refused.
-func (p *probe) charges(refused bool) bool {
+func (p *probe) charges(r *request, refused bool) bool {
+	if r.Answer {
+		return !p.Shadow || !p.o.Refused
+	}
 	if refused && p.Shadow {
 		return false
 	}
@@ -258,7 +270,7 @@ func (mr *memoryRule) isPlain() bool {
 // is, where its key is counted and what is to be told of its limits, which costs 25 ns a
 // rule. TestPlainRulesSayTheSame compares the two.
 func (m *memory) judgePlain(probes []probe, r *request, now int64) bool {
-	if r.Peek || r.Cost == 0 || m.networks.Load() != nil {
+	if r.Peek || r.Cost == 0 || r.Looks || r.Answer || m.networks.Load() != nil {
 		return false
 	}
 	refused := false

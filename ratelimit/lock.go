@@ -28,6 +28,7 @@ type probe struct {
 	copied   bool // w is a copy of its words
 	counted  bool // what is charged to the sketch counts
 	noMemory bool // the key is counted nowhere: the budget is spent
+	look     bool // the rule counts the answer to the event: it gets no record for it
 
 	extended bool // a ban of the key has become longer
 }
@@ -48,7 +49,7 @@ func grown(probes []probe) bool {
 // cache miss or two, with the record locked meanwhile.
 func (m *memory) decide(r *request) error { return m.decideIn(r, len(r.Subjects)) }
 
-// decideIn is decide, which begins again so many times at most if r looks and one of its
+// decideIn is decide, which begins again so many times at most if r or a rule looks and one of its
 // keys has got a record meanwhile. Each time that is another one, or one that was evicted
 // since.
 func (m *memory) decideIn(r *request, tries int) error {
@@ -69,7 +70,7 @@ func (m *memory) decideIn(r *request, tries int) error {
 		unlock(probes)
 		return store.ErrStale
 	}
-	if r.Peek && len(probes) > 1 && tries > 0 && grown(probes) {
+	if (r.Peek || r.Looks) && len(probes) > 1 && tries > 0 && grown(probes) {
 		unlock(probes)
 		return m.decideIn(r, tries-1)
 	}
@@ -102,7 +103,7 @@ func (m *memory) probe(rs *memoryRules, r *request, probes []probe) error {
 			digest := m.stored(s.Key)
 			first, p.key = unsafe.SliceData(digest), unsafe.String(unsafe.SliceData(digest), len(digest))
 		}
-		p.memoryRule, p.o = rs.rules[s.Outcome.Rule], &s.Outcome
+		p.memoryRule, p.o, p.look = rs.rules[s.Outcome.Rule], &s.Outcome, s.Look
 		// Rules on one key are handed the same bytes, which are hashed once.
 		if i == 0 || first != hashed || len(p.key) != len(probes[i-1].key) {
 			hash, hashed = p.records.table.Hash(p.key), first
@@ -160,11 +161,11 @@ func inOrder(probes []probe) bool {
 }
 
 // lock locks the record of the probe's key, or the sketch if that is where it is
-// counted. It reports false if the table has moved.
+// counted. It reports false if the table has moved. If the event only looks, no record is made.
 func (p *probe) lock(r *request) bool {
 	rs := p.records
 	for record, state := rs.table.LockAt(p.spot, p.hash, p.key); ; record, state = rs.table.Lock(p.hash, p.key) {
-		if state == keytable.Absent && !r.Peek {
+		if state == keytable.Absent && !r.Peek && (!p.look || p.strikesNew(r.Cost)) {
 			keytable.Raise(&rs.now, r.Now)
 			record, state = rs.table.Add(p.hash, p.key)
 		}
@@ -186,6 +187,19 @@ func (p *probe) lock(r *request) bool {
 			return true
 		}
 	}
+}
+
+// strikesNew reports whether an event of that cost is refused even if nothing was counted, and a ban counts that.
+func (p *probe) strikesNew(cost uint64) bool {
+	if p.Ban == nil || p.Ban.Of != Refusals || p.adapt != nil {
+		return false
+	}
+	for i := range p.Limits {
+		if cost > p.limitN(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // copyRecords gives each probe a copy of its record to be judged, so that looking

@@ -104,7 +104,7 @@ func (p *probe) wait(i int, now int64, cost uint64) time.Duration {
 	if d == Never && p.adapt != nil && cost <= p.adapt.config.most() {
 		return p.adapt.config.span() // N may have risen by then
 	}
-	if d == 0 && !p.fits(i, cost) {
+	if d == 0 && !p.look && !p.fits(i, cost) {
 		// The budget has no memory for more times until some have left.
 		m := &p.records.counters[i]
 		held := p.used(i, now)

@@ -16,7 +16,7 @@ import (
 // holds no counts. A Set is immutable and safe for concurrent use.
 type Set struct {
 	rules []Rule
-	conds []match.Condition
+	conds [match.Answer + 1][]match.Condition // of each rule, for each part of an event
 	allow match.Prefixes
 	names map[string]int // the number of each rule
 	from  []match.Source
@@ -29,8 +29,9 @@ type Set struct {
 	varying []int
 	by      []match.Key
 
-	clients []int // at which place in its key each rule has the client, or -1
-	keys    []int // for each rule, the first of the rules in a row that have its key
+	answers []bool // the rules that count answers
+	clients []int  // at which place in its key each rule has the client, or -1
+	keys    []int  // for each rule, the first of the rules in a row that have its key
 }
 
 // SetConfig is what a Set has besides its rules. Its zero value adds nothing.
@@ -87,8 +88,11 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
 		}
-		s.conds = append(s.conds, cond)
+		s.answers = append(s.answers, cond.NeedsAnswer())
+		s.conds[match.Whole] = append(s.conds[match.Whole], cond)
+		s.conds[match.Request] = append(s.conds[match.Request], cond.Request())
 	}
+	s.conds[match.Answer] = s.conds[match.Whole]
 	return s, nil
 }
 
@@ -107,6 +111,9 @@ func checkSources(sources []match.Source) error {
 
 // Sources returns the sources of SetConfig.Fields, which must not be changed.
 func (s *Set) Sources() []match.Source { return s.from }
+
+// CountsAnswers reports whether a rule counts answers: whether its condition looks at one.
+func (s *Set) CountsAnswers() bool { return slices.Contains(s.answers, true) }
 
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
@@ -183,7 +190,7 @@ func (s *Set) Fields() []string {
 		names = append(names, s.rules[i].Key.EventFields()...)
 		names = append(names, s.distinct[i].EventFields()...)
 		names = append(names, s.by[i].EventFields()...)
-		names = append(names, s.conds[i].Fields()...)
+		names = append(names, s.conds[match.Whole][i].Fields()...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

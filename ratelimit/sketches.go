@@ -98,7 +98,7 @@ func (p *probe) lockSketch(r *request) bool {
 		p.sketch, s.held = nil, s.held[:from]
 		return false
 	}
-	p.counted = !r.Peek
+	p.counted = !r.Peek && !p.look
 	return true
 }
 

@@ -126,15 +126,16 @@ func (l *Limiter) addShared(s *Stats) {
 // count counts the outcomes of r, which a shared store has judged, or local memory.
 func (l *Limiter) count(r *request) {
 	for i := range r.Subjects {
-		l.countOutcome(r, &r.Subjects[i].Outcome)
+		l.countOutcome(r, &r.Subjects[i])
 	}
 }
 
 // countOutcome counts the outcome of one rule of r. The memory store counts by itself.
-func (l *Limiter) countOutcome(r *request, o *outcome) {
-	if l.memory != nil || r.Peek {
+func (l *Limiter) countOutcome(r *request, s *subject) {
+	if l.memory != nil || r.Peek || !counted(r, s.Look, &s.Outcome) {
 		return
 	}
+	o := &s.Outcome
 	rule, all := &r.Set.rules[o.Rule], *l.rules.Load()
 	i := o.Rule
 	for n := 0; n < len(all); n++ { // one step, unless an Update came between
@@ -170,6 +171,12 @@ type counterStripe struct {
 }
 
 func (t *decisionCounts) stripe() *counterStripe { return &t.stripes[ring.Stripe(stripeBits)] }
+
+// counted reports whether o is a decision about an event. A rule that waits for the answer decides about a request
+// only if it refuses it, and one that has banned the key meanwhile not about the answer.
+func counted(r *request, look bool, o *outcome) bool {
+	return !look && !r.Answer || o.Started || o.Refused == look
+}
 
 // count counts one outcome.
 func (t *decisionCounts) count(o *outcome, shadow bool) {

@@ -108,8 +108,9 @@ func (l *Limiter) failOver(r *request, err error) (Decision, error) {
 		case rule.OnStoreFailure == FailLocal:
 			r.Subjects[local], r.Subjects[i] = r.Subjects[i], r.Subjects[local]
 			local++
-		case rule.OnStoreFailure == FailClosed && !rule.Shadow:
-			l.countOutcome(r, &outcome{Rule: s.Outcome.Rule, Refused: true})
+		case rule.OnStoreFailure == FailClosed && !rule.Shadow && !r.Answer:
+			s.Outcome = outcome{Rule: s.Outcome.Rule, Refused: true}
+			l.countOutcome(r, s)
 			r.Subjects = nil
 			return Decision{Rule: rule.Name, Err: err}, nil
 		}
@@ -126,12 +127,13 @@ func (l *Limiter) failOver(r *request, err error) (Decision, error) {
 			r.Subjects = nil
 			return Decision{Err: localErr}, localErr // a key that no store takes
 		}
-		d = fold(r.Set, r.Subjects, r.Cost)
+		d = fold(r)
 		l.count(r)
 	}
 	for i := range others {
-		if o := &others[i].Outcome; r.Set.rules[o.Rule].OnStoreFailure == FailOpen {
-			l.countOutcome(r, &outcome{Rule: o.Rule})
+		if s := &others[i]; r.Set.rules[s.Outcome.Rule].OnStoreFailure == FailOpen {
+			s.Outcome = outcome{Rule: s.Outcome.Rule}
+			l.countOutcome(r, s)
 		}
 	}
 	d.Err = err

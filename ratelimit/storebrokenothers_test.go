@@ -67,6 +67,43 @@ func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Stor
 
 var brokenOthers = []broken{
 	{
+		mistake: "counts requests that wait for their answer",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			asked := slices.Clone(r.Subjects)
+			for i := range r.Subjects {
+				r.Subjects[i].Look = false
+			}
+			err := m.Decided(r)
+			for i := range r.Subjects {
+				r.Subjects[i].Look = asked[i].Look
+			}
+			return err
+		}),
+		cases: "Answers",
+	},
+	{
+		mistake: "judges an answer as it judges an event",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			whole := *r
+			whole.Answer = false
+			err := m.Decided(&whole)
+			r.Now = whole.Now
+			return err
+		}),
+		cases: "Answers",
+	},
+	{
+		mistake: "does not count refusals of requests that wait for their answer",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			peek := *r
+			peek.Peek = r.Peek || r.Looks
+			err := m.Decided(&peek)
+			r.Now = peek.Now
+			return err
+		}),
+		cases: "Answers",
+	},
+	{
 		mistake: "gives back twice",
 		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
 			if err := m.Settle(context.Background(), s); err != nil {

@@ -40,7 +40,7 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 		if d, ok := sc.begin(set, q); ok {
 			return d
 		}
-		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek {
+		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
 			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost, s.N) {
@@ -57,7 +57,7 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 // begin collects what q is about. It reports whether that alone decides: there is no such
 // key, or no rule matches.
 func (sc *scratch) begin(set *Set, q *query) (d Decision, ok bool) {
-	sc.request.Set, sc.request.Subjects = set, nil
+	sc.request.Set, sc.request.Subjects, sc.request.Looks, sc.request.Answer = set, nil, false, false
 	if err := sc.collect(set, q); err != nil {
 		return errorDecision(err), true
 	}
@@ -82,9 +82,9 @@ func (sc *scratch) collect(set *Set, q *query) error {
 	if sc.listed = set.Allowed(q.Event); sc.listed {
 		return nil
 	}
-	last := -1
-	for i := range set.rules {
-		if !set.conds[i].Holds(q.Event) {
+	last, conds := -1, set.conds[q.Event.Part]
+	for i := range conds {
+		if !conds[i].Holds(q.Event) {
 			continue
 		}
 		if set.keys[i] == last {
@@ -103,7 +103,23 @@ func (sc *scratch) collect(set *Set, q *query) error {
 			sc.subjects[len(sc.subjects)-1].N = set.limitOf(i, value)
 		}
 	}
+	if q.Event.Part != match.Whole {
+		sc.collectPart(set, q.Event.Part)
+	}
 	return nil
+}
+
+// collectPart has the rules that count answers look at a request, or leaves them alone with an answer.
+func (sc *scratch) collectPart(set *Set, part match.Part) {
+	if sc.request.Answer = part == match.Answer; sc.request.Answer {
+		sc.subjects = slices.DeleteFunc(sc.subjects, func(s subject) bool { return !set.answers[s.Outcome.Rule] })
+		return
+	}
+	for i := range sc.subjects {
+		s := &sc.subjects[i]
+		s.Look = set.answers[s.Outcome.Rule]
+		sc.request.Looks = sc.request.Looks || s.Look
+	}
 }
 
 // key returns the key of an event.
@@ -119,7 +135,7 @@ func (sc *scratch) add(rule int, key []byte) {
 	n := len(sc.subjects)
 	sc.subjects = slices.Grow(sc.subjects, 1)[:n+1]
 	s := &sc.subjects[n]
-	s.Key, s.N, s.Value, s.Outcome.Rule = key, 0, nil, rule
+	s.Key, s.N, s.Value, s.Look, s.Outcome.Rule = key, 0, nil, false, rule
 }
 
 // collectKey is collect for the values of a key.
@@ -154,8 +170,9 @@ func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 
 // ask makes the request of what was collected.
 func (sc *scratch) ask(set *Set, q *query) *request {
-	sc.request = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Subjects: sc.subjects, Scratch: sc.request.Scratch}
-	return &sc.request
+	r := &sc.request
+	*r = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
+	return r
 }
 
 // decideIn has the store decide r.
@@ -177,7 +194,7 @@ func (l *Limiter) finish(r *request, now int64, err error) (d Decision, ok bool)
 	if err == nil {
 		l.note(r, now)
 		l.count(r)
-		return fold(r.Set, r.Subjects, r.Cost), true
+		return fold(r), true
 	}
 	if !errors.Is(err, store.ErrStale) {
 		d, err = l.failOver(r, err)

@@ -103,6 +103,12 @@ type Request[R any] struct {
 	Cost uint64
 	// Peek asks what the decision would be, and changes nothing.
 	Peek bool
+	// Looks says that a Subject has Look.
+	Looks bool
+	// Answer says that the event is the answer to a request that was let through before. Limits are
+	// charged beyond N, bans count it and begin, and nothing refuses it. A key that is banned is
+	// not counted. Each rule judges as if it were alone.
+	Answer bool
 	// Subjects are the rules that match, in the order of the set.
 	Subjects []Subject[R]
 
@@ -121,6 +127,9 @@ type Subject[R any] struct {
 	N       uint64     // of the limit with AtMost, as the event brings it, at most that; 0 if it is the rule's
 	Value   []byte     // of the field whose distinct values the ban counts; empty if there is none
 	Outcome Outcome[R] // Rule is set by the caller, the rest by the store
+	// Look says that the rule counts the answer to the event, which is not known yet. It charges
+	// nothing, and a ban counts refusals only; a limit that is full refuses it, and a ban that holds.
+	Look bool
 
 	// Mark is the store's own, for a Settlement.
 	Mark uint64

@@ -5,6 +5,8 @@
 -- the number of this merge: it is charged once, however often it is sent. With the flag 32, an event that would begin a
 -- ban, or fills a limit that counts what it refuses, which cannot be withdrawn, changes nothing. The answer is 'begins', or
 -- 'watches' if only shadows refuse. With the flag 64, rules of another subject refuse it, and bans have not counted it.
+-- With the flag 128, the rules count answers, and the event has none yet: only refusals are counted. With the flags 128 and
+-- 16, it is an answer: it is counted whatever the limits allow, under each rule as if that were alone.
 local heads, clock = ARGV[1], now
 local keys = #KEYS * 8 / #heads -- of a subject
 
@@ -17,14 +19,15 @@ end
 local function decide(subject)
   local cost, flags = unpack_('>I7B', heads, subject * 8 - 7)
   local peek, again, banned, merge, waits = flags % 2 == 1, flags % 4 >= 2, flags % 16 >= 8, flags % 32 >= 16, flags % 64 >= 32
-  local refused = again or flags >= 64 -- again: this event has been judged, and rules of another subject refuse it
+  local look, answers = flags >= 128 and not merge, flags >= 128 and merge
+  local refused = again or flags % 128 >= 64 -- again: this event has been judged, and rules of another subject refuse it
   local waiting = false
 
   now = clock
-  local records, answer = openAll((subject - 1) * keys, merge and 1 or keys)
+  local records, answer = openAll((subject - 1) * keys, merge and not answers and 1 or keys)
   if not records then return answer end
 
-  if merge then
+  if merge and not answers then
     local told, marker = ARGV[3], KEYS[subject * keys]
     if tonumber(redis.call('GET', marker) or 0) < tonumber(told) then -- an earlier one may arrive late
       charge(records[1], cost)
@@ -56,8 +59,8 @@ local function decide(subject)
   for i = 1, #records do
     local r = records[i]
     if r.ban and now < r.ban.ends then
-      bans.holds(r, cost > 0 and not peek and not again)
-      if not r.shadow then banned = true end
+      bans.holds(r, cost > 0 and not peek and not again and not look)
+      if not r.shadow and not answers then banned = true end
     end
   end
 
@@ -68,7 +71,7 @@ local function decide(subject)
     elseif banned then
       r.skipped, r.left = true, 0
     else
-      if s and s.a == HITS and cost > 0 and (peek or not again) then
+      if s and s.a == HITS and cost > 0 and not look and (peek or not again) then
         if bans.strike(r, peek, waits) then waiting = true end
       elseif #r == 0 then
         r.left = s.n - min(s.window.used(s, now), s.n)
@@ -86,12 +89,14 @@ local function decide(subject)
           r.left, r.told, above = left, j, higher
         end
       end
-      if over then
-        if s and s.a == REFUSALS and not again and bans.strike(r, peek, waits) or waits and r.countRefused then waiting = true end
+      if over and answers then
+        r.refused = r.refused or r.shadow -- it would have refused the request
+      elseif over then
+        if s and s.a == REFUSALS and not again and bans.strike(r, peek, waits) or waits and r.countRefused and not look then waiting = true end
         r.refused = true
       end
     end
-    if r.refused and not r.shadow then refused = true end
+    if r.refused and not r.shadow and not answers then refused = true end
   end
   if waiting then return refused and 'begins' or 'watches' end
   refused = refused or banned
@@ -100,6 +105,7 @@ local function decide(subject)
   for i = 1, #records do
     local r = records[i]
     local charged = not banned and not r.banned and not (refused and r.shadow) and (r.countRefused or not refused and not r.refused)
+    if look then charged = false elseif answers then charged = not r.banned and not (r.shadow and r.refused) end
     local status = r.refused and 1 or 0
     if charged and not (refused and peek) and cost > 0 and #r > 0 then
       if not refused and not r.refused then r.held = nil end -- it has a place: what it cannot hold has passed
@@ -115,17 +121,17 @@ local function decide(subject)
       local s = r[j]
       if refused or r.refused then
         retry = max(retry, wait(s, cost))
-      elseif (s.a == 4 or s.a == VARIABLE_QUEUE) and s.most > 0 then
+      elseif (s.a == 4 or s.a == VARIABLE_QUEUE) and s.most > 0 and not look then
         delay = max(delay, s.window.delay(s, now))
       end
       if s.window.used(s, now) > 0 then reset = max(reset, s.window.ends(s, now) - now) end
     end
     if charged and #r > 0 then
       r.left = r.left - min(cost, r.left)
-      if not refused and not r.refused and not peek and (cost > 0 or r[1].a ~= IN_FLIGHT) then status = status + 2 end
+      if not refused and (not r.refused or answers) and not peek and (cost > 0 or r[1].a ~= IN_FLIGHT) then status = status + 2 end
     end
     if r.strikes or r.banned then
-      retry, reset = bans.waits(r, retry, reset, cost > 0 and (refused or r.refused))
+      retry, reset = bans.waits(r, retry, reset, cost > 0 and not look and (refused or r.refused))
       if r.banned then
         status, last = status + 8, last .. bans.answer(r.ban)
       end

@@ -111,7 +111,11 @@ func (m *model) judge(r *request) answer {
 	v := answer{at: r.Now, allowed: true}
 	var recs []*record
 	for i := range r.Subjects {
+		known := m.known(&r.Subjects[i])
 		rec := m.at(&r.Subjects[i])
+		if r.Subjects[i].Look && !known {
+			defer m.forget(&r.Subjects[i], rec)
+		}
 		if r.Peek {
 			rec = rec.clone()
 		}
@@ -124,9 +128,11 @@ func (m *model) judge(r *request) answer {
 		o := outcome{}
 		o.Rule = r.Subjects[i].Outcome.Rule
 		if rec.ban.holds(v.at) {
-			rec.ban.extend(rec.rule, v.at, r)
+			if !r.Subjects[i].Look {
+				rec.ban.extend(rec.rule, v.at, r)
+			}
 			o.Refused, o.Banned, o.BannedUntil = true, true, time.Unix(0, rec.ban.until)
-			banned = banned || !rec.rule.Shadow
+			banned = banned || !rec.rule.Shadow && !r.Answer
 		}
 		v.outcomes = append(v.outcomes, o)
 	}
@@ -138,22 +144,36 @@ func (m *model) judge(r *request) answer {
 			o.Skipped = true
 			continue
 		default:
-			rec.judge(o, v.at, r, r.Subjects[i].N)
+			rec.judge(o, v.at, r, &r.Subjects[i])
 		}
-		v.allowed = v.allowed && (!o.Refused || rec.rule.Shadow)
+		v.allowed = v.allowed && (!o.Refused || rec.rule.Shadow || r.Answer)
 	}
 	v.allowed = v.allowed && !banned
 	for i, rec := range recs {
-		rec.charge(&v.outcomes[i], v, r, r.Subjects[i].N, banned)
+		rec.charge(&v.outcomes[i], v, r, &r.Subjects[i], banned)
 	}
 	return v
 }
 
-// judge judges one rule without charging its limits. Hits and refusals count.
-func (rec *record) judge(o *outcome, now int64, r *request, given uint64) {
+// known reports whether there is a record of a subject.
+func (m *model) known(s *subject) bool {
+	return m.records[place{m.set.Rule(s.Outcome.Rule).Name, string(s.Key)}] != nil
+}
+
+// forget removes rec, which was made for a request that only looked, unless a refusal was counted.
+func (m *model) forget(s *subject, rec *record) {
+	if rec.ban == (ban{}) && (rec.strikes == nil || rec.strikes.used(rec.newest) == 0) {
+		delete(m.records, place{rec.rule.Name, string(s.Key)})
+	}
+}
+
+// judge judges one rule without charging its limits. Hits and refusals count; of a request whose answer the rule
+// is to count, refusals.
+func (rec *record) judge(o *outcome, now int64, r *request, sub *subject) {
+	given, look := sub.N, sub.Look
 	rule := rec.rule
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Hits {
-		if r.Cost > 0 {
+		if r.Cost > 0 && !look {
 			rec.strike(o, now, r.Peek)
 		} else if len(rule.Limits) == 0 {
 			o.Limit, o.Remaining = rule.Ban.After, under(rule.Ban.After, rec.strikes.used(now))
@@ -183,6 +203,10 @@ func (rec *record) judge(o *outcome, now int64, r *request, given uint64) {
 	if !over {
 		return
 	}
+	if r.Answer {
+		o.Refused = o.Refused || rule.Shadow
+		return
+	}
 	if rule.Ban != nil && rule.Ban.Of == ratelimit.Refusals {
 		rec.strike(o, now, r.Peek)
 	}
@@ -210,18 +234,22 @@ func (rec *record) strike(o *outcome, now int64, peek bool) {
 }
 
 // charge charges the limits if the event is to be charged, and sets what is left then.
-func (rec *record) charge(o *outcome, v answer, r *request, given uint64, banned bool) {
-	rule := rec.rule
+func (rec *record) charge(o *outcome, v answer, r *request, sub *subject, banned bool) {
+	rule, look := rec.rule, sub.Look
 	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
 		rule.CountRefused && (v.allowed || !rule.Shadow))
+	if r.Answer {
+		charged = !o.Banned && !(rule.Shadow && o.Refused)
+	}
+	charged = charged && !look
 	if charged && r.Cost > 0 && (v.allowed || !r.Peek) {
-		rec.setN(v.at, given)
+		rec.setN(v.at, sub.N)
 	}
 	for i, w := range rec.limits {
 		if charged && r.Cost > 0 && max(rule.Limits[i].N, rule.Limits[i].AtMost) > 0 && (v.allowed || !r.Peek) {
 			rec.chargeTo(w, v.at, r.Cost)
 		}
-		if rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !o.Refused && rule.Limits[i].N > 0 {
+		if rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !look && !o.Refused && rule.Limits[i].N > 0 {
 			o.Delay = max(o.Delay, w.bucket.delay(v.at))
 		}
 	}

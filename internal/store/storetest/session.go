@@ -104,7 +104,12 @@ func (s *session) peek(cost uint64, subjects ...subject) (*request, bool) {
 }
 
 func (s *session) ask(cost uint64, peek bool, subjects []subject) (*request, bool) {
-	r := s.raw(cost, peek, subjects...)
+	return s.judge(&request{Cost: cost, Peek: peek, Subjects: subjects})
+}
+
+// judge has the store and the model judge r, and complains about any difference.
+func (s *session) judge(r *request) (*request, bool) {
+	s.sent(r)
 	asked := *r
 	asked.Now = s.now
 	v := s.model.judge(&asked)
@@ -154,6 +159,12 @@ const keptHistory = 40
 
 func (s *session) note(r *request) {
 	verb := "take"
+	switch {
+	case r.Answer:
+		verb = "answer"
+	case r.Looks:
+		verb = "request, counted when answered"
+	}
 	if r.Peek {
 		verb = "peek"
 	}
@@ -163,6 +174,9 @@ func (s *session) note(r *request) {
 		line += fmt.Sprintf(" %d:%.20q", r.Subjects[i].Outcome.Rule, key)
 		if n := r.Subjects[i].N; n > 0 {
 			line += fmt.Sprintf(" limit %d", n)
+		}
+		if r.Subjects[i].Look {
+			line += "?"
 		}
 	}
 	s.noted("%s", line)
@@ -190,7 +204,9 @@ func (s *session) compare(r *request, v answer) {
 			s.broken("rule %d: %s\\ngot  %+v\\nwant %+v", want.Rule, diff, got, want.Outcome)
 		}
 	}
-	s.retryIsTrue(r, v)
+	if !r.Answer { // nothing waits
+		s.retryIsTrue(r, v)
+	}
 }
 
 // differs returns how got differs from want for an event that brings n and was judged at that time, or "".
@@ -361,7 +377,12 @@ func (s *session) used(rule int, key string) uint64 {
 
 // raw has the store judge without the model.
 func (s *session) raw(cost uint64, peek bool, subjects ...subject) *request {
-	r := &request{Set: s.model.set, Now: s.now, Cost: cost, Peek: peek, Subjects: subjects}
+	return s.sent(&request{Cost: cost, Peek: peek, Subjects: subjects})
+}
+
+// sent has the store decide r now.
+func (s *session) sent(r *request) *request {
+	r.Set, r.Now, r.Looks = s.model.set, s.now, slices.ContainsFunc(r.Subjects, func(s subject) bool { return s.Look })
 	s.note(r)
 	if err := s.decide(r); err != nil {
 		s.broken("Decide returned %w", err)
