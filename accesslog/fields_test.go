@@ -30,6 +30,11 @@ func TestFields(t *testing.T) {
 				}
 			}
 		}
+		for _, name := range f.Fields() {
+			if !strings.Contains(format, "=") && !strings.Contains(format, ":") && match.NeedsSource(name) {
+				t.Errorf("%s: rules must declare the field %s, which a named format has", format, name)
+			}
+		}
 		for name := range seen {
 			if !slices.Contains(f.Fields(), name) {
 				t.Errorf("%s: an event has the field %s, which is not among %v", format, name, f.Fields())

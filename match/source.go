@@ -23,6 +23,22 @@ type Source struct {
 	Trusted bool
 }
 
+// derivedFields are the fields that events get from what is known of them.
+var derivedFields = []string{LogField, FormatField, CountryField, ASNField}
+
+// partFields are fields that Lately's own readers of logs and requests set.
+var partFields = []string{
+	"backend", "bucket", "duration", "filter", "frontend", "operation", "pattern", "program", "proto", "reason", "router", "spt",
+	"termination", "x_forwarded_for",
+}
+
+// NeedsSource reports whether a rules file must declare the field of this name, since it is not
+// well known, and neither the middleware nor a log of a named format has it.
+func NeedsSource(name string) bool {
+	_, known := FieldNamed(name)
+	return !known && !slices.Contains(derivedFields, name) && !slices.Contains(partFields, name)
+}
+
 // Ambiguous is the value of a field that a request has several times with different values,
 // or in a form that servers read differently. All such requests count as one, so that nobody
 // gets a fresh count with a value that the service behind does not use.
@@ -75,6 +91,3 @@ func (s *Source) checkPlace() error {
 	}
 	return nil
 }
-
-// derivedFields are the names of fields that are not well known and cannot be declared.
-var derivedFields = []string{LogField, FormatField, CountryField, ASNField}

@@ -13,7 +13,7 @@ import (
 // events lack.
 func TestRulesOfManyFields(t *testing.T) {
 	var yaml, log strings.Builder
-	yaml.WriteString("version: 1\nlimits:\n")
+	yaml.WriteString("version: 1\nfields: {f0: {}, f1: {}, f2: {}, f3: {}, f4: {}, f5: {}, f6: {}, f7: {}, f8: {}}\nlimits:\n")
 	spec := "json:time=t@s,client=client"
 	for f := range 9 {
 		fmt.Fprintf(&yaml, "  - {name: r%d, key: f%d, limit: 1 per 1m}\n", f, f)

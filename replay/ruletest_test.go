@@ -32,6 +32,7 @@ func runTests(t *testing.T, file *rules.File, name, text string) *replay.TestRep
 
 const testedRules = `
 version: 1
+fields: {session: {cookie: sid}}
 limits:
   - {name: minute, key: client, limit: 2 per 1m}
   - {name: day, key: session, limit: 3 per day, algorithm: calendar}

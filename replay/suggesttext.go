@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -129,6 +130,7 @@ func prefixText(p netip.Prefix) string {
 func (s *Suggestion) file() string {
 	var b strings.Builder
 	b.WriteString("version: 1\n")
+	s.fields(&b)
 	s.allow(&b)
 	b.WriteString("limits:\n")
 	for i := range s.Limits {
@@ -161,6 +163,24 @@ func keyYAML(text string, key match.Key) string {
 		names[i] = strconv.Quote(name)
 	}
 	return "[" + strings.Join(names, ", ") + "]"
+}
+
+// fields writes the section fields: fields of the log that are not known without a declaration.
+func (s *Suggestion) fields(b *strings.Builder) {
+	names := s.key.EventFields()
+	for i := range s.Limits {
+		for _, c := range s.Limits[i].conditions {
+			names = append(names, c[0])
+		}
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !match.NeedsSource(name) })
+	for i, name := range names {
+		if i == 0 {
+			b.WriteString("fields: # as the log has them; for a server that is asked about requests, say where these have the value: {header: NAME}\n")
+		}
+		fmt.Fprintf(b, "  %s: {}\n", name)
+	}
 }
 
 // comments writes what the limit does to the log, and the proof that it is the least.

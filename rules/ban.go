@@ -40,6 +40,8 @@ func (r *reader) checkDistinct(after ast.Node, rule *ratelimit.Rule) {
 	}
 	if _, err := match.NewKey(r.fold, rule.Ban.Field); err != nil {
 		r.fail(after, "after: distinct: %v", err)
+	} else if !r.checkField(after, "after: distinct", rule.Ban.Field) {
+		return
 	} else if slices.Contains(rule.Key.Fields(), rule.Ban.Field) {
 		r.fail(after, "after: distinct %s: the key has one value of it: must be another field", rule.Ban.Field)
 	}

@@ -22,8 +22,10 @@ func (r *reader) readFields(n ast.Node) {
 		if err := s.Validate(); err != nil && len(r.errs) == mistakes {
 			r.fail(p.at, "fields: %v", err)
 		}
-		if len(r.errs) == mistakes {
+		if s.Field = p.key; len(r.errs) == mistakes {
 			r.addField(p.at, s)
+		} else {
+			r.fieldsAt[s.Field] = r.placeOf(p.at) // so that its uses are not mistakes, too
 		}
 	}
 }
@@ -40,7 +42,7 @@ func (r *reader) addField(n ast.Node, s match.Source) {
 }
 
 func (r *reader) readSource(p pair) (s match.Source) {
-	if !r.checkField(p.at, "fields", p.key) {
+	if !r.checkFieldName(p.at, "fields", p.key) {
 		return s
 	}
 	m := r.mapping(p.value, "field "+clip(p.key), fieldKeys)

@@ -34,7 +34,7 @@ func TestHostileFiles(t *testing.T) {
 		"indented keys":    "limits:\n" + grow("- name: k%d\n  key: [client]\n"),
 		"lists in lists":   repeat("- - - - - - -\n"),
 		"maps in lists":    "limits:\n" + repeat("- {}\n"),
-		"counters":         "version: 1\ncounters:\n" + grow("  k%d:\n    key: a\n"),
+		"counters":         "version: 1\ncounters:\n" + grow("  k%d:\n    key: path\n"),
 		"long list":        "version: 1\nallow: [" + repeat("a,") + "]",
 		"anchors":          repeat("&a "),
 		"aliases":          repeat("*a "),

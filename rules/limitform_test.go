@@ -126,7 +126,7 @@ func TestSchemaPatterns(t *testing.T) {
 				problem = err.Error()
 			}
 		} else if c.def == "keyField" {
-			if _, err := Parse("r", []byte(oneLimit("name: x", "key: "+c.text, "limit: 1 per 1s"))); err != nil {
+			if _, err := Parse("r", []byte("fields: {x-token: {}}\n"+oneLimit("name: x", "key: "+c.text, "limit: 1 per 1s"))); err != nil {
 				problem = err.Error()
 			}
 		} else if _, form, err := parseAnyLimit(c.text); err != nil || form == noForm {

@@ -82,6 +82,20 @@ rules.yaml:5:18: key: field "session": a client can make up its values, and so g
 rules.yaml:9:18: key: field "session": a client can make up its values, and so get others banned: must be trusted, as in "session: {cookie: sid, trusted: true}", if a proxy sets or checks it, or have client beside it: [client, session]`,
 	},
 
+	{
+		"fields that are not declared", "version: 1\nfields: {api_key: {header: X-API-Key}, session: {cooky: sid}}\n" +
+			"counters: {c: {key: tenant, spans: 1m}}\n" +
+			"limits:\n- {name: a, key: [clinet, apikey, session, pattern, filter | program, country], when: {statsu: 404, plan: free}, limit: 1 per 1s}\n" +
+			"bans:\n- {name: b, key: client, after: 20 distinct token in 1m, for: 1s}\n",
+		`rules.yaml:2:50: field session: unknown key "cooky": did you mean cookie?
+rules.yaml:3:21: key: field "tenant": unknown: must be declared under fields with the place that has it, as in "tenant: {header: NAME}", or cookie, bearer or query, or "tenant: {}" if CHECK, a program or a log gives it
+rules.yaml:5:19: key: field "clinet": unknown: did you mean client?
+rules.yaml:5:27: key: field "apikey": unknown: did you mean api_key?
+rules.yaml:5:88: when: field "statsu": unknown: did you mean status?
+rules.yaml:5:101: when: field "plan": unknown: must be declared under fields with the place that has it, as in "plan: {header: NAME}", or cookie, bearer or query, or "plan: {}" if CHECK, a program or a log gives it
+rules.yaml:7:33: after: distinct: field "token": unknown: must be declared under fields with the place that has it, as in "token: {header: NAME}", or cookie, bearer or query, or "token: {}" if CHECK, a program or a log gives it`,
+	},
+
 	// Names and keys.
 	{"nothing in a limit", "version: 1\nlimits:\n  - {}\n", `rules.yaml:3:5: limit: missing key name: must be given, as in "name: per-client"
 rules.yaml:3:5: limit: missing key key: must be given, as in "key: client"
@@ -109,13 +123,13 @@ rules.yaml:4:45: key: field "a b": must be 1 to 64 letters, digits, '-', '_' and
 rules.yaml:4:52: key: a list: must be a field such as client, or a list of fields`,
 	},
 	{
-		"alternatives", oneLimit("name: x", "key: [user |, user | at, user | user, Client | user, a|b|c|d|e|f|g|h|i, user | client, user|client]", "limit: 1 per 1s"),
+		"alternatives", oneLimit("name: x", "key: [user |, user | at, user | user, Client | user, user|host|path|agent|query|method|object|referer|status, user | client, user|client]", "limit: 1 per 1s"),
 		`rules.yaml:4:11: key: field "": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:19: key: field "at": must be another name, as commands use this one
 rules.yaml:4:30: key: "user | user": must name each field once
 rules.yaml:4:43: key: field "Client": did you mean client?
 rules.yaml:4:58: key: 9 alternatives: must be at most 8
-rules.yaml:4:92: key: field "user | client" twice: must be given once`,
+rules.yaml:4:130: key: field "user | client" twice: must be given once`,
 	},
 	{
 		"networks", oneLimit("name: x", "key: [client/33, 'client/24,129', client/, user/24, 'client/24,48', client]", "limit: 1 per 1s"),
@@ -126,7 +140,7 @@ rules.yaml:4:48: key: field "user/24": must be 1 to 64 letters, digits, '-', '_'
 rules.yaml:4:73: key: field "client" twice: must be given once`,
 	},
 	{"no key fields", oneLimit("name: x", "key: []", "limit: 1 per 1s"), `rules.yaml:4:10: key: an empty list: must be a field such as client, or a list of fields`},
-	{"too many key fields", oneLimit("name: x", "key: [a, b, c, d, e, f, g, h, i]", "limit: 1 per 1s"), `rules.yaml:4:10: key: 9 elements: must be at most 8`},
+	{"too many key fields", oneLimit("name: x", "key: [user, host, path, agent, query, method, object, referer, status]", "limit: 1 per 1s"), `rules.yaml:4:10: key: 9 elements: must be at most 8`},
 
 	// Limits.
 	{

@@ -81,7 +81,10 @@ func LoadTests(path string, f *File) (*TestFile, error) {
 
 // ParseTests parses data as the test file called name, like LoadTests.
 func ParseTests(name string, data []byte, f *File) (*TestFile, error) {
-	r := &testReader{reader: &reader{file: name, names: make(map[string]place)}}
+	r := &testReader{reader: &reader{file: name, names: make(map[string]place), fieldsAt: make(map[string]place)}}
+	for _, s := range f.Limits.Sources() {
+		r.addField(nil, s)
+	}
 	for i := range f.Limits.Len() {
 		r.rules = append(r.rules, f.Limits.Rule(i).Name)
 	}

@@ -9,6 +9,7 @@ import (
 )
 
 const testedRules = `version: 1
+fields: {session: {cookie: sid}}
 limits:
   - {name: per-client, key: client, limit: 2 per 1m}
 bans:

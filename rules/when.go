@@ -92,10 +92,30 @@ func ParseKey(fold match.Fold, text string) (k match.Key, err error) {
 	return k, nil
 }
 
-// checkField records a mistake, and reports false, if name, which stands at n, cannot
-// be the name of a field. A name that is almost that of a well-known field is allowed
-// with a warning.
+// checkField records a mistake, and reports false, if name, which stands at n, is not a field that
+// rules can use.
 func (r *reader) checkField(n ast.Node, what, name string) bool {
+	if !r.checkFieldName(n, what, name) {
+		return false
+	}
+	if !match.NeedsSource(name) || r.fieldsAt[name] != (place{}) {
+		return true
+	}
+	names := match.FieldNames()
+	for i := range r.fields {
+		names = append(names, r.fields[i].Field)
+	}
+	if near := spelling.Nearest(name, names, 1); near != "" {
+		r.fail(n, "%s: field %q: unknown: did you mean %s?", what, name, near)
+		return false
+	}
+	r.fail(n, `%s: field %q: unknown: must be declared under fields with the place that has it, as in "%s: {header: NAME}", or cookie, bearer or query, or "%s: {}" if CHECK, a program or a log gives it`,
+		what, name, name, name)
+	return false
+}
+
+// checkFieldName records a mistake, and reports false, if name cannot be the name of a field.
+func (r *reader) checkFieldName(n ast.Node, what, name string) bool {
 	if _, err := parseName(name); err != nil {
 		r.fail(n, "%s: field %q: %v", what, clip(name), err)
 		return false
@@ -109,15 +129,9 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 		r.fail(n, "%s: %q: must be directly under when, with the conditions that must not hold", what, name)
 		return false
 	}
-	if _, known := match.FieldNamed(name); known {
-		return true
-	}
-	if _, known := match.FieldNamed(lower); known {
+	if _, known := match.FieldNamed(lower); known && lower != name {
 		r.fail(n, "%s: field %q: did you mean %s?", what, name, lower)
 		return false
-	}
-	if near := spelling.Nearest(name, match.FieldNames(), 1); near != "" {
-		r.warn(n, "%s: field %q: only events of your own can have it; did you mean %s?", what, name, near)
 	}
 	return true
 }

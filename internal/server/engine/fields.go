@@ -202,7 +202,7 @@ func (f *eventFields) unknown(name string) error {
 	if near := spelling.Nearest(name, all, typos); near != "" {
 		return errorf(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
 	}
-	return errorf(api.BadArg, "field %q: unknown, as no rule or counter uses it; must be one of %s", name, strings.Join(all[:min(len(all), listed)], ", "))
+	return errorf(api.BadArg, "field %q: unknown: must be declared under fields in the rules file, or be one of %s", name, strings.Join(all[:min(len(all), listed)], ", "))
 }
 
 // unmatchedEvery is how often the log has a warning about unmatched events.

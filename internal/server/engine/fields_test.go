@@ -14,6 +14,7 @@ import (
 )
 
 const fieldRules = `version: 1
+fields: {tenant: {header: X-Tenant}, plan: {}, region: {}}
 counters:
   tenants: {key: tenant, spans: [1m]}
 limits:
@@ -38,11 +39,11 @@ func TestPrepareFields(t *testing.T) {
 		{"Client", `field "Client": unknown; did you mean client?`},
 		{"pth", `field "pth": unknown; did you mean path?`},
 		{"tennant", `field "tennant": unknown; did you mean tenant?`},
-		{"weather", `field "weather": unknown, as no rule or counter uses it; must be one of client, object, method, path, query, protocol, ` +
+		{"weather", `field "weather": unknown: must be declared under fields in the rules file, or be one of client, object, method, path, query, protocol, ` +
 			`status, size, user, host, referer, agent, plan, region, tenant`},
 		{"log", `field "log": must be left out, as only events of logs have it`},       // in a condition
 		{"format", `field "format": must be left out, as only events of logs have it`}, // in no rule
-		{strings.Repeat("x", 5000), `field "` + strings.Repeat("x", 64) + `": unknown, as`},
+		{strings.Repeat("x", 5000), `field "` + strings.Repeat("x", 64) + `": unknown: must`},
 	} {
 		err := c.Prepare(event(c, "client", "192.0.2.1", x.field, "v"))
 		switch {

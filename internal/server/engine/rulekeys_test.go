@@ -13,6 +13,7 @@ import (
 )
 
 const longRules = `version: 1
+fields: {tenant: {}}
 counters:
   pages: {key: path, spans: [1m]}
 limits:

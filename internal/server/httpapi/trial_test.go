@@ -113,7 +113,7 @@ func TestTryRules(t *testing.T) {
 		status  int
 	}{
 		{api.TrialRequest{Rules: "version: 1\nlimits: [{name: a}]\n"}, `"errors":[{"line":2,`, http.StatusOK},
-		{api.TrialRequest{Rules: inForce + "bans:\n  - {name: tenants, key: tenant, after: 5 hits in 1m, for: 1h}\n"}, `no event has the field tenant`, http.StatusOK},
+		{api.TrialRequest{Rules: inForce + "fields: {tenant: {}}\nbans:\n  - {name: tenants, key: tenant, after: 5 hits in 1m, for: 1h}\n"}, `no event has the field tenant`, http.StatusOK},
 		{api.TrialRequest{Rules: draft, Field: "nothing"}, `unknown field \"nothing\"`, http.StatusBadRequest},
 		{api.TrialRequest{Rules: draft, Top: -1}, "must be 1 to 1000", http.StatusBadRequest},
 		{api.TrialRequest{Rules: draft, Protect: "192.0.2.9\n192.0.2.0/29\n"}, `"protected_keys_hurt":[{"key":["192.0.2.1"],`, http.StatusOK},

@@ -19,6 +19,7 @@ import (
 )
 
 const testRules = `version: 1
+fields: {x-tenant: {header: X-Tenant}}
 counters:
   requests: {key: client, spans: [1s, 1m, 1h]}
   tenants: {key: x-tenant, spans: [1m]}
