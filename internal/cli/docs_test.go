@@ -74,22 +74,26 @@ func TestDocumentedCommands(t *testing.T) {
 				os.WriteFile(filepath.Join(dir, "rules.test.yaml"), tests, 0o600), demoLog(filepath.Join(dir, "access.log.gz"))); err != nil {
 				t.Fatal(err)
 			}
-			s := serve(t, "--rules", filepath.Join(dir, "rules.yaml"))
-			host, port, _ := net.SplitHostPort(s.resp)
-			real := strings.NewReplacer("redis-cli -p 7379", "redis-cli --no-raw -h "+host+" -p "+port, "localhost:7380", strings.TrimPrefix(s.http, "http://"))
-			all := steps(string(text))
-			for _, step := range all {
-				cmd := exec.Command("sh", "-c", real.Replace(step.command))
-				cmd.Dir = dir
-				output, err := cmd.CombinedOutput()
-				if err != nil || !shows(string(output), step.want, strings.HasPrefix(step.command, "lately replay")) {
-					t.Errorf("%s: %v\ngot\n%s\nwant\n%s", step.command, err, output, step.want)
-				}
-			}
-			if len(all) < least {
-				t.Errorf("%d commands found, want at least %d", len(all), least)
-			}
+			followSteps(t, string(text), dir, serve(t, "--rules", filepath.Join(dir, "rules.yaml")), least)
 		})
+	}
+}
+
+// followSteps runs the commands of a document, of which there must be at least so many, in dir, where s is the server.
+func followSteps(t *testing.T, text, dir string, s *serving, least int) {
+	host, port, _ := net.SplitHostPort(s.resp)
+	real := strings.NewReplacer("redis-cli -p 7379", "redis-cli --no-raw -h "+host+" -p "+port, "localhost:7380", strings.TrimPrefix(s.http, "http://"))
+	all := steps(text)
+	for _, step := range all {
+		cmd := exec.Command("sh", "-c", real.Replace(step.command))
+		cmd.Dir = dir
+		output, err := cmd.CombinedOutput()
+		if err != nil || !shows(string(output), step.want, strings.HasPrefix(step.command, "lately replay")) {
+			t.Errorf("%s: %v\ngot\n%s\nwant\n%s", step.command, err, output, step.want)
+		}
+	}
+	if len(all) < least {
+		t.Errorf("%d commands found, want at least %d", len(all), least)
 	}
 }
 
@@ -139,7 +143,7 @@ func TestShellBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := 0
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/guides/*.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/guides/*.md", "docs/recipes/*.md"} {
 		pages, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		for _, page := range pages {
 			text, err := os.ReadFile(page)

@@ -63,6 +63,12 @@ func (l *lines) String() string {
 // The test ends it.
 func serve(t testing.TB, args ...string) *serving {
 	t.Helper()
+	return serveIn(t, "", args...)
+}
+
+// serveIn is serve in a directory.
+func serveIn(t testing.TB, dir string, args ...string) *serving {
+	t.Helper()
 	s := &serving{t: t, log: logFile(filepath.Join(t.TempDir(), "log")), done: make(chan struct{})}
 	log, err := os.Create(string(s.log))
 	if err != nil {
@@ -71,6 +77,7 @@ func serve(t testing.TB, args ...string) *serving {
 	defer log.Close()
 	s.cmd = exec.Command("lately", append([]string{"serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
 	s.cmd.Stderr = log
+	s.cmd.Dir = dir
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATELY_") }) // of the tests
 	s.cmd.Env = append(s.cmd.Env, "LATELY_SHUTDOWN_DELAY=0")
 	out, err := s.cmd.StdoutPipe()
