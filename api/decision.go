@@ -15,6 +15,7 @@ type Decision struct {
 	Rule        string `json:"rule" doc:"the deciding rule; empty when none matched"`
 	BannedUntil Millis `json:"banned_until_ms" doc:"since 1970; 0 when no ban refused it"`
 	Delay       Millis `json:"delay_ms,omitempty" doc:"how long an allowed event must wait for its turn under a leaky-bucket rule; absent when it need not wait"`
+	ID          string `json:"id,omitempty" doc:"to settle the reservation; absent unless one was made"`
 }
 
 // Millis is a number of milliseconds. A negative one means never.
@@ -69,6 +70,70 @@ type PeekRequest struct {
 	TakeItem
 	Events []CheckItem `json:"events,omitempty"`
 	Takes  []TakeItem  `json:"takes,omitempty"`
+}
+
+// A ReserveEvent is one event to reserve for under all rules that match it.
+type ReserveEvent struct {
+	CheckItem
+	For *Millis `json:"for_ms,omitempty" doc:"for how long it can be settled, 1 ms to a day; a minute if it is left out"`
+}
+
+// A ReserveTake is an event of a key to reserve for under one rule.
+type ReserveTake struct {
+	TakeItem
+	For *Millis `json:"for_ms,omitempty" doc:"for how long it can be settled, 1 ms to a day; a minute if it is left out"`
+}
+
+// A ReserveRequest is the body of POST /v1/reserve: one event, one event of a key, or several of either.
+type ReserveRequest struct {
+	Event map[string]string `json:"event,omitzero"`
+	ReserveTake
+	Events []ReserveEvent `json:"events,omitempty"`
+	Takes  []ReserveTake  `json:"takes,omitempty"`
+}
+
+// A Settlement says what the event of a reservation has cost.
+type Settlement struct {
+	ID   string  `json:"id,omitempty"`
+	Cost *uint64 `json:"cost,omitempty" range:"actual" doc:"what it has cost: 0 or more, also more than was reserved"`
+}
+
+// A SettleRequest is the body of POST /v1/settle: one settlement, or several.
+type SettleRequest struct {
+	Settlement
+	Settlements []Settlement `json:"settlements,omitempty"`
+}
+
+// Settled is the answer about one settlement.
+type Settled struct {
+	Settled bool `json:"settled" doc:"false if it was settled before: then nothing has changed"`
+}
+
+// A SettleResult is what came of one settlement of several, or why it was not done.
+type SettleResult struct {
+	*Settled
+	Error *Failure `json:"error,omitempty"`
+}
+
+// SettleResults is the answers about several settlements, in the order of the request.
+type SettleResults struct {
+	Settlements []SettleResult `json:"settlements"`
+}
+
+// A ChargeRequest is the body of POST /v1/charge: a cost of a key under a rule, or several.
+type ChargeRequest struct {
+	TakeItem
+	Charges []TakeItem `json:"charges,omitempty"`
+}
+
+// Charged is what came of several charges, in the order of the request: an empty object for each that was made.
+type Charged struct {
+	Charges []ChargeResult `json:"charges,omitempty"`
+}
+
+// A ChargeResult is empty, or why a charge was not made.
+type ChargeResult struct {
+	Error *Failure `json:"error,omitempty"`
 }
 
 // A Result is a decision, or why there is none.

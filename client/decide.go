@@ -60,18 +60,24 @@ func takeItem(rule string, key []string, cost uint64) api.TakeItem {
 }
 
 func (c *Client) decide(ctx context.Context, path string, in any) (ratelimit.Decision, error) {
+	d, _, err := c.judge(ctx, path, in)
+	return d, err
+}
+
+// judge returns a decision, and the id of its reservation.
+func (c *Client) judge(ctx context.Context, path string, in any) (d ratelimit.Decision, id string, err error) {
 	out, err := post[struct {
 		api.Decision
 		Rule *string `json:"rule"` // distinguishes a decision from any other object
 	}](ctx, c, path, in)
 	if err != nil {
-		return ratelimit.Decision{}, err
+		return d, "", err
 	}
 	if out.Rule == nil {
-		return ratelimit.Decision{}, errors.New(c.addr + ": not a lately server: the answer is no decision")
+		return d, "", errors.New(c.addr + ": not a lately server: the answer is no decision")
 	}
 	out.Decision.Rule = *out.Rule
-	return decisionOf(&out.Decision), nil
+	return decisionOf(&out.Decision), out.ID, nil
 }
 
 // Refund gives back what n events of cost 1 took of a rule, and returns how many

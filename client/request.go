@@ -19,6 +19,7 @@ import (
 type answer struct {
 	decision ratelimit.Decision
 	n        int64
+	id       string // of a reservation
 }
 
 // A parser reads an answer. rule is the one that was asked for, so that its name need not be

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strconv"
+	"time"
 
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
@@ -65,7 +67,7 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 		case st.Actual > st.Charged:
 			what, amount = correctCharge, st.Actual-st.Charged
 		}
-		if !sub.Outcome.Charged || amount == 0 {
+		if !sub.Outcome.Charged || amount == 0 && st.ID == "" {
 			continue
 		}
 		at, resets := unmark(sub.Mark)
@@ -78,15 +80,38 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 			}
 		}
 		c := s.correction(l, what, amount, at, resets, sub.Outcome.Rule, sub.Key)
+		if st.ID != "" {
+			c.once(st)
+		}
 		calls = append(calls, &c)
 	}
 	s.exchange(ctx, l, calls)
 	var errs []error
+	st.Again = st.ID != "" && len(calls) > 0
 	for _, c := range calls {
+		if c.err == nil && c.data == doneBefore {
+			continue
+		}
+		st.Again = false
 		_, _, err := c.corrected()
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+const (
+	// doneBefore is what the script correct answers if the settlement of that ID was done.
+	doneBefore = "done"
+
+	// clockSkew is by how much the clocks of nodes may differ: for so long after its end an ID is remembered.
+	clockSkew = time.Minute
+)
+
+// once has c done once for the ID of st: it is remembered in a key beside the record.
+func (c *call) once(st *settlement) {
+	c.keys = append(c.keys, c.keys[0]+"~"+st.ID)
+	lives := max(time.Until(st.Ends), 0) + clockSkew
+	c.args = append(c.args, strconv.FormatInt(lives.Milliseconds(), 10))
 }
 
 // Adjust implements the store of a Limiter.

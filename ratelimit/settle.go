@@ -203,6 +203,9 @@ func (rs *records) mark() uint64 { return rs.resets.id<<32 | rs.resets.resets.Lo
 // invalidated reports whether the limits have changed, or the key of that hash was, or
 // may have been, reset since mark.
 func (l *resetLog) invalidated(hash, mark uint64) bool {
+	if mark == AnyMark {
+		return false
+	}
 	n := l.resets.Load()
 	since := uint64(uint32(n - mark))
 	if mark>>32 != l.id || since >= keptResets {

@@ -171,7 +171,7 @@ func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 // ask makes the request of what was collected.
 func (sc *scratch) ask(set *Set, q *query) *request {
 	r := &sc.request
-	*r = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
+	*r = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Settled: q.Reserve != nil, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
 	return r
 }
 

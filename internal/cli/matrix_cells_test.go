@@ -41,6 +41,7 @@ var matrixRefusals = map[byte]string{
 	'C': "CrowdSec's bouncers are not answered here: must be switched on with the setting crowdsec",
 	'L': "AUTH was called, but this server has no tokens: whoever can connect may do everything",
 	'D': "there is no demo: the server was started without --demo",
+	'I': "id: not one that this server or one of its store gave out",
 	'W': "WATCH is not supported",
 	'U': "connection refused",
 	'B': "follow and store: both set: must be one of them, as a store judges by its own clock",
@@ -78,6 +79,9 @@ const matrixRESP = `
 ......N..-- TAKE login ada -> [1 5 4 0 
 ......N..-- PEEK login eve -> [1 5 4 
 ..S...N..-- REFUND login ada -> 1
+..S...N..-- CHARGE login nina COST 3 -> OK
+......N..-- RESERVE login rupert COST 2 FOR 5000 -> [1 5 3 0 
+IIIIIIIII-- SETTLE nosuch COST 1 -> it
 ..S...N..-- RELEASE uploads ada -> 0
 .........-- CL.THROTTLE user123 15 30 60 -> [0 16 15 -1 2]
 .........-- DEL nosuch -> 0
@@ -136,6 +140,9 @@ const matrixHTTP = `
 ........-.- POST /v1/check {"event":{"client":"192.0.2.1"}} -> 200 {"allowed":true
 ......N.-.- POST /v1/take {"rule":"login","key":"grace"} -> 200 {"allowed":true,"limit":5,"remaining":4
 ......N.-.- POST /v1/peek {"rule":"login","key":"heidi"} -> 200 {"allowed":true,"limit":5,"remaining":4
+..S...N.-.- POST /v1/charge {"rule":"login","key":"nina","cost":2} -> 200 {}
+......N.-.- POST /v1/reserve {"rule":"login","key":"peggy","cost":2} -> 200 {"allowed":true,"limit":5,"remaining":3
+IIIIIIII-I- POST /v1/settle {"id":"nosuch","cost":1} -> it
 ..S...N.-.- POST /v1/refund {"rule":"login","key":"grace"} -> {"refunded":1}
 ..S...N.-.- POST /v1/release {"rule":"uploads","key":"grace"} -> {"released":0}
 ........-.- POST /v1/throttle {"key":"k","burst":15,"count":30,"period_ms":60000} -> {"allowed":true,"limit":16

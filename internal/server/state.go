@@ -113,9 +113,10 @@ type writtenState struct {
 	sums []uint64
 }
 
-// sum returns what identifies a record. The history is left out, which changes every minute.
+// sum returns what identifies a record. The history is left out, which changes every minute, and what has the time of
+// the snapshot.
 func (w *writtenState) sum(typ byte, data []byte) (sum uint64, ok bool) {
-	return maphash.Bytes(w.seed, data) + uint64(typ), typ != engine.RecordHistory
+	return maphash.Bytes(w.seed, data) + uint64(typ), typ != engine.RecordHistory && typ != engine.RecordLives
 }
 
 func (w *writtenState) add(typ byte, data []byte) {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // TestUnchangedState writes no snapshot while the state is that of the last one, and a snapshot after each kind of
@@ -44,7 +46,7 @@ func TestUnchangedState(t *testing.T) {
 		})
 	}
 	saved("the start")
-	must(caller.QueueTake("flood", 1, true, "client 1"))
+	must(caller.QueueTake("flood", 1, engine.Terms{Peek: true}, "client 1"))
 	for _, err := range caller.Decide() {
 		must(err)
 	}

@@ -109,6 +109,8 @@ type Request[R any] struct {
 	// charged beyond N, bans count it and begin, and nothing refuses it. A key that is banned is
 	// not counted. Each rule judges as if it were alone.
 	Answer bool
+	// Settled says that another process may settle the request. The store then makes Marks for it.
+	Settled bool
 	// Subjects are the rules that match, in the order of the set.
 	Subjects []Subject[R]
 
@@ -158,6 +160,13 @@ type Settlement[R any] struct {
 	At, Now         int64 // Request.Now as the store left it, and now
 	Charged, Actual uint64
 	Subjects        []Subject[R]
+
+	// ID, if it is not empty, is what a store that processes share knows the settlement by: it remembers until
+	// Ends that it was done, and sets Again, and changes nothing, when it has done it before. The memory of a process
+	// ignores it.
+	ID    string
+	Ends  time.Time
+	Again bool
 }
 
 // A Change is what an Adjustment does.

@@ -1,12 +1,14 @@
--- KEYS: the record. ARGV: what to do, an amount, the time and the number of resets of
+-- KEYS: the record, and a key that remembers that this was done, if it must be done once. ARGV: what to do, an amount, the time and the number of resets of
 -- the charge that is meant, or 65535 for any; and the rule. To ban, the amount is the end
--- and the time the start, and a third argument is BAN.
+-- and the time the start, and a third argument is BAN. With the second key, a third argument is for how many
+-- milliseconds it is remembered.
 local REFUND, CHARGE, OLDEST, RESET, ADD_BAN, END_BAN = 1, 2, 3, 4, 5, 6
 local ANY = 65535
 local what, amount, at, resets = unpack_('>BI7I7I2', ARGV[1])
 
 local records, answer = openAll(0, 1)
 if not records then return answer end
+if KEYS[2] and not redis.call('SET', KEYS[2], '', 'NX', 'PX', ARGV[3]) then return 'done' end
 local r, taken = records[1], 0
 if r.held then -- which is corrected
   r.held.ban = r.ban

@@ -14,6 +14,9 @@ const MaxBatch = 256
 // A batch is the decisions that a Session has queued.
 type batch struct {
 	queries   []ratelimit.Query
+	holds     []time.Duration          // of each query, 0 without a reservation
+	reserved  []*ratelimit.Reservation // their memory, of the first used
+	used      int
 	events    []*match.Event // of the queries about events, in order
 	values    []string       // of the keys of the others
 	decisions []ratelimit.Decision
@@ -29,10 +32,10 @@ func (s *Session) Queued() int {
 
 // QueueCheck queues an event for the next Decide, which counts it in the counters that match
 // it and judges it under the rules that match it, as one decision. If it is allowed, the hot
-// rules count it as well. With peek, nothing is counted. ev is what Event has returned; the
+// rules count it as well. ev is what Event has returned; the
 // bytes of its fields must not change before Decide. It is an error, and nothing is queued, if
 // a rule that is not in shadow mode counts ev by a value of more than MaxKey bytes.
-func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) (err error) {
+func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err error) {
 	r := s.e.rules.Load()
 	if r.geo != nil {
 		r.geo.Set(ev)
@@ -44,14 +47,13 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, peek bool) (err error
 	if ev == s.event { // the next Event is another
 		b.events, s.event = append(b.events, ev), nil
 	}
-	b.queries = append(b.queries, ratelimit.Query{Event: ev, Cost: cost, Peek: peek})
+	b.add(ratelimit.Query{Event: ev, Cost: cost}, terms)
 	return nil
 }
 
-// QueueTake queues an event of a key for the next Decide, which judges it under one rule. With
-// peek, nothing is counted. The bytes of rule and key must not change before Decide. If there
+// QueueTake queues an event of a key for the next Decide, which judges it under one rule. The bytes of rule and key must not change before Decide. If there
 // is an error, nothing is queued.
-func (s *Session) QueueTake(rule string, cost uint64, peek bool, key ...string) error {
+func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string) error {
 	r, err := s.e.ruleNamed(rule)
 	if err != nil {
 		return err
@@ -61,8 +63,21 @@ func (s *Session) QueueTake(rule string, cost uint64, peek bool, key ...string) 
 	if b.values, err = split(b.values, &r.Key, key); err != nil {
 		return err
 	}
-	b.queries = append(b.queries, ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Peek: peek})
+	b.add(ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost}, terms)
 	return nil
+}
+
+// add adds a query.
+func (b *batch) add(q ratelimit.Query, terms Terms) {
+	q.Peek = terms.Peek
+	if terms.Hold > 0 {
+		if b.used == len(b.reserved) {
+			b.reserved = append(b.reserved, new(ratelimit.Reservation))
+		}
+		q.Reserve = b.reserved[b.used]
+		b.used++
+	}
+	b.queries, b.holds = append(b.queries, q), append(b.holds, terms.Hold)
 }
 
 func (s *Session) openBatch() *batch {
@@ -84,7 +99,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		s.batch = nil
 		defer s.e.reuse(b)
 		var now time.Time
-		if len(b.events) > 0 {
+		if len(b.events) > 0 || b.used > 0 {
 			now = s.e.Now()
 		}
 		for i := range b.queries {
@@ -95,6 +110,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
 		for i := range b.queries {
 			d := &b.decisions[i]
+			s.reserved(now, &b.queries[i], b.holds[i])
 			if !yield(d, s.decided(now, &b.queries[i], d)) {
 				return
 			}
@@ -134,6 +150,6 @@ func (e *Engine) reuse(b *batch) {
 	clear(b.events)
 	clear(b.queries)
 	clear(b.values)
-	b.events, b.queries, b.values = b.events[:0], b.queries[:0], b.values[:0]
+	b.events, b.queries, b.holds, b.values, b.used = b.events[:0], b.queries[:0], b.holds[:0], b.values[:0], 0
 	e.batches.Put(b)
 }

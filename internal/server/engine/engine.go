@@ -38,6 +38,9 @@ type Engine struct {
 	counters *latelyredis.Counters // that servers share, or nil
 	throttle *throttle.Limiter
 	secret   *secret.Secret
+	ids      ids
+	lives    lives
+	settled  settledIDs
 
 	rules atomic.Pointer[ruleSet]
 
@@ -78,6 +81,8 @@ func New(c Config) (*Engine, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{}), events: events.New()}
 	e.secret = secret.New()
+	e.ids.init()
+	e.lives.init()
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
 	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {
@@ -96,6 +101,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 	e.rules.Store(r)
+	e.lives.use(e.Now(), c.Rules.Limits)
 	e.hot = newHotList(e)
 	e.ignored.Store(new([]api.RuleKey))
 	e.listRules()
@@ -192,6 +198,7 @@ func (e *Engine) reload(file *rules.File) error {
 	if err := e.limiter.Update(file.Limits); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
+	e.lives.use(e.Now(), file.Limits)
 	e.ignoreIn(r)
 	if err := e.shareAll(r, e.rules.Load()); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 // Peek returns the decision that Check would return.
 func (s *Session) Peek(ev *match.Event, cost uint64) (d ratelimit.Decision, err error) {
-	if err := s.QueueCheck(ev, cost, true); err != nil {
+	if err := s.QueueCheck(ev, cost, Terms{Peek: true}); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
 	return s.decideOne()
@@ -15,7 +15,7 @@ func (s *Session) Peek(ev *match.Event, cost uint64) (d ratelimit.Decision, err 
 
 // PeekRule returns the decision that Take would return.
 func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	if err := s.QueueTake(rule, cost, true, key...); err != nil {
+	if err := s.QueueTake(rule, cost, Terms{Peek: true}, key...); err != nil {
 		return d, err
 	}
 	return s.decideOne()

@@ -29,6 +29,9 @@ type Session struct {
 	edges  []hotkey.Edge
 	report HotReport
 	n      uint64 // decisions
+	id     []byte // of the last decision's reservation
+	asked  bool   // it was asked for one
+	plain  []byte // memory for it
 }
 
 // totals counts decisions by outcome. An engine has several of them in different cache
@@ -57,7 +60,7 @@ func (s *Session) Event() *match.Event {
 
 // Check judges one event, as QueueCheck and Decide do.
 func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if err := s.QueueCheck(ev, cost, false); err != nil {
+	if err := s.QueueCheck(ev, cost, Terms{}); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
 	return s.decideOne()
@@ -65,7 +68,7 @@ func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error
 
 // Take judges one event of a key, as QueueTake and Decide do.
 func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	if err := s.QueueTake(rule, cost, false, key...); err != nil {
+	if err := s.QueueTake(rule, cost, Terms{}, key...); err != nil {
 		return d, err
 	}
 	return s.decideOne()
@@ -181,7 +184,9 @@ func (s *Session) Reset(rule string, key ...string) error {
 	if err != nil {
 		return err
 	}
-	return ruleError(r.Reset(s.values...))
+	err = ruleError(r.Reset(s.values...))
+	s.e.lives.reset(s.e.Now(), rule)
+	return err
 }
 
 // Throttle judges by a limit that is part of the request: count per period, and burst

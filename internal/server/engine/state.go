@@ -29,10 +29,16 @@ const (
 	recordHistory = RecordHistory
 	recordEnded   = 'e' // an endedBan
 	recordCaller  = 'r' // a chunk of throttle.Limiter.Export: limits that callers brought
+	recordSettled = 's' // a chunk of settledIDs.export
+	recordLives   = RecordLives
 )
 
 // RecordHistory is the type of records of the history of rates, which changes every minute: a savedHistory.
 const RecordHistory = 'g'
+
+// RecordLives is the type of the record of what the snapshot has of reservations, which has the time at which it was
+// written: a livesRecord.
+const RecordLives = 'v'
 
 // A counterRecord names a counter, with what its counts depend on.
 type counterRecord struct {
@@ -87,12 +93,24 @@ func (s *saver) counts(c *counter, now time.Time) {
 	}
 }
 
+// reservations adds the records about reservations. They are behind those of the limits: an id is remembered as settled
+// before its charge is corrected, so they have all that the limits have.
+func (s *saver) reservations(e *Engine, began time.Time) {
+	s.chunks(recordSettled, func(yield func([]byte) bool) { e.settled.export(began, yield) })
+	data, err := e.lives.record(began, e.Now())
+	s.err = cmp.Or(s.err, err)
+	s.record(recordLives, data)
+}
+
 // Save adds records of the counts, the bans and the history of rates, for the Restorer of
 // another engine. It does not block decisions. Times are relative to now, the present: if nothing has
 // changed since, records for the same time are the same, but for the history.
 func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) error {
 	s := &saver{add: add}
 	s.chunks(recordLimits, e.limiter.Export(now))
+	if !e.Shared() {
+		s.reservations(e, now)
+	}
 	s.chunks(recordCaller, e.throttle.Export(now))
 	for _, h := range e.rules.Load().hot {
 		for chunk := range h.detector.Export(now) {
@@ -164,6 +182,10 @@ func (r *Restorer) Record(record journal.Record) error {
 		return r.ended(data)
 	case recordCounts:
 		return r.counts(data)
+	case recordSettled:
+		return r.e.settled.restore(r.e.Now(), data)
+	case recordLives:
+		return r.e.lives.restore(r.e.Now(), data)
 	case recordCaller:
 		return r.restore(new(window.Imported), data, r.e.throttle.Import)
 	case recordHot:

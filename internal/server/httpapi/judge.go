@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -20,6 +21,9 @@ type item struct {
 	rule string
 	key  []string
 	cost uint64
+
+	holds bool // for_ms was given
+	hold  api.Millis
 }
 
 // The names of lists of items, which also name the kinds of items.
@@ -38,10 +42,10 @@ func (it *item) kind() string {
 
 // judge answers a body that is one item, or a list of items, of one of these kinds. forms
 // describes them in errors. Nothing is judged before the whole body has been read.
-func (c *call) judge(peek bool, forms string, kinds []string) error {
+func (c *call) judge(terms engine.Terms, forms string, kinds []string) error {
 	c.scan = scan{b: c.body}
 	if it, ok := c.scanItem(); ok && c.scan.atEnd() && slices.Contains(kinds, it.kind()) {
-		return c.answerItem(it, nil, peek)
+		return c.answerItem(it, nil, terms)
 	}
 	for _, kind := range kinds {
 		c.scan = scan{b: c.body}
@@ -50,14 +54,14 @@ func (c *call) judge(peek bool, forms string, kinds []string) error {
 			return ok && it.kind() == kind
 		})
 		if ok {
-			return c.answerItems(n, peek, func(int) (item, error) {
+			return c.answerItems(n, terms, func(int) (item, error) {
 				c.scan.next()
 				it, _ := c.scanItem()
 				return it, nil
 			})
 		}
 	}
-	return c.judgeDecoded(peek, forms, kinds)
+	return c.judgeDecoded(terms, forms, kinds)
 }
 
 // scanItem reads an item, whose fields, rule and key are views of the body.
@@ -71,15 +75,15 @@ func (c *call) scanItem() (item, bool) {
 
 // A judgeRequest is a decoded body of any form.
 type judgeRequest struct {
-	api.CheckItem
+	api.ReserveEvent
 	Rule string `json:"rule"`
 	api.Key
-	Events []api.CheckItem `json:"events"`
-	Takes  []api.TakeItem  `json:"takes"`
+	Events []api.ReserveEvent `json:"events"`
+	Takes  []api.ReserveTake  `json:"takes"`
 }
 
 // judgeDecoded answers a body that a scan does not accept.
-func (c *call) judgeDecoded(peek bool, forms string, kinds []string) error {
+func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) error {
 	var req judgeRequest
 	if err := c.decode(&req); err != nil {
 		return err
@@ -95,24 +99,25 @@ func (c *call) judgeDecoded(peek bool, forms string, kinds []string) error {
 			known = known && slices.Contains(kinds, member.kind)
 		}
 	}
-	if found > 1 || !known || req.Cost != nil && (req.Events != nil || req.Takes != nil) {
+	if found > 1 || !known || (req.Cost != nil || req.For != nil) && (req.Events != nil || req.Takes != nil) {
 		return badArg("body: must be one of %s", forms)
 	}
 	switch {
 	case req.Events != nil:
-		return c.answerItems(len(req.Events), peek, func(i int) (item, error) { return c.eventItem(&req.Events[i]) })
+		return c.answerItems(len(req.Events), terms, func(i int) (item, error) { return c.eventItem(&req.Events[i]) })
 	case req.Takes != nil:
-		return c.answerItems(len(req.Takes), peek, func(i int) (item, error) { return c.takeItem(&req.Takes[i]) })
+		return c.answerItems(len(req.Takes), terms, func(i int) (item, error) { return c.reserveTake(&req.Takes[i]) })
 	case take || kinds[0] == takeList:
-		it, err := c.takeItem(&api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost})
-		return c.answerItem(it, err, peek)
+		it, err := c.reserveTake(&api.ReserveTake{TakeItem: api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost}, For: req.For})
+		return c.answerItem(it, err, terms)
 	}
-	it, err := c.eventItem(&req.CheckItem)
-	return c.answerItem(it, err, peek)
+	it, err := c.eventItem(&req.ReserveEvent)
+	return c.answerItem(it, err, terms)
 }
 
 // eventItem returns the item of a decoded event.
-func (c *call) eventItem(e *api.CheckItem) (it item, err error) {
+func (c *call) eventItem(e *api.ReserveEvent) (it item, err error) {
+	it.holdFor(e.For)
 	if it.cost, err = amount("cost", e.Cost); err != nil {
 		return it, err
 	}
@@ -142,24 +147,56 @@ func (c *call) takeItem(t *api.TakeItem) (it item, err error) {
 	return it, err
 }
 
+// reserveTake returns the item of a decoded key for which there may be a reservation.
+func (c *call) reserveTake(t *api.ReserveTake) (it item, err error) {
+	it, err = c.takeItem(&t.TakeItem)
+	it.holdFor(t.For)
+	return it, err
+}
+
+func (it *item) holdFor(ms *api.Millis) {
+	if ms != nil {
+		it.holds, it.hold = true, *ms
+	}
+}
+
+// termsFor returns the terms of an item.
+func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
+	const most = api.Millis(engine.MaxHold / time.Millisecond)
+	switch {
+	case !it.holds:
+	case terms.Hold == 0:
+		return terms, badArg("for_ms: unknown here: must be part of a request to /v1/reserve")
+	case it.hold < 1 || it.hold > most:
+		return terms, badArg("for_ms: %d: must be 1 to %d", it.hold, most)
+	default:
+		terms.Hold = it.hold.Duration()
+	}
+	return terms, nil
+}
+
 // queue queues the decision about one item, or returns why it cannot be made.
-func (c *call) queue(it *item, peek bool) error {
+func (c *call) queue(it *item, terms engine.Terms) error {
 	if err := checkAmount("cost", it.cost); err != nil {
 		return err
 	}
+	terms, err := it.termsFor(terms)
+	if err != nil {
+		return err
+	}
 	if it.ev == nil {
-		return c.engine.QueueTake(it.rule, it.cost, peek, it.key...)
+		return c.engine.QueueTake(it.rule, it.cost, terms, it.key...)
 	}
 	if err := c.engine.Prepare(it.ev); err != nil {
 		return err
 	}
-	return c.engine.QueueCheck(it.ev, it.cost, peek)
+	return c.engine.QueueCheck(it.ev, it.cost, terms)
 }
 
 // answerItem answers with the decision about one item, or with err.
-func (c *call) answerItem(it item, err error, peek bool) error {
+func (c *call) answerItem(it item, err error, terms engine.Terms) error {
 	if err == nil {
-		err = c.queue(&it, peek)
+		err = c.queue(&it, terms)
 	}
 	if err != nil {
 		return err
@@ -168,13 +205,13 @@ func (c *call) answerItem(it item, err error, peek bool) error {
 		if err != nil {
 			return err
 		}
-		c.out = append(appendDecision(c.out[:0], d), '\n')
+		c.out = append(c.appendDecision(c.out[:0], d), '\n')
 	}
 	return c.send(200, jsonType)
 }
 
 // answerItems answers with the decisions about several items.
-func (c *call) answerItems(n int, peek bool, next func(i int) (item, error)) error {
+func (c *call) answerItems(n int, terms engine.Terms, next func(i int) (item, error)) error {
 	if n < 1 || n > maxBatch {
 		return badArg("body: a list of %d entries: must be 1 to %d", n, maxBatch)
 	}
@@ -186,7 +223,7 @@ func (c *call) answerItems(n int, peek bool, next func(i int) (item, error)) err
 		}
 		it, err := next(i)
 		if err == nil {
-			err = c.queue(&it, peek)
+			err = c.queue(&it, terms)
 		}
 		if err != nil {
 			failed = append(failed, failure{i, err})
@@ -230,9 +267,19 @@ func (c *call) appendResult(d *ratelimit.Decision, err error) {
 		b, _ := json.Marshal(api.Result{Error: &api.Failure{Code: e.Code, Detail: e.Detail}}) // strings have no error
 		c.out = append(c.out, b...)
 	} else {
-		c.out = appendDecision(c.out, d)
+		c.out = c.appendDecision(c.out, d)
 	}
 	c.out = append(c.out, ',')
+}
+
+// appendDecision appends d, which was just made, with the id of its reservation.
+func (c *call) appendDecision(dst []byte, d *ratelimit.Decision) []byte {
+	dst = appendDecision(dst, d)
+	if id, _ := c.engine.Reserved(); len(id) > 0 {
+		dst = append(append(dst[:len(dst)-1], `,"id":"`...), id...) // it has letters, digits, - and _
+		dst = append(dst, `"}`...)
+	}
+	return dst
 }
 
 // appendDecision appends d as JSON: what encoding/json makes of engine.DecisionOf, in a

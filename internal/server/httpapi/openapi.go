@@ -197,8 +197,11 @@ func (n schemas) members(t reflect.Type) object {
 		if doc := f.Tag.Get("doc"); doc != "" {
 			s["description"] = doc
 		}
-		if f.Tag.Get("range") == "cost" { // see checkAmount
+		switch f.Tag.Get("range") {
+		case "cost": // see checkAmount
 			s["minimum"], s["maximum"] = 1, uint64(engine.MaxCost)
+		case "actual": // see checkActual
+			s["minimum"], s["maximum"] = 0, uint64(engine.MaxCost)
 		}
 		properties[name] = s
 		absent := len(f.Index) > 1 && t.Field(f.Index[0]).Type.Kind() == reflect.Pointer // with its embedded struct

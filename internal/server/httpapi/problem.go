@@ -81,7 +81,7 @@ func asAPI(err error) *apiError {
 
 func statusOf(c api.Code) int {
 	switch c {
-	case api.NoRule, api.NoFeed:
+	case api.NoRule, api.NoFeed, api.BadID, api.Expired:
 		return http.StatusNotFound
 	case api.BadArg:
 		return http.StatusBadRequest

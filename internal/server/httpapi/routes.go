@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // A route is one entry of the table of routes. Its fields have no names there, so that
@@ -58,9 +59,9 @@ func bodyHandler[In, Out any](f func(*call, *In) (Out, error)) handler {
 	}}
 }
 
-// judgeHandler returns a handler that judges the items of a body, or one of such a list.
-func judgeHandler(in any, peek bool, forms string, lists ...string) handler {
-	return handler{in: in, out: oneOf{api.Decision{}, api.Results{}}, serve: func(c *call) error { return c.judge(peek, forms, lists) }}
+// judgeHandler returns a handler that judges the items of a body, or one of such a list, on these terms.
+func judgeHandler(in any, terms engine.Terms, forms string, lists ...string) handler {
+	return handler{in: in, out: oneOf{api.Decision{}, api.Results{}}, serve: func(c *call) error { return c.judge(terms, forms, lists) }}
 }
 
 // created returns h with the status of an answer to something that was created.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/match"
 )
 
@@ -128,7 +129,7 @@ func (s *scan) many(name string, item func() bool) (n int, ok bool) {
 // next moves to the next entry that many has found.
 func (s *scan) next() { s.is(',') }
 
-// item reads {"event":{...},"cost":n} or {"rule":"r","key":"k","cost":n}, where the key may
+// item reads {"event":{...},"cost":n} or {"rule":"r","key":"k","cost":n}, each perhaps with "for_ms":n, where the key may
 // be a list of strings. The fields, which are set in ev, rule and key, which is appended
 // to dst, are views of the body.
 func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
@@ -147,6 +148,10 @@ func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
 		case string(name) == "cost" && !cost:
 			cost = true
 			it.cost, ok = s.number()
+		case string(name) == "for_ms" && !it.holds:
+			var n uint64
+			n, ok = s.number()
+			it.holds, it.hold = true, api.Millis(n)
 		}
 		return ok
 	})

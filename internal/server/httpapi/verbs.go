@@ -12,9 +12,12 @@ import (
 // decisionRoutes returns the routes of services, which judge events and keys.
 func decisionRoutes() []route {
 	return []route{
-		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, false, "event and events", eventList), "check", "Count an event, or several, and judge it under all rules that match it", nil},
-		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, false, "rule with key, and takes", takeList), "take", "Count an event of a key, or several, and judge it under one rule", nil},
-		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, true, "event, rule with key, events, and takes", eventList, takeList), "peek", "Return the decision of check or take, and change nothing", nil},
+		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, engine.Terms{}, "event and events", eventList), "check", "Count an event, or several, and judge it under all rules that match it", nil},
+		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, engine.Terms{}, "rule with key, and takes", takeList), "take", "Count an event of a key, or several, and judge it under one rule", nil},
+		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, engine.Terms{Peek: true}, "event, rule with key, events, and takes", eventList, takeList), "peek", "Return the decision of check or take, and change nothing", nil},
+		{"POST", "/v1/charge", access.Check, bodyHandler(charge), "charge", "Count a cost of a key, or several, also beyond the limit; nothing is refused", nil},
+		{"POST", "/v1/reserve", access.Check, judgeHandler(api.ReserveRequest{}, engine.Terms{Hold: engine.DefaultHold}, "event, rule with key, events, and takes", eventList, takeList), "reserve", "Count an event as check or take does, whose cost is known later, and return the decision with an id for settle", nil},
+		{"POST", "/v1/settle", access.Check, settleHandler(), "settle", "Correct the cost of a reservation, or of several", nil},
 		{"POST", "/v1/refund", access.Check, bodyHandler(refund), "refund", "Give back what a key has used under a rule, the oldest first", nil},
 		{"POST", "/v1/release", access.Check, bodyHandler(release), "release", "End events in progress of a key under an in-flight rule, the oldest first", nil},
 		{"POST", "/v1/throttle", access.Check, bodyHandler(throttle), "throttle", "Judge an event of a key by a limit in the request (GCRA)", nil},
@@ -29,6 +32,99 @@ func decisionRoutes() []route {
 			[]parameter{{"refuse", "the status of a refusal instead of 429: nginx accepts 403 only", "403", false}},
 		},
 	}
+}
+
+// charge makes the charge of a body, or each of its list.
+func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
+	if req.Charges == nil {
+		return api.Charged{}, c.chargeOne(&req.TakeItem)
+	}
+	if req.Rule != "" || given(req.Key) || req.Cost != nil {
+		return api.Charged{}, badArg("body: must be one of rule with key, and charges")
+	}
+	results, err := each(req.Charges, func(t *api.TakeItem, failure *api.Failure) api.ChargeResult { return api.ChargeResult{Error: failure} }, c.chargeOne)
+	return api.Charged{Charges: results}, err
+}
+
+// chargeOne charges a key.
+func (c *call) chargeOne(t *api.TakeItem) error {
+	it, err := c.takeItem(t)
+	if err == nil {
+		err = checkAmount("cost", it.cost)
+	}
+	if err == nil {
+		err = c.engine.Charge(it.rule, it.cost, it.key...)
+	}
+	return err
+}
+
+// settleHandler returns the handler of a settlement, or of a list of them.
+func settleHandler() handler {
+	h := handler{in: api.SettleRequest{}, out: oneOf{api.Settled{}, api.SettleResults{}}}
+	h.serve = func(c *call) error {
+		var req api.SettleRequest
+		if err := c.decode(&req); err != nil {
+			return err
+		}
+		if req.Settlements == nil {
+			settled, err := c.settleOne(&req.Settlement)
+			return c.answer(api.Settled{Settled: settled}, err)
+		}
+		if req.ID != "" || req.Cost != nil {
+			return c.answer(nil, badArg("body: must be one of id with cost, and settlements"))
+		}
+		var settled bool
+		results, err := each(req.Settlements, func(_ *api.Settlement, failure *api.Failure) api.SettleResult {
+			if failure != nil {
+				return api.SettleResult{Error: failure}
+			}
+			return api.SettleResult{Settled: &api.Settled{Settled: settled}}
+		}, func(s *api.Settlement) (err error) {
+			settled, err = c.settleOne(s)
+			return err
+		})
+		return c.answer(api.SettleResults{Settlements: results}, err)
+	}
+	return h
+}
+
+// settleOne settles a reservation.
+func (c *call) settleOne(s *api.Settlement) (bool, error) {
+	switch {
+	case s.ID == "":
+		return false, badArg("id: missing: must be the id of a reservation")
+	case s.Cost == nil:
+		return false, badArg("cost: missing: must be what the event has cost, 0 to %d", uint64(engine.MaxCost))
+	}
+	if err := checkActual("cost", *s.Cost); err != nil {
+		return false, err
+	}
+	return c.engine.Settle(s.ID, *s.Cost)
+}
+
+// checkActual returns an error unless n is a cost that an event can have had.
+func checkActual(what string, n uint64) error {
+	if n > engine.MaxCost {
+		return badArg("%s: %d: must be 0 to %d", what, n, uint64(engine.MaxCost))
+	}
+	return nil
+}
+
+// each calls do for each entry of a list, and returns the results.
+func each[In, Out any](list []In, result func(*In, *api.Failure) Out, do func(*In) error) ([]Out, error) {
+	if len(list) < 1 || len(list) > maxBatch {
+		return nil, badArg("body: a list of %d entries: must be 1 to %d", len(list), maxBatch)
+	}
+	all := make([]Out, len(list))
+	for i := range list {
+		var failure *api.Failure
+		if err := do(&list[i]); err != nil {
+			e := asAPI(err)
+			failure = &api.Failure{Code: e.Code, Detail: e.Detail}
+		}
+		all[i] = result(&list[i], failure)
+	}
+	return all, nil
 }
 
 func refund(c *call, req *api.RefundRequest) (api.Refunded, error) {

@@ -31,6 +31,27 @@ PEEK login ada -> [1 3 0 0 600000 "login" 0]
 REFUND login ada COST 9 -> 2
 RESET login ada -> +OK
 PEEK login ada COST 3 -> [1 3 0 0 600000 "login" 0]
+CHARGE login ada COST 5 -> +OK
+CHARGE login ada -> +OK
+TAKE login ada -> [0 3 0 600000 600000 "login" 0]
+RESET login ada -> +OK
+CHARGE nosuch ada -> -NORULE …
+CHARGE login ada COST 0 -> -BADARG COST: '0': must be 1 to 2147483648
+CHARGE login ada FOR 1 -> -BADARG 'FOR': must be COST n
+RESERVE login ada COST 4 -> [0 3 3 -1 0 "login" 0 0 ""]
+RESERVE login ada COST 2 FOR 1000 -> [1 3 1 0 600000 "login" 0 0 "…
+RESERVE login ada for 1000 cost 2 -> [0 3 1 600000 600000 "login" 0 0 ""]
+CHECK user ada RESERVE 1000 -> [1 3 0 0 600000 "login" 0 0 "…
+CHECK user ada RESERVE 0 -> -BADARG RESERVE: '0': must be 1 to 86400000
+CHECK user ada RESERVE 1 RESERVE 1 -> -BADARG RESERVE: must be given once
+RESERVE login ada FOR 86400001 -> -BADARG FOR: '86400001': must be 1 to 86400000
+RESERVE login ada FOR -> -BADARG 'FOR': must be [COST n] [FOR ms]
+RESERVE login ada COST 1 COST 1 -> -BADARG 'COST': must be [COST n] [FOR ms]
+RESERVE nosuch ada -> -NORULE …
+SETTLE x COST 1 -> -BADID id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a reservation
+SETTLE x COST -1 -> -BADARG COST: '-1': must be 0 to 2147483648
+SETTLE x FOR 1 -> -BADARG 'FOR': must be COST n
+RESET login ada -> +OK
 TAKE nosuch ada -> -NORULE …
 TAKE Login ada -> -NORULE …
 TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST n]
@@ -209,7 +230,7 @@ CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
-COMMAND COUNT -> 43
+COMMAND COUNT -> 46
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "0.1.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything

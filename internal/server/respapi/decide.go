@@ -13,7 +13,7 @@ import (
 // decisionCommands judge events and keys.
 var decisionCommands = []command{
 	{
-		name: "check", usage: "field value [field value ...] [COST n]", summary: "Count an event and judge it under all rules that match it",
+		name: "check", usage: "field value [field value ...] [COST n] [RESERVE ms]", summary: "Count an event and judge it under all rules that match it; with RESERVE, answer as RESERVE does",
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
@@ -23,6 +23,18 @@ var decisionCommands = []command{
 	{
 		name: "peek", usage: "rule key [COST n]", summary: "Answer what TAKE would, and change nothing",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, decides: true, handle: take,
+	},
+	{
+		name: "charge", usage: "rule key [COST n]", summary: "Count a cost of a key, also beyond the limit; nothing is refused",
+		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: charge,
+	},
+	{
+		name: "reserve", usage: "rule key [COST n] [FOR ms]", summary: "Count an event as TAKE does, whose cost is known later; answers the decision and an id for SETTLE",
+		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, write: true, decides: true, handle: reserve,
+	},
+	{
+		name: "settle", usage: "id COST n", summary: "Correct the cost of a reservation; answers 1, or 0 if it was settled before",
+		group: groupDecisions, role: access.Check, least: 4, most: 4, write: true, handle: settle,
 	},
 	{
 		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",
@@ -48,39 +60,44 @@ var decisionCommands = []command{
 
 // check queues the decision about an event.
 func check(c *conn, args [][]byte) error {
-	ev, cost, err := c.readEvent(args[1:])
+	ev, terms, cost, err := c.readEvent(args[1:])
 	if err == nil {
-		err = c.caller.QueueCheck(ev, cost, false)
+		err = c.caller.QueueCheck(ev, cost, terms)
 	}
 	return c.couldQueue(err)
 }
 
 // readEvent returns the event of CHECK, ready to be judged, and its cost.
-func (c *conn) readEvent(args [][]byte) (ev *match.Event, cost uint64, err error) {
+func (c *conn) readEvent(args [][]byte) (ev *match.Event, terms engine.Terms, cost uint64, err error) {
 	ev = c.caller.Event()
-	if cost, err = fillEvent(ev, args); err == nil {
+	if terms, cost, err = fillEvent(ev, args); err == nil {
 		err = c.caller.Prepare(ev)
 	}
-	return ev, cost, err
+	return ev, terms, cost, err
 }
 
 // fillEvent sets the fields of ev to those of CHECK, and returns the cost.
-func fillEvent(ev *match.Event, args [][]byte) (cost uint64, err error) {
+func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64, err error) {
 	if len(args)%2 != 0 {
-		return 0, badArg("field '%.64s' has no value", args[len(args)-1])
+		return terms, 0, badArg("field '%.64s' has no value", args[len(args)-1])
 	}
 	cost = 1
-	fields, costs := 0, 0
+	fields, costs, reserves := 0, 0, 0
 	for i := 0; i < len(args); i += 2 {
 		name, value := args[i], args[i+1]
 		switch {
 		case isWord(name, "cost"):
 			costs++
 			if cost, err = readCost(value); err != nil {
-				return 0, err
+				return terms, 0, err
+			}
+		case isWord(name, "reserve"):
+			reserves++
+			if terms.Hold, err = readHold("RESERVE", value); err != nil {
+				return terms, 0, err
 			}
 		case len(name) == 0:
-			return 0, badArg("field %d has no name", fields+1)
+			return terms, 0, badArg("field %d has no name", fields+1)
 		default:
 			if fields++; fields <= maxFields {
 				ev.SetNamed(view(name), value)
@@ -89,11 +106,19 @@ func fillEvent(ev *match.Event, args [][]byte) (cost uint64, err error) {
 	}
 	switch {
 	case costs > 1:
-		return 0, badArg("COST: must be given once")
+		return terms, 0, badArg("COST: must be given once")
+	case reserves > 1:
+		return terms, 0, badArg("RESERVE: must be given once")
 	case fields == 0 || fields > maxFields:
-		return 0, badArg("event has %d fields: must be 1 to %d", fields, maxFields)
+		return terms, 0, badArg("event has %d fields: must be 1 to %d", fields, maxFields)
 	}
-	return cost, nil
+	return terms, cost, nil
+}
+
+// readHold reads for how long a reservation can be settled.
+func readHold(what string, b []byte) (time.Duration, error) {
+	n, err := readInt(what, b, 1, engine.MaxHold.Milliseconds())
+	return time.Duration(n) * time.Millisecond, err
 }
 
 func readCost(b []byte) (uint64, error) {
@@ -114,9 +139,59 @@ func costOf(args [][]byte) (uint64, error) {
 func take(c *conn, args [][]byte) error {
 	cost, err := costOf(args)
 	if err == nil {
-		err = c.caller.QueueTake(view(args[1]), cost, isWord(args[0], "peek"), view(args[2]))
+		err = c.caller.QueueTake(view(args[1]), cost, engine.Terms{Peek: isWord(args[0], "peek")}, view(args[2]))
 	}
 	return c.couldQueue(err)
+}
+
+// charge counts a cost after the fact.
+func charge(c *conn, args [][]byte) error {
+	cost, err := costOf(args)
+	if err == nil {
+		err = c.caller.Charge(view(args[1]), cost, view(args[2]))
+	}
+	if err == nil {
+		c.w.OK()
+	}
+	return err
+}
+
+// reserve queues the decision of RESERVE.
+func reserve(c *conn, args [][]byte) error {
+	cost, terms, err := uint64(1), engine.Terms{Hold: engine.DefaultHold}, error(nil)
+	costs, holds := 0, 0
+	for rest := args[3:]; len(rest) > 0 && err == nil; rest = rest[2:] {
+		switch {
+		case len(rest) > 1 && isWord(rest[0], "cost") && costs == 0:
+			costs++
+			cost, err = readCost(rest[1])
+		case len(rest) > 1 && isWord(rest[0], "for") && holds == 0:
+			holds++
+			terms.Hold, err = readHold("FOR", rest[1])
+		default:
+			return c.couldQueue(badArg("'%.32s': must be [COST n] [FOR ms]", rest[0]))
+		}
+	}
+	if err == nil {
+		err = c.caller.QueueTake(view(args[1]), cost, terms, view(args[2]))
+	}
+	return c.couldQueue(err)
+}
+
+// settle corrects the charge of a reservation.
+func settle(c *conn, args [][]byte) error {
+	if !isWord(args[2], "cost") {
+		return badArg("'%.32s': must be COST n", args[2])
+	}
+	n, err := readInt("COST", args[3], 0, engine.MaxCost)
+	if err != nil {
+		return err
+	}
+	settled, err := c.caller.Settle(view(args[1]), uint64(n))
+	if err == nil {
+		c.w.Int(oneIf(settled))
+	}
+	return err
 }
 
 // couldQueue counts err, if a decision could not be queued.
@@ -137,12 +212,21 @@ func (c *conn) judged(d *ratelimit.Decision, err error) error {
 	if d.Allowed {
 		delay = millis(d.Delay)
 	}
-	c.w.Array(7 + int(min(delay, 1)))
+	id, reserves := c.caller.Reserved()
+	switch {
+	case reserves:
+		c.w.Array(9)
+	default:
+		c.w.Array(7 + int(min(delay, 1)))
+	}
 	c.w.Ints(oneIf(d.Allowed), wireCount(d.Limit), wireCount(d.Remaining), millis(d.RetryAfter), millis(d.ResetAfter))
 	c.w.BulkString(d.Rule)
 	c.w.Int(engine.EpochMillis(d.BannedUntil))
-	if delay > 0 {
+	if delay > 0 || reserves {
 		c.w.Int(delay)
+	}
+	if reserves {
+		c.w.Bulk(id)
 	}
 	return nil
 }

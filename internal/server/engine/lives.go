@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
+)
+
+// lives knows which reservations of earlier processes are in the counts that this process has restored: those that were made
+// before the snapshot was written, under rules that were not changed or reset since. It is of no use where servers share a
+// store, which knows that itself.
+type lives struct {
+	current uint64 // identifies this process
+
+	mu      sync.Mutex
+	earlier []life               // that have written the snapshots before, the oldest first; for ids up to MaxHold old
+	since   map[string]ruleSince // by name; of rules that are in force
+}
+
+// A life is what the last snapshot of a process has of its reservations.
+type life struct {
+	ID   uint64    `json:"id,string"`
+	Kept time.Time `json:"kept"` // reservations until then are in the counts
+	Lost time.Time `json:"lost"` // those from then on are not; between the two, nobody knows
+}
+
+// A ruleSince is since when the counts of a rule are of that sentence, and no key was reset.
+type ruleSince struct {
+	Sentence string    `json:"sentence"`
+	Since    time.Time `json:"since"`
+}
+
+// A livesRecord is what a snapshot has of lives.
+type livesRecord struct {
+	Lives []life               `json:"lives"`
+	Rules map[string]ruleSince `json:"rules"`
+}
+
+// maxLives is how many earlier processes are known, for servers that restart all the time.
+const maxLives = 64
+
+func (l *lives) init() {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	l.current = binary.LittleEndian.Uint64(b[:])
+}
+
+// use notes that the rules of set are in force at now.
+func (l *lives) use(now time.Time, set *ratelimit.Set) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since := make(map[string]ruleSince, set.Len())
+	for i := range set.Len() {
+		r := set.Rule(i)
+		s := ruleSince{rules.LimitSentence(r), now}
+		if was, ok := l.since[r.Name]; ok && was.Sentence == s.Sentence {
+			s = was
+		}
+		since[r.Name] = s
+	}
+	l.since = since
+}
+
+// reset notes that a key of a rule is reset at now. Reservations under the rule of earlier processes are void then.
+func (l *lives) reset(now time.Time, rule string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s, ok := l.since[rule]; ok {
+		s.Since = now
+		l.since[rule] = s
+	}
+}
+
+// keptMargin is how long a decision may take from reading the clock until it has charged.
+const keptMargin = time.Second
+
+// record returns the record of a snapshot that was begun at that time, and whose limits are written at now.
+func (l *lives) record(began, now time.Time) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return json.Marshal(livesRecord{append(slices.Clip(l.earlier), life{l.current, began.Add(-keptMargin), now.Add(keptMargin)}), l.since})
+}
+
+// restore reads a record of the snapshot, at now.
+func (l *lives) restore(now time.Time, record []byte) error {
+	var r livesRecord
+	if err := json.Unmarshal(record, &r); err != nil {
+		return fmt.Errorf("record of earlier processes: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.earlier = slices.DeleteFunc(r.Lives, func(x life) bool { return now.Sub(x.Lost) > MaxHold })
+	l.earlier = l.earlier[max(0, len(l.earlier)-maxLives):]
+	maps.DeleteFunc(r.Rules, func(name string, was ruleSince) bool { return l.since[name].Sentence != was.Sentence })
+	maps.Copy(l.since, r.Rules)
+	return nil
+}
+
+// judge makes t, of a reservation of that process, one that can be settled in this one. What is not in the counts
+// any more, or may not be, has no charge to settle.
+func (l *lives) judge(of uint64, t *ratelimit.Ticket) {
+	if of == l.current {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.earlier, func(x life) bool { return x.ID == of })
+	if i < 0 {
+		t.Charges = nil
+		return
+	}
+	at := time.Unix(0, t.At)
+	switch x := &l.earlier[i]; {
+	case at.After(x.Lost):
+		t.Cost = 0 // the charge is lost: all that is settled is charged
+	case at.After(x.Kept):
+		t.Charges = nil
+		return
+	}
+	t.Charges = slices.DeleteFunc(t.Charges, func(c ratelimit.TicketCharge) bool {
+		s, ok := l.since[c.Rule]
+		return !ok || !s.Since.Before(at)
+	})
+	for i := range t.Charges {
+		t.Charges[i].Mark = ratelimit.AnyMark
+	}
+}

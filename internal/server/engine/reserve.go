@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+const (
+	// DefaultHold is how long a reservation can be settled if its client does not say.
+	DefaultHold = time.Minute
+
+	// MaxHold is the longest time for which a client may ask.
+	MaxHold = 24 * time.Hour
+)
+
+// Terms say what a queued decision does, besides the cost. Their zero value counts the event.
+type Terms struct {
+	// Peek changes nothing.
+	Peek bool
+
+	// Hold, if it is not 0, has an allowed event make a reservation that can be settled for so long; see Session.Reserved.
+	Hold time.Duration
+}
+
+// Charge counts a cost of a key under a rule, whatever the limits allow. No ban counts it.
+func (s *Session) Charge(rule string, cost uint64, key ...string) error {
+	r, err := s.rule(rule, key)
+	if err != nil {
+		return err
+	}
+	return ruleError(r.Charge(cost, s.values...))
+}
+
+// Reserved reports whether the decision that Decide has just yielded was asked for a reservation, and returns its id, which
+// is empty if it refuses. The id is valid until the next decision.
+func (s *Session) Reserved() (id []byte, asked bool) { return s.id, s.asked }
+
+// reserved makes s.id the id of the reservation of q, if it has one.
+func (s *Session) reserved(now time.Time, q *ratelimit.Query, hold time.Duration) {
+	s.id, s.asked = s.id[:0], q.Reserve != nil
+	if q.Reserve == nil || !q.Reserve.Decision.Allowed {
+		return
+	}
+	x := id{life: s.e.lives.current, ticket: q.Reserve.Ticket()}
+	x.ticket.Ends = now.Add(hold)
+	s.id, s.plain = s.e.ids.seal(s.e.secret, s.id, s.plain, &x)
+}
+
+// Settle corrects the charge of the reservation of that id to actual, under all rules that it has charged, and ends
+// events in flight. It reports false, and changes nothing, if it was settled before. If the key was reset meanwhile, or the
+// rule has other limits or is gone, what was charged stays.
+//
+// The error is of code BadID for a text that is not the id of a reservation, and of code Expired for one whose time
+// is over: what it has reserved stays charged.
+func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
+	x, number, err := s.e.ids.open(s.e.secret, text)
+	if err != nil {
+		return false, err
+	}
+	now, t := s.e.Now(), &x.ticket
+	if now.After(t.Ends) {
+		return false, errorf(api.Expired, "id: its time was over at %s: what it has reserved is charged; CHARGE what was used beyond it", t.Ends.UTC().Format(time.RFC3339))
+	}
+	if s.e.Shared() {
+		settled, err = s.e.limiter.SettleTicket(t, actual)
+		return settled, ruleError(err)
+	}
+	s.e.lives.judge(x.life, t)
+	first, fits := s.e.settled.add(now, number, t.Ends)
+	if !fits {
+		return false, errorf(api.Overload, "id: no memory for another settled one: %d are remembered until their time is over; what it has reserved is charged", maxSettled)
+	}
+	if !first {
+		return false, nil
+	}
+	_, err = s.e.limiter.SettleTicket(t, actual)
+	return true, ruleError(err)
+}

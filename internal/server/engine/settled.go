@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// settledIDs remembers the ids that were settled in the memory of this process, each until its time is over. Where servers
+// share a store, that remembers them.
+type settledIDs struct {
+	stripes [settledStripes]settledStripe
+}
+
+const (
+	settledStripes = 16
+
+	// maxSettled bounds the ids that are remembered in all: 8 bytes each in a map, some 100 MiB.
+	maxSettled = 4 << 20
+
+	// settledEpoch is how exactly the end of an id is remembered.
+	settledEpoch = time.Minute
+)
+
+type settledStripe struct {
+	mu     sync.Mutex
+	epochs map[int64]map[uint64]struct{} // numbers of ids, by the epoch after which they are of no use
+	n      int
+}
+
+// epochOf returns the epoch after which nothing that ends at t is of use.
+func epochOf(t time.Time) int64 { return t.UnixNano()/int64(settledEpoch) + 1 }
+
+// add remembers an id until its end. It reports whether it is new, and false for fits if there is no memory for another.
+func (s *settledIDs) add(now time.Time, number uint64, ends time.Time) (first, fits bool) {
+	stripe := &s.stripes[number%settledStripes]
+	epoch := epochOf(ends)
+	stripe.mu.Lock()
+	defer stripe.mu.Unlock()
+	if _, again := stripe.epochs[epoch][number]; again {
+		return false, true
+	}
+	if stripe.n >= maxSettled/settledStripes && !stripe.expire(now) {
+		return false, false
+	}
+	if stripe.epochs == nil {
+		stripe.epochs = make(map[int64]map[uint64]struct{})
+	}
+	ids := stripe.epochs[epoch]
+	if ids == nil {
+		stripe.expire(now) // once for each epoch
+		ids = make(map[uint64]struct{})
+		stripe.epochs[epoch] = ids
+	}
+	ids[number] = struct{}{}
+	stripe.n++
+	return true, true
+}
+
+// expire forgets the ids whose time is over at now, and reports whether there is memory for others.
+func (s *settledStripe) expire(now time.Time) bool {
+	for epoch, ids := range s.epochs {
+		if epoch < now.UnixNano()/int64(settledEpoch) {
+			s.n -= len(ids)
+			delete(s.epochs, epoch)
+		}
+	}
+	return s.n < maxSettled/settledStripes
+}
+
+// settledChunk is how many ids a record has at most.
+const settledChunk = 8192
+
+// export yields records of the ids whose time is not over at now: their epoch, and their numbers in order.
+func (s *settledIDs) export(now time.Time, yield func([]byte) bool) {
+	all := map[int64][]uint64{}
+	for i := range s.stripes {
+		stripe := &s.stripes[i]
+		stripe.mu.Lock()
+		for epoch, ids := range stripe.epochs {
+			if epoch >= now.UnixNano()/int64(settledEpoch) {
+				for number := range ids {
+					all[epoch] = append(all[epoch], number)
+				}
+			}
+		}
+		stripe.mu.Unlock()
+	}
+	epochs := make([]int64, 0, len(all))
+	for epoch, numbers := range all {
+		slices.Sort(numbers)
+		epochs = append(epochs, epoch)
+	}
+	slices.Sort(epochs)
+	var record []byte
+	for _, epoch := range epochs {
+		for chunk := range slices.Chunk(all[epoch], settledChunk) {
+			record = binary.LittleEndian.AppendUint64(record[:0], uint64(epoch))
+			for _, number := range chunk {
+				record = binary.LittleEndian.AppendUint64(record, number)
+			}
+			if !yield(record) {
+				return
+			}
+		}
+	}
+}
+
+// restore remembers the ids of a record that export has yielded.
+func (s *settledIDs) restore(now time.Time, record []byte) error {
+	if len(record)%8 != 0 || len(record) == 0 {
+		return errors.New("record of settled ids: cut")
+	}
+	epoch := int64(binary.LittleEndian.Uint64(record))
+	for b := record[8:]; len(b) > 0; b = b[8:] {
+		s.add(now, binary.LittleEndian.Uint64(b), time.Unix(0, (epoch-1)*int64(settledEpoch)))
+	}
+	return nil
+}
