@@ -11,6 +11,7 @@ type Status struct {
 	Uptime      int64         `json:"uptime_s"`
 	Now         Millis        `json:"now_ms" doc:"the time by which it judges, since 1970"`
 	Totals      Totals        `json:"totals"`
+	Outcomes    uint64        `json:"outcomes" doc:"answers to requests that were reported"`
 	Memory      Memory        `json:"memory"`
 	Bans        BanCounts     `json:"bans"`
 	Subscribers int           `json:"subscribers"`

@@ -122,6 +122,14 @@ func TestCalls(t *testing.T) {
 			result{refused},
 		},
 		{
+			"outcome", decisionText, "POST", "/v1/outcome", `{"event":{"client":"192.0.2.1","status":"401"},"cost":1}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, err := c.Outcome(ctx, map[string]string{"client": "192.0.2.1", "status": "401"}, 0)
+				return result{d}, err
+			},
+			result{refused},
+		},
+		{
 			"peek at an event", decisionText, "POST", "/v1/peek", `{"event":{},"cost":3}`,
 			func(ctx context.Context, c *Client) (result, error) {
 				d, err := c.PeekEvent(ctx, nil, 3)

@@ -32,6 +32,13 @@ func (c *Client) Check(ctx context.Context, event map[string]string, cost uint64
 	return c.decide(ctx, "/v1/check", checkItem(event, cost))
 }
 
+// Outcome reports the answer to a request that Check has allowed: event has the fields of Check, and status, size
+// or duration. Rules with these fields count it, whatever their limits allow. The decision is always
+// Allowed; if the answer has begun a ban, BannedUntil is its end.
+func (c *Client) Outcome(ctx context.Context, event map[string]string, cost uint64) (ratelimit.Decision, error) {
+	return c.decide(ctx, "/v1/outcome", checkItem(event, cost))
+}
+
 // PeekEvent returns the decision that Check would return now, and changes nothing.
 func (c *Client) PeekEvent(ctx context.Context, event map[string]string, cost uint64) (ratelimit.Decision, error) {
 	return c.decide(ctx, "/v1/peek", checkItem(event, cost))

@@ -76,6 +76,7 @@ hot:
 // is no RESP listener ('-'); then commands on one connection, and what is in the last reply.
 const matrixRESP = `
 .........-- CHECK client 192.0.2.1 path / -> [1 
+.........-- OUTCOME client 192.0.2.1 path / status 401 -> [1 
 ......N..-- TAKE login ada -> [1 5 4 0 
 ......N..-- PEEK login eve -> [1 5 4 
 ..S...N..-- REFUND login ada -> 1
@@ -137,6 +138,7 @@ LLLLLLL.L-- AUTH hostile-admin-token-0123456789-0123456789 -> OK
 
 // matrixHTTP is the same for routes: METHOD path, headers, a body in which ~ is a new line, and the beginning of the answer.
 const matrixHTTP = `
+........-.- POST /v1/outcome {"event":{"client":"192.0.2.1","status":"401"}} -> 200 {"allowed":true
 ........-.- POST /v1/check {"event":{"client":"192.0.2.1"}} -> 200 {"allowed":true
 ......N.-.- POST /v1/take {"rule":"login","key":"grace"} -> 200 {"allowed":true,"limit":5,"remaining":4
 ......N.-.- POST /v1/peek {"rule":"login","key":"heidi"} -> 200 {"allowed":true,"limit":5,"remaining":4
@@ -150,6 +152,8 @@ DDDDDDDD-D- POST /v1/demo/stop {} -> it
 ........-.- POST /v1/feeds/open {"feed":"one","process":"p1"} -> 200 {"session":"
 ........-.- POST /v1/feeds/events {"feed":"one","session":"$SESSION","number":1,"events":"","state":"AA=="} -> {"events":0
 ..S...N.-.- POST /v1/reset {"rule":"login","key":"grace"} -> 200 {}
+......P.-.- GET /v1/auth-outcome X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ X-Original-Status:401 -> 204
+......P.-.- POST /v1/auth-outcome?status=401 X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
 ......P.-.- GET /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
 ......P.-.- POST /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
 ........-.- GET /v1/counters -> {"counters":[

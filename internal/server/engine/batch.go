@@ -35,8 +35,20 @@ func (s *Session) Queued() int {
 // rules count it as well. ev is what Event has returned; the
 // bytes of its fields must not change before Decide. It is an error, and nothing is queued, if
 // a rule that is not in shadow mode counts ev by a value of more than MaxKey bytes.
+//
+// Rules that count answers judge an event without status, size or duration as a request that has no answer yet. An
+// Outcome without any of these, or with a value that no answer has, is an error.
 func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err error) {
 	r := s.e.rules.Load()
+	switch {
+	case terms.Outcome:
+		if err := checkAnswer(ev); err != nil {
+			return err
+		}
+		ev.Part = match.Answer
+	case r.answers && !ev.HasAnswer():
+		ev.Part = match.Request
+	}
 	if r.geo != nil {
 		r.geo.Set(ev)
 	}

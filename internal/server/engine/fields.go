@@ -57,6 +57,9 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 		}
 	}
 	f.custom = append(f.custom, f.unused...)
+	if !slices.Contains(f.custom, match.DurationField) { // an outcome may have it
+		f.custom = append(f.custom, match.DurationField)
+	}
 	slices.Sort(f.custom)
 
 	for i := range file.Limits.Len() {

@@ -40,7 +40,7 @@ func TestPrepareFields(t *testing.T) {
 		{"pth", `field "pth": unknown; did you mean path?`},
 		{"tennant", `field "tennant": unknown; did you mean tenant?`},
 		{"weather", `field "weather": unknown: must be declared under fields in the rules file, or be one of client, object, method, path, query, protocol, ` +
-			`status, size, user, host, referer, agent, plan, region, tenant`},
+			`status, size, user, host, referer, agent, duration, plan, region, tenant`},
 		{"log", `field "log": must be left out, as only events of logs have it`},       // in a condition
 		{"format", `field "format": must be left out, as only events of logs have it`}, // in no rule
 		{strings.Repeat("x", 5000), `field "` + strings.Repeat("x", 64) + `": unknown: must`},

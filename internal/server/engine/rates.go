@@ -57,6 +57,14 @@ func (e *Engine) Totals() (t api.Totals) {
 	return t
 }
 
+// outcomes returns how many answers were reported.
+func (e *Engine) outcomes() (n uint64) {
+	for i := range e.totals {
+		n += e.totals[i].outcomes.Load()
+	}
+	return n
+}
+
 // Rates returns the decisions of the last span, see [history.History.Rates]. With perRule, points
 // times the number of rules, hot ones included, is at most 8,192.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {

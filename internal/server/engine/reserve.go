@@ -20,6 +20,10 @@ type Terms struct {
 	// Peek changes nothing.
 	Peek bool
 
+	// Outcome says that the event is the answer to a request that was allowed, with the fields of both: rules that
+	// count answers count it, whatever their limits allow. Hold must be 0.
+	Outcome bool
+
 	// Hold, if it is not 0, has an allowed event make a reservation that can be settled for so long; see Session.Reserved.
 	Hold time.Duration
 }

@@ -19,6 +19,7 @@ type ruleSet struct {
 	declared []*counter // those of the file: dynamic ones count no events
 	hot      []*hotRule
 	fields   eventFields
+	answers  bool    // a limit or ban counts answers
 	geo      *geo.DB // nil if no rule uses its fields
 }
 
@@ -26,7 +27,8 @@ type ruleSet struct {
 // change keeps its counts when others change.
 type hotRule struct {
 	hotkey.Rule
-	fields   int // of its key
+	fields   int  // of its key
+	answers  bool // its condition looks at the answer
 	detector *hotkey.Detector
 	keys     *hotkey.RuleDetector // of detector
 	use      *hotUse
@@ -43,7 +45,7 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 	if err := config.Geo.Check(file.Fields()); err != nil {
 		return nil, err
 	}
-	r := &ruleSet{file: file, fields: fields}
+	r := &ruleSet{file: file, fields: fields, answers: file.Limits.CountsAnswers()}
 	if geo.Uses(file.Fields()) {
 		r.geo = config.Geo
 	}
@@ -101,7 +103,11 @@ func (r *ruleSet) hotRule(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hotRule{Rule: *next, fields: len(next.Key.Fields()), detector: d, keys: keys}
+	condition, err := next.When.Compile()
+	if err != nil {
+		return nil, err
+	}
+	h := &hotRule{Rule: *next, fields: len(next.Key.Fields()), answers: condition.NeedsAnswer(), detector: d, keys: keys}
 	if was, err := r.hotNamed(next.Name); err == nil {
 		h.use = was.use
 	} else if h.use, err = newHotUse(); err != nil {

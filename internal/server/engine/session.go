@@ -37,8 +37,8 @@ type Session struct {
 // totals counts decisions by outcome. An engine has several of them in different cache
 // lines, so that cores seldom write to the same one.
 type totals struct {
-	allowed, refused, banned, unmatched, errors atomic.Uint64
-	_                                           [24]byte
+	allowed, refused, banned, unmatched, errors, outcomes atomic.Uint64
+	_                                                     [16]byte
 }
 
 const totalStripes = 64
@@ -91,12 +91,20 @@ func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
 // countEvent counts ev in the counters that match it.
 func (s *Session) countEvent(t time.Time, ev *match.Event) {
 	for _, counter := range s.e.rules.Load().declared {
+		if ev.Part == match.Answer && !counter.Condition.NeedsAnswer() {
+			continue // it has counted the request
+		}
 		s.key = counter.add(ev, t, s.key)
 	}
 }
 
 // checked counts the decision about ev.
 func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimit.Decision) {
+	if ev.Part == match.Answer {
+		s.answered()
+		s.detect(t, ev)
+		return
+	}
 	s.count(d)
 	if s.e.kept != nil {
 		s.e.kept.Add(s.stripe, t, ev, cost)
@@ -109,9 +117,16 @@ func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimi
 	case d.Unmatched:
 		s.e.unmatched.warn(s.e, &r.fields, ev)
 	}
-	// Only allowed events make a key hot: refused ones are not served, and must not fill
-	// the detectors.
-	for _, h := range r.hot {
+	s.detect(t, ev)
+}
+
+// detect counts ev in the hot rules that match it. Only allowed events make a key hot: refused ones are
+// not served, and must not fill the detectors.
+func (s *Session) detect(t time.Time, ev *match.Event) {
+	for _, h := range s.e.rules.Load().hot {
+		if ev.Part == match.Answer && !h.answers {
+			continue
+		}
 		if s.edges = h.detector.AddAt(t, ev, 1, s.edges[:0]); len(s.edges) > 0 {
 			s.e.becameHot(h, s.edges...)
 		}

@@ -27,7 +27,7 @@ func (e *Engine) Status() Status {
 	s := Status{Throttle: e.throttle.Stats(), Events: published, Cut: dropped}
 	s.Status = api.Status{
 		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()),
-		Totals: e.Totals(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},
+		Totals: e.Totals(), Outcomes: e.outcomes(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},
 		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
 		Subscribers: subscribers,
 	}

@@ -45,7 +45,7 @@ const whoMayAsk = `
 everyone: GET / GET /console/{name} GET /healthz GET /readyz POST /v1/login POST /v1/logout
 read: GET /metrics GET /openapi.json GET /v1/bans GET /v1/decisions GET /v1/decisions/stream GET /v1/counters GET /v1/counters/{name}/rate GET /v1/counters/{name}/sum
 read: GET /v1/counters/{name}/top GET /v1/events GET /v1/explain GET /v1/hot GET /v1/hot/stats GET /v1/hot/watch GET /v1/key GET /v1/rates GET /v1/refused GET /v1/rules GET /v1/status
-check: POST /v1/charge POST /v1/reserve POST /v1/settle * /v1/auth POST /v1/check POST /v1/hot/report POST /v1/hot/cache POST /v1/hot/changed POST /v1/counters/{name}/add POST /v1/feeds/open POST /v1/feeds/events POST /v1/peek POST /v1/refund POST /v1/release POST /v1/take POST /v1/throttle
+check: POST /v1/charge POST /v1/reserve POST /v1/settle * /v1/auth * /v1/auth-outcome POST /v1/check POST /v1/outcome POST /v1/hot/report POST /v1/hot/cache POST /v1/hot/changed POST /v1/counters/{name}/add POST /v1/feeds/open POST /v1/feeds/events POST /v1/peek POST /v1/refund POST /v1/release POST /v1/take POST /v1/throttle
 admin: POST /v1/hot POST /v1/hot/remove POST /v1/hot/ignore POST /v1/bans POST /v1/bans/unban POST /v1/reset POST /v1/rules/check POST /v1/rules/try POST /v1/rules/reload POST /v1/demo/stop
 `
 

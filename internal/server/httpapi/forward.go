@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -49,18 +50,60 @@ func forwardAuth(c *call) (err error) {
 	} else if refuse, err = c.number("refuse", refuse, 400, 599); err != nil {
 		return err
 	}
+	f, ev, err := c.forwarded(sent)
+	if err != nil {
+		return err
+	}
+	d, err := c.engine.Check(ev, 1)
+	if err != nil && d.Err == nil {
+		return err
+	}
+	return c.answerProxy(f.responder, &d, admit, refuse)
+}
+
+// forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth.
+func forwardOutcome(c *call) error {
+	_, ev, err := c.forwarded("")
+	if err != nil {
+		return err
+	}
+	for _, answer := range []struct{ field, header string }{
+		{"status", "X-Original-Status"}, {"size", "X-Original-Size"}, {match.DurationField, "X-Original-Duration"},
+	} {
+		value, ok := header(c.r, c.query.Get(answer.field), answer.header)
+		if !ok {
+			return badArg("%s and the query: they contradict each other: must be given once", answer.header)
+		}
+		ev.SetNamedString(answer.field, value)
+	}
+	if err := c.engine.QueueCheck(ev, 1, engine.Terms{Outcome: true}); err != nil {
+		return err
+	}
+	for _, err := range c.engine.Decide() {
+		if err != nil {
+			return err
+		}
+	}
+	c.begun(http.StatusNoContent)
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// forwarded returns the event of the request that a trusted proxy asks about, and the forward that has filled it
+// in. sent is the method of that request, if the proxy has asked by the same.
+func (c *call) forwarded(sent string) (*forward, *match.Event, error) {
 	client := c.s.identity.Client(c.r)
 	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
 		c.w.Header()["Lately-Decision"] = []string{"untrusted proxy"}
-		return c.s.refuseProxy(client)
+		return nil, nil, c.s.refuseProxy(client)
 	}
 	target, ok := header(c.r, c.target, "X-Original-Uri", "X-Forwarded-Uri")
 	method, ok2 := header(c.r, sent, "X-Original-Method", "X-Forwarded-Method")
 	switch {
 	case !ok || !ok2:
-		return badArg("X-Original-URI, X-Forwarded-Uri, X-Original-Method, X-Forwarded-Method: they contradict each other or the request itself: a proxy must remove the fields that it does not write")
+		return nil, nil, badArg("X-Original-URI, X-Forwarded-Uri, X-Original-Method, X-Forwarded-Method: they contradict each other or the request itself: a proxy must remove the fields that it does not write")
 	case target == "":
-		return badArg("X-Original-URI and X-Forwarded-Uri: both missing: a proxy must send the target of the request in one of them")
+		return nil, nil, badArg("X-Original-URI and X-Forwarded-Uri: both missing: a proxy must send the target of the request in one of them")
 	}
 	_, query, _ := strings.Cut(target, "?")
 	request := http.Request{Method: cmp.Or(method, http.MethodGet), Header: c.r.Header, URL: &url.URL{RawQuery: query}}
@@ -73,11 +116,7 @@ func forwardAuth(c *call) (err error) {
 	f, ev := c.s.forwarding(), c.engine.Event()
 	f.fields.Fill(ev, &request, client)
 	ev.SetTargetString(target)
-	d, err := c.engine.Check(ev, 1)
-	if err != nil && d.Err == nil {
-		return err
-	}
-	return c.answerProxy(f.responder, &d, admit, refuse)
+	return f, ev, nil
 }
 
 // header returns what value, unless it is "", and these fields of r agree on. It reports

@@ -102,6 +102,7 @@ func (m metricWriter) decisions(status *engine.Status) {
 	}{{"allowed", t.Allowed}, {"refused", t.Refused}, {"banned", t.Banned}, {"unmatched", t.Unmatched}} {
 		m.counter("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (allowed because no rule matched).", x.n, "outcome", x.outcome)
 	}
+	m.counter("outcomes_total", "Answers to requests that were reported by OUTCOME or POST /v1/outcome, or by proxies.", status.Outcomes)
 	m.counter("decision_errors_total", "Requests for a decision that were answered with an error.", t.Errors)
 }
 

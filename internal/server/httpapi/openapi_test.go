@@ -214,6 +214,10 @@ var vectors = []vector{
 	{"POST", "/v1/peek", `{"takes":[{"rule":"per-client","key":"203.0.113.11"}]}`, 200, `{"decisions":[{"allowed":true`},
 	{"POST", "/v1/peek", `{"events":[{"event":{"client":"203.0.113.9","path":"/x"}}]}`, 200, `{"decisions":[{"allowed":true`},
 	{"POST", "/v1/peek", `{"event":{},"rule":"a"}`, 400, `body: must be one of event`},
+	{"POST", "/v1/outcome", `{"event":{"client":"203.0.113.9","path":"/x","status":"401"}}`, 200, `{"allowed":true,"limit":0`},
+	{"POST", "/v1/outcome", `{"events":[{"event":{"client":"203.0.113.9","status":"401"}},{"event":{"client":"203.0.113.9"}}]}`, 200, `"banned_until_ms":0},{"error":{"code":"BADARG","detail":"status, size, duration: all missing`},
+	{"POST", "/v1/outcome", `{"event":{"client":"203.0.113.9","status":"600"}}`, 400, `status: \"600\": must be 100 to 599`},
+	{"POST", "/v1/outcome", `{"rule":"per-client","key":"203.0.113.9"}`, 400, `body: must be one of event and events`},
 	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.11","n":2}`, 200, `{"refunded":2}`},
 	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.200"}`, 200, `{"refunded":0}`},
 	{"POST", "/v1/refund", `{"key":"a"}`, 400, `rule: missing`},
@@ -379,7 +383,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		}
 	})
 	doc := readDocument(t, s)
-	asked := map[string]bool{"events": true, "watchHot": true, "forwardAuth": true, "judgeFeed": true} // in tests of their own
+	asked := map[string]bool{"events": true, "watchHot": true, "forwardAuth": true, "forwardOutcome": true, "judgeFeed": true} // in tests of their own
 	for _, v := range vectors {
 		r := request{method: v.method, path: v.path, body: v.body}
 		if v.path == rulesCheckPath {

@@ -86,6 +86,7 @@ var decisionFilters = []parameter{
 // The paths of routes that differ from the others.
 const (
 	authPath       = "/v1/auth"
+	answerPath     = "/v1/auth-outcome"
 	rulesCheckPath = "/v1/rules/check" // whose body is YAML
 	countersPath   = "/v1/counters/"   // with names that may have slashes
 	feedPath       = "/v1/feeds/events"
@@ -191,7 +192,7 @@ func serverRoutes() []route {
 // foreign reports whether the requests of t come from a proxy, for any client: they may
 // have been sent by pages of other origins, and their cookies and Authorization are those
 // of another server.
-func (t *route) foreign() bool { return t.path == authPath }
+func (t *route) foreign() bool { return t.path == authPath || t.path == answerPath }
 
 const (
 	maxBody  = 1 << 20

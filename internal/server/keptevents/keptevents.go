@@ -51,13 +51,14 @@ type chunk struct {
 
 // Missed is how many decisions there were that kept events lack.
 type Missed struct {
-	Keys  int // about a key under one rule
-	Long  int // about an event that is too long
-	Costs int // about an event of another cost than 1, which is kept as one of cost 1
+	Keys    int // about a key under one rule
+	Long    int // about an event that is too long
+	Costs   int // about an event of another cost than 1, which is kept as one of cost 1
+	Answers int // to requests: no decisions
 }
 
 func (m *Missed) add(x Missed) {
-	m.Keys, m.Long, m.Costs = m.Keys+x.Keys, m.Long+x.Long, m.Costs+x.Costs
+	m.Keys, m.Long, m.Costs, m.Answers = m.Keys+x.Keys, m.Long+x.Long, m.Costs+x.Costs, m.Answers+x.Answers
 }
 
 // New returns a Queue in that many bytes, and nil for a budget of 0.
@@ -90,11 +91,16 @@ func (k *Queue) Add(stripe uint64, t time.Time, ev *match.Event, cost uint64) {
 }
 
 // Miss counts a decision about a key, which has no event.
-func (k *Queue) Miss(stripe uint64) {
+func (k *Queue) Miss(stripe uint64) { k.miss(stripe, Missed{Keys: 1}) }
+
+// MissAnswer counts an answer to a request.
+func (k *Queue) MissAnswer(stripe uint64) { k.miss(stripe, Missed{Answers: 1}) }
+
+func (k *Queue) miss(stripe uint64, what Missed) {
 	s := &k.stripes[stripe%stripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.chunk(s, 0).missed.Keys++
+	k.chunk(s, 0).missed.add(what)
 }
 
 // chunk returns the chunk of s, or a new one if that has not size bytes left.

@@ -18,6 +18,7 @@ var enumeration = map[string]struct {
 	line string
 }{
 	"check":        {access.Check, "CHECK user a"},
+	"outcome":      {access.Check, "OUTCOME user a status 401"},
 	"take":         {access.Check, "TAKE login a"},
 	"peek":         {access.Check, "PEEK login a"},
 	"refund":       {access.Check, "REFUND login a"},

@@ -24,6 +24,13 @@ SET x 1 -> -ERR unknown command 'SET'; this is not a key-value store: it has lim
 TAKE login ada -> [1 3 2 0 600000 "login" 0]
 take login ada cost 2 -> [1 3 0 0 600000 "login" 0]
 PEEK login ada -> [0 3 0 600000 600000 "login" 0]
+OUTCOME user ada -> -BADARG status, size, duration: all missing: an outcome must have one of them
+OUTCOME user ada status 999 -> -BADARG status: "999": must be 100 to 599
+OUTCOME user ada status 40x -> -BADARG status: "40x": must be 100 to 599
+OUTCOME user ada size -1 -> -BADARG size: "-1": must be a number of bytes
+OUTCOME user ada duration NaN -> -BADARG duration: "NaN": must be a number of seconds
+OUTCOME user ada status 401 RESERVE 1000 -> -BADARG RESERVE: must be left out of OUTCOME, which counts what has ended
+OUTCOME user ada status 401 -> [1 0 0 0 0 "" 0]
 TAKE login ada -> [0 3 0 600000 600000 "login" 0]
 TAKE login ada COST 4 -> [0 3 0 -1 600000 "login" 0]
 REFUND login ada -> 1
@@ -230,7 +237,7 @@ CLIENT LIST -> "id=1 …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
-COMMAND COUNT -> 46
+COMMAND COUNT -> 47
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
 COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "0.1.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything

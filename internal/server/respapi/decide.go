@@ -17,6 +17,10 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
+		name: "outcome", usage: "field value [field value ...] [COST n]", summary: "Report the answer to a request: its status, size or duration, with the fields of the request. Rules with these count it",
+		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
+	},
+	{
 		name: "take", usage: "rule key [COST n]", summary: "Count an event of a key and judge it under one rule",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, decides: true, handle: take,
 	},
@@ -58,9 +62,12 @@ var decisionCommands = []command{
 	},
 }
 
-// check queues the decision about an event.
+// check queues the decision about an event, or its outcome.
 func check(c *conn, args [][]byte) error {
 	ev, terms, cost, err := c.readEvent(args[1:])
+	if terms.Outcome = isWord(args[0], "outcome"); terms.Outcome && terms.Hold > 0 {
+		err = badArg("RESERVE: must be left out of OUTCOME, which counts what has ended")
+	}
 	if err == nil {
 		err = c.caller.QueueCheck(ev, cost, terms)
 	}

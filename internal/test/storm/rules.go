@@ -207,6 +207,7 @@ func (c *Config) rulesFile(version int) string {
 		b.WriteString("}\n")
 	}
 	fmt.Fprintf(&b, "  - {name: %s, key: agent, limit: 5 per 1s}\n", spare)
+	fmt.Fprintf(&b, "  - {name: spare-answers, key: agent, when: {status: 401}, limit: 5 per 1s}\n")
 	fmt.Fprintf(&b, "  - {name: spare-places, key: agent, limit: 5 at once for 1s, algorithm: in-flight}\n")
 	fmt.Fprintf(&b, "bans:\n  - {name: %s, key: client, when: {path: /by-hand}, after: 60000 hits in 1m, for: 1h}\n", byHand)
 	fmt.Fprintf(&b, "  - {name: %s, key: client, when: {path: %s}, after: %d hits in 1m, for: 1h}\n", knock, knockPath, knocks)
