@@ -78,6 +78,7 @@ func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decisi
 		} else {
 			open[i].sc = l.scratch.Get().(*scratch)
 		}
+		open[i].sc.exempt = l.exempt.Load()
 	}
 	batch := make([]*request, 0, len(open))
 	for len(open) > 0 {

@@ -48,6 +48,8 @@ type Limiter struct {
 
 	scratch sync.Pool // *scratch
 
+	exempt atomic.Pointer[match.Prefixes] // beside the allow list; nil: none
+
 	// mu keeps updates and the making of local apart.
 	mu sync.Mutex
 	// local decides for rules that say so while the store is away.
@@ -175,6 +177,10 @@ func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 
 // Set returns the rules that l judges under now.
 func (l *Limiter) Set() *Set { return l.set.Load() }
+
+// Exempt makes l allow these clients as if they were on the allow list, until it is called again. It is
+// for clients that are known at run time only. Clients of an IPv6 network in a key are not among them.
+func (l *Limiter) Exempt(clients match.Prefixes) { l.exempt.Store(&clients) }
 
 // Now returns the time at which live verbs judge at this moment.
 func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }

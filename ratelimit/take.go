@@ -16,7 +16,8 @@ type scratch struct {
 	subjects []subject
 	keys     []byte
 	adjust   adjustment
-	listed   bool // the allow list contains what was collected
+	listed   bool            // the allow list contains what was collected
+	exempt   *match.Prefixes // that of the limiter
 }
 
 // A query is a Query at a time.
@@ -35,6 +36,7 @@ func (l *Limiter) decide(q *query) Decision {
 // decideWith decides with the memory of sc, and leaves the request there, with
 // the subjects that were judged, unless fast says that only the decision matters.
 func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
+	sc.exempt = l.exempt.Load()
 	for {
 		set := l.set.Load()
 		if d, ok := sc.begin(set, q); ok {
@@ -79,7 +81,7 @@ func (sc *scratch) collect(set *Set, q *query) error {
 		return sc.collectKey(set, q)
 	}
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	if sc.listed = set.Allowed(q.Event); sc.listed {
+	if sc.listed = set.Allowed(q.Event) || sc.exempt != nil && sc.exempt.Contains(q.Event.Get(match.Client)); sc.listed {
 		return nil
 	}
 	last, conds := -1, set.conds[q.Event.Part]
@@ -144,7 +146,7 @@ func (sc *scratch) collectKey(set *Set, q *query) (err error) {
 		return err
 	}
 	i := sc.subjects[0].Outcome.Rule
-	if sc.listed = set.allowsKey(i, sc.keys); sc.listed {
+	if sc.listed = set.allowsKey(i, sc.keys) || sc.exempts(set.clients[i], q.Key); sc.listed {
 		sc.subjects = sc.subjects[:0]
 		return nil
 	}
@@ -152,6 +154,11 @@ func (sc *scratch) collectKey(set *Set, q *query) (err error) {
 		sc.subjects[0].N, err = set.limitOfKey(i, q, sc.keys)
 	}
 	return err
+}
+
+// exempts reports whether the client among the values of a key, if there is one, is exempt.
+func (sc *scratch) exempts(client int, values []string) bool {
+	return sc.exempt != nil && client >= 0 && sc.exempt.Contains(bytesOf(values[client]))
 }
 
 // collectRule finds the rule of set that q names, and makes the key of its values.

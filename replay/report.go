@@ -52,6 +52,7 @@ type Report struct {
 	Jumps        []Jump     `json:"jumps,omitempty"`
 	AssumedYears []FileYear `json:"assumed_years,omitempty"`
 	Zoneless     bool       `json:"zoneless,omitempty"` // some times name no zone, and are read as UTC
+	Crawlers     []string   `json:"crawlers,omitempty"` // that the rules allow, and that are judged as other clients: no DNS is asked
 	Problems     []string   `json:"problems,omitempty"` // with files, as sentences
 
 	Events int64  `json:"events"` // a parsed line is one event, or several if it holds a list
@@ -215,6 +216,9 @@ const maxJumps = 10
 // summarize reports the lines of all files.
 func (r *run) summarize() *Report {
 	report := &Report{Files: r.Files, Top: []TopKey{}, Rules: []RuleReport{}, Key: r.Key, Cut: r.cutReport(), Late: r.lateReport(), Jumps: r.jumps()}
+	if r.Rules != nil {
+		report.Crawlers = r.Rules.Allow.Crawlers
+	}
 	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
 	var names []string
 	for _, l := range r.logs {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/match"
 )
@@ -22,6 +23,10 @@ import (
 type Allow struct {
 	Clients []netip.Prefix // in the rules file itself
 	Files   []AllowFile    // in the order of the rules file
+
+	// Crawlers is operators of crawlers, such as google. Only the server verifies crawlers and allows them; in a
+	// program and in a replay, they are clients like others.
+	Crawlers []string
 }
 
 // An AllowFile is a file of addresses and prefixes.
@@ -45,7 +50,7 @@ const (
 	maxAllowMistakes = 10      // that are reported for one file
 )
 
-var allowKeys = []allowedKey{{"clients", ""}, {"files", ""}}
+var allowKeys = []allowedKey{{"clients", ""}, {"files", ""}, {"crawlers", ""}}
 
 // prefixes returns the prefixes of a and its files.
 func (a *Allow) prefixes() []netip.Prefix {
@@ -66,9 +71,22 @@ func (a *Allow) subjects() []string {
 	return all
 }
 
+// crawlers returns which crawlers a allows, or "" if there are none.
+func (a *Allow) crawlers() string {
+	if len(a.Crawlers) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("allow: when lately serve or follow has refused a client, it asks DNS whether that is a crawler of %s, and then allows it for 24h. A program with the library, and a replay, treat crawlers as other clients.", join(a.Crawlers, "or"))
+}
+
 // add adds the clients and the files of another file's section, of which both may name the same.
 func (a *Allow) add(b Allow) {
 	a.Clients = append(a.Clients, b.Clients...)
+	for _, name := range b.Crawlers {
+		if !slices.Contains(a.Crawlers, name) {
+			a.Crawlers = append(a.Crawlers, name)
+		}
+	}
 	for _, f := range b.Files {
 		if !slices.ContainsFunc(a.Files, func(g AllowFile) bool { return g.path == f.path && g.Name == f.Name }) {
 			a.Files = append(a.Files, f)
@@ -91,6 +109,7 @@ func (r *reader) readAllow(n ast.Node) (a Allow) {
 		m := r.mapping(n, "allow", allowKeys)
 		a.Clients = r.readPrefixes(m["clients"], "clients")
 		a.Files = r.readAllowFiles(m["files"])
+		a.Crawlers = r.readCrawlers(m["crawlers"])
 	case *ast.SequenceNode:
 		if len(n.Values) > 0 {
 			a.Clients = r.readPrefixes(n, "allow")
@@ -99,6 +118,19 @@ func (r *reader) readAllow(n ast.Node) (a Allow) {
 		a.Clients = r.readPrefixes(n, "allow")
 	}
 	return a
+}
+
+// readCrawlers reads the names of operators of crawlers.
+func (r *reader) readCrawlers(n ast.Node) (names []string) {
+	known := crawlers.Operators()
+	for at, i := range each(r, n, "crawlers", oneOf(known...)) {
+		if slices.Contains(names, known[i]) {
+			r.fail(at, "crawlers: %q twice: must be given once", known[i])
+			continue
+		}
+		names = append(names, known[i])
+	}
+	return names
 }
 
 // readAllowFiles reads the files that n names.

@@ -48,6 +48,8 @@ rules.yaml:4:5: hot rule: "x": must be a mapping of name, key, when, threshold, 
 	{"client", "version: 1\nclient: {ipv4: 33, ipv6: 0, ipv5: 1}\n", `rules.yaml:2:16: ipv4: "33": must be a prefix length from 1 to 32
 rules.yaml:2:26: ipv6: "0": must be a prefix length from 1 to 128
 rules.yaml:2:29: client: unknown key "ipv5": did you mean ipv4?`},
+	{"crawlers", "version: 1\nallow: {crawlers: [google, Bing, google]}\n", `rules.yaml:2:28: crawlers: "Bing": must be apple, baidu, bing, google, yahoo or yandex
+rules.yaml:2:34: crawlers: "google" twice: must be given once`},
 	{"allow", "version: 1\nallow: [10.0.0.1/8, example.com, {a: b}, '']\n", `rules.yaml:2:9: allow: "10.0.0.1/8": bits beyond the prefix length: did you mean 10.0.0.0/8?
 rules.yaml:2:21: allow: "example.com": must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24
 rules.yaml:2:34: allow: a mapping: must be a value or a list of values

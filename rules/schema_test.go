@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/crawlers"
 )
 
 // The schema knows which keys there are and the form of their values; what it cannot say,
@@ -116,6 +118,17 @@ func TestSchemaChoices(t *testing.T) {
 		if got := strings.FieldsFunc(strings.ReplaceAll(allowed, " or ", ", "), func(r rune) bool { return r == ',' || r == ' ' }); !slices.Equal(got, words) {
 			t.Errorf("%s: the parser allows %v, the schema %v", key, got, words)
 		}
+	}
+}
+
+// TestSchemaCrawlers compares the operators of crawlers.
+func TestSchemaCrawlers(t *testing.T) {
+	var names []string
+	for _, v := range parseSchema(t).Defs["crawler"].Enum {
+		names = append(names, v.(string))
+	}
+	if !slices.Equal(names, crawlers.Operators()) {
+		t.Errorf("the parser takes %v, the schema %v", crawlers.Operators(), names)
 	}
 }
 

@@ -33,6 +33,9 @@ func (f *File) Sentences() []string {
 	if allowed := f.Allow.subjects(); len(allowed) > 0 {
 		all = append(all, fmt.Sprintf("allow: %s never limited and never banned.", subject(allowed)))
 	}
+	if crawlers := f.Allow.crawlers(); crawlers != "" {
+		all = append(all, crawlers)
+	}
 	return all
 }
 

@@ -31,8 +31,8 @@ internal/server         -> internal/secret, internal/geo, api, internal/server/d
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/hotlist, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
-internal/server/httpapi -> api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
-internal/server/engine  -> internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
+internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/hotlist, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang
+internal/server/engine  -> internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/server/hotlist, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/events  -> api
 internal/server/history -> api
@@ -46,7 +46,7 @@ internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
-rules       -> match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling
+rules       -> internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
 latelyredis -> window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
@@ -64,8 +64,10 @@ internal/server/eventlist -> match
 accesslog               -> match, internal/ring, internal/spelling, internal/regex
 sampled                 -> window
 internal/test/accesslogtest -> std
+internal/crawlers -> match
 internal/geo -> match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2
 internal/test/geotest -> std
+internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/test/randtest -> std
 internal/test/journaltest -> std

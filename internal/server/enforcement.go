@@ -33,8 +33,8 @@ func (s *Server) startEnforcing() (err error) {
 	s.enforce, err = enforce.New(enforce.Config{
 		Rule: func(name string) (*ratelimit.Rule, error) { return s.engine.Limiter().Set().Named(name) },
 		Protected: func(network netip.Prefix) bool {
-			allow := s.engine.Limiter().Set().Allow()
-			return proxies.Overlaps(network) || allow.Overlaps(network)
+			allow, crawlers := s.engine.Limiter().Set().Allow(), s.engine.Exempted()
+			return proxies.Overlaps(network) || allow.Overlaps(network) || crawlers.Overlaps(network)
 		},
 		Now: s.engine.Now, MaxNetworks: c.maxEnforced, Targets: c.Enforce, Log: s.log,
 	})

@@ -192,7 +192,7 @@ func (h *storeHealth) hashOf(file *rules.File) string {
 			r := file.Limits.Rule(i)
 			fmt.Fprintf(sum, "%q %q %d\n", r.Name, rules.LimitSentence(r), r.OnStoreFailure)
 		}
-		fmt.Fprintln(sum, file.Limits.Allow())
+		fmt.Fprintln(sum, file.Limits.Allow(), file.Allow.Crawlers)
 		h.file, h.hash = file, hex.EncodeToString(sum.Sum(nil)[:8])
 	}
 	return h.hash

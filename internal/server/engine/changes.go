@@ -35,7 +35,7 @@ func changesOf(before, next *rules.File) api.RuleChanges {
 // partsOf returns the rules and counters of a file by name, as values that can be
 // compared.
 func partsOf(f *rules.File) map[string]any {
-	parts := map[string]any{"allow list": f.Limits.Allow()}
+	parts := map[string]any{"allow list": []any{f.Limits.Allow(), f.Allow.Crawlers}}
 	for i := range f.Limits.Len() {
 		parts[f.Limits.Rule(i).Name] = *f.Limits.Rule(i)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/lately-go/lately/internal/geo"
@@ -49,6 +50,9 @@ type Config struct {
 
 	// Geo sets the fields country and asn of events that have none, if a rule uses them; nil means that rules must not.
 	Geo *geo.DB
+
+	// Resolver is asked about clients that may be crawlers, if the rules allow crawlers; nil means the servers of the system.
+	Resolver *net.Resolver
 
 	// Store returns the store of limits and bans that is reached by a network, for the rules
 	// that the Engine begins with. The store calls onBan for each ban that a rule has begun, and for each

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/history"
@@ -41,6 +42,8 @@ type Engine struct {
 	ids      ids
 	lives    lives
 	settled  settledIDs
+	crawlers *crawlers.Verifier
+	exempted atomic.Pointer[match.Prefixes] // the crawlers
 
 	rules atomic.Pointer[ruleSet]
 
@@ -102,6 +105,9 @@ func New(c Config) (*Engine, error) {
 	}
 	e.rules.Store(r)
 	e.lives.use(e.Now(), c.Rules.Limits)
+	e.crawlers = crawlers.New(c.Resolver)
+	e.exempted.Store(new(match.Prefixes))
+	e.crawlers.Use(c.Rules.Allow.Crawlers)
 	e.hot = newHotList(e)
 	e.ignored.Store(new([]api.RuleKey))
 	e.listRules()
@@ -122,6 +128,7 @@ func New(c Config) (*Engine, error) {
 	e.done.Go(e.sample)
 	e.done.Go(func() { e.events.Run(e.stop) })
 	e.done.Go(func() { e.hot.Run(e.stop) })
+	e.done.Go(e.verifyCrawlers)
 	return e, nil
 }
 
@@ -204,6 +211,7 @@ func (e *Engine) reload(file *rules.File) error {
 		return err
 	}
 	e.rules.Store(r)
+	e.crawlers.Use(file.Allow.Crawlers)
 	if unused := r.fields.unused; len(unused) > 0 {
 		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))
 	}

@@ -112,6 +112,7 @@ func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimi
 	r := s.e.rules.Load()
 	switch {
 	case !d.Allowed:
+		s.e.crawlers.Refused(ev.Get(match.Client), ev.Get(match.Agent))
 		s.countRefusedEvent(s.e.limiter.Set(), t, ev, d)
 		return
 	case d.Unmatched:
@@ -164,6 +165,9 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 		return
 	}
 	if of, err := s.e.limiter.Set().Named(rule); err == nil {
+		if i := of.Key.ClientField(); i >= 0 && i < len(values) {
+			s.e.crawlers.Refused([]byte(values[i]), nil)
+		}
 		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
 			s.countRefused(s.e.Now(), of, d, nil)
 		}

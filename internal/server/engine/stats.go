@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -18,13 +19,14 @@ type Status struct {
 	Throttle    ratelimit.Stats // of limits that are part of requests
 	Events      uint64          // that were published
 	Cut         uint64          // subscribers that were too slow
+	Crawlers    crawlers.Stats
 }
 
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	limits, now := e.limiter.Stats(), time.Now()
 	published, dropped, subscribers := e.events.Stats()
-	s := Status{Throttle: e.throttle.Stats(), Events: published, Cut: dropped}
+	s := Status{Throttle: e.throttle.Stats(), Events: published, Cut: dropped, Crawlers: e.crawlers.Stats()}
 	s.Status = api.Status{
 		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()),
 		Totals: e.Totals(), Outcomes: e.outcomes(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/latelyprom"
@@ -46,6 +47,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	m.memory(c.s, &status)
 	m.hot(c.s)
 	m.rules(c.s, &status)
+	m.crawlers(&status.Crawlers)
 	m.storage(c.s)
 	m.store(c.s)
 	m.enforcement(c.s)
@@ -162,6 +164,16 @@ func (m metricWriter) rules(s *Server, status *engine.Status) {
 	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.Rules.Error == "")
 	m.counter("logins_rejected_total", "Logins with an unknown token, or a certificate that is rejected or has no role, of all listeners.", s.Rejected.Load())
 	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
+}
+
+func (m metricWriter) crawlers(c *crawlers.Stats) {
+	m.gauge("crawlers_verified", "Addresses that are allowed because DNS verified that they are crawlers.", c.Verified)
+	for _, x := range []struct {
+		outcome string
+		n       uint64
+	}{{"crawler", c.Crawlers}, {"other", c.Others}, {"failed", c.Failures}, {"dropped", c.Dropped}} {
+		m.counter("crawler_lookups_total", "Refused clients that may be crawlers, by what DNS said: crawler, other, failed (no answer), or dropped (not asked, because too many were waiting).", x.n, "outcome", x.outcome)
+	}
 }
 
 func (m metricWriter) storage(s *Server) {

@@ -183,12 +183,12 @@ func (s *Server) infoStats() string {
 }
 
 func (s *Server) infoRules() string {
-	status := s.Engine.Status().Rules
+	status := s.Engine.Status()
 	state := "ok"
-	if status.Error != "" {
+	if status.Rules.Error != "" {
 		state = "the last reload failed"
 	}
-	return fmt.Sprintf("rules:%d\r\nrules_reloads:%d\r\nrules_state:%s\r\n", len(s.Engine.RuleInfos()), status.Reloads, state)
+	return fmt.Sprintf("rules:%d\r\nrules_reloads:%d\r\nrules_state:%s\r\ncrawlers_verified:%d\r\n", len(s.Engine.RuleInfos()), status.Rules.Reloads, state, status.Crawlers.Verified)
 }
 
 func (s *Server) infoStore() string {

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/match"
+)
+
+// verifyCrawlers allows the crawlers of the rules' allow section that DNS verifies, until e is closed.
+func (e *Engine) verifyCrawlers() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	e.done.Go(func() {
+		<-e.stop
+		cancel()
+	})
+	e.crawlers.Run(ctx, e.exempt)
+}
+
+// exempt allows the clients that are crawlers, and ends the bans of the one that was added, if it is not nil.
+func (e *Engine) exempt(all match.Prefixes, added *crawlers.Client) {
+	e.exempted.Store(&all)
+	e.limiter.Exempt(all)
+	if added == nil {
+		return
+	}
+	client := added.Addr.String()
+	e.log.Info("a client that was refused is a crawler, and is allowed for a day", "client", client, "crawler", added.Operator, "host", added.Host)
+	set := e.limiter.Set()
+	for i := range set.Len() {
+		r := set.Rule(i)
+		if len(r.Key.Fields()) != 1 || r.Key.ClientField() != 0 {
+			continue
+		}
+		if _, err := e.Unban(r.Name, []string{client}); err != nil {
+			e.log.Error("the ban of a crawler was not ended", "client", client, "rule", r.Name, "error", err)
+		}
+	}
+}
+
+// Exempted returns the clients that are allowed because they are crawlers.
+func (e *Engine) Exempted() match.Prefixes { return *e.exempted.Load() }
