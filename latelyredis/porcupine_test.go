@@ -2,6 +2,7 @@ package latelyredis_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -30,6 +31,9 @@ type operation struct {
 	verb verb
 	key  int
 	n    uint64
+
+	id      int // of a reservation of this key
+	settles *latelyredis.Settlement
 }
 
 type verb uint8
@@ -41,7 +45,19 @@ const (
 	opReset
 	opBan
 	opUnban
+	opReserve
+	opSettle
 	verbs
+)
+
+// porcupineIDs is how many reservations of a key a history has at most.
+const porcupineIDs = 64
+
+// What the specification knows of a reservation besides its cost.
+const (
+	reservationNone = 0
+	reservationVoid = -1 // the key was reset
+	reservationDone = -2
 )
 
 // An opAnswer is the output of an operation.
@@ -56,6 +72,7 @@ type opAnswer struct {
 type keyState struct {
 	used, strikes uint64
 	banned        bool
+	reserved      [porcupineIDs]int8
 }
 
 // take is what Take has to answer, and does it.
@@ -77,9 +94,19 @@ func (s *keyState) take(n uint64) opAnswer {
 // step does op to s, and reports whether a is what it has to answer.
 func step(s keyState, op operation, a opAnswer) (bool, keyState) {
 	switch op.verb {
-	case opTake:
+	case opTake, opReserve:
 		want := s.take(op.n)
+		if op.verb == opReserve && want.allowed {
+			s.reserved[op.id] = int8(op.n)
+		}
 		return a == want, s
+	case opSettle:
+		was := s.reserved[op.id]
+		if was > 0 {
+			s.used -= uint64(was) - op.n
+		}
+		s.reserved[op.id] = reservationDone
+		return a.held == (was != reservationDone), s
 	case opPeek:
 		looked := s
 		want := looked.take(op.n)
@@ -91,6 +118,11 @@ func step(s keyState, op operation, a opAnswer) (bool, keyState) {
 		return a.taken == taken, s
 	case opReset:
 		s.used, s.strikes = 0, 0
+		for i := range s.reserved {
+			if s.reserved[i] > 0 {
+				s.reserved[i] = reservationVoid
+			}
+		}
 	case opBan:
 		s.banned = true
 	case opUnban:
@@ -126,11 +158,19 @@ func (op operation) do(t testing.TB, s *latelyredis.Store, rules *ratelimit.Set)
 	subjects := []latelyredis.Subject{about(0, key)}
 	var err error
 	switch op.verb {
-	case opTake, opPeek:
-		r := &latelyredis.Request{Set: rules, Cost: op.n, Peek: op.verb == opPeek, Subjects: subjects}
+	case opTake, opPeek, opReserve:
+		r := &latelyredis.Request{Set: rules, Cost: op.n, Peek: op.verb == opPeek, Settled: op.verb == opReserve, Subjects: subjects}
 		s.Decide(ctx, []*latelyredis.Request{r})
 		o := r.Subjects[0].Outcome
 		a, err = opAnswer{allowed: !o.Refused, banned: o.Banned, started: o.Started, remaining: o.Remaining}, r.Err
+		if op.settles != nil {
+			*op.settles = latelyredis.Settlement{Set: rules, At: r.Now, Charged: op.n, Subjects: r.Subjects, ID: fmt.Sprint("id", op.id), Ends: time.Now().Add(time.Hour)}
+		}
+	case opSettle:
+		x := *op.settles
+		x.Actual = op.n
+		err = s.Settle(ctx, &x)
+		a.held = !x.Again
 	case opRefund:
 		r := &latelyredis.Adjustment{Change: latelyredis.Refund, Set: rules, Key: []byte(key), N: op.n}
 		err = s.Adjust(ctx, r)
@@ -166,6 +206,8 @@ func history(t testing.TB, rnd *rand.Rand, do func(op operation, s *latelyredis.
 	const goroutines, operations = 5, 14
 	var mu sync.Mutex
 	var all []porcupine.Operation
+	var reservations []operation // that were allowed, to be settled
+	var ids [2]int
 	var done sync.WaitGroup
 	start := time.Now()
 	for g := range goroutines {
@@ -176,10 +218,25 @@ func history(t testing.TB, rnd *rand.Rand, do func(op operation, s *latelyredis.
 				if rnd.IntN(2) == 0 {
 					op.verb = opTake
 				}
+				mu.Lock()
+				switch {
+				case op.verb == opReserve:
+					op.id, op.settles = ids[op.key], new(latelyredis.Settlement)
+					ids[op.key]++
+				case op.verb == opSettle && len(reservations) > 0: // also one that was settled before
+					op = reservations[rnd.IntN(len(reservations))]
+					op.verb, op.n = opSettle, rnd.Uint64N(op.n+1)
+				case op.verb == opSettle:
+					op.verb = opTake
+				}
+				mu.Unlock()
 				o := porcupine.Operation{ClientId: g, Input: op, Call: int64(time.Since(start))}
 				o.Output = do(op, stores[g%2], rules)
 				o.Return = int64(time.Since(start))
 				mu.Lock()
+				if op.verb == opReserve && o.Output.(opAnswer).allowed {
+					reservations = append(reservations, op)
+				}
 				all = append(all, o)
 				mu.Unlock()
 			}
@@ -207,10 +264,10 @@ func TestLinearizable(t *testing.T) {
 	}
 	for i := range 1000 {
 		h := history(t, rnd, func(op operation, s *latelyredis.Store, rules *ratelimit.Set) opAnswer {
-			if op.verb != opTake {
+			if op.verb != opTake && op.verb != opReserve {
 				return op.do(t, s, rules)
 			}
-			a := operation{opPeek, op.key, op.n}.do(t, s, rules)
+			a := operation{verb: opPeek, key: op.key, n: op.n}.do(t, s, rules)
 			runtime.Gosched()
 			if taken := op.do(t, s, rules); !a.allowed {
 				return taken
@@ -223,4 +280,25 @@ func TestLinearizable(t *testing.T) {
 		}
 	}
 	t.Error("no history is wrong of a store that asks first and then takes")
+}
+
+// TestSettledTwiceIsFound checks that histories of a store that does not know which reservations were settled are found to be
+// wrong.
+func TestSettledTwiceIsFound(t *testing.T) {
+	t.Parallel()
+	rnd := randtest.New(t)
+	for range 1000 {
+		h := history(t, rnd, func(op operation, s *latelyredis.Store, rules *ratelimit.Set) opAnswer {
+			if op.verb == opSettle {
+				x := *op.settles
+				x.ID = ""
+				op.settles = &x
+			}
+			return op.do(t, s, rules)
+		})
+		if porcupine.CheckOperationsTimeout(porcupineModel, h, time.Minute) == porcupine.Illegal {
+			return
+		}
+	}
+	t.Error("no history is wrong of a store that settles twice")
 }

@@ -8,7 +8,7 @@ local what, amount, at, resets = unpack_('>BI7I7I2', ARGV[1])
 
 local records, answer = openAll(0, 1)
 if not records then return answer end
-if KEYS[2] and not redis.call('SET', KEYS[2], '', 'NX', 'PX', ARGV[3]) then return 'done' end
+if KEYS[2] and not redis.call('SET', KEYS[2], '', 'PX', ARGV[3], 'NX') then return 'done' end
 local r, taken = records[1], 0
 if r.held then -- which is corrected
   r.held.ban = r.ban

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// someIDs are ids of several forms.
+var someIDs = []id{
+	{},
+	{life: 1, ticket: ratelimit.Ticket{At: 1, Ends: time.UnixMilli(2), Cost: 3}},
+	{life: 1<<64 - 1, ticket: ratelimit.Ticket{At: -1, Ends: time.UnixMilli(1 << 40), Cost: 1 << 31, Charges: []ratelimit.TicketCharge{
+		{Rule: "tokens", Key: []byte("ada"), Form: 1 << 31, Mark: ratelimit.AnyMark},
+		{Rule: "fleet", Key: []byte("ada"), Form: 7, Mark: 1 << 32},
+		{Rule: "", Key: bytes.Repeat([]byte{0}, 300)},
+	}}},
+}
+
+func (x id) equal(y id) bool {
+	x.ticket.Ends, y.ticket.Ends = time.UnixMilli(x.ticket.Ends.UnixMilli()), time.UnixMilli(y.ticket.Ends.UnixMilli())
+	return reflect.DeepEqual(x, y)
+}
+
+func TestIDs(t *testing.T) {
+	var s ids
+	s.init()
+	from := secret.New()
+	numbers := map[uint64]bool{}
+	for _, x := range someIDs {
+		text, _ := s.seal(from, nil, nil, &x)
+		y, number, err := s.open(from, string(text))
+		if y.ticket.ID = ""; err != nil || !x.equal(y) || numbers[number] {
+			t.Errorf("%+v is opened as %+v, %v, number %d", x, y, err, number)
+		}
+		numbers[number] = true
+	}
+}
+
+// FuzzID reads bytes as the contents of an id, which only a server with the secret can have sealed: without a panic, and what
+// it reads is read again from what it writes.
+func FuzzID(f *testing.F) {
+	for i := range someIDs {
+		b := someIDs[i].append(nil)
+		f.Add(b)
+		f.Add(b[:len(b)-1])
+	}
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		x, err := decodeID(b)
+		if err != nil {
+			if !reflect.DeepEqual(x, id{}) {
+				t.Fatalf("%x: %v, and %+v", b, err, x)
+			}
+			return
+		}
+		y, err := decodeID(x.append(nil))
+		if err != nil || !x.equal(y) {
+			t.Fatalf("%x is read as %+v, and then as %+v, %v", b, x, y, err)
+		}
+	})
+}
+
+// FuzzIDText opens any text: it is an id only if it is the text of one.
+func FuzzIDText(f *testing.F) {
+	var s ids
+	s.init()
+	from := secret.New()
+	text, _ := s.seal(from, nil, nil, &someIDs[2])
+	for _, seed := range []string{"", "AAAA", string(text), string(text[1:]), string(text[:len(text)-1]), string(text) + "\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, other string) {
+		if _, _, err := s.open(from, other); (err == nil) != (other == string(text)) {
+			t.Fatalf("%q: %v", other, err)
+		}
+	})
+}
