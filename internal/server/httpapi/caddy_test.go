@@ -34,5 +34,6 @@ func startCaddy(t *testing.T, wait timeouts, app, lately, token string, change .
 // Behind a real Caddy with the documented snippet.
 func TestCaddy(t *testing.T) {
 	testProxy(t, startCaddy, 502, 403)
+	t.Run("allowed", func(t *testing.T) { behind(t, startCaddy, "").tellsAllowed() })
 	t.Run("fields", func(t *testing.T) { behind(t, startCaddy, "").fills() })
 }

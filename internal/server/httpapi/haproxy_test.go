@@ -45,6 +45,7 @@ func startHAProxyWith(t *testing.T, lua []string, wait timeouts, app, lately, to
 // Behind a real HAProxy with the documented files.
 func TestHAProxy(t *testing.T) {
 	testProxy(t, startHAProxy, 503, 503)
+	t.Run("allowed", func(t *testing.T) { behind(t, startHAProxy, "").tellsAllowed() })
 	t.Run("paths", func(t *testing.T) { behind(t, startHAProxy, "").judgesSpellings() })
 	t.Run("fields", func(t *testing.T) { behind(t, startHAProxyWithFields, "").fills() })
 }

@@ -265,6 +265,28 @@ func (p *proxied) judges() {
 	p.counted(60+5+4, refused)
 }
 
+// tellsAllowed checks that clients are told with each response what they have left, and cannot write that
+// themselves.
+func (p *proxied) tellsAllowed() {
+	c := from(p.t, "127.0.0.25")
+	for left := 59; left >= 57; left-- {
+		w, _ := p.send(c, "GET", "/page", "", http.Header{"Ratelimit": {"\"mine\";r=9"}, "Ratelimit-Policy": {"\"mine\";q=9"}})
+		want := fmt.Sprintf(`"per-client";r=%d;t=`, left)
+		if got := w.Header.Values("RateLimit"); w.StatusCode != 200 || len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			p.t.Errorf("an allowed request: %d, RateLimit %q; want %s", w.StatusCode, got, want)
+		}
+		if got := w.Header.Values("RateLimit-Policy"); !slices.Equal(got, []string{`"per-client";q=60;w=600`}) {
+			p.t.Errorf("an allowed request has RateLimit-Policy %q", got)
+		}
+	}
+	if _, err := p.s.Engine.Replace(parseRules(p.t, "version: 1\n"), true); err != nil {
+		p.t.Fatal(err)
+	}
+	if w, _ := p.send(c, "GET", "/page", "", nil); w.StatusCode != 200 || w.Header["Ratelimit"] != nil || w.Header["Ratelimit-Policy"] != nil {
+		p.t.Errorf("a request that no rule matches: %d %v", w.StatusCode, w.Header)
+	}
+}
+
 // loginSpellings are targets that some server reads as /login.
 var loginSpellings = []string{
 	"/login", "/login?x", "/login#x", "/login#?x", `/x\..\login`, "//h/login", "/%6cogin", "/x%2Fy/../login", "/x/%2e%2e/login", `/h\../login`,

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/freeport"
@@ -35,6 +37,15 @@ providers: {file: {filename: %q}}
 // Behind a real Traefik with the documented snippet.
 func TestTraefik(t *testing.T) {
 	testProxy(t, startTraefik, 502, 403)
+	t.Run("allowed", func(t *testing.T) {
+		p := behind(t, startTraefik, "")
+		p.send(from(t, "127.0.0.25"), "GET", "/page", "", http.Header{"Ratelimit": {"mine"}})
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if got := p.seen.Get("RateLimit"); !strings.HasPrefix(got, `"per-client";r=59;t=`) {
+			t.Errorf("the application was sent RateLimit %q", got)
+		}
+	})
 	t.Run("fields", func(t *testing.T) {
 		line := snippetAt(t, "Traefik", 1)
 		start := func(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
