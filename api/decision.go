@@ -55,7 +55,8 @@ type CheckRequest struct {
 type TakeItem struct {
 	Rule string `json:"rule,omitempty"`
 	Key
-	Cost *uint64 `json:"cost,omitempty" range:"cost"`
+	Cost  *uint64 `json:"cost,omitempty" range:"cost"`
+	Limit *uint64 `json:"limit,omitempty" range:"cost" doc:"how many the rule allows this event, instead of its own number; the rule must have at_most, which bounds it"`
 }
 
 // A TakeRequest is the body of POST /v1/take: one event of a key, or several.

@@ -57,6 +57,17 @@ func (c *Client) Take(ctx context.Context, rule string, cost uint64, key ...stri
 	return c.decide(ctx, "/v1/take", takeItem(rule, key, cost))
 }
 
+// TakeLimit is Take by a limit that comes with the event, such as that of a customer's plan,
+// under a rule with at_most, which bounds it. The key has one window, so a change takes effect
+// in the middle of it. Limit 0 means that of the rule.
+func (c *Client) TakeLimit(ctx context.Context, rule string, limit, cost uint64, key ...string) (ratelimit.Decision, error) {
+	it := takeItem(rule, key, cost)
+	if limit > 0 {
+		it.Limit = &limit
+	}
+	return c.decide(ctx, "/v1/take", it)
+}
+
 // Peek returns the decision that Take would return now, and changes nothing.
 func (c *Client) Peek(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
 	return c.decide(ctx, "/v1/peek", takeItem(rule, key, cost))

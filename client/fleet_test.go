@@ -87,6 +87,10 @@ func TestFleetDecisions(t *testing.T) {
 	if d.RetryAfter != ratelimit.Never {
 		t.Errorf("3 of 2 may be retried after %v, %v", d.RetryAfter, err)
 	}
+	d, err = f.TakeLimit(ctx, "plan", 4, 3, "ada")
+	want(d, err, "true plan limit 4 remaining 1 retry 0s reset 1h0m0s delay 0s")
+	d, err = f.TakeLimit(ctx, "plan", 0, 1, "ada")
+	want(d, err, "false plan limit 1 remaining 0 retry 1h0m0s reset 1h0m0s delay 0s")
 	for range 3 {
 		d, err = f.Take(ctx, "queue", 1, "ada")
 	}

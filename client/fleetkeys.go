@@ -16,18 +16,26 @@ import (
 // the values of the rule's key, in the order of its fields. Cost 0 means 1. It does not
 // allocate, unless the key has several values or cost is more than 1.
 func (f *Fleet) Take(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
-	return f.judge(ctx, "TAKE", rule, cost, key)
+	return f.judge(ctx, "TAKE", rule, cost, 0, key)
+}
+
+// TakeLimit is Take by a limit that comes with the event; see [Client.TakeLimit].
+func (f *Fleet) TakeLimit(ctx context.Context, rule string, limit, cost uint64, key ...string) (ratelimit.Decision, error) {
+	return f.judge(ctx, "TAKE", rule, cost, limit, key)
 }
 
 // Peek returns the decision that Take would return now, and changes nothing.
 func (f *Fleet) Peek(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
-	return f.judge(ctx, "PEEK", rule, cost, key)
+	return f.judge(ctx, "PEEK", rule, cost, 0, key)
 }
 
-func (f *Fleet) judge(ctx context.Context, verb, rule string, cost uint64, key []string) (ratelimit.Decision, error) {
+func (f *Fleet) judge(ctx context.Context, verb, rule string, cost, limit uint64, key []string) (ratelimit.Decision, error) {
 	var more []string
 	if cost > 1 {
 		more = []string{"COST", strconv.FormatUint(cost, 10)}
+	}
+	if limit > 0 {
+		more = append(more, "LIMIT", strconv.FormatUint(limit, 10))
 	}
 	a, err := f.keyed(ctx, parseDecision, verb, rule, key, more...)
 	return a.decision, err

@@ -24,6 +24,7 @@ limits:
   - {name: login, key: user, limit: 100 per 1h}
   - {name: pair, key: [client, user], limit: 2 per 1h}
   - {name: many, key: user, limit: 1000000000 per 1h}
+  - {name: plan, key: user, limit: {default: 1 per 1h, at_most: 5 per 1h}}
   - {name: queue, key: user, limit: 60 per 1h burst 3, algorithm: leaky-bucket}
   - {name: work, key: user, limit: 1 at once for 1h, algorithm: in-flight}
 bans:

@@ -15,13 +15,19 @@ type LimitBy struct {
 	// has the value that it has in the key, or else none.
 	Field string
 
-	// N returns N for a value of the field, such as the name of a plan, and false if there
-	// is none. Nil means that the value is N, in decimal digits. It must be safe for
-	// concurrent use, and must not keep or change value.
+	// Plans has N for each value of the field, such as the name of a plan or of a customer.
+	// Nil means that the value is N, in decimal digits.
 	//
 	// Without N, or with an N of 0, the event is judged by N of the limit; one above AtMost
 	// is AtMost.
-	N func(value []byte) (n uint64, ok bool)
+	Plans Plans
+}
+
+// Plans has the N of plans or customers. It must be safe for concurrent use.
+type Plans interface {
+	// N returns N for a value of the field, and false if there is none. It must not keep or
+	// change value.
+	N(value []byte) (n uint64, ok bool)
 }
 
 // ErrFixedLimit is the error of a limit that comes with a key under a rule whose limits are
@@ -75,16 +81,16 @@ func (r *Rule) limitBy() (match.Key, error) {
 // of the rule.
 func (s *Set) limitOf(i int, value []byte) uint64 {
 	r := &s.rules[i]
-	find := r.LimitBy.N
-	if find == nil {
-		find = parseN
-	}
-	if len(value) == 0 {
+	var n uint64
+	switch plans := r.LimitBy.Plans; {
+	case len(value) == 0:
 		return 0
-	}
-	n, ok := find(value)
-	if !ok {
-		return 0
+	case plans == nil:
+		n = parseN(value)
+	default:
+		if found, ok := plans.N(value); ok {
+			n = found
+		}
 	}
 	return min(n, r.Limits[s.varying[i]].AtMost)
 }
@@ -109,15 +115,16 @@ func (s *Set) limitOfKey(i int, q *query, key []byte) (uint64, error) {
 	return 0, nil
 }
 
-// parseN parses N in decimal digits. One of more than 18 digits is above any AtMost.
-func parseN(value []byte) (n uint64, ok bool) {
-	for i, c := range value {
+// parseN parses N in decimal digits, and returns 0 for anything else. What is above any
+// AtMost it may return as something else that is.
+func parseN(value []byte) (n uint64) {
+	for _, c := range value {
 		if c < '0' || c > '9' {
-			return 0, false
+			return 0
 		}
-		if i < 18 {
+		if n <= MaxSliding {
 			n = n*10 + uint64(c-'0')
 		}
 	}
-	return n, true
+	return n
 }

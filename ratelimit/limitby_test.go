@@ -208,11 +208,18 @@ func TestSecondWindowIsCaught(t *testing.T) {
 	}
 }
 
+type planMap map[string]uint64
+
+func (p planMap) N(value []byte) (n uint64, ok bool) {
+	n, ok = p[string(value)]
+	return n, ok
+}
+
 // TestTakeLimit has the limit of a key come with it: from the caller, from the key by LimitBy,
 // or neither.
 func TestTakeLimit(t *testing.T) {
 	rule := plannedRule(ratelimit.Sliding, 2, 5, "tenant")
-	rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", N: func(v []byte) (uint64, bool) { return 4, string(v) == "acme" }}
+	rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", Plans: planMap{"acme": 4}}
 	fixed := rule
 	fixed.Name, fixed.Limits, fixed.LimitBy = "fixed", []ratelimit.Limit{{N: 2, Span: plannedSpan}}, nil
 	limiter, err := ratelimit.New(rule, fixed)

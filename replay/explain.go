@@ -345,6 +345,9 @@ func (x *explaining) lines(events []int32) (lines []LogLine, leftOut int64) {
 // Algorithms that let events leave little by little have a window of their own.
 func (x *explaining) window(rule *ratelimit.Rule, f *foundRule, counted []int32) []int32 {
 	l := rule.Limits[f.LimitIndex]
+	if l.AtMost > 0 && l.Burst == 0 {
+		l.N = f.Limit // that the event brought
+	}
 	switch rule.Algorithm {
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		return x.sinceEmpty(l, counted)

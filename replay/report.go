@@ -142,11 +142,12 @@ type LimitJSON struct {
 	N           uint64  `json:"n"`
 	SpanSeconds float64 `json:"span_seconds"`
 	Period      string  `json:"period,omitempty"`
-	Burst       uint64  `json:"burst,omitempty"` // if it is not n
+	Burst       uint64  `json:"burst,omitempty"`   // if it is not n
+	AtMost      uint64  `json:"at_most,omitempty"` // the largest number that an event may bring instead of n
 }
 
 func limitJSON(l ratelimit.Limit) LimitJSON {
-	return LimitJSON{N: l.N, SpanSeconds: l.Window().Seconds(), Period: l.Per.String(), Burst: l.Burst}
+	return LimitJSON{N: l.N, SpanSeconds: l.Window().Seconds(), Period: l.Per.String(), Burst: l.Burst, AtMost: l.AtMost}
 }
 
 // A Moment is a key at a time.

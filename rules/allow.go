@@ -40,6 +40,7 @@ type AllowFile struct {
 // A version is which contents of a file were read.
 type version struct {
 	path string
+	most int64             // the size of the largest such file
 	sum  [sha256.Size]byte // of the contents, or zero if they cannot be read
 }
 
@@ -169,6 +170,7 @@ func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
 		r.warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", clip(name))
 		return f
 	}
+	f.most = maxAllowFile
 	if f.path = name; !filepath.IsAbs(name) {
 		f.path = filepath.Join(filepath.Dir(r.file), name)
 	}
@@ -194,7 +196,7 @@ func (v version) current() version {
 	}
 	defer f.Close() // read only
 	sum := sha256.New()
-	if n, err := io.Copy(sum, io.LimitReader(f, maxAllowFile+1)); err == nil && n <= maxAllowFile {
+	if n, err := io.Copy(sum, io.LimitReader(f, v.most+1)); err == nil && n <= v.most {
 		sum.Sum(v.sum[:0])
 	}
 	return v

@@ -48,7 +48,8 @@ type File struct {
 
 	sources []source
 	names   map[string]place // of limits and bans, and of others
-	read    []version        // of the files of Allow
+	read    []version        // of the files of Allow, and of those of plans
+	plans   []*planTable
 }
 
 // A Counter counts events by Key, over each of Spans, for charts and top lists.
@@ -61,7 +62,7 @@ type Counter struct {
 }
 
 // Load reads, checks and compiles the rules files at paths, which must be regular files
-// of at most 1 MiB together, with the files of their allow lists, whose paths are relative to the
+// of at most 1 MiB together, with the files of their allow lists and plans, whose paths are relative to the
 // folder of the rules file that names them. Several files are one set of rules: their sections
 // are joined, in the order of the paths, names are unique among all of them, and the section client, if
 // several have it, must be the same. The error is [Errors] when one of them has mistakes, else that
@@ -104,15 +105,15 @@ func readFile(path string) ([]byte, error) {
 // [Errors]. Time and memory are bounded for any data: a file made to be slow takes about
 // a second. A file may have several YAML documents, which are read as Load reads several files.
 //
-// Parse reads no other file: files of the allow list are empty, with a warning.
+// Parse reads no other file: files of the allow list and of plans are empty, with a warning.
 func Parse(name string, data []byte) (*File, error) {
 	return new(reader).readWhole([]source{{name, string(data)}})
 }
 
-// Draft is Parse for data that may replace f: files of the allow list that f names, too,
-// have the addresses that they have in f.
+// Draft is Parse for data that may replace f: files of the allow list and of plans that f
+// names, too, have the contents that they have in f.
 func (f *File) Draft(name string, data []byte) (*File, error) {
-	return (&reader{allowFiles: f.Allow.Files}).readWhole([]source{{name, string(data)}})
+	return (&reader{allowFiles: f.Allow.Files, plansBefore: f.plans}).readWhole([]source{{name, string(data)}})
 }
 
 // readWhole reads sources as one set of rules.
@@ -132,6 +133,7 @@ func (r *reader) readWhole(sources []source) (f *File, err error) {
 	}
 	f.Name, f.Text = joined(sources)
 	f.Warnings, f.sources, f.names, f.read = r.warnings, sources, r.names, r.read
+	f.plans = r.plans
 	return f, nil
 }
 

@@ -36,7 +36,12 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	rule := r.readRule(m)
 	algorithm, known := r.readAlgorithm(m["algorithm"])
 	rule.Algorithm = algorithm
-	rule.Limits = r.readLimits(m["limit"], algorithm, known)
+	switch m["limit"].(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		r.readLimitData(m["limit"], &rule, known)
+	default:
+		rule.Limits = r.readLimits(m["limit"], algorithm, known)
+	}
 	rule.Zone, _ = one(r, m["zone"], "zone", parseZone)
 	if m["zone"] != nil && known && algorithm != ratelimit.Calendar {
 		r.fail(m["zone"], "zone: no effect with algorithm %s: must be left out, or the algorithm must be calendar", algorithm)
@@ -47,6 +52,9 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	}
 	if m["adapt"] != nil {
 		rule.Adapt = r.readAdapt(m["adapt"], algorithm, known)
+		if len(rule.Limits) == 1 && rule.Limits[0].AtMost > 0 {
+			r.fail(m["adapt"], "adapt: not with a limit that comes with the request: must be one of the two")
+		}
 		if len(rule.Limits) > 1 {
 			r.warn(m["adapt"], "adapt: one number for the %d limits of the rule, which have different spans", len(rule.Limits))
 		}

@@ -43,11 +43,14 @@ func (s *sentence) add(format string, args ...any) { *s = append(*s, fmt.Sprintf
 func (s *sentence) limits(who string, r *ratelimit.Rule) {
 	var may, refused []string
 	for _, l := range r.Limits {
-		if l.N == 0 && r.Adapt == nil {
+		if l.N == 0 && l.AtMost == 0 && r.Adapt == nil {
 			s.add("%s may make no requests.", who)
 			return
 		}
 		one, other := limitWords(r.Algorithm, l, len(r.Limits))
+		if l.AtMost > 0 {
+			one, other = one+dataWords(r, l), "what is more"
+		}
 		may = append(may, one)
 		if other != "" && !slices.Contains(refused, other) {
 			refused = append(refused, other)
@@ -161,7 +164,7 @@ func lateness(r *ratelimit.Rule) string {
 // mostN returns the largest N that l, a limit of r, can have.
 func mostN(r *ratelimit.Rule, l ratelimit.Limit) uint64 {
 	if r.Adapt == nil {
-		return l.N
+		return max(l.N, l.AtMost)
 	}
 	n := r.Adapt.Above
 	for _, s := range r.Adapt.Steps {

@@ -256,6 +256,33 @@ rules.yaml:7:75: adapt: limit: 80000: must be at most 65535 with exact
 rules.yaml:7:89: span: "500ms": must be 1s to 1h
 rules.yaml:7:120: hysteresis: no effect with smooth: must be left out`,
 	},
+	{"limit without default", dataLimit("limit: {from: quota, at_most: 9}"), `rules.yaml:6:12: limit: missing key default: must be given, as in "default: 60 per 1m"`},
+	{"limit without at_most", dataLimit("limit: {from: quota, default: 6 per 1s}"), `rules.yaml:6:12: limit: missing key at_most: must be given, as in "at_most: 10000 per 1m": it bounds the number and the memory of a key`},
+	{"limit from and by", dataLimit("limit: {from: quota, by: plan, default: 6 per 1s, at_most: 9}"), `rules.yaml:6:30: limit: from and by: must be one of them: from is a field that has the number, by one that has the name of a plan`},
+	{"limit by without plans", dataLimit("limit: {by: plan, default: 6 per 1s, at_most: 9}"), `rules.yaml:6:12: limit: by and plans: must be given together, as in "by: plan, plans: {free: 60 per 1m, pro: 600 per 1m}"`},
+	{
+		"numbers of a limit", dataLimit("limit: {by: plan, plans: {a: 60 per 1h, b: 0, c: 20, d: x, e: 3 at once for 1s}, default: 6 per 1s, at_most: 10}"),
+		`rules.yaml:6:34: plan a: "60 per 1h": must have the span and the burst of the default, as a key has one window
+rules.yaml:6:48: plan b: "0": must be 1 or more
+rules.yaml:6:54: plan c: "20": must be at most at_most, 10
+rules.yaml:6:61: plan d: "x": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
+rules.yaml:6:67: plan e: "3 at once for 1s": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"`,
+	},
+	{"at_most below the default", dataLimit("limit: {default: 6 per 1s, at_most: 5 per 1s}"), `rules.yaml:6:41: at_most: "5 per 1s": must be the default, 6, or more`},
+	{"at_most of exact", dataLimit("limit: {default: 6 per 1s, at_most: 65536}", "algorithm: exact"), `rules.yaml:6:41: at_most: "65536": limit: 65536: must be at most 65535 with exact`},
+	{"several defaults", dataLimit("limit: {default: [6 per 1s, 7 per 1m], at_most: 9}"), `rules.yaml:6:22: default: 2 limits: must be one`},
+	{"a default of 0 in a bucket", dataLimit("limit: {default: 0 per 1s, at_most: 9}", "algorithm: gcra"), `rules.yaml:6:22: default: "0 per 1s": must be 1 or more with algorithm gcra`},
+	{"plans are a list", dataLimit("limit: {by: plan, plans: [a], default: 6 per 1s, at_most: 9}"), `rules.yaml:6:30: plans: a list: must be a mapping of plans, such as "{free: 60 per 1m, pro: 600 per 1m}", or a file`},
+	{"limit from data and adapt", dataLimit("limit: {default: 6 per 1s, at_most: 9}", "adapt: {steps: 9 below 1 per 1s, above: 1}"), `rules.yaml:7:12: adapt: not with a limit that comes with the request: must be one of the two`},
+	{"a misspelled key of a limit", dataLimit("limit: {default: 6 per 1s, atmost: 9}"), `rules.yaml:6:32: limit: unknown key "atmost": did you mean at_most?`},
+	{
+		"a limit that clients choose", "version: 1\nfields: {plan: {header: X-Plan}, tenant: {header: X-Tenant}}\nlimits:\n" +
+			"- {name: a, key: client, limit: {by: plan, plans: {pro: 9}, default: 6 per 1s}}\n" +
+			"- {name: b, key: client, limit: {from: plan, default: 6 per 1s, at_most: 9}}\n" +
+			"- {name: c, key: tenant, limit: {by: tenant, plans: {pro: 9}, default: 6 per 1s}}\n",
+		`rules.yaml:4:38: by: field "plan": a client can make up its values, and so choose its limit: must be trusted, as in "plan: {header: X-Plan, trusted: true}", if a proxy sets or checks it
+rules.yaml:5:40: from: field "plan": a client can make up its values, and so choose its limit: must be trusted, as in "plan: {header: X-Plan, trusted: true}", if a proxy sets or checks it`,
+	},
 	{"adapt is a list", oneLimit("name: x", "key: client", "limit: 1 per 1s", "adapt: [1]"), `rules.yaml:6:12: adapt: a list: must be a mapping of steps, above, span, smooth, hysteresis`},
 	{"booleans in short", oneLimit("name: x", "key: client", "limit: 1 per 1s", "count_refused: 1"), `rules.yaml:6:20: count_refused: "1": must be true or false`},
 	{
@@ -426,6 +453,11 @@ rules.yaml:6:55: not: empty: must be a mapping of fields and their values, or a 
 // oneLimit returns a file with one limit, made of lines; the first is in line 3.
 func oneLimit(lines ...string) string {
 	return "version: 1\nlimits:\n  - " + strings.Join(lines, "\n    ") + "\n"
+}
+
+// dataLimit is oneLimit, of clients, with the fields quota and plan.
+func dataLimit(lines ...string) string {
+	return strings.Replace(oneLimit(append([]string{"name: x", "key: client"}, lines...)...), "\n", "\nfields: {quota: {}, plan: {}}\n", 1)
 }
 
 // when returns a file with one limit whose condition is in line 6 from column

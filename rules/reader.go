@@ -29,8 +29,11 @@ type reader struct {
 
 	prefixes   int         // in the files of the allow list so far
 	onDisk     bool        // files of the allow list are read
-	read       []version   // of these files
+	read       []version   // of these files, and of those of plans
 	allowFiles []AllowFile // if not onDisk, those that are known
+
+	plans       []*planTable // the files of plans that were read
+	plansBefore []*planTable // those of the rules before
 }
 
 // A place is a line and a column, from 1, in a file.

@@ -78,6 +78,7 @@ func TestSchemaInStep(t *testing.T) {
 	inStep(t, "source", root.Defs["source"], fieldKeys)
 	inStep(t, "counter", root.Defs["counter"], counterKeys)
 	inStep(t, "limit", root.Defs["limit"], limitKeys)
+	inStep(t, "limitData", root.Defs["limitData"], limitDataKeys)
 	inStep(t, "adapt", root.Defs["adapt"], adaptKeys)
 	inStep(t, "ban", root.Defs["ban"], banKeys)
 	inStep(t, "banRule", root.Defs["banRule"], banRuleKeys)
@@ -156,7 +157,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("the page does not explain %s", k.name)
 		}
 	}
-	for _, k := range slices.Concat(fileKeys, clientKeys, counterKeys, limitKeys, adaptKeys, banRuleKeys, hotKeys) {
+	for _, k := range slices.Concat(fileKeys, clientKeys, counterKeys, limitKeys, limitDataKeys, adaptKeys, banRuleKeys, hotKeys) {
 		if !strings.Contains(example, k.name+":") {
 			t.Errorf("the example lacks %s", k.name)
 		}

@@ -60,7 +60,7 @@ func Watch(ctx context.Context, limiter *ratelimit.Limiter, report func(*File, e
 	}
 }
 
-// Changes reads the files that f was loaded from, and those of their allow lists, once per
+// Changes reads the files that f was loaded from, those of their allow lists and those of plans, once per
 // interval, and yields it each time that the contents of one have changed, at first from
 // those of f: the new File, or the error of [Load]. A file that cannot be read yields one
 // error until it can be read again. The sequence ends when ctx is done.
@@ -69,14 +69,15 @@ func (f *File) Changes(ctx context.Context, interval time.Duration) iter.Seq2[*F
 	for i, s := range f.sources {
 		paths[i] = s.name
 	}
-	return changes(ctx, paths, reading{f.sources, f.read}, interval)
+	return changes(ctx, paths, reading{f.sources, f.read, f.plans}, interval)
 }
 
 // A reading is what was found when rules files were read. It has no sources if one of them
 // cannot be read.
 type reading struct {
 	sources []source
-	read    []version // of the files of their allow lists
+	read    []version // of the files of their allow lists, and of those of plans
+	plans   []*planTable
 }
 
 func (r *reading) equal(other *reading) bool {
@@ -102,12 +103,16 @@ func changes(ctx context.Context, paths []string, last reading, interval time.Du
 			switch {
 			case now.equal(&last):
 			case now.equal(&before):
+				now.plans = last.plans
 				last = now
 				var f *File
 				if err == nil {
-					r := &reader{onDisk: true}
+					r := &reader{onDisk: true, plansBefore: last.plans}
 					f, err = r.readWhole(sources)
 					last.read = r.read
+					if err == nil {
+						last.plans = r.plans
+					}
 				}
 				if !yield(f, err) {
 					return

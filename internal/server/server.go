@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -44,8 +43,7 @@ type Server struct {
 	tokens atomic.Pointer[access.Tokens]
 
 	cert  atomic.Pointer[tls.Certificate]
-	cas   atomic.Pointer[x509.CertPool] // of clients
-	saved atomic.Int64                  // when the last snapshot was written, as Unix nanoseconds; 0: never
+	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
 
 	judgeWaiting func(*match.Event) // in keepReleasing
 
@@ -142,9 +140,6 @@ func (s *Server) listen() error {
 	}
 	if s.store != nil {
 		common.Store = s.store.status
-	}
-	if c.TLSClientCA != "" {
-		common.ClientCAs = s.cas.Load
 	}
 	var respListener *listen.Listener
 	if c.RESP != Off {

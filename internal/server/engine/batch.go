@@ -75,7 +75,7 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 	if b.values, err = split(b.values, &r.Key, key); err != nil {
 		return err
 	}
-	b.add(ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost}, terms)
+	b.add(ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit}, terms)
 	return nil
 }
 

@@ -244,6 +244,9 @@ func ruleError(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
 		return &Error{api.NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
 	}
+	if errors.Is(err, ratelimit.ErrFixedLimit) {
+		return &Error{api.BadArg, strings.TrimPrefix(err.Error(), "ratelimit: ")}
+	}
 	if errors.Is(err, ratelimit.ErrBadKey) {
 		return &Error{api.BadArg, errors.Unwrap(err).Error()}
 	}

@@ -26,6 +26,9 @@ type Terms struct {
 
 	// Hold, if it is not 0, has an allowed event make a reservation that can be settled for so long; see Session.Reserved.
 	Hold time.Duration
+
+	// Limit, if it is not 0, is N of an event of a key, for a rule with at_most. QueueCheck ignores it.
+	Limit uint64
 }
 
 // Charge counts a cost of a key under a rule, whatever the limits allow. No ban counts it.

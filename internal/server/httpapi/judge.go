@@ -22,8 +22,10 @@ type item struct {
 	key  []string
 	cost uint64
 
-	holds bool // for_ms was given
-	hold  api.Millis
+	holds    bool // for_ms was given
+	hold     api.Millis
+	limit    uint64 // for key, if it hasLimit
+	hasLimit bool
 }
 
 // The names of lists of items, which also name the kinds of items.
@@ -78,6 +80,7 @@ type judgeRequest struct {
 	api.ReserveEvent
 	Rule string `json:"rule"`
 	api.Key
+	Limit  *uint64            `json:"limit"`
 	Events []api.ReserveEvent `json:"events"`
 	Takes  []api.ReserveTake  `json:"takes"`
 }
@@ -88,7 +91,7 @@ func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) er
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	event, take := req.Event != nil, req.Rule != "" || given(req.Key)
+	event, take := req.Event != nil, req.Rule != "" || given(req.Key) || req.Limit != nil
 	found, known := 0, true
 	for _, member := range []struct {
 		kind string
@@ -108,7 +111,7 @@ func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) er
 	case req.Takes != nil:
 		return c.answerItems(len(req.Takes), terms, func(i int) (item, error) { return c.reserveTake(&req.Takes[i]) })
 	case take || kinds[0] == takeList:
-		it, err := c.reserveTake(&api.ReserveTake{TakeItem: api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost}, For: req.For})
+		it, err := c.reserveTake(&api.ReserveTake{TakeItem: api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost, Limit: req.Limit}, For: req.For})
 		return c.answerItem(it, err, terms)
 	}
 	it, err := c.eventItem(&req.ReserveEvent)
@@ -142,7 +145,9 @@ func (c *call) takeItem(t *api.TakeItem) (it item, err error) {
 	if it.cost, err = amount("cost", t.Cost); err != nil {
 		return it, err
 	}
-	it.rule = t.Rule
+	if it.rule, it.hasLimit = t.Rule, t.Limit != nil; it.hasLimit {
+		it.limit = *t.Limit
+	}
 	it.key, err = ruleKey(t.Rule, t.Key)
 	return it, err
 }
@@ -162,6 +167,12 @@ func (it *item) holdFor(ms *api.Millis) {
 
 // termsFor returns the terms of an item.
 func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
+	if it.hasLimit {
+		if err := checkAmount("limit", it.limit); err != nil {
+			return terms, err
+		}
+		terms.Limit = it.limit
+	}
 	const most = api.Millis(engine.MaxHold / time.Millisecond)
 	switch {
 	case !it.holds:

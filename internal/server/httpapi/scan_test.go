@@ -32,6 +32,7 @@ var usual = []string{
 	`{"event":{"a":"1","a":"2"},"cost":999999999999999}`,
 	`{"rule":"login","key":"ada","cost":1}`,
 	`{"rule":"login","key":["192.0.2.1","ada"]}`,
+	`{"rule":"login","limit":600,"key":"ada","cost":2}`,
 	`{"key":[ "a" , "b" ],"cost":0,"rule":""}`,
 }
 

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -171,13 +171,13 @@ func (s *Server) newHTTP() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       s.IdleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(errorLog{s}, "", 0),
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		ConnContext:       connContext,
 		ConnState:         connState,
 	}
 	if s.TLS != nil {
 		protocols.SetHTTP2(true)
-		server.TLSConfig = s.TLSConfig("h2", "http/1.1")
+		server.TLSConfig = s.TLS.Clone()
 	}
 	return server
 }

@@ -61,6 +61,9 @@ func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
 // chargeOne charges a key.
 func (c *call) chargeOne(t *api.TakeItem) error {
 	it, err := c.takeItem(t)
+	if err == nil && it.hasLimit {
+		err = badArg("limit: a charge is not judged: must be left out")
+	}
 	if err == nil {
 		err = checkAmount("cost", it.cost)
 	}

@@ -52,8 +52,8 @@ CHECK user ada RESERVE 1000 -> [1 3 0 0 600000 "login" 0 0 "…
 CHECK user ada RESERVE 0 -> -BADARG RESERVE: '0': must be 1 to 86400000
 CHECK user ada RESERVE 1 RESERVE 1 -> -BADARG RESERVE: must be given once
 RESERVE login ada FOR 86400001 -> -BADARG FOR: '86400001': must be 1 to 86400000
-RESERVE login ada FOR -> -BADARG 'FOR': must be [COST n] [FOR ms]
-RESERVE login ada COST 1 COST 1 -> -BADARG 'COST': must be [COST n] [FOR ms]
+RESERVE login ada FOR -> -BADARG 'FOR': must be COST n, LIMIT n or FOR ms, each once
+RESERVE login ada COST 1 COST 1 -> -BADARG 'COST': must be COST n, LIMIT n or FOR ms, each once
 RESERVE nosuch ada -> -NORULE …
 SETTLE x COST 1 -> -BADID id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a reservation
 SETTLE x COST -1 -> -BADARG COST: '-1': must be 0 to 2147483648
@@ -61,15 +61,29 @@ SETTLE x FOR 1 -> -BADARG 'FOR': must be COST n
 RESET login ada -> +OK
 TAKE nosuch ada -> -NORULE …
 TAKE Login ada -> -NORULE …
-TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST n]
-TAKE login ada 4 -> -BADARG '4': must be COST n
-TAKE login ada COST 1 1 -> -BADARG wrong number…
-TAKE login ada COST -> -BADARG 'COST': must be COST n
-TAKE login ada PRICE 1 -> -BADARG 'PRICE': must be COST n
+TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST n] [LIMIT n]
+TAKE login ada 4 -> -BADARG '4': must be COST n or LIMIT n, each once
+TAKE login ada COST 1 1 -> -BADARG '1': must be COST n or LIMIT n, each once
+TAKE login ada COST 1 COST 1 -> -BADARG 'COST': must be COST n or LIMIT n, each once
+TAKE login ada LIMIT 3 -> -BADARG rule "login" has a fixed limit: must have at_most for one that comes with a request
+TAKE login ada LIMIT 0 -> -BADARG LIMIT: '0': must be 1 to 2147483648
+TAKE login ada COST -> -BADARG 'COST': must be COST n or LIMIT n, each once
+TAKE login ada PRICE 1 -> -BADARG 'PRICE': must be COST n or LIMIT n, each once
 TAKE login ada COST 0 -> -BADARG COST: '0': must be 1 to 2147483648
 TAKE login ada COST 2147483649 -> -BADARG …
 TAKE login ada COST 1.5 -> -BADARG …
 TAKE login ada COST -1 -> -BADARG …
+TAKE plan ada COST 2 -> [1 2 0 0 3600000 "plan" 0]
+TAKE plan ada -> [0 2 0 3600000 3600000 "plan" 0]
+PEEK plan ada LIMIT 4 -> [1 4 1 0 3600000 "plan" 0]
+TAKE plan ada LIMIT 4 COST 2 -> [1 4 0 0 3600000 "plan" 0]
+take plan ada cost 1 limit 999 -> [1 5 0 0 3600000 "plan" 0]
+TAKE plan ada LIMIT 3 -> [0 3 0 3600000 3600000 "plan" 0]
+TAKE plan ada LIMIT 3 COST 4 -> [0 3 0 -1 3600000 "plan" 0]
+TAKE plan ada LIMIT -> -BADARG 'LIMIT': must be COST n or LIMIT n, each once
+TAKE plan ada LIMIT 1 LIMIT 2 -> -BADARG 'LIMIT': must be COST n or LIMIT n, each once
+RESERVE plan ada LIMIT 3 -> [0 3 0 3600000 3600000 "plan" 0 0 ""]
+TAKE plan ada LIMIT x -> -BADARG …
 TAKE pair 192.0.2.1^ada -> [1 2 1 0 3600000 "pair" 0]
 TAKE pair 192.0.2.1 -> -BADARG …
 CHECK client 192.0.2.1 user ada -> [1 2 0 0 3600000 "pair" 0]

@@ -21,20 +21,20 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
-		name: "take", usage: "rule key [COST n]", summary: "Count an event of a key and judge it under one rule",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, decides: true, handle: take,
+		name: "take", usage: "rule key [COST n] [LIMIT n]", summary: "Count an event of a key and judge it under one rule, by the limit of the rule or that of the command",
+		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, write: true, decides: true, handle: take,
 	},
 	{
-		name: "peek", usage: "rule key [COST n]", summary: "Answer what TAKE would, and change nothing",
-		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, decides: true, handle: take,
+		name: "peek", usage: "rule key [COST n] [LIMIT n]", summary: "Answer what TAKE would, and change nothing",
+		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, decides: true, handle: take,
 	},
 	{
 		name: "charge", usage: "rule key [COST n]", summary: "Count a cost of a key, also beyond the limit; nothing is refused",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: charge,
 	},
 	{
-		name: "reserve", usage: "rule key [COST n] [FOR ms]", summary: "Count an event as TAKE does, whose cost is known later; answers the decision and an id for SETTLE",
-		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, write: true, decides: true, handle: reserve,
+		name: "reserve", usage: "rule key [COST n] [FOR ms] [LIMIT n]", summary: "Count an event as TAKE does, whose cost is known later; answers the decision and an id for SETTLE",
+		group: groupDecisions, role: access.Check, least: 3, most: 9, key: 2, write: true, decides: true, handle: reserve,
 	},
 	{
 		name: "settle", usage: "id COST n", summary: "Correct the cost of a reservation; answers 1, or 0 if it was settled before",
@@ -142,11 +142,48 @@ func costOf(args [][]byte) (uint64, error) {
 	return readCost(value)
 }
 
+// termsOf reads what may follow the rule and the key of TAKE, PEEK and RESERVE, each once: COST n and LIMIT n, and FOR ms for
+// a reservation.
+func termsOf(args [][]byte, terms engine.Terms) (cost uint64, _ engine.Terms, err error) {
+	usage, held := "COST n or LIMIT n", false
+	if terms.Hold > 0 {
+		usage = "COST n, LIMIT n or FOR ms"
+	}
+	for args = args[3:]; len(args) > 0; args = args[2:] {
+		switch {
+		case len(args) > 1 && isWord(args[0], "cost") && cost == 0:
+			cost, err = readCost(args[1])
+		case len(args) > 1 && isWord(args[0], "limit") && terms.Limit == 0:
+			var n int64
+			n, err = readInt("LIMIT", args[1], 1, engine.MaxCost)
+			terms.Limit = uint64(n)
+		case len(args) > 1 && isWord(args[0], "for") && terms.Hold > 0 && !held:
+			terms.Hold, err = readHold("FOR", args[1])
+			held = true
+		default:
+			err = badArg("'%.32s': must be %s, each once", args[0], usage)
+		}
+		if err != nil {
+			return 0, terms, err
+		}
+	}
+	return max(cost, 1), terms, nil
+}
+
 // take queues the decision of TAKE or PEEK.
 func take(c *conn, args [][]byte) error {
-	cost, err := costOf(args)
+	return c.queueTake(args, engine.Terms{Peek: isWord(args[0], "peek")})
+}
+
+// reserve queues the decision of RESERVE.
+func reserve(c *conn, args [][]byte) error {
+	return c.queueTake(args, engine.Terms{Hold: engine.DefaultHold})
+}
+
+func (c *conn) queueTake(args [][]byte, terms engine.Terms) error {
+	cost, terms, err := termsOf(args, terms)
 	if err == nil {
-		err = c.caller.QueueTake(view(args[1]), cost, engine.Terms{Peek: isWord(args[0], "peek")}, view(args[2]))
+		err = c.caller.QueueTake(view(args[1]), cost, terms, view(args[2]))
 	}
 	return c.couldQueue(err)
 }
@@ -161,28 +198,6 @@ func charge(c *conn, args [][]byte) error {
 		c.w.OK()
 	}
 	return err
-}
-
-// reserve queues the decision of RESERVE.
-func reserve(c *conn, args [][]byte) error {
-	cost, terms, err := uint64(1), engine.Terms{Hold: engine.DefaultHold}, error(nil)
-	costs, holds := 0, 0
-	for rest := args[3:]; len(rest) > 0 && err == nil; rest = rest[2:] {
-		switch {
-		case len(rest) > 1 && isWord(rest[0], "cost") && costs == 0:
-			costs++
-			cost, err = readCost(rest[1])
-		case len(rest) > 1 && isWord(rest[0], "for") && holds == 0:
-			holds++
-			terms.Hold, err = readHold("FOR", rest[1])
-		default:
-			return c.couldQueue(badArg("'%.32s': must be [COST n] [FOR ms]", rest[0]))
-		}
-	}
-	if err == nil {
-		err = c.caller.QueueTake(view(args[1]), cost, terms, view(args[2]))
-	}
-	return c.couldQueue(err)
 }
 
 // settle corrects the charge of a reservation.

@@ -28,6 +28,7 @@ limits:
   - {name: pair, key: [client, user], limit: 2 per 1h}
   - {name: per-client, key: client, limit: 1000000000 per 1h}
   - {name: uploads, key: user, when: {path: /upload}, limit: 2 at once for 30s, algorithm: in-flight}
+  - {name: plan, key: user, when: {path: /plan}, limit: {default: 2 per 1h, at_most: 5 per 1h}}
   - {name: queue, key: user, when: {path: /queue}, limit: 60 per 1m burst 3, algorithm: leaky-bucket}
 bans:
   - {name: flood, key: client, after: 5 hits in 1m, for: 1h, when: {path: /flood}}

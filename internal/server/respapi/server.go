@@ -2,7 +2,6 @@ package respapi
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,7 +25,6 @@ type Server struct {
 	started  time.Time
 	ids      atomic.Int64
 	queues   *access.Budget // of transactions; half of the budget of requests
-	tls      *tls.Config    // or nil
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -42,9 +40,6 @@ func New(c listen.Config) *Server {
 	limit, _ := s.Budget.Stats()
 	s.queues = access.NewBudget(max(limit/2, 1))
 	s.tick.Store(1)
-	if s.TLS != nil {
-		s.tls = s.TLSConfig()
-	}
 	return s
 }
 

@@ -1,0 +1,186 @@
+package rules
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/internal/fileperm"
+)
+
+const (
+	maxPlanFile     = 64 << 20 // bytes
+	maxPlans        = 2 << 20  // lines of a file with a plan
+	maxPlanMistakes = 10       // that are reported for one file
+)
+
+// A planTable is a file of plans: a key, such as a customer, and its number in each line. It is
+// a hash table of places in the text, so it costs the text and 8 bytes for each of 1.5 to 3
+// times as many slots as lines, and has no pointers that a garbage collector follows.
+type planTable struct {
+	name  string // as in the rules file
+	count int
+	text  []byte
+	slots []planSlot // a power of two of them, and a third at least are empty
+
+	version
+	atMost uint64
+}
+
+// planSeed is that of all tables of the process, so that two of one text are equal.
+var planSeed = maphash.MakeSeed()
+
+// A planSlot is where a key begins in the text, and its number, which is 0 in an empty slot.
+type planSlot struct{ at, n uint32 }
+
+// N implements [ratelimit.Plans].
+func (t *planTable) N(key []byte) (n uint64, ok bool) {
+	slot, found := t.find(key)
+	return uint64(slot.n), found
+}
+
+// find returns the slot of key, or the empty one where it would be.
+func (t *planTable) find(key []byte) (slot *planSlot, found bool) {
+	if len(t.slots) == 0 {
+		return new(planSlot), false
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := maphash.Bytes(planSeed, key) & mask; ; i = (i + 1) & mask {
+		slot = &t.slots[i]
+		if slot.n == 0 || bytes.Equal(planKey(t.text[slot.at:]), key) {
+			return slot, slot.n != 0
+		}
+	}
+}
+
+// planKey returns the key at the beginning of a line.
+func planKey(line []byte) []byte {
+	for i, c := range line {
+		if isBlank(c) {
+			return line[:i]
+		}
+	}
+	return line
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// readPlanFile reads the file of plans of that name, whose numbers parse reads, or takes it as
+// it was read before. It notes which version it has read, also after a mistake.
+func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, parse func(string) (uint64, error)) *planTable {
+	t := &planTable{name: name, atMost: atMost}
+	if t.path = name; !filepath.IsAbs(name) {
+		t.path = filepath.Join(filepath.Dir(r.file), name)
+	}
+	t.most = maxPlanFile
+	if !r.onDisk {
+		for _, known := range r.plansBefore {
+			if known.name == name {
+				return known
+			}
+		}
+		r.warn(at, "plans: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", clip(name))
+		return t
+	}
+	data, err := fileperm.ReadFile(t.path, maxPlanFile)
+	if err != nil {
+		r.fail(at, "plans: %v", err)
+	} else {
+		t.sum = sha256.Sum256(data)
+		for _, known := range r.plansBefore { // the rules have changed, or another file
+			if known.version == t.version && known.atMost == atMost && known.name == name {
+				t, data = known, nil
+			}
+		}
+		if data != nil {
+			r.errs = append(r.errs, t.parse(data, parse)...)
+		}
+	}
+	r.read, r.plans = append(r.read, t.version), append(r.plans, t)
+	return t
+}
+
+// parse fills t with the lines of data, which t keeps: a key, and after blanks its number, as
+// parse reads it. Lines that are empty or begin with '#' are comments.
+func (t *planTable) parse(data []byte, parse func(string) (uint64, error)) (errs Errors) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	lines := bytes.Count(data, []byte("\n")) + 1
+	fail := func(line, column int, format string, args ...any) {
+		errs = append(errs, &Error{t.path, line, column, fmt.Sprintf(format, args...)})
+	}
+	if lines > maxPlans+1 {
+		fail(maxPlans+2, 1, "more than %d lines: must be fewer", maxPlans)
+		return errs
+	}
+	t.text = data
+	t.slots = make([]planSlot, 1<<bits.Len(uint(lines+lines/2)))
+	for at, number := 0, 1; at < len(data); number++ {
+		line := data[at:]
+		if i := bytes.IndexByte(line, '\n'); i >= 0 {
+			line = line[:i]
+		}
+		if column, err := t.add(at, line, parse); err != nil {
+			if fail(number, column, "%v", err); len(errs) == maxPlanMistakes {
+				fail(number, 1, "too many mistakes: what follows was not read")
+				return errs
+			}
+		}
+		at += len(line) + 1
+	}
+	if t.count == 0 && len(errs) == 0 { // as after a download that failed
+		fail(1, 1, "no plan: must be a key and its number in each line, such as \"acme 600\"")
+	}
+	return errs
+}
+
+// add adds the line that begins at that place of the text. The error says what is wrong in that
+// column.
+func (t *planTable) add(at int, line []byte, parse func(string) (uint64, error)) (column int, err error) {
+	skipped := len(line) - len(bytes.TrimLeft(line, " \t\r"))
+	line = bytes.TrimRight(line[skipped:], " \t\r")
+	if len(line) == 0 || line[0] == '#' {
+		return 0, nil
+	}
+	key := planKey(line)
+	value := bytes.TrimLeft(line[len(key):], " \t")
+	column = 1 + skipped + utf8.RuneCount(line[:len(line)-len(value)])
+	if len(value) == 0 {
+		return column, fmt.Errorf("%q: no number: must be a key and its number, such as \"acme 600\"", clip(string(key)))
+	}
+	n := digits(value)
+	if n == 0 {
+		if n, err = parse(string(value)); err != nil {
+			return column, fmt.Errorf("%q: %w", clip(string(value)), err)
+		}
+	}
+	if n > t.atMost {
+		return column, fmt.Errorf("%q: must be at most at_most, %d", clip(string(value)), t.atMost)
+	}
+	slot, found := t.find(key)
+	if found {
+		return 1 + skipped, fmt.Errorf("key %q twice: must be given once, and line %d has it", clip(string(key)), 1+bytes.Count(t.text[:slot.at], []byte("\n")))
+	}
+	*slot = planSlot{uint32(at + skipped), uint32(n)}
+	t.count++
+	return 0, nil
+}
+
+// digits returns the number of up to nine digits that is value, or 0 if it is something else.
+func digits(value []byte) (n uint64) {
+	if len(value) > 9 {
+		return 0
+	}
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
