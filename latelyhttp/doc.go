@@ -33,8 +33,12 @@
 // The section fields of a rules file, or [ratelimit.SetConfig.Fields], declares others that
 // are in a header, a cookie, a bearer token or the query: see [match.Source]. A request that
 // has a field several times, with different values, has the value [match.Ambiguous].
-// [Config.Fields] adds fields that the program knows, and replaces these. The status and size of a response
-// are not known when a request is judged: New rejects rules that use them.
+// [Config.Fields] adds fields that the program knows, and replaces these.
+//
+// A rule whose condition looks at status, size (bytes of the body) or duration (seconds, such
+// as 0.250) counts answers: it refuses a request if its limit is full, and [Middleware.Wrap]
+// counts the answer when the handler has returned. With a shared store that takes a round trip
+// before the end of the response. New rejects a rule with one of these fields in its key.
 //
 // A client can avoid a rule on a field that it may leave out; put such a rule beside
 // one on client. With a field that it can make up (user, a header, a cookie), it

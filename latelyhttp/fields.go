@@ -99,8 +99,8 @@ func findField(own map[string]func(*http.Request) string) middleware.Finder[*sou
 		case declared.FromRequest():
 			f = field{Text: partOf(declared)}
 		case ok:
-		case name == match.Status.String(), name == match.Size.String():
-			return f, fmt.Errorf("field %q in the rules: unknown before the response: must be left to replay, or be in Config.Fields", name)
+		case match.IsOfAnswer(name): // which Lease.Answer fills in
+			f = field{Text: func(*source) string { return "" }}
 		default:
 			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, a name in Config.Fields, or declared with the header, cookie or parameter that has it", name)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/internal/wait"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -96,6 +97,9 @@ type plan = middleware.Plan[*source]
 type state struct {
 	middleware.Request
 	source source
+	cost   uint64
+
+	status, size, duration []byte // of the answer
 }
 
 // New returns a Middleware over l. The error names a wrong field of c, or an event field
@@ -130,10 +134,27 @@ func (m *Middleware) Identity() *Identity { return m.identity }
 
 // Check returns an error about a field that s's rules use and m cannot fill in: such a
 // rule would never match. Call it before you change the rules of the limiter to s.
-func (m *Middleware) Check(s *ratelimit.Set) error { return m.rules.Check(s) }
+func (m *Middleware) Check(s *ratelimit.Set) error {
+	if err := m.rules.Check(s); err != nil {
+		return err
+	}
+	for i := range s.Len() {
+		for _, name := range s.Rule(i).Key.EventFields() {
+			if match.IsOfAnswer(name) && m.config.Fields[name] == nil {
+				return fmt.Errorf("rule %q: field %q in its key: unknown when a request comes: must be in when, or in Config.Fields", s.Rule(i).Name, name)
+			}
+		}
+	}
+	return nil
+}
 
 // Wrap returns a handler that judges requests and calls next for those that are
 // admitted, with the same response writer, so that flushing and hijacking work.
+//
+// If rules count answers (their condition has status, size or duration), next gets a writer that records the answer,
+// with Flush and Hijack if the original has them, and Unwrap for [http.ResponseController]. The answer is counted
+// when next has returned: with status 200 if it has written none, 101 if it has hijacked the connection, and 500
+// if it has panicked before it wrote one.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lease, ok := m.Admit(w, r)
@@ -141,13 +162,20 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		defer lease.Done()
-		next.ServeHTTP(w, r)
+		if lease.answer == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		rec, recording := record(w)
+		defer func() { lease.Answer(rec.answer()) }()
+		next.ServeHTTP(recording, r)
+		rec.returned = true
 	})
 }
 
 // Admit is Wrap for frameworks without an http.Handler. It judges r, waits for its turn
 // if a LeakyBucket queues it, and sets the response fields. If it reports true, serve
-// the request and then call Done. If it reports false, the request has been answered.
+// the request and then call Answer and Done. If it reports false, the request has been answered.
 func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease, admitted bool) {
 	if m.config.Skip != nil && m.config.Skip(r) {
 		return Lease{}, true
@@ -171,10 +199,18 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 	if !v.Decision.Allowed {
 		m.refuse(w, r, p, s, &v)
 	}
+	if v.Decision.Allowed && s.Event.Part == match.Request {
+		return Lease{held, &openAnswer{m: m, plan: p, state: s, start: time.Now()}}, true
+	}
+	m.release(s)
+	return Lease{held, nil}, v.Decision.Allowed
+}
+
+// release keeps the memory of s for another request.
+func (m *Middleware) release(s *state) {
 	s.Reset()
 	s.source.reset()
 	m.scratch.Put(s)
-	return Lease{held}, v.Decision.Allowed
 }
 
 // judge decides about the request of s.
@@ -184,23 +220,41 @@ func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease)
 		v.Client = s.source.sender()
 	}
 	p.Fields.Fill(&s.Event, &s.source)
-	cost := uint64(1)
-	if m.config.Cost != nil {
-		cost = m.config.Cost(s.source.request)
+	if p.Answers && !s.Event.HasAnswer() {
+		s.Event.Part = match.Request
 	}
-	v.Decision, v.Outcomes, held = m.rules.Reserve(p, &s.Request, cost)
+	s.cost = 1
+	if m.config.Cost != nil {
+		s.cost = m.config.Cost(s.source.request)
+	}
+	v.Decision, v.Outcomes, held = m.rules.Reserve(p, &s.Request, s.cost)
 	return v, held
 }
 
 // A Lease is an admitted request. The zero Lease holds nothing.
 type Lease struct {
-	lease middleware.Lease
+	lease  middleware.Lease
+	answer *openAnswer // nil if no rule counts answers
+}
+
+// Answer counts the answer to the request, whose body has so many bytes, under the rules that count answers. It must
+// be called before Done, once the status is known; otherwise the answer does not count. Calls after the first, or
+// after Done, do nothing.
+func (l Lease) Answer(status int, size int64) {
+	if l.answer != nil {
+		l.answer.count(status, size)
+	}
 }
 
 // Done ends the request: its place under an [ratelimit.InFlight] limit is free again.
 // It must be called, also if the handler panics; otherwise the request counts until the
 // limit's span is over. Calls after the first do nothing.
-func (l Lease) Done() { l.lease.Done() }
+func (l Lease) Done() {
+	if l.answer != nil {
+		l.answer.end()
+	}
+	l.lease.Done()
+}
 
 // giveUp makes v a refusal of a request that cannot wait for its turn.
 func (v *Verdict) giveUp() {

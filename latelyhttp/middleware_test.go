@@ -253,8 +253,7 @@ func TestNewErrors(t *testing.T) {
 		{client, Config{Fields: map[string]func(*http.Request) string{"tenant": nil}}, `Fields: "tenant": must have`},
 		{client, Config{Fields: map[string]func(*http.Request) string{"": (*http.Request).UserAgent}}, `Fields: "": must have`},
 		{client, Config{Identity: IdentityConfig{Hops: -1}}, "IdentityConfig.Hops: -1"},
-		{mustLimiter(t, status), Config{}, `field "status" in the rules: unknown before the response`},
-		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `field "size" in the rules`},
+		{mustLimiter(t, limited(t, "a", 1, time.Minute, "size")), Config{}, `rule "a": field "size" in its key: unknown when a request comes`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "cleint")), Config{}, `unknown field "cleint" in the rules: must be client, method`},
 		{mustLimiter(t, limited(t, "a", 1, time.Minute, "account")), Config{}, `unknown field "account" in the rules: must be`},
 	} {

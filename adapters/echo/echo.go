@@ -24,7 +24,8 @@ import (
 
 // New returns m as echo middleware, for Use. A refused request is answered, and
 // the handlers after this one are not called; an admitted one counts under
-// in-flight limits until they have returned or panicked.
+// in-flight limits until they have returned or panicked, and its answer is then
+// counted by rules that count answers.
 //
 // It is for any number of Echo instances, and safe for concurrent use. It
 // allocates a copy of the request, without its body, for what m's functions may
@@ -38,7 +39,17 @@ func New(m *latelyhttp.Middleware) echo.MiddlewareFunc {
 				return nil // it has been answered
 			}
 			defer lease.Done()
-			return next(c)
+			err := error(echo.ErrInternalServerError) // if the handlers panic
+			defer func() {
+				size := int64(0)
+				response, status := echo.ResolveResponseStatus(c.Response(), err)
+				if response != nil {
+					size = response.Size
+				}
+				lease.Answer(status, size)
+			}()
+			err = next(c)
+			return err
 		}
 	}
 }

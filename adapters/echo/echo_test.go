@@ -1,6 +1,7 @@
 package latelyecho_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -244,6 +245,36 @@ func TestInFlight(t *testing.T) {
 	inside = func() {}
 	if code := status(); code != http.StatusOK {
 		t.Errorf("after the panics: %d", code)
+	}
+}
+
+// answers is a rule of n answers of a client with that status.
+func answers(t testing.TB, n uint64, status string) ratelimit.Rule {
+	return ratelimit.Rule{Name: "answers", Key: newKey(t, "client"), When: match.When{Status: []string{status}}, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
+}
+
+// The answers of handlers are counted, also of those that return an error.
+func TestAnswers(t *testing.T) {
+	for status, inside := range map[string]func() error{
+		"404": func() error { return echo.ErrNotFound },
+		"500": func() error { return errors.New("the handler fails") },
+		"200": func() error { return nil },
+	} {
+		reached := 0
+		e := newEcho(&reached, latelyecho.New(newLimitsOf(t, latelyhttp.Config{}, answers(t, 2, status))), func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) error {
+				if err := inside(); err != nil {
+					return err
+				}
+				return next(c)
+			}
+		})
+		for i := range 4 {
+			code := get(e, "GET", "/items/1", "192.0.2.1:99").StatusCode
+			if refused := code == http.StatusTooManyRequests; refused != (i >= 2) {
+				t.Errorf("request %d under a limit of two answers with status %s: %d", i, status, code)
+			}
+		}
 	}
 }
 

@@ -16,11 +16,13 @@ package latelyfiber
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
 
 	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
 
 	"github.com/lately-go/lately/latelyhttp"
 )
@@ -28,7 +30,8 @@ import (
 // New returns m as a fiber handler. A refused request is answered, and the
 // handlers after this one are not called; an admitted one counts under
 // in-flight limits until they have returned or panicked, which is
-// before a streamed body is sent.
+// before a streamed body is sent. Its answer is then counted by rules that count
+// answers; that of an error is the code of a fiber.Error, or 500.
 //
 // It is for any number of apps, and safe for concurrent use. Since fiber's
 // requests are not those of net/http, each is copied, without its body, for m.
@@ -41,8 +44,26 @@ func New(m *latelyhttp.Middleware) fiber.Handler {
 			return nil // it has been answered
 		}
 		defer lease.Done()
-		return c.Next()
+		status := http.StatusInternalServerError // if the handlers panic
+		defer func() { lease.Answer(status, size(c.Response())) }()
+		err := c.Next()
+		var known *fiber.Error
+		switch {
+		case err == nil:
+			status = c.Response().StatusCode()
+		case errors.As(err, &known):
+			status = known.Code
+		}
+		return err
 	}
+}
+
+// size returns how long the body of a response is: 0 if it is a stream of unknown length.
+func size(r *fasthttp.Response) int64 {
+	if r.IsBodyStream() { // which Body would read
+		return int64(max(r.Header.ContentLength(), 0))
+	}
+	return int64(len(r.Body()))
 }
 
 // Field makes a function of fiber's context one for latelyhttp.Config.Fields:

@@ -280,6 +280,30 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// answers is a rule of n answers of a client with that status.
+func answers(t testing.TB, n uint64, status string) ratelimit.Rule {
+	return ratelimit.Rule{Name: "answers", Key: newKey(t, "client"), When: match.When{Status: []string{status}}, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
+}
+
+// The answers of handlers are counted, also of those that return an error or panic.
+func TestAnswers(t *testing.T) {
+	for status, inside := range map[string]func(fiber.Ctx) error{
+		"404": func(fiber.Ctx) error { return fiber.ErrNotFound },
+		"403": func(c fiber.Ctx) error { return c.SendStatus(http.StatusForbidden) },
+		"500": func(fiber.Ctx) error { panic("the handler fails") },
+		"200": func(c fiber.Ctx) error { return c.Next() },
+	} {
+		reached := 0
+		s := serve(t, newApp(&reached, recoverer.New(), latelyfiber.New(newLimitsOf(t, latelyhttp.Config{}, answers(t, 2, status))), inside), tcp("192.0.2.1:99"))
+		for i := range 4 {
+			r, _ := s.send("GET", "/items/1")
+			if refused := r.StatusCode == http.StatusTooManyRequests; refused != (i >= 2) {
+				t.Errorf("request %d under a limit of two answers with status %s: %d", i, status, r.StatusCode)
+			}
+		}
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	for _, with := range []bool{false, true} {
 		b.Run(map[bool]string{false: "bare", true: "limited"}[with], func(b *testing.B) {

@@ -23,7 +23,8 @@ import (
 
 // New returns m as a gin handler, for Use. A refused request is answered and
 // its chain aborted; an admitted one counts under in-flight limits until the
-// handlers after this one have returned or panicked.
+// handlers after this one have returned or panicked, and its answer is then counted
+// by rules that count answers.
 //
 // It is for any number of routers, and safe for concurrent use. It allocates a
 // copy of the request, without its body, for what m's functions may look at.
@@ -39,7 +40,16 @@ func New(m *latelyhttp.Middleware) gin.HandlerFunc {
 			return
 		}
 		defer lease.Done()
+		returned := false
+		defer func() {
+			status := c.Writer.Status()
+			if !returned && !c.Writer.Written() {
+				status = http.StatusInternalServerError // the handlers have panicked
+			}
+			lease.Answer(status, int64(max(c.Writer.Size(), 0)))
+		}()
 		c.Next()
+		returned = true
 	}
 }
 

@@ -216,6 +216,30 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// answers is a rule of n answers of a client with that status.
+func answers(t testing.TB, n uint64, status string) ratelimit.Rule {
+	return ratelimit.Rule{Name: "answers", Key: newKey(t, "client"), When: match.When{Status: []string{status}}, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
+}
+
+// The answers of handlers are counted, also of those that panic.
+func TestAnswers(t *testing.T) {
+	for status, inside := range map[string]gin.HandlerFunc{
+		"404": func(c *gin.Context) { c.AbortWithStatus(http.StatusNotFound) },
+		"500": func(*gin.Context) { panic("the handler fails") },
+		"200": func(*gin.Context) {},
+	} {
+		reached := 0
+		router := newRouter(&reached, gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) }),
+			latelygin.New(newLimitsOf(t, latelyhttp.Config{}, answers(t, 2, status))), inside)
+		for i := range 4 {
+			code := get(router, "GET", "/items/1", "192.0.2.1:99").StatusCode
+			if refused := code == http.StatusTooManyRequests; refused != (i >= 2) {
+				t.Errorf("request %d under a limit of two answers with status %s: %d", i, status, code)
+			}
+		}
+	}
+}
+
 func BenchmarkNew(b *testing.B) {
 	for _, with := range []bool{false, true} {
 		b.Run(map[bool]string{false: "bare", true: "limited"}[with], func(b *testing.B) {

@@ -34,6 +34,11 @@ func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.De
 	return d, r.outcomes, l
 }
 
+// Answer counts the event of r, which has an answer.
+func (rs *Rules[R]) Answer(r *Request, cost uint64) {
+	rs.limiter.TakeN(rs.limiter.Now(), &r.Event, cost)
+}
+
 // A Lease is a request that holds places under in-flight limits. The zero Lease holds
 // none.
 type Lease struct {

@@ -83,6 +83,7 @@ type Rules[R any] struct {
 // absent.
 type Plan[R any] struct {
 	Set      *ratelimit.Set
+	Answers  bool // rules count answers
 	Fields   Fields[R]
 	Policies ratelimitheader.Policies
 }
@@ -107,7 +108,7 @@ func (rs *Rules[R]) Check(set *ratelimit.Set) error {
 func (rs *Rules[R]) Plan() *Plan[R] {
 	set, p := rs.limiter.Set(), rs.plan.Load()
 	if p == nil || p.Set != set {
-		p = &Plan[R]{Set: set, Policies: ratelimitheader.New(set, rs.hide)}
+		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide)}
 		p.Fields, _ = NewFields(set.Fields(), set.Sources(), rs.find)
 		rs.plan.Store(p)
 	}
