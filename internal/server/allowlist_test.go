@@ -63,6 +63,9 @@ func TestConcurrentAllowFile(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	if strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("a reload warns:\n%s", log.String())
+	}
 	for _, want := range []string{`changed="allow list"`, `level=ERROR msg="reload failed; what was in force stays"`, "cdn.txt:2:1: "} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in\n%s", want, log.String())

@@ -51,15 +51,15 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 			f.custom = append(f.custom, s.Field)
 		}
 	}
+	if !slices.Contains(f.custom, match.DurationField) { // an outcome may have it
+		f.custom = append(f.custom, match.DurationField)
+	}
 	for _, name := range old.fields.custom {
 		if !slices.Contains(f.custom, name) {
 			f.unused = append(f.unused, name)
 		}
 	}
 	f.custom = append(f.custom, f.unused...)
-	if !slices.Contains(f.custom, match.DurationField) { // an outcome may have it
-		f.custom = append(f.custom, match.DurationField)
-	}
 	slices.Sort(f.custom)
 
 	for i := range file.Limits.Len() {
