@@ -49,12 +49,16 @@ func TestConcurrentAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := mustLimiter(t, counting(t, "a", 100, match.When{Status: []string{c.status}}), counting(t, "others", 100, match.When{Status: []string{"100-599"}}))
-			server := httptest.NewServer(mustNew(t, l, Config{}).Wrap(c.handle))
+			h, counted := mustNew(t, l, Config{}).Wrap(c.handle), make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(counted)
+				h.ServeHTTP(w, r)
+			}))
 			defer server.Close()
 			if w, err := server.Client().Get(server.URL); err == nil {
 				w.Body.Close()
 			}
-			server.Close() // after all handlers
+			<-counted
 			for _, rule := range []string{"a", "others"} {
 				r, err := l.Rule(rule)
 				if err != nil {
