@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,12 +58,21 @@ func TestPacksOnLogs(t *testing.T) {
 		{sshd.String(), "messages", "13:54:02Z banned  sshd-password 192.0.2.1"},
 		{web.String(), "clf", "13:52:02Z banned  scan-paths 192.0.2.1"},
 	} {
-		args := []string{"follow", "--dry-run", "--tz", "UTC"}
+		var flags []string
 		for _, path := range packs(t) {
-			args = append(args, "--rules", path)
+			flags = append(flags, "--rules", path)
+		}
+		log := filepath.Join(t.TempDir(), "log")
+		appendTo(t, log, c.log)
+		for _, args := range [][]string{{"replay", "--year", "2026"}, {"explain", "--year", "2026", "--key", "192.0.2.1"}} {
+			var out, errs bytes.Buffer
+			rule := strings.Fields(c.want)[2]
+			if code := run(t.Context(), slices.Concat(args, []string{"--format", c.format}, flags, []string{log}), nil, &out, &errs); code > 1 || !strings.Contains(out.String(), rule) { // 1: rules about other logs
+				t.Errorf("%s: exit code %d\n%s%s", args[0], code, &out, &errs)
+			}
 		}
 		var out, errs bytes.Buffer
-		code := run(t.Context(), append(args, "--", "-="+c.format), strings.NewReader(c.log), &out, &errs)
+		code := run(t.Context(), slices.Concat([]string{"follow", "--dry-run", "--tz", "UTC"}, flags, []string{"--", "-=" + c.format}), strings.NewReader(c.log), &out, &errs)
 		if got := out.String(); code != 0 || strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) {
 			t.Errorf("%s: exit code %d, got\n%s%s\nwant %s", c.format, code, got, &errs, c.want)
 		}
