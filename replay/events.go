@@ -104,6 +104,7 @@ func (e *events) finish(report *Report) error {
 	e.reportKeys()
 	e.reportTraffic()
 	e.reportAll()
+	report.Summary = report.summary()
 	return nil
 }
 

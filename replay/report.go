@@ -17,7 +17,8 @@ import (
 // fields that do not apply.
 type Report struct {
 	Files   []string `json:"files"`
-	Format  string   `json:"format"` // several, if files differ, joined by commas
+	Summary string   `json:"summary,omitempty"` // a sentence about what stands out
+	Format  string   `json:"format"`            // several, if files differ, joined by commas
 	Lines   int64    `json:"lines"`  // lines = parsed + skipped + bad
 	Parsed  int64    `json:"parsed"`
 	Skipped int64    `json:"skipped"` // ordinary lines of other kinds, such as logins that did not fail

@@ -26,6 +26,7 @@ func TestInBrowser(t *testing.T) {
 	}{
 		{"figures", testFigures},
 		{"together", testTogether},
+		{"links", testLinks},
 		{"timeline", testTimeline},
 		{"milliseconds", testMilliseconds},
 		{"slider", testSlider},
@@ -142,6 +143,9 @@ func testFigures(t *testing.T, b *browsertest.Browser) {
 		r.Rules[1].BanList[0].Start.UTC().Format(time.DateTime), r.Rules[1].BanList[0].End.UTC().Format(time.DateTime), "1 h 00 min")
 	same(t, "hot keys", texts(p, ".hotkeys tbody th"), r.Rules[2].FirstHot[0].Values()[0], r.Rules[2].FirstHot[1].Values()[0], r.Rules[2].FirstHot[2].Values()[0])
 	same(t, "busiest", texts(p, ".busiest tbody tr:first-child > *"), "203.0.113.245", "6,000", "6.0 %", "20", "200", "1,200", "6,000", "6,000")
+	if !strings.Contains(r.Summary, "203.0.113.245 made 6.0 % of the events; the busiest 5m began at 2026-03-02 13:55:00 UTC with 6,188 of them; and 8,740 events (8.7 %) were refused, most by 100/5m:1h.") {
+		t.Errorf("the summary is %q", r.Summary)
+	}
 	if rows := len(texts(p, ".bans tbody tr")); rows != 13 {
 		t.Errorf("%d bans are shown, want 13", rows)
 	}
@@ -348,10 +352,43 @@ func testNothingLeaves(t *testing.T, b *browsertest.Browser) {
 	p.JS(`if (window.owned) throw new Error('a script ran')`, nil)
 }
 
+// testLinks follows the link of one of the busiest keys to what the report has about it.
+func testLinks(t *testing.T, b *browsertest.Browser) {
+	r := sampleReport(t, replay.Config{Traffic: true}, "limit", "60/1m", "ban", "100/5m:1h")
+	p := open(t, b, r, time.UTC, 1440, 900)
+	if shown := texts(p, ".abouts details[open]"); len(shown) != 0 {
+		t.Errorf("open before a link is followed: %q", shown)
+	}
+	p.JS(`document.querySelector('.busiest tbody tr:nth-child(1) a').click()`, nil)
+	p.Wait(`document.querySelectorAll('#key-1[open] table').length > 2`)
+	k := r.Top[0]
+	same(t, "summary", texts(p, "#key-1 summary"), k.Values()...)
+	same(t, "sentence", texts(p, "#key-1 .sentence"), fmt.Sprintf("%s events, %.1f %% of all, and %s bytes.", commas(k.Count), 100*float64(k.Count)/float64(r.Events), commas(*k.Traffic.Bytes)))
+	same(t, "tables", texts(p, "#key-1 thead th:first-child")[:2], "Rule", "Banned by")
+	want := []string{}
+	for _, v := range k.Traffic.Fields[0].Top {
+		want = append(want, v.Values()[0])
+	}
+	same(t, "statuses", texts(p, "#key-1 .scroll[aria-label$=' of status'] tbody th"), want...)
+	if others := texts(p, ".abouts details[open]"); len(others) != 1 {
+		t.Errorf("%d keys are open; want 1", len(others))
+	}
+	p.Clean()
+}
+
+// commas returns n with a comma between thousands.
+func commas(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 // testAccessible looks at the page, dark and light, on a desk and on a phone, with all
 // tables open.
 func testAccessible(t *testing.T, b *browsertest.Browser) {
-	r := sampleReport(t, replay.Config{}, "limit", "60/1m", "ban", "100/5m:1h", "hot", "200/1m")
+	r := sampleReport(t, replay.Config{Traffic: true}, "limit", "60/1m", "ban", "100/5m:1h", "hot", "200/1m")
 	r.Problems = []string{"other.log: cannot be read: permission denied"}
 	p := open(t, b, r, time.UTC, 1440, 900)
 	p.JS(`document.querySelectorAll('details').forEach((e) => (e.open = true))`, nil)
@@ -381,7 +418,7 @@ func testPicture(t *testing.T, b *browsertest.Browser) {
 	if os.Getenv("LATELY_SCREENSHOTS") == "" {
 		t.Skip("LATELY_SCREENSHOTS names no folder")
 	}
-	r := sampleReport(t, replay.Config{}, "limit", "60/1m", "ban", "100/5m:1h", "hot", "200/1m")
+	r := sampleReport(t, replay.Config{Traffic: true}, "limit", "60/1m", "ban", "100/5m:1h", "hot", "200/1m")
 	for _, theme := range []string{"dark", "light"} {
 		for _, width := range []int{1440, 390} {
 			p := open(t, b, r, time.UTC, width, 900)

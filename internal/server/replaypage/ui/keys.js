@@ -8,6 +8,9 @@ export function keyOf({ key, key_base64: base64 }, most = 72) {
   return h('span', { class: 'key' }, values.flatMap((v, i) => (i ? [h('span', { class: 'sep', 'aria-hidden': 'true' }, ' · '), v] : [v])));
 }
 
+// sameKey reports whether two keys of the report are the same.
+export const sameKey = (a, b) => JSON.stringify([a.key, a.key_base64]) === JSON.stringify([b.key, b.key_base64]);
+
 // bytesOf shows bytes that are not UTF-8: ASCII as text, the others escaped.
 function bytesOf(base64, most) {
   const bytes = atob(base64);

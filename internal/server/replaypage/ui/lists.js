@@ -3,10 +3,10 @@
 import { h, plain, shown } from './dom.js';
 import { left, share, span } from './format.js';
 import { panel } from './parts.js';
-import { folded, keyOf, longTable, table } from './keys.js';
+import { folded, keyOf, longTable, sameKey, table } from './keys.js';
 import { counted, exact, stamp } from './times.js';
 
-// busiestPanel lists the busiest keys with their peaks.
+// busiestPanel lists the busiest keys with their peaks. Each is a link to what else the report has about it.
 export function busiestPanel(report) {
   if (!report.top.length) return null;
   const spans = Object.keys(report.top[0].peaks).sort((a, b) => parseInt(a, 10) - parseInt(b, 10));
@@ -14,9 +14,26 @@ export function busiestPanel(report) {
   const fields = ['status', 'path', 'agent'].filter((name) => name !== report.key && report.traffic?.fields.some((f) => f.field === name));
   const sized = report.traffic?.bytes !== undefined;
   const columns = [[report.key], ['Events', 'n'], ['Share', 'n'], ...spans.map((s) => [`in ${span(1000 * parseInt(s, 10))}`, 'n']), ...(refused ? [['Refused', 'n']] : []), ...fields.map((f) => [`Most by ${f}`]), ...(sized ? [['Bytes', 'n']] : [])];
-  const row = (k) => [keyOf(k), exact(k.count), share(k.count, report.events), ...spans.map((s) => exact(k.peaks[s])), ...(refused ? [exact(k.refused)] : []), ...fields.map((f) => mostOf(k, f)), ...(sized ? [exact(k.traffic.bytes ?? 0)] : [])];
+  const abouts = report.top.map((k, i) => aboutKey(k, `key-${i + 1}`, report));
+  const link = (k, i) => h('a', { href: `#key-${i + 1}`, onclick: () => { abouts[i].open = true; } }, keyOf(k));
+  const row = (k, i) => [link(k, i), exact(k.count), share(k.count, report.events), ...spans.map((s) => exact(k.peaks[s])), ...(refused ? [exact(k.refused)] : []), ...fields.map((f) => mostOf(k, f)), ...(sized ? [exact(k.traffic.bytes ?? 0)] : [])];
   return panel(`Busiest by ${report.key}`, 'busiest', h('p', { class: 'sentence' }, `${counted(report.top.length, 'key')} of ${exact(report.keys)}, with the most events that each had in any window of so long.`),
-    longTable('Busiest keys with their peaks', columns, report.top, row));
+    longTable('Busiest keys with their peaks', columns, report.top, row), h('div', { class: 'abouts' }, abouts));
+}
+
+// aboutKey is what the report has about one of the busiest keys, which is shown when it is opened.
+function aboutKey(k, id, { key: by, events, rules }) {
+  const judging = rules.filter((r) => r.fields.join(',') === by);
+  const all = (list, cells) => judging.flatMap((r) => (r[list] ?? []).filter((m) => sameKey(m, k)).map((m) => [shown(r.name, 40), ...cells(m)]));
+  const some = (caption, columns, rows) => (rows.length ? table(caption, columns, rows) : null);
+  const node = folded(keyOf(k), () => h('div', { class: 'about' },
+    h('p', { class: 'sentence' }, `${counted(k.count, 'event')}, ${share(k.count, events)} of all${k.traffic?.bytes === undefined ? '' : `, and ${exact(k.traffic.bytes)} bytes`}.`),
+    some('Its decisions by rule', [['Rule'], ['Allowed', 'n'], ['Refused', 'n']], all('busiest', (m) => [exact(m.allowed), exact(m.refused)])),
+    some('Its bans', [['Banned by'], ['From'], ['To']], all('ban_list', (m) => [stamp(m.start), stamp(m.end)])),
+    some('When it ran hot', [['Hot by'], ['First at']], all('first_hot', (m) => [stamp(m.t)])),
+    (k.traffic?.fields ?? []).map((f) => table(`Its most frequent values of ${f.field}`, [[`${f.field} (${exact(f.values)})`], ['Events', 'n'], ['Share', 'n']], f.top.map((v) => [keyOf(v), exact(v.count), share(v.count, k.count)])))));
+  node.id = id;
+  return node;
 }
 
 // trafficPanel has a table of the most frequent values of each field.
@@ -25,7 +42,7 @@ export function trafficPanel({ traffic, events }) {
   const one = (f) => h('div', {}, h('h3', {}, `${f.field} (${exact(f.values)})`),
     longTable(`The most frequent values of ${f.field}`, [[f.field], ['Events', 'n'], ['Share', 'n']], f.top, (v) => [keyOf(v), exact(v.count), share(v.count, events)], 10));
   const bytes = traffic.bytes === undefined ? [] : [h('p', { class: 'sentence' }, `${exact(traffic.bytes)} bytes of responses.`)];
-  return panel('Traffic', 'traffic', ...bytes, ...traffic.fields.map(one));
+  return panel('Traffic', 'traffic', ...bytes, h('div', { class: 'about' }, traffic.fields.map(one)));
 }
 
 // most returns the most frequent value that a key has in a field, and its share.

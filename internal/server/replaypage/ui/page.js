@@ -9,8 +9,7 @@ import { rulesPanel } from './rules.js';
 import { hatches, timelinePanel } from './timeline.js';
 import { counted, exact, stamp, zoneName } from './times.js';
 
-// happened says in one sentence what stands out: the busiest key, the busiest bar, and how many
-// events were refused.
+// happened says in one sentence what stands out, as summary of the report does, with times in the zone of the page.
 function happened({ events, top, timeline, rules }) {
   const parts = [];
   if (top.length) parts.push([keyOf(top[0]), ` made ${share(top[0].count, events)} of the events`]);
@@ -56,3 +55,10 @@ function draw(report) {
 }
 
 draw(JSON.parse(document.getElementById('report').textContent));
+
+// A link to a key opens what is about it.
+const linked = document.getElementById(location.hash.slice(1));
+if (linked?.open === false) {
+  linked.open = true;
+  linked.scrollIntoView();
+}
