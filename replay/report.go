@@ -19,7 +19,7 @@ type Report struct {
 	Files   []string `json:"files"`
 	Summary string   `json:"summary,omitempty"` // a sentence about what stands out
 	Format  string   `json:"format"`            // several, if files differ, joined by commas
-	Lines   int64    `json:"lines"`  // lines = parsed + skipped + bad
+	Lines   int64    `json:"lines"`             // lines = parsed + skipped + bad
 	Parsed  int64    `json:"parsed"`
 	Skipped int64    `json:"skipped"` // ordinary lines of other kinds, such as logins that did not fail
 	Bad     int64    `json:"bad"`

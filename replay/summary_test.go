@@ -11,7 +11,7 @@ func TestSummary(t *testing.T) {
 	at := Epoch{time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	top := []TopKey{{Key: api.KeyOf("a\x1b", "/x"), Count: 30}}
 	for want, rep := range map[string]*Report{
-		"": {},
+		"":                                    {},
 		`a\x1b /x made 30.0 % of the events.`: {First: &at, Events: 100, Top: top},
 		`a\x1b /x made 30.0 % of the events; the busiest 5m began at 2026-03-02 12:05:00 UTC with 70 of them; and no event was refused.`: {
 			First: &at, Events: 100, Top: top, Timeline: &Timeline{Start: at, BarSeconds: 300, Events: []int64{30, 70}, Refusals: Refusals{Refused: []int64{0, 0}}},
