@@ -27,8 +27,8 @@ type Query struct {
 	// Peek asks what the decision would be, and changes nothing.
 	Peek bool
 
-	// Reserve, if it is not nil, is filled in as by [Limiter.ReserveN], for its Ticket. It must be zero or have ended.
-	Reserve *Reservation
+	// Ticket, if it is not nil, is filled in with what settles the event when its cost is known.
+	Ticket *Ticket
 }
 
 // TakeAll judges the queries now, each by itself as Take does, and appends the decisions to
@@ -46,11 +46,6 @@ func (l *Limiter) TakeAll(queries []Query, dst []Decision) []Decision {
 	}
 	for i := range queries {
 		q := query{queries[i], now}
-		if q.Reserve != nil {
-			l.reserve(&q, q.Reserve)
-			dst = append(dst, q.Reserve.Decision)
-			continue
-		}
 		dst = append(dst, l.decide(&q))
 	}
 	return dst
@@ -72,12 +67,7 @@ func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decisi
 	dst = slices.Grow(dst, len(queries))[:first+len(queries)]
 	open := make([]openQuery, len(queries))
 	for i := range queries {
-		open[i] = openQuery{query: query{queries[i], now}, d: &dst[first+i]}
-		if r := queries[i].Reserve; r != nil {
-			open[i].sc = &r.scratch
-		} else {
-			open[i].sc = l.scratch.Get().(*scratch)
-		}
+		open[i] = openQuery{query: query{queries[i], now}, sc: l.scratch.Get().(*scratch), d: &dst[first+i]}
 		open[i].sc.exempt = l.exempt.Load()
 	}
 	batch := make([]*request, 0, len(open))
@@ -113,10 +103,9 @@ func (l *Limiter) decideBatch(batch []*request) {
 // answer gives o its decision. It returns true.
 func (l *Limiter) answer(o openQuery, d Decision) bool {
 	*o.d = d
-	if o.Reserve != nil {
-		o.Reserve.fill(l, &o.query, d)
-	} else {
-		l.scratch.Put(o.sc)
+	if o.Ticket != nil {
+		o.Ticket.fill(&o.query, &o.sc.request, &d)
 	}
+	l.scratch.Put(o.sc)
 	return true
 }

@@ -55,12 +55,7 @@ func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation
 }
 
 func (l *Limiter) reserve(q *query, r *Reservation) {
-	r.fill(l, q, l.decideWith(&r.scratch, q, false))
-}
-
-// fill makes r the reservation of q, which was decided with the scratch of r.
-func (r *Reservation) fill(l *Limiter, q *query, d Decision) {
-	r.Decision = d
+	r.Decision = l.decideWith(&r.scratch, q, false)
 	r.limiter, r.counts, r.cost = l, l.counts, q.Cost
 	if _, refused := r.Decision.Err.(*costError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {

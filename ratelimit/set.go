@@ -29,9 +29,10 @@ type Set struct {
 	varying []int
 	by      []match.Key
 
-	answers []bool // the rules that count answers
-	clients []int  // at which place in its key each rule has the client, or -1
-	keys    []int  // for each rule, the first of the rules in a row that have its key
+	answers []bool   // the rules that count answers
+	clients []int    // at which place in its key each rule has the client, or -1
+	keys    []int    // for each rule, the first of the rules in a row that have its key
+	forms   []uint32 // of the keys of each rule, for tickets
 }
 
 // SetConfig is what a Set has besides its rules. Its zero value adds nothing.
@@ -71,6 +72,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		}
 		s.names[r.Name] = i
 		s.clients = append(s.clients, r.Key.ClientField())
+		s.forms = append(s.forms, formOf(&r.Key))
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
 		}

@@ -28,7 +28,10 @@ type query struct {
 
 func (l *Limiter) decide(q *query) Decision {
 	sc := l.scratch.Get().(*scratch)
-	d := l.decideWith(sc, q, true)
+	d := l.decideWith(sc, q, q.Ticket == nil)
+	if q.Ticket != nil {
+		q.Ticket.fill(q, &sc.request, &d)
+	}
 	l.scratch.Put(sc)
 	return d
 }
@@ -178,7 +181,7 @@ func (sc *scratch) collectRule(set *Set, q *query) (err error) {
 // ask makes the request of what was collected.
 func (sc *scratch) ask(set *Set, q *query) *request {
 	r := &sc.request
-	*r = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Settled: q.Reserve != nil, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
+	*r = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
 	return r
 }
 

@@ -3,14 +3,15 @@ package ratelimit
 import (
 	"hash/fnv"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lately-go/lately/match"
 )
 
-// A Ticket is what must be known to settle a [Reservation] without it: later, in another process that shares the
-// store, or after a restart from [Limiter.Export]. Its fields are for an encoder; only what [Reservation.Ticket] has
-// returned can be settled.
+// A Ticket is a [Reservation] that can be settled without the limiter that made it: later, in another process that shares the
+// store, or after a restart from [Limiter.Export]. [Limiter.TakeAll] makes it, with the memory that it has. Its fields are for
+// an encoder.
 //
 // Where limits are in the memory of a process, the caller must settle a ticket once at most, and after a restart
 // only if the counts of its time were restored.
@@ -19,7 +20,8 @@ type Ticket struct {
 	At   int64
 	Cost uint64
 
-	// Charges is what was charged, by rule.
+	// Charges is what was charged, by rule. There are none if nothing was, or if a fail policy decided while the store was
+	// unavailable.
 	Charges []TicketCharge
 
 	// ID is what a shared store knows the ticket by. It remembers until Ends that the ticket was settled.
@@ -41,22 +43,23 @@ type TicketCharge struct {
 // AnyMark is the Mark of a charge that was not reset and whose limits have not changed, as the caller knows.
 const AnyMark = math.MaxUint64
 
-// Ticket returns r as a ticket without ID. It has no charges if nothing was charged, or if a fail policy decided while the
-// store was unavailable. Its keys are valid until r is filled in again.
-func (r *Reservation) Ticket() Ticket {
-	t := Ticket{At: r.at, Cost: r.cost}
-	if r.counts != r.limiter.counts {
-		return t
+// fill makes t the ticket of a query that was decided with d, and of which r was asked. It has no charges if nothing was charged,
+// or if a fail policy decided while the store was unavailable.
+func (t *Ticket) fill(q *query, r *request, d *Decision) {
+	*t = Ticket{At: r.Now, Cost: q.Cost, Charges: t.Charges[:0]}
+	if _, refused := d.Err.(*costError); !d.Allowed || d.Err != nil && !refused {
+		return
 	}
-	for i := range r.charged {
-		s := &r.charged[i]
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
 		if !s.Outcome.Charged {
 			continue
 		}
-		rule := &r.rules.rules[s.Outcome.Rule]
-		t.Charges = append(t.Charges, TicketCharge{Rule: rule.Name, Key: s.Key, Form: formOf(&rule.Key), Mark: s.Mark})
+		n := len(t.Charges)
+		t.Charges = slices.Grow(t.Charges, 1)[:n+1]
+		c, rule := &t.Charges[n], s.Outcome.Rule
+		c.Rule, c.Form, c.Mark, c.Key = r.Set.rules[rule].Name, r.Set.forms[rule], s.Mark, append(c.Key[:0], s.Key...)
 	}
-	return t
 }
 
 // formOf identifies the form of the keys of k.
@@ -90,7 +93,7 @@ func subjectsOf(t *Ticket, set *Set) []subject {
 	subjects := make([]subject, 0, len(t.Charges))
 	for i := range t.Charges {
 		c := &t.Charges[i]
-		if rule, ok := set.names[c.Rule]; ok && formOf(&set.rules[rule].Key) == c.Form {
+		if rule, ok := set.names[c.Rule]; ok && set.forms[rule] == c.Form {
 			subjects = append(subjects, subject{Key: c.Key, Mark: c.Mark, Outcome: outcome{Rule: rule, Charged: true}})
 		}
 	}

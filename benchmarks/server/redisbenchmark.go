@@ -61,7 +61,9 @@ func measureStandard(passes, requests, conns, keys int) error {
 			&standardRow{subject: redis, at: at, command: []string{"INCR", "key:__rand_int__"}},
 			&standardRow{subject: redis, at: at, command: []string{"LRANGE", listKey, "0", "-1"}},
 			&standardRow{subject: lately, at: at, command: []string{"TAKE", "per-client", "key:__rand_int__"}},
-			&standardRow{subject: lately, at: at, command: []string{"CHECK", "client", "key:__rand_int__"}})
+			&standardRow{subject: lately, at: at, command: []string{"CHECK", "client", "key:__rand_int__"}},
+			&standardRow{subject: lately, at: at, command: []string{"CHARGE", "per-client", "key:__rand_int__"}},
+			&standardRow{subject: lately, at: at, command: []string{"RESERVE", "per-client", "key:__rand_int__"}})
 	}
 	for range passes {
 		for _, r := range rows {

@@ -33,6 +33,8 @@ func rowsOf(lately, echoes, redis *subject) (rows []*row) {
 	count := func(key string) []byte { return resp.AppendCommand(nil, "INCR", key) }
 	take := func(key string) []byte { return resp.AppendCommand(nil, "TAKE", "per-client", key) }
 	check := func(key string) []byte { return resp.AppendCommand(nil, "CHECK", "client", key) }
+	charge := func(key string) []byte { return resp.AppendCommand(nil, "CHARGE", "per-client", key) }
+	reserve := func(key string) []byte { return resp.AppendCommand(nil, "RESERVE", "per-client", key) }
 	for _, at := range []int{1, 100} {
 		if redis != nil {
 			add(redis, "PING", incr, pipelined(redis.addr, at, "+PONG", 1, ping))
@@ -41,6 +43,8 @@ func rowsOf(lately, echoes, redis *subject) (rows []*row) {
 		add(lately, "PING", incr, pipelined(lately.addr, at, "+PONG", 1, ping))
 		add(lately, "TAKE", incr, pipelined(lately.addr, at, "*", 9, take))
 		add(lately, "CHECK", incr, pipelined(lately.addr, at, "*", 9, check))
+		add(lately, "CHARGE", incr, pipelined(lately.addr, at, "+OK", 1, charge))
+		add(lately, "RESERVE", incr, pipelined(lately.addr, at, "*", 12, reserve))
 	}
 	const (
 		eventBody = `{"event":{"client":"%s","path":"/x"},"cost":1}`

@@ -14,8 +14,8 @@ const MaxBatch = 256
 // A batch is the decisions that a Session has queued.
 type batch struct {
 	queries   []ratelimit.Query
-	holds     []time.Duration          // of each query, 0 without a reservation
-	reserved  []*ratelimit.Reservation // their memory, of the first used
+	holds     []time.Duration     // of each query, 0 without a reservation
+	tickets   []*ratelimit.Ticket // their memory, of the first used
 	used      int
 	events    []*match.Event // of the queries about events, in order
 	values    []string       // of the keys of the others
@@ -83,10 +83,10 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 func (b *batch) add(q ratelimit.Query, terms Terms) {
 	q.Peek = terms.Peek
 	if terms.Hold > 0 {
-		if b.used == len(b.reserved) {
-			b.reserved = append(b.reserved, new(ratelimit.Reservation))
+		if b.used == len(b.tickets) {
+			b.tickets = append(b.tickets, new(ratelimit.Ticket))
 		}
-		q.Reserve = b.reserved[b.used]
+		q.Ticket = b.tickets[b.used]
 		b.used++
 	}
 	b.queries, b.holds = append(b.queries, q), append(b.holds, terms.Hold)
@@ -122,7 +122,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
 		for i := range b.queries {
 			d := &b.decisions[i]
-			s.reserved(now, &b.queries[i], b.holds[i])
+			s.reserved(now, &b.queries[i], d, b.holds[i])
 			if !yield(d, s.decided(now, &b.queries[i], d)) {
 				return
 			}

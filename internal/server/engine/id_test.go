@@ -32,7 +32,7 @@ func TestIDs(t *testing.T) {
 	from := secret.New()
 	numbers := map[uint64]bool{}
 	for _, x := range someIDs {
-		text, _ := s.seal(from, nil, nil, &x)
+		text, _ := s.seal(from, nil, nil, x.life, &x.ticket)
 		y, number, err := s.open(from, string(text))
 		if y.ticket.ID = ""; err != nil || !x.equal(y) || numbers[number] {
 			t.Errorf("%+v is opened as %+v, %v, number %d", x, y, err, number)
@@ -45,7 +45,7 @@ func TestIDs(t *testing.T) {
 // it reads is read again from what it writes.
 func FuzzID(f *testing.F) {
 	for i := range someIDs {
-		b := someIDs[i].append(nil)
+		b := appendID(nil, someIDs[i].life, &someIDs[i].ticket)
 		f.Add(b)
 		f.Add(b[:len(b)-1])
 	}
@@ -59,7 +59,7 @@ func FuzzID(f *testing.F) {
 			}
 			return
 		}
-		y, err := decodeID(x.append(nil))
+		y, err := decodeID(appendID(nil, x.life, &x.ticket))
 		if err != nil || !x.equal(y) {
 			t.Fatalf("%x is read as %+v, and then as %+v, %v", b, x, y, err)
 		}
@@ -71,7 +71,7 @@ func FuzzIDText(f *testing.F) {
 	var s ids
 	s.init()
 	from := secret.New()
-	text, _ := s.seal(from, nil, nil, &someIDs[2])
+	text, _ := s.seal(from, nil, nil, someIDs[2].life, &someIDs[2].ticket)
 	for _, seed := range []string{"", "AAAA", string(text), string(text[1:]), string(text[:len(text)-1]), string(text) + "\n"} {
 		f.Add(seed)
 	}

@@ -45,14 +45,13 @@ func (s *Session) Charge(rule string, cost uint64, key ...string) error {
 func (s *Session) Reserved() (id []byte, asked bool) { return s.id, s.asked }
 
 // reserved makes s.id the id of the reservation of q, if it has one.
-func (s *Session) reserved(now time.Time, q *ratelimit.Query, hold time.Duration) {
-	s.id, s.asked = s.id[:0], q.Reserve != nil
-	if q.Reserve == nil || !q.Reserve.Decision.Allowed {
+func (s *Session) reserved(now time.Time, q *ratelimit.Query, d *ratelimit.Decision, hold time.Duration) {
+	s.id, s.asked = s.id[:0], q.Ticket != nil
+	if !s.asked || !d.Allowed {
 		return
 	}
-	x := id{life: s.e.lives.current, ticket: q.Reserve.Ticket()}
-	x.ticket.Ends = now.Add(hold)
-	s.id, s.plain = s.e.ids.seal(s.e.secret, s.id, s.plain, &x)
+	q.Ticket.Ends = now.Add(hold)
+	s.id, s.plain = s.e.ids.seal(s.e.secret, s.id, s.plain, s.e.lives.current, q.Ticket)
 }
 
 // Settle corrects the charge of the reservation of that id to actual, under all rules that it has charged, and ends

@@ -1,0 +1,46 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
+)
+
+// BenchmarkVerbs compares CHARGE and RESERVE with TAKE, as a pipeline of 100 sends them.
+func BenchmarkVerbs(b *testing.B) {
+	e := newEngine(b, "version: 1\nlimits: [{name: r, key: user, limit: 1_000_000_000 per 1h}]\n")
+	c := e.Session()
+	keys := make([]string, 10_000)
+	for i := range keys {
+		keys[i] = fmt.Sprint("user", i)
+	}
+	queued := func(terms engine.Terms) func(b *testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if err := c.QueueTake("r", 1, terms, keys[i%len(keys)]); err != nil {
+					b.Fatal(err)
+				}
+				if c.Queued() == 100 {
+					for range c.Decide() {
+						c.Reserved()
+					}
+				}
+			}
+			for range c.Decide() {
+			}
+		}
+	}
+	b.Run("TAKE", queued(engine.Terms{}))
+	b.Run("RESERVE", queued(engine.Terms{Hold: time.Minute}))
+	b.Run("CHARGE", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if err := c.Charge("r", 1, keys[i%len(keys)]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
