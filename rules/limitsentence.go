@@ -21,6 +21,9 @@ func LimitSentence(r *ratelimit.Rule) string {
 	if r.Ban != nil {
 		s.ban(who, r)
 	}
+	if c, err := r.When.Compile(); err == nil && c.NeedsAnswer() {
+		s.add("It counts answers: those in logs, those of handlers in middleware for HTTP, and those that services and proxies report by OUTCOME.")
+	}
 	if r.Shadow {
 		s.add("The rule is a shadow: it reports, and refuses nothing.")
 	}

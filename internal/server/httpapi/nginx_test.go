@@ -37,6 +37,15 @@ access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_
 	return listen
 }
 
+// startReportingNginx is startNginx with the documented report of outcomes.
+func startReportingNginx(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
+	t.Helper()
+	report := snippetAt(t, "nginx", 2, append([]string{"127.0.0.1:7380", lately, `X-Lately-Token      ""`, fmt.Sprintf("X-Lately-Token %q", token)}, wait.of("100ms", "1m", "250ms", "1m")...)...)
+	return startNginx(t, wait, app, lately, token, append(change,
+		"proxy_pass http://127.0.0.1:3000;", "post_action /_lately_outcome; proxy_pass http://"+app+";",
+		"    location @lately_refused {", report+"    location @lately_refused {")...)
+}
+
 // Behind a real nginx with the documented snippet.
 func TestNginx(t *testing.T) {
 	testProxy(t, startNginx, 500, 403)
@@ -45,6 +54,7 @@ func TestNginx(t *testing.T) {
 		behind(t, startNginx, "").judgesSpellings()
 	})
 	t.Run("fields", func(t *testing.T) { behind(t, startNginx, "").fills() })
+	t.Run("outcomes", func(t *testing.T) { behind(t, startReportingNginx, checkToken).reports() })
 	t.Run("own", func(t *testing.T) {
 		p := behind(t, startNginx, "")
 		c := from(t, "127.0.0.21")

@@ -404,6 +404,46 @@ func TestForwardAuthOfStranger(t *testing.T) {
 	}
 }
 
+const answerRules = `version: 1
+limits:
+  - {name: failures, key: client, when: {method: POST, path: /forbidden, status: 403}, limit: 3 per 10m}
+`
+
+// reports checks that the proxy reports what became of requests, and none that was refused.
+func (p *proxied) reports() {
+	if _, err := p.s.Engine.Replace(parseRules(p.t, answerRules), true); err != nil {
+		p.t.Fatal(err)
+	}
+	until(p.t, "earlier answers are reported", func() bool { return p.s.Engine.Status().Outcomes >= p.ready })
+	before := p.s.Engine.Status().Outcomes
+	c, want := from(p.t, "127.0.0.21"), before
+	for i, step := range []struct {
+		method, path string
+		status       int
+	}{
+		{"POST", "/forbidden?x=1", 403},
+		{"GET", "/forbidden", 403},
+		{"POST", "/page", 200},
+		{"POST", "/forbidden", 403},
+		{"POST", "/forbidden", 403},
+		{"POST", "/forbidden", 429},
+		{"POST", "/page", 200},
+		{"POST", "/forbidden", 429},
+	} {
+		lie := http.Header{"X-Original-Status": {"200"}, "X-Original-Size": {"12345"}, "X-Original-Duration": {"99"}}
+		if w, _ := p.send(c, step.method, step.path, "sent", lie); w.StatusCode != step.status {
+			p.t.Fatalf("step %d: %s %s: %d; want %d", i, step.method, step.path, w.StatusCode, step.status)
+		}
+		if step.status != 429 {
+			want++
+		}
+		until(p.t, "the answer is reported", func() bool { return p.s.Engine.Status().Outcomes >= want })
+	}
+	if n := p.s.Engine.Status().Outcomes; n != want {
+		p.t.Errorf("%d outcomes were reported; want %d", n-before, want-before)
+	}
+}
+
 const fieldRules = `version: 1
 fields:
   api_key: {header: X-API-Key}
