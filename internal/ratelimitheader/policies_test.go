@@ -39,8 +39,28 @@ func some(t testing.TB) *ratelimit.Set {
 		ratelimit.Rule{Name: "burst", Key: client, Algorithm: ratelimit.GCRA, Limits: []ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}},
 		ratelimit.Rule{Name: "flood", Key: client, Ban: &ratelimit.Ban{After: 99, Span: time.Minute, For: time.Hour}},
 		ratelimit.Rule{Name: "shadow", Key: client, Limits: []ratelimit.Limit{{N: 1, Span: time.Second}}, Shadow: true},
+		ratelimit.Rule{Name: "plan", Key: client, Limits: []ratelimit.Limit{{N: 1000, Span: time.Hour}, {N: 10, AtMost: 600, Span: time.Minute}}},
 		ratelimit.Rule{Name: "traffic", Key: client, Limits: []ratelimit.Limit{{N: 9, Span: time.Second}}, Adapt: &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 5, Limit: 9}}, Above: 3}},
 	)
+}
+
+// A limit whose N comes with the event has that N as its policy, if the outcome is about it.
+func TestLimitOfEvent(t *testing.T) {
+	set := some(t)
+	p := New(set, false)
+	for _, c := range []struct {
+		o              ratelimit.Outcome
+		policies, left string
+	}{
+		{ratelimit.Outcome{Limit: 600, Remaining: 529, LimitIndex: 1, ResetAfter: time.Minute}, `"plan/3600s";q=1000;w=3600, "plan/60s";q=600;w=60`, `"plan/60s";r=529;t=60`},
+		{ratelimit.Outcome{Limit: 1000, Remaining: 3, ResetAfter: time.Minute}, `"plan/3600s";q=1000;w=3600, "plan/60s";q=10;w=60`, `"plan/3600s";r=3;t=60`},
+	} {
+		c.o.Rule, c.o.Set = 4, set
+		both, n := p.Append(nil, []ratelimit.Outcome{c.o}, &ratelimit.Decision{Allowed: true})
+		if string(both[:n]) != c.policies || string(both[n:]) != c.left {
+			t.Errorf("%+v:\n%s, %s\nwant\n%s, %s", c.o, both[:n], both[n:], c.policies, c.left)
+		}
+	}
 }
 
 // What is told of decisions: policies, what is left, and which of them refused.
@@ -62,7 +82,7 @@ func TestAppend(t *testing.T) {
 				{Rule: 1, Limit: 100, Remaining: 99, ResetAfter: time.Second / 10},
 				{Rule: 2},
 				{Rule: 3, Limit: 1},
-				{Rule: 4, Limit: 3, Remaining: 2, ResetAfter: time.Second},
+				{Rule: 5, Limit: 3, Remaining: 2, ResetAfter: time.Second},
 			},
 			ratelimit.Decision{Allowed: true},
 			`"api/1s";q=5;w=1, "api/60s";q=60;w=60, "burst";q=100;w=10, "traffic";q=3;w=1`,
@@ -168,7 +188,7 @@ func TestKnown(t *testing.T) {
 // Nothing is allocated where there is space in buf.
 func TestAppendAllocates(t *testing.T) {
 	p := New(some(t), false)
-	outcomes := []ratelimit.Outcome{{Rule: 0, Limit: 5, Refused: true, RetryAfter: time.Second}, {Rule: 1, Limit: 100, Remaining: 3}, {Rule: 4, Limit: 3}}
+	outcomes := []ratelimit.Outcome{{Rule: 0, Limit: 5, Refused: true, RetryAfter: time.Second}, {Rule: 1, Limit: 100, Remaining: 3}, {Rule: 5, Limit: 3}}
 	d := ratelimit.Decision{RetryAfter: time.Second}
 	buf := make([]byte, 0, 1024)
 	if n := testing.AllocsPerRun(100, func() {

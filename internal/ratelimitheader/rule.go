@@ -16,6 +16,7 @@ type Rule struct {
 
 	shadow bool
 	adapts bool // its N changes
+	comes  int  // the limit whose N comes with the event, or -1
 	limits []limit
 }
 
@@ -29,6 +30,7 @@ type Violation struct {
 
 func newRule(name string, r *ratelimit.Rule) Rule {
 	q := Rule{Name: name, JSON: quoteJSON(name), shadow: r.Shadow, adapts: r.Adapt != nil}
+	q.comes = slices.IndexFunc(r.Limits, func(l ratelimit.Limit) bool { return l.AtMost != 0 })
 	for _, l := range r.Limits {
 		own := name
 		if len(r.Limits) > 1 {
@@ -50,7 +52,7 @@ func (r *Rule) violation(o *ratelimit.Outcome) Violation {
 
 // quota returns what l allowed when o was judged.
 func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
-	if r.adapts && !o.Skipped && !o.Banned {
+	if (r.adapts || r.comes == o.LimitIndex && l == &r.limits[r.comes]) && !o.Skipped && !o.Banned {
 		return o.Limit
 	}
 	return l.most
@@ -61,7 +63,7 @@ func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
 // that size.
 func (r *Rule) tightest(o *ratelimit.Outcome) *limit {
 	at := o.LimitIndex
-	if at >= len(r.limits) || r.limits[at].most != o.Limit && !r.adapts {
+	if at >= len(r.limits) || r.limits[at].most != o.Limit && !r.adapts && at != r.comes {
 		at = max(0, slices.IndexFunc(r.limits, func(l limit) bool { return l.most == o.Limit }))
 	}
 	return &r.limits[at]
