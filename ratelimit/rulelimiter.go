@@ -39,9 +39,10 @@ type RuleLimiter struct {
 
 // A ruleAt is where a RuleLimiter's rule is in a Set.
 type ruleAt struct {
-	set *Set
-	i   int  // of the rule, or -1
-	raw bool // its keys are their only value, as it is
+	set    *Set
+	i      int    // of the rule, or -1
+	raw    bool   // its keys are their only value, as it is, and N is that of the rule
+	atMost uint64 // if its keys are their only value, the largest N that comes with them; 0 if none does
 }
 
 // Rule returns a handle that judges keys under the rule of that name. The error is
@@ -108,7 +109,13 @@ func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 // of it. n is the cost, and a limit of 0 is N of the rule, which [Rule.LimitBy] may find by the key. The Err of a decision
 // under a rule without AtMost is [ErrFixedLimit]; it refuses.
 func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) Decision {
-	return r.limiter.decide(&query{Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, r.limiter.now()})
+	l := r.limiter
+	if at := r.current(); limit > 0 && at.atMost > 0 && len(key) == 1 && key[0] != "" {
+		if d := (Decision{}); l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], n, min(limit, at.atMost)) {
+			return d
+		}
+	}
+	return l.decide(&query{Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, l.now()})
 }
 
 // Peek returns what Take would decide, and changes nothing.
@@ -221,7 +228,11 @@ func (r *RuleLimiter) find(set *Set) *ruleAt {
 	at := &ruleAt{set: set, i: -1}
 	if i, ok := set.names[r.name]; ok {
 		at.i = i
-		at.raw = r.limiter.memory != nil && set.raw(i)
+		raw := r.limiter.memory != nil && set.raw(i)
+		at.raw = raw && set.rules[i].LimitBy == nil
+		if varying := set.varying[i]; raw && varying >= 0 {
+			at.atMost = set.rules[i].Limits[varying].AtMost
+		}
 	}
 	r.at.Store(at)
 	return at
@@ -230,9 +241,6 @@ func (r *RuleLimiter) find(set *Set) *ruleAt {
 // raw reports whether every key of the i-th rule is its only value, unchanged, and
 // the allow list says nothing about it.
 func (s *Set) raw(i int) bool {
-	if s.rules[i].LimitBy != nil {
-		return false
-	}
 	k := &s.rules[i].Key
 	fields := k.EventFields()
 	if len(k.Fields()) > 1 || len(fields) > 1 || !s.allow.IsEmpty() && s.clients[i] >= 0 {

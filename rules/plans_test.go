@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,4 +275,85 @@ func BenchmarkPlanFile(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestConcurrentPlansUnderLoad reloads a file of plans while other goroutines take: none of them is refused, and each
+// customer has the plan of the file before or of the one after. The long form has a million lines.
+func TestConcurrentPlansUnderLoad(t *testing.T) {
+	lines, reloads := 20_000, 4
+	if os.Getenv("LATELY_LONG") != "" {
+		lines, reloads = 1_000_000, 10
+	}
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	write := func(version int) {
+		var text strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&text, "customer-%07d %d\n", i, 5000+version)
+		}
+		if err := os.WriteFile(path("new"), []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path("new"), path("plans.txt")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0)
+	if err := os.WriteFile(path("rules.yaml"), []byte(plannedFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Load(path("rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := l.Rule("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var version, taken atomic.Int64
+	var load sync.WaitGroup
+	stop := make(chan struct{})
+	for g := range 4 {
+		load.Go(func() {
+			for i := g; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				customer := fmt.Sprintf("customer-%07d", i*7919%lines)
+				from := version.Load()
+				d := rule.Take(customer)
+				if to := version.Load(); !d.Allowed && d.Remaining > 0 || d.Err != nil || d.Limit < 5000+uint64(from) || d.Limit > 5001+uint64(to) {
+					t.Errorf("%s: %+v, between versions %d and %d", customer, d, from, to)
+					return
+				}
+				taken.Add(1)
+			}
+		})
+	}
+	longest := time.Duration(0)
+	for v := 1; v <= reloads; v++ {
+		write(v)
+		begun := time.Now()
+		next, err := Load(path("rules.yaml"))
+		if err == nil {
+			err = l.Update(next.Limits)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		version.Store(int64(v))
+		longest = max(longest, time.Since(begun))
+	}
+	close(stop)
+	load.Wait()
+	t.Logf("%d lines reloaded %d times, the slowest in %v, during %d takes", lines, reloads, longest, taken.Load())
+	if d := rule.Peek("customer-0000000"); d.Limit != 5000+uint64(reloads) {
+		t.Errorf("judged by %d after the last reload, want %d", d.Limit, 5000+reloads)
+	}
 }
