@@ -83,9 +83,11 @@ func (f *refusals) sync(sent, told, ahead int64) {
 func (f *refusals) hash(key []byte) uint64 { return maphash.Bytes(f.seed, key) }
 
 // remembersRefusals reports whether refusals by r are remembered: not if Redis has to count them, nor under
-// InFlight, where another event may end at any time.
+// InFlight, where another event may end at any time, nor under a bucket that drains faster when another event brings
+// a larger limit.
 func remembersRefusals(r *ratelimit.Rule) bool {
-	return !countsRefusals(r) && len(r.Limits) > 0 && r.Algorithm != ratelimit.InFlight
+	variable := slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return isVariable(r.Algorithm, l) })
+	return !countsRefusals(r) && len(r.Limits) > 0 && r.Algorithm != ratelimit.InFlight && !variable
 }
 
 // countsRefusals reports whether an event under r that is refused, by this rule or another, has

@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,5 +219,30 @@ func TestInFlightAway(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestShareOfLimitOfEvent takes the store away from one of three nodes: what an event brings is shared like the limit of a rule.
+func TestShareOfLimitOfEvent(t *testing.T) {
+	for i := range ratelimit.Algorithms() {
+		rule := plannedRule(ratelimit.Algorithm(i), 30, 300, "tenant")
+		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := ratelimit.NewMemory(set, ratelimit.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := ratelimit.Over(set, &fleet{Store: m, nodes: 3, away: true})
+		r, err := l.Rule("planned")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for limit, share := range map[uint64]uint64{0: 10, 1: 1, 2: 1, 60: 20, 300: 100, 999: 100} {
+			if d := r.TakeLimit(limit, 1, fmt.Sprint("c", limit)); !d.Allowed || d.Limit != share || !errors.Is(d.Err, errFleet) {
+				t.Errorf("%v: a limit of %d by one of three nodes: %+v, want one of %d", rule.Algorithm, limit, d, share)
+			}
+		}
 	}
 }

@@ -148,7 +148,7 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 				t.Fatal(err)
 			}
 		}
-		own := ledger{a: rule.Algorithm, begin: begin + int64(i)*int64(time.Hour) + rng.Int64N(int64(time.Hour)), slots: rule.Algorithm == ratelimit.Sliding && atMost > 128}
+		own := ledger{a: rule.Algorithm, begin: begin + int64(i)*6*int64(time.Hour) + rng.Int64N(int64(time.Hour)), slots: rule.Algorithm == ratelimit.Sliding && atMost > 128}
 		client := "c" + strconv.Itoa(i)
 
 		for j, ev := range plannedTrace(rng, atMost) {
