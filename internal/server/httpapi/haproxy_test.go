@@ -13,18 +13,26 @@ import (
 // startHAProxy starts HAProxy with the two files of the documentation.
 func startHAProxy(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
-	return startHAProxyWith(t, nil, wait, app, lately, token, change...)
+	return startHAProxyWith(t, nil, false, wait, app, lately, token, change...)
+}
+
+// startReportingHAProxy is startHAProxy with the documented report of outcomes.
+func startReportingHAProxy(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
+	t.Helper()
+	const line = "  local answer ="
+	change = append(change, "    default_backend app", "    http-response lua.lately_outcome\n    default_backend app")
+	return startHAProxyWith(t, []string{line, "  txn:set_priv(headers)\n" + line}, true, wait, app, lately, token, change...)
 }
 
 // startHAProxyWithFields is startHAProxy with the documented lines for fields.
 func startHAProxyWithFields(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
 	const line = `    ["authorization"] = sent["authorization"],` + "\n"
-	return startHAProxyWith(t, []string{line, line + snippetAt(t, "HAProxy", 2)}, wait, app, lately, token, change...)
+	return startHAProxyWith(t, []string{line, line + snippetAt(t, "HAProxy", 2)}, false, wait, app, lately, token, change...)
 }
 
-// startHAProxyWith changes the script by lua, and the configuration by change.
-func startHAProxyWith(t *testing.T, lua []string, wait timeouts, app, lately, token string, change ...string) string {
+// startHAProxyWith changes the script by lua, and the configuration by change. If reports is true, the script reports outcomes.
+func startHAProxyWith(t *testing.T, lua []string, reports bool, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -35,7 +43,11 @@ func startHAProxyWith(t *testing.T, lua []string, wait timeouts, app, lately, to
 	listen, dir := freeport.Addr(t), t.TempDir()
 	hop := freeport.Addr(t)
 	lua = append(append(lua, wait.of("timeout = 500", "timeout = 60000")...), "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token))
-	script := write(t, dir, "lately.lua", snippetAt(t, "HAProxy", 0, lua...))
+	text := snippetAt(t, "HAProxy", 0, lua...)
+	if reports {
+		text += snippetAt(t, "HAProxy", 4, append(wait.of("timeout = 500", "timeout = 60000"), "127.0.0.1:7381", hop)...)
+	}
+	script := write(t, dir, "lately.lua", text)
 	change = append(append(change, wait.of("100ms", "1m", "250ms", "1m")...), "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop, "/etc/haproxy/lately.lua", script)
 	file := write(t, dir, "haproxy.cfg", snippetAt(t, "HAProxy", 1, change...))
 	runProxy(t, dir, listen, path, "-db", "-f", file)
@@ -48,6 +60,7 @@ func TestHAProxy(t *testing.T) {
 	t.Run("allowed", func(t *testing.T) { behind(t, startHAProxy, "").tellsAllowed() })
 	t.Run("paths", func(t *testing.T) { behind(t, startHAProxy, "").judgesSpellings() })
 	t.Run("fields", func(t *testing.T) { behind(t, startHAProxyWithFields, "").fills() })
+	t.Run("outcomes", func(t *testing.T) { behind(t, startReportingHAProxy, checkToken).reports() })
 }
 
 // Without the server HAProxy serves everybody if the line is left out that refuses.
