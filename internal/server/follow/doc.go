@@ -36,7 +36,8 @@
 // are remembered, and those of 128 more that a symbolic link has named and may name again; a link
 // that has named more is a problem of the log until some of them are deleted.
 //
-// Files are polled. Events are passed on by one goroutine, while another one parses the next
+// Files are polled, ten times a second. Of more than 64 files, those without a line for a minute are polled once a
+// second. Events are passed on by one goroutine, while another one parses the next
 // lines.
 //
 // # Streams

@@ -91,6 +91,7 @@ type Follower struct {
 	tails      []*tail    // the logs in files
 	streams    []source   // the others
 	discovered time.Time
+	turn       int // of idle files, see rest
 	queue      queue
 	event      match.Event // of the queue
 	buf        []byte
@@ -326,12 +327,29 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 		f.discovered = now
 		f.discover()
 	}
+	f.rest(now)
 	for s := range f.sources() {
 		had := s.begun()
 		s.refresh(now)
 		first = first || !had && s.begun()
 	}
 	return first
+}
+
+const (
+	// fewFiles is how many files are all looked at in each poll. Of more, those that have had no line for
+	// idleAfter are looked at in one poll of idleEvery: 1,000 of them would take several percent of a core.
+	fewFiles  = 64
+	idleAfter = time.Minute
+	idleEvery = 10
+)
+
+// rest lets idle files rest in this poll, but for one of idleEvery.
+func (f *Follower) rest(now time.Time) {
+	f.turn++
+	for i, t := range f.tails {
+		t.rests = len(f.tails) > fewFiles && (f.turn+i)%idleEvery != 0 && t.idle(now)
+	}
 }
 
 // readNext reads a block of the log that is behind the others, and reports whether there was

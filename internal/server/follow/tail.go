@@ -31,13 +31,19 @@ type tail struct {
 	past   []place       // finished, the oldest first
 	latest *generation   // the last one that path named, open or not; nil if there was none
 	live   bool          // path names it still
+	rests  bool          // it is not looked at in this poll
+}
+
+// idle reports whether there is nothing to read, as of the last look, and there was nothing for a while.
+func (t *tail) idle(now time.Time) bool {
+	return t.live && len(t.gens) == 1 && t.unreadBytes() == 0 && !t.gens[0].ended && now.Sub(t.stats.LastLine) > idleAfter
 }
 
 // begun reports whether the path has named a file.
 func (t *tail) begun() bool { return t.latest != nil }
 
 // hasLines reports whether there may be lines to read.
-func (t *tail) hasLines() bool { return t.unread() != nil }
+func (t *tail) hasLines() bool { return !t.rests && t.unread() != nil }
 
 func (t *tail) behind() bool { return t.hasLines() }
 
@@ -68,6 +74,9 @@ func (t *tail) current() *generation {
 
 // refresh looks which file the path names now.
 func (t *tail) refresh(now time.Time) {
+	if t.rests {
+		return
+	}
 	info, err := os.Stat(t.path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it must be a regular file, or a FIFO that is there at the start")
