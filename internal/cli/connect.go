@@ -33,6 +33,7 @@ be written; 2 the command line is wrong, and nothing was done; 130 interrupted.`
 type connectFlags struct {
 	role                    access.Role // that the token needs
 	addr, tokenFile, caFile string
+	certFile, keyFile       string
 	insecure                bool
 }
 
@@ -48,13 +49,15 @@ func (f *connectFlags) registerAddr(cmd *cobra.Command, role access.Role, byDefa
 	flags.StringVar(&f.addr, "addr", byDefault, usage)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token, or the token file of the server: the token with the lowest role that suffices is sent (default: the token in "+tokenVariable+", if it is set)")
 	flags.StringVar(&f.caFile, "ca-file", "", "`FILE` with the certificates (PEM) to trust instead of the system's")
+	flags.StringVar(&f.certFile, "cert-file", "", "`FILE` with the client certificate (PEM) for a server with tls-client-ca")
+	flags.StringVar(&f.keyFile, "key-file", "", "`FILE` with the key of --cert-file")
 	flags.BoolVar(&f.insecure, "insecure", false, "send the token to another machine without encryption")
 }
 
 // checkAddr returns an error for a flag of cmd that needs --addr, or that --addr does not
 // use: with it, those of the connection and used are allowed.
 func (f *connectFlags) checkAddr(cmd *cobra.Command, why string, used ...string) (err error) {
-	connecting := []string{"token-file", "ca-file", "insecure"}
+	connecting := []string{"token-file", "ca-file", "cert-file", "key-file", "insecure"}
 	used = append(used, "addr")
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch connects := slices.Contains(connecting, flag.Name); {
@@ -74,21 +77,46 @@ func (f *connectFlags) client() (*client.Client, error) {
 		return nil, err
 	}
 	config := client.Config{Insecure: f.insecure, Token: token}
-	if f.caFile != "" {
-		pem, err := os.ReadFile(f.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("--ca-file: %w", err)
-		}
-		config.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
-		if !config.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--ca-file: %s: no certificate: must be certificates as PEM", f.caFile)
-		}
+	if config.TLS, err = f.tls(); err != nil {
+		return nil, err
 	}
 	c, err := client.New(f.addr, config)
 	if err != nil {
 		return nil, fmt.Errorf("--addr: %w", err)
 	}
 	return c, nil
+}
+
+// tls returns the configuration of TLS, nil for Go's default. The client certificate is read for each
+// connection, so that a command that runs for long can use its successor.
+func (f *connectFlags) tls() (*tls.Config, error) {
+	if f.caFile == "" && f.certFile == "" && f.keyFile == "" {
+		return nil, nil
+	}
+	config := new(tls.Config)
+	if f.caFile != "" {
+		pem, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("--ca-file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--ca-file: %s: no certificate: must be certificates as PEM", f.caFile)
+		}
+	}
+	if (f.certFile == "") != (f.keyFile == "") {
+		return nil, errors.New("--cert-file and --key-file: one is missing: must be both or none")
+	}
+	if f.certFile != "" {
+		if _, err := tls.LoadX509KeyPair(f.certFile, f.keyFile); err != nil {
+			return nil, fmt.Errorf("--cert-file %s and --key-file %s: %w", f.certFile, f.keyFile, err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+			return &cert, err
+		}
+	}
+	return config, nil
 }
 
 // token returns the token of --token-file, or else that of the environment, or "".

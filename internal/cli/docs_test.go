@@ -121,6 +121,7 @@ var elsewhere = map[string]string{
 	"jq":              "lists from the network",
 	"redis-cli":       "a running server",
 	"curl --unix":     "a running server",
+	"curl --cacert":   "a running server",
 	"lately status":   "a running server",
 	"lately validate": "the files of an installed package",
 	"for i in":        "a proxy, which other tests run",

@@ -45,7 +45,7 @@ on loopback, without rules; counters can be used at once. With --demo it has rul
 Each flag except --config is also a variable, LATELY_ and its name in capitals with underscores, and a name in the
 settings file. A flag overrides a variable, and a variable overrides the file.
 
-SIGHUP reads rules, tokens and certificate again; if a file has mistakes, the previous ones stay in force. SIGTERM and interrupt
+SIGHUP reads rules, tokens and certificates again; if a file has mistakes, the previous ones stay in force. SIGTERM and interrupt
 shut the server down: requests in progress are answered, and with --data a last snapshot is written. After SIGTERM, /readyz
 first fails for --shutdown-delay, so that load balancers send their requests elsewhere; a second SIGTERM ends the delay.
 

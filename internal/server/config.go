@@ -52,6 +52,10 @@ type Config struct {
 	// with NoTLS.
 	TLSCert, TLSKey string
 
+	// TLSClientCA is the file of the CA certificates of clients, whose names have roles in TokenFile. ""
+	// means that clients are not asked for certificates.
+	TLSClientCA string
+
 	// Follow is the logs whose events are judged, at their own times. Lateness and Silence
 	// are as in [follow.Config]. Zones are the zones of times that name none, by default that of
 	// the machine.
@@ -192,6 +196,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("resp and http: both off: must be at most one of them, unless a log is followed")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return c, errors.New("tls-cert and tls-key: one is missing: must be both or none")
+	case c.TLSClientCA != "" && (c.TLSCert == "" || c.TokenFile == ""):
+		return c, errors.New("tls-client-ca: must be set with tls-cert, tls-key and token-file, which has the roles of certificates")
 	case c.KeepEvents != 0 && (c.KeepEvents < mib || c.KeepEvents > maxKeepEvents):
 		return c, fmt.Errorf("keep-events: %d bytes: must be 0, or 1MiB to 1GiB", c.KeepEvents)
 	case c.IdleTimeout > 0 && c.IdleTimeout < time.Second:

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,13 +27,14 @@ type files struct {
 	rules  *rules.File
 	tokens *access.Tokens
 	cert   *tls.Certificate
+	cas    *x509.CertPool // of clients
 	store  *storeFiles
 }
 
 // readFiles reads all files. If the rules are good, it calls create before it reads the
 // others. The error has the mistakes of all files.
 func (s *Server) readFiles(create func() error) (f files, err error) {
-	var errs [5]error
+	var errs [6]error
 	if paths := s.config.RulesFiles; len(paths) > 0 {
 		f.rules, errs[0] = rules.Load(paths...)
 	} else if s.config.Demo {
@@ -48,6 +50,12 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 	}
 	if s.config.TLSCert != "" {
 		f.cert, errs[2] = keyPair("tls-", s.config.TLSCert, s.config.TLSKey)
+	}
+	if path := s.config.TLSClientCA; path != "" {
+		var pem []byte
+		if f.cas, pem, errs[5] = readCAs("tls-client-ca", path); f.tokens != nil {
+			f.tokens = f.tokens.With(pem)
+		}
 	}
 	if s.store != nil {
 		f.store, errs[3] = s.config.readStoreFiles()
@@ -82,6 +90,19 @@ func (s *Server) keepGeo(ctx context.Context) {
 // maxPEM is the size of the largest file of certificates or keys, in bytes.
 const maxPEM = 1 << 20
 
+// readCAs reads the CA certificates of a file that a setting names. It returns the text of the file, too.
+func readCAs(setting, path string) (*x509.CertPool, []byte, error) {
+	pem, err := fileperm.ReadFile(path, maxPEM)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, nil, fmt.Errorf("%s: %s: must have a certificate in PEM form", setting, path)
+	}
+	return pool, pem, nil
+}
+
 // keyPair reads a certificate and its key, of settings with these names.
 func keyPair(settings, certFile, keyFile string) (*tls.Certificate, error) {
 	cert, err := fileperm.ReadFile(certFile, maxPEM)
@@ -103,6 +124,10 @@ func (s *Server) use(f files) {
 		s.tokens.Store(f.tokens)
 	}
 	s.cert.Store(f.cert)
+	s.cas.Store(f.cas)
+	if n := f.tokens.Certificates(); n > 0 && f.cas == nil {
+		s.log.Warn("the certificates of the token file have no effect: the setting tls-client-ca is missing", "file", s.config.TokenFile, "certificates", n)
+	}
 	if s.store != nil {
 		s.store.files.Store(f.store)
 	}

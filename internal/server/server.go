@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -43,7 +44,8 @@ type Server struct {
 	tokens atomic.Pointer[access.Tokens]
 
 	cert  atomic.Pointer[tls.Certificate]
-	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
+	cas   atomic.Pointer[x509.CertPool] // of clients
+	saved atomic.Int64                  // when the last snapshot was written, as Unix nanoseconds; 0: never
 
 	judgeWaiting func(*match.Event) // in keepReleasing
 
@@ -140,6 +142,9 @@ func (s *Server) listen() error {
 	}
 	if s.store != nil {
 		common.Store = s.store.status
+	}
+	if c.TLSClientCA != "" {
+		common.ClientCAs = s.cas.Load
 	}
 	var respListener *listen.Listener
 	if c.RESP != Off {

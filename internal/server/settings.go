@@ -89,6 +89,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: one(&c.TokenFile, text)},
 		{Name: "tls-cert", Usage: "`file` of the TLS certificate", set: one(&c.TLSCert, text)},
 		{Name: "tls-key", Usage: "`file` of the key of tls-cert", set: one(&c.TLSKey, text)},
+		{Name: "tls-client-ca", Usage: "`file` with the CA certificates of clients, whose names have roles in token-file", set: one(&c.TLSClientCA, text)},
 		{Name: "store", Usage: "`URL` of the Redis or Valkey that servers share limits and bans in, such as redis://user:password@host:6379, rediss:// with TLS; without it they are in memory", Secret: true, set: one(&c.Store, storeURL)},
 		{Name: "store-ca", Usage: "`file` with the CA certificates for the store (default: the system's)", set: one(&c.StoreCA, text)},
 		{Name: "store-cert", Usage: "`file` of the client certificate for the store", set: one(&c.StoreCert, text)},

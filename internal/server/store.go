@@ -16,7 +16,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/loglimit"
@@ -154,12 +153,9 @@ type storeFiles struct {
 func (c *Config) readStoreFiles() (*storeFiles, error) {
 	f := new(storeFiles)
 	if c.StoreCA != "" {
-		pem, err := fileperm.ReadFile(c.StoreCA, maxPEM)
-		if err != nil {
-			return nil, fmt.Errorf("store-ca: %w", err)
-		}
-		if f.roots = x509.NewCertPool(); !f.roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("store-ca: %s: must have a certificate in PEM form", c.StoreCA)
+		var err error
+		if f.roots, _, err = readCAs("store-ca", c.StoreCA); err != nil {
+			return nil, err
 		}
 	}
 	if c.StoreCert == "" {

@@ -14,7 +14,10 @@ import (
 	"github.com/lately-go/lately/internal/fileperm"
 )
 
-const maxFile = 1 << 20 // bytes
+const (
+	maxFile        = 1 << 20 // bytes
+	maxCertificate = 256     // characters of the name of a certificate
+)
 
 // Load reads the tokens of a file; see [Parse]. It must be a regular file that only
 // its owner and groups of this process can read or write, as a Secret of Kubernetes
@@ -35,11 +38,13 @@ func Load(path string) (*Tokens, error) {
 //
 //	role token [name]
 //
+//	role cert:certificate [name]
+//
 // with role read, check or admin, token 32 to 512 visible ASCII characters or
 // "sha256:" and the hash of a token in 64 hexadecimal digits, and name up to 64
-// letters, digits and the characters . _ - @, which logs show. A word that begins with
-// # ends its line. Errors have the form file:line:column and never show a token. There
-// must be at least one token, at most MaxTokens, and no duplicates.
+// letters, digits and the characters . _ - @, which logs show. certificate is a name of
+// a client's certificate, see [CertificateNames]. A word that begins with # ends its line. Errors have the form file:line:column and never show a token. There
+// must be at least one token or certificate, at most MaxTokens tokens, and no duplicates.
 func Parse(r io.Reader, file string) (*Tokens, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -48,7 +53,7 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("tokens: %s: too long (max %d bytes)", file, maxFile)
 	}
-	t := &Tokens{}
+	t := &Tokens{certs: map[string]Identity{}}
 	n := 0
 	lines := map[hash]int{}
 	digest := sha256.New()
@@ -62,8 +67,12 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 		if err == nil {
 			switch first, duplicate := lines[h]; {
 			case duplicate:
-				err = fmt.Errorf("this token is that of line %d; each has its own", first)
-			case len(lines) == MaxTokens:
+				what := "token"
+				if strings.HasPrefix(w[1].text, certPrefix) {
+					what = "certificate"
+				}
+				err = fmt.Errorf("this %s is that of line %d; each has its own", what, first)
+			case len(t.hashes) == MaxTokens:
 				err = fmt.Errorf("there are more than %d tokens", MaxTokens)
 			}
 		}
@@ -71,11 +80,15 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 			return nil, fmt.Errorf("tokens: %s:%d:%d: %w", file, n, column, err)
 		}
 		lines[h] = n
-		t.hashes = append(t.hashes, h)
-		t.who = append(t.who, who)
+		if cert, ok := strings.CutPrefix(w[1].text, certPrefix); ok {
+			t.certs[cert] = who
+		} else {
+			t.hashes = append(t.hashes, h)
+			t.who = append(t.who, who)
+		}
 		fmt.Fprintf(digest, "%x %d %s\n", h, who.Role, who.Name)
 	}
-	if t.Len() == 0 {
+	if t.Len() == 0 && t.Certificates() == 0 {
 		return nil, fmt.Errorf("tokens: %s has no token; want lines of the form: role token [name]", file)
 	}
 	t.digest = [sha256.Size]byte(digest.Sum(nil))
@@ -111,10 +124,15 @@ func parseLine(w []word) (h hash, who Identity, column int, err error) {
 	if len(w) == 1 {
 		return h, who, w[0].column + len(w[0].text), errors.New("there is no token; want: role token [name]")
 	}
-	if h, err = parseToken(w[1].text); err != nil {
+	name := role.String()
+	if cert, ok := strings.CutPrefix(w[1].text, certPrefix); ok {
+		h, name, err = sha256.Sum256([]byte(w[1].text)), cert, validCertificate(cert)
+	} else {
+		h, err = parseToken(w[1].text)
+	}
+	if err != nil {
 		return h, who, w[1].column, err
 	}
-	name := role.String()
 	if len(w) > 2 {
 		name = w[2].text
 		if !namePattern.MatchString(name) {
@@ -131,6 +149,14 @@ var (
 	namePattern  = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
 	tokenPattern = regexp.MustCompile(`^[!-~]*$`)
 )
+
+// validCertificate returns an error for what is no name of a certificate.
+func validCertificate(name string) error {
+	if name == "" || len(name) > maxCertificate || !tokenPattern.MatchString(name) {
+		return fmt.Errorf("%s is followed by %d characters; want 1 to %d visible ones of ASCII: a URI, a DNS name or a common name", certPrefix, len(name), maxCertificate)
+	}
+	return nil
+}
 
 // parseToken returns the hash of a token, or the one that it is.
 func parseToken(s string) (h hash, err error) {
@@ -167,7 +193,7 @@ func ReadToken(path string, need Role) (string, error) {
 	best, token := None, ""
 	for line := range strings.Lines(string(text)) {
 		w := words(line)
-		if len(w) == 0 || strings.HasPrefix(w[1].text, hashPrefix) {
+		if len(w) == 0 || strings.HasPrefix(w[1].text, hashPrefix) || strings.HasPrefix(w[1].text, certPrefix) {
 			continue
 		}
 		role, _ := RoleNamed(w[0].text) // Parse has validated it
@@ -176,7 +202,7 @@ func ReadToken(path string, need Role) (string, error) {
 		}
 	}
 	if token == "" {
-		return "", fmt.Errorf("%s: only hashes of tokens: must have a token to send", path)
+		return "", fmt.Errorf("%s: only hashes of tokens, or names of certificates: must have a token to send", path)
 	}
 	return token, nil
 }

@@ -1,9 +1,12 @@
 package access_test
 
 import (
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,6 +28,54 @@ func TestParse(t *testing.T) {
 	for i, token := range []string{a, b, c, "x#" + a} {
 		if role, name, _ := tokens.Role(token); (access.Identity{Role: role, Name: name}) != want[i] {
 			t.Errorf("token %d is %v %s, want %v", i, role, name, want[i])
+		}
+	}
+}
+
+// Names of certificates have roles as tokens do, and names of their own or themselves in logs.
+func TestParseCertificates(t *testing.T) {
+	tokens := parse(t, "check cert:billing.example\nadmin cert:spiffe://example.org/ops ops\nread "+secret("a")+"\nread cert:sha256:x")
+	if tokens.Len() != 1 || tokens.Certificates() != 3 {
+		t.Errorf("%d tokens and %d certificates; want 1 and 3", tokens.Len(), tokens.Certificates())
+	}
+	for names, want := range map[string]access.Identity{
+		"billing.example": {access.Check, "billing.example"}, "spiffe://example.org/ops": {access.Admin, "ops"}, "sha256:x": {access.Read, "sha256:x"},
+		"unknown billing.example spiffe://example.org/ops": {access.Check, "billing.example"}, "Billing.example": {}, "cert:billing.example": {}, "": {},
+	} {
+		if who, ok := tokens.Certificate(strings.Split(names, " ")); who != want || ok != (want != access.Identity{}) {
+			t.Errorf("%q is %v, %t; want %v", names, who, ok, want)
+		}
+	}
+	if _, _, ok := tokens.Role("cert:billing.example"); ok {
+		t.Error("the name of a certificate is a token")
+	}
+	if _, ok := (*access.Tokens)(nil).Certificate([]string{"billing.example"}); ok {
+		t.Error("without tokens a certificate has a role")
+	}
+	one, two := tokens.With([]byte("one")), tokens.With([]byte("two"))
+	if one.Equal(two) || one.Equal(tokens) || !one.Equal(tokens.With([]byte("one"))) || one.Certificates() != 3 || one.Len() != 1 {
+		t.Error("tokens for other CAs are equal, or those for the same are not")
+	}
+	if tokens.Equal(parse(t, "check cert:billing.example\nadmin cert:spiffe://example.org/ops ops\nread "+secret("a")+"\nread cert:sha256:y")) {
+		t.Error("tokens with another certificate are equal")
+	}
+}
+
+// A certificate has the names of its URIs and DNS names, and only without any that of its subject.
+func TestCertificateNames(t *testing.T) {
+	uri, _ := url.Parse("spiffe://example.org/billing")
+	subject := pkix.Name{CommonName: "common"}
+	for _, c := range []struct {
+		cert x509.Certificate
+		want []string
+	}{
+		{x509.Certificate{Subject: subject, URIs: []*url.URL{uri}, DNSNames: []string{"a.example", "b.example"}}, []string{"spiffe://example.org/billing", "a.example", "b.example"}},
+		{x509.Certificate{Subject: subject, DNSNames: []string{"a.example"}}, []string{"a.example"}},
+		{x509.Certificate{Subject: subject, EmailAddresses: []string{"a@example"}}, []string{"common"}},
+		{x509.Certificate{}, nil},
+	} {
+		if got := access.CertificateNames(&c.cert); !slices.Equal(got, c.want) {
+			t.Errorf("%v; want %v", got, c.want)
 		}
 	}
 }
@@ -56,6 +107,10 @@ func TestParseErrors(t *testing.T) {
 		{"read " + a + " " + strings.Repeat("n", 65), "tokens:1:47: a name is up to 64 letters"},
 		{"read " + a + "\nread " + secret("b") + "\nadmin " + a, "tokens:3:7: this token is that of line 1"},
 		{"read " + a + "\nadmin " + access.Hash(a), "tokens:2:7: this token is that of line 1"},
+		{"read cert:", "tokens:1:6: cert: is followed by 0 characters; want 1 to 256 visible ones"},
+		{"read cert:ümlaut", "tokens:1:6: cert: is followed by"},
+		{"read cert:" + strings.Repeat("n", 257), "tokens:1:6: cert: is followed by 257 characters"},
+		{"read cert:a\ncheck cert:b\nadmin cert:a b", "tokens:3:7: this certificate is that of line 1"},
 		{many, "tokens:257:6: there are more than 256 tokens"},
 		{strings.Repeat("#", 1<<20+1), "too long (max 1048576 bytes)"},
 	} {
@@ -123,6 +178,7 @@ func TestLoadRefuses(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("read " + secret("r") + " name # comment\n\nadmin " + access.Hash(secret("a")))
 	f.Add("check\t" + secret("c") + "\r\n")
+	f.Add("read cert:spiffe://example.org/a name\ncheck cert:b # comment\n")
 	f.Add("x y z")
 	f.Fuzz(func(t *testing.T, text string) {
 		tokens, err := access.Parse(strings.NewReader(text), "tokens")
@@ -134,13 +190,19 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if tokens.Len() == 0 || tokens.Len() > access.MaxTokens || tokens.Len() != len(tokens.All()) {
+		if tokens.Len()+tokens.Certificates() == 0 || tokens.Len() > access.MaxTokens || tokens.Len() != len(tokens.All()) {
 			t.Errorf("%d tokens", tokens.Len())
 		}
 		n := 0
 		for line := range strings.Lines(text) {
 			word := strings.FieldsFunc(strings.TrimRight(line, "\r\n"), func(r rune) bool { return r == ' ' || r == '\t' })
 			if len(word) == 0 || word[0][0] == '#' {
+				continue
+			}
+			if cert, ok := strings.CutPrefix(word[1], "cert:"); ok {
+				if who, ok := tokens.Certificate([]string{cert}); !ok || who.Role.String() != word[0] {
+					t.Errorf("line %q is %v, %t", line, who, ok)
+				}
 				continue
 			}
 			want := tokens.All()[n]
@@ -174,7 +236,7 @@ func TestReadToken(t *testing.T) {
 		{"admin " + admin + "\nread " + read + "\n", read, access.Read},
 		{"read " + read + "\n", read, access.Admin}, // the server's answer names the role that is missing
 		{hashed + "read " + read + "\n", read, access.Admin},
-		{hashed + "check sha256:" + strings.Repeat("cd", 32) + "\n", "only hashes of tokens: must have a token to send", access.Read},
+		{hashed + "check sha256:" + strings.Repeat("cd", 32) + "\n", "only hashes of tokens, or names of certificates: must have a token to send", access.Read},
 		{"admin short\n", ":1:7: the token has 5 characters", access.Read},
 		{"", "has no token", access.Read},
 	} {

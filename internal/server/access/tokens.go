@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/x509"
 	"fmt"
 )
 
@@ -15,20 +16,22 @@ const (
 	MaxTokens = 256
 
 	hashPrefix = "sha256:"
+	certPrefix = "cert:"
 )
 
-// An Identity is what a token stands for. The zero Identity is an unknown client.
+// An Identity is what a token or a certificate stands for. The zero Identity is an unknown client.
 type Identity struct {
 	Role Role
 	Name string // from the file, or the name of the role
 }
 
-// Tokens is the tokens of a file. It never changes, so it is safe for concurrent use,
+// Tokens is the tokens and the names of certificates of a file. It never changes, so it is safe for concurrent use,
 // and is replaced as a whole. The zero Tokens and nil contain no token. Get one with
 // [Load], [Parse] or [Generate].
 type Tokens struct {
 	hashes []hash
-	who    []Identity // of the hash in the same place
+	who    []Identity          // of the hash in the same place
+	certs  map[string]Identity // by the name of the certificate
 	digest [sha256.Size]byte
 }
 
@@ -62,8 +65,51 @@ func place(hashes []hash, h hash) (at, found int) {
 	return at, found
 }
 
-// Equal reports whether t and u contain the same tokens with the same roles and names,
-// in the same order. Nil equals nil only.
+// Certificate returns the identity of a client with a certificate of these names: that of the first name that
+// t contains. The caller has verified the certificate. See [CertificateNames].
+func (t *Tokens) Certificate(names []string) (who Identity, ok bool) {
+	if t == nil {
+		return Identity{}, false
+	}
+	for _, name := range names {
+		if who, ok := t.certs[name]; ok {
+			return who, true
+		}
+	}
+	return Identity{}, false
+}
+
+// CertificateNames returns the names by which a certificate can have a role: its URIs and then its DNS
+// names, or, of one that has neither, the common name of its subject.
+func CertificateNames(cert *x509.Certificate) (names []string) {
+	for _, uri := range cert.URIs {
+		names = append(names, uri.String())
+	}
+	names = append(names, cert.DNSNames...)
+	if names == nil && cert.Subject.CommonName != "" {
+		names = []string{cert.Subject.CommonName}
+	}
+	return names
+}
+
+// With returns the tokens of t for the clients of a file of CA certificates: they are not Equal to those for
+// another file, so that a client whose CA is gone does not stay connected.
+func (t *Tokens) With(authorities []byte) *Tokens {
+	u := *t
+	u.digest = sha256.Sum256(append(t.digest[:], authorities...))
+	return &u
+}
+
+// Certificates returns the number of names of certificates.
+func (t *Tokens) Certificates() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.certs)
+}
+
+// Equal reports whether t and u contain the same tokens and certificates with the same roles and names,
+// in the same order, for the same CAs. Nil equals nil only.
 func (t *Tokens) Equal(u *Tokens) bool {
 	if t == u || t == nil || u == nil {
 		return t == u

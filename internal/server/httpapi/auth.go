@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/listen"
 )
 
 // authorize sets the identity of the client, and returns an error if it may not use the
@@ -28,7 +29,15 @@ func (s *Server) authorize(c *call) error {
 	} else if !c.route.foreign() {
 		c.Identity = s.sessions.identity(c.cookie(), c.tokens)
 	}
+	var names []string
+	if c.Role == access.None { // a token and a login count before the certificate
+		names = c.certificate()
+		c.Identity, _ = c.tokens.Certificate(names)
+	}
 	switch {
+	case c.Role == access.None && names != nil:
+		s.RejectCertificate(c.peer(), names)
+		return problemf(http.StatusUnauthorized, api.NoAuth, "%s", listen.NoRole(names)).asks()
 	case c.Role == access.None:
 		s.Unauthorized.Add(1)
 		return errNoToken
@@ -44,6 +53,14 @@ func (s *Server) authorize(c *call) error {
 func (st *stream) authorized() bool {
 	c, tokens := st.c, st.c.s.Tokens()
 	return tokens.Equal(c.tokens) && (st.cookie == "" || c.s.sessions.identity(st.cookie, tokens).Role.May(c.route.role))
+}
+
+// certificate returns the names of the client's certificate, or nil.
+func (c *call) certificate() []string {
+	if c.r.TLS == nil || len(c.r.TLS.PeerCertificates) == 0 {
+		return nil
+	}
+	return access.CertificateNames(c.r.TLS.PeerCertificates[0])
 }
 
 // token returns the token in the header of c. In forward-auth, Authorization is that of

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,6 +153,20 @@ func (c *gatedConn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
+}
+
+// An errorLog is where net/http writes what goes wrong on connections.
+type errorLog struct{ s *Server }
+
+// Write logs a line: at the level of debug, as any client can cause it, unless a certificate is rejected.
+func (l errorLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if peer, err, ok := strings.Cut(strings.TrimPrefix(text, "http: TLS handshake error from "), ": "); ok && strings.Contains(err, "failed to verify certificate") {
+		l.s.BadCertificate(peer, errors.New(err))
+	} else {
+		l.s.Log.Debug(text)
+	}
+	return len(line), nil
 }
 
 // connKey is the key of the connection in the context of a request.

@@ -162,7 +162,7 @@ func (m metricWriter) rules(s *Server, status *engine.Status) {
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
 	m.counter("rules_reloads_total", "Times that changed rules took effect.", status.Rules.Reloads)
 	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.Rules.Error == "")
-	m.counter("logins_rejected_total", "Logins with an unknown token, of all listeners.", s.Rejected.Load())
+	m.counter("logins_rejected_total", "Logins with an unknown token, or a certificate that is rejected or has no role, of all listeners.", s.Rejected.Load())
 	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
 }
 

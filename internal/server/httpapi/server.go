@@ -3,7 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -171,13 +171,13 @@ func (s *Server) newHTTP() *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       s.IdleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(errorLog{s}, "", 0),
 		ConnContext:       connContext,
 		ConnState:         connState,
 	}
 	if s.TLS != nil {
 		protocols.SetHTTP2(true)
-		server.TLSConfig = s.TLS.Clone()
+		server.TLSConfig = s.TLSConfig("h2", "http/1.1")
 	}
 	return server
 }

@@ -5,8 +5,11 @@ package listen
 import (
 	"cmp"
 	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +29,11 @@ type Config struct {
 	// can connect is an admin.
 	Tokens func() *access.Tokens
 
-	// Rejected counts logins with unknown tokens, and Budget bounds the memory of
+	// ClientCAs returns the CAs of the certificates of clients, which Tokens gives roles; nil means that
+	// clients are not asked for certificates. It needs TLS.
+	ClientCAs func() *x509.CertPool
+
+	// Rejected counts logins with unknown tokens or certificates, and Budget bounds the memory of
 	// requests and answers in transit. The listeners of one server share them; nil
 	// means that this listener has its own.
 	Rejected *atomic.Uint64
@@ -107,6 +114,44 @@ func (l *Listener) Admit(peer netip.Addr) bool {
 	l.Limited.Warn("overload: a connection is refused", "listener", l.Name, "peer", access.PeerName(peer),
 		"max_connections", l.MaxConnections, "peer_connections", l.PeerConnections)
 	return false
+}
+
+// TLSConfig returns the configuration of TLS for protocols such as h2. A client may leave out a certificate
+// and send a token instead; one with a certificate that no CA of now has signed is rejected.
+func (l *Listener) TLSConfig(protocols ...string) *tls.Config {
+	base := l.TLS.Clone()
+	base.NextProtos = protocols
+	if l.ClientCAs == nil {
+		return base
+	}
+	base.ClientAuth = tls.VerifyClientCertIfGiven
+	base.SessionTicketsDisabled = true // a resumed session has a certificate that earlier CAs have signed
+	config := base.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = l.ClientCAs()
+		return now, nil
+	}
+	return config
+}
+
+// RejectCertificate counts and logs a login from peer whose certificate has no role.
+func (l *Listener) RejectCertificate(peer netip.Addr, names []string) {
+	l.Unauthorized.Add(1)
+	l.Rejected.Add(1)
+	l.Limited.Warn("login rejected: the certificate has no role", "peer", access.PeerName(peer), "certificate", strings.Join(names, ", "))
+}
+
+// BadCertificate counts and logs a connection of peer whose certificate cannot be verified.
+func (l *Listener) BadCertificate(peer string, err error) {
+	l.Unauthorized.Add(1)
+	l.Rejected.Add(1)
+	l.Limited.Warn("connection rejected: the certificate of the client cannot be verified", "listener", l.Name, "peer", peer, "error", err)
+}
+
+// NoRole is what a client with a certificate of these names is told, if they have no role.
+func NoRole(names []string) string {
+	return fmt.Sprintf("the certificate has no role: add a line to the token file of the server, with a role and cert: before one of its names (%.200s), or send a token", strings.Join(names, ", "))
 }
 
 // RejectLogin counts and logs a login from peer whose token is unknown. Nobody is locked

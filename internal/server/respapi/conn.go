@@ -36,6 +36,7 @@ type conn struct {
 	caller *engine.Session
 	values []string // memory for those of a key
 
+	certs    []string // names of the client's certificate
 	who      access.Identity
 	logins   int           // unknown tokens
 	greeted  bool          // has sent a command
@@ -66,7 +67,7 @@ func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
 		caller: s.Engine.Session(), latency: s.Latency.Part(),
 	}
 	if s.TLS != nil {
-		c.net = tls.Server(raw, s.TLS)
+		c.net = tls.Server(raw, s.tls)
 	}
 	c.r = resp.NewReader(c, unknownLimits)
 	c.w = resp.NewWriter(c)
@@ -122,6 +123,7 @@ func (c *conn) Write(b []byte) (int, error) {
 func (c *conn) serve() {
 	c.mu.Lock()
 	defer c.end()
+	c.over = !c.handshake()
 	for !c.over {
 		args, err := c.r.Next()
 		if err != nil {
@@ -140,6 +142,29 @@ func (c *conn) serve() {
 			return
 		}
 	}
+}
+
+// handshake gives c the role of the client's certificate, and reports whether c can be used. Where clients
+// are not asked for certificates, the first read does the handshake.
+func (c *conn) handshake() bool {
+	secure, ok := c.net.(*tls.Conn)
+	if !ok || c.s.ClientCAs == nil {
+		return true
+	}
+	if err := secure.Handshake(); err != nil {
+		if _, bad := errors.AsType[*tls.CertificateVerificationError](err); bad {
+			c.s.BadCertificate(c.peer.String(), err)
+		}
+		return false
+	}
+	if given := secure.ConnectionState().PeerCertificates; len(given) > 0 {
+		c.certs = access.CertificateNames(given[0])
+		c.setTokens(c.s.Tokens())
+		if c.who.Role == access.None {
+			c.s.RejectCertificate(c.peer, c.certs)
+		}
+	}
+	return true
 }
 
 // count adds the commands since the last call to those of the listener.
@@ -242,13 +267,21 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 	case !c.who.Role.May(role):
 		c.s.Unauthorized.Add(1)
 		if c.who.Role == access.None {
-			return refusal(api.NoAuth, "authentication required: AUTH token")
+			return c.noAuth("AUTH token")
 		}
 		return refusal(api.NoPerm, "%s needs the role %v", cmd.name, role)
 	case c.sub != nil && !cmd.whileSubscribed && c.w.Version() == 2:
 		return badArg("%s on a connection that subscribes: must be (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, RESET or QUIT, unless HELLO 3 was sent", cmd.name)
 	}
 	return nil
+}
+
+// noAuth is the error for a client without a role, with the command that gives it one.
+func (c *conn) noAuth(command string) error {
+	if c.certs != nil {
+		return refusal(api.NoAuth, "authentication required: %s: %s", listen.NoRole(c.certs), command)
+	}
+	return refusal(api.NoAuth, "authentication required: %s", command)
 }
 
 // refuse answers with an error.

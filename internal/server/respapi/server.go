@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ type Server struct {
 	started  time.Time
 	ids      atomic.Int64
 	queues   *access.Budget // of transactions; half of the budget of requests
+	tls      *tls.Config    // or nil
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -40,6 +42,9 @@ func New(c listen.Config) *Server {
 	limit, _ := s.Budget.Stats()
 	s.queues = access.NewBudget(max(limit/2, 1))
 	s.tick.Store(1)
+	if s.TLS != nil {
+		s.tls = s.TLSConfig()
+	}
 	return s
 }
 

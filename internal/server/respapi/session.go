@@ -46,7 +46,7 @@ func hello(c *conn, args [][]byte) error {
 	}
 	if c.who.Role == access.None {
 		c.s.Unauthorized.Add(1)
-		return refusal(api.NoAuth, "authentication required: HELLO 3 AUTH default token")
+		return c.noAuth("HELLO 3 AUTH default token")
 	}
 	c.w.SetVersion(h.version)
 	c.update(func(i *clientInfo) {
@@ -116,12 +116,14 @@ func (c *conn) authenticate(token []byte) error {
 	return refusal(api.WrongPass, "the token is unknown")
 }
 
-// setTokens puts tokens in force: c has no role, or without tokens that of an admin.
+// setTokens puts tokens in force: c has the role of its certificate or none, or without tokens that of an admin.
 func (c *conn) setTokens(t *access.Tokens) {
 	c.tokens.Store(t)
 	c.who = access.Identity{}
 	if t == nil {
 		c.become(access.Identity{Role: access.Admin})
+	} else if who, ok := t.Certificate(c.certs); ok {
+		c.become(who)
 	}
 }
 
