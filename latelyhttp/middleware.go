@@ -1,6 +1,7 @@
 package latelyhttp
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -51,8 +52,12 @@ type Config struct {
 	// would have refused.
 	Observe func(*http.Request, Verdict)
 
+	// Page, if not nil, is the body of refusals for clients that prefer HTML to JSON, such as
+	// browsers. Others, and all if it is nil, get a problem document (RFC 9457).
+	Page *Page
+
 	// OnRefused, if not nil, writes status and body of refused requests.
-	// RateLimit fields, Retry-After and Cache-Control are set.
+	// RateLimit fields, Retry-After and Cache-Control are set. It excludes Page.
 	OnRefused func(http.ResponseWriter, *http.Request, Verdict)
 }
 
@@ -111,6 +116,9 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 	}
 	if c.Jitter < 0 || c.Jitter > time.Hour {
 		return nil, fmt.Errorf("Config.Jitter: %v: must be 0 to 1h", c.Jitter)
+	}
+	if c.Page != nil && c.OnRefused != nil {
+		return nil, errors.New("Config.Page and Config.OnRefused: both set: must be one of them")
 	}
 	if err := middleware.CheckFields(c.Fields); err != nil {
 		return nil, err

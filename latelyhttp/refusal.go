@@ -52,9 +52,14 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *
 		m.config.OnRefused(w, r, *v)
 		return
 	}
-	problem := problemOf(&v.Decision)
-	s.Text = appendProblem(s.Text[:0], &p.Policies, problem, v)
-	h["Content-Type"] = []string{"application/problem+json"}
+	problem, media := problemOf(&v.Decision), problemMedia
+	if m.config.Page != nil && prefersPage(r.Header) {
+		media = pageMedia
+		s.Text = m.config.Page.append(s.Text[:0], problem, h["Retry-After"])
+	} else {
+		s.Text = appendProblem(s.Text[:0], &p.Policies, problem, v)
+	}
+	h["Content-Type"] = []string{media}
 	h["Content-Length"] = []string{strconv.Itoa(len(s.Text))}
 	w.WriteHeader(problem.status)
 	if r.Method != http.MethodHead {
@@ -119,12 +124,16 @@ func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 	writeDraft(h, &r.policies, &v, nil)
 }
 
-// AppendProblem appends the problem document (RFC 9457) of a refusal and returns it
-// with the status that goes with it.
-func (r *Responder) AppendProblem(dst []byte, d *ratelimit.Decision) (body []byte, status int) {
-	v := r.verdict(d)
+// AppendBody appends the body of the refusal d to dst, and returns it with its media type and the status that goes
+// with it. The body is the problem document (RFC 9457), or page, unless it is nil, if the client prefers HTML. request
+// has the header fields of the client, answer those of the answer, after [Responder.WriteHeaders].
+func (r *Responder) AppendBody(dst []byte, d *ratelimit.Decision, page *Page, request, answer http.Header) (body []byte, media string, status int) {
 	problem := problemOf(d)
-	return appendProblem(dst, &r.policies, problem, &v), problem.status
+	if page != nil && prefersPage(request) {
+		return page.append(dst, problem, answer["Retry-After"]), pageMedia, problem.status
+	}
+	v := r.verdict(d)
+	return appendProblem(dst, &r.policies, problem, &v), problemMedia, problem.status
 }
 
 // verdict returns d with the outcome of its deciding rule.

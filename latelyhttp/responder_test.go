@@ -60,7 +60,7 @@ func TestResponderAnswersAsTheMiddleware(t *testing.T) {
 		if seen.Allowed {
 			continue
 		}
-		body, status := responder.AppendProblem(nil, &seen)
+		body, _, status := responder.AppendBody(nil, &seen, nil, nil, h)
 		if string(body) != w.Body.String() || status != w.Code {
 			t.Errorf("request %d: %d %s; the middleware says %d %s", i, status, body, w.Code, w.Body)
 		}
@@ -79,7 +79,7 @@ func TestResponderWithUnknownRules(t *testing.T) {
 			t.Errorf("%+v: headers %v; want none", d, h)
 		}
 	}
-	body, status := responder.AppendProblem(nil, &ratelimit.Decision{Rule: "other", RetryAfter: time.Second})
+	body, _, status := responder.AppendBody(nil, &ratelimit.Decision{Rule: "other", RetryAfter: time.Second}, nil, nil, nil)
 	if !json.Valid(body) || status != 429 {
 		t.Errorf("%d %s; want a problem document of status 429", status, body)
 	}

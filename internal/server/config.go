@@ -111,6 +111,10 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	TrustUnix      bool
 
+	// RefusalPage is the file of an HTML page for browsers whose requests forward-auth refuses, see
+	// [latelyhttp.NewPage]; "" means that all get a problem document.
+	RefusalPage string
+
 	// Enforce is what refuses banned clients besides the server.
 	Enforce enforce.Targets
 

@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/wait"
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -28,13 +29,14 @@ type files struct {
 	tokens *access.Tokens
 	cert   *tls.Certificate
 	cas    *x509.CertPool // of clients
+	page   *latelyhttp.Page
 	store  *storeFiles
 }
 
 // readFiles reads all files. If the rules are good, it calls create before it reads the
 // others. The error has the mistakes of all files.
 func (s *Server) readFiles(create func() error) (f files, err error) {
-	var errs [6]error
+	var errs [7]error
 	if paths := s.config.RulesFiles; len(paths) > 0 {
 		f.rules, errs[0] = rules.Load(paths...)
 	} else if s.config.Demo {
@@ -56,6 +58,9 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 		if f.cas, pem, errs[5] = readCAs("tls-client-ca", path); f.tokens != nil {
 			f.tokens = f.tokens.With(pem)
 		}
+	}
+	if path := s.config.RefusalPage; path != "" {
+		f.page, errs[6] = readPage(path)
 	}
 	if s.store != nil {
 		f.store, errs[3] = s.config.readStoreFiles()
@@ -103,6 +108,22 @@ func readCAs(setting, path string) (*x509.CertPool, []byte, error) {
 	return pool, pem, nil
 }
 
+// maxPage is the size of the largest page for refused requests, in bytes: each refused browser receives it.
+const maxPage = 64 << 10
+
+// readPage reads the page for refused requests.
+func readPage(path string) (*latelyhttp.Page, error) {
+	text, err := fileperm.ReadFile(path, maxPage)
+	if err != nil {
+		return nil, fmt.Errorf("refusal-page: %w", err)
+	}
+	page, err := latelyhttp.NewPage(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("refusal-page: %s: %w", path, err)
+	}
+	return page, nil
+}
+
 // keyPair reads a certificate and its key, of settings with these names.
 func keyPair(settings, certFile, keyFile string) (*tls.Certificate, error) {
 	cert, err := fileperm.ReadFile(certFile, maxPEM)
@@ -125,6 +146,7 @@ func (s *Server) use(f files) {
 	}
 	s.cert.Store(f.cert)
 	s.cas.Store(f.cas)
+	s.page.Store(f.page)
 	if n := f.tokens.Certificates(); n > 0 && f.cas == nil {
 		s.log.Warn("the certificates of the token file have no effect: the setting tls-client-ca is missing", "file", s.config.TokenFile, "certificates", n)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 )
 
@@ -45,7 +46,8 @@ type Server struct {
 
 	cert  atomic.Pointer[tls.Certificate]
 	cas   atomic.Pointer[x509.CertPool] // of clients
-	saved atomic.Int64                  // when the last snapshot was written, as Unix nanoseconds; 0: never
+	page  atomic.Pointer[latelyhttp.Page]
+	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
 
 	judgeWaiting func(*match.Event) // in keepReleasing
 
@@ -164,7 +166,7 @@ func (s *Server) listen() error {
 		common.TLS = s.tlsAt(c.HTTP)
 		h, err := httpapi.New(httpapi.Config{
 			Config: common, Storage: storage, Ready: s.ready, RESP: respListener, RESPAddress: s.resp.address(),
-			TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
+			TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, RefusalPage: s.page.Load, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
 		})
 		if err != nil {
 			return err

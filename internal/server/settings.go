@@ -102,6 +102,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "no-tokens", Usage: "allow listening beyond loopback without tokens: everyone who can connect is an admin", Bool: true, Default: "false", set: one(&c.NoTokens, yesNo)},
 		{Name: "no-tls", Usage: "allow listening beyond loopback without TLS", Bool: true, Default: "false", set: one(&c.NoTLS, yesNo)},
 		{Name: "trusted-proxy", Usage: "`network` of proxies that are trusted to name the client, for forward-auth and in logs, or unix for those that connect to the Unix socket of HTTP; may be a list", List: true, set: c.setProxies},
+		{Name: "refusal-page", Usage: "`file` with the HTML page for browsers whose requests are refused by forward-auth; other clients get a problem document", set: one(&c.RefusalPage, text)},
 		{Name: "geo", Usage: "mmdb `file` of countries or autonomous systems, for rules with the fields country and asn; may be given several times, a variable has one a line", List: true, Lines: true, set: list(&c.Geo, text)},
 		{Name: "host", Usage: "host `name` of the HTTP listener, besides loopback addresses; may be a list", List: true, set: list(&c.Hosts, hostName)},
 		{Name: "memory", Usage: "`bytes` for the whole server, such as 2GiB; more if the limits below need it", Default: "1GiB", set: one(&c.Memory, size)},

@@ -20,7 +20,7 @@ import (
 // Every setting can be said in three ways, which mean the same.
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
-		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k", "tls-client-ca": "q",
+		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k", "tls-client-ca": "q", "refusal-page": "p",
 		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,unix,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory-limit": "64MiB", "memory": "4GiB",
 		"counter-budget": "1GiB", "keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-merge": "20ms", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
 		"max-subscribers": "3", "idle-timeout": "10m", "socket-mode": "0660", "socket-owner": "lately:www-data", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
@@ -30,7 +30,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		RulesFiles: []string{"r.yaml"}, Demo: true, RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", TLSClientCA: "q", NoTokens: true, NoTLS: true,
+		RulesFiles: []string{"r.yaml"}, Demo: true, RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", TLSClientCA: "q", RefusalPage: "p", NoTokens: true, NoTLS: true,
 		Follow: []follow.Log{{Path: "access.log", Format: clf}}, Zones: []LogZone{{"access.log", time.UTC}}, Lateness: 5 * time.Second, Silence: 10 * time.Minute,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		TrustUnix:      true, Socket: listen.Socket{Mode: 0o660, Owner: "lately:www-data"},

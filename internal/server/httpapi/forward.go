@@ -145,12 +145,19 @@ func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decisio
 		return nil
 	}
 	h["Lately-Decision"] = []string{"refused"}
-	body, status := responder.AppendProblem(c.out[:0], d)
+	var page *latelyhttp.Page
+	if c.s.config.RefusalPage != nil {
+		page = c.s.config.RefusalPage()
+	}
+	body, media, status := responder.AppendBody(c.out[:0], d, page, c.r.Header, h)
 	c.out = body
 	if status == http.StatusTooManyRequests || refuse != http.StatusTooManyRequests {
 		status = refuse
 	}
-	return c.send(status, problemType)
+	if media != problemType[0] { // a page of the site of the proxy, with styles and pictures
+		delete(h, "Content-Security-Policy")
+	}
+	return c.send(status, []string{media})
 }
 
 // refuseProxy returns the answer to a proxy that is not trusted, with the flag that is missing. It

@@ -71,7 +71,7 @@ func TestHungServer(t *testing.T) {
 		}, 200},
 		{"Caddy closed", startCaddy, nil, 504},
 		{"Caddy open", startCaddy, []string{
-			"reverse_proxy 127.0.0.1:3000\n", "route {\nvars lately asked\nreverse_proxy " + app.Listener.Addr().String() + "\n}\n" +
+			"\t\treverse_proxy 127.0.0.1:3000\n\t}\n", "vars lately asked\nreverse_proxy " + app.Listener.Addr().String() + "\n}\n" +
 				"handle_errors {\n@away not vars lately asked\nreverse_proxy @away " + app.Listener.Addr().String() + "\n}\n",
 		}, 200},
 		{"Traefik", startTraefik, nil, 504},

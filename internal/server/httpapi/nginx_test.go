@@ -112,7 +112,7 @@ func TestNginxOnSocket(t *testing.T) {
 		if _, err := s.Engine.Replace(parseRules(t, proxiedRules), true); err != nil {
 			t.Fatal(err)
 		}
-		path := socketPath(t)
+		path := filepath.Join(socketDir(t), "http.sock")
 		l, err := listen.Socket{Mode: 0o666}.Open("http", "unix:"+path)
 		if err != nil {
 			t.Fatal(err)
@@ -137,12 +137,12 @@ func TestNginxOnSocket(t *testing.T) {
 	}
 }
 
-// socketPath returns the path for a socket, which is short enough.
-func socketPath(t *testing.T) string {
+// socketDir returns a directory for a socket, with a path that is short enough.
+func socketDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("", "lately")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "http.sock")
+	return dir
 }

@@ -54,12 +54,18 @@ func snippet(t *testing.T, proxy string, change ...string) string {
 // snippetAt is snippet for the n-th block of a proxy, from 0.
 func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 	t.Helper()
+	return snippetOf(t, proxy, "2. Configure "+proxy, n, change...)
+}
+
+// snippetOf is snippetAt for another section.
+func snippetOf(t *testing.T, proxy, section string, n int, change ...string) string {
+	t.Helper()
 	page := "docs/guides/" + strings.ToLower(proxy) + ".md"
 	doc, err := os.ReadFile("../../../" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, ok := strings.Cut(string(doc), "\n## 2. Configure "+proxy+"\n")
+	_, text, ok := strings.Cut(string(doc), "\n## "+section+"\n")
 	for range n {
 		_, text, _ = strings.Cut(text, "\n```")
 		_, text, _ = strings.Cut(text, "\n```")

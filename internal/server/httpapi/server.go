@@ -45,6 +45,10 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	TrustUnix      bool
 
+	// RefusalPage returns the page of forward-auth for clients that prefer HTML, or nil; nil means that there
+	// is none.
+	RefusalPage func() *latelyhttp.Page
+
 	// Logs is the logs that are followed; nil means that there are none.
 	Logs *follow.Follower
 

@@ -49,7 +49,7 @@ func TestTraefik(t *testing.T) {
 	t.Run("fields", func(t *testing.T) {
 		line := snippetAt(t, "Traefik", 1)
 		start := func(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
-			return startTraefik(t, wait, app, lately, token, append(change, "        authRequestHeaders: [User-Agent, Referer, Authorization, X-Lately-Token]\n", line)...)
+			return startTraefik(t, wait, app, lately, token, append(change, "        authRequestHeaders: [Accept, User-Agent, Referer, Authorization, X-Lately-Token]\n", line)...)
 		}
 		behind(t, start, "").fills()
 	})
