@@ -152,6 +152,29 @@ func TestServers(t *testing.T) {
 	}
 }
 
+// Messages of sudo and su have a user, and no client unless the user is elsewhere.
+func TestUsersOfThisMachine(t *testing.T) {
+	for line, want := range map[string]string{
+		"sudo: pam_unix(sudo:auth): authentication failure; logname=ann uid=1000 euid=0 tty=/dev/pts/0 ruser=ann rhost=  user=ann": " ann sudo PAM failure",
+		"su[7]: pam_unix(su:auth): authentication failure; logname= uid=0 euid=0 tty=a ruser=b rhost=192.0.2.1  user=ann":          "192.0.2.1 ann su PAM failure",
+		"sudo:      ann : 3 incorrect password attempts ; TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND=/bin/sh":                         " ann sudo login failed",
+		"sudo:      ann : 1 incorrect password attempt ; TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND=/bin/sh":                          " ann sudo login failed",
+		"sudo[7]: longername : user NOT in sudoers ; TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND=/bin/sh":                              " longername sudo not allowed",
+		"su: FAILED SU (to root) ann on pts/0": " ann su login failed",
+		"sudo:      ann : TTY=pts/0 ; PWD=/ ; USER=root ; COMMAND=/bin/echo x : 3 incorrect password attempts ; y": "",
+		"sudo: pam_unix(sudo:session): session opened for user root by ann(uid=0)":                                 "",
+	} {
+		var ev match.Event
+		got := ""
+		if newParser(t, "messages", accesslog.Options{Year: 2018}).Parse([]byte("Apr 17 06:25:06 gate "+line), &ev) {
+			got = fmt.Sprintf("%s %s %s %s", ev.Get(match.Client), ev.Get(match.User), ev.GetNamed("program"), ev.GetNamed("reason"))
+		}
+		if got != want {
+			t.Errorf("%s\n\tis %q, want %q", line, got, want)
+		}
+	}
+}
+
 // A line that stands for several events gives so many.
 func TestRepeatedMessages(t *testing.T) {
 	const start, message = "May  8 00:02:30 gate sshd[15788]: ", "Failed password for root from 203.0.113.9 port 1 ssh2"

@@ -70,6 +70,9 @@ var valueKinds = map[string]valueKind{"any": anyText, "text": programText, "user
 
 // set sets the fields of ev if a pattern describes the text.
 func (v *vocabulary) set(text []byte, ev *match.Event) bool {
+	for len(text) > 0 && text[0] == ' ' { // sudo writes a name to the right of 8 columns
+		text = text[1:]
+	}
 	if len(text) == 0 {
 		return false
 	}
@@ -325,7 +328,7 @@ func alternatives(form string) (all []string) {
 func compilePattern(form string) *pattern {
 	first, rest, found := strings.Cut(form, "$")
 	p := &pattern{first: first}
-	hasClient := false
+	has := make(map[valueKind]bool)
 	for found {
 		n := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))
 		kind, ok := valueKinds[rest[:n]]
@@ -334,11 +337,11 @@ func compilePattern(form string) *pattern {
 		if !ok || v.until == "" && found {
 			panic("accesslog: unknown value, or no text between two, in " + form)
 		}
-		hasClient = hasClient || kind == clientWord
+		has[kind] = true
 		p.values = append(p.values, v)
 	}
-	if !hasClient {
-		panic("accesslog: no $client in " + form)
+	if !has[clientWord] && !has[userText] && !has[userWord] {
+		panic("accesslog: no $client and no user in " + form)
 	}
 	last := p.values[len(p.values)-1]
 	p.open = last.kind == anyText && last.until == ""
