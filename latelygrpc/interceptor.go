@@ -102,7 +102,7 @@ func (i *Interceptor) judgeCall(c *Call) (lease middleware.Lease, err error) {
 	}()
 	p := i.rules.Plan()
 	v := Verdict{Set: p.Set}
-	p.Fields.Fill(&c.judged.Event, c)
+	p.Fill(&c.judged, c)
 	v.Decision, v.Outcomes, lease = i.rules.Reserve(p, &c.judged, cost)
 	i.observe(c, v)
 	i.sendLimits(c, p, &v)

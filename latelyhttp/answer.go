@@ -28,7 +28,7 @@ func (a *openAnswer) count(status int, size int64) {
 	}
 	s := a.state
 	if p := a.m.rules.Plan(); p != a.plan {
-		p.Fields.Fill(&s.Event, &s.source) // the rules have changed, and may use other fields
+		p.Fill(&s.Request, &s.source) // the rules have changed, and may use other fields
 	}
 	s.Event.Part = match.Answer
 	s.status = strconv.AppendInt(s.status[:0], int64(status), 10)

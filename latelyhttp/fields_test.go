@@ -230,3 +230,30 @@ func TestConditionsHold(t *testing.T) {
 		}
 	}
 }
+
+// A hashed field is filled in as a digest, which hangs on the key of the limiter.
+func TestHashedField(t *testing.T) {
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-Api-Key", Hash: true}}}, limited(t, "a", 1, time.Minute, "api_key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("X-Api-Key", "secret")
+	var values []string
+	for _, key := range [][32]byte{{1}, {1}, {2}, {}} {
+		l, err := ratelimit.NewLimiter(set, ratelimit.Config{HashKey: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, s := mustNew(t, l, Config{}), new(state)
+		s.source.request, s.source.identity = r, m.identity
+		m.judge(m.rules.Plan(), s)
+		values = append(values, string(s.Event.GetNamed("api_key")))
+		if v := values[len(values)-1]; !match.IsDigest(v) || v != l.Intake(set).Digest("secret") {
+			t.Errorf("the field is %q", v)
+		}
+	}
+	if values[0] != values[1] || values[0] == values[2] || values[3] == values[0] {
+		t.Errorf("digests under the keys 1, 1, 2 and a random one: %v", values)
+	}
+}

@@ -227,7 +227,7 @@ func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease)
 	if m.config.Observe != nil || m.config.OnRefused != nil {
 		v.Client = s.source.sender()
 	}
-	p.Fields.Fill(&s.Event, &s.source)
+	p.Fill(&s.Request, &s.source)
 	if p.Answers && !s.Event.HasAnswer() {
 		s.Event.Part = match.Request
 	}

@@ -26,6 +26,8 @@ type Event struct {
 	extra []namedValue
 
 	path pathReadings
+
+	received bool // values may be digests, see [Intake.Event]
 }
 
 type namedValue struct {
@@ -39,6 +41,7 @@ func (e *Event) Reset() {
 	e.known = [numFields][]byte{}
 	e.extra = e.extra[:0]
 	e.path.form = pathUnread
+	e.received = false
 }
 
 // Set gives the well-known field f the value v. Set panics if f is not one of

@@ -21,6 +21,9 @@ type Source struct {
 	// Trusted says that clients cannot make values up, because a proxy sets or checks
 	// them. Rules files reject bans by a field that clients can make up.
 	Trusted bool
+
+	// Hash says that only keyed digests of values are kept and shown, see [Intake].
+	Hash bool
 }
 
 // derivedFields are the fields that events get from what is known of them.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -130,6 +131,17 @@ func (c Config) Validate() error {
 	return err
 }
 
+// newIntake returns what digests the fields that one of the rulesets declares as hashed, with a random key, or nil.
+func newIntake(rulesets []ruleset) *match.Intake {
+	var all []match.Source
+	for i := range rulesets {
+		all = append(all, rulesets[i].limits.Sources()...)
+	}
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // it never fails
+	return match.NewIntake(all, key)
+}
+
 // newRun validates c and returns a run of it. Beside the rules of c it judges the limits
 // and bans of each of files.
 func newRun(c Config, files ...*rules.File) (*run, error) {
@@ -161,6 +173,7 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 			return nil, err
 		}
 	}
+	r.intake = newIntake(r.rulesets)
 	r.fields = r.usedFields()
 	if !r.Cut.relative() {
 		r.span = r.Cut.span(0)

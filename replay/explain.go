@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -133,6 +135,7 @@ func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
 // explaining follows what rules count while a log is judged.
 type explaining struct {
 	*events
+	shown  string // the digest of the value, if that is what keys have
 	config *ExplainConfig
 	j      *judging
 	asked  int64    // the time of At
@@ -186,19 +189,31 @@ func (x *explaining) begin(j *judging) {
 			x.at += int64(time.Second) - 1
 		}
 	}
-	value := x.config.Value
 	for id := range x.top.keys.texts {
-		x.ofKey = append(x.ofKey, id > 0 && x.run.key.Has([]byte(x.top.keys.texts[id]), value))
+		x.ofKey = append(x.ofKey, id > 0 && x.hasValue(x.run.key, x.top.keys.texts[id]))
 	}
 	for i := range j.rules {
 		keys := j.rules[i].keys
 		has := make([]bool, len(keys.texts))
 		for id := 1; id < len(has); id++ {
-			has[id] = j.rules[i].Key.Has([]byte(keys.texts[id]), value)
+			has[id] = x.hasValue(j.rules[i].Key, keys.texts[id])
 		}
 		x.ofRule = append(x.ofRule, has)
 		x.trails = append(x.trails, make([]trail, len(keys.texts)))
 	}
+}
+
+// hasValue reports whether key, which k has made, has the value that is asked for, or its digest if that is hashed.
+func (x *explaining) hasValue(k match.Key, key string) bool {
+	if k.Has([]byte(key), x.config.Value) {
+		return true
+	}
+	digest := x.run.intake.Digest(x.config.Value)
+	if digest == "" || !k.Has([]byte(key), digest) {
+		return false
+	}
+	x.shown = digest
+	return true
 }
 
 // add is called for each event in the order of judging.
@@ -288,7 +303,7 @@ func (x *explaining) before() string {
 func (x *explaining) explanation() *Explanation {
 	f := &x.found
 	out := &Explanation{
-		Cut: x.report.Cut, Value: api.KeyOf(x.config.Value), Events: x.n, Refused: x.denied, Event: x.line(int32(f.event)),
+		Cut: x.report.Cut, Value: api.KeyOf(cmp.Or(x.shown, x.config.Value)), Events: x.n, Refused: x.denied, Event: x.line(int32(f.event)),
 		Allowed: f.decision.Allowed, Rule: f.decision.Rule, Rules: []RuleExplanation{}, Problems: x.report.Problems,
 	}
 	if !out.Allowed && f.decision.RetryAfter != ratelimit.Never {

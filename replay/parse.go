@@ -63,6 +63,7 @@ type worker struct {
 	numbers []*renumbering // of the columns, for the stream
 	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
+	digests []byte // of the hashed fields of an event
 	get     []func(*match.Event) []byte
 	origin  bool               // the run uses the fields that say which log an event is from
 	dated   span               // to which events with a whole date are cut while they are parsed
@@ -238,6 +239,11 @@ func (w *worker) add(p *parsed, ev *match.Event) {
 	}
 	if w.run.positions {
 		p.places = append(p.places, position(p.lines))
+	}
+	if intake := w.run.intake; w.run.Events != nil {
+		w.digests = intake.KeptEvent(ev, w.digests[:0])
+	} else {
+		w.digests = intake.Event(ev, w.digests[:0])
 	}
 	for i, in := range w.columns {
 		var id uint32

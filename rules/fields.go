@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-var fieldKeys = []allowedKey{{"header", ""}, {"cookie", ""}, {"bearer", ""}, {"query", ""}, {"trusted", ""}}
+var fieldKeys = []allowedKey{{"header", ""}, {"cookie", ""}, {"bearer", ""}, {"query", ""}, {"trusted", ""}, {"hash", ""}}
 
 // readFields reads the section fields: where requests have the fields of rules.
 func (r *reader) readFields(n ast.Node) {
@@ -55,6 +55,7 @@ func (r *reader) readSource(p pair) (s match.Source) {
 		r.fail(m["bearer"], "bearer: false: must be true, or be left out")
 	}
 	s.Trusted, _ = one(r, m["trusted"], "trusted", parseBool)
+	s.Hash, _ = one(r, m["hash"], "hash", parseBool)
 	return s
 }
 
@@ -75,6 +76,18 @@ func (r *reader) checkTrust(n ast.Node, rule *ratelimit.Rule) {
 	}
 }
 
+// checkUnhashed records a mistake, and reports false, if a field whose values are hashed stands at n, where that
+// cannot be.
+func (r *reader) checkUnhashed(n ast.Node, what, why string, names ...string) bool {
+	for _, name := range names {
+		if slices.ContainsFunc(r.fields, func(s match.Source) bool { return s.Field == name && s.Hash }) {
+			r.fail(n, "%s: field %q: its values are hashed, and %s: must be another field", what, name, why)
+			return false
+		}
+	}
+	return true
+}
+
 // declaration returns the declaration of s in the file, with what more has.
 func declaration(s *match.Source, more ...string) string {
 	var parts []string
@@ -87,6 +100,7 @@ func declaration(s *match.Source, more ...string) string {
 	add("cookie", s.Cookie, s.Cookie != "")
 	add("bearer", "true", s.Bearer)
 	add("query", s.Query, s.Query != "")
+	add("hash", "true", s.Hash)
 	return s.Field + ": {" + strings.Join(append(parts, more...), ", ") + "}"
 }
 
@@ -106,6 +120,9 @@ func sourceSentence(s *match.Source) string {
 	text := fmt.Sprintf("field %s: %s", s.Field, from)
 	if s.FromRequest() && s.Trusted {
 		text += ", which clients cannot make up"
+	}
+	if s.Hash {
+		text += ", of which a keyed digest is kept"
 	}
 	return text + "."
 }

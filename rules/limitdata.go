@@ -65,7 +65,7 @@ func (r *reader) readLimitBy(n ast.Node, m map[string]ast.Node, rule *ratelimit.
 func (r *reader) readLimitField(n ast.Node, what string, key match.Key) *ratelimit.LimitBy {
 	by := new(ratelimit.LimitBy)
 	name, ok := one(r, n, what, parseText)
-	if !ok || !r.checkField(n, what, name) {
+	if !ok || !r.checkField(n, what, name) || !r.checkUnhashed(n, what, "no rule can have them", name) {
 		return by
 	}
 	by.Field = name

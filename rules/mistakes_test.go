@@ -69,7 +69,7 @@ rules.yaml:2:166: query: empty: must be a value or a list of values
 rules.yaml:2:175: field f: unknown key "headr": did you mean header?
 rules.yaml:2:186: fields: field "g": header: Cookie: must be one cookie, as in {cookie: sid}
 rules.yaml:2:207: fields: field "h": header: Host: must be left out, as the field host has it
-rules.yaml:2:229: field i: "header": must be a mapping of header, cookie, bearer, query, trusted`,
+rules.yaml:2:229: field i: "header": must be a mapping of header, cookie, bearer, query, trusted, hash`,
 	},
 	{"fields is a list", "version: 1\nfields: [a]\n", `rules.yaml:2:9: fields: a list: must be a mapping of names, such as "api_key: {header: X-API-Key}"`},
 	{
@@ -84,6 +84,16 @@ rules.yaml:5:18: key: field "session": a client can make up its values, and so g
 rules.yaml:9:18: key: field "session": a client can make up its values, and so get others banned: must be trusted, as in "session: {cookie: sid, trusted: true}", if a proxy sets or checks it, or have client beside it: [client, session]`,
 	},
 
+	{
+		"hashed fields", "version: 1\nfields: {api_key: {header: X-API-Key, hash: true}, session: {cookie: sid, hash: maybe}}\n" +
+			"limits:\n- {name: a, key: client, when: {api_key: x}, limit: 1 per 1s}\n" +
+			"- {name: c, key: api_key, limit: {by: api_key, plans: {a: 1 per 1s}, default: 1 per 1s}}\n" +
+			"hot:\n- {name: b, key: [path, api_key | client], threshold: 1 per 1s}\n",
+		`rules.yaml:2:81: hash: "maybe": must be true or false
+rules.yaml:4:33: when: field "api_key": its values are hashed, and no rule can have them: must be another field
+rules.yaml:5:39: by: field "api_key": its values are hashed, and no rule can have them: must be another field
+rules.yaml:7:18: key: field "api_key": its values are hashed, and programs that find hot keys would not know theirs: must be another field`,
+	},
 	{
 		"fields that are not declared", "version: 1\nfields: {api_key: {header: X-API-Key}, session: {cooky: sid}}\n" +
 			"counters: {c: {key: tenant, spans: 1m}}\n" +

@@ -128,6 +128,7 @@ func (r *reader) readCounters(n ast.Node) (counters []Counter) {
 func (r *reader) readHot(n ast.Node) hotkey.Rule {
 	m := r.mapping(n, "hot rule", hotKeys)
 	rule := hotkey.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
+	r.checkUnhashed(m["key"], "key", "programs that find hot keys would not know theirs", rule.Key.EventFields()...)
 	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
 		l, form, err := parseAnyLimit(s)
 		l, fixed := FixedSpan(l)

@@ -170,7 +170,7 @@ func (r *reader) readCondition(n ast.Node, what string) (w match.When) {
 			w.Not = r.readConditions(p.value, p.key)
 			continue
 		}
-		if !r.checkField(p.at, what, p.key) {
+		if !r.checkField(p.at, what, p.key) || !r.checkUnhashed(p.at, what, "no rule can have them", p.key) {
 			continue
 		}
 		if p.key == "client" {

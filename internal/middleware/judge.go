@@ -11,6 +11,7 @@ type Request struct {
 	Event match.Event
 	Text  []byte // of headers and bodies
 
+	digests     []byte // of hashed fields
 	reservation *ratelimit.Reservation
 	outcomes    []ratelimit.Outcome
 }

@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/lately-go/lately/match"
@@ -81,19 +80,9 @@ func Parameter(query, name string) (value string) {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		key, v, _ := strings.Cut(pair, "=")
-		if decoded(key) == name {
-			value = both(value, decoded(v))
+		if match.DecodeQuery(key) == name {
+			value = both(value, match.DecodeQuery(v))
 		}
 	}
 	return value
-}
-
-func decoded(s string) string {
-	if !strings.ContainsAny(s, "%+") {
-		return s
-	}
-	if text, err := url.QueryUnescape(s); err == nil {
-		return text
-	}
-	return s
 }

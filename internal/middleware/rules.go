@@ -86,6 +86,14 @@ type Plan[R any] struct {
 	Answers  bool // rules count answers
 	Fields   Fields[R]
 	Policies ratelimitheader.Policies
+
+	intake *match.Intake
+}
+
+// Fill gives the event of r the fields of source.
+func (p *Plan[R]) Fill(r *Request, source R) {
+	p.Fields.Fill(&r.Event, source)
+	r.digests = p.intake.Event(&r.Event, r.digests[:0])
 }
 
 // Init sets the limiter, whether the names of rules are hidden from clients, and the
@@ -108,7 +116,7 @@ func (rs *Rules[R]) Check(set *ratelimit.Set) error {
 func (rs *Rules[R]) Plan() *Plan[R] {
 	set, p := rs.limiter.Set(), rs.plan.Load()
 	if p == nil || p.Set != set {
-		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide)}
+		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: rs.limiter.Intake(set)}
 		p.Fields, _ = NewFields(set.Fields(), set.Sources(), rs.find)
 		rs.plan.Store(p)
 	}

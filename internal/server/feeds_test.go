@@ -37,7 +37,7 @@ func TestFeedOfNoFollower(t *testing.T) {
 		ev.Set(match.Client, []byte("192.0.2.1"))
 		batch := &api.FeedBatch{Feed: "web", Session: feed.Session, Number: 1, Events: eventlist.Append(nil, now, &ev), State: []byte("s"), Until: now.Add(-time.Second)}
 		judge := func(*match.Event) { t.Error("an event is judged that is newer than the batch says") }
-		if err := s.feeds.Judge(batch, now, judge); err != nil {
+		if err := s.feeds.Judge(batch, now, func(*match.Event) {}, judge); err != nil {
 			t.Fatal(err)
 		}
 		count := func() uint64 {

@@ -147,7 +147,7 @@ func (s *Server) openLogs() error {
 		return err
 	}
 	s.logs, err = follow.New(follow.Config{
-		Logs: logs, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Judge: s.judgeLogged(identity),
+		Logs: logs, Lateness: s.config.Lateness, Silence: s.config.Silence, Log: s.log, Read: s.engine.Session().Receive, Judge: s.judgeLogged(identity),
 		Opened: s.requestSnapshot, Stdin: s.config.Stdin,
 	})
 	return err

@@ -153,6 +153,12 @@ func banError(err error) error {
 // has the address of a trusted proxy, which may also be banned for requests that it sent without
 // their client. The key may be as bans are listed, or as in an event.
 func (e *Engine) Unban(rule string, key []string) (n int, err error) {
+	if of, err := e.ruleNamed(rule); err == nil {
+		key = slices.Clone(key)
+		if err := e.digest(&of.Key, key, true); err != nil {
+			return 0, err
+		}
+	}
 	for _, key := range [][]string{key, e.proxied(rule, key)} {
 		if key == nil {
 			continue
@@ -303,6 +309,10 @@ func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	rule, err := e.ruleNamed(r.Rule)
 	if err != nil {
 		return nil, err
+	}
+	r.Key = slices.Clone(r.Key)
+	if err := e.digest(&rule.Key, r.Key, true); err != nil {
+		return rule, err
 	}
 	key, err := join(nil, &rule.Key, r.Key)
 	if err != nil {

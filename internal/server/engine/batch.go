@@ -18,6 +18,7 @@ type batch struct {
 	tickets   []*ratelimit.Ticket // their memory, of the first used
 	used      int
 	events    []*match.Event // of the queries about events, in order
+	digests   []byte         // of their hashed fields
 	values    []string       // of the keys of the others
 	decisions []ratelimit.Decision
 }
@@ -52,10 +53,13 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 	if r.geo != nil {
 		r.geo.Set(ev)
 	}
+	b := s.openBatch()
+	before := len(b.digests)
+	b.digests = r.hashing.intake(s.e.secret).Event(ev, b.digests)
 	if s.key, err = r.fields.checkLength(ev, s.key); err != nil {
+		b.digests = b.digests[:before]
 		return err
 	}
-	b := s.openBatch()
 	if ev == s.event { // the next Event is another
 		b.events, s.event = append(b.events, ev), nil
 	}
@@ -72,7 +76,7 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 	}
 	b := s.openBatch()
 	first := len(b.values)
-	if b.values, err = split(b.values, &r.Key, key); err != nil {
+	if b.values, err = s.e.split(b.values, &r.Key, key, false); err != nil {
 		return err
 	}
 	b.add(ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit}, terms)
@@ -163,5 +167,6 @@ func (e *Engine) reuse(b *batch) {
 	clear(b.queries)
 	clear(b.values)
 	b.events, b.queries, b.holds, b.values, b.used = b.events[:0], b.queries[:0], b.holds[:0], b.values[:0], 0
+	b.digests = b.digests[:0]
 	e.batches.Put(b)
 }

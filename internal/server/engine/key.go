@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )
@@ -17,6 +18,14 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 		return r, errorf(api.BadArg, "key: %d fields and %d values: must be as many of one as of the other, and at least 1", len(fields), len(key))
 	}
 	if err := e.rules.Load().fields.checkNames(fields); err != nil {
+		return r, err
+	}
+	of, err := match.NewKey(match.Fold{}, fields...)
+	if err != nil {
+		return r, &Error{api.BadArg, err.Error()}
+	}
+	key = slices.Clone(key)
+	if err := e.digest(&of, key, true); err != nil {
 		return r, err
 	}
 	r = api.KeyReport{Fields: fields, Key: api.KeyOf(key...), Counters: []api.KeyWindow{}, Rules: []api.KeyDecision{}, Bans: []api.Ban{}, Hot: []api.HotKeyReport{}}

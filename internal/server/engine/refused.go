@@ -94,14 +94,21 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 		return x, err
 	}
 	defer e.scans.end()
-	set := e.limiter.Set()
+	set, asked := e.limiter.Set(), e.askedValues(all)
 	var found []refused.Record
 	evicted := e.refused.Each(func(r *refused.Record) {
 		rule, key, ok := refused.Split(set, r.Key())
-		if ok && !slices.ContainsFunc(all, func(v string) bool { return !rule.Key.Has(key, v) && !rule.Key.Has(key, proxyPrefix+v) }) {
+		if ok && !slices.ContainsFunc(asked, func(v askedValue) bool { return !v.isIn(rule, key) }) {
 			found = append(found, *r)
+			for i := range asked {
+				asked[i].named = asked[i].named || rule.Key.Has(key, asked[i].text)
+			}
 		}
 	})
+	all = nil
+	for i := range asked {
+		all = append(all, asked[i].shown())
+	}
 	slices.SortFunc(found, func(a, b refused.Record) int { return cmp.Compare(b.Last, a.Last) })
 	x = api.Explanation{Values: all, Since: e.started.UTC(), Refusals: []api.Refusal{}}
 	if evicted > 0 {
@@ -115,6 +122,32 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 		x.Refusals = append(x.Refusals, refusal)
 	}
 	return x, nil
+}
+
+// An askedValue is a value of the keys to be explained, and its digest, if rules have hashed fields.
+type askedValue struct {
+	text, digest string
+	named        bool // a key has the text itself
+}
+
+func (e *Engine) askedValues(all []string) (asked []askedValue) {
+	in := e.intake()
+	for _, v := range all {
+		asked = append(asked, askedValue{text: v, digest: in.Digest(v)})
+	}
+	return asked
+}
+
+func (v *askedValue) isIn(r *ratelimit.Rule, key []byte) bool {
+	return r.Key.Has(key, v.text) || r.Key.Has(key, proxyPrefix+v.text) || v.digest != "" && r.Key.Has(key, v.digest)
+}
+
+// shown returns the value for the answer. What may be the value of a hashed field is not shown.
+func (v *askedValue) shown() string {
+	if _, isAddr := match.ParseAddr(v.text); v.named || isAddr || v.digest == "" || match.IsDigest(v.text) {
+		return v.text
+	}
+	return v.digest
 }
 
 // refusal returns a record as the API has it, with what the rule decides now.

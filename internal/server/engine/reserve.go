@@ -33,7 +33,7 @@ type Terms struct {
 
 // Charge counts a cost of a key under a rule, whatever the limits allow. No ban counts it.
 func (s *Session) Charge(rule string, cost uint64, key ...string) error {
-	r, err := s.rule(rule, key)
+	r, err := s.rule(rule, key, false)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,9 @@ type ruleSet struct {
 	declared []*counter // those of the file: dynamic ones count no events
 	hot      []*hotRule
 	fields   eventFields
-	answers  bool    // a limit or ban counts answers
-	geo      *geo.DB // nil if no rule uses its fields
+	answers  bool     // a limit or ban counts answers
+	geo      *geo.DB  // nil if no rule uses its fields
+	hashing  *hashing // nil if no field is hashed
 }
 
 // A hotRule is a hot rule with a detector of its own, so that a rule which does not
@@ -45,7 +46,7 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 	if err := config.Geo.Check(file.Fields()); err != nil {
 		return nil, err
 	}
-	r := &ruleSet{file: file, fields: fields, answers: file.Limits.CountsAnswers()}
+	r := &ruleSet{file: file, fields: fields, answers: file.Limits.CountsAnswers(), hashing: newHashing(file.Limits.Sources())}
 	if geo.Uses(file.Fields()) {
 		r.geo = config.Geo
 	}

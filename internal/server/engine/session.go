@@ -26,12 +26,14 @@ type Session struct {
 	batch  *batch       // or nil
 	key    []byte
 	values []string
-	edges  []hotkey.Edge
-	report HotReport
-	n      uint64 // decisions
-	id     []byte // of the last decision's reservation
-	asked  bool   // it was asked for one
-	plain  []byte // memory for it
+	// digests has those of the event that was received last.
+	digests []byte
+	edges   []hotkey.Edge
+	report  HotReport
+	n       uint64 // decisions
+	id      []byte // of the last decision's reservation
+	asked   bool   // it was asked for one
+	plain   []byte // memory for it
 }
 
 // totals counts decisions by outcome. An engine has several of them in different cache
@@ -177,7 +179,7 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 // Refund gives back up to n of what a key has used under a rule, the oldest first,
 // and returns how much.
 func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
-	r, err := s.rule(rule, key)
+	r, err := s.rule(rule, key, false)
 	if err != nil {
 		return 0, err
 	}
@@ -199,7 +201,7 @@ func (s *Session) Release(rule string, n uint64, key ...string) (uint64, error) 
 
 // Reset deletes what a key has used under a rule. Bans are kept.
 func (s *Session) Reset(rule string, key ...string) error {
-	r, err := s.rule(rule, key)
+	r, err := s.rule(rule, key, true)
 	if err != nil {
 		return err
 	}
@@ -225,8 +227,8 @@ func (s *Session) Throttle(key string, burst, count uint64, period time.Duration
 // key was there.
 func (s *Session) Delete(key string) bool { return s.e.throttle.Remove(key) }
 
-// rule returns the limiter of one rule, and makes s.values the values of key.
-func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error) {
+// rule returns the limiter of one rule, and makes s.values the values of key, which may be listed.
+func (s *Session) rule(name string, key []string, listed bool) (*ratelimit.RuleLimiter, error) {
 	of, err := s.e.ruleNamed(name)
 	if err != nil {
 		return nil, err
@@ -235,17 +237,21 @@ func (s *Session) rule(name string, key []string) (*ratelimit.RuleLimiter, error
 	if err != nil {
 		return nil, ruleError(err)
 	}
-	s.values, err = split(s.values[:0], &of.Key, key)
+	s.values, err = s.e.split(s.values[:0], &of.Key, key, listed)
 	return r, err
 }
 
-// split appends the values of a key of k to dst. It does not check their number.
-func split(dst []string, k *match.Key, key []string) (values []string, err error) {
+// split appends the values of a key of k to dst, with digests of hashed fields; if the key is listed, those that are digests stay.
+// It does not check their number.
+func (e *Engine) split(dst []string, k *match.Key, key []string, listed bool) (values []string, err error) {
 	first := len(dst)
 	if len(key) != 1 {
 		dst = append(dst, key...)
 	} else if dst, err = k.Split(dst, key[0], KeySeparator); err != nil {
 		return dst, &Error{api.BadArg, err.Error()}
+	}
+	if err := e.digest(k, dst[first:], listed); err != nil {
+		return dst, err
 	}
 	return dst, checkValues(k, dst[first:])
 }
@@ -266,7 +272,7 @@ func (s *Session) Add(name string, n uint64, key ...string) error {
 			return err
 		}
 	}
-	if err := s.counterKey(c, key); err != nil {
+	if err := s.counterKey(c, key, false); err != nil {
 		return err
 	}
 	if !c.addAt(s.e.Now(), s.key, n) {
@@ -282,7 +288,7 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 	if err != nil {
 		return count, 0, err
 	}
-	if err = s.counterKey(c, key); err != nil {
+	if err = s.counterKey(c, key, true); err != nil {
 		return count, 0, err
 	}
 	table, now := c.counts(s.e.Now())
@@ -294,8 +300,8 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 }
 
 // counterKey makes s.key the key of c that has these values.
-func (s *Session) counterKey(c *counter, key []string) (err error) {
-	if s.values, err = split(s.values[:0], &c.Key, key); err != nil {
+func (s *Session) counterKey(c *counter, key []string, listed bool) (err error) {
+	if s.values, err = s.e.split(s.values[:0], &c.Key, key, listed); err != nil {
 		return err
 	}
 	if s.key, err = c.Key.Join(s.key[:0], s.values...); err != nil {

@@ -153,10 +153,10 @@ func (f *Feeds) resize(x *feed, n int) bool {
 }
 
 // Judge passes the events of a batch to judge, in order, and keeps its state, unless there is an
-// error, in which case it does neither. No event has a time after now. If the batch has a time up to which
+// error, in which case it does neither. read is called with each event before that, and before an event waits. No event has a time after now. If the batch has a time up to which
 // events are judged, these are passed in the order of time, those of earlier batches among them, and the
 // others wait.
-func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, judge func(*match.Event)) error {
+func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, read, judge func(*match.Event)) error {
 	if err := checkBatch(b); err != nil {
 		return err
 	}
@@ -186,6 +186,7 @@ func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, judge func(*match.Event))
 		if r.Event.Time.After(now) {
 			r.Event.Time = now.UTC()
 		}
+		read(&r.Event)
 		each(&r.Event)
 	}
 	f.release(x, b.Until.UnixNano(), judge)

@@ -112,7 +112,7 @@ func (f *fedServer) passed(p Point) (err error) {
 }
 
 func (f *fedServer) judge(b api.FeedBatch) error {
-	return f.feeds.Judge(&b, time.Now(), f.schedule.judge)
+	return f.feeds.Judge(&b, time.Now(), func(*match.Event) {}, f.schedule.judge)
 }
 
 // rejected sends a batch again, other than the next.
@@ -299,7 +299,7 @@ func TestFeeds(t *testing.T) {
 	}
 	var judged []time.Time
 	judge := func(b api.FeedBatch) error {
-		return f.Judge(&b, now, func(ev *match.Event) { judged = append(judged, ev.Time) })
+		return f.Judge(&b, now, func(*match.Event) {}, func(ev *match.Event) { judged = append(judged, ev.Time) })
 	}
 	var ev match.Event
 	ev.Set(match.Client, []byte("192.0.2.1"))
@@ -398,7 +398,7 @@ func (f *waitingFeed) send(until int, seconds ...int) {
 	for _, s := range seconds {
 		b.Events = eventlist.Append(b.Events, time.Unix(int64(s), 0), new(match.Event))
 	}
-	if err := f.feeds.Judge(b, f.now, f.judge); err != nil {
+	if err := f.feeds.Judge(b, f.now, func(*match.Event) {}, f.judge); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -480,7 +480,7 @@ func TestFeedsMemory(t *testing.T) {
 			return err
 		}
 		b := &api.FeedBatch{Feed: name, Session: feed.Session, Number: 1, State: make([]byte, maxFeedState)}
-		return f.Judge(b, now, func(*match.Event) {})
+		return f.Judge(b, now, func(*match.Event) {}, func(*match.Event) {})
 	}
 	most := maxFeedBytes / (maxFeedState + 1<<10 + 255)
 	for i := range most {

@@ -36,6 +36,10 @@ type Config struct {
 	// that there is none.
 	Silence time.Duration
 
+	// Read is called with each event when it is read, before it is judged or waits, and may change its
+	// fields; nil means nothing.
+	Read func(*match.Event)
+
 	// Judge takes the events, one at a time. An event and its values are valid until it
 	// returns.
 	Judge func(*match.Event)
@@ -374,6 +378,13 @@ func (f *Follower) readNext(now time.Time) bool {
 	each := f.config.Judge
 	if f.config.Passed == nil && (behind > 1 || f.config.Lateness > 0) || f.queue.len() > 0 {
 		each = f.hold
+	}
+	if f.config.Read != nil {
+		pass := each
+		each = func(ev *match.Event) {
+			f.config.Read(ev)
+			pass(ev)
+		}
 	}
 	next.readBlock(f.buf, each, now)
 	if f.queue.len() > 0 {

@@ -54,7 +54,7 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	}
 	n, err := c.s.Engine.Unban(req.Rule, key)
 	if n > 0 {
-		c.audit("ban ended by hand", "rule", req.Rule, "key", engine.KeyText(key))
+		c.audit("ban ended by hand", "rule", req.Rule, "key", engine.KeyText(c.s.Engine.Listed(req.Rule, key)))
 	}
 	return api.Unbanned{Unbanned: n}, err
 }

@@ -173,7 +173,7 @@ func reset(c *call, req *api.RuleKey) (ok api.Nothing, err error) {
 	if err := c.engine.Reset(req.Rule, key...); err != nil {
 		return ok, err
 	}
-	c.audit("key reset", "rule", req.Rule, "key", engine.KeyText(key))
+	c.audit("key reset", "rule", req.Rule, "key", engine.KeyText(c.s.Engine.Listed(req.Rule, key)))
 	return ok, nil
 }
 

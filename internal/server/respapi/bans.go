@@ -80,7 +80,7 @@ func unban(c *conn, args [][]byte) error {
 	}
 	n, err := c.s.Engine.Unban(rule, key)
 	if n > 0 {
-		c.audit("ban ended by hand", "rule", rule, "key", engine.KeyText(key))
+		c.audit("ban ended by hand", "rule", rule, "key", engine.KeyText(c.s.Engine.Listed(rule, key)))
 	}
 	if err != nil {
 		return err

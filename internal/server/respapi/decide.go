@@ -294,7 +294,7 @@ func reset(c *conn, args [][]byte) error {
 	if err := c.caller.Reset(view(args[1]), view(args[2])); err != nil {
 		return err
 	}
-	c.audit("key reset", "rule", string(args[1]), "key", string(args[2]))
+	c.audit("key reset", "rule", string(args[1]), "key", engine.KeyText(c.s.Engine.Listed(string(args[1]), []string{string(args[2])})))
 	c.w.OK()
 	return nil
 }

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/match"
+)
+
+// hashLabel derives the key of the digests of hashed fields.
+const hashLabel = "field"
+
+// A hashing digests the values of the fields that a rules file declares as hashed.
+type hashing struct {
+	declared []match.Source
+	current  atomic.Pointer[keyedIntake]
+}
+
+// A keyedIntake is an intake and the key that it was made with.
+type keyedIntake struct {
+	key    *secret.Key
+	intake *match.Intake
+}
+
+// newHashing returns what digests the fields that are declared with Hash, or nil if there are none.
+func newHashing(declared []match.Source) *hashing {
+	if !slices.ContainsFunc(declared, func(s match.Source) bool { return s.Hash }) {
+		return nil
+	}
+	return &hashing{declared: declared}
+}
+
+// intake returns the intake under the current secret, or nil.
+func (h *hashing) intake(s *secret.Secret) *match.Intake {
+	if h == nil {
+		return nil
+	}
+	key, now := s.Key(hashLabel), h.current.Load()
+	if now == nil || now.key != key {
+		now = &keyedIntake{key, match.NewIntake(h.declared, *key)}
+		h.current.Store(now)
+	}
+	return now.intake
+}
+
+func (e *Engine) intake() *match.Intake { return e.rules.Load().hashing.intake(e.secret) }
+
+// Receive replaces the values of hashed fields of ev, an event of a log that was just read, by their
+// digests, which are valid until the next Receive. It must be called once for each event, before [Session.CheckLogged].
+func (s *Session) Receive(ev *match.Event) {
+	s.digests = s.e.intake().Event(ev, s.digests[:0])
+}
+
+// digest replaces those of values, of a key of k, that are hashed fields. In the keys of people, which they may have copied
+// from a list, digests stay.
+func (e *Engine) digest(k *match.Key, values []string, listed bool) error {
+	in := e.intake()
+	if in == nil {
+		return nil
+	}
+	var err error
+	if listed {
+		err = in.ListedValues(k, values)
+	} else {
+		err = in.Values(k, values)
+	}
+	if err != nil {
+		return &Error{api.BadArg, err.Error()}
+	}
+	return nil
+}
+
+// Listed returns a key of a rule, for the log, as lists have it: with digests of hashed fields. key has the values, or is one value
+// that stands for all of them. Of a key that is not one of the rule, which has hashed fields, it returns none.
+func (e *Engine) Listed(rule string, key []string) []string {
+	r, err := e.ruleNamed(rule)
+	if err != nil || !e.intake().Hashes(&r.Key) {
+		return key
+	}
+	values, err := e.split(nil, &r.Key, key, true)
+	if err != nil || len(values) != len(r.Key.Fields()) {
+		return nil
+	}
+	return values
+}
