@@ -143,5 +143,13 @@ func (r *ref) names() []string {
 
 // has reports whether r reads f.
 func (r *ref) has(f Field) bool {
-	return r.field == f || slices.ContainsFunc(r.either, func(one ref) bool { return one.field == f })
+	if r.field == f {
+		return true
+	}
+	for i := range r.either { // not by slices.ContainsFunc: the argument of its function would be allocated
+		if r.either[i].field == f {
+			return true
+		}
+	}
+	return false
 }
