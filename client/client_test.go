@@ -171,6 +171,37 @@ func TestCalls(t *testing.T) {
 			result{uint64(1)},
 		},
 		{
+			"reserve", strings.Replace(delayedText, "}", `,"id":"AbC-_"}`, 1), "POST", "/v1/reserve", `{"rule":"queue","key":["ada"],"cost":2000,"for_ms":1500}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				r, err := c.Reserve(ctx, "queue", 2000, 1500*time.Millisecond, "ada")
+				return result{r.Decision.Allowed, r.Decision.Delay, r.ID}, err
+			},
+			result{true, time.Second, "AbC-_"},
+		},
+		{
+			"reserve for an event", decisionText, "POST", "/v1/reserve", `{"event":{"user":"ada"},"cost":1}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				r, err := c.ReserveEvent(ctx, map[string]string{"user": "ada"}, 0, 0)
+				return result{r}, err
+			},
+			result{Reservation{Decision: refused}},
+		},
+		{
+			"settle", `{"settled":true}`, "POST", "/v1/settle", `{"id":"AbC-_","cost":0}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				settled, err := c.Settle(ctx, "AbC-_", 0)
+				return result{settled}, err
+			},
+			result{true},
+		},
+		{
+			"charge", `{}`, "POST", "/v1/charge", `{"rule":"tokens","key":["ada"],"cost":731}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				return result{}, c.Charge(ctx, "tokens", 731, "ada")
+			},
+			result{},
+		},
+		{
 			"refund", `{"refunded":2}`, "POST", "/v1/refund", `{"rule":"login","key":["ada"],"n":3}`,
 			func(ctx context.Context, c *Client) (result, error) {
 				n, err := c.Refund(ctx, "login", 3, "ada")

@@ -254,6 +254,7 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, e)
 	}
 	if s.journal != nil {
+		s.engine.EndDecisions()
 		err = errors.Join(err, s.save())
 	}
 	return err

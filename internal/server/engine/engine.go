@@ -155,6 +155,9 @@ func (e *Engine) Close() {
 // the server sets that of its data directory or store.
 func (e *Engine) Secret() *secret.Secret { return e.secret }
 
+// EndDecisions says that no decision is under way, and that none will be made: the next snapshot has all reservations.
+func (e *Engine) EndDecisions() { e.lives.ended.Store(true) }
+
 // Locate returns what sets the fields country and asn of an event, or nil.
 func (e *Engine) Locate() func(*match.Event) {
 	if e.config.Geo == nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -18,7 +19,8 @@ import (
 // before the snapshot was written, under rules that were not changed or reset since. It is of no use where servers share a
 // store, which knows that itself.
 type lives struct {
-	current uint64 // identifies this process
+	current uint64      // identifies this process
+	ended   atomic.Bool // no decision is under way, nor will be
 
 	mu      sync.Mutex
 	earlier []life               // that have written the snapshots before, the oldest first; for ids up to MaxHold old
@@ -84,9 +86,13 @@ const keptMargin = time.Second
 
 // record returns the record of a snapshot that was begun at that time, and whose limits are written at now.
 func (l *lives) record(began, now time.Time) ([]byte, error) {
+	kept := began
+	if !l.ended.Load() {
+		kept = kept.Add(-keptMargin)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return json.Marshal(livesRecord{append(slices.Clip(l.earlier), life{l.current, began.Add(-keptMargin), now.Add(keptMargin)}), l.since})
+	return json.Marshal(livesRecord{append(slices.Clip(l.earlier), life{l.current, kept, now.Add(keptMargin)}), l.since})
 }
 
 // restore reads a record of the snapshot, at now.
@@ -104,31 +110,26 @@ func (l *lives) restore(now time.Time, record []byte) error {
 	return nil
 }
 
-// judge makes t, of a reservation of that process, one that can be settled in this one. What is not in the counts
-// any more, or may not be, has no charge to settle.
+// judge makes t, of a reservation of that process, one that can be settled in this one. If the counts do not have its charge, since
+// the process was killed before it wrote a snapshot, all that is settled is charged. Where nobody knows, nothing is settled.
 func (l *lives) judge(of uint64, t *ratelimit.Ticket) {
 	if of == l.current {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.earlier, func(x life) bool { return x.ID == of })
-	if i < 0 {
-		t.Charges = nil
-		return
-	}
-	at := time.Unix(0, t.At)
-	switch x := &l.earlier[i]; {
-	case at.After(x.Lost):
+	at, i := time.Unix(0, t.At), slices.IndexFunc(l.earlier, func(x life) bool { return x.ID == of })
+	switch {
+	case i < 0 || at.After(l.earlier[i].Lost):
 		t.Cost = 0 // the charge is lost: all that is settled is charged
-	case at.After(x.Kept):
+	case at.After(l.earlier[i].Kept):
 		t.Charges = nil
-		return
+	default:
+		t.Charges = slices.DeleteFunc(t.Charges, func(c ratelimit.TicketCharge) bool {
+			s, ok := l.since[c.Rule]
+			return !ok || !s.Since.Before(at)
+		})
 	}
-	t.Charges = slices.DeleteFunc(t.Charges, func(c ratelimit.TicketCharge) bool {
-		s, ok := l.since[c.Rule]
-		return !ok || !s.Since.Before(at)
-	})
 	for i := range t.Charges {
 		t.Charges[i].Mark = ratelimit.AnyMark
 	}

@@ -280,12 +280,12 @@ func TestSettleAfterRestart(t *testing.T) {
 		settle(t, c, kept, 0, true)
 		wantUsed(t, c, "tokens", "ada", 360, "the rule has other limits since the restart")
 
-		// Without a record of the process, all stays charged.
+		// Without a record of the process, it was killed before its first snapshot.
 		i := restored(t, budgetRules, slices.DeleteFunc(records, func(r record) bool { return r.typ == engine.RecordLives }))
 		i.Secret().Set(e.Secret().Value())
 		c = i.Session()
-		settle(t, c, kept, 0, true)
-		wantUsed(t, c, "tokens", "ada", 360, "of an unknown process")
+		settle(t, c, kept, 7, true)
+		wantUsed(t, c, "tokens", "ada", 367, "of a process that has written no snapshot")
 	})
 }
 

@@ -1,0 +1,43 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lately-go/lately/client"
+)
+
+// Each user may use 3,000 tokens of a language model a day. What an answer takes is known when it has been streamed.
+func ExampleFleet_Reserve() {
+	addr, stop := startNode("version: 1\nlimits: [{name: tokens, key: user, limit: 3000 per 1d}]\n")
+	defer stop()
+	fleet, err := client.NewFleet(client.FleetConfig{Nodes: []string{addr}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fleet.Close()
+	ctx := context.Background()
+	for _, used := range []uint64{731, 1500} {
+		r, err := fleet.Reserve(ctx, "tokens", 2000, time.Minute, "ada") // no answer has more
+		if err != nil {
+			log.Fatal(err)
+		}
+		if !r.Decision.Allowed {
+			fmt.Println("refused; tokens left:", r.Decision.Remaining)
+			continue
+		}
+		// Stream the answer, and count its tokens. If this program crashes now, 2,000 stay charged.
+		if _, err := fleet.Settle(ctx, r, used); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("used:", used)
+	}
+	d, err := fleet.Peek(ctx, "tokens", 2000, "ada")
+	fmt.Println("another answer:", d.Allowed, err)
+	// Output:
+	// used: 731
+	// used: 1500
+	// another answer: false <nil>
+}
