@@ -19,7 +19,7 @@ if times then
   if sum then first = #v + 1 end -- the slots have left
   while first < #v and unpack_('>I7', v, first) <= now - span do first = first + 7 end
   used = cost + max(#v - first + 1, 0) / 7
-  if used > 3 then return 'repair' end
+  if used > 3 or used > most then return 'repair' end
   body, kept, added, ends = '\0', sub(v, first), rep(pack('>I7', now), cost), now + span
 elseif sum + cost <= most then
   local newest = cost

@@ -51,6 +51,9 @@ var limitCases = []Case{
 			if c.rnd.IntN(2) == 0 {
 				r.Ban = &ratelimit.Ban{After: 3, Of: ratelimit.Refusals, Span: units(2), For: units(1)}
 			}
+			if c.rnd.IntN(2) == 0 { // a store may have a shorter way for one limit
+				return []ratelimit.Rule{c.limitOfEvent(c.limitOf(a, 1+c.rnd.Uint64N(140)))}
+			}
 			return []ratelimit.Rule{r, named("second", second)}
 		}, (*walk).take, (*walk).take, (*walk).take, (*walk).peek, (*walk).settle, (*walk).refund),
 		"Each event is judged by the N that it brings, in the one window of its key, which holds all that was counted for events with any N: never over the N that each was judged by.",

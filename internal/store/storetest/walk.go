@@ -206,8 +206,12 @@ func (w *walk) subjects() (some []subject) {
 func (w *walk) given(s subject) subject {
 	for _, l := range w.model.set.Rule(s.Outcome.Rule).Limits {
 		if l.AtMost > 0 && w.rnd.IntN(4) > 0 {
-			s.N = 1 + w.rnd.Uint64N(l.AtMost)
-			if w.rnd.IntN(2) == 0 { // near the default
+			switch w.rnd.IntN(4) {
+			case 0:
+				s.N = 1 + w.rnd.Uint64N(l.AtMost)
+			case 1: // below what a record holds before it counts in slots
+				s.N = min(l.AtMost, 1+w.rnd.Uint64N(4))
+			default: // near the default
 				s.N = min(l.AtMost, max(l.N, 1)+w.rnd.Uint64N(3))
 			}
 		}
