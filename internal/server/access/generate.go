@@ -22,7 +22,8 @@ func Generate(path string) (*Tokens, error) {
 	var b strings.Builder
 	b.WriteString("# Each line: role, token, name. Each role may do what those before it may.\n" +
 		"# Keep this file secret. Instead of a token, a line can have sha256: and its hash:\n" +
-		"#   printf %s \"$TOKEN\" | sha256sum\n")
+		"#   printf %s \"$TOKEN\" | sha256sum\n" +
+		"# Or it can have cert: and a name of a client certificate, with the setting tls-client-ca.\n")
 	for role := Read; role <= Admin; role++ {
 		var secret [sha256.Size]byte
 		_, _ = rand.Read(secret[:]) // never fails: the program ends instead

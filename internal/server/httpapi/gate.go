@@ -162,7 +162,8 @@ type errorLog struct{ s *Server }
 func (l errorLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if peer, err, ok := strings.Cut(strings.TrimPrefix(text, "http: TLS handshake error from "), ": "); ok && strings.Contains(err, "failed to verify certificate") {
-		l.s.BadCertificate(peer, errors.New(err))
+		at, _ := netip.ParseAddrPort(peer)
+		l.s.BadCertificate(at.Addr().WithZone("").Unmap(), errors.New(err))
 	} else {
 		l.s.Log.Debug(text)
 	}

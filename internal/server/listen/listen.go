@@ -143,10 +143,10 @@ func (l *Listener) RejectCertificate(peer netip.Addr, names []string) {
 }
 
 // BadCertificate counts and logs a connection of peer whose certificate cannot be verified.
-func (l *Listener) BadCertificate(peer string, err error) {
+func (l *Listener) BadCertificate(peer netip.Addr, err error) {
 	l.Unauthorized.Add(1)
 	l.Rejected.Add(1)
-	l.Limited.Warn("connection rejected: the certificate of the client cannot be verified", "listener", l.Name, "peer", peer, "error", err)
+	l.Limited.Warn("connection rejected: the certificate of the client cannot be verified", "listener", l.Name, "peer", access.PeerName(peer), "error", err)
 }
 
 // NoRole is what a client with a certificate of these names is told, if they have no role.

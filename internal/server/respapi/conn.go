@@ -153,7 +153,8 @@ func (c *conn) handshake() bool {
 	}
 	if err := secure.Handshake(); err != nil {
 		if _, bad := errors.AsType[*tls.CertificateVerificationError](err); bad {
-			c.s.BadCertificate(c.peer.String(), err)
+			c.s.BadCertificate(c.peer, err)
+			c.linger(c.raw) // so that the client can read the alert
 		}
 		return false
 	}
@@ -196,17 +197,17 @@ func (c *conn) failed(err error) {
 		c.refuse(errBusy)
 	}
 	if c.w.Flush() == nil && (ok || c.s.draining.Load()) {
-		c.linger()
+		c.linger(c.net)
 	}
 }
 
 // errBusy answers a command for which there is no memory.
 var errBusy = refusal(api.Overload, "too many large commands are being received, or large replies being sent; try again later")
 
-// linger reads for a while: if a connection is closed with unread bytes, the client's kernel
-// discards the replies.
-func (c *conn) linger() {
-	half, ok := c.net.(interface{ CloseWrite() error })
+// linger ends what c writes to out, c.net or c.raw, and reads for a while: if a connection is closed with
+// unread bytes, the client's kernel discards the replies.
+func (c *conn) linger(out net.Conn) {
+	half, ok := out.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
