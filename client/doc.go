@@ -17,6 +17,8 @@
 //	...
 //	d, err := c.Take(ctx, "login", 1, "192.0.2.1", "ada")
 //
+// A cost that is known only afterwards is reserved and settled: see [Fleet.Reserve].
+//
 // A decision is the [ratelimit.Decision] that a limiter in the same process would return,
 // with times rounded up to milliseconds. If the server refuses a request, the error is an
 // [*Error] with its code and its reason. Any other error of a Client means that there was no

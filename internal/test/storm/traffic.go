@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -218,6 +219,10 @@ func (r *run) viaGo(ctx context.Context, random *rand.Rand) {
 			c.End = r.now()
 			c.answered(false, "", time.Time{}, err)
 		case verbTake:
+			if random.IntN(3) == 0 && r.Config.settles(c.Rule) {
+				r.reserve(all[s.index], s, &c, random)
+				break
+			}
 			d, err := all[s.index].Take(context.Background(), c.Rule, c.Cost, c.Key)
 			c.End = r.now()
 			c.answered(d.Allowed, d.Rule, d.BannedUntil, err)
@@ -228,6 +233,33 @@ func (r *run) viaGo(ctx context.Context, random *rand.Rand) {
 		}
 		r.history.add(c)
 		time.Sleep(time.Duration(1+random.IntN(15)) * time.Millisecond)
+	}
+}
+
+// settles reports whether a reservation under a rule can be settled to a cost: one of an event in flight would end it.
+func (c *Config) settles(rule string) bool {
+	return !slices.ContainsFunc(c.Limits, func(l Limit) bool { return l.Name == rule && l.Versions[0].Algorithm == "in-flight" })
+}
+
+// reserve reserves for a call, and settles it twice for what it has cost, which is no more. It is judged as a call of that
+// cost: what a settlement gives back too much, others take beyond the limit. The second settlement does nothing, in the same life.
+func (r *run) reserve(all *client.Client, s *server, c *Call, random *rand.Rand) {
+	ctx := context.Background()
+	held, err := all.Reserve(ctx, c.Rule, c.Cost, 0, c.Key)
+	c.End = r.now()
+	c.answered(held.Decision.Allowed, held.Decision.Rule, held.Decision.BannedUntil, err)
+	if err != nil || !held.Decision.Allowed {
+		return
+	}
+	actual := 1 + random.Uint64N(c.Cost)
+	first, err := all.Settle(ctx, held.ID, actual)
+	if err != nil {
+		return
+	}
+	c.Cost = actual
+	second, err := all.Settle(ctx, held.ID, actual)
+	if err == nil && first && second && s.alive() == c.Life && !r.Config.Outages && !r.Config.Restores { // a store that has lost keys forgets it
+		r.fail("reservations", "a reservation is settled twice: "+held.ID, nil)
 	}
 }
 
