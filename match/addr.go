@@ -3,7 +3,6 @@ package match
 import (
 	"net/netip"
 	"strings"
-	"unsafe"
 )
 
 // ParseAddr parses an address as proxies, sockets and logs write it: bare, in
@@ -27,7 +26,7 @@ func ParseAddr(s string) (netip.Addr, bool) {
 
 // parseAddr is ParseAddr for the value of a field.
 func parseAddr(b []byte) (netip.Addr, bool) {
-	return ParseAddr(unsafe.String(unsafe.SliceData(b), len(b)))
+	return ParseAddr(text(b))
 }
 
 // withoutPort returns the host of host:port, [host]:port or [host], and anything

@@ -3,7 +3,6 @@ package match
 import (
 	"fmt"
 	"net/netip"
-	"unsafe"
 )
 
 // Fold makes the key of a client from its address, so that one client has one key
@@ -52,7 +51,7 @@ func (f Fold) Append(dst, client []byte) []byte {
 		return append(dst, client...)
 	}
 	if f.IPv4 == 0 || f.IPv4 == 32 {
-		if _, ok := parseIPv4(unsafe.String(unsafe.SliceData(client), len(client))); ok {
+		if _, ok := parseIPv4(text(client)); ok {
 			return append(dst, client...) // it has no other text
 		}
 	}

@@ -135,7 +135,7 @@ func (k Key) ClientField() int {
 func (k Key) ClientOf(i int, v []byte) []byte {
 	r := &k.refs[i]
 	if r.either != nil {
-		one, rest := r.given(string(v))
+		one, rest := r.given(text(v))
 		if one == nil {
 			return nil
 		}
@@ -145,6 +145,23 @@ func (k Key) ClientOf(i int, v []byte) []byte {
 		return nil
 	}
 	return v
+}
+
+// ValueOf returns the value that an event's field of that name has in a key that k has made, without the name that
+// an alternative begins with. It is nil if the key has no value of this field. It does not allocate.
+func (k Key) ValueOf(key []byte, field string) []byte {
+	i := 0
+	for v := range k.Parts(key) {
+		r := &k.refs[i]
+		if r.name == field {
+			return v
+		}
+		if one, rest := r.given(text(v)); one != nil && one.name == field {
+			return v[len(v)-len(rest):]
+		}
+		i++
+	}
+	return nil
 }
 
 // String returns the field's name, or the names joined by commas.

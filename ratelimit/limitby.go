@@ -105,14 +105,7 @@ func (s *Set) limitOfKey(i int, q *query, key []byte) (uint64, error) {
 	default:
 		return min(q.Limit, r.Limits[s.varying[i]].AtMost), nil
 	}
-	at := slices.Index(r.Key.Fields(), r.LimitBy.Field)
-	for v := range r.Key.Parts(key) {
-		if at == 0 {
-			return s.limitOf(i, v), nil
-		}
-		at--
-	}
-	return 0, nil
+	return s.limitOf(i, r.Key.ValueOf(key, r.LimitBy.Field)), nil
 }
 
 // parseN parses N in decimal digits, and returns 0 for anything else. What is above any

@@ -261,6 +261,37 @@ func TestTakeLimit(t *testing.T) {
 	}
 }
 
+// TestLimitOfKeyAndEvent judges keys whose field of LimitBy is one of several, or an alternative, by the same N as events.
+func TestLimitOfKeyAndEvent(t *testing.T) {
+	for _, key := range [][]string{{"tenant"}, {"tenant | client"}, {"client | tenant"}, {"path", "tenant | client"}, {"client", "tenant"}} {
+		rule := plannedRule(ratelimit.Sliding, 2, 9, key...)
+		rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", Plans: planMap{"acme": 7, "tenant:acme": 9}}
+		limiter, err := ratelimit.New(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge, err := limiter.Rule("planned")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{"acme", "tenant:acme", "other", ""} {
+			var e match.Event
+			e.SetString(match.Path, "/")
+			if e.SetNamedString("tenant", tenant); tenant == "" || key[0] == "client" {
+				e.SetString(match.Client, "192.0.2.1")
+			}
+			k, ok := rule.Key.Append(nil, &e)
+			if !ok {
+				continue
+			}
+			fromEvent, fromKey := limiter.Peek(&e).Limit, judge.Peek(rule.Key.Values(string(k))...).Limit
+			if fromEvent != fromKey {
+				t.Errorf("key %q, tenant %q: the event is judged by %d, and its key by %d", key, tenant, fromEvent, fromKey)
+			}
+		}
+	}
+}
+
 // TestLimitOfEventValues has a field say N in all ways that are not a number from 1 to AtMost.
 func TestLimitOfEventValues(t *testing.T) {
 	limiter, err := ratelimit.New(plannedRule(ratelimit.Exact, 7, 50, "tenant"))

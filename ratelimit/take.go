@@ -149,7 +149,7 @@ func (sc *scratch) collectKey(set *Set, q *query) (err error) {
 		return err
 	}
 	i := sc.subjects[0].Outcome.Rule
-	if sc.listed = set.allowsKey(i, sc.keys) || sc.exempts(set.clients[i], q.Key); sc.listed {
+	if sc.listed = set.allowsKey(i, sc.keys) || sc.exempts(&set.rules[i].Key, set.clients[i], q.Key); sc.listed {
 		sc.subjects = sc.subjects[:0]
 		return nil
 	}
@@ -159,9 +159,10 @@ func (sc *scratch) collectKey(set *Set, q *query) (err error) {
 	return err
 }
 
-// exempts reports whether the client among the values of a key, if there is one, is exempt.
-func (sc *scratch) exempts(client int, values []string) bool {
-	return sc.exempt != nil && client >= 0 && sc.exempt.Contains(bytesOf(values[client]))
+// exempts reports whether the client among the values of a key, if there is one, is exempt. The values are as they were
+// given: a key has cut them to networks.
+func (sc *scratch) exempts(k *match.Key, client int, values []string) bool {
+	return sc.exempt != nil && client >= 0 && sc.exempt.Contains(k.ClientOf(client, bytesOf(values[client])))
 }
 
 // collectRule finds the rule of set that q names, and makes the key of its values.

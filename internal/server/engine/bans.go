@@ -188,12 +188,13 @@ func (e *Engine) proxied(name string, key []string) []string {
 	if i < 0 || len(key) != len(rule.Key.Fields()) {
 		return nil
 	}
-	addr, ok := match.ParseAddr(key[i])
+	client := string(rule.Key.ClientOf(i, []byte(key[i])))
+	addr, ok := match.ParseAddr(client)
 	if !ok {
 		return nil
 	}
 	key = slices.Clone(key)
-	key[i] = proxyPrefix + addr.String()
+	key[i] = strings.TrimSuffix(key[i], client) + proxyPrefix + addr.String()
 	return key
 }
 

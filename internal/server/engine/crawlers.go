@@ -33,7 +33,11 @@ func (e *Engine) exempt(all match.Prefixes, added *crawlers.Client) {
 		if len(r.Key.Fields()) != 1 || r.Key.ClientField() != 0 {
 			continue
 		}
-		if _, err := e.Unban(r.Name, []string{client}); err != nil {
+		key := client
+		if len(r.Key.EventFields()) > 1 {
+			key = match.Client.String() + ":" + client // one of several alternatives
+		}
+		if _, err := e.Unban(r.Name, []string{key}); err != nil {
 			e.log.Error("the ban of a crawler was not ended", "client", client, "rule", r.Name, "error", err)
 		}
 	}

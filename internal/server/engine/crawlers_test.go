@@ -87,6 +87,54 @@ allow: {crawlers: google}
 	await("the crawler is another client", func() bool { return !check("203.0.113.1", agent) })
 }
 
+// TestCrawlerOfAnAlternative has a crawler that is counted by a key with alternatives, and is judged by that key.
+func TestCrawlerOfAnAlternative(t *testing.T) {
+	dns := dnstest.New(t)
+	dns.Name("203.0.113.1", "crawl-1.googlebot.com.")
+	dns.Address("crawl-1.googlebot.com.", "203.0.113.1")
+	e, err := engine.New(engine.Config{Resolver: dns.Resolver(), Rules: parse(t, `version: 1
+limits:
+  - {name: either, key: user | client, limit: 9 per 1h, ban: {after: 1 hit in 1h, for: 1d}}
+allow: {crawlers: google}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := e.Session()
+	for n, allowed := 0, 0; allowed < 5; n++ { // without the crawlers, at most one in a row
+		d, err := c.Take("either", 1, "client:203.0.113.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed++; !d.Allowed || bansOf(t, e) > 0 {
+			allowed = 0
+		}
+		if n == 30_000 {
+			t.Fatalf("the crawler is never allowed, or its ban never ends: %+v, %d bans, %+v", d, bansOf(t, e), e.Status().Crawlers)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestUnbanOfProxiesByAlternatives ends the ban of a proxy that has sent requests without their client, under a key with alternatives.
+func TestUnbanOfProxiesByAlternatives(t *testing.T) {
+	e, err := engine.New(engine.Config{Rules: parse(t, "version: 1\nbans:\n  - {name: either, key: user | client, after: 1 hit in 1h, for: 1d}\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := e.Session()
+	for range 3 {
+		if _, err := c.Check(event(c, "client", "proxy:192.0.2.7"), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := e.Unban("either", []string{"client:192.0.2.7"}); n != 1 || err != nil {
+		t.Errorf("%d bans ended, %v; want that of the proxy", n, err)
+	}
+}
+
 func bansOf(t *testing.T, e *engine.Engine) (n int) {
 	for _, err := range e.Bans() {
 		if err != nil {

@@ -168,7 +168,7 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 	}
 	if of, err := s.e.limiter.Set().Named(rule); err == nil {
 		if i := of.Key.ClientField(); i >= 0 && i < len(values) {
-			s.e.crawlers.Refused([]byte(values[i]), nil)
+			s.e.crawlers.Refused(of.Key.ClientOf(i, []byte(values[i])), nil)
 		}
 		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
 			s.countRefused(s.e.Now(), of, d, nil)
