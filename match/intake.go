@@ -13,16 +13,17 @@ import (
 )
 
 // An Intake replaces the values of hashed fields by keyed digests, in events and in the keys
-// of rules, before anything else sees them. It does not change, and is safe for concurrent
-// use. A nil Intake changes nothing.
+// of rules, before anything else sees them, and gives events the shared fields that they lack. It does
+// not change, and is safe for concurrent use. A nil Intake changes nothing.
 type Intake struct {
 	hashed []ref
+	shared []ref
 	params []string  // of the query, whose values are hashed
 	macs   sync.Pool // hash.Hash
 }
 
 // NewIntake returns the Intake of the fields that are declared with Hash, whose digests hang
-// on key, or nil if there is none. The same key gives the same digests.
+// on key, or with Share, or nil if there is none. The same key gives the same digests.
 func NewIntake(declared []Source, key [32]byte) *Intake {
 	in := &Intake{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key[:]) }}}
 	for i := range declared {
@@ -33,14 +34,19 @@ func NewIntake(declared []Source, key [32]byte) *Intake {
 			}
 		}
 	}
-	if len(in.hashed) == 0 {
+	for i := range declared {
+		if declared[i].Share {
+			in.shared = append(in.shared, newRef(declared[i].Field))
+		}
+	}
+	if len(in.hashed)+len(in.shared) == 0 {
 		return nil
 	}
 	return in
 }
 
-// Event replaces the values of e's hashed fields. It appends the digests to buf, and returns
-// the extended buffer: e has views of it. If e was not reset since an earlier call, its digests stay.
+// Event replaces the values of e's hashed fields, and sets shared ones that e lacks. It appends the
+// digests to buf, and returns the extended buffer: e has views of it. If e was not reset since an earlier call, its digests stay.
 func (in *Intake) Event(e *Event, buf []byte) []byte { return in.event(e, buf, false) }
 
 // KeptEvent is Event for events that are kept, of which some fields may be digests already. These stay.
@@ -60,6 +66,11 @@ func (in *Intake) event(e *Event, buf []byte, kept bool) []byte {
 		from := len(buf)
 		buf = in.appendDigest(buf, v)
 		e.SetNamed(r.name, buf[from:len(buf):len(buf)])
+	}
+	for i := range in.shared {
+		if r := &in.shared[i]; len(r.get(e)) == 0 {
+			e.SetNamedString(r.name, Missing)
+		}
 	}
 	if query := e.known[Query]; len(in.params) > 0 && len(query) > 0 {
 		from := len(buf)
@@ -131,7 +142,7 @@ func (in *Intake) values(k *Key, values []string, listed bool) error {
 
 // Digest returns the digest of a value, or "" if no field is hashed.
 func (in *Intake) Digest(v string) string {
-	if in == nil || v == "" {
+	if in == nil || len(in.hashed) == 0 || v == "" {
 		return ""
 	}
 	return string(in.appendDigest(nil, view(v)))
@@ -153,10 +164,10 @@ const (
 
 var digestEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// appendDigest appends the digest of v: "hmac-" and 26 letters and digits. [Ambiguous] is no
-// secret, and stays.
+// appendDigest appends the digest of v: "hmac-" and 26 letters and digits. [Ambiguous] and [Missing]
+// are no secrets, and stay.
 func (in *Intake) appendDigest(dst, v []byte) []byte {
-	if string(v) == Ambiguous {
+	if string(v) == Ambiguous || string(v) == Missing {
 		return append(dst, v...)
 	}
 	mac := in.macs.Get().(hash.Hash)

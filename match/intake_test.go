@@ -151,3 +151,23 @@ func TestIsDigest(t *testing.T) {
 		}
 	}
 }
+
+// Events that lack a shared field count together; a shared field that is hashed is digested if it is there.
+func TestSharedFields(t *testing.T) {
+	in := match.NewIntake([]match.Source{{Field: "tenant", Share: true}, {Field: "api_key", Share: true, Hash: true}, {Field: "plan"}}, [32]byte{1})
+	var e match.Event
+	in.Event(&e, nil)
+	if a, b, c := string(e.GetNamed("tenant")), string(e.GetNamed("api_key")), e.GetNamed("plan"); a != match.Missing || b != match.Missing || c != nil {
+		t.Errorf("an event without fields has %q, %q and %q", a, b, c)
+	}
+	e.Reset()
+	e.SetNamedString("tenant", "acme")
+	e.SetNamedString("api_key", "s3cret")
+	in.Event(&e, nil)
+	if a, b := string(e.GetNamed("tenant")), string(e.GetNamed("api_key")); a != "acme" || b != in.Digest("s3cret") {
+		t.Errorf("an event with the fields has %q and %q", a, b)
+	}
+	if only := match.NewIntake([]match.Source{{Field: "tenant", Share: true}}, [32]byte{}); only == nil || only.Digest("x") != "" {
+		t.Error("an intake without hashed fields has digests")
+	}
+}

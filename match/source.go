@@ -24,6 +24,10 @@ type Source struct {
 
 	// Hash says that only keyed digests of values are kept and shown, see [Intake].
 	Hash bool
+
+	// Share says that events without the field have the value [Missing] instead, and so count
+	// together. Otherwise rules that count by the field do not judge them.
+	Share bool
 }
 
 // derivedFields are the fields that events get from what is known of them.
@@ -41,6 +45,9 @@ func NeedsSource(name string) bool {
 	_, known := FieldNamed(name)
 	return !known && !slices.Contains(derivedFields, name) && !slices.Contains(partFields, name)
 }
+
+// Missing is the value of a field that is shared by events without it, see [Source].
+const Missing = "(missing)"
 
 // Ambiguous is the value of a field that a request has several times with different values,
 // or in a form that servers read differently. All such requests count as one, so that nobody

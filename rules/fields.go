@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-var fieldKeys = []allowedKey{{"header", ""}, {"cookie", ""}, {"bearer", ""}, {"query", ""}, {"trusted", ""}, {"hash", ""}}
+var fieldKeys = []allowedKey{{"header", ""}, {"cookie", ""}, {"bearer", ""}, {"query", ""}, {"trusted", ""}, {"hash", ""}, {"missing", ""}}
 
 // readFields reads the section fields: where requests have the fields of rules.
 func (r *reader) readFields(n ast.Node) {
@@ -56,6 +56,8 @@ func (r *reader) readSource(p pair) (s match.Source) {
 	}
 	s.Trusted, _ = one(r, m["trusted"], "trusted", parseBool)
 	s.Hash, _ = one(r, m["hash"], "hash", parseBool)
+	missing, _ := one(r, m["missing"], "missing", oneOf("skip", "share"))
+	s.Share = missing == 1
 	return s
 }
 
@@ -88,6 +90,18 @@ func (r *reader) checkUnhashed(n ast.Node, what, why string, names ...string) bo
 	return true
 }
 
+// checkShared records a mistake, and reports false, if a field of the alternatives names, at n, is shared by events without
+// it, and so leaves none for what follows it.
+func (r *reader) checkShared(n ast.Node, names []string) bool {
+	for _, name := range names[:len(names)-1] {
+		if slices.ContainsFunc(r.fields, func(s match.Source) bool { return s.Field == name && s.Share }) {
+			r.fail(n, "key: field %q: events without it share one key (missing: share), so that what follows is never used: must be last", name)
+			return false
+		}
+	}
+	return true
+}
+
 // declaration returns the declaration of s in the file, with what more has.
 func declaration(s *match.Source, more ...string) string {
 	var parts []string
@@ -101,6 +115,7 @@ func declaration(s *match.Source, more ...string) string {
 	add("bearer", "true", s.Bearer)
 	add("query", s.Query, s.Query != "")
 	add("hash", "true", s.Hash)
+	add("missing", "share", s.Share)
 	return s.Field + ": {" + strings.Join(append(parts, more...), ", ") + "}"
 }
 
@@ -123,6 +138,9 @@ func sourceSentence(s *match.Source) string {
 	}
 	if s.Hash {
 		text += ", of which a keyed digest is kept"
+	}
+	if s.Share {
+		text += "; requests without it count together"
 	}
 	return text + "."
 }

@@ -69,7 +69,7 @@ rules.yaml:2:166: query: empty: must be a value or a list of values
 rules.yaml:2:175: field f: unknown key "headr": did you mean header?
 rules.yaml:2:186: fields: field "g": header: Cookie: must be one cookie, as in {cookie: sid}
 rules.yaml:2:207: fields: field "h": header: Host: must be left out, as the field host has it
-rules.yaml:2:229: field i: "header": must be a mapping of header, cookie, bearer, query, trusted, hash`,
+rules.yaml:2:229: field i: "header": must be a mapping of header, cookie, bearer, query, trusted, hash, missing`,
 	},
 	{"fields is a list", "version: 1\nfields: [a]\n", `rules.yaml:2:9: fields: a list: must be a mapping of names, such as "api_key: {header: X-API-Key}"`},
 	{
@@ -84,6 +84,12 @@ rules.yaml:5:18: key: field "session": a client can make up its values, and so g
 rules.yaml:9:18: key: field "session": a client can make up its values, and so get others banned: must be trusted, as in "session: {cookie: sid, trusted: true}", if a proxy sets or checks it, or have client beside it: [client, session]`,
 	},
 
+	{
+		"missing fields", "version: 1\nfields: {a: {cookie: a, missing: share}, b: {cookie: b, missing: refuse}}\n" +
+			"limits:\n- {name: a, key: a | client, limit: 1 per 1s}\n- {name: b, key: client | a, limit: 1 per 1s}\n",
+		`rules.yaml:2:66: missing: "refuse": must be skip or share
+rules.yaml:4:18: key: field "a": events without it share one key (missing: share), so that what follows is never used: must be last`,
+	},
 	{
 		"hashed fields", "version: 1\nfields: {api_key: {header: X-API-Key, hash: true}, session: {cookie: sid, hash: maybe}}\n" +
 			"limits:\n- {name: a, key: client, when: {api_key: x}, limit: 1 per 1s}\n" +

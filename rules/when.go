@@ -36,7 +36,7 @@ func (r *reader) readKey(n ast.Node) match.Key {
 			}
 			valid = valid && r.checkField(at, "key", fields[i])
 		}
-		if !valid {
+		if !valid || !r.checkShared(at, fields) {
 			continue
 		}
 		more, err := match.NewKey(fold, append(k.Fields(), strings.Join(fields, " | "))...)

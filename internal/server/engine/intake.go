@@ -12,7 +12,7 @@ import (
 // hashLabel derives the key of the digests of hashed fields.
 const hashLabel = "field"
 
-// A hashing digests the values of the fields that a rules file declares as hashed.
+// A hashing digests the values of the fields that a rules file declares as hashed, and fills in shared ones.
 type hashing struct {
 	declared []match.Source
 	current  atomic.Pointer[keyedIntake]
@@ -24,9 +24,9 @@ type keyedIntake struct {
 	intake *match.Intake
 }
 
-// newHashing returns what digests the fields that are declared with Hash, or nil if there are none.
+// newHashing returns what digests the fields that are declared with Hash or Share, or nil if there are none.
 func newHashing(declared []match.Source) *hashing {
-	if !slices.ContainsFunc(declared, func(s match.Source) bool { return s.Hash }) {
+	if !slices.ContainsFunc(declared, func(s match.Source) bool { return s.Hash || s.Share }) {
 		return nil
 	}
 	return &hashing{declared: declared}

@@ -280,3 +280,23 @@ limits:
 		}
 	}
 }
+
+// Requests without a field are not judged by the rules that count by it, or count together if it is shared.
+func TestForwardAuthMissingField(t *testing.T) {
+	for missing, want := range map[string]int{"skip": 204, "share": 429} {
+		s := forwardingServer(t)
+		rules := "version: 1\nfields: {tenant: {header: X-Tenant, missing: " + missing + "}}\nlimits: [{name: a, key: tenant, limit: 2 per 10m}]"
+		if _, err := s.Engine.Replace(parseRules(t, rules), true); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113."+strconv.Itoa(i), "X-Original-URI", "/")
+			if last := i == 2; !last && w.Code != 204 || last && w.Code != want {
+				t.Errorf("%s: request %d: %d", missing, i, w.Code)
+			}
+		}
+		if w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/", "X-Tenant", "acme"); w.Code != 204 {
+			t.Errorf("%s: a request with the field: %d", missing, w.Code)
+		}
+	}
+}
