@@ -13,8 +13,11 @@ func (f *Follower) discover() {
 	for i := range f.config.Logs {
 		l := &f.config.Logs[i]
 		if !l.many() {
-			if f.source(l.Path) == nil {
+			switch s := f.source(l.Path).(type) {
+			case nil:
 				f.tail(l.Path, l)
+			case *tail:
+				f.becomeStream(s, l)
 			}
 			continue
 		}
@@ -29,6 +32,17 @@ func (f *Follower) discover() {
 			}
 		}
 		f.tails = slices.DeleteFunc(f.tails, func(t *tail) bool { return f.isGone(t, l, paths) })
+	}
+}
+
+// becomeStream follows l as a FIFO, if one was made under a name at which there was nothing so far.
+func (f *Follower) becomeStream(t *tail, l *Log) {
+	if t.begun() {
+		return
+	}
+	if s, err := f.stream(l); err == nil && s != nil {
+		f.tails = slices.DeleteFunc(f.tails, func(o *tail) bool { return o == t })
+		f.streams = append(f.streams, s)
 	}
 }
 

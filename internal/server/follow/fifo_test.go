@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestFIFO follows a named pipe whose writers come and go, and that is deleted and made again.
+// TestFIFO follows a named pipe that is made after the start, whose writers come and go, and that is deleted and
+// made again.
 func TestFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	make := func() {
@@ -27,8 +28,9 @@ func TestFIFO(t *testing.T) {
 		}
 		return w
 	}
-	make()
 	r := newReader(t, Config{}, path)
+	r.want() // it is not there yet
+	make()
 	r.want() // no program writes to it
 	first := writer()
 	writeTo(t, first, lineOf("a"))

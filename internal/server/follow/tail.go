@@ -79,7 +79,7 @@ func (t *tail) refresh(now time.Time) {
 	}
 	info, err := os.Stat(t.path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it must be a regular file, or a FIFO that is there at the start")
+		err = errors.New("it must be a regular file or a FIFO, and was a file before")
 	}
 	for _, g := range slices.Clone(t.gens) {
 		if g.unpacked == nil && g.replaced(0) {
