@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestServeOutcomesKilled kills a server with SIGKILL after it was told of answers: a new one knows what they have counted,
+// and the ban that they have begun.
+func TestServeOutcomesKilled(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	args := []string{"--data", data, "--snapshot-every", "1s", "--rules", writeRules(t, `version: 1
+limits:
+  - {name: failed-logins, key: client, when: {path: /login, status: 401}, limit: 2 per 10m}
+bans:
+  - {name: missing, key: client, when: {status: 404}, after: 2 hits in 10m, for: 1h}
+`)}
+	s := serve(t, args...)
+	post := func(path, event, want string) {
+		t.Helper()
+		w, err := http.Post(s.http+path, "application/json", strings.NewReader(`{"event":`+event+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Body.Close()
+		if text, err := io.ReadAll(w.Body); err != nil || w.StatusCode != 200 || !strings.Contains(string(text), want) {
+			t.Errorf("%s %s: %d %s %v; want %s", path, event, w.StatusCode, text, err, want)
+		}
+	}
+	login := func(want string) { t.Helper(); post("/v1/check", `{"client":"192.0.2.1","path":"/login"}`, want) }
+	for range 2 {
+		login(`"allowed":true`)
+		post("/v1/outcome", `{"client":"192.0.2.1","path":"/login","status":"401"}`, `"allowed":true`)
+	}
+	for range 3 {
+		post("/v1/outcome", `{"client":"192.0.2.2","path":"/x","status":"404"}`, `"allowed":true`)
+	}
+	for range 2 { // one may have begun before
+		last := stateOf(data)
+		if !eventually(func() bool { return stateOf(data).After(last) }) {
+			t.Fatal("there is no snapshot")
+		}
+	}
+	s.kill()
+	s = serve(t, args...)
+	login(`"allowed":false`)
+	post("/v1/check", `{"client":"192.0.2.2","path":"/"}`, `"allowed":false,"limit":2,"remaining":0`)
+	post("/v1/check", `{"client":"192.0.2.3","path":"/login"}`, `"allowed":true`)
+}
+
+// stateOf returns when the state in a directory was written last.
+func stateOf(dir string) time.Time {
+	info, err := os.Stat(filepath.Join(dir, "state"))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
