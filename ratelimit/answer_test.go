@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,15 @@ func TestAnswersLeaveOthers(t *testing.T) {
 		if d.Allowed != step.allowed || left("all") != step.all || left("failures") != step.failures {
 			t.Fatalf("after %+v: %+v, with %d and %d left", step, d, left("all"), left("failures"))
 		}
+	}
+}
+
+// TestAnswersUnderWay rejects a rule about requests under way whose condition looks at the answer.
+func TestAnswersUnderWay(t *testing.T) {
+	rule := failures(1, time.Minute)
+	rule.Algorithm = ratelimit.InFlight
+	if _, err := ratelimit.New(rule); err == nil || !strings.Contains(err.Error(), `rule 1 ("failures"): when: with algorithm in-flight`) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -90,6 +90,9 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
 		}
+		if r.Algorithm == InFlight && cond.NeedsAnswer() {
+			return nil, fmt.Errorf("rule %d (%q): when: with algorithm in-flight, which counts requests under way: must have no field of the answer (status, size, duration)", i+1, r.Name)
+		}
 		s.answers = append(s.answers, cond.NeedsAnswer())
 		s.conds[match.Whole] = append(s.conds[match.Whole], cond)
 		s.conds[match.Request] = append(s.conds[match.Request], cond.Request())

@@ -36,6 +36,9 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	rule := r.readRule(m)
 	algorithm, known := r.readAlgorithm(m["algorithm"])
 	rule.Algorithm = algorithm
+	if c, err := rule.When.Compile(); err == nil && algorithm == ratelimit.InFlight && c.NeedsAnswer() {
+		r.fail(m["when"], "when: a field of the answer (status, size, duration): must be left out with algorithm in-flight, which counts requests that have no answer yet")
+	}
 	switch m["limit"].(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		r.readLimitData(m["limit"], &rule, known)

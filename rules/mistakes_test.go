@@ -211,6 +211,10 @@ rules.yaml:6:77: limit: "20 at once for 30": duration "30": no unit: did you mea
 rules.yaml:6:96: limit: 70000: must be at most 65535 with in-flight`,
 	},
 	{
+		"answers of what is under way", oneLimit("name: x", "key: client", "when: {not: {status: 404}}", "limit: 20 at once for 30s", "algorithm: in-flight"),
+		`rules.yaml:5:11: when: a field of the answer (status, size, duration): must be left out with algorithm in-flight, which counts requests that have no answer yet`,
+	},
+	{
 		"a limit before an unknown algorithm", oneLimit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per month, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
 		`rules.yaml:5:69: limit: "7": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:7:16: algorithm: "token": must be sliding, exact, two-bucket, gcra, token-bucket, leaky-bucket, fixed, calendar, in-flight`,

@@ -33,8 +33,9 @@ type fieldUse struct {
 	name      string
 	key       match.Key
 	condition match.Condition
-	fields    []string // without all of them, no event matches
-	refuses   bool     // it is a limit or a ban, and not in shadow mode
+	request   match.Condition // of a request that has no answer yet
+	fields    []string        // without all of them, no event matches
+	refuses   bool            // it is a limit or a ban, and not in shadow mode
 }
 
 // newEventFields returns the fields of file. Custom fields of old stay known until a
@@ -84,7 +85,7 @@ func (f *eventFields) add(name string, key match.Key, when *match.When, refuses 
 	}
 	fields := append(key.Fields(), condition.Needs()...)
 	slices.Sort(fields)
-	f.uses = append(f.uses, fieldUse{name, key, condition, slices.Compact(fields), refuses})
+	f.uses = append(f.uses, fieldUse{name, key, condition, condition.Request(), slices.Compact(fields), refuses})
 	if !refuses {
 		return nil
 	}
@@ -106,7 +107,11 @@ func (f *eventFields) checkLength(ev *match.Event, key []byte) ([]byte, error) {
 	}
 	for i := range f.uses {
 		u := &f.uses[i]
-		if !u.refuses || !u.condition.Holds(ev) {
+		condition := &u.condition
+		if ev.Part == match.Request {
+			condition = &u.request
+		}
+		if !u.refuses || !condition.Holds(ev) {
 			continue
 		}
 		var ok bool

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +86,19 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("paths by requests, of which there were none: %+v %v", hot, err)
 		}
 	})
+}
+
+// TestRequestLength rejects a request with a value that is too long for a rule that counts its answer, as the answer is.
+func TestRequestLength(t *testing.T) {
+	c := newEngine(t, "version: 1\nlimits: [{name: failed-logins, key: client, when: {path: /login, status: 401}, limit: 2 per 10m}]").Session()
+	long := strings.Repeat("x", engine.MaxKey+1)
+	for _, terms := range []engine.Terms{{}, {Outcome: true}} {
+		fields := []string{"client", long, "path", "/login"}
+		if terms.Outcome {
+			fields = append(fields, "status", "401")
+		}
+		if err := c.QueueCheck(event(c, fields...), 1, terms); err == nil || !strings.Contains(err.Error(), "client: 1025 bytes") {
+			t.Errorf("outcome %t: %v", terms.Outcome, err)
+		}
+	}
 }
