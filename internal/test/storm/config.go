@@ -23,6 +23,7 @@ type Config struct {
 	Follow   bool
 	DenyFile bool
 	TLS      bool
+	Socket   bool // RESP is on a Unix socket
 	Tokens   bool
 	Poll     bool // the rules file is polled, so a change needs no command
 
@@ -64,6 +65,7 @@ func Draw(seed uint64) *Config {
 		spans, most = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond}, 1
 	}
 	c.Limits = drawLimits(r, spans, most)
+	c.Socket = !c.TLS && source(seed, "socket").IntN(3) == 0
 	return c
 }
 
@@ -95,6 +97,7 @@ func (c *Config) String() string {
 		{c.Follow, "a followed log"},
 		{c.DenyFile, "deny file"},
 		{c.TLS, "TLS"},
+		{c.Socket, "RESP on a Unix socket"},
 		{c.Tokens, "tokens"},
 		{c.Poll, "rules polled"},
 		{c.Kills, "kills"},

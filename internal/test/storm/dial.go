@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
@@ -20,7 +21,12 @@ type conn struct {
 }
 
 // dialRaw connects to a server and sends nothing.
-func (s *server) dialRaw() (net.Conn, error) { return net.DialTimeout("tcp", s.resp, patience) }
+func (s *server) dialRaw() (net.Conn, error) {
+	if path, unix := strings.CutPrefix(s.resp, "unix:"); unix {
+		return net.DialTimeout("unix", path, patience)
+	}
+	return net.DialTimeout("tcp", s.resp, patience)
+}
 
 // dial connects to a server.
 func (s *server) dial() (*conn, error) {

@@ -129,6 +129,9 @@ func (r *run) prepare(t testing.TB) error {
 	for i := range c.Servers {
 		s := &server{run: r, index: i, dir: filepath.Join(r.dir, fmt.Sprint("server", i)), client: newHTTPClient()}
 		s.resp, s.http = fmt.Sprint(host, ":", 15_000+2*i), fmt.Sprint(host, ":", 15_001+2*i)
+		if c.Socket && r.knows("socket-mode") {
+			s.resp = "unix:" + filepath.Join(s.dir, "resp.sock")
+		}
 		if err := os.Mkdir(s.dir, 0o700); err != nil {
 			return err
 		}
