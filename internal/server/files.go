@@ -210,6 +210,18 @@ func (s *Server) Reload() error {
 	return err
 }
 
+// keepReloading reloads when the files of the rules have changed, until ctx is done. It compares with the rules in
+// force, so that nothing else keeps what files of plans had, and, while a file has mistakes, with what it last read.
+func (s *Server) keepReloading(ctx context.Context) {
+	for ctx.Err() == nil {
+		for range s.engine.Rules().Changes(ctx, s.config.RulesPoll) {
+			if s.Reload() == nil {
+				break
+			}
+		}
+	}
+}
+
 // reload is Reload that drops bans if dropBans is set. It returns what has changed in
 // the rules.
 func (s *Server) reload(dropBans bool) (api.RuleChanges, error) {

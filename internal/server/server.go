@@ -215,11 +215,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	if len(s.config.RulesFiles) > 0 && s.config.RulesPoll > 0 {
-		others.Go(func() {
-			for range s.engine.Rules().Changes(serving, s.config.RulesPoll) {
-				_ = s.Reload()
-			}
-		})
+		others.Go(func() { s.keepReloading(serving) })
 	}
 	if s.geo != nil && s.config.RulesPoll > 0 {
 		others.Go(func() { s.keepGeo(serving) })
