@@ -190,7 +190,7 @@ func (v *Verifier) Run(ctx context.Context, publish func(all match.Prefixes, add
 			})
 		case a := <-answers:
 			asking--
-			if all := v.learn(a); a.client.Operator != "" {
+			if all, crawler := v.learn(a); crawler {
 				publish(all, &a.client)
 			}
 		case <-v.changed:
@@ -205,12 +205,16 @@ func (v *Verifier) Run(ctx context.Context, publish func(all match.Prefixes, add
 	}
 }
 
-// learn keeps an answer, and returns the addresses of all crawlers.
-func (v *Verifier) learn(a answer) match.Prefixes {
+// learn keeps an answer. If it is about a crawler, it returns the addresses of all: others are too many to go through what
+// is known for each, while refusals wait.
+func (v *Verifier) learn(a answer) (all match.Prefixes, crawler bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.known[a.client.Addr] = a
-	return v.all()
+	if a.client.Operator == "" {
+		return all, false
+	}
+	return v.all(), true
 }
 
 // sweep deletes answers that no longer hold. If other operators are enabled, these are all but

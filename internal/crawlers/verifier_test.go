@@ -191,3 +191,19 @@ func TestFullOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestOthersCostLittle learns about clients that are no crawlers while much is known: refusals wait for the same lock. What
+// it must not do is go through all that is known, which notes how many are verified.
+func TestOthersCostLittle(t *testing.T) {
+	v := New(nil)
+	v.Use([]string{"google"})
+	until := time.Now().Add(time.Hour)
+	v.verified.Store(-1)
+	if _, crawler := v.learn(answer{until, Client{Addr: netip.MustParseAddr("203.0.113.1")}}); crawler || v.verified.Load() != -1 {
+		t.Errorf("one that is no crawler: a crawler: %t; all were counted: %t", crawler, v.verified.Load() != -1)
+	}
+	all, crawler := v.learn(answer{until, Client{Addr: netip.MustParseAddr("203.0.113.2"), Operator: "google"}})
+	if !crawler || v.verified.Load() != 1 || !all.Contains([]byte("203.0.113.2")) || all.Contains([]byte("203.0.113.1")) {
+		t.Errorf("a crawler: %t; %d are verified", crawler, v.verified.Load())
+	}
+}
