@@ -20,6 +20,9 @@ func someConfig(rnd *rand.Rand, kind limit.Algorithm) limit.Config {
 		c.Span, c.Period = 0, limit.Period(1+rnd.IntN(6))
 	case limit.GCRA, limit.LeakyBucket:
 		c.Burst = rnd.Uint64N(100)
+		if c.N > 0 && rnd.IntN(2) == 0 {
+			c.AtMost = c.N + rnd.Uint64N(500)
+		}
 	}
 	if rnd.IntN(3) == 0 {
 		c.Resolution = time.Duration(1 + rnd.IntN(1e9))
@@ -66,8 +69,11 @@ func TestStateGoesOnAsBefore(t *testing.T) {
 				if a, b := s.wait(now, cost), other.wait(now, cost); a != b || s.reset(now) != other.reset(now) {
 					t.Fatalf("%+v, step %d: to wait for %d takes %d and %d", c, i, cost, a, b)
 				}
+				n := rnd.Uint64N(c.AtMost + 1)
+				s.SetN(s.w, now, n)
 				s.charge(now, cost)
 				if other != s {
+					other.SetN(other.w, now, n)
 					other.charge(now, cost)
 				}
 				charged = append(charged, now)
@@ -120,8 +126,8 @@ func TestStateAfterClockWasSetBack(t *testing.T) {
 // hold, and is written down as it was read.
 func FuzzReadState(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for kind := range limit.InFlight + 1 {
-		s := newSubject(f, limit.Config{Algorithm: kind, N: 150, Span: time.Second, Period: period(kind)})
+	for kind := range limit.InFlight + 2 {
+		s := newSubject(f, stateConfig(kind))
 		for i := range int64(50) {
 			s.advance(i * 1e7)
 			s.charge(i*1e7, rnd.Uint64N(3))
@@ -129,10 +135,10 @@ func FuzzReadState(f *testing.F) {
 		f.Add(uint8(kind), s.AppendState(nil, s.w, s.b, 49e7))
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, state []byte) {
-		if limit.Algorithm(kind) > limit.InFlight {
+		if limit.Algorithm(kind) > limit.InFlight+1 {
 			return
 		}
-		s := newSubject(t, limit.Config{Algorithm: limit.Algorithm(kind), N: 150, Span: time.Second, Period: period(limit.Algorithm(kind))})
+		s := newSubject(t, stateConfig(limit.Algorithm(kind)))
 		r := snapshot.NewReader(state)
 		s.ReadState(r, s.w, s.b, 49e7, 49e7)
 		if r.Failed() {
@@ -145,6 +151,14 @@ func FuzzReadState(f *testing.F) {
 		restored(t, s, 49e7, 49e7)
 		restored(t, s, 49e7, 0)
 	})
+}
+
+// stateConfig returns a Config of each algorithm, and behind them a bucket whose N is data.
+func stateConfig(kind limit.Algorithm) limit.Config {
+	if kind > limit.InFlight {
+		return limit.Config{Algorithm: limit.GCRA, N: 150, AtMost: 600, Span: time.Second}
+	}
+	return limit.Config{Algorithm: kind, N: 150, Span: time.Second, Period: period(kind)}
 }
 
 func period(kind limit.Algorithm) limit.Period {
