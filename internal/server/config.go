@@ -142,6 +142,9 @@ type Config struct {
 	// sixteenth of Memory each.
 	callerBudget, hotBudget, requestBudget int64
 
+	// maxSettled is how many ids of reservations are remembered as settled: a half of that.
+	maxSettled int
+
 	// maxEnforced is how many networks are enforced: another sixteenth of Memory.
 	maxEnforced int
 

@@ -50,6 +50,7 @@ func (c *Config) shareMemory() error {
 	c.CounterBudget = cmp.Or(c.CounterBudget, whole/4)
 	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
+	c.maxSettled = int(whole / 32 / engine.SettledBytes)
 	c.MaxConnections = cmp.Or(c.MaxConnections, int(min(defaultConnections, defaultConnections*whole/DefaultMemory)))
 	budgets := c.MemoryLimit + c.CounterBudget + kept + c.callerBudget + c.hotBudget + c.requestBudget
 	switch least := budgets + whole/8; {

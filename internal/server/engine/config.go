@@ -35,6 +35,10 @@ type Config struct {
 	// DefaultCallerBudget.
 	CallerBudget int64
 
+	// Settled bounds the ids of reservations that are remembered as settled until their time is over, at SettledBytes each; 0
+	// means a million. There are none where servers share Store.
+	Settled int
+
 	// HotBudget bounds the memory of all hot rules in bytes; 0 means
 	// [hotkey.DefaultBudget]. A sixteenth is for the list of the keys that are hot. The
 	// rules share the rest equally; rules that do not change in a reload keep their

@@ -86,6 +86,7 @@ func New(c Config) (*Engine, error) {
 	e.secret = secret.New()
 	e.ids.init()
 	e.lives.init()
+	e.settled.most = cmp.Or(c.Settled, 1<<20) / settledStripes
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
 	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {

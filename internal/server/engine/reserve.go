@@ -76,7 +76,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	s.e.lives.judge(x.life, t)
 	first, fits := s.e.settled.add(now, number, t.Ends)
 	if !fits {
-		return false, errorf(api.Overload, "id: no memory for another settled one: %d are remembered until their time is over; what it has reserved is charged", maxSettled)
+		return false, errorf(api.Overload, "id: no memory for another settled one, which are remembered until their time is over: what it has reserved is charged; reserve FOR a shorter time")
 	}
 	if !first {
 		return false, nil

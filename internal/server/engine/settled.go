@@ -11,14 +11,15 @@ import (
 // settledIDs remembers the ids that were settled in the memory of this process, each until its time is over. Where servers
 // share a store, that remembers them.
 type settledIDs struct {
+	most    int // in each stripe
 	stripes [settledStripes]settledStripe
 }
 
+// SettledBytes is about what a settled id takes.
+const SettledBytes = 24
+
 const (
 	settledStripes = 16
-
-	// maxSettled bounds the ids that are remembered in all: 8 bytes each in a map, some 100 MiB.
-	maxSettled = 4 << 20
 
 	// settledEpoch is how exactly the end of an id is remembered.
 	settledEpoch = time.Minute
@@ -42,7 +43,7 @@ func (s *settledIDs) add(now time.Time, number uint64, ends time.Time) (first, f
 	if _, again := stripe.epochs[epoch][number]; again {
 		return false, true
 	}
-	if stripe.n >= maxSettled/settledStripes && !stripe.expire(now) {
+	if stripe.n >= s.most && !stripe.expire(now, s.most) {
 		return false, false
 	}
 	if stripe.epochs == nil {
@@ -50,7 +51,7 @@ func (s *settledIDs) add(now time.Time, number uint64, ends time.Time) (first, f
 	}
 	ids := stripe.epochs[epoch]
 	if ids == nil {
-		stripe.expire(now) // once for each epoch
+		stripe.expire(now, s.most) // once for each epoch
 		ids = make(map[uint64]struct{})
 		stripe.epochs[epoch] = ids
 	}
@@ -59,15 +60,15 @@ func (s *settledIDs) add(now time.Time, number uint64, ends time.Time) (first, f
 	return true, true
 }
 
-// expire forgets the ids whose time is over at now, and reports whether there is memory for others.
-func (s *settledStripe) expire(now time.Time) bool {
+// expire forgets the ids whose time is over at now, and reports whether there are fewer than most.
+func (s *settledStripe) expire(now time.Time, most int) bool {
 	for epoch, ids := range s.epochs {
 		if epoch < now.UnixNano()/int64(settledEpoch) {
 			s.n -= len(ids)
 			delete(s.epochs, epoch)
 		}
 	}
-	return s.n < maxSettled/settledStripes
+	return s.n < most
 }
 
 // settledChunk is how many ids a record has at most.
