@@ -31,10 +31,10 @@ const (
 	askWithdraw = 4 // take back first what was charged before
 	askBanned   = 8 // an enforced ban of another subject holds
 	askMerge    = 16
-	askWaits    = 32 // answer begins or watches if a ban would begin, or a full limit count a refused event
-	askAlso     = 64 // a rule of another subject refuses, and bans have not counted the event
-	askLook     = 128
-	askAnswer   = askLook | askMerge
+	askWaits    = 32                 // answer begins or watches if a ban would begin, or a full limit count a refused event
+	askAlso     = 64                 // a rule of another subject refuses, and bans have not counted the event
+	askLook     = 128                // the rules count the answer, which the event does not have yet
+	askAnswer   = askLook | askMerge // it is an answer
 )
 
 // What a script answers that has changed nothing because of askWaits: an enforced rule refuses, or only a shadow.
