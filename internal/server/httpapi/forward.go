@@ -61,7 +61,8 @@ func forwardAuth(c *call) (err error) {
 	return c.answerProxy(f.responder, &d, admit, refuse)
 }
 
-// forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth.
+// forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth. The query, which is the proxy's own,
+// wins over a header, which the client may have sent: an error would let the client keep its answers from being counted.
 func forwardOutcome(c *call) error {
 	_, ev, err := c.forwarded("")
 	if err != nil {
@@ -70,9 +71,12 @@ func forwardOutcome(c *call) error {
 	for _, answer := range []struct{ field, header string }{
 		{"status", "X-Original-Status"}, {"size", "X-Original-Size"}, {match.DurationField, "X-Original-Duration"},
 	} {
-		value, ok := header(c.r, c.query.Get(answer.field), answer.header)
+		value, ok := c.query.Get(answer.field), true
+		if value == "" {
+			value, ok = header(c.r, "", answer.header)
+		}
 		if !ok {
-			return badArg("%s and the query: they contradict each other: must be given once", answer.header)
+			return badArg("%s: several, which contradict each other: the proxy must overwrite it", answer.header)
 		}
 		ev.SetNamedString(answer.field, value)
 	}

@@ -26,7 +26,8 @@ func TestForwardOutcome(t *testing.T) {
 		{"/v1/auth-outcome", about("X-Original-Status", "200"), 204},
 		{"/v1/auth-outcome", about("X-Original-Status", "401"), 204},
 		{"/v1/auth-outcome?status=200", about(), 204},
-		{"/v1/auth-outcome?status=401", about("X-Original-Size", "17", "X-Original-Duration", "0.25"), 429},
+		{"/v1/auth-outcome?status=200", about("X-Original-Status", "401"), 204},
+		{"/v1/auth-outcome?status=401", about("X-Original-Size", "17", "X-Original-Duration", "0.25", "X-Original-Status", "200"), 429}, // a client's lie
 	} {
 		if w := asProxy(s, "/v1/auth", about()...); w.Code != 204 {
 			t.Fatalf("request %d: %d %s", i, w.Code, w.Body)
@@ -41,7 +42,7 @@ func TestForwardOutcome(t *testing.T) {
 	for _, path := range []string{"/v1/auth-outcome", "/v1/auth-outcome?status=99", "/v1/auth-outcome?status=abc", "/v1/auth-outcome?size=-1", "/v1/auth-outcome?duration=soon"} {
 		wantProblem(t, asProxy(s, path, about()...), 400, api.BadArg)
 	}
-	wantProblem(t, asProxy(s, "/v1/auth-outcome?status=200", about("X-Original-Status", "401")...), 400, api.BadArg)
+	wantProblem(t, asProxy(s, "/v1/auth-outcome", about("X-Original-Status", "200", "X-Original-Status", "401")...), 400, api.BadArg)
 	wantProblem(t, asProxy(s, "/v1/auth-outcome?status=401", "X-Forwarded-For", "203.0.113.5"), 400, api.BadArg)
 	w := ask(s, request{method: "POST", path: "/v1/auth-outcome?status=401", peer: "192.0.2.1:5", header: http.Header{"X-Original-Uri": {"/login"}}})
 	wantProblem(t, w, 403, api.NoPerm)
