@@ -14,12 +14,11 @@ const MaxBatch = 256
 // A batch is the decisions that a Session has queued.
 type batch struct {
 	queries   []ratelimit.Query
-	holds     []time.Duration     // of each query, 0 without a reservation
-	tickets   []*ratelimit.Ticket // their memory, of the first used
-	used      int
-	events    []*match.Event // of the queries about events, in order
-	digests   []byte         // of their hashed fields
-	values    []string       // of the keys of the others
+	holds     []time.Duration     // of the queries with a ticket
+	tickets   []*ratelimit.Ticket // their memory
+	events    []*match.Event      // of the queries about events, in order
+	digests   []byte              // of their hashed fields
+	values    []string            // of the keys of the others
 	decisions []ratelimit.Decision
 }
 
@@ -63,7 +62,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 	if ev == s.event { // the next Event is another
 		b.events, s.event = append(b.events, ev), nil
 	}
-	b.add(ratelimit.Query{Event: ev, Cost: cost}, terms)
+	b.queries = append(b.queries, ratelimit.Query{Event: ev, Cost: cost, Peek: terms.Peek, Ticket: b.ticket(terms.Hold)})
 	return nil
 }
 
@@ -79,21 +78,23 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 	if b.values, err = s.e.split(b.values, &r.Key, key, false); err != nil {
 		return err
 	}
-	b.add(ratelimit.Query{Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit}, terms)
+	b.queries = append(b.queries, ratelimit.Query{
+		Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
+	})
 	return nil
 }
 
-// add adds a query.
-func (b *batch) add(q ratelimit.Query, terms Terms) {
-	q.Peek = terms.Peek
-	if terms.Hold > 0 {
-		if b.used == len(b.tickets) {
-			b.tickets = append(b.tickets, new(ratelimit.Ticket))
-		}
-		q.Ticket = b.tickets[b.used]
-		b.used++
+// ticket returns the ticket of a query that can be settled for so long, or nil.
+func (b *batch) ticket(hold time.Duration) *ratelimit.Ticket {
+	if hold == 0 {
+		return nil
 	}
-	b.queries, b.holds = append(b.queries, q), append(b.holds, terms.Hold)
+	used := len(b.holds)
+	if used == len(b.tickets) {
+		b.tickets = append(b.tickets, new(ratelimit.Ticket))
+	}
+	b.holds = append(b.holds, hold)
+	return b.tickets[used]
 }
 
 func (s *Session) openBatch() *batch {
@@ -115,7 +116,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		s.batch = nil
 		defer s.e.reuse(b)
 		var now time.Time
-		if len(b.events) > 0 || b.used > 0 {
+		if len(b.events) > 0 || len(b.holds) > 0 {
 			now = s.e.Now()
 		}
 		for i := range b.queries {
@@ -124,9 +125,14 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 			}
 		}
 		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
-		for i := range b.queries {
+		s.asked = false
+		for i, held := 0, 0; i < len(b.queries); i++ {
 			d := &b.decisions[i]
-			s.reserved(now, &b.queries[i], d, b.holds[i])
+			if len(b.holds) > 0 {
+				if s.reserved(now, &b.queries[i], d, b.holds[min(held, len(b.holds)-1)]); s.asked {
+					held++
+				}
+			}
 			if !yield(d, s.decided(now, &b.queries[i], d)) {
 				return
 			}
@@ -166,7 +172,7 @@ func (e *Engine) reuse(b *batch) {
 	clear(b.events)
 	clear(b.queries)
 	clear(b.values)
-	b.events, b.queries, b.holds, b.values, b.used = b.events[:0], b.queries[:0], b.holds[:0], b.values[:0], 0
+	b.events, b.queries, b.holds, b.values = b.events[:0], b.queries[:0], b.holds[:0], b.values[:0]
 	b.digests = b.digests[:0]
 	e.batches.Put(b)
 }

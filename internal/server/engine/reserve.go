@@ -42,7 +42,12 @@ func (s *Session) Charge(rule string, cost uint64, key ...string) error {
 
 // Reserved reports whether the decision that Decide has just yielded was asked for a reservation, and returns its id, which
 // is empty if it refuses. The id is valid until the next decision.
-func (s *Session) Reserved() (id []byte, asked bool) { return s.id, s.asked }
+func (s *Session) Reserved() (id []byte, asked bool) {
+	if !s.asked {
+		return nil, false
+	}
+	return s.id, true
+}
 
 // reserved makes s.id the id of the reservation of q, if it has one.
 func (s *Session) reserved(now time.Time, q *ratelimit.Query, d *ratelimit.Decision, hold time.Duration) {
