@@ -54,7 +54,7 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match
 internal/ratelimitheader      -> ratelimit
-internal/store/storetest      -> internal/store, internal/ring, ratelimit, match, window
+internal/store/storetest      -> internal/store, internal/ring, internal/test/randtest, ratelimit, match, window
 ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling
 hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch
 

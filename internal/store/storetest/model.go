@@ -392,7 +392,7 @@ func (m *model) update(set *ratelimit.Set) {
 				continue
 			}
 			before := rec.rule
-			if rec.rule = r; r.Algorithm != before.Algorithm || !slices.Equal(r.Limits, before.Limits) {
+			if rec.rule = r; r.Algorithm != before.Algorithm || r.Zone.String() != before.Zone.String() || !slices.Equal(r.Limits, before.Limits) {
 				rec.carry(m.resolution)
 			}
 			m.records[p] = rec

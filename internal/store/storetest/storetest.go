@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -74,7 +75,7 @@ type Config struct {
 	// Steps is how long random cases are. 0 means 150.
 	Steps int
 
-	// Seed makes the random cases repeatable. 0 means a random one, which is
+	// Seed makes the random cases repeatable. 0 means that of the test; it is
 	// part of every complaint.
 	Seed uint64
 }
@@ -120,7 +121,9 @@ func (c Case) Check(t testing.TB, open Open, config Config) error {
 		return nil
 	}
 	config.Steps = cmp.Or(config.Steps, 150)
-	config.Seed = cmp.Or(config.Seed, rand.Uint64())
+	if config.Seed == 0 {
+		config.Seed = randtest.Seed(t)
+	}
 	config.Resolution = max(config.Resolution, 1)
 	ck := &check{t: t, open: open, config: config, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: time.Now().Truncate(config.Resolution).UnixNano()}
 	ck.run(c.check)
