@@ -65,6 +65,7 @@ func ruleSeries(own prometheus.Labels) (list []series[ratelimit.RuleStats]) {
 	add(count, events, meaning, func(r *ratelimit.RuleStats) float64 { return float64(r.Shadow) }, "shadow")
 	add(count, events, meaning, func(r *ratelimit.RuleStats) float64 { return float64(r.Skipped) }, "skipped")
 	add(count, "events_approximated_total", "Events of keys that are counted in a shared sketch because the memory budget is spent.", func(r *ratelimit.RuleStats) float64 { return float64(r.Sketched) })
+	add(count, "events_lacking_total", "Events that the rule did not judge because they lack a field of its key.", func(r *ratelimit.RuleStats) float64 { return float64(r.Lacking) })
 	add(count, "events_full_total", "Events that were refused because the memory budget is spent.", func(r *ratelimit.RuleStats) float64 { return float64(r.Full) })
 	add(gauge, "limit", "N of the rule's first limit as it is now.", func(r *ratelimit.RuleStats) float64 { return float64(r.Limit) })
 	add(gauge, "keys", "Keys that the rule holds.", func(r *ratelimit.RuleStats) float64 { return float64(r.Keys) })

@@ -75,7 +75,11 @@ func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decisi
 		set := l.set.Load()
 		batch = batch[:0]
 		open = slices.DeleteFunc(open, func(o openQuery) bool {
-			if d, ok := o.sc.begin(set, &o.query); ok {
+			d, done := o.sc.begin(set, &o.query)
+			if len(o.sc.lacking) > 0 && !o.Peek && o.Event.Part != match.Answer {
+				l.countLacking(set, o.sc.lacking)
+			}
+			if done {
 				return l.answer(o, d)
 			}
 			batch = append(batch, o.sc.ask(set, &o.query))

@@ -15,6 +15,7 @@ type scratch struct {
 	request  request
 	subjects []subject
 	keys     []byte
+	lacking  []int // rules whose condition holds, and of whose key the event lacks a field
 	adjust   adjustment
 	listed   bool            // the allow list contains what was collected
 	exempt   *match.Prefixes // that of the limiter
@@ -42,8 +43,12 @@ func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
 	sc.exempt = l.exempt.Load()
 	for {
 		set := l.set.Load()
-		if d, ok := sc.begin(set, q); ok {
-			return d
+		begun, decided := sc.begin(set, q)
+		if len(sc.lacking) > 0 && !q.Peek && q.Event.Part != match.Answer {
+			l.countLacking(set, sc.lacking)
+		}
+		if decided {
+			return begun
 		}
 		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer {
 			s := &sc.subjects[0]
@@ -81,9 +86,10 @@ func errorDecision(err error) Decision {
 // with the same key share its bytes, so a store recognizes them without comparing.
 func (sc *scratch) collect(set *Set, q *query) error {
 	if q.Event == nil {
+		sc.lacking = sc.lacking[:0]
 		return sc.collectKey(set, q)
 	}
-	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
+	sc.subjects, sc.keys, sc.lacking = sc.subjects[:0], sc.keys[:0], sc.lacking[:0]
 	if sc.listed = set.Allowed(q.Event) || sc.exempt != nil && sc.exempt.Contains(q.Event.Get(match.Client)); sc.listed {
 		return nil
 	}
@@ -98,6 +104,7 @@ func (sc *scratch) collect(set *Set, q *query) error {
 			last = set.keys[i]
 			sc.add(i, key)
 		} else {
+			sc.lacking = append(sc.lacking, i)
 			continue
 		}
 		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
