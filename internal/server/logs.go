@@ -214,6 +214,25 @@ func (s *Server) restoring(r *engine.Restorer) func(journal.Record) error {
 	}
 }
 
+// placesLost has logs and followers begin behind what the snapshot may have counted, if the disk has damaged all records of
+// how far they were read.
+func (s *Server) placesLost(found *journal.Found) {
+	if found.Damaged == 0 && found.Missing == 0 || found.Snapshot+found.Appended == 0 {
+		return
+	}
+	until := time.Now()
+	if taken := found.Written.Add(snapshotMargin); !found.Written.IsZero() && taken.Before(until) {
+		until = taken
+	}
+	s.feeds.Lost(until)
+	if s.logs != nil {
+		s.logs.Lost(until)
+	}
+}
+
+// snapshotMargin is how long after its beginning a snapshot counts lines at most.
+const snapshotMargin = 10 * time.Second
+
 // placeLen is the length of the place of a record that numbered returns.
 const placeLen = 4
 
@@ -227,7 +246,7 @@ func numbered(typ byte, data [][]byte) (records []journal.Record) {
 
 // saveLogs adds the state of the engine, and how far the logs were read: the state has counted
 // just the lines up to there. The latter is added before and after the state: if the disk damages a
-// record of it, no line counts twice.
+// record of it, no line counts twice. If it damages both, placesLost leaves out what may have been counted.
 func (s *Server) saveLogs(now time.Time, add func(typ byte, data []byte) error) error {
 	save := func(logs [][]byte) error {
 		return s.feeds.Save(func(feeds [][]byte) error {

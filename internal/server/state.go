@@ -29,6 +29,7 @@ func (s *Server) restore() error {
 		s.log.Error("data directory", "error", problem)
 	}
 	s.storage.lost = found.Missing
+	s.placesLost(&found)
 	if err := s.restoreSecret(); err != nil {
 		return fmt.Errorf("data: %w", err)
 	}

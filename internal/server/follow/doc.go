@@ -14,7 +14,8 @@
 // Each line of a log is passed on once, although the file is renamed, copied and truncated,
 // compressed, replaced through a symbolic link, or deleted and created again, and although
 // the process is killed: if its own state and that of [Follower.Save] are kept together,
-// a process that resumes from both has counted each line once.
+// a process that resumes from both has counted each line once. If a part of what Save has saved is lost,
+// [Follower.Lost] leaves lines out, so that none counts twice.
 //
 // Three things are lost by their nature: a line that is written between the copy and the
 // truncation of a copytruncate and before the next poll; what was not read yet of a file

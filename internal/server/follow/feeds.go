@@ -59,6 +59,7 @@ type Feeds struct {
 	mu     sync.Mutex   // for what follows; locked after those of feeds
 	feeds  map[string]*feed
 	bytes  int
+	lost   time.Time // as of Lost
 }
 
 // A feed is what a follower has sent.
@@ -68,6 +69,7 @@ type feed struct {
 	number           uint64 // of the last batch
 	queue            queue  // events that wait
 	event            match.Event
+	counted          time.Time // events before it are left out, see Lost
 
 	held atomic.Int64 // bytes of the events that wait, as in Feeds.held
 
@@ -80,9 +82,11 @@ type feed struct {
 
 // savedFeed is the state of a feed in a snapshot, or some of its events that wait.
 type savedFeed struct {
-	Name  string      `json:"name"`
-	State []byte      `json:"state,omitempty"`
-	Held  []heldEvent `json:"held,omitempty"`
+	Name    string      `json:"name"` // "" if the record is about all feeds, and has Lost
+	State   []byte      `json:"state,omitempty"`
+	Counted time.Time   `json:"counted,omitzero"`
+	Held    []heldEvent `json:"held,omitempty"`
+	Lost    time.Time   `json:"lost,omitzero"` // as of Lost
 }
 
 // NewFeeds returns Feeds without a feed. began is called when a feed has its first state, which should
@@ -121,7 +125,7 @@ func (f *Feeds) feed(name string, now time.Time, create bool) *feed {
 	defer f.mu.Unlock()
 	x := f.feeds[name]
 	if x == nil && create {
-		x = &feed{queue: newQueue()}
+		x = &feed{queue: newQueue(), counted: f.lost}
 		f.feeds[name] = x
 	}
 	if x != nil {
@@ -185,6 +189,9 @@ func (f *Feeds) Judge(b *api.FeedBatch, now time.Time, read, judge func(*match.E
 	for rest, ok := r.Next(b.Events); ok; rest, ok = r.Next(rest) {
 		if r.Event.Time.After(now) {
 			r.Event.Time = now.UTC()
+		}
+		if r.Event.Time.Before(x.counted) {
+			continue
 		}
 		read(&r.Event)
 		each(&r.Event)
@@ -299,12 +306,15 @@ func (f *Feeds) Save(save func(records [][]byte) error) error {
 	defer f.saving.Unlock()
 	var parts []savedFeed
 	f.mu.Lock()
+	if !f.lost.IsZero() {
+		parts = append(parts, savedFeed{Lost: f.lost})
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.feeds)) {
 		x := f.feeds[name]
 		if x.state == nil {
 			continue
 		}
-		parts = append(parts, savedFeed{Name: name, State: x.state})
+		parts = append(parts, savedFeed{Name: name, State: x.state, Counted: x.counted})
 		for held := range x.queue.parts() {
 			parts = append(parts, savedFeed{Name: name, Held: held})
 		}
@@ -323,12 +333,29 @@ func (f *Feeds) Restore(record []byte, now time.Time) error {
 	if err := json.Unmarshal(record, &saved); err != nil {
 		return fmt.Errorf("follow: saved feed: %w", err)
 	}
+	if saved.Name == "" {
+		f.Lost(saved.Lost)
+		return nil
+	}
 	x := f.feed(saved.Name, now, true)
 	x.queue.restore(saved.Held)
 	f.count(x)
 	if saved.State != nil {
-		x.state = saved.State
+		x.state, x.counted = saved.State, saved.Counted
 	}
 	f.resize(x, len(saved.Name)+len(x.state)) // it did fit when it was saved
 	return nil
+}
+
+// Lost says that records of Save are lost, after Restore has had the others and before Open. Of feeds whose state is not known,
+// events that are older than until are left out: the state that is kept together with the records may have them.
+func (f *Feeds) Lost(until time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = until
+	for _, x := range f.feeds {
+		if x.state == nil {
+			x.counted = until
+		}
+	}
 }

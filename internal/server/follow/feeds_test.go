@@ -420,20 +420,7 @@ func TestFeedsWait(t *testing.T) {
 	f.want(4, 5)
 	f.send(7, 3, 8)
 	f.want(3, 6, 7)
-	var saved [][]byte
-	if err := f.feeds.Save(func(records [][]byte) error {
-		saved = records
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	f.feeds = NewFeeds(func() {})
-	for _, record := range saved {
-		if err := f.feeds.Restore(record, f.now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.open()
+	f.restart()
 	f.send(8)
 	f.want(8)
 	f.send(-1, 12, 11) // without a lateness

@@ -95,7 +95,8 @@ type Follower struct {
 	tails      []*tail    // the logs in files
 	streams    []source   // the others
 	discovered time.Time
-	turn       int // of idle files, see rest
+	turn       int       // of idle files, see rest
+	lost       time.Time // as of Lost
 	queue      queue
 	event      match.Event // of the queue
 	buf        []byte
@@ -219,6 +220,7 @@ func (f *Follower) tail(path string, l *Log) *tail {
 		return f.tails[i]
 	}
 	t := &tail{logReader: f.newReader(path, l)}
+	t.counted = f.lost
 	f.tails = append(f.tails, t)
 	return t
 }

@@ -231,12 +231,12 @@ func (j *journal) saved() savedLog {
 	if j.pipe != nil {
 		place.Begun = j.pipe.at.Begun
 	}
-	return savedLog{Path: j.path, Newest: j.newest, Journal: &place}
+	return savedLog{Path: j.path, Newest: j.newest, Counted: j.counted, Journal: &place}
 }
 
 func (j *journal) resume(l *savedLog) {
 	if l.Journal != nil {
-		j.newest, j.place = l.Newest, *l.Journal
+		j.newest, j.counted, j.place = l.Newest, l.Counted, *l.Journal
 	}
 }
 

@@ -48,9 +48,10 @@ type logReader struct {
 	zone   *time.Location   // of times that name none
 	log    *slog.Logger
 
-	problem string // why the log cannot be read
-	known   bool   // the format is known, also that of lines inside lines
-	newest  int64  // time of an event
+	problem string    // why the log cannot be read
+	known   bool      // the format is known, also that of lines inside lines
+	newest  int64     // time of an event
+	counted time.Time // events before it are not passed on, see Lost
 	stats   api.FollowedLog
 
 	caughtUp  bool // all was read at the last poll: lines that come now were just written
@@ -129,6 +130,9 @@ func (r *logReader) pass(ev *match.Event, each func(*match.Event), now time.Time
 		r.stats.Late++
 	}
 	r.newest = max(r.newest, at)
+	if ev.Time.Before(r.counted) {
+		return
+	}
 	ev.SetOrigin(r.path, r.format.String())
 	each(ev)
 }

@@ -12,19 +12,21 @@ import (
 type savedState struct {
 	Logs []savedLog  `json:"logs"`
 	Held []heldEvent `json:"held,omitempty"`
+	Lost time.Time   `json:"lost,omitzero"` // as of Lost
 }
 
 type savedLog struct {
 	Path    string        `json:"path"`
 	Format  string        `json:"format,omitempty"`
 	Newest  int64         `json:"newest"`
+	Counted time.Time     `json:"counted,omitzero"` // as in logReader
 	Past    []place       `json:"past,omitempty"`
 	Open    []place       `json:"open,omitempty"` // the last is the newest
 	Journal *journalPlace `json:"journal,omitempty"`
 }
 
 func (t *tail) saved() savedLog {
-	l := savedLog{Path: t.path, Format: t.format.String(), Newest: t.newest, Past: t.past}
+	l := savedLog{Path: t.path, Format: t.format.String(), Newest: t.newest, Counted: t.counted, Past: t.past}
 	t.identify(t.latest)
 	for _, g := range t.gens {
 		if g != t.latest {
@@ -46,7 +48,7 @@ const recordSize = 128 << 10
 func (f *Follower) Save(save func(records [][]byte) error) error {
 	f.mu.Lock()
 	defer f.unlock()
-	parts := []savedState{{}}
+	parts := []savedState{{Lost: f.lost}}
 	for s := range f.sources() {
 		parts = append(parts, savedState{Logs: []savedLog{s.saved()}})
 	}
@@ -83,12 +85,40 @@ func (f *Follower) Resume(record []byte) error {
 		return fmt.Errorf("follow: saved state: %w", err)
 	}
 	f.queue.restore(state.Held)
+	if !state.Lost.IsZero() {
+		f.lose(state.Lost)
+	}
 	for _, l := range state.Logs {
 		if s := f.resumed(&l); s != nil {
 			s.resume(&l)
 		}
 	}
 	return nil
+}
+
+// Lost says that records of Save are lost, after Resume has had the others and before Open. Of logs whose place is not known,
+// events that are older than until are not passed on: the state that is kept together with the records may have them.
+func (f *Follower) Lost(until time.Time) {
+	f.mu.Lock()
+	defer f.unlock()
+	for _, path := range f.lose(until) {
+		f.log.Warn("how far the log was read is lost: its lines from before then are left out, since they may be counted", "file", path, "then", until)
+	}
+}
+
+// lose is Lost, and returns the logs whose place is not known. A stream but the journal gives no line twice.
+func (f *Follower) lose(until time.Time) (unknown []string) {
+	f.lost = until
+	for s := range f.sources() {
+		switch s.(type) {
+		case *tail, *journal:
+			if r := s.reader(); !s.begun() {
+				r.counted = until
+				unknown = append(unknown, r.path)
+			}
+		}
+	}
+	return unknown
 }
 
 // resumed returns the log that l is about, or nil if it is not followed any more.
@@ -108,7 +138,7 @@ func (t *tail) resume(l *savedLog) {
 	if f, err := accesslog.ParseFormat(l.Format); err == nil && t.format.String() == "" {
 		t.format, t.known = f, true
 	}
-	t.newest = l.Newest
+	t.newest, t.counted = l.Newest, l.Counted
 	t.past = l.Past
 	for _, p := range l.Open {
 		t.remember(p) // all of them: these files are opened below, wherever they are now
