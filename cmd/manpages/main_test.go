@@ -37,7 +37,7 @@ func TestManPages(t *testing.T) {
 		t.Error("the page of serve does not have its flags")
 	}
 	ban, _ := os.ReadFile(filepath.Join(dir, "lately-ban.1"))
-	for _, want := range []string{`\fB--for\fP \fID\fP`, `\fB--json\fP` + "\nprint", `\fB-h\fP, \fB--help\fP` + "\nhelp", "listener (default http://127.0.0.1:7380)"} {
+	for _, want := range []string{`\fB--for\fP \fID\fP`, `\fB--json\fP` + "\nprint", `\fB-h\fP, \fB--help\fP` + "\nhelp", "unix:PATH (default http://127.0.0.1:7380)"} {
 		if !strings.Contains(string(ban), want) {
 			t.Errorf("the page of ban has no %q", want)
 		}
