@@ -41,9 +41,9 @@ class Budget(CustomLogger):
         except (OSError, ValueError) as e:
             raise HTTPException(503, "the limits are not available") from e
         if not d["allowed"]:
-            wait = max(0, -(-d["retry_after_ms"] // 1000))
+            wait = -(-d["retry_after_ms"] // 1000)
             message = f"the budget {d['rule']} has {d['remaining']} of {d['limit']} tokens left, and this request may need {estimate}"
-            raise HTTPException(429, message, headers={"Retry-After": str(wait)})
+            raise HTTPException(429, message, headers={"Retry-After": str(wait)} if d["retry_after_ms"] >= 0 else {})  # -1: no waiting helps
         data.setdefault("metadata", {})["lately_id"] = d["id"]
         return data
 

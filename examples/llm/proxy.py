@@ -62,7 +62,7 @@ class Proxy(BaseHTTPRequestHandler):
             self.log_error("%s", e)
             return self.refuse(503, "the limits are not available")
         if not d["allowed"]:
-            wait = -(-d["retry_after_ms"] // 1000)
+            wait = -(-d["retry_after_ms"] // 1000) if d["retry_after_ms"] >= 0 else None  # more than the budget ever has
             return self.refuse(429, f"the budget {d['rule']} has {d['remaining']} of {d['limit']} tokens left, and this request may need {estimate}", wait)
         self.cost = estimate
         try:
@@ -118,7 +118,7 @@ class Proxy(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
-        if wait is not None and wait >= 0:
+        if wait is not None:
             self.send_header("Retry-After", str(wait))
         self.end_headers()
         self.wfile.write(text)

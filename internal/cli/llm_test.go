@@ -190,6 +190,10 @@ func TestConcurrentLLMProxy(t *testing.T) {
 	if status != 429 || header.Get("Retry-After") == "" || !strings.Contains(text, `"rate_limit_error"`) || !strings.Contains(text, "4916 of 5000") {
 		t.Errorf("%d %v %s", status, header, text)
 	}
+	// More than the budget ever has: no waiting helps.
+	if status, text, header := p.asked("sk-ada", `{"model":"m","max_tokens":6000,`+ask); status != 429 || header["Retry-After"] != nil {
+		t.Errorf("%d %v %s", status, header, text)
+	}
 	if status, text, _ := p.asked("sk-ada", `{"model":"m","max_tokens":4000,`+ask); status != 200 {
 		t.Errorf("%d %s", status, text)
 	}
@@ -244,7 +248,8 @@ async def call(user, tokens, used):
 async def main():
     await call("ada", 100, 42)
     await call("ada", 4000, None)
-    await call("ada", 4990, 1)
+    await call("ada", 4950, 1)
+    await call("ada", 6000, 1)
 
 asyncio.run(main())
 `
@@ -260,7 +265,7 @@ func TestLiteLLMCallback(t *testing.T) {
 	cmd := exec.Command(program, "-c", litellmStub, filepath.Join("..", "..", "examples", "llm"))
 	cmd.Env = append(os.Environ(), "LATELY_URL="+s.http, "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.HasPrefix(out, []byte("called\ncalled\n429 the budget tokens has 4958 of 5000 tokens left")) || !bytes.HasSuffix(out, []byte("['Retry-After']\n")) {
+	if err != nil || !bytes.HasPrefix(out, []byte("called\ncalled\n429 the budget tokens has 4958 of 5000 tokens left")) || !bytes.Contains(out, []byte("['Retry-After']\n429 ")) || !bytes.HasSuffix(out, []byte("[]\n")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if n := p.used("ada"); n != 42 {
