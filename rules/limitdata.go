@@ -122,7 +122,7 @@ func (r *reader) readPlans(n ast.Node, l *ratelimit.Limit, parse func(string) (u
 			}
 			return s, nil
 		})
-		if !ok {
+		if !ok || l.AtMost == 0 { // without at_most, which a file needs, every number would be too large
 			return nil
 		}
 		return r.readPlanFile(n, name, l.AtMost, parse)

@@ -278,6 +278,7 @@ rules.yaml:7:120: hysteresis: no effect with smooth: must be left out`,
 	},
 	{"limit without default", dataLimit("limit: {from: quota, at_most: 9}"), `rules.yaml:6:12: limit: missing key default: must be given, as in "default: 60 per 1m"`},
 	{"limit without at_most", dataLimit("limit: {from: quota, default: 6 per 1s}"), `rules.yaml:6:12: limit: missing key at_most: must be given, as in "at_most: 10000 per 1m": it bounds the number and the memory of a key`},
+	{"a file of plans without at_most", dataLimit("limit: {by: plan, plans: plans.txt, default: 6 per 1s}"), `rules.yaml:6:12: limit: missing key at_most: must be given, as in "at_most: 10000 per 1m": it bounds the number and the memory of a key`},
 	{"limit from and by", dataLimit("limit: {from: quota, by: plan, default: 6 per 1s, at_most: 9}"), `rules.yaml:6:30: limit: from and by: must be one of them: from is a field that has the number, by one that has the name of a plan`},
 	{"limit by without plans", dataLimit("limit: {by: plan, default: 6 per 1s, at_most: 9}"), `rules.yaml:6:12: limit: by and plans: must be given together, as in "by: plan, plans: {free: 60 per 1m, pro: 600 per 1m}"`},
 	{
