@@ -151,7 +151,7 @@ func keyReport(w io.Writer, r *api.KeyReport) {
 func explainProxy(w io.Writer, key []string) {
 	for _, v := range key {
 		if addr, ok := strings.CutPrefix(v, proxyPrefix); ok {
-			fmt.Fprintf(w, "  the trusted proxy %s did not name the client of these requests: it must send X-Forwarded-For\n", visible(addr))
+			fmt.Fprintf(w, "  the trusted proxy %s did not name the client of these requests: it must send X-Forwarded-For, unless they came from its own machine\n", visible(addr))
 		}
 	}
 }

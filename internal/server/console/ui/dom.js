@@ -115,7 +115,7 @@ function pieces(chars) {
 // not UTF-8 are U+FFFD here, so a link would lead to another key.
 export function keyNode(fields, values, most) {
   const parts = values.flatMap((v, i) => (i ? [h('span', { class: 'sep', 'aria-hidden': 'true' }, ' · '), shown(v, most)] : [shown(v, most)]));
-  const title = values.some((v) => v.startsWith('proxy:')) && 'A trusted proxy that did not name the client of these requests: it must send X-Forwarded-For.';
+  const title = values.some((v) => v.startsWith('proxy:')) && 'A trusted proxy that did not name the client of these requests: it must send X-Forwarded-For, unless they came from its own machine.';
   if (!fields || fields.length !== values.length || values.some((v) => v.includes('\ufffd'))) return h('span', { class: 'key', title }, parts);
   return h('a', { class: 'key', href: keyHref(fields, values), title }, parts);
 }
