@@ -64,7 +64,7 @@ func damaged(d *damager) func(*rueidis.ClientOption) {
 		}
 		// A connection that waits for the rest of a reply is soon found dead.
 		o.Dialer.KeepAlive, o.ConnWriteTimeout = 20*time.Millisecond, 100*time.Millisecond
-		o.PipelineMultiplex = -1
+		o.Sentinel.Dialer, o.PipelineMultiplex = o.Dialer, -1
 	}
 }
 

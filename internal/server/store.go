@@ -79,6 +79,8 @@ func storeOptions(url string) (rueidis.ClientOption, error) {
 	o.ConnWriteTimeout = cmp.Or(o.ConnWriteTimeout, storeWrite)
 	if o.Sentinel.MasterSet != "" {
 		o.Sentinel.TLSConfig = o.TLSConfig
+		o.Sentinel.Dialer.Timeout = o.Dialer.Timeout
+		o.Sentinel.Dialer.KeepAlive = rueidis.DefaultTCPKeepAlive // without it, rueidis waits for one that is stopped for ever
 		o.Sentinel.TopologyRefreshInterval = storeSentinel
 	}
 	return o, nil

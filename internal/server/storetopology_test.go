@@ -3,7 +3,11 @@ package server
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/internal/test/redistest"
 )
@@ -120,5 +124,37 @@ func TestStoreFailsOver(t *testing.T) {
 		if got := n.take("closed", "ada"); got != want {
 			t.Errorf("decision %d after the failover: allowed %v, want %v: two of four were counted before", i, got, want)
 		}
+	}
+}
+
+// TestStoreWithStoppedSentinel stops Sentinel, as a machine that hangs, while it is asked for the primary: the connection is
+// given up, so that another Sentinel can be asked and the client ends.
+func TestStoreWithStoppedSentinel(t *testing.T) {
+	t.Parallel()
+	w := redistest.NewWatched(t)
+	o, err := storeOptions(w.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Sentinel.TopologyRefreshInterval = 10 * time.Millisecond
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentinel := w.Sentinel.Process()
+	if err := sentinel.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sentinel.Signal(syscall.SIGCONT) })
+	time.Sleep(200 * time.Millisecond) // so that it is asked
+	closed := make(chan struct{})
+	go func() {
+		client.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Error("the client waits for a Sentinel that is stopped")
 	}
 }
