@@ -121,6 +121,8 @@ var elsewhere = map[string]string{
 	"jq":              "lists from the network",
 	"redis-cli":       "a running server",
 	"curl --unix":     "a running server",
+	"curl -si":        "nginx in front of it, which other tests run",
+	"chmod ":          "a file of the reader",
 	"curl --cacert":   "a running server",
 	"lately status":   "a running server",
 	"lately validate": "the files of an installed package",
