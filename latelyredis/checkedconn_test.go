@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,8 +184,10 @@ func watchMemory(t testing.TB) (peak func() uint64) {
 func TestUncheckedReplies(t *testing.T) {
 	redistest.Needs(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDamagedReplies$", "-test.count=1")
-	cmd.Env = append(os.Environ(), uncheckedVariable+"=1", "GOMEMLIMIT=1GiB")
+	cmd.Env = append(os.Environ(), uncheckedVariable+"=1", "GOMEMLIMIT=1GiB", "TMPDIR="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.CombinedOutput()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the server that it has started
 	if err == nil || !strings.Contains(string(out), "panic: ") && !strings.Contains(string(out), "fatal error: ") || !strings.Contains(string(out), "rueidis.") {
 		t.Errorf("without the check: %v, want a panic of rueidis:\n%.2000s", err, out)
 	}
