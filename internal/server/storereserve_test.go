@@ -110,6 +110,7 @@ func TestReserveWhileStoreIsAway(t *testing.T) {
 	n.wantReady(200)
 	n.wantAnswer("TAKE shared 192.0.2.1", "*7\r\n:1\r\n", "of the empty store")
 	n.wantAnswer("SETTLE "+local+" COST 0", ":1\r\n", "of local memory")
+	n.wantAnswer("SETTLE "+local+" COST 0", ":0\r\n", "of local memory, again")
 	n.wantAnswer("SETTLE "+held+" COST 0", ":1\r\n", "of a store that has lost it")
 	n.wantLeft("192.0.2.1", 3, "nothing was given back that others have used")
 }

@@ -60,8 +60,9 @@ func (s *Session) reserved(now time.Time, q *ratelimit.Query, d *ratelimit.Decis
 }
 
 // Settle corrects the charge of the reservation of that id to actual, under all rules that it has charged, and ends
-// events in flight. It reports false, and changes nothing, if it was settled before. If the key was reset meanwhile, or the
-// rule has other limits or is gone, what was charged stays.
+// events in flight. It reports false, and changes nothing, if it was settled before: at any server of a store, or at
+// this one if the store has nothing of it. If the key was reset meanwhile, or the rule has other limits or is gone, what
+// was charged stays.
 //
 // The error is of code BadID for a text that is not the id of a reservation, and of code Expired for one whose time
 // is over: what it has reserved stays charged.
@@ -74,7 +75,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	if now.After(t.Ends) {
 		return false, errorf(api.Expired, "id: its time was over at %s: what it has reserved is charged; CHARGE what was used beyond it", t.Ends.UTC().Format(time.RFC3339))
 	}
-	if s.e.Shared() {
+	if s.e.Shared() && len(t.Charges) > 0 { // else the store has nothing of it, and this process remembers it
 		settled, err = s.e.limiter.SettleTicket(t, actual)
 		return settled, ruleError(err)
 	}
@@ -83,8 +84,8 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	if !fits {
 		return false, errorf(api.Overload, "id: no memory for another settled one, which are remembered until their time is over: what it has reserved is charged; reserve FOR a shorter time")
 	}
-	if !first {
-		return false, nil
+	if !first || len(t.Charges) == 0 {
+		return first, nil
 	}
 	_, err = s.e.limiter.SettleTicket(t, actual)
 	return true, ruleError(err)
