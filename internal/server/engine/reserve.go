@@ -80,6 +80,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 		return settled, ruleError(err)
 	}
 	s.e.lives.judge(x.life, t)
+	defer s.e.settled.lock(number).Unlock()
 	first, fits := s.e.settled.add(now, number, t.Ends)
 	if !fits {
 		return false, errorf(api.Overload, "id: no memory for another settled one, which are remembered until their time is over: what it has reserved is charged; reserve FOR a shorter time")

@@ -26,6 +26,8 @@ const (
 )
 
 type settledStripe struct {
+	settling sync.Mutex // see lock
+
 	mu     sync.Mutex
 	epochs map[int64]map[uint64]struct{} // numbers of ids, by the epoch after which they are of no use
 	n      int
@@ -33,6 +35,14 @@ type settledStripe struct {
 
 // epochOf returns the epoch after which nothing that ends at t is of use.
 func epochOf(t time.Time) int64 { return t.UnixNano()/int64(settledEpoch) + 1 }
+
+// lock returns a mutex that is locked, to be held while an id is added and its charge is corrected: who is told that the id was
+// settled before must find the charge corrected.
+func (s *settledIDs) lock(number uint64) *sync.Mutex {
+	m := &s.stripes[number%settledStripes].settling
+	m.Lock()
+	return m
+}
 
 // add remembers an id until its end. It reports whether it is new, and false for fits if there is no memory for another.
 func (s *settledIDs) add(now time.Time, number uint64, ends time.Time) (first, fits bool) {
