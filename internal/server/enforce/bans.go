@@ -264,12 +264,19 @@ func (b *bans) covering(network netip.Prefix) (changes []change) {
 	return changes
 }
 
-// reached makes version the one that w has.
+// reached makes version the one that w has. It lacks the changes that have come meanwhile, since the first of them.
 func (b *bans) reached(w *watcher, version uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if w.have = version; version == b.version {
-		w.since = time.Time{}
+	w.have, w.since = version, time.Time{}
+	for at := b.order.Back(); at != nil; at = at.Prev() {
+		e := at.Value.(*entry)
+		if e.version <= version {
+			return
+		}
+		if !w.patient || !e.ranOut() {
+			w.since = e.at
+		}
 	}
 }
 

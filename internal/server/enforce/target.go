@@ -101,7 +101,8 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// follow applies what the target lacks.
+// follow applies what the target lacks, in one batch if it takes any number of changes: those that come while it is applied
+// wait for the pause.
 func (r *runner) follow(ctx context.Context) error {
 	for {
 		from := r.have
@@ -123,6 +124,9 @@ func (r *runner) follow(ctx context.Context) error {
 		r.mu.Lock()
 		r.Batches++
 		r.mu.Unlock()
+		if r.limit == 0 {
+			return nil
+		}
 	}
 }
 
