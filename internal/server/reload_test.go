@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 )
 
 // A reload takes all files or none: a token file with a mistake keeps new rules out.
@@ -112,7 +112,7 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 	} {
 		write(step.text)
 		got, err := s.reload(step.drop)
-		if known, ok := errors.AsType[*engine.Error](err); (err == nil) != (step.err == "") || err != nil && (!strings.Contains(err.Error(), step.err) || !ok || known.Code != api.Conflict) {
+		if known, ok := errors.AsType[*apierror.Error](err); (err == nil) != (step.err == "") || err != nil && (!strings.Contains(err.Error(), step.err) || !ok || known.Code != api.Conflict) {
 			t.Errorf("step %d: %v; want %q", i, err, step.err)
 		}
 		if !same(got, step.want) {

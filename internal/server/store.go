@@ -13,17 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/secret"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
+	"github.com/redis/rueidis"
 )
 
 // What a store is asked and told of.
@@ -243,7 +242,7 @@ func (s *sharedStore) failed(err error) error {
 
 // overloaded returns err, of the store, as one after which a client tries again.
 func overloaded(err error) error {
-	return &engine.Error{Code: api.Overload, Message: "the store of limits failed: " + storeText(err)}
+	return apierror.New(api.Overload, "the store of limits failed: %s", storeText(err))
 }
 
 // note counts and logs err. It reports false if it is nil or the caller's.

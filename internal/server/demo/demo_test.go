@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
+	"go.uber.org/goleak"
 )
 
 func newEngine(t *testing.T) *engine.Engine {
@@ -58,7 +58,7 @@ func TestConcurrentFirstFiveSeconds(t *testing.T) {
 			t.Errorf("totals are %+v", totals)
 		}
 		for _, counter := range []string{"requests", "pages"} {
-			if top, err := e.Top(counter, 10, time.Minute, engine.KeyFilter{}); err != nil || len(top) != 10 {
+			if top, err := e.Top(counter, 10, time.Minute, keys.Filter{}); err != nil || len(top) != 10 {
 				t.Errorf("top keys of %s: %v, %v", counter, top, err)
 			}
 		}

@@ -12,8 +12,10 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -58,17 +60,17 @@ func (e *Engine) Ban(name string, key []string, d time.Duration, reason, source 
 		return r, err
 	}
 	if d <= 0 || d > ratelimit.MaxSpan {
-		return r, errorf(api.BadArg, "duration: %v: must be from 1ms to %v", d, ratelimit.MaxSpan)
+		return r, apierror.New(api.BadArg, "duration: %v: must be from 1ms to %v", d, ratelimit.MaxSpan)
 	}
 	pending, err := e.ban(&r)
 	if err == nil {
 		err = pending.Wait()
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
+	if _, ok := errors.AsType[*apierror.Error](err); ok {
 		return r, err
 	}
 	if err != nil {
-		return r, errorf(api.Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
+		return r, apierror.New(api.Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return r, nil
 }
@@ -82,7 +84,7 @@ func checkBanned(rule *ratelimit.Rule, key []string) error {
 	}
 	client, _ := strings.CutPrefix(string(rule.Key.ClientOf(i, []byte(key[i]))), proxyPrefix)
 	if isMistyped(client) {
-		return errorf(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1, or a name that does not look like one", client)
+		return apierror.New(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1, or a name that does not look like one", client)
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func (e *Engine) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	unlock, err := e.changeBan(func() error { return e.limiter.Bans().Add(*r) })
 	defer unlock()
 	if errors.Is(err, ratelimit.ErrBansFull) {
-		return journal.Pending{}, errorf(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
+		return journal.Pending{}, apierror.New(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
 	} else if err != nil {
 		return journal.Pending{}, banError(err)
 	}
@@ -143,10 +145,10 @@ func (e *Engine) Shared() bool { return e.config.Store != nil }
 
 // banError returns err, of a ban that a client has sent, as an *Error. That of the store is one.
 func banError(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*apierror.Error](err); ok {
 		return e
 	}
-	return &Error{api.BadArg, err.Error()}
+	return apierror.New(api.BadArg, "%v", err)
 }
 
 // Unban ends the ban of a key under a rule, and returns how many it has ended: 0, 1, or 2 if key
@@ -220,7 +222,7 @@ func (e *Engine) unbanKey(rule string, key []string) (bool, error) {
 		err = pending.Wait()
 	}
 	if err != nil {
-		return true, errorf(api.Failed, "the ban is ended, but that is not known to be on disk and may not survive a restart: %v", err)
+		return true, apierror.New(api.Failed, "the ban is ended, but that is not known to be on disk and may not survive a restart: %v", err)
 	}
 	return true, nil
 }
@@ -263,9 +265,9 @@ const unbanUnsynced = 4096
 // blocking decisions.
 func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 	if f == (api.BanFilter{}) {
-		return 0, errorf(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
+		return 0, apierror.New(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
 	}
-	keys, err := ParseKeyFilter(f.Pattern, f.Network)
+	filter, err := keys.ParseFilter(f.Pattern, f.Network)
 	if err != nil {
 		return 0, err
 	}
@@ -278,7 +280,7 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 		if err != nil {
 			return n, banError(err)
 		}
-		if f.Rule != "" && f.Rule != r.Rule || !keys.selects(r.Key) {
+		if f.Rule != "" && f.Rule != r.Rule || !filter.Selects(r.Key) {
 			continue
 		}
 		ok, pending, err := e.unban(&r)
@@ -289,7 +291,7 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 			continue // it has ended meanwhile
 		}
 		if e.lines.Allow(slog.LevelInfo, banEnded) {
-			e.log.Info(banEnded, "rule", r.Rule, "key", KeyText(r.Key))
+			e.log.Info(banEnded, "rule", r.Rule, "key", keys.Text(r.Key))
 		}
 		if err == nil {
 			last = pending
@@ -300,7 +302,7 @@ func (e *Engine) UnbanAll(f api.BanFilter) (n int, err error) {
 		failed = cmp.Or(failed, err)
 	}
 	if failed = cmp.Or(failed, last.Wait()); failed != nil {
-		return n, errorf(api.Failed, "bans ended: %d; that is not on disk and may not survive a restart: %v", n, failed)
+		return n, apierror.New(api.Failed, "bans ended: %d; that is not on disk and may not survive a restart: %v", n, failed)
 	}
 	return n, nil
 }
@@ -315,7 +317,7 @@ func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	if err := e.digest(&rule.Key, r.Key, true); err != nil {
 		return rule, err
 	}
-	key, err := join(nil, &rule.Key, r.Key)
+	key, err := keys.Join(nil, &rule.Key, r.Key)
 	if err != nil {
 		return rule, err
 	}
@@ -343,7 +345,7 @@ func (e *Engine) banned(r ratelimit.BanRecord) {
 	if !e.recordBan(&r) || !e.lines.Allow(slog.LevelInfo, banStarted) {
 		return
 	}
-	e.log.Info(banStarted, "rule", r.Rule, "key", KeyText(r.Key), "until", r.Until.UTC(), "count", r.Count, "reason", r.Reason)
+	e.log.Info(banStarted, "rule", r.Rule, "key", keys.Text(r.Key), "until", r.Until.UTC(), "count", r.Count, "reason", r.Reason)
 }
 
 // The messages of the log about bans that the caller does not log.
@@ -351,9 +353,6 @@ const (
 	banStarted = "ban started"
 	banEnded   = "ban ended"
 )
-
-// KeyText returns a key as one text, as RESP and the log have it.
-func KeyText(key []string) string { return strings.Join(key, string(KeySeparator)) }
 
 // Source returns the source of a ban by hand: the protocol, and who spoke it if that has a
 // name.

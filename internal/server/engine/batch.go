@@ -34,7 +34,7 @@ func (s *Session) Queued() int {
 // it and judges it under the rules that match it, as one decision. If it is allowed, the hot
 // rules count it as well. ev is what Event has returned; the
 // bytes of its fields must not change before Decide. It is an error, and nothing is queued, if
-// a rule that is not in shadow mode counts ev by a value of more than MaxKey bytes.
+// a rule that is not in shadow mode counts ev by a value of more than keys.Max bytes.
 //
 // Rules that count answers judge an event without status, size or duration as a request that has no answer yet. An
 // Outcome without any of these, or with a value that no answer has, is an error.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 const busyRules = `version: 1
@@ -39,7 +39,7 @@ func TestTopDescribesItsKeys(t *testing.T) {
 		time.Sleep(13 * time.Second)
 		visit(1, "client", "192.0.2.4", "path", "/")
 
-		all, err := e.Top("clients", 10, time.Minute, engine.KeyFilter{})
+		all, err := e.Top("clients", 10, time.Minute, keys.Filter{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestTopDescribesItsKeys(t *testing.T) {
 			}
 		}
 		same(all, 4)
-		one, err := engine.ParseKeyFilter("*.1", "")
+		one, err := keys.ParseFilter("*.1", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,10 +70,10 @@ func TestTopDescribesItsKeys(t *testing.T) {
 		same(found, 1)
 
 		// No rule counts by the network, and refusals are not kept for a day.
-		if found, err = e.Top("nets", 10, 0, engine.KeyFilter{}); err != nil || len(found) != 1 || found[0].Refused != 0 || found[0].Peak != 14./6 {
+		if found, err = e.Top("nets", 10, 0, keys.Filter{}); err != nil || len(found) != 1 || found[0].Refused != 0 || found[0].Peak != 14./6 {
 			t.Errorf("networks: %+v, %v", found, err)
 		}
-		found, err = e.Top("clients", 10, 24*time.Hour, engine.KeyFilter{})
+		found, err = e.Top("clients", 10, 24*time.Hour, keys.Filter{})
 		if err != nil || len(found) != 4 || found[0].Refused != 0 || found[0].Peak != 18/(2.4*3600) {
 			t.Errorf("over a day: %+v, %v", found, err)
 		}

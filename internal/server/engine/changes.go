@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -81,9 +82,9 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 }
 
 // wouldDrop is the error of a reload that would drop bans.
-func wouldDrop(bans int, names []string) *Error {
-	return &Error{api.Conflict, fmt.Sprintf("the new rules would drop %s, under rules that they remove or that get another key: %s; "+
-		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with --drop-bans (lately reload), DROPBANS (RESP) or drop_bans (HTTP)", number(bans, "ban"), strings.Join(names, ", "))}
+func wouldDrop(bans int, names []string) error {
+	return apierror.New(api.Conflict, "the new rules would drop %s, under rules that they remove or that get another key: %s; "+
+		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with --drop-bans (lately reload), DROPBANS (RESP) or drop_bans (HTTP)", number(bans, "ban"), strings.Join(names, ", "))
 }
 
 // number returns n and what it counts: 1 ban, 2 bans.

@@ -82,10 +82,6 @@ const (
 	// DefaultCallerBudget is the CallerBudget by default: 64 MiB.
 	DefaultCallerBudget = 64 << 20
 
-	// MaxKey is the longest value of a key, in bytes. Other values of an event
-	// may be longer.
-	MaxKey = 1024
-
 	// MaxName is the longest name of a counter, in bytes.
 	MaxName = 64
 
@@ -96,9 +92,6 @@ const (
 	// MaxCounters bounds the dynamic counters: those that were created by adding to
 	// them.
 	MaxCounters = 32
-
-	// KeySeparator joins the values of a key of several fields in one string.
-	KeySeparator = '\t'
 )
 
 // minCounterBudget is the memory of MaxCounters empty tables and some keys.

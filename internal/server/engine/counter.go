@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -105,17 +107,17 @@ func (e *Engine) Counters() []api.Counter {
 // Top returns the n keys of a counter that f selects with the largest counts over a span that
 // ends now, the largest first. span 0 means the counter's longest. It scans the counter's
 // keys. The error is an [*Error].
-func (e *Engine) Top(name string, n int, span time.Duration, f KeyFilter) ([]api.KeyCount, error) {
+func (e *Engine) Top(name string, n int, span time.Duration, f keys.Filter) ([]api.KeyCount, error) {
 	c, span, err := e.counterFor(name, span)
 	if err != nil {
 		return nil, err
 	}
 	if n < 1 || n > maxTop {
-		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
+		return nil, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
 	}
 	now := e.Now()
 	var out []api.KeyCount
-	if f != (KeyFilter{}) {
+	if f != (keys.Filter{}) {
 		out, err = c.topOf(now, n, span, &f)
 	} else {
 		out, err = c.topOfAll(now, n, span)
@@ -129,7 +131,7 @@ func (c *counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCou
 	table, t := c.counts(t)
 	top, err := table.TopAt(t, n, span)
 	if err != nil {
-		return nil, errorf(api.BadArg, "%v", err)
+		return nil, apierror.New(api.BadArg, "%v", err)
 	}
 	out := make([]api.KeyCount, len(top))
 	for i, k := range top {
@@ -139,7 +141,7 @@ func (c *counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCou
 }
 
 // topOf is Top of the keys that f selects.
-func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([]api.KeyCount, error) {
+func (c *counter) topOf(t time.Time, n int, span time.Duration, f *keys.Filter) ([]api.KeyCount, error) {
 	found := []api.KeyCount{}
 	keepLargest := func() {
 		slices.SortFunc(found, func(a, b api.KeyCount) int {
@@ -150,12 +152,12 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *KeyFilter) ([
 	table, t := c.counts(t)
 	for key, r := range table.AllAt(t) {
 		parts := c.Key.Values(key)
-		if !f.selects(parts) {
+		if !f.Selects(parts) {
 			continue
 		}
 		count, err := r.Count(span)
 		if err != nil {
-			return nil, errorf(api.BadArg, "%v", err)
+			return nil, apierror.New(api.BadArg, "%v", err)
 		}
 		if count.Lo == 0 {
 			continue
@@ -179,7 +181,7 @@ func (e *Engine) counterFor(name string, span time.Duration) (*counter, time.Dur
 	longest := slices.Max(c.Spans)
 	span = cmp.Or(span, longest)
 	if span < 0 || span > longest {
-		return nil, 0, errorf(api.BadArg, "span: %s: must be at most %s, the longest of counter %q", rules.FormatDuration(span), rules.FormatDuration(longest), name)
+		return nil, 0, apierror.New(api.BadArg, "span: %s: must be at most %s, the longest of counter %q", rules.FormatDuration(span), rules.FormatDuration(longest), name)
 	}
 	return c, span, nil
 }
@@ -189,13 +191,13 @@ func (e *Engine) noCounter(name string) error {
 	for _, c := range e.rules.Load().counters {
 		names = append(names, c.Name)
 	}
-	return unknown(api.BadArg, "counter", name, names)
+	return apierror.Unknown(api.BadArg, "counter", name, names)
 }
 
 // createCounter creates the counter of that name, for keys of one value.
 func (e *Engine) createCounter(name string) (*counter, error) {
 	if len(name) > MaxName || !counterName.MatchString(name) {
-		return nil, errorf(api.BadArg, "counter name: %.80q: must be 1 to %d letters, digits and _-.:/", name, MaxName)
+		return nil, apierror.New(api.BadArg, "counter name: %.80q: must be 1 to %d letters, digits and _-.:/", name, MaxName)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -204,7 +206,7 @@ func (e *Engine) createCounter(name string) (*counter, error) {
 		return c, nil
 	}
 	if created := len(r.counters) - len(r.declared); created == MaxCounters {
-		return nil, errorf(api.Overload, "counter %q: %d were already created by adding to them: declare more in the rules file", name, created)
+		return nil, apierror.New(api.Overload, "counter %q: %d were already created by adding to them: declare more in the rules file", name, created)
 	}
 	key, err := match.NewKey(match.Fold{Off: true}, dynamicField)
 	if err != nil {

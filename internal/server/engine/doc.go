@@ -18,11 +18,4 @@
 // plus the monotonic time since. Events of logs that are followed ([Session.CheckLogged])
 // are judged at their own times, between the requests. Bans begin and end by these times.
 // For the events of a log in the order of replay, the decisions are those of replay.
-//
-// # Keys
-//
-// A key is given as its values, in the order of the fields of the rule or counter that
-// counts by it. Client addresses are folded and paths cleaned as in events, so that a key
-// is the same with and without an event. Protocols with one string for a key join the
-// values by [KeySeparator].
 package engine

@@ -14,6 +14,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotlist"
@@ -238,7 +239,7 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 		return r, nil
 	}
 	if _, notHot := e.rules.Load().hotNamed(name); notHot == nil {
-		return nil, errorf(api.NoRule, "rule %q is a hot rule, which neither limits nor bans: must be a limit or a ban, as lately rules lists them", name)
+		return nil, apierror.New(api.NoRule, "rule %q is a hot rule, which neither limits nor bans: must be a limit or a ban, as lately rules lists them", name)
 	}
 	return nil, ruleError(err)
 }
@@ -246,13 +247,13 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 // ruleError returns err, an error of a limiter's rule or nil, as an *Error.
 func ruleError(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
-		return &Error{api.NoRule, strings.TrimPrefix(err.Error(), "ratelimit: ")}
+		return apierror.New(api.NoRule, "%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
 	}
 	if errors.Is(err, ratelimit.ErrFixedLimit) {
-		return &Error{api.BadArg, strings.TrimPrefix(err.Error(), "ratelimit: ")}
+		return apierror.New(api.BadArg, "%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
 	}
 	if errors.Is(err, ratelimit.ErrBadKey) {
-		return &Error{api.BadArg, errors.Unwrap(err).Error()}
+		return apierror.New(api.BadArg, "%v", errors.Unwrap(err))
 	}
 	return err
 }
@@ -260,7 +261,7 @@ func ruleError(err error) error {
 // keyError returns the error of a decision about a key as an *Error, or nil if the decision
 // stands: that a cost exceeds the limit is an answer.
 func keyError(err error) error {
-	if e, ok := ruleError(err).(*Error); ok {
+	if e, ok := ruleError(err).(*apierror.Error); ok {
 		return e
 	}
 	return nil

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/events"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -80,7 +82,7 @@ func check(t testing.TB, c *engine.Session, ev *match.Event, cost uint64) rateli
 
 func wantCode(t *testing.T, err error, code api.Code, words string) {
 	t.Helper()
-	e, ok := errors.AsType[*engine.Error](err)
+	e, ok := errors.AsType[*apierror.Error](err)
 	if !ok || e.Code != code || !strings.Contains(e.Message, words) {
 		t.Errorf("got %v, want %s with %q", err, code, words)
 	}
@@ -218,7 +220,7 @@ func TestMistakes(t *testing.T) {
 	wantCode(t, err, api.BadArg, "1m")
 	wantCode(t, c.Add("bad name", 1, "k"), api.BadArg, "must be 1 to 64 letters")
 	wantCode(t, c.Add("fine", engine.MaxCost+1, "k"), api.BadArg, "must be ")
-	_, err = e.Top("requests", 0, 0, engine.KeyFilter{})
+	_, err = e.Top("requests", 0, 0, keys.Filter{})
 	wantCode(t, err, api.BadArg, "must be ")
 	_, err = e.Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "")
@@ -255,7 +257,7 @@ func TestCountersAreMade(t *testing.T) {
 		}
 	}
 	c.Add("c1", 100, "other")
-	top, err := e.Top("c1", 5, time.Minute, engine.KeyFilter{})
+	top, err := e.Top("c1", 5, time.Minute, keys.Filter{})
 	if err != nil || len(top) != 2 || top[0].Text[0] != "other" || top[0].Lo != 100 || top[1].Lo != 1 {
 		t.Errorf("top: %+v, %v", top, err)
 	}

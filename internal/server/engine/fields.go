@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -118,7 +120,7 @@ func (f *eventFields) checkLength(ev *match.Event, key []byte) ([]byte, error) {
 		if key, ok = u.key.Append(key[:0], ev); !ok {
 			continue
 		}
-		if err := checkKey(u.key, key); err != nil {
+		if err := keys.Check(&u.key, key); err != nil {
 			return key, err
 		}
 	}
@@ -129,12 +131,12 @@ func (f *eventFields) checkLength(ev *match.Event, key []byte) ([]byte, error) {
 // compares a few lengths, since all events need it.
 func (f *eventFields) hasLong(ev *match.Event) bool {
 	for _, field := range f.known {
-		if len(ev.Get(field)) > MaxKey {
+		if len(ev.Get(field)) > keys.Max {
 			return true
 		}
 	}
 	for _, name := range f.named {
-		if len(ev.GetNamed(name)) > MaxKey {
+		if len(ev.GetNamed(name)) > keys.Max {
 			return true
 		}
 	}
@@ -185,7 +187,7 @@ func (f *eventFields) checkNames(names []string) error {
 	for _, field := range names {
 		key, err := match.NewKey(match.Fold{}, field)
 		if err != nil {
-			return errorf(api.BadArg, "field %.64q: %v", field, err)
+			return apierror.New(api.BadArg, "field %.64q: %v", field, err)
 		}
 		for _, name := range key.EventFields() { // "user | client" is two
 			if _, ok := match.FieldNamed(name); !ok && name != dynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
@@ -202,15 +204,15 @@ func ofLogs(name string) bool { return name == match.LogField || name == match.F
 // unknown returns the error for an unknown field.
 func (f *eventFields) unknown(name string) error {
 	if ofLogs(name) {
-		return errorf(api.BadArg, "field %q: must be left out, as only events of logs have it", name)
+		return apierror.New(api.BadArg, "field %q: must be left out, as only events of logs have it", name)
 	}
 	const typos, listed = 2, 32 // that a suggestion corrects, and names in an error
 	name = strings.Clone(name[:min(len(name), MaxName)])
 	all := append(match.FieldNames(), f.custom...)
 	if near := spelling.Nearest(name, all, typos); near != "" {
-		return errorf(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
+		return apierror.New(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
 	}
-	return errorf(api.BadArg, "field %q: unknown: must be declared under fields in the rules file, or be one of %s", name, strings.Join(all[:min(len(all), listed)], ", "))
+	return apierror.New(api.BadArg, "field %q: unknown: must be declared under fields in the rules file, or be one of %s", name, strings.Join(all[:min(len(all), listed)], ", "))
 }
 
 // unmatchedEvery is how often the log has a warning about unmatched events.
@@ -231,21 +233,4 @@ func (w *unmatchedWarning) warn(e *Engine, f *eventFields, ev *match.Event) {
 	total := e.Totals().Unmatched
 	e.log.Warn("events match no rule, because they lack fields that the rules need, and are admitted",
 		"fields", strings.Join(ev.Names(), ", "), "needed", f.needed(), "unmatched", total-w.since.Swap(total))
-}
-
-// checkKey returns an error if a value in key, which k has made, is too long.
-func checkKey(k match.Key, key []byte) error {
-	i := 0
-	for value := range k.Parts(key) {
-		if len(value) > MaxKey {
-			return tooLong(k.Fields()[i], len(value))
-		}
-		i++
-	}
-	return nil
-}
-
-// tooLong returns the error for a value of n bytes in a key.
-func tooLong(field string, n int) error {
-	return errorf(api.BadArg, "%s: %d bytes: must be at most %d in the key of a rule or counter", field, n, MaxKey)
 }

@@ -12,7 +12,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // listShare is which share of the budget of hot rules is for the list of keys that are
@@ -43,7 +45,7 @@ func (r *ruleSet) hotNamed(name string) (*hotRule, error) {
 	for i, h := range r.hot {
 		names[i] = h.Name
 	}
-	return nil, unknown(api.NoRule, "hot rule", name, names)
+	return nil, apierror.Unknown(api.NoRule, "hot rule", name, names)
 }
 
 // becameHot lists keys that became hot under h, and publishes events about them. Events of
@@ -98,18 +100,18 @@ func (h *hotRule) hold() time.Duration { return cmp.Or(h.Hold, h.Span) }
 
 // isCut reports whether a value of k was cut, so that the detector does not know its ID.
 func isCut(k *hotlist.Entry) bool {
-	return slices.ContainsFunc(k.Key.Values(), func(v string) bool { return len(v) > MaxKey })
+	return slices.ContainsFunc(k.Key.Values(), func(v string) bool { return len(v) > keys.Max })
 }
 
-// shown cuts the values of more than MaxKey bytes in place, so that clients cannot fill
+// shown cuts the values of more than keys.Max bytes in place, so that clients cannot fill
 // memory with hot keys. It reports whether there are any.
 func shown(values []string) (_ []string, cut bool) {
 	for i, v := range values {
-		if len(v) <= MaxKey {
+		if len(v) <= keys.Max {
 			continue
 		}
-		end := MaxKey
-		for end > MaxKey-utf8.UTFMax && !utf8.RuneStart(v[end]) {
+		end := keys.Max
+		for end > keys.Max-utf8.UTFMax && !utf8.RuneStart(v[end]) {
 			end--
 		}
 		values[i] = fmt.Sprintf("%s… (%d bytes, SHA-256 %x)", v[:end], len(v), sha256.Sum256([]byte(v)))
@@ -221,7 +223,7 @@ func (r *Restorer) ignore(data []byte) error {
 	}
 	r.workers.Wait() // until the detectors are restored
 	if err := r.e.IgnoreHot(was.Rule, was.Values(), false); err != nil {
-		r.e.log.Info("a key that was ignored by hand is counted again", "rule", was.Rule, "key", KeyText(was.Values()), "error", err)
+		r.e.log.Info("a key that was ignored by hand is counted again", "rule", was.Rule, "key", keys.Text(was.Values()), "error", err)
 	}
 	return nil
 }

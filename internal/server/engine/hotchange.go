@@ -8,6 +8,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // maxIgnored bounds the keys that are ignored by hand.
@@ -19,7 +21,7 @@ func (e *Engine) changeHot(rule string, values []string) (h *hotRule, key string
 	if h, err = e.rules.Load().hotNamed(rule); err != nil {
 		return nil, "", err
 	}
-	joined, err := join(nil, &h.Key, values)
+	joined, err := keys.Join(nil, &h.Key, values)
 	return h, string(joined), err
 }
 
@@ -32,14 +34,14 @@ func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.
 	}
 	ttl = cmp.Or(ttl, h.hold())
 	if ttl < 0 || ttl > hotkey.MaxSpan {
-		return k, errorf(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
+		return k, apierror.New(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
 	}
 	now := e.Now()
 	switch err := h.keys.SetHot(key, now.Add(ttl)); {
 	case errors.Is(err, hotkey.ErrNever):
-		return k, errorf(api.Conflict, "the key is ignored under hot rule %q, by hand or by never in the rules file: end that first", rule)
+		return k, apierror.New(api.Conflict, "the key is ignored under hot rule %q, by hand or by never in the rules file: end that first", rule)
 	case err != nil:
-		return k, errorf(api.Overload, "hot rule %q: no memory for another key", rule)
+		return k, apierror.New(api.Overload, "hot rule %q: no memory for another key", rule)
 	}
 	entry := h.entry(&hotkey.Edge{Key: key, Time: now, Until: now.Add(ttl)})
 	entry.Hand = true
@@ -50,7 +52,7 @@ func (e *Engine) AddHot(rule string, values []string, ttl time.Duration) (k api.
 	if k, ok := e.hot.Get(h.Name, entry.ID); ok {
 		return k.HotKey(now), nil
 	}
-	return k, errorf(api.Overload, "hot rule %q: no memory for another key that is hot", rule)
+	return k, apierror.New(api.Overload, "hot rule %q: no memory for another key that is hot", rule)
 }
 
 // RemoveHot makes a key cold and deletes its counts. It reports whether the key was hot.
@@ -60,7 +62,7 @@ func (e *Engine) RemoveHot(rule string, values []string) (bool, error) {
 		return false, err
 	}
 	if slices.Contains(h.Always, key) {
-		return false, errorf(api.BadArg, "the key is in always of hot rule %q: change the rules file", rule)
+		return false, apierror.New(api.BadArg, "the key is in always of hot rule %q: change the rules file", rule)
 	}
 	h.keys.Remove(key)
 	return e.hot.Remove(h.Name, key), nil
@@ -98,10 +100,10 @@ func (e *Engine) IgnoreHot(rule string, key []string, off bool) error {
 	was, values := *e.ignored.Load(), h.Key.Values(joined)
 	at := slices.IndexFunc(was, func(k api.RuleKey) bool { return k.Rule == rule && slices.Equal(k.Values(), values) })
 	if !off && at < 0 && len(was) >= maxIgnored {
-		return errorf(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)
+		return apierror.New(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)
 	}
 	if err := h.keys.SetNever(joined, !off); err != nil {
-		return errorf(api.BadArg, "the key is in always or never of hot rule %q: change the rules file", rule)
+		return apierror.New(api.BadArg, "the key is in always or never of hot rule %q: change the rules file", rule)
 	}
 	next := slices.Clone(was)
 	switch {

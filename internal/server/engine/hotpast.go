@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/window"
 )
 
@@ -122,7 +123,7 @@ func (h *hotRule) rate(n uint64) float64 { return float64(n) / h.Span.Seconds() 
 
 // inspectHot adds what is known of a key under a hot rule to r.
 func (e *Engine) inspectHot(h *hotRule, key []string, r *api.KeyReport) error {
-	text, err := join(nil, &h.Key, key)
+	text, err := keys.Join(nil, &h.Key, key)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 const pastRules = `version: 1
@@ -111,7 +112,7 @@ func TestHotPastByHand(t *testing.T) {
 	if err != nil || len(r.Hot) != 1 || r.Hot[0].Hot == nil || !r.Hot[0].Hot.Hand || r.Hot[0].Rule != "pair" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := e.Inspect([]string{"path"}, []string{strings.Repeat("x", engine.MaxKey+1)}); err == nil {
+	if _, err := e.Inspect([]string{"path"}, []string{strings.Repeat("x", keys.Max+1)}); err == nil {
 		t.Error("a key that is too long has a report")
 	}
 }

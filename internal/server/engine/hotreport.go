@@ -8,6 +8,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/window"
 )
 
@@ -52,7 +54,7 @@ func (r *HotReport) Fields() int { return r.rule.fields }
 
 // Add adds n events of a key, which were that long ago, to the report.
 func (r *HotReport) Add(n uint64, age time.Duration, key ...string) (err error) {
-	if r.keys, err = join(r.keys, &r.rule.Key, key); err == nil {
+	if r.keys, err = keys.Join(r.keys, &r.rule.Key, key); err == nil {
 		r.records = append(r.records, hotCount{len(r.keys), n, age})
 	}
 	return err
@@ -150,7 +152,7 @@ func (e *Engine) CountCache(rule string, hits, misses, loads, stale uint64) erro
 	}
 	counts := [cacheCounts]uint64{hits, misses, loads, stale}
 	if most := slices.Max(counts[:]); most > MaxCached {
-		return errorf(api.BadArg, "%d: must be 0 to %d", most, uint64(MaxCached))
+		return apierror.New(api.BadArg, "%d: must be 0 to %d", most, uint64(MaxCached))
 	}
 	for i, n := range counts {
 		if n > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -49,7 +50,7 @@ const (
 	nonceSize = 12
 	tagSize   = 16
 
-	// maxID bounds the bytes of a text that is opened: keys are up to MaxKey for each field.
+	// maxID bounds the bytes of a text that is opened: keys are up to keys.Max for each field.
 	maxID = 1 << 20
 )
 
@@ -84,7 +85,7 @@ func (s *ids) seal(from *secret.Secret, dst, plain []byte, life uint64, t *ratel
 	return base64.RawURLEncoding.AppendEncode(dst, sealed), sealed
 }
 
-var errID = &Error{api.BadID, "id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a reservation"}
+var errID = apierror.New(api.BadID, "id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a reservation")
 
 // open returns the id of a text, and its number, which no other id has. Its fields are not in the memory of text.
 func (s *ids) open(from *secret.Secret, text string) (x id, number uint64, err error) {

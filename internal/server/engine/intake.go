@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/match"
 )
 
@@ -67,7 +68,7 @@ func (e *Engine) digest(k *match.Key, values []string, listed bool) error {
 		err = in.Values(k, values)
 	}
 	if err != nil {
-		return &Error{api.BadArg, err.Error()}
+		return apierror.New(api.BadArg, "%v", err)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
@@ -15,14 +17,14 @@ import (
 // Dynamic counters count by the field "key". Nothing is changed.
 func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 	if len(fields) == 0 || len(fields) != len(key) {
-		return r, errorf(api.BadArg, "key: %d fields and %d values: must be as many of one as of the other, and at least 1", len(fields), len(key))
+		return r, apierror.New(api.BadArg, "key: %d fields and %d values: must be as many of one as of the other, and at least 1", len(fields), len(key))
 	}
 	if err := e.rules.Load().fields.checkNames(fields); err != nil {
 		return r, err
 	}
 	of, err := match.NewKey(match.Fold{}, fields...)
 	if err != nil {
-		return r, &Error{api.BadArg, err.Error()}
+		return r, apierror.New(api.BadArg, "%v", err)
 	}
 	key = slices.Clone(key)
 	if err := e.digest(&of, key, true); err != nil {
@@ -56,7 +58,7 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 
 // inspectCounter adds the windows of a counter to r.
 func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) error {
-	k, err := join(nil, &c.Key, key)
+	k, err := keys.Join(nil, &c.Key, key)
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,7 @@ func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) erro
 
 // inspectRule adds the decision and the ban of a rule to r.
 func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyReport) error {
-	k, err := join(nil, &rule.Key, key)
+	k, err := keys.Join(nil, &rule.Key, key)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -91,7 +92,7 @@ func TestAnswers(t *testing.T) {
 // TestRequestLength rejects a request with a value that is too long for a rule that counts its answer, as the answer is.
 func TestRequestLength(t *testing.T) {
 	c := newEngine(t, "version: 1\nlimits: [{name: failed-logins, key: client, when: {path: /login, status: 401}, limit: 2 per 10m}]").Session()
-	long := strings.Repeat("x", engine.MaxKey+1)
+	long := strings.Repeat("x", keys.Max+1)
 	for _, terms := range []engine.Terms{{}, {Outcome: true}} {
 		fields := []string{"client", long, "path", "/login"}
 		if terms.Outcome {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 )
 
@@ -69,14 +70,14 @@ func (e *Engine) outcomes() (n uint64) {
 // times the number of rules, hot ones included, is at most 8,192.
 func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
 	if span < time.Second || span > 24*time.Hour {
-		return nil, errorf(api.BadArg, "span: %v: must be 1s to 24h", span)
+		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to 24h", span)
 	}
 	if points < 1 || points > history.MaxMinutes {
-		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d", points, history.MaxMinutes)
+		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d", points, history.MaxMinutes)
 	}
 	file := e.rules.Load().file
 	if rules := min(file.Limits.Len(), history.MaxRules) + min(file.Hot.Len(), history.MaxHot); perRule && points*rules > maxRuleRates {
-		return nil, errorf(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
+		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	return e.history.Rates(span, points, perRule), nil
 }

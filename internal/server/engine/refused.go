@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -40,10 +42,10 @@ func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.E
 // have got another key are left out. It scans the table. Errors are of *Error.
 func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	if n < 1 || n > maxTop {
-		return nil, errorf(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
+		return nil, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
 	}
 	if span < time.Second || span > refused.MaxSpan {
-		return nil, errorf(api.BadArg, "span: %v: must be 1s to %v", span, refused.MaxSpan)
+		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to %v", span, refused.MaxSpan)
 	}
 	if err := e.scans.begin(); err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	now := e.Now()
 	top, err := e.refused.Counts().TopAt(now, n, span)
 	if err != nil {
-		return nil, errorf(api.BadArg, "span: %v", err)
+		return nil, apierror.New(api.BadArg, "span: %v", err)
 	}
 	l := e.limiter
 	list := make([]api.RefusedKey, 0, len(top))
@@ -83,11 +85,11 @@ const maxExplained = 100
 // are of *Error.
 func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 	if len(all) == 0 || len(all) > match.MaxKeyFields {
-		return x, errorf(api.BadArg, "key: %d values: must be 1 to %d", len(all), match.MaxKeyFields)
+		return x, apierror.New(api.BadArg, "key: %d values: must be 1 to %d", len(all), match.MaxKeyFields)
 	}
 	for _, v := range all {
-		if v == "" || len(v) > MaxKey {
-			return x, errorf(api.BadArg, "key: %d bytes: must be 1 to %d", len(v), MaxKey)
+		if v == "" || len(v) > keys.Max {
+			return x, apierror.New(api.BadArg, "key: %d bytes: must be 1 to %d", len(v), keys.Max)
 		}
 	}
 	if err := e.scans.begin(); err != nil {

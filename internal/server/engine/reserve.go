@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -73,7 +74,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	}
 	now, t := s.e.Now(), &x.ticket
 	if now.After(t.Ends) {
-		return false, errorf(api.Expired, "id: its time was over at %s: what it has reserved is charged; CHARGE what was used beyond it", t.Ends.UTC().Format(time.RFC3339))
+		return false, apierror.New(api.Expired, "id: its time was over at %s: what it has reserved is charged; CHARGE what was used beyond it", t.Ends.UTC().Format(time.RFC3339))
 	}
 	if s.e.Shared() && len(t.Charges) > 0 { // else the store has nothing of it, and this process remembers it
 		settled, err = s.e.limiter.SettleTicket(t, actual)
@@ -83,7 +84,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	defer s.e.settled.lock(number).Unlock()
 	first, fits := s.e.settled.add(now, number, t.Ends)
 	if !fits {
-		return false, errorf(api.Overload, "id: no memory for another settled one, which are remembered until their time is over: what it has reserved is charged; reserve FOR a shorter time")
+		return false, apierror.New(api.Overload, "id: no memory for another settled one, which are remembered until their time is over: what it has reserved is charged; reserve FOR a shorter time")
 	}
 	if !first || len(t.Charges) == 0 {
 		return first, nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -28,7 +28,7 @@ allow: [10.0.0.0/8]
 // A value is too long where a rule counts by it, and nowhere else. Nothing is counted
 // of an event that has one.
 func TestLongValues(t *testing.T) {
-	long, fits := strings.Repeat("x", engine.MaxKey+1), strings.Repeat("x", engine.MaxKey)
+	long, fits := strings.Repeat("x", keys.Max+1), strings.Repeat("x", keys.Max)
 	for _, c := range []struct {
 		fields string
 		words  string // of the error, or "" for none
@@ -86,7 +86,7 @@ func TestLongValuesOfALog(t *testing.T) {
 func TestLongKeys(t *testing.T) {
 	e := newEngine(t, longRules)
 	c := e.Session()
-	long, fits := strings.Repeat("x", engine.MaxKey+1), strings.Repeat("x", engine.MaxKey)
+	long, fits := strings.Repeat("x", keys.Max+1), strings.Repeat("x", keys.Max)
 	asks := map[string]func(path, user, tenant string) error{
 		"take": func(_, user, tenant string) error { return second(c.Take("user", 1, user+"\t"+tenant)) },
 		"path": func(path, _, _ string) error { return second(c.Take("path", 1, path)) },

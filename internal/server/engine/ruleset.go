@@ -4,10 +4,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/geo"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -125,27 +123,4 @@ func noRules() *rules.File {
 	}
 	f.Text = nil // no operator wrote it
 	return f
-}
-
-// join appends to dst the key that k makes of these values.
-func join(dst []byte, k *match.Key, values []string) ([]byte, error) {
-	if err := checkValues(k, values); err != nil {
-		return dst, err
-	}
-	key, err := k.Join(dst, values...)
-	if err != nil {
-		return dst, &Error{api.BadArg, err.Error()}
-	}
-	return key, nil
-}
-
-// checkValues returns an error if a value of a key of k is too long. It does not check their number.
-func checkValues(k *match.Key, values []string) error {
-	for i, v := range values {
-		if len(v) > MaxKey {
-			fields := k.Fields()
-			return tooLong(fields[min(i, len(fields)-1)], len(v))
-		}
-	}
-	return nil
 }

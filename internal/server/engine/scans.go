@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 )
 
 // scans limits requests that read all bans or all keys of a table: one runs at a time, a few
@@ -51,7 +52,7 @@ func (s *scans) begin() error {
 	return nil
 }
 
-var errScans = &Error{api.Overload, "too many clients read lists of bans or keys at once; try again later"}
+var errScans = apierror.New(api.Overload, "too many clients read lists of bans or keys at once; try again later")
 
 // end ends a scan.
 func (s *scans) end() {

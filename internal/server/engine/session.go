@@ -7,6 +7,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -16,7 +18,7 @@ import (
 // does not keep strings that it is given.
 //
 // Methods that take a key take its values, in the order of the fields of the rule's or
-// counter's key. One value stands for all of them, joined by [KeySeparator]. Errors are
+// counter's key. One value stands for all of them, joined by [keys.Separator]. Errors are
 // of *Error.
 type Session struct {
 	e      *Engine
@@ -194,7 +196,7 @@ func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
 func (s *Session) Release(rule string, n uint64, key ...string) (uint64, error) {
 	r, err := s.e.ruleNamed(rule)
 	if err == nil && r.Algorithm != ratelimit.InFlight {
-		return 0, errorf(api.BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
+		return 0, apierror.New(api.BadArg, "rule %q: algorithm is %s: must be in-flight; to give back what was counted, use REFUND", rule, r.Algorithm)
 	}
 	return s.Refund(rule, n, key...)
 }
@@ -213,11 +215,11 @@ func (s *Session) Reset(rule string, key ...string) error {
 // Throttle judges by a limit that is part of the request: count per period, and burst
 // more at once, by GCRA; see [throttle.Limiter].
 func (s *Session) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.Decision, err error) {
-	if len(key) > MaxKey {
-		return d, errorf(api.BadArg, "key: %d bytes: must be at most %d", len(key), MaxKey)
+	if len(key) > keys.Max {
+		return d, apierror.New(api.BadArg, "key: %d bytes: must be at most %d", len(key), keys.Max)
 	}
 	if d, err = s.e.throttle.Take(key, burst, count, period, quantity); err != nil {
-		return d, &Error{api.BadArg, err.Error()}
+		return d, apierror.New(api.BadArg, "%v", err)
 	}
 	s.n++
 	return d, nil
@@ -247,20 +249,20 @@ func (e *Engine) split(dst []string, k *match.Key, key []string, listed bool) (v
 	first := len(dst)
 	if len(key) != 1 {
 		dst = append(dst, key...)
-	} else if dst, err = k.Split(dst, key[0], KeySeparator); err != nil {
-		return dst, &Error{api.BadArg, err.Error()}
+	} else if dst, err = k.Split(dst, key[0], keys.Separator); err != nil {
+		return dst, apierror.New(api.BadArg, "%v", err)
 	}
 	if err := e.digest(k, dst[first:], listed); err != nil {
 		return dst, err
 	}
-	return dst, checkValues(k, dst[first:])
+	return dst, keys.CheckValues(k, dst[first:])
 }
 
 // Add adds n to a key of a counter, now. A counter that does not exist is created: it
 // counts keys of one value over a second, a minute, an hour and a day.
 func (s *Session) Add(name string, n uint64, key ...string) error {
 	if n > MaxCost {
-		return errorf(api.BadArg, "n: %d: must be 0 to %d", n, uint64(MaxCost))
+		return apierror.New(api.BadArg, "n: %d: must be 0 to %d", n, uint64(MaxCost))
 	}
 	c := s.e.rules.Load().counter(name)
 	if c == nil {
@@ -276,7 +278,7 @@ func (s *Session) Add(name string, n uint64, key ...string) error {
 		return err
 	}
 	if !c.addAt(s.e.Now(), s.key, n) {
-		return errorf(api.Overload, "counter %q: no memory for another key", name)
+		return apierror.New(api.Overload, "counter %q: no memory for another key", name)
 	}
 	return nil
 }
@@ -294,7 +296,7 @@ func (s *Session) Count(name string, span time.Duration, key ...string) (count a
 	table, now := c.counts(s.e.Now())
 	n, err := table.CountAt(now, view(s.key), span)
 	if err != nil {
-		return count, 0, &Error{api.BadArg, err.Error()}
+		return count, 0, apierror.New(api.BadArg, "%v", err)
 	}
 	return api.Count(n), float64(n.Estimate) / span.Seconds(), nil
 }
@@ -305,7 +307,7 @@ func (s *Session) counterKey(c *counter, key []string, listed bool) (err error) 
 		return err
 	}
 	if s.key, err = c.Key.Join(s.key[:0], s.values...); err != nil {
-		return &Error{api.BadArg, err.Error()}
+		return apierror.New(api.BadArg, "%v", err)
 	}
 	return nil
 }

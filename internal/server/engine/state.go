@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )
@@ -340,7 +341,7 @@ func (r *Restorer) ban(data []byte) error {
 	}
 	_, err = l.Bans().Import(bytes.NewReader(append(text, '\n')))
 	if err != nil && !errors.Is(err, ratelimit.ErrBansFull) { // which is as it would be live
-		r.e.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", KeyText(b.Key), "error", err)
+		r.e.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", keys.Text(b.Key), "error", err)
 	}
 	return nil
 }

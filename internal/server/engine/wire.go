@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -27,27 +25,6 @@ func BanOf(r *ratelimit.BanRecord) api.Ban {
 func banEvent(r *ratelimit.BanRecord) api.Event {
 	ban := BanOf(r)
 	return api.Event{Type: api.BanStarted, Time: r.Since, Ban: &ban}
-}
-
-// An Error is an error of an Engine, in words for the client.
-type Error struct {
-	Code    api.Code
-	Message string
-}
-
-// Error returns the code and the message.
-func (e *Error) Error() string { return string(e.Code) + " " + e.Message }
-
-func errorf(c api.Code, format string, args ...any) *Error {
-	return &Error{c, fmt.Sprintf(format, args...)}
-}
-
-// unknown returns the error for a name of that kind that is not in names.
-func unknown(c api.Code, kind, name string, names []string) *Error {
-	if len(names) == 0 {
-		return errorf(c, "%s %.80q: unknown: there are none", kind, name)
-	}
-	return errorf(c, "%s %.80q: unknown: must be one of %s", kind, name, strings.Join(names, ", "))
 }
 
 // RoundUp returns d in units, rounded up, so that a client that waits this long waits long

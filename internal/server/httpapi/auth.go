@@ -7,7 +7,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/listen"
 )
 
@@ -43,7 +43,7 @@ func (s *Server) authorize(c *call) error {
 		return errNoToken
 	case !c.Role.May(c.route.role):
 		s.Unauthorized.Add(1)
-		return &engine.Error{Code: api.NoPerm, Message: "role: " + c.Role.String() + ": must be " + c.route.role.String()}
+		return apierror.New(api.NoPerm, "role: %s: must be %s", c.Role, c.route.role)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -37,7 +38,7 @@ func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 	if err != nil {
 		return ban, err
 	}
-	c.audit("ban added by hand", "rule", r.Rule, "key", engine.KeyText(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", keys.Text(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
 	return engine.BanOf(&r), nil
 }
 
@@ -54,7 +55,7 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	}
 	n, err := c.s.Engine.Unban(req.Rule, key)
 	if n > 0 {
-		c.audit("ban ended by hand", "rule", req.Rule, "key", engine.KeyText(c.s.Engine.Listed(req.Rule, key)))
+		c.audit("ban ended by hand", "rule", req.Rule, "key", keys.Text(c.s.Engine.Listed(req.Rule, key)))
 	}
 	return api.Unbanned{Unbanned: n}, err
 }

@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // A value by which a rule counts is bounded, and said to be so; another is not.
 func TestLongValue(t *testing.T) {
 	s := newServer(t, nil)
-	long := strings.Repeat("x", engine.MaxKey+1)
+	long := strings.Repeat("x", keys.Max+1)
 	for _, body := range []string{`{"event":{"client":"` + long + `","path":"/"}}`, `{"events":[{"event":{"client":"` + long + `","path":"/"}}]}`} {
 		for _, path := range []string{"/v1/check", "/v1/peek"} {
 			if w := post(s, path, body); !strings.Contains(w.Body.String(), "client: 1025 bytes: must be at most 1024") {
@@ -111,11 +111,11 @@ func TestForwardAuthLongValue(t *testing.T) {
 	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n"), true); err != nil {
 		t.Fatal(err)
 	}
-	w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", engine.MaxKey))
+	w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", keys.Max))
 	if w.Code != 431 || w.Header().Get("Lately-Decision") != "refused" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
-	if w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", engine.MaxKey-1)); w.Code != 204 {
+	if w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", keys.Max-1)); w.Code != 204 {
 		t.Errorf("one that fits: %d %s", w.Code, w.Body)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 func listCounters(c *call) (api.CounterList, error) {
@@ -47,7 +47,7 @@ func top(c *call) (list api.TopList, err error) {
 	if err != nil {
 		return list, err
 	}
-	filter, err := engine.ParseKeyFilter(c.query.Get("pattern"), c.query.Get("network"))
+	filter, err := keys.ParseFilter(c.query.Get("pattern"), c.query.Get("network"))
 	if err != nil {
 		return list, err
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/match"
 )
@@ -52,7 +52,7 @@ func feedError(err error) error {
 	case errors.Is(err, follow.ErrFeedsFull):
 		code = api.Overload
 	}
-	return &engine.Error{Code: code, Message: err.Error()}
+	return apierror.New(code, "%v", err)
 }
 
 // followed returns the logs that this server and the followers that send to it follow.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -177,5 +178,5 @@ func (s *Server) refuseProxy(client latelyhttp.Client) error {
 	if now >= next && s.untrusted.CompareAndSwap(next, now+int64(time.Minute)) {
 		s.Log.Warn("forward-auth was refused with 403, because the address that asked is not a trusted proxy; "+mend, "peer", who)
 	}
-	return &engine.Error{Code: api.NoPerm, Message: "forward-auth: " + who + " is not a trusted proxy: " + mend}
+	return apierror.New(api.NoPerm, "forward-auth: %s is not a trusted proxy: %s", who, mend)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 func listHot(c *call) (list api.HotList, err error) {
@@ -55,7 +56,7 @@ func addHot(c *call, req *api.HotRequest) (k api.HotKey, err error) {
 		return k, err
 	}
 	if k, err = c.s.Engine.AddHot(req.Rule, key, req.TTL.Duration()); err == nil {
-		c.audit("hot key added by hand", "rule", req.Rule, "key", engine.KeyText(key), "until", k.Until)
+		c.audit("hot key added by hand", "rule", req.Rule, "key", keys.Text(key), "until", k.Until)
 	}
 	return k, err
 }
@@ -66,7 +67,7 @@ func removeHot(c *call, req *api.RuleKey) (a api.HotRemoved, err error) {
 		return a, err
 	}
 	if a.Removed, err = c.s.Engine.RemoveHot(req.Rule, key); err == nil {
-		c.audit("hot key removed by hand", "rule", req.Rule, "key", engine.KeyText(key), "was_hot", a.Removed)
+		c.audit("hot key removed by hand", "rule", req.Rule, "key", keys.Text(key), "was_hot", a.Removed)
 	}
 	return a, err
 }
@@ -77,7 +78,7 @@ func ignoreHot(c *call, req *api.IgnoreRequest) (ok api.Nothing, err error) {
 		return ok, err
 	}
 	if err = c.s.Engine.IgnoreHot(req.Rule, key, req.Off); err == nil {
-		c.audit("hot key ignored by hand", "rule", req.Rule, "key", engine.KeyText(key), "off", req.Off)
+		c.audit("hot key ignored by hand", "rule", req.Rule, "key", keys.Text(key), "off", req.Off)
 	}
 	return ok, err
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // long reports whether the long forms of tests run.
@@ -93,7 +93,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		t.Errorf("a body of the largest size: %d %s", w.Code, w.Body)
 	}
 	wantProblem(t, ask(s, request{method: "POST", path: "/v1/check", body: "{}", header: http.Header{"Content-Encoding": {"gzip"}}}), 415, api.BadArg)
-	long := strings.Repeat("k", engine.MaxKey+1)
+	long := strings.Repeat("k", keys.Max+1)
 	for path, body := range map[string]string{
 		"/v1/take": `{"rule":"per-client","key":"` + long + `"}`, "/v1/peek": `{"rule":"login","key":["a","` + long + `"]}`,
 		"/v1/throttle": `{"key":"` + long + `","burst":1,"count":1,"period_ms":1}`, "/v1/counters/c/add": `{"key":"` + long + `"}`,

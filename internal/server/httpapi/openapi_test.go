@@ -18,6 +18,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/rules"
@@ -376,7 +377,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 			case dropBans:
 				return api.RuleChanges{Added: []string{}, Removed: []string{"a"}, Changed: []string{}, BansDropped: 7}, nil
 			case reloads == 2:
-				return api.RuleChanges{}, &engine.Error{Code: api.Conflict, Message: "it would drop 7 bans"}
+				return api.RuleChanges{}, apierror.New(api.Conflict, "it would drop 7 bans")
 			}
 			_, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits: 3\n"))
 			return api.RuleChanges{}, err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -68,7 +68,7 @@ func asAPI(err error) *apiError {
 	if e, ok := errors.AsType[*apiError](err); ok {
 		return e
 	}
-	if e, ok := errors.AsType[*engine.Error](err); ok {
+	if e, ok := errors.AsType[*apierror.Error](err); ok {
 		return problemf(statusOf(e.Code), e.Code, "%s", e.Message)
 	}
 	if errs, ok := errors.AsType[rules.Errors](err); ok {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -72,12 +72,12 @@ func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 		return trial, badArg("top: %d: must be 1 to 1000", top)
 	}
 	if !c.s.trying.CompareAndSwap(false, true) {
-		return trial, &engine.Error{Code: api.Overload, Message: "another draft is being tried; try again later"}
+		return trial, apierror.New(api.Overload, "another draft is being tried; try again later")
 	}
 	defer c.s.trying.Store(false)
 	events, ok := c.s.Engine.KeptEvents()
 	if !ok {
-		return trial, &engine.Error{Code: api.Conflict, Message: "the server keeps no events: start it with the setting keep-events, such as 64MiB; lately diff compares rules on a log"}
+		return trial, apierror.New(api.Conflict, "the server keeps no events: start it with the setting keep-events, such as 64MiB; lately diff compares rules on a log")
 	}
 	defer events.Close()
 	ctx, stop := c.allow(maxTrial)
@@ -87,7 +87,7 @@ func tryRules(c *call, req *api.TrialRequest) (trial api.Trial, err error) {
 		Protect: strings.FieldsFunc(req.Protect, func(r rune) bool { return r == '\n' }),
 	})
 	if ctx.Err() != nil {
-		return trial, &engine.Error{Code: api.Overload, Message: fmt.Sprintf("the draft was not tried within %v: keep fewer events", maxTrial)}
+		return trial, apierror.New(api.Overload, "the draft was not tried within %v: keep fewer events", maxTrial)
 	}
 	if err != nil {
 		return trial, badArg("%v", err)

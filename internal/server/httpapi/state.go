@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 )
 
 func listRates(c *call) (list api.RateList, err error) {
@@ -71,11 +71,11 @@ func alive(c *call) error {
 
 func ready(c *call) error {
 	if c.s.drained.Err() != nil {
-		return &engine.Error{Code: api.Overload, Message: "the server is about to end"}
+		return apierror.New(api.Overload, "the server is about to end")
 	}
 	if c.s.config.Ready != nil {
 		if err := c.s.config.Ready(); err != nil {
-			return &engine.Error{Code: api.Overload, Message: err.Error()}
+			return apierror.New(api.Overload, "%v", err)
 		}
 	}
 	return alive(c)

@@ -7,6 +7,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // decisionRoutes returns the routes of services, which judge events and keys.
@@ -173,7 +174,7 @@ func reset(c *call, req *api.RuleKey) (ok api.Nothing, err error) {
 	if err := c.engine.Reset(req.Rule, key...); err != nil {
 		return ok, err
 	}
-	c.audit("key reset", "rule", req.Rule, "key", engine.KeyText(c.s.Engine.Listed(req.Rule, key)))
+	c.audit("key reset", "rule", req.Rule, "key", keys.Text(c.s.Engine.Listed(req.Rule, key)))
 	return ok, nil
 }
 
@@ -187,7 +188,7 @@ func throttle(c *call, req *api.ThrottleRequest) (t api.Throttled, err error) {
 	}
 	switch {
 	case req.Key == "":
-		return t, badArg("key: missing: must be a string of 1 to %d bytes", engine.MaxKey)
+		return t, badArg("key: missing: must be a string of 1 to %d bytes", keys.Max)
 	case req.Period < 1 || req.Period > maxPeriod:
 		return t, badArg("period_ms: %d: must be 1 to %d", req.Period, maxPeriod)
 	case quantity > engine.MaxCost:

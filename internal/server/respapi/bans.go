@@ -7,7 +7,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -47,7 +49,7 @@ func (c *conn) keyValues(rule string, key []byte) []string {
 	if r, err := set.Named(rule); err == nil && len(r.Key.Fields()) == 1 {
 		return []string{text}
 	}
-	return strings.Split(text, string(engine.KeySeparator))
+	return strings.Split(text, string(keys.Separator))
 }
 
 func ban(c *conn, args [][]byte) error {
@@ -64,7 +66,7 @@ func ban(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	c.audit("ban added by hand", "rule", r.Rule, "key", engine.KeyText(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", keys.Text(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
 	c.w.OK()
 	return nil
 }
@@ -80,7 +82,7 @@ func unban(c *conn, args [][]byte) error {
 	}
 	n, err := c.s.Engine.Unban(rule, key)
 	if n > 0 {
-		c.audit("ban ended by hand", "rule", rule, "key", engine.KeyText(c.s.Engine.Listed(rule, key)))
+		c.audit("ban ended by hand", "rule", rule, "key", keys.Text(c.s.Engine.Listed(rule, key)))
 	}
 	if err != nil {
 		return err
@@ -177,7 +179,7 @@ func banBytes(bans []ratelimit.BanRecord) int {
 
 func (c *conn) writeBan(r *ratelimit.BanRecord) {
 	c.w.Array(7)
-	c.strings(r.Rule, engine.KeyText(r.Key))
+	c.strings(r.Rule, keys.Text(r.Key))
 	c.w.Ints(engine.EpochMillis(r.Since), engine.EpochMillis(r.Until), wireCount(r.Count))
 	c.strings(r.Reason, r.Source)
 }
@@ -205,7 +207,7 @@ func (c *conn) reload(words [][]byte) error {
 		return badArg("there is no rules file to read again")
 	}
 	changes, err := c.s.Reload(dropBans)
-	if known, ok := errors.AsType[*engine.Error](err); ok {
+	if known, ok := errors.AsType[*apierror.Error](err); ok {
 		return known
 	}
 	if err != nil {

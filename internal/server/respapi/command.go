@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"fmt"
 	"strings"
 	"time"
 	"unsafe"
@@ -9,7 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -88,7 +87,7 @@ func (t *commandTable) named(name []byte) *command {
 func (t *commandTable) find(args [][]byte) (*command, error) {
 	c := t.named(args[0])
 	if c == nil {
-		return nil, refusal(api.Failed, "unknown command '%.64s'; %s", args[0], instead(view(args[0])))
+		return nil, apierror.New(api.Failed, "unknown command '%.64s'; %s", args[0], instead(view(args[0])))
 	}
 	if len(args) < c.least || len(args) > c.most && c.most > 0 {
 		return nil, badArg("wrong number of arguments for '%s': %s", c.name, c.line())
@@ -160,8 +159,4 @@ func readDuration(what string, b []byte) (d time.Duration, err error) {
 // view returns b as a string, which must not be kept.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func badArg(format string, args ...any) error { return refusal(api.BadArg, format, args...) }
-
-func refusal(code api.Code, format string, args ...any) error {
-	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
+func badArg(format string, args ...any) error { return apierror.New(api.BadArg, format, args...) }

@@ -16,6 +16,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
 )
@@ -202,7 +203,7 @@ func (c *conn) failed(err error) {
 }
 
 // errBusy answers a command for which there is no memory.
-var errBusy = refusal(api.Overload, "too many large commands are being received, or large replies being sent; try again later")
+var errBusy = apierror.New(api.Overload, "too many large commands are being received, or large replies being sent; try again later")
 
 // linger ends what c writes to out, c.net or c.raw, and reads for a while: if a connection is closed with
 // unread bytes, the client's kernel discards the replies.
@@ -270,7 +271,7 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 		if c.who.Role == access.None {
 			return c.noAuth("AUTH token")
 		}
-		return refusal(api.NoPerm, "%s needs the role %v", cmd.name, role)
+		return apierror.New(api.NoPerm, "%s needs the role %v", cmd.name, role)
 	case c.sub != nil && !cmd.whileSubscribed && c.w.Version() == 2:
 		return badArg("%s on a connection that subscribes: must be (P)SUBSCRIBE, (P)UNSUBSCRIBE, PING, RESET or QUIT, unless HELLO 3 was sent", cmd.name)
 	}
@@ -280,18 +281,18 @@ func (c *conn) may(cmd *command, withArgs bool) error {
 // noAuth is the error for a client without a role, with the command that gives it one.
 func (c *conn) noAuth(command string) error {
 	if c.certs != nil {
-		return refusal(api.NoAuth, "authentication required: %s: %s", listen.NoRole(c.certs), command)
+		return apierror.New(api.NoAuth, "authentication required: %s: %s", listen.NoRole(c.certs), command)
 	}
-	return refusal(api.NoAuth, "authentication required: %s", command)
+	return apierror.New(api.NoAuth, "authentication required: %s", command)
 }
 
 // refuse answers with an error.
 func (c *conn) refuse(err error) {
 	c.settle()
 	c.s.Errors.Add(1)
-	e, ok := errors.AsType[*engine.Error](err)
+	e, ok := errors.AsType[*apierror.Error](err)
 	if !ok {
-		e = &engine.Error{Code: api.Failed, Message: err.Error()}
+		e = &apierror.Error{Code: api.Failed, Message: err.Error()}
 	}
 	if e.Code == api.Overload {
 		c.s.Overloaded.Add(1)

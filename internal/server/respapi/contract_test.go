@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 )
 
 // conversation is commands and replies of one connection to a server that has just started, at
@@ -338,7 +338,7 @@ func TestReload(t *testing.T) {
 	c.want("RULES RELOAD", `["added" ["a" "b"] "removed" [] "changed" ["c"] "bans_dropped" 0]`)
 	fails = errors.New("line 3: no")
 	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
-	fails = &engine.Error{Code: api.Conflict, Message: "it would drop 7 bans"}
+	fails = apierror.New(api.Conflict, "it would drop 7 bans")
 	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
 	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
 	c.want("RULES RELOAD NOW", "-BADARG 'NOW': must be RULES or RULES RELOAD [DROPBANS]")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // counterCommands count.
@@ -77,13 +78,13 @@ func top(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.s.Engine.Top(view(args[1]), int(n), span, engine.KeyFilter{})
+	most, err := c.s.Engine.Top(view(args[1]), int(n), span, keys.Filter{})
 	if err != nil {
 		return err
 	}
-	c.w.Array(2 * len(keys))
-	for _, k := range keys {
-		c.w.BulkString(engine.KeyText(k.Values()))
+	c.w.Array(2 * len(most))
+	for _, k := range most {
+		c.w.BulkString(keys.Text(k.Values()))
 		c.w.Int(wireCount(k.Estimate))
 	}
 	return nil

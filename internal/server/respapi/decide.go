@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -294,7 +295,7 @@ func reset(c *conn, args [][]byte) error {
 	if err := c.caller.Reset(view(args[1]), view(args[2])); err != nil {
 		return err
 	}
-	c.audit("key reset", "rule", string(args[1]), "key", engine.KeyText(c.s.Engine.Listed(string(args[1]), []string{string(args[2])})))
+	c.audit("key reset", "rule", string(args[1]), "key", keys.Text(c.s.Engine.Listed(string(args[1]), []string{string(args[2])})))
 	c.w.OK()
 	return nil
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -72,7 +74,7 @@ func optionalRule(args [][]byte) string {
 
 func (c *conn) writeHot(k *api.HotKey) {
 	c.w.Array(7)
-	c.strings(k.Rule, engine.KeyText(k.Values()))
+	c.strings(k.Rule, keys.Text(k.Values()))
 	hi := int64(-1)
 	if k.Hi > 0 && k.Hi <= math.MaxInt64 {
 		hi = int64(k.Hi)
@@ -121,8 +123,8 @@ func (c *conn) addRecord(r *engine.HotReport, record [][]byte) error {
 
 // recordError returns err, an error of a record, with its number.
 func recordError(number int, err error) error {
-	if e, ok := errors.AsType[*engine.Error](err); ok {
-		return refusal(e.Code, "record %d: %s", number, e.Message)
+	if e, ok := errors.AsType[*apierror.Error](err); ok {
+		return apierror.New(e.Code, "record %d: %s", number, e.Message)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/apierror"
 )
 
 // connectionCommands are about the connection.
@@ -102,7 +103,7 @@ func auth(c *conn, args [][]byte) error {
 func (c *conn) authenticate(token []byte) error {
 	tokens := c.tokens.Load()
 	if tokens == nil {
-		return refusal(api.Failed, "AUTH was called, but this server has no tokens: whoever can connect may do everything")
+		return apierror.New(api.Failed, "AUTH was called, but this server has no tokens: whoever can connect may do everything")
 	}
 	role, name, ok := tokens.Role(string(token))
 	if ok {
@@ -113,7 +114,7 @@ func (c *conn) authenticate(token []byte) error {
 	if c.logins++; c.logins >= maxLogins {
 		c.over = true
 	}
-	return refusal(api.WrongPass, "the token is unknown")
+	return apierror.New(api.WrongPass, "the token is unknown")
 }
 
 // setTokens puts tokens in force: c has the role of its certificate or none, or without tokens that of an admin.

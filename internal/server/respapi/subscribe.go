@@ -7,8 +7,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/events"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 // subscriptionCommands subscribe to events.
@@ -121,7 +122,7 @@ func (c *conn) startSubscriber() error {
 	}
 	if c.s.Subscribers.Add(1) > int64(c.s.MaxSubscribers) {
 		c.s.Subscribers.Add(-1)
-		return refusal(api.Overload, "there are too many subscribers")
+		return apierror.New(api.Overload, "there are too many subscribers")
 	}
 	if kernel, ok := c.raw.(interface{ SetWriteBuffer(int) error }); ok {
 		kernel.SetWriteBuffer(subscriberBuffer) // best effort
@@ -287,7 +288,7 @@ func (f *subscriber) send(c *conn, ev *events.Event) {
 		c.w.Bulk(ev.JSON)
 	}
 	for _, p := range f.patterns {
-		if engine.Glob(p, f.name) {
+		if keys.Glob(p, f.name) {
 			c.w.Push(4)
 			c.w.BulkString("pmessage")
 			c.w.BulkString(p)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/apierror"
 )
 
 // transactionCommands queue others.
@@ -32,8 +33,8 @@ type transaction struct {
 }
 
 var (
-	errNotQueued = refusal(execAbort, "Transaction discarded because of previous errors.")
-	errExpired   = refusal(execAbort, "Transaction discarded: it was open for more than %v; send MULTI, its commands and EXEC together.", multiTime)
+	errNotQueued = apierror.New(execAbort, "Transaction discarded because of previous errors.")
+	errExpired   = apierror.New(execAbort, "Transaction discarded: it was open for more than %v; send MULTI, its commands and EXEC together.", multiTime)
 )
 
 // queuedBytes returns the memory of a queued command.
@@ -60,12 +61,12 @@ func (c *conn) queue(cmd *command, args [][]byte) error {
 	t, n := c.multi, queuedBytes(args)
 	switch {
 	case cmd.notQueued:
-		return refusal(api.Failed, "%s is not allowed in a transaction", cmd.name)
+		return apierror.New(api.Failed, "%s is not allowed in a transaction", cmd.name)
 	case t.failed == errExpired:
 		return errExpired
 	case t.failed != nil:
 	case t.bytes+n > maxQueued:
-		return refusal(api.Overload, "the transaction has more than 1 MiB of commands; send smaller ones")
+		return apierror.New(api.Overload, "the transaction has more than 1 MiB of commands; send smaller ones")
 	case !c.s.takeQueued(n):
 		return errBusy
 	default:
@@ -126,7 +127,7 @@ const noTransaction = -1
 
 func multi(c *conn, _ [][]byte) error {
 	if c.multi != nil {
-		return refusal(api.Failed, "MULTI calls can not be nested")
+		return apierror.New(api.Failed, "MULTI calls can not be nested")
 	}
 	c.multi = &transaction{began: c.s.tick.Load()}
 	c.queued.Store(0)
@@ -137,7 +138,7 @@ func multi(c *conn, _ [][]byte) error {
 func discard(c *conn, _ [][]byte) error {
 	t := c.leave()
 	if t == nil {
-		return refusal(api.Failed, "DISCARD without MULTI")
+		return apierror.New(api.Failed, "DISCARD without MULTI")
 	}
 	c.drop(t)
 	c.w.OK()
@@ -150,7 +151,7 @@ func execute(c *conn, _ [][]byte) error {
 	t := c.leave()
 	switch {
 	case t == nil:
-		return refusal(api.Failed, "EXEC without MULTI")
+		return apierror.New(api.Failed, "EXEC without MULTI")
 	case t.failed != nil:
 		return t.failed
 	}
@@ -175,7 +176,7 @@ func execute(c *conn, _ [][]byte) error {
 
 // watch is not supported: changes by other connections are not tracked.
 func watch(*conn, [][]byte) error {
-	return refusal(api.Failed, "WATCH is not supported: decisions are atomic by themselves, and keys cannot be watched for changes")
+	return apierror.New(api.Failed, "WATCH is not supported: decisions are atomic by themselves, and keys cannot be watched for changes")
 }
 
 // unwatch does nothing. Some clients send it before they put a connection in a pool.

@@ -1,11 +1,11 @@
-package engine_test
+package keys_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 )
 
 func TestGlob(t *testing.T) {
@@ -38,12 +38,15 @@ func TestGlob(t *testing.T) {
 		{"", "a", false},
 		{"a*", "a", true},
 	} {
-		if got := engine.Glob(c.pattern, []byte(c.name)); got != c.want {
+		if got := keys.Glob(c.pattern, []byte(c.name)); got != c.want {
 			t.Errorf("Glob(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}
+	if _, err := keys.ParseFilter("", "192.0.2.0/33"); err == nil {
+		t.Error("a network of 33 bits: no error")
+	}
 	began := time.Now()
-	engine.Glob(strings.Repeat("*a", 120)+"b", []byte(strings.Repeat("a", 256)))
+	keys.Glob(strings.Repeat("*a", 120)+"b", []byte(strings.Repeat("a", 256)))
 	if d := time.Since(began); d > time.Minute { // one that tries each split would take centuries
 		t.Errorf("a hostile pattern took %v", d)
 	}

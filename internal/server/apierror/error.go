@@ -1,0 +1,31 @@
+// Package apierror has the errors that the server answers, whatever the protocol.
+package apierror
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lately-go/lately/api"
+)
+
+// An Error is an error in words for the client.
+type Error struct {
+	Code    api.Code
+	Message string
+}
+
+// New returns an *Error whose message has this format.
+func New(c api.Code, format string, args ...any) error {
+	return &Error{c, fmt.Sprintf(format, args...)}
+}
+
+// Unknown returns the *Error for a name of that kind that is not in names.
+func Unknown(c api.Code, kind, name string, names []string) error {
+	if len(names) == 0 {
+		return New(c, "%s %.80q: unknown: there are none", kind, name)
+	}
+	return New(c, "%s %.80q: unknown: must be one of %s", kind, name, strings.Join(names, ", "))
+}
+
+// Error returns the code and the message.
+func (e *Error) Error() string { return string(e.Code) + " " + e.Message }
