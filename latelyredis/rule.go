@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -171,9 +172,18 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 		rl.tell(byte(r.Algorithm), l.N, l.Window(), most)
 	}
 	if r.Algorithm == ratelimit.Calendar {
-		rl.calendars = append(rl.calendars, calendar{len(rl.told), cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)), cmp.Or(r.Zone, time.UTC)})
+		zone := cmp.Or(r.Zone, time.UTC)
+		rl.calendars = append(rl.calendars, calendar{len(rl.told), cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)), zone})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
+		rl.head = binary.BigEndian.AppendUint32(rl.head, zoneSum(zone))
 	}
+}
+
+// zoneSum is what a record has of the zone of a calendar: limits of two zones are two limits. It is a checksum of
+// the zone's name and of its offset in January 2025.
+func zoneSum(zone *time.Location) uint32 {
+	_, offset := time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC).In(zone).Zone()
+	return crc32.ChecksumIEEE(binary.BigEndian.AppendUint32([]byte(zone.String()), uint32(offset)))
 }
 
 // addVarying adds a limit with AtMost, which allows most without an N of the event.

@@ -218,6 +218,95 @@ func TestCorrectionsByRulesThatDiffer(t *testing.T) {
 	}
 }
 
+// TestCalendarsByRulesThatDiffer has a node charge a key whose record counts more than its own limits can hold, in a minute of which
+// nothing is counted yet: it does not know the minutes of the other node's calendar, and what it counts is over a minute later.
+func TestCalendarsByRulesThatDiffer(t *testing.T) {
+	config, now := prefixed(), new(atomic.Int64)
+	now.Store(time.Date(2026, 11, 23, 12, 0, 30, 0, time.UTC).UnixMicro())
+	open := func(a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratelimit.Limiter {
+		rules := set(t, ratelimit.Rule{Name: "limit", Key: match.MustKey("path"), Algorithm: a, Limits: limits})
+		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	const perMinute = 5
+	higher := open(ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerDay}, ratelimit.Limit{N: perMinute, Per: ratelimit.PerMinute})
+	lower := open(ratelimit.Sliding, ratelimit.Limit{N: 10, Span: 24 * time.Hour})
+	take := func() (allowed int) {
+		for range 2 * perMinute {
+			d := takePath(higher, "/")
+			if d.Err != nil {
+				t.Fatal(d.Err)
+			}
+			if d.Allowed {
+				allowed++
+			}
+		}
+		now.Add(time.Minute.Microseconds())
+		time.Sleep(600 * time.Millisecond) // the refusals that a node remembers end within half a second
+		return allowed
+	}
+	for range 4 {
+		if got := take(); got != perMinute {
+			t.Fatalf("%d allowed in a minute, want %d", got, perMinute)
+		}
+	}
+	rule, err := lower.Rule("limit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rule.Charge(1, "/"); err != nil {
+		t.Fatal(err)
+	}
+	now.Add(time.Minute.Microseconds())
+	for range 3 {
+		if got := take(); got != perMinute {
+			t.Errorf("%d allowed in a minute after a charge by the lower limit, want %d", got, perMinute)
+		}
+	}
+}
+
+// TestZoneThatChanges has a day begin elsewhere: what is used counts until the day ends there, and no day lets through more than N.
+func TestZoneThatChanges(t *testing.T) {
+	config, now := prefixed(), new(atomic.Int64)
+	now.Store(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).UnixMicro())
+	const n = 5
+	take := func(zone *time.Location) (allowed int) {
+		rules := set(t, ratelimit.Rule{
+			Name: "limit", Key: match.MustKey("path"), Algorithm: ratelimit.Calendar, Zone: zone,
+			Limits: []ratelimit.Limit{{N: n, Per: ratelimit.PerDay}},
+		})
+		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(takeAll(t, store, rules, 2*n))
+	}
+	east := time.FixedZone("east", 5*3600+1800)
+	if got := take(east); got != n {
+		t.Fatalf("%d allowed, want %d", got, n)
+	}
+	for _, c := range []struct {
+		hour, minute, want int
+		why                string
+	}{
+		{12, 1, 0, "at once"},
+		{18, 31, 0, "when the day has ended in the zone before"},
+		{24, 0, n, "when it has ended in the new one"},
+	} {
+		now.Store(time.Date(2026, 11, 23, c.hour, c.minute, 0, 0, time.UTC).UnixMicro())
+		if got := take(nil); got != c.want {
+			t.Errorf("%s: %d allowed, want %d", c.why, got, c.want)
+		}
+	}
+}
+
 // TestMergeByRulesThatDiffer has a node with the lower limit tell what it has admitted after one with the higher limit has filled
 // that.
 func TestMergeByRulesThatDiffer(t *testing.T) {

@@ -1,12 +1,12 @@
 -- The windows of Fixed and Calendar, from first to before over. That of a calendar is
--- one of two periods that the caller sends, p0 to p1 and p1 to p2; if it was a period of another calendar,
--- nobody knows when that began.
+-- one of two periods that the caller sends, p0 to p1 and p1 to p2. The caller does not know the periods of another calendar,
+-- nor when the one began that is stored; what it charges there counts for a span.
 local period = {
   load = function(s, body)
     s.first, s.over, s.count = 0, 0, 0
     if body == '' then return end
     s.over, s.count = unpack_(#body == 11 and '>I7I4' or '>I7I7', body)
-    if not s.p0 then
+    if s.a == FIXED then
       s.first = s.over - s.span
     else
       s.first = s.over == s.p1 and s.p0 or s.over == s.p2 and s.p1 or s.over

@@ -57,7 +57,7 @@ end
 
 -- readLimits returns the limits that the head of a record describes, and where that ends. Each is:
 --   algorithm, 16 times the unit of the span (0 for microseconds, 1 for ms, 2 for s), and 64 if there is
---   a burst 1 | span | N | burst
+--   a burst 1 | span | N | burst | of a calendar, a checksum of its zone 4
 -- Numbers have the low seven bits first, and 128 in each byte but the last.
 readLimits = function(v)
   local all, i = {}, 3
@@ -76,7 +76,7 @@ readLimits = function(v)
     local s = limitOf(code % 16, n, span, code >= 64 and varint() or n)
     if not s.window then error('NEWERFORM a record of algorithm ' .. s.a .. ', which is unknown') end
     if s.a == VARIABLE or s.a == VARIABLE_QUEUE then s.top = n end
-    if s.a == CALENDAR then s.p0, s.p1, s.p2 = 0, NEVER, NEVER end
+    if s.a == CALENDAR then i = i + 4 end
     s.text = sub(v, from, i - 1)
     all[j] = s
   end

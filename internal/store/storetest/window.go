@@ -168,7 +168,7 @@ func (w *window) charge(t int64, cost uint64) {
 
 // same reports whether o counts the same limit.
 func (w *window) same(o *window) bool {
-	return w.rule.Algorithm == o.rule.Algorithm && w.limit == o.limit
+	return w.rule.Algorithm == o.rule.Algorithm && w.limit == o.limit && w.rule.Zone.String() == o.rule.Zone.String()
 }
 
 // carry charges w, where nothing is counted, with what from holds at t.
