@@ -62,7 +62,6 @@ func (t *table) stripe() *counts { return &t.counts[ring.Stripe(stripeBits)] }
 const (
 	wordUntil  = 0
 	wordWindow = 1
-	keyWords   = 2
 
 	// logShare is which share of the budget is kept for windows that do not fit a
 	// record, and sketchShare for the counts of evicted keys.
@@ -106,7 +105,7 @@ func newTable(seed maphash.Seed, r *Rule, budget *keytable.Budget, reserve, sket
 	t.blocks = t.window.Blocks(budget)
 	t.view = t.blocks.View()
 	t.Table, err = keytable.New(seed, keytable.Config{
-		Words: wordWindow + t.window.Words(), KeyWords: keyWords, Budget: budget, Reserve: reserve, Policy: t,
+		Words: wordWindow + t.window.Words(), Budget: budget, Reserve: reserve, Policy: t,
 		Gather: func(r keytable.Record) { t.blocks.Gather(r.Words()[wordWindow:]) },
 	})
 	if err != nil {

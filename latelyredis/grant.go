@@ -93,7 +93,7 @@ func (s *Store) newGrants(l *layout) {
 	for i := range l.rules {
 		if grants(l.set.Rule(i)) {
 			l.rules[i].grants, _ = keytable.New(s.refusals.seed, keytable.Config{
-				Words: grantWords, KeyWords: 2, Budget: budget, Policy: grantPolicy{endingPolicy{m: s.mirror}},
+				Words: grantWords, Budget: budget, Policy: grantPolicy{endingPolicy{m: s.mirror}},
 			})
 		}
 	}

@@ -100,7 +100,7 @@ func (s *Store) newRefusals(l *layout) {
 	for i := range l.rules {
 		if remembersRefusals(l.set.Rule(i)) {
 			l.rules[i].refused, _ = keytable.New(s.refusals.seed, keytable.Config{
-				Words: refusalWords, KeyWords: 2, Budget: budget, Policy: endingPolicy{m: s.mirror},
+				Words: refusalWords, Budget: budget, Policy: endingPolicy{m: s.mirror},
 			})
 		}
 	}

@@ -68,10 +68,7 @@ type recordCounter struct {
 	fixed  bool             // its window begins with its first event
 }
 
-const (
-	wordNewest = 0
-	keyWords   = 2
-)
+const wordNewest = 0
 
 // blockShare is which share of the budget is kept for logs that outgrow their
 // record.
@@ -96,7 +93,7 @@ func newRecords(m *memory, rule uint32, l layout, rules int) (*records, error) {
 		rs.reserveSketches(m.config.Budget / int64(sketchShare*max(rules, 1)))
 	}
 	rs.table, err = keytable.New(m.seed, keytable.Config{
-		Words: rs.words, KeyWords: keyWords, Budget: m.budget, Reserve: keep, Policy: rs,
+		Words: rs.words, Budget: m.budget, Reserve: keep, Policy: rs,
 		Gather: rs.gather(),
 	})
 	return rs, err

@@ -40,13 +40,6 @@ type TableConfig struct {
 	// window; of equal counts, the keys that have been silent longest. A flood of
 	// new keys thus evicts its own kind, not the keys that are counted often.
 	RefuseNew bool
-
-	// Compare compares keys in full. Without it a key is identified by 64 bits of
-	// a hash with a random seed for each table: among n keys the probability
-	// that any two are counted as one is about n*n/2^65, for a million keys 1 in
-	// 37 million, and no choice of keys raises it without the seed. With Compare
-	// an add also reads the key from memory.
-	Compare bool
 }
 
 // A Table counts events per key, for millions of keys, in one or several windows
@@ -64,13 +57,17 @@ type TableConfig struct {
 // longest window; Count takes any span, and uses the shortest window that contains it.
 //
 // The memory of a key, all overhead included, depends on the number of keys. On
-// average over a doubling of it, a key of 11 bytes takes 42 bytes (37 to 50) with a
-// window of one slot, 64 (58 to 76) with 10 slots, 216 (200 to 246) with 60, and
-// for the four windows of 1 s, 1 min, 1 h and 24 h 172 (156 to 195) with 10 slots
-// each and 795 (768 to 846) with 60 (64 for the second). At the budget it takes
-// about the least. A slot holds 65,535, or 16,777,215 in a window of one slot; a key
-// with higher counts moves to a record of 64-bit slots and keeps it until it is
-// evicted or expires. The garbage collector does not scan keys.
+// average over a doubling of it, a key of up to 15 bytes takes 46 bytes (40 to 56) with a
+// window of one slot, 69 (61 to 83) with 10 slots, 221 (204 to 252) with 60, and
+// for the four windows of 1 s, 1 min, 1 h and 24 h 176 (159 to 199) with 10 slots
+// each and 800 (763 to 856) with 60 (64 for the second). A longer key takes
+// its bytes more. At the budget it takes about the least. A slot holds 65,535, or
+// 16,777,215 in a window of one slot; a key with higher counts moves to a record of 64-bit
+// slots and keeps it until it is evicted or expires. The garbage collector does not scan
+// keys.
+//
+// Keys of up to 15 bytes are compared in full. A longer one is identified by 128 bits of
+// hashes with random seeds.
 //
 // A window of one slot is the cheapest. It keeps the current slot and the one
 // before, so Bounds differ by up to a whole window. Its Estimate is the weighted sum
@@ -127,7 +124,6 @@ func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 		Words:     words,
 		Budget:    tb.budget,
 		Reserve:   max(tb.budget.Limit()/50, int64(16*8*full)), // for full records
-		Compare:   c.Compare,
 		RefuseNew: c.RefuseNew,
 		Policy:    tablePolicy{tb},
 	})

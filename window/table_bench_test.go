@@ -114,12 +114,10 @@ func BenchmarkKeyed(b *testing.B) {
 		rows := keyedRows(b, keys)
 		for _, window := range []Window{Last(time.Minute)} {
 			sixty := keyedTable(b, keys, TableConfig{}, window)
-			compare := keyedTable(b, keys, TableConfig{Compare: true}, bench10)
 			rows = append(rows,
 				keyedRow{"60slots", func(key []byte) { sixty.Add(string(key), 1) }},
 				keyedRow{"60slots/AddSum", func(key []byte) { sixty.AddSum(string(key), 1) }},
-				keyedRow{"60slots/Sum", func(key []byte) { sixty.Sum(string(key)) }},
-				keyedRow{"10slots/Compare", func(key []byte) { compare.Add(string(key), 1) }})
+				keyedRow{"60slots/Sum", func(key []byte) { sixty.Sum(string(key)) }})
 		}
 		for _, zipf := range []bool{true, false} {
 			draws := keyedDraws(zipf, keys)

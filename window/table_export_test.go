@@ -123,7 +123,6 @@ func (x *tableRestart) run(rounds int) string {
 
 func newTableRestart(t *testing.T, rnd *rand.Rand) *tableRestart {
 	x := &tableRestart{t: t, rnd: rnd, now: []int64{1_700_000_000e9, -1e18, 0}[rnd.IntN(3)] + rnd.Int64N(1e15)}
-	x.config.Compare = rnd.IntN(2) == 0
 	all := []Window{
 		{Span: time.Second, Slot: time.Second},
 		{Span: 10 * time.Second, Slot: time.Second},

@@ -93,10 +93,10 @@ func TestTableBytesPerKey(t *testing.T) {
 		windows    []Window
 		mean, most float64 // over a doubling of the keys
 	}{
-		{[]Window{{Span: time.Minute, Slot: time.Minute}}, 45, 54},
-		{[]Window{{Span: time.Minute, Slot: 6 * time.Second}}, 68, 82},
+		{[]Window{{Span: time.Minute, Slot: time.Minute}}, 48, 59},
+		{[]Window{{Span: time.Minute, Slot: 6 * time.Second}}, 72, 86},
 		{[]Window{Last(time.Minute)}, 230, 265},
-		{ten, 182, 210},
+		{ten, 185, 210},
 		{hours, 850, 920},
 	}[:configurations(5)] {
 		budget := int64(float64(keys) * x.most * 1.5)

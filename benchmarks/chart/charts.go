@@ -14,7 +14,7 @@ var leftOut = []string{
 	"noop", "atomic-add", "cas-loop", "striped-add", "mutex", "time.Now", "time.Since", "coarse-load",
 	"hystrix.Number", "RussellLuo.Limiter", "go-metrics.Meter", "VictoriaMetrics.Counter", "prometheus.Counter", "xsync.Counter",
 	"O3-sampling", "O3-wheel-one-clock-read", "lately.Counter,AddSum", "lately.Sums", "lately.Rollup,8-spans", "lately.Recent", "lately.Sampled,1in16", "lately.Sampler,1in16",
-	"key-only", "hash", "lately.Table,10-slots,AddSum", "lately.Table,10-slots,full-comparison",
+	"key-only", "hash", "lately.Table,10-slots,AddSum",
 	"ratelimit,exact,1000-a-minute", "ratelimit,sliding,1000-a-minute",
 }
 

@@ -14,7 +14,6 @@ var ours = []subject{
 	{name: "lately.Table,1-slot", make: newTable(128, window.Window{Span: hour, Slot: hour}), series: true},
 	{name: "lately.Table,10-slots", make: newTable(192, tenSlots), series: true},
 	{name: "lately.Table,10-slots,AddSum", make: func(n int) table { return tableSum{newTable(192, tenSlots)(n).(tableAdd).Table} }},
-	{name: "lately.Table,10-slots,full-comparison", make: newComparingTable},
 	{name: "lately.Table,60-slots", make: newTable(512, window.Last(hour))},
 	{name: "lately.Table,1-s,1-min,1-h,24-h", make: newTable(2048, window.Last(time.Second), window.Last(time.Minute), window.Last(hour), window.Last(24*hour))},
 	{name: "ratelimit,sliding", make: func(int) table { return newLimiter(ratelimit.Sliding, plenty) }},
@@ -37,14 +36,6 @@ func newTable(budget int64, windows ...window.Window) func(int) table {
 		}
 		return tableAdd{t}
 	}
-}
-
-func newComparingTable(n int) table {
-	t, err := window.NewTable(window.TableConfig{Budget: int64(n)*192 + 16<<20, Compare: true}, tenSlots)
-	if err != nil {
-		panic(err)
-	}
-	return tableAdd{t}
 }
 
 type tableAdd struct{ *window.Table }

@@ -188,7 +188,7 @@ func (t *Table) tableOf(p *part) *keytable.Table {
 	if in := p.table.Load(); in != nil || p.most == 0 {
 		return in
 	}
-	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: entryWords, KeyWords: 2, Budget: p.budget, Policy: policy{t: t, p: p}})
+	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: entryWords, Budget: p.budget, Policy: policy{t: t, p: p}})
 	if err != nil {
 		return nil
 	}

@@ -30,52 +30,50 @@ func TestTableCostOfOtherLengths(t *testing.T) {
 	if testing.Short() {
 		bytes, keys = bytes/4, keys/4
 	}
-	for _, keyWords := range []int{0, 2} {
-		budget, policy, n := keytable.NewBudget(bytes), new(watched), uint64(0)
-		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: keyWords, Budget: budget, Policy: policy})
-		if err != nil {
-			t.Fatal(err)
+	budget, policy, n := keytable.NewBudget(bytes), new(watched), uint64(0)
+	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := func(lengths ...int) (looks float64, held int) {
+		before := policy.looks
+		for range keys {
+			n++
+			key := fmt.Sprintf("%08x", n)
+			key += strings.Repeat("k", lengths[rng.IntN(len(lengths))]-len(key))
+			if !put(in, key, n, forever) {
+				t.Fatalf("no memory for a key of %d bytes", len(key))
+			}
 		}
-		cost := func(lengths ...int) (looks float64, held int) {
+		if budget.Used() > budget.Limit() {
+			t.Fatalf("%d bytes of %d", budget.Used(), budget.Limit())
+		}
+		return float64(policy.looks-before) / float64(keys), in.Len()
+	}
+	_, _ = cost(15)
+	usual, _ := cost(15)
+	for _, lengths := range [][]int{{39}, {15}, {15, 39}, {300}, {8, 500}, {15}, {1000}, {15}} {
+		looks, held := cost(lengths...)
+		t.Logf("lengths %v: %d keys, %.1f looks for a new key, usually %.1f", lengths, held, looks, usual)
+		if looks > 2*usual {
+			t.Errorf("lengths %v: %.1f looks at records for a new key, %.1f if all have 15 bytes", lengths, looks, usual)
+		}
+	}
+	looks := 0.0
+	for range 40 { // the runs are shorter than the average length of new keys takes
+		for _, length := range []int{15, 39, 200} {
 			before := policy.looks
-			for range keys {
+			for range 16 * 40 {
 				n++
 				key := fmt.Sprintf("%08x", n)
-				key += strings.Repeat("k", lengths[rng.IntN(len(lengths))]-len(key))
-				if !put(in, key, n, forever) {
-					t.Fatalf("no memory for a key of %d bytes", len(key))
-				}
+				put(in, key+strings.Repeat("k", length-len(key)), n, forever)
 			}
-			if budget.Used() > budget.Limit() {
-				t.Fatalf("%d bytes of %d", budget.Used(), budget.Limit())
-			}
-			return float64(policy.looks-before) / float64(keys), in.Len()
+			looks += float64(policy.looks-before) / (16 * 40 * 120)
 		}
-		_, _ = cost(15)
-		usual, _ := cost(15)
-		for _, lengths := range [][]int{{39}, {15}, {15, 39}, {300}, {8, 500}, {15}, {1000}, {15}} {
-			looks, held := cost(lengths...)
-			t.Logf("key words %d, lengths %v: %d keys, %.1f looks for a new key, usually %.1f", keyWords, lengths, held, looks, usual)
-			if looks > 2*usual {
-				t.Errorf("key words %d, lengths %v: %.1f looks at records for a new key, %.1f if all have 15 bytes", keyWords, lengths, looks, usual)
-			}
-		}
-		looks := 0.0
-		for range 40 { // the runs are shorter than the average length of new keys takes
-			for _, length := range []int{15, 39, 200} {
-				before := policy.looks
-				for range 16 * 40 {
-					n++
-					key := fmt.Sprintf("%08x", n)
-					put(in, key+strings.Repeat("k", length-len(key)), n, forever)
-				}
-				looks += float64(policy.looks-before) / (16 * 40 * 120)
-			}
-		}
-		t.Logf("key words %d, lengths in turn: %d keys, %.1f looks", keyWords, in.Len(), looks)
-		if looks > 3*usual {
-			t.Errorf("key words %d: %.1f looks at records for a new key if lengths take turns, %.1f if all have 15 bytes", keyWords, looks, usual)
-		}
+	}
+	t.Logf("lengths in turn: %d keys, %.1f looks", in.Len(), looks)
+	if looks > 3*usual {
+		t.Errorf("%.1f looks at records for a new key if lengths take turns, %.1f if all have 15 bytes", looks, usual)
 	}
 }
 
@@ -83,7 +81,7 @@ func TestTableCostOfOtherLengths(t *testing.T) {
 func TestTableKeyTooLongForItsGroup(t *testing.T) {
 	policy := new(watched)
 	budget := keytable.NewBudget(1 << 20)
-	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Budget: budget, Policy: policy})
+	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}

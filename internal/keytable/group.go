@@ -14,7 +14,7 @@ const MaxBases = 8
 // linear probing, at most five sixths full. They lie in one piece of memory without
 // pointers:
 //
-//	places of records | where the keys are | keys
+//	places of records | long keys
 //
 // The header lies apart from them, beside other headers: at the same place of each
 // piece, headers would all be in the same few sets of the processor's cache.
@@ -134,9 +134,6 @@ func recordsIn(places int64) int32 { return int32(places - max((places+5)/6, 1))
 // move copies the record from, head and all, to the empty place r of the same group.
 func (r Record) move(from Record) {
 	copy(r.after(), from.after())
-	if places := r.g.keyPlaces(); places != nil {
-		places[r.index()] = places[from.index()]
-	}
 	head := from.head.Load()
 	if r.g.t.careless {
 		head &^= locked // by somebody who does not find it again
@@ -206,9 +203,7 @@ func (g group) insert(r Record, hash uint64, key string, id identity) {
 		g.t.config.Policy.Base(&g.base)
 	}
 	clear(r.Words())
-	if g.t.config.KeyWords != 0 {
-		*r.keyWords() = [shortWords]uint64{id.first, id.second}
-	}
+	*r.keyWords() = [shortWords]uint64{id.first, id.second}
 	g.recent += int32(id.bytes) - g.recent/recentKeys
 	if id.bytes != 0 {
 		g.keep(r, key)

@@ -12,11 +12,11 @@ const (
 	// large enough that the directory stays in the cache.
 	fullBytes   = headerBytes + 64<<10
 	fullRecords = 64
+	fullKey     = 64 // bytes of a key there
 
-	// minRecords and minKeys are what a group has memory for at least, so that no
-	// key is refused only because of its hash.
+	// minRecords is what a group has memory for at least, so that no key is refused only
+	// because of its hash.
 	minRecords = 4
-	minKeys    = 64
 
 	maxPlaces = 1<<16 - 1 // of a group
 	maxKeys   = 1<<16 - 1 // bytes of them in a group
@@ -107,13 +107,13 @@ type content struct {
 func (g group) content() content { return content{int64(g.n), int64(g.tail), g.recent} }
 
 // bytes returns how many bytes a group of c takes at least.
-func (c content) bytes(t *Table) int64 { return headerBytes + c.tail + c.n*t.placeBytes()*6/5 }
+func (c content) bytes(t *Table) int64 { return headerBytes + c.tail + c.n*int64(t.step)*6/5 }
 
 // layOut returns the layout of a group of that size for c and a key that takes need:
 // with as many further records as keys.
 func (t *Table) layOut(size int64, c content, need int) layout {
 	mean := max(int64(c.recent/recentKeys), int64(need)/4)
-	place := t.placeBytes()
+	place := int64(t.step)
 	more := max(size-c.bytes(t), 0) / (place*6/5 + mean)
 	keys := min(c.tail+max(more*mean, int64(need)), size-headerBytes, maxKeys)
 	return layout{size, min((size-headerBytes-keys)/place, maxPlaces), keys}
@@ -121,14 +121,6 @@ func (t *Table) layOut(size int64, c content, need int) layout {
 
 // groupBytes bounds what the allocator makes of a group of that size.
 func groupBytes(size int64) int64 { return headerBytes + Allocated(size-headerBytes) }
-
-// placeBytes returns how many bytes of a group a record takes.
-func (t *Table) placeBytes() int64 {
-	if t.config.KeyWords == 0 {
-		return int64(t.step) + 2
-	}
-	return int64(t.step)
-}
 
 // gain returns for how many more keys there is memory in l, which is to hold c and a
 // key that takes need.

@@ -27,7 +27,7 @@ func (g *guarded) Weight(r keytable.Record) uint64 {
 
 func newGuarded(t *testing.T, budget int64) (*keytable.Table, *guarded) {
 	policy := new(guarded)
-	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, KeyWords: 2, Budget: keytable.NewBudget(budget), Policy: policy})
+	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, Budget: keytable.NewBudget(budget), Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestTableManyTables(t *testing.T) {
 	policy := new(ages)
 	var all []*keytable.Table
 	for range tables {
-		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, KeyWords: 2, Budget: budget, Policy: policy})
+		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestTableManyTables(t *testing.T) {
 
 // Drain hands over each key of the group, once, and no other.
 func TestTableDrain(t *testing.T) {
-	in, policy, budget := newTable(t, 4<<20, func(c *keytable.Config) { c.KeyWords = 2 })
+	in, policy, budget := newTable(t, 4<<20, nil)
 	policy.dropped = make(map[uint64]bool)
 	for i := range uint64(3000) {
 		put(in, fmt.Sprint("a key, not all too short: ", i)[i%2*20:], i, forever)
@@ -216,8 +216,7 @@ func TestTableErrors(t *testing.T) {
 		want string
 	}{
 		{keytable.Config{Words: 1, Budget: keytable.NewBudget(4000)}, "budget 4000: an empty table takes "},
-		{keytable.Config{Words: 1, Budget: keytable.NewBudget(1 << 20), KeyWords: 1}, "key words 1: must be 0 or 2"},
-		{keytable.Config{Words: -1, Budget: keytable.NewBudget(1 << 20)}, "words -1: must be from 0 to 1048575"},
+		{keytable.Config{Words: -1, Budget: keytable.NewBudget(1 << 20)}, "words -1: must be from 0 to 1048573"},
 	} {
 		x.c.Policy = new(ages)
 		if _, err := keytable.New(oneSeed, x.c); err == nil || !strings.HasPrefix(err.Error(), x.want) {

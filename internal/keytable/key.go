@@ -12,10 +12,10 @@ const (
 	// MaxKey is the longest key of a Table, in bytes.
 	MaxKey = 1024
 
-	// MaxShortKey is the longest key that two KeyWords hold.
+	// MaxShortKey is the longest key that a record holds.
 	MaxShortKey = 8*shortWords - 1
 
-	shortWords = 2
+	shortWords = 2    // words of a record for its key
 	longMark   = 0xff // in place of the length
 
 	keyHead = 2 // bytes before a key beside the records: its length
@@ -33,16 +33,11 @@ type identity struct {
 }
 
 func (t *Table) identify(key string) (id identity) {
-	switch {
-	case t.config.KeyWords == 0:
-		id.bytes = keyHead + len(key)
-	case len(key) > MaxShortKey:
-		id.first, id.second = maphash.String(t.seed2, key), longMark<<56
-		id.bytes = keyHead + len(key)
-	default:
+	if len(key) <= MaxShortKey {
 		id.first, id.second = ShortKey(key)
+		return id
 	}
-	return id
+	return identity{maphash.String(t.seed2, key), longMark << 56, keyHead + len(key)}
 }
 
 // ShortKey returns a key of up to MaxShortKey bytes as two words: in little endian, its
@@ -67,31 +62,15 @@ func (r Record) keyWords() *[shortWords]uint64 {
 	return (*[shortWords]uint64)(unsafe.Add(unsafe.Pointer(r.head), 8))
 }
 
-// is reports whether r is the record of key, which is not in KeyWords, given that the
+// isLong reports whether r is the record of key, which is not short, given that the
 // hashes are the same.
-func (r Record) is(key string) bool {
-	t := r.g.t
-	if t.config.KeyWords != 0 {
-		if w := r.keyWords(); w[1]>>56 != longMark || w[0] != maphash.String(t.seed2, key) {
-			return false
-		}
-	}
-	return !t.config.Compare || r.stored() == key
+func (r Record) isLong(key string) bool {
+	w := r.keyWords()
+	return w[1]>>56 == longMark && w[0] == maphash.String(r.g.t.seed2, key)
 }
 
 // inArena reports whether the key of r is beside the records.
-func (r Record) inArena() bool {
-	return r.g.t.config.KeyWords == 0 || r.keyWords()[1]>>56 == longMark
-}
-
-// keyPlaces returns where the keys are, for each place of a record, or nil if the
-// records have KeyWords, which say it.
-func (g group) keyPlaces() []uint16 {
-	if g.t.config.KeyWords != 0 {
-		return nil
-	}
-	return unsafe.Slice((*uint16)(unsafe.Add(g.memory, uint(g.places)*g.t.step)), g.places)
-}
+func (r Record) inArena() bool { return r.keyWords()[1]>>56 == longMark }
 
 // arena returns the memory of the keys: each has its length before it.
 func (g group) arena() []byte {
@@ -99,20 +78,11 @@ func (g group) arena() []byte {
 }
 
 // keyAt returns where the key of r, which is beside the records, begins.
-func (r Record) keyAt() uint16 {
-	if places := r.g.keyPlaces(); places != nil {
-		return places[r.index()]
-	}
-	return uint16(r.keyWords()[1])
-}
+func (r Record) keyAt() uint16 { return uint16(r.keyWords()[1]) }
 
 // keep stores the key of r beside the records, where it fits.
 func (g group) keep(r Record, key string) {
-	if places := g.keyPlaces(); places != nil {
-		places[r.index()] = uint16(g.tail)
-	} else {
-		r.keyWords()[1] = longMark<<56 | uint64(g.tail)
-	}
+	r.keyWords()[1] = longMark<<56 | uint64(g.tail)
 	b := g.arena()[g.tail:]
 	binary.LittleEndian.PutUint16(b, uint16(len(key)))
 	g.tail += keyHead + uint32(copy(b[keyHead:], key))

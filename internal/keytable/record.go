@@ -28,6 +28,9 @@ const (
 	status   = 1<<headBits - 1 - live
 )
 
+// ownWords is how many words of a record are the table's: its head and its key.
+const ownWords = 1 + shortWords
+
 func tagOf(hash uint64) uint64 { return hash<<headBits | live }
 
 // A Record is a locked record of a [Table]. Only the goroutine that locked it may
@@ -39,8 +42,7 @@ type Record struct {
 
 // Words returns the words of r that belong to the table's user.
 func (r Record) Words() []uint64 {
-	t := r.g.t
-	return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(r.head), 8*t.skip)), t.stride-t.skip)
+	return unsafe.Slice((*uint64)(unsafe.Add(unsafe.Pointer(r.head), 8*ownWords)), r.g.t.stride-ownWords)
 }
 
 // Base returns the bases of the group that r is in; see [Policy].

@@ -11,46 +11,44 @@ import (
 
 // A Hint is good for as long as one likes, whatever becomes of the page.
 func TestTableHintOfThePast(t *testing.T) {
-	for _, keyWords := range []int{0, 2} {
-		in, policy, _ := newTable(t, 4<<20, func(c *keytable.Config) { c.KeyWords = keyWords })
-		type past struct {
-			key  string
-			hint keytable.Hint
-			held bool
+	in, policy, _ := newTable(t, 4<<20, nil)
+	type past struct {
+		key  string
+		hint keytable.Hint
+		held bool
+	}
+	var hints []past
+	for i := range uint64(4000) {
+		key, absent := fmt.Sprint("key ", i), fmt.Sprint("other ", i)
+		if i%9 == 0 { // before there is a record, and where none will be
+			hints = append(hints, past{key, in.Prefetch(in.Hash(key)), true}, past{absent, in.Prefetch(in.Hash(absent)), false})
 		}
-		var hints []past
-		for i := range uint64(4000) {
-			key, absent := fmt.Sprint("key ", i), fmt.Sprint("other ", i)
-			if i%9 == 0 { // before there is a record, and where none will be
-				hints = append(hints, past{key, in.Prefetch(in.Hash(key)), true}, past{absent, in.Prefetch(in.Hash(absent)), false})
-			}
-			put(in, key, i, 9+i%2)
-			if i%9 == 1 {
-				hints = append(hints, past{key, in.Prefetch(in.Hash(key)), true})
-			}
+		put(in, key, i, 9+i%2)
+		if i%9 == 1 {
+			hints = append(hints, past{key, in.Prefetch(in.Hash(key)), true})
 		}
-		check := func(when string, held func(i uint64) bool) {
-			for _, s := range hints {
-				var i uint64
-				fmt.Sscanf(s.key, "key %d", &i)
-				r, state := in.LockAt(s.hint, in.Hash(s.key), s.key)
-				if want := s.held && held(i); want != (state == keytable.Found) || want && r.Words()[0] != i {
-					t.Fatalf("%s: %q has the state %d, want %t", when, s.key, state, want)
-				}
-				if state == keytable.Found {
-					r.Unlock()
-				}
-			}
-		}
-		check("after growth", func(uint64) bool { return true })
-		policy.now = 10
-		in.Expire()
-		check("after half have expired", func(i uint64) bool { return i%2 == 1 })
-		in.DrainAll(func([]byte, keytable.Record) {})
+	}
+	check := func(when string, held func(i uint64) bool) {
 		for _, s := range hints {
-			if _, state := in.LockAt(s.hint, in.Hash(s.key), s.key); state != keytable.Moved {
-				t.Fatalf("%q has the state %d in a drained page", s.key, state)
+			var i uint64
+			fmt.Sscanf(s.key, "key %d", &i)
+			r, state := in.LockAt(s.hint, in.Hash(s.key), s.key)
+			if want := s.held && held(i); want != (state == keytable.Found) || want && r.Words()[0] != i {
+				t.Fatalf("%s: %q has the state %d, want %t", when, s.key, state, want)
 			}
+			if state == keytable.Found {
+				r.Unlock()
+			}
+		}
+	}
+	check("after growth", func(uint64) bool { return true })
+	policy.now = 10
+	in.Expire()
+	check("after half have expired", func(i uint64) bool { return i%2 == 1 })
+	in.DrainAll(func([]byte, keytable.Record) {})
+	for _, s := range hints {
+		if _, state := in.LockAt(s.hint, in.Hash(s.key), s.key); state != keytable.Moved {
+			t.Fatalf("%q has the state %d in a drained page", s.key, state)
 		}
 	}
 }
@@ -77,7 +75,7 @@ func TestTableRecordIsALine(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the allocator's sizes are those of 64 bits")
 	}
-	in, _, _ := newTable(t, 8<<20, func(c *keytable.Config) { c.Words, c.KeyWords = 5, 2 })
+	in, _, _ := newTable(t, 8<<20, func(c *keytable.Config) { c.Words = 5 })
 	for i := range 20_000 {
 		key := fmt.Sprint(i)
 		r, state := in.LockOrAdd(in.Hash(key), key)
@@ -103,11 +101,10 @@ func BenchmarkTable(b *testing.B) {
 	const keys = 1 << 18
 	for _, c := range []keytable.Config{
 		{Words: 1},
-		{Words: 5, KeyWords: 2},
-		{Words: 5, KeyWords: 2, Compare: true},
+		{Words: 5},
 	} {
 		for _, length := range []int{11, 30} {
-			b.Run(fmt.Sprintf("words=%d/keywords=%d/compare=%t/length=%d", c.Words, c.KeyWords, c.Compare, length), func(b *testing.B) {
+			b.Run(fmt.Sprintf("words=%d/length=%d", c.Words, length), func(b *testing.B) {
 				c.Budget, c.Policy = keytable.NewBudget(1<<30), new(ages)
 				in, err := keytable.New(maphash.MakeSeed(), c)
 				if err != nil {

@@ -63,14 +63,14 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 	}
 	head, state := h.g.probe(h.at, t.step, tagOf(hash))
 	r := Record{group{t, h.g}, head}
-	if state != Found || t.plain {
+	if state != Found {
 		return r, state
 	}
-	if t.skip > 1 && len(key) <= MaxShortKey {
+	if len(key) <= MaxShortKey {
 		if first, second := ShortKey(key); *r.keyWords() == [shortWords]uint64{first, second} {
 			return r, Found
 		}
-	} else if r.is(key) {
+	} else if r.isLong(key) {
 		return r, Found
 	}
 	h.at = r.g.next(r.index()) * t.step // another key has the same hash

@@ -49,10 +49,8 @@ const Protected = math.MaxUint64
 // Config says how a Table is built.
 type Config struct {
 	Words     int     // words of a record for its user
-	KeyWords  int     // words of a record for its key: 0 or 2, see Table
 	Budget    *Budget // what all memory is taken from
 	Reserve   int64   // bytes of the budget that are left to Blocks, what these have taken included
-	Compare   bool    // compare keys in full
 	RefuseNew bool    // at the budget, refuse new keys instead of evicting
 	Policy    Policy
 
@@ -78,17 +76,14 @@ type Config struct {
 // the budget, where each group evicts for itself. The longest pause is a split.
 // An empty table takes some kibibytes.
 //
-// A key is known by 64 bits of its hash, and optionally compared in full. Its
-// bytes are kept in the group beside the records, with 4 bytes more. With two KeyWords,
-// a key of up to MaxShortKey bytes is kept in the record instead, and compared in
-// full at no further miss; a longer one is known there by 128 bits: those and 64
-// of a hash with a seed of its own.
+// A key of up to MaxShortKey bytes is kept in its record, and compared in full at no
+// further miss. A longer one is known there by 128 bits: 64 of its hash, and 64 of a hash
+// with a seed of its own. Its bytes are kept in the group beside the records, with 2 bytes
+// more.
 type Table struct {
 	seed, seed2 maphash.Seed
 	stride      uint // words of a record
 	step        uint // bytes of a record
-	skip        uint // words of a record before those of the user: head and key
-	plain       bool // 64 bits of the hash are enough
 	careless    bool // a test's control: changes do not wait for records
 	config      Config
 	least, full int64 // the sizes of the smallest group and of one that is split
@@ -115,35 +110,23 @@ const maxStride = 1 << 20
 // New returns an empty Table. Tables with one seed agree on every key's hash. It
 // is an error if the budget is less than what an empty table takes.
 func New(seed maphash.Seed, c Config) (*Table, error) {
-	if c.KeyWords != 0 && c.KeyWords != shortWords {
-		return nil, fmt.Errorf("key words %d: must be 0 or %d", c.KeyWords, shortWords)
-	}
-	stride := 1 + c.KeyWords + c.Words
+	stride := ownWords + c.Words
 	if c.Words < 0 || stride > maxStride {
-		return nil, fmt.Errorf("words %d: must be from 0 to %d", c.Words, maxStride-1-c.KeyWords)
+		return nil, fmt.Errorf("words %d: must be from 0 to %d", c.Words, maxStride-ownWords)
 	}
 	t := &Table{
 		seed: seed, seed2: maphash.MakeSeed(),
-		stride: uint(stride), step: 8 * uint(stride), skip: uint(1 + c.KeyWords),
-		plain: c.KeyWords == 0 && !c.Compare, config: c,
+		stride: uint(stride), step: 8 * uint(stride), config: c,
 	}
-	t.least = headerBytes + (minRecords+1)*t.placeBytes()
-	if c.KeyWords == 0 {
-		t.least += minKeys
-	}
-	t.least = groupBytes(t.least)
-	t.full = max(fullBytes, groupBytes(headerBytes+fullRecords*(t.placeBytes()+minKeys)))
+	t.least = groupBytes(headerBytes + (minRecords+1)*int64(t.step))
+	t.full = max(fullBytes, groupBytes(headerBytes+fullRecords*(int64(t.step)+fullKey)))
 	fixed := directoryBytes(minGroups) + minGroups*t.least
 	if !t.take(fixed) {
 		return nil, fmt.Errorf("budget %d: an empty table takes %d bytes", c.Budget.limit, c.Budget.Used()+fixed+c.Reserve)
 	}
 	d := newDirectory(minGroups)
 	t.directory.Store(d)
-	var in content
-	if c.KeyWords == 0 {
-		in.recent = minKeys / minRecords * recentKeys
-	}
-	l := t.layOut(t.least, in, 0)
+	l := t.layOut(t.least, content{}, 0)
 	for i := range d.entries {
 		d.entries[i].set(t.newGroup(l, uint64(i)<<(64-headBits), headBits).header)
 	}

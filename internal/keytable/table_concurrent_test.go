@@ -158,12 +158,9 @@ func TestConcurrentTableConservation(t *testing.T) {
 		change func(*keytable.Config)
 	}{
 		{"growing", 64 << 20, 0, nil},
-		{"growing, key words", 64 << 20, 0, func(c *keytable.Config) { c.KeyWords = 2 }},
-		{"growing, comparing", 64 << 20, 0, func(c *keytable.Config) { c.Compare = true }},
 		{"all at once", 64 << 20, 20, nil},
 		{"dropping", 100 << 10, 0, nil},
-		{"dropping, key words", 100 << 10, 0, func(c *keytable.Config) { c.KeyWords, c.Compare = 2, true }},
-		{"dropping, all at once", 100 << 10, 20, func(c *keytable.Config) { c.KeyWords = 2 }},
+		{"dropping, all at once", 100 << 10, 20, nil},
 		{"refusing, all at once", 100 << 10, 20, func(c *keytable.Config) { c.RefuseNew = true }},
 	} {
 		c := newConserving(t, x.budget, 10_000, x.odd, x.change)
@@ -226,8 +223,8 @@ func TestConcurrentTableDrainMeanwhile(t *testing.T) {
 		each = 3_000
 	}
 	seed := randtest.New(t).Uint64()
-	from := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.KeyWords = 2 })
-	to := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.KeyWords, c.Words = 2, 5 })
+	from := newConserving(t, 64<<20, 0, 0, nil)
+	to := newConserving(t, 64<<20, 0, 0, func(c *keytable.Config) { c.Words = 5 })
 	var added atomic.Uint64
 	var wg sync.WaitGroup
 	for g := range goroutines {
@@ -290,7 +287,7 @@ func TestConcurrentTableSeveralTables(t *testing.T) {
 		each = 3_000
 	}
 	seed := randtest.New(t).Uint64()
-	a := newConserving(t, 100<<10, 0, 0, func(c *keytable.Config) { c.KeyWords = 2 })
+	a := newConserving(t, 100<<10, 0, 0, nil)
 	b := newConserving(t, 80<<10, 0, 0, nil)
 	var wg sync.WaitGroup
 	for g := range 8 {

@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,9 +134,7 @@ func TestTableAgainstMap(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, change := range []func(c *keytable.Config){
 		nil,
-		func(c *keytable.Config) { c.Compare = true },
-		func(c *keytable.Config) { c.KeyWords = 2 },
-		func(c *keytable.Config) { c.KeyWords, c.Compare, c.Words = 2, true, 5 },
+		func(c *keytable.Config) { c.Words = 5 },
 	} {
 		in, policy, budget := newTable(t, 8<<20, change)
 		type entry struct{ value, expires uint64 }
@@ -230,77 +227,50 @@ func TestTableDropsTheLeast(t *testing.T) {
 	}
 }
 
-// Two keys of one hash are one without Compare and two with it.
-func TestTableCompare(t *testing.T) {
-	for _, compare := range []bool{false, true} {
-		in, _, _ := newTable(t, 1<<20, func(c *keytable.Config) { c.Compare = compare })
-		const hash = 0x123456789abcdef0
-		for _, key := range []string{"a", "b", "", "a"} {
-			r, _ := in.LockOrAdd(hash, key)
-			r.Words()[0]++
-			r.Unlock()
-		}
-		var keys []string
-		for key, r := range in.All() {
-			keys = append(keys, fmt.Sprintf("%s=%d", key, r.Words()[0]))
-		}
-		slices.Sort(keys)
-		got := fmt.Sprint(in.Len(), keys)
-		if want := map[bool]string{false: "1 [a=4]", true: "3 [=1 a=2 b=1]"}[compare]; got != want {
-			t.Errorf("compare %t: %s, want %s", compare, got, want)
-		}
-		if in.Remove(hash, "c") == compare || in.Len() != map[bool]int{false: 0, true: 3}[compare] {
-			t.Errorf("compare %t: %d records after Remove", compare, in.Len())
-		}
-	}
-}
-
 // Keys of one hash are told apart by the record's key words, whatever their
 // length, and all of them can be read back.
 func TestTableKeyWords(t *testing.T) {
 	const hash = 0x123456789abcdef0
-	for _, compare := range []bool{false, true} {
-		in, _, _ := newTable(t, 1<<20, func(c *keytable.Config) { c.KeyWords, c.Compare = 2, compare })
-		want := make(map[string]uint64)
-		for n := range 40 {
-			for _, c := range []string{"\x00", "x", "\xff"} {
-				key := strings.Repeat(c, n)
-				want[key] = 0
-				if n > 0 { // one that differs in one byte
-					other := []byte(key)
-					other[len(want)%n] = 'y'
-					want[string(other)] = 0
-				}
+	in, _, _ := newTable(t, 1<<20, nil)
+	want := make(map[string]uint64)
+	for n := range 40 {
+		for _, c := range []string{"\x00", "x", "\xff"} {
+			key := strings.Repeat(c, n)
+			want[key] = 0
+			if n > 0 { // one that differs in one byte
+				other := []byte(key)
+				other[len(want)%n] = 'y'
+				want[string(other)] = 0
 			}
 		}
-		value := uint64(1)
-		for key := range want {
-			r, state := in.LockOrAdd(hash, key)
-			if state != keytable.Added || r.Words()[0] != 0 {
-				t.Fatalf("%q is taken for a key with %d", key, r.Words()[0])
-			}
-			r.Words()[0], want[key] = value, value
-			r.Unlock()
-			value++
+	}
+	value := uint64(1)
+	for key := range want {
+		r, state := in.LockOrAdd(hash, key)
+		if state != keytable.Added || r.Words()[0] != 0 {
+			t.Fatalf("%q is taken for a key with %d", key, r.Words()[0])
 		}
-		for key := range want {
-			if got, ok := get(in, key); ok {
-				t.Fatalf("%q is found by another hash, with %d", key, got)
-			}
-			r, state := in.Lock(hash, key)
-			if state != keytable.Found || r.Words()[0] != want[key] {
-				t.Fatalf("%q has %v, want %d", key, r.Words(), want[key])
-			}
-			r.Unlock()
+		r.Words()[0], want[key] = value, value
+		r.Unlock()
+		value++
+	}
+	for key := range want {
+		if got, ok := get(in, key); ok {
+			t.Fatalf("%q is found by another hash, with %d", key, got)
 		}
-		for key, r := range in.All() {
-			if value--; want[string(key)] != r.Words()[0] {
-				t.Errorf("%q has %d, want %d", key, r.Words()[0], want[string(key)])
-			}
+		r, state := in.Lock(hash, key)
+		if state != keytable.Found || r.Words()[0] != want[key] {
+			t.Fatalf("%q has %v, want %d", key, r.Words(), want[key])
 		}
-		if value != 1 {
-			t.Errorf("%d keys were not listed", value-1)
+		r.Unlock()
+	}
+	for key, r := range in.All() {
+		if value--; want[string(key)] != r.Words()[0] {
+			t.Errorf("%q has %d, want %d", key, r.Words()[0], want[string(key)])
 		}
+	}
+	if value != 1 {
+		t.Errorf("%d keys were not listed", value-1)
 	}
 }
 

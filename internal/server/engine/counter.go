@@ -54,7 +54,7 @@ func (c *counter) tableOf() (window.TableConfig, []window.Window) {
 	for i, span := range c.Spans {
 		windows[i] = window.Window{Span: span, Slot: slotOf(span)}
 	}
-	return window.TableConfig{Budget: c.budget, Compare: true}, windows
+	return window.TableConfig{Budget: c.budget}, windows
 }
 
 // slotOf cuts a span of whole milliseconds into slots of whole nanoseconds.

@@ -44,9 +44,9 @@ const (
 
 func newHotPast() (p *hotPast, err error) {
 	p = new(hotPast)
-	p.uses, err = window.NewTable(window.TableConfig{Budget: usesBudget, Compare: true}, window.Window{Span: hotDay, Slot: hotDayPart})
+	p.uses, err = window.NewTable(window.TableConfig{Budget: usesBudget}, window.Window{Span: hotDay, Slot: hotDayPart})
 	if err == nil {
-		p.processes, err = window.NewTable(window.TableConfig{Budget: processesBudget, Compare: true}, window.Window{Span: hotMinute, Slot: slotOf(hotMinute)})
+		p.processes, err = window.NewTable(window.TableConfig{Budget: processesBudget}, window.Window{Span: hotMinute, Slot: slotOf(hotMinute)})
 	}
 	return p, err
 }

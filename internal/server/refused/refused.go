@@ -62,7 +62,7 @@ type Record struct {
 
 // New returns an empty Store.
 func New() (*Store, error) {
-	counts, err := window.NewTable(window.TableConfig{Budget: countsBudget, Compare: true},
+	counts, err := window.NewTable(window.TableConfig{Budget: countsBudget},
 		window.Window{Span: time.Minute, Slot: time.Minute / slots}, window.Window{Span: MaxSpan, Slot: MaxSpan / slots})
 	return &Store{counts: counts, seed: maphash.MakeSeed(), sets: make([]refusalSet, refusalSets)}, err
 }

@@ -65,7 +65,7 @@ func New(budget int64) (*Limiter, error) {
 	t.levels.expired.Store(math.MinInt64)
 	var err error
 	t.table, err = keytable.New(maphash.MakeSeed(), keytable.Config{
-		Words: limit.BucketWords, KeyWords: 2, Budget: t.budget, Policy: &t.levels,
+		Words: limit.BucketWords, Budget: t.budget, Policy: &t.levels,
 	})
 	return t, err
 }
