@@ -66,7 +66,7 @@ SLOW = ./internal/cli ./replay ./ratelimit ./latelyredis ./client
 # Packages whose code runs goroutines: all their tests run under the race detector. Of the
 # others those with Concurrent in their names do; internal/deptest checks the names.
 CONCURRENT = client internal/crawlers latelygrpc latelyredis internal/server/follow internal/server/enforce internal/server/journal internal/server/loglimit internal/server \
-	internal/server/access internal/server/engine internal/server/events internal/server/hotlist internal/server/listen internal/server/httpapi internal/server/respapi
+	internal/server/access internal/server/engine internal/server/events internal/server/hotkeys internal/server/listen internal/server/httpapi internal/server/respapi
 
 # By default a program with the race detector sleeps for a second before it exits. The
 # tests start hundreds of them.

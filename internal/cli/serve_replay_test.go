@@ -105,7 +105,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 		}
 		e := newEngine(t, rules)
 		judgeLogged(e, readLog(t, log, format, rules))
-		list, err := e.Hot("")
+		list, err := e.Hot().List("")
 		if err != nil {
 			t.Fatal(err)
 		}

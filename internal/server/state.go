@@ -8,8 +8,8 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/server/state"
 )
 
 // restore opens the data directory, if there is one, and restores its snapshot and the ban journal
@@ -117,7 +117,7 @@ type writtenState struct {
 // sum returns what identifies a record. The history is left out, which changes every minute, and what has the time of
 // the snapshot.
 func (w *writtenState) sum(typ byte, data []byte) (sum uint64, ok bool) {
-	return maphash.Bytes(w.seed, data) + uint64(typ), typ != engine.RecordHistory && typ != engine.RecordLives
+	return maphash.Bytes(w.seed, data) + uint64(typ), typ != state.History && typ != state.Lives
 }
 
 func (w *writtenState) add(typ byte, data []byte) {

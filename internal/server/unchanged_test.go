@@ -67,9 +67,9 @@ func TestUnchangedState(t *testing.T) {
 		}},
 		{"an unban", func() error { _, err := s.engine.Unban("flood", []string{"x"}); return err }},
 		{"a reset", func() error { return caller.Reset("flood", "client 7") }},
-		{"a hot key", func() error { _, err := s.engine.AddHot("page", []string{"/x"}, time.Hour); return err }},
-		{"a hot key that is removed", func() error { _, err := s.engine.RemoveHot("page", []string{"/x"}); return err }},
-		{"an ignored key", func() error { return s.engine.IgnoreHot("page", []string{"/y"}, false) }},
+		{"a hot key", func() error { _, err := s.engine.Hot().Add("page", []string{"/x"}, time.Hour); return err }},
+		{"a hot key that is removed", func() error { _, err := s.engine.Hot().Remove("page", []string{"/x"}); return err }},
+		{"an ignored key", func() error { return s.engine.Hot().Ignore("page", []string{"/y"}, false) }},
 		{"a line of the log", func() error {
 			lines := s.logs.Stats()[0].Lines
 			log.requests("192.0.2.1", now, 1)

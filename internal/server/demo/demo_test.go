@@ -65,7 +65,7 @@ func TestConcurrentFirstFiveSeconds(t *testing.T) {
 		if len(banned(t, e)) == 0 {
 			t.Error("no ban")
 		}
-		if hot, err := e.Hot("product"); err != nil || len(hot) != 1 {
+		if hot, err := e.Hot().List("product"); err != nil || len(hot) != 1 {
 			t.Errorf("hot keys: %v, %v", hot, err)
 		}
 		events, ok := e.KeptEvents()
@@ -94,7 +94,7 @@ func TestTenMinutes(t *testing.T) {
 				time.Sleep(time.Second / stepsPerSecond)
 			}
 			most = max(most, made)
-			if hot, _ := e.Hot("product"); second >= 5 && len(hot) == 0 {
+			if hot, _ := e.Hot().List("product"); second >= 5 && len(hot) == 0 {
 				cold++
 			}
 		}

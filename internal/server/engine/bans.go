@@ -16,6 +16,7 @@ import (
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -336,7 +337,7 @@ func (e *Engine) write(line banLine) (journal.Pending, error) {
 	if err != nil {
 		return journal.Pending{}, err
 	}
-	return e.journal.Append(recordBan, b)
+	return e.journal.Append(state.Ban, b)
 }
 
 // banned is called for each ban that a rule begins, and for those by hand at another server of the store. Nothing waits for its line, which is on

@@ -17,7 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/history"
-	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/loglimit"
@@ -57,9 +57,7 @@ type Engine struct {
 
 	events    *events.Hub
 	scans     scans
-	hot       *hotlist.List
-	ignored   atomic.Pointer[[]api.RuleKey] // by hand, in that order; changes under mu
-	past      *hotPast
+	hot       *hotkeys.Keys
 	refused   *refused.Store
 	kept      *keptevents.Queue // or nil
 	history   *history.History
@@ -81,7 +79,6 @@ func New(c Config) (*Engine, error) {
 	if c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget); c.CounterBudget < minCounterBudget {
 		return nil, fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
 	}
-	c.HotBudget = cmp.Or(c.HotBudget, hotkey.DefaultBudget)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{}), events: events.New()}
 	e.secret = secret.New()
@@ -98,6 +95,13 @@ func New(c Config) (*Engine, error) {
 			return nil, err
 		}
 	}
+	if e.hot, err = hotkeys.New(hotkeys.Config{Budget: cmp.Or(c.HotBudget, hotkey.DefaultBudget), Now: e.Now, Publish: e.events.Publish, Log: c.Log}); err != nil {
+		return nil, err
+	}
+	hot, err := e.hot.Prepare(c.Rules.Hot)
+	if err != nil {
+		return nil, err
+	}
 	r, err := newRuleSet(&c, c.Rules, new(ruleSet))
 	if err != nil {
 		return nil, err
@@ -110,17 +114,12 @@ func New(c Config) (*Engine, error) {
 	e.crawlers = crawlers.New(c.Resolver)
 	e.exempted.Store(new(match.Prefixes))
 	e.crawlers.Use(c.Rules.Allow.Crawlers)
-	e.hot = newHotList(e)
-	e.ignored.Store(new([]api.RuleKey))
-	e.listRules()
+	e.hot.Use(hot)
 	callers := cmp.Or(c.CallerBudget, DefaultCallerBudget)
 	if e.throttle, err = throttle.New(callers); err != nil {
 		return nil, err
 	}
 	if e.refused, err = refused.New(); err != nil {
-		return nil, err
-	}
-	if e.past, err = newHotPast(); err != nil {
 		return nil, err
 	}
 	e.kept = keptevents.New(c.KeepEvents)
@@ -207,20 +206,23 @@ func (e *Engine) reload(file *rules.File) error {
 	if err != nil {
 		return err
 	}
+	hot, err := e.hot.Prepare(file.Hot)
+	if err != nil {
+		return err
+	}
 	if err := e.limiter.Update(file.Limits); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
 	e.lives.use(e.Now(), file.Limits)
-	e.ignoreIn(r)
 	if err := e.shareAll(r, e.rules.Load()); err != nil {
 		return err
 	}
 	e.rules.Store(r)
+	e.hot.Use(hot)
 	e.crawlers.Use(file.Allow.Crawlers)
 	if unused := r.fields.unused; len(unused) > 0 {
 		e.log.Warn("no rule or counter uses these event fields any more; after a restart, events that have them are errors", "fields", strings.Join(unused, ", "))
 	}
-	e.listRules()
 	return nil
 }
 
@@ -238,7 +240,7 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 	if err == nil {
 		return r, nil
 	}
-	if _, notHot := e.rules.Load().hotNamed(name); notHot == nil {
+	if _, hot := e.Rules().Hot.Named(name); hot {
 		return nil, apierror.New(api.NoRule, "rule %q is a hot rule, which neither limits nor bans: must be a limit or a ban, as lately rules lists them", name)
 	}
 	return nil, ruleError(err)
@@ -269,6 +271,9 @@ func keyError(err error) error {
 
 // Now returns the time at which requests are judged.
 func (e *Engine) Now() time.Time { return e.limiter.Now() }
+
+// Hot returns the hot keys.
+func (e *Engine) Hot() *hotkeys.Keys { return e.hot }
 
 // Subscribe begins a subscription to all events.
 func (e *Engine) Subscribe() *events.Subscription { return e.events.Subscribe() }

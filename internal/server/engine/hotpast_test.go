@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
 )
 
@@ -16,6 +17,19 @@ hot:
   - {name: product, key: path, threshold: 20 per 2s, hold: 10s}
   - {name: pair, key: [client, path], threshold: 20 per 2s, hold: 10s}
 `
+
+// reportBy counts one record of a process.
+func reportBy(t testing.TB, e *engine.Engine, process, rule string, n uint64, key ...string) {
+	t.Helper()
+	var r hotkeys.Report
+	if err := e.Hot().Begin(&r, rule); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(n, 0, key...); err != nil {
+		t.Fatal(err)
+	}
+	r.Count(process)
+}
 
 // keyReport returns what e knows of a key under the rule product.
 func keyReport(t *testing.T, e *engine.Engine, key string) api.HotKeyReport {
@@ -49,18 +63,17 @@ func TestHotPast(t *testing.T) {
 		defer func() { e.Close() }()
 		time.Sleep(time.Second / 3) // events are between samples
 		const minutes, each = 25, 10
-		c := e.Session()
 		for range minutes * 60 {
-			reportBy(t, c, "svc-1", "product", 3*each, 0, "/a")
-			reportBy(t, c, "svc-2", "product", each, 0, "/a")
-			reportBy(t, c, "svc-2", "product", 1, 0, "/cold")
-			if err := e.CountCache("product", 30, 10, 2, 1); err != nil {
+			reportBy(t, e, "svc-1", "product", 3*each, "/a")
+			reportBy(t, e, "svc-2", "product", each, "/a")
+			reportBy(t, e, "svc-2", "product", 1, "/cold")
+			if err := e.Hot().CountCache("product", 30, 10, 2, 1); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
 		}
 		const uses = minutes * 60 * 4 * each
-		hot, err := e.Hot("product")
+		hot, err := e.Hot().List("product")
 		if err != nil || len(hot) != 1 || hot[0].Processes != 2 || hot[0].Rate < 20 || hot[0].Rate > 4*each || hot[0].Hand {
 			t.Errorf("hot are %+v, %v; want /a of 2 processes, up to %d a second", hot, err, 4*each)
 		}
@@ -105,7 +118,7 @@ func TestHotPast(t *testing.T) {
 // A key of two values, made hot by hand, is found under its rule and no other.
 func TestHotPastByHand(t *testing.T) {
 	e := newEngine(t, pastRules)
-	if _, err := e.AddHot("pair", []string{"192.0.2.1", "/a"}, 0); err != nil {
+	if _, err := e.Hot().Add("pair", []string{"192.0.2.1", "/a"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	r, err := e.Inspect([]string{"client", "path"}, []string{"192.0.2.1", "/a"})

@@ -46,14 +46,7 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 			}
 		}
 	}
-	for _, h := range e.rules.Load().hot {
-		if slices.Equal(h.Key.Fields(), fields) {
-			if err := e.inspectHot(h, key, &r); err != nil {
-				return r, err
-			}
-		}
-	}
-	return r, nil
+	return r, e.hot.Inspect(fields, key, &r)
 }
 
 // inspectCounter adds the windows of a counter to r.

@@ -80,10 +80,10 @@ func TestAnswers(t *testing.T) {
 		for range 2 {
 			outcome(t, c, "client", "192.0.2.3", "path", "/page", "status", "500")
 		}
-		if hot, err := e.Hot("broken"); err != nil || len(hot) != 1 {
+		if hot, err := e.Hot().List("broken"); err != nil || len(hot) != 1 {
 			t.Errorf("paths with errors: %+v %v", hot, err)
 		}
-		if hot, err := e.Hot("page"); err != nil || len(hot) != 0 {
+		if hot, err := e.Hot().List("page"); err != nil || len(hot) != 0 {
 			t.Errorf("paths by requests, of which there were none: %+v %v", hot, err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 )
 
 // maxRuleRates bounds the totals of rules that Rates returns.
@@ -22,8 +23,8 @@ func (e *Engine) sample() {
 		case <-tick.C:
 		}
 		e.history.Tick()
-		if n%int(hotSample/time.Second) == 0 {
-			e.sampleHot()
+		if n%int(hotkeys.SampleEvery/time.Second) == 0 {
+			e.hot.Sample()
 		}
 	}
 }
@@ -37,10 +38,10 @@ func (e *Engine) measure() (s history.Sample) {
 		r := &stats[i]
 		s.Rules = append(s.Rules, history.Rule{Name: r.Rule, Outcomes: history.Outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}})
 	}
-	hot := e.rules.Load().hot
-	for _, h := range hot[:min(len(hot), history.MaxHot)] {
-		c := h.use.caches()
-		s.Hot = append(s.Hot, history.Rule{Name: h.Name, Outcomes: history.Outcomes{h.keys.Stats().Events, c.Hits, c.Misses, c.Loads, c.Stale}})
+	for name, t := range e.hot.Totals() {
+		if s.Hot = append(s.Hot, history.Rule{Name: name, Outcomes: history.Outcomes{t.Events, t.Hits, t.Misses, t.Loads, t.Stale}}); len(s.Hot) == history.MaxHot {
+			break
+		}
 	}
 	return s
 }

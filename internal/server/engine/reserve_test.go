@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/state"
 )
 
 const budgetRules = `version: 1
@@ -281,7 +282,7 @@ func TestSettleAfterRestart(t *testing.T) {
 		wantUsed(t, c, "tokens", "ada", 360, "the rule has other limits since the restart")
 
 		// Without a record of the process, it was killed before its first snapshot.
-		i := restored(t, budgetRules, slices.DeleteFunc(records, func(r record) bool { return r.typ == engine.RecordLives }))
+		i := restored(t, budgetRules, slices.DeleteFunc(records, func(r record) bool { return r.typ == state.Lives }))
 		i.Secret().Set(e.Secret().Value())
 		c = i.Session()
 		settle(t, c, kept, 7, true)

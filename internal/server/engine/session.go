@@ -31,7 +31,6 @@ type Session struct {
 	// digests has those of the event that was received last.
 	digests []byte
 	edges   []hotkey.Edge
-	report  HotReport
 	n       uint64 // decisions
 	id      []byte // of the last decision's reservation
 	asked   bool   // it was asked for one
@@ -106,7 +105,7 @@ func (s *Session) countEvent(t time.Time, ev *match.Event) {
 func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimit.Decision) {
 	if ev.Part == match.Answer {
 		s.answered()
-		s.detect(t, ev)
+		s.edges = s.e.hot.Count(t, ev, s.edges)
 		return
 	}
 	s.count(d)
@@ -122,20 +121,7 @@ func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimi
 	case d.Unmatched:
 		s.e.unmatched.warn(s.e, &r.fields, ev)
 	}
-	s.detect(t, ev)
-}
-
-// detect counts ev in the hot rules that match it. Only allowed events make a key hot: refused ones are
-// not served, and must not fill the detectors.
-func (s *Session) detect(t time.Time, ev *match.Event) {
-	for _, h := range s.e.rules.Load().hot {
-		if ev.Part == match.Answer && !h.answers {
-			continue
-		}
-		if s.edges = h.detector.AddAt(t, ev, 1, s.edges[:0]); len(s.edges) > 0 {
-			s.e.becameHot(h, s.edges...)
-		}
-	}
+	s.edges = s.e.hot.Count(t, ev, s.edges) // refused events are not served, and must not fill the detectors
 }
 
 // Decisions returns how many events s has judged and counted so far.

@@ -64,8 +64,9 @@ func (e *Engine) RuleInfos() []api.Rule {
 		}
 		infos = append(infos, api.Rule{Name: r.Name, Kind: kind, Fields: r.Key.Fields(), Sentence: rules.LimitSentence(r), Shadow: r.Shadow, Stats: stats[r.Name]})
 	}
-	for _, h := range b.hot {
-		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: rules.HotSentence(&h.Rule)})
+	for i := range b.file.Hot.Len() {
+		h := b.file.Hot.Rule(i)
+		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: rules.HotSentence(h)})
 	}
 	return infos
 }

@@ -4,20 +4,19 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
-	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
 )
 
 func listHot(c *call) (list api.HotList, err error) {
-	list.Hot, err = c.s.Engine.Hot(c.query.Get("rule"))
+	list.Hot, err = c.s.Engine.Hot().List(c.query.Get("rule"))
 	return list, err
 }
 
 // watchHot answers with the state of hot keys and its changes, as subscribe does with
 // events.
 func watchHot(c *call) error {
-	w, err := c.s.Engine.WatchHot(c.query.Get("rule"))
+	w, err := c.s.Engine.Hot().Watch(c.query.Get("rule"))
 	if err != nil {
 		return err
 	}
@@ -33,7 +32,7 @@ func watchHot(c *call) error {
 }
 
 // updates sends the updates that w has.
-func (st *stream) updates(w *hotlist.Watcher) bool {
+func (st *stream) updates(w *hotkeys.Watcher) bool {
 	for u := w.Next(); u != nil; u = w.Next() {
 		for _, part := range u.Parts() {
 			if st.out = appendEvent(st.out, api.KeyHot, part); !st.flush() {
@@ -55,7 +54,7 @@ func addHot(c *call, req *api.HotRequest) (k api.HotKey, err error) {
 	if err != nil {
 		return k, err
 	}
-	if k, err = c.s.Engine.AddHot(req.Rule, key, req.TTL.Duration()); err == nil {
+	if k, err = c.s.Engine.Hot().Add(req.Rule, key, req.TTL.Duration()); err == nil {
 		c.audit("hot key added by hand", "rule", req.Rule, "key", keys.Text(key), "until", k.Until)
 	}
 	return k, err
@@ -66,7 +65,7 @@ func removeHot(c *call, req *api.RuleKey) (a api.HotRemoved, err error) {
 	if err != nil {
 		return a, err
 	}
-	if a.Removed, err = c.s.Engine.RemoveHot(req.Rule, key); err == nil {
+	if a.Removed, err = c.s.Engine.Hot().Remove(req.Rule, key); err == nil {
 		c.audit("hot key removed by hand", "rule", req.Rule, "key", keys.Text(key), "was_hot", a.Removed)
 	}
 	return a, err
@@ -77,7 +76,7 @@ func ignoreHot(c *call, req *api.IgnoreRequest) (ok api.Nothing, err error) {
 	if err != nil {
 		return ok, err
 	}
-	if err = c.s.Engine.IgnoreHot(req.Rule, key, req.Off); err == nil {
+	if err = c.s.Engine.Hot().Ignore(req.Rule, key, req.Off); err == nil {
 		c.audit("hot key ignored by hand", "rule", req.Rule, "key", keys.Text(key), "off", req.Off)
 	}
 	return ok, err
@@ -88,7 +87,7 @@ func changedHot(c *call, req *api.RuleKey) (a api.HotChanged, err error) {
 	if err != nil {
 		return a, err
 	}
-	a.Hot, err = c.s.Engine.ChangedHot(req.Rule, key)
+	a.Hot, err = c.s.Engine.Hot().Changed(req.Rule, key)
 	return a, err
 }
 
@@ -100,12 +99,12 @@ func reportHot(c *call, req *api.HotReport) (a api.HotReported, err error) {
 	if req.Rule == "" {
 		return a, badArg("rule: missing: must be the name of a rule")
 	}
-	r, err := c.engine.HotReport(req.Rule)
-	if err != nil {
+	var r hotkeys.Report
+	if err := c.s.Engine.Hot().Begin(&r, req.Rule); err != nil {
 		return a, err
 	}
 	for i := range req.Records {
-		if err := addRecord(r, &req.Records[i]); err != nil {
+		if err := addRecord(&r, &req.Records[i]); err != nil {
 			e := asAPI(err)
 			return a, problemf(e.Status, e.Code, "records: record %d: %s", i+1, e.Detail)
 		}
@@ -114,7 +113,7 @@ func reportHot(c *call, req *api.HotReport) (a api.HotReported, err error) {
 	return a, nil
 }
 
-func addRecord(r *engine.HotReport, record *api.HotRecord) error {
+func addRecord(r *hotkeys.Report, record *api.HotRecord) error {
 	n, err := amount("count", record.Count)
 	if err != nil {
 		return err
@@ -133,7 +132,7 @@ func countCache(c *call, req *api.CacheReport) (ok api.Nothing, err error) {
 	if req.Rule == "" {
 		return ok, badArg("rule: missing: must be the name of a rule")
 	}
-	return ok, c.s.Engine.CountCache(req.Rule, req.Hits, req.Misses, req.Loads, req.Stale)
+	return ok, c.s.Engine.Hot().CountCache(req.Rule, req.Hits, req.Misses, req.Loads, req.Stale)
 }
 
-func hotStats(c *call) (api.HotStats, error) { return c.s.Engine.HotStats(c.query.Get("rule")) }
+func hotStats(c *call) (api.HotStats, error) { return c.s.Engine.Hot().Stats(c.query.Get("rule")) }

@@ -125,7 +125,7 @@ func (m metricWriter) memory(s *Server, status *engine.Status) {
 
 // hot sends the metrics of hot rules.
 func (m metricWriter) hot(s *Server) {
-	all, err := s.Engine.HotStats("")
+	all, err := s.Engine.Hot().Stats("")
 	if err != nil {
 		return // there is no rule that could be unknown
 	}

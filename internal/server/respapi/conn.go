@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/listen"
 )
 
@@ -35,6 +36,7 @@ type conn struct {
 	r      *resp.Reader
 	w      *resp.Writer // under mu
 	caller *engine.Session
+	report hotkeys.Report
 	values []string // memory for those of a key
 
 	certs    []string // names of the client's certificate

@@ -9,6 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/rules"
 )
@@ -43,7 +44,7 @@ var hotCommands = []command{
 
 // listHot answers with the keys that are hot.
 func listHot(c *conn, args [][]byte) error {
-	keys, err := c.s.Engine.Hot(optionalRule(args))
+	keys, err := c.s.Engine.Hot().List(optionalRule(args))
 	if err != nil {
 		return err
 	}
@@ -84,8 +85,8 @@ func (c *conn) writeHot(k *api.HotKey) {
 
 // reportHot counts records of keys that a client has counted. A wrong record refuses all.
 func reportHot(c *conn, args [][]byte) error {
-	r, err := c.caller.HotReport(view(args[1]))
-	if err != nil {
+	r := &c.report
+	if err := c.s.Engine.Hot().Begin(r, view(args[1])); err != nil {
 		return err
 	}
 	fields := r.Fields()
@@ -104,7 +105,7 @@ func reportHot(c *conn, args [][]byte) error {
 }
 
 // addRecord adds one record: the values of a key, a count and an age.
-func (c *conn) addRecord(r *engine.HotReport, record [][]byte) error {
+func (c *conn) addRecord(r *hotkeys.Report, record [][]byte) error {
 	key := record[:len(record)-2]
 	n, err := readInt("count", record[len(key)], 1, engine.MaxCost)
 	if err != nil {
@@ -135,7 +136,7 @@ func changedHot(c *conn, args [][]byte) error {
 	for i, v := range args[2:] {
 		key[i] = string(v)
 	}
-	hot, err := c.s.Engine.ChangedHot(string(args[1]), key)
+	hot, err := c.s.Engine.Hot().Changed(string(args[1]), key)
 	if err == nil {
 		c.w.Int(oneIf(hot))
 	}
@@ -146,13 +147,13 @@ func changedHot(c *conn, args [][]byte) error {
 func countCache(c *conn, args [][]byte) error {
 	var n [4]uint64
 	for i, what := range []string{"hits", "misses", "loads", "stale"} {
-		x, err := readInt(what, args[2+i], 0, engine.MaxCached)
+		x, err := readInt(what, args[2+i], 0, hotkeys.MaxCached)
 		if err != nil {
 			return err
 		}
 		n[i] = uint64(x)
 	}
-	if err := c.s.Engine.CountCache(string(args[1]), n[0], n[1], n[2], n[3]); err != nil {
+	if err := c.s.Engine.Hot().CountCache(string(args[1]), n[0], n[1], n[2], n[3]); err != nil {
 		return err
 	}
 	c.w.OK()
@@ -161,7 +162,7 @@ func countCache(c *conn, args [][]byte) error {
 
 // hotStats answers with the statistics of hot rules.
 func hotStats(c *conn, args [][]byte) error {
-	s, err := c.s.Engine.HotStats(optionalRule(args))
+	s, err := c.s.Engine.Hot().Stats(optionalRule(args))
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func FuzzHotReport(f *testing.F) {
 		var out bytes.Buffer
 		c := newConn(s, &tape{}, access.AddrOf((&tape{}).RemoteAddr()))
 		c.w = resp.NewWriter(&out)
-		was, err := e.HotStats("product")
+		was, err := e.Hot().Stats("product")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func FuzzHotReport(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now, err := e.HotStats("product")
+		now, err := e.Hot().Stats("product")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,14 +117,14 @@ func TestReportOverload(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	stats, err := s.Engine.HotStats("product")
+	stats, err := s.Engine.Hot().Stats("product")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := stats.Rules[0]; r.Records != uint64(conns*batches*records) || r.Late+r.Ignored+r.Dropped != 0 || s.Cut.Load() != 0 {
 		t.Errorf("%+v, %d connections cut; want %d records counted", r, s.Cut.Load(), conns*batches*records)
 	}
-	keys, err := s.Engine.Hot("product")
+	keys, err := s.Engine.Hot().List("product")
 	if err != nil || len(keys) < 1000 {
 		t.Fatalf("%d keys are hot, %v", len(keys), err)
 	}
@@ -144,7 +144,7 @@ func TestReportAnyBytes(t *testing.T) {
 	if got := c.next(); got != "1" {
 		t.Fatal(got)
 	}
-	keys, err := s.Engine.Hot("product")
+	keys, err := s.Engine.Hot().List("product")
 	if err != nil || len(keys) != 1 || keys[0].Values()[0] != "/product/\xff\r\n\x00" {
 		t.Errorf("these are hot: %+v, %v", keys, err)
 	}

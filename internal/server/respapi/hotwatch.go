@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/server/hotlist"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 )
 
 // hotChannel is the channel for the state of all hot keys. hot.watch:NAME is the channel
@@ -13,7 +13,7 @@ const hotChannel = "hot.watch"
 
 // A hotWatch is a subscription to the state of hot keys.
 type hotWatch struct {
-	*hotlist.Watcher
+	*hotkeys.Watcher
 	channel string
 	push    bool // updates are pushes of the type hot, not messages of the channel
 }
@@ -34,7 +34,7 @@ func (c *conn) watches(kind string, names [][]byte) (all []*hotWatch, err error)
 		if !ok {
 			continue
 		}
-		w, err := c.s.Engine.WatchHot(rule)
+		w, err := c.s.Engine.Hot().Watch(rule)
 		if err != nil {
 			for _, h := range all {
 				h.Close()

@@ -1,4 +1,4 @@
-package hotlist
+package hotkeys
 
 import (
 	"encoding/json"
@@ -99,14 +99,14 @@ func (r *replica) read(rnd *rand.Rand, n int, lossy bool) {
 // again watches again, as a client that was disconnected.
 func (r *replica) again() {
 	r.w.Close()
-	r.w = r.w.l.Watch(r.rule)
+	r.w = r.w.l.watch(r.rule)
 	r.begun, r.inside, r.version = false, false, 0
 }
 
 // want compares r with the list.
-func (r *replica) want(l *List) error {
+func (r *replica) want(l *hotList) error {
 	want := map[string]string{}
-	for _, k := range l.All(r.rule) {
+	for _, k := range l.all(r.rule) {
 		name := keyName(k.Rule, k.Key)
 		want[name] = fmt.Sprint(k.HotKey(time.Now()).Until.UnixNano())
 		if r.loads[name] < k.Changed {
@@ -120,7 +120,9 @@ func (r *replica) want(l *List) error {
 }
 
 // A fault makes a list that the model must catch.
-type fault func(*List)
+type fault func(*hotList)
+
+func inForce(*entry) bool { return true }
 
 // simulate makes random changes to a list and has watchers read them slowly, join late,
 // and lose messages. At each quiet point every watcher must have what the list has.
@@ -131,42 +133,39 @@ func simulate(t testing.TB, seed uint64, steps int, inject fault) (err error) {
 	defer close(stop)
 	var mu sync.Mutex // of busy
 	busy := map[string]bool{}
-	l := New(Config{
-		Budget: int64(20_000 + rnd.IntN(200_000)), Now: time.Now,
-		Busy: func(e *Entry) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			return busy[e.ID]
-		},
+	l := newHotList(int64(20_000+rnd.IntN(200_000)), time.Now, inForce, func(e *entry) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return busy[e.ID]
 	})
-	go l.Run(stop)
+	go l.run(stop)
 	rules := []string{"a", "b", "c"}
 	var all []*replica
 	for step := range steps {
 		rule, key := rules[rnd.IntN(3)], fmt.Sprint("k", rnd.IntN(150))
 		hold := time.Duration(100+rnd.IntN(2000)) * time.Millisecond
-		e := Entry{Rule: rule, ID: key, Key: api.KeyOf(key + strings.Repeat("-", rnd.IntN(3)*500)), Since: time.Now(), Until: time.Now().Add(hold), Hold: hold}
+		e := entry{Rule: rule, ID: key, Key: api.KeyOf(key + strings.Repeat("-", rnd.IntN(3)*500)), Since: time.Now(), Until: time.Now().Add(hold), Hold: hold}
 		switch rnd.IntN(20) {
 		case 0, 1, 2, 3, 4, 5, 6, 7, 8:
 			e.Key = api.KeyOf(key)
-			l.Add(e)
+			l.add(e)
 		case 9:
-			l.Remove(rule, key)
+			l.remove(rule, key)
 		case 10, 11:
-			l.Changed(rule, key)
+			l.changed(rule, key)
 		case 12:
 			mu.Lock()
 			busy[key] = !busy[key]
 			mu.Unlock()
 		case 13:
 			e.Until, e.Key = time.Time{}, api.KeyOf(key)
-			if len(l.All("")) < 20 {
-				l.Add(e)
+			if len(l.all("")) < 20 {
+				l.add(e)
 			}
 		case 14:
 			if len(all) < 12 {
 				r := &replica{t: t, rule: []string{"", "a", "b"}[rnd.IntN(3)], hot: map[string]string{}, loads: map[string]uint64{}}
-				r.w = l.Watch(r.rule)
+				r.w = l.watch(r.rule)
 				all = append(all, r)
 			}
 		case 15:
@@ -195,16 +194,16 @@ func simulate(t testing.TB, seed uint64, steps int, inject fault) (err error) {
 	for _, r := range all {
 		r.w.Close()
 	}
-	if s := l.Stats(); s.Watchers != 0 || s.Bytes > l.config.Budget {
+	if s, _ := l.statistics(); s.Watchers != 0 || s.ListBytes > l.budget {
 		return fmt.Errorf("seed %d: %+v", seed, s)
 	}
 	return nil
 }
 
 // quiet waits until nothing changes for a moment, has all watchers read, and compares.
-func quiet(rnd *rand.Rand, l *List, all []*replica) error {
+func quiet(rnd *rand.Rand, l *hotList, all []*replica) error {
 	for {
-		l.All("")
+		l.all("")
 		synctest.Wait()
 		time.Sleep(leastPause)
 		synctest.Wait()
@@ -250,7 +249,7 @@ func TestModel(t *testing.T) {
 // The model finds lists with a fault.
 func TestModelControl(t *testing.T) {
 	for name, inject := range map[string]fault{
-		"a change without its place in the order": func(l *List) {
+		"a change without its place in the order": func(l *hotList) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for _, n := range l.nodes {
@@ -261,7 +260,7 @@ func TestModelControl(t *testing.T) {
 				}
 			}
 		},
-		"a key that is dropped without a change": func(l *List) {
+		"a key that is dropped without a change": func(l *hotList) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for i, n := range l.nodes {
@@ -272,7 +271,7 @@ func TestModelControl(t *testing.T) {
 				}
 			}
 		},
-		"a changed value that is not told": func(l *List) {
+		"a changed value that is not told": func(l *hotList) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for _, n := range l.nodes {
@@ -282,7 +281,7 @@ func TestModelControl(t *testing.T) {
 				}
 			}
 		},
-		"changes that are no longer known, as if they were": func(l *List) {
+		"changes that are no longer known, as if they were": func(l *hotList) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			for l.cold.Len() > 0 {

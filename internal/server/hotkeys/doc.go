@@ -1,11 +1,16 @@
-// Package hotlist keeps the keys that are hot as a state with versions, and passes it to
+// Package hotkeys counts the keys of hot rules, keeps those that are hot as a state with versions, and passes it to
 // any number of watchers.
 //
-//	l := hotlist.New(hotlist.Config{Budget: 4 << 20, Now: time.Now})
-//	go l.Run(stop)
-//	l.Add(entry) // a key became hot: never waits for watchers
+//	k, err := hotkeys.New(hotkeys.Config{Budget: 4 << 20, Now: time.Now})
+//	...
+//	go k.Run(stop)
+//	rules, err := k.Prepare(file.Hot)
+//	...
+//	k.Use(rules)
+//	edges = k.Count(t, event, edges) // never waits for watchers
 //
-//	w := l.Watch("")
+//	w, err := k.Watch("")
+//	...
 //	defer w.Close()
 //	for {
 //		wake := w.Wait()
@@ -27,14 +32,15 @@
 //
 // # Locks
 //
-// [List.Add] takes a lock that is held for an append or a swap of a slice only. If so many
-// keys become hot at once that they take an eighth of the budget, it also takes the lock
+// A key that becomes hot takes a lock that is held for an append or a swap of a slice only. If so many
+// keys become hot at once that they take an eighth of the budget of the list, it also takes the lock
 // of the list, as everything else does. That one is held to collect an update, never to
 // encode or send it.
 //
 // # Memory
 //
-// Keys and what is kept of those that are no longer hot never need more than the budget,
-// as estimated by [Entry]. When it is spent, the keys whose time is over first are
+// A sixteenth of the budget is for the list, the rest for the detectors of the rules, in equal shares; rules that do not
+// change keep theirs. Keys in the list and what is kept of those that are no longer hot never need more than the budget,
+// as estimated. When it is spent, the keys whose time is over first are
 // removed early, and counted.
-package hotlist
+package hotkeys

@@ -1,4 +1,4 @@
-package hotlist
+package hotkeys
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
+func idle(*entry) bool { return false }
+
 // A watch begins with what was added before it, published or not; watchers at the same
 // version share one update; and a watcher of another rule is told nothing.
 func TestWatchersShareUpdates(t *testing.T) {
@@ -16,14 +18,14 @@ func TestWatchersShareUpdates(t *testing.T) {
 		stop := make(chan struct{})
 		defer synctest.Wait()
 		defer close(stop)
-		l := New(Config{Budget: 1 << 20, Now: time.Now})
+		l := newHotList(1<<20, time.Now, inForce, idle)
 		add := func(rule, key string) {
-			l.Add(Entry{Rule: rule, ID: key, Key: api.KeyOf(key), Since: time.Now(), Until: time.Now().Add(time.Hour)})
+			l.add(entry{Rule: rule, ID: key, Key: api.KeyOf(key), Since: time.Now(), Until: time.Now().Add(time.Hour)})
 		}
 		add("a", "1")
 		var all []*Watcher
 		for i := range 100 {
-			w := l.Watch("")
+			w := l.watch("")
 			defer w.Close()
 			u := w.Next()
 			if u == nil || len(u.Parts()) != 1 || !u.reset || u.version != 1 {
@@ -31,10 +33,10 @@ func TestWatchersShareUpdates(t *testing.T) {
 			}
 			all = append(all, w)
 		}
-		other := l.Watch("b")
+		other := l.watch("b")
 		defer other.Close()
 		other.Next()
-		go l.Run(stop)
+		go l.run(stop)
 		add("a", "2")
 		time.Sleep(leastPause) // Run may have begun before, and pauses then
 		synctest.Wait()
@@ -56,7 +58,7 @@ func TestWatchersShareUpdates(t *testing.T) {
 		if u := other.Next(); u == nil || u.from != 1 || u.version != 3 {
 			t.Errorf("the next update of another rule is %+v; want one from the version that it has", u)
 		}
-		if s := l.Stats(); s.Resets != 101 || s.Updates != 101 || s.Watchers != 101 || s.Hot["a"] != 2 || s.Hot["b"] != 1 {
+		if s, hot := l.statistics(); s.Resets != 101 || s.Updates != 101 || s.Watchers != 101 || hot["a"] != 2 || hot["b"] != 1 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -65,19 +67,19 @@ func TestWatchersShareUpdates(t *testing.T) {
 // The keys of a list, hot or not, stay within the budget, and those that end last are kept.
 func TestBudget(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	l := New(Config{Budget: 100_000, Now: func() time.Time { return now }})
+	l := newHotList(100_000, func() time.Time { return now }, inForce, idle)
 	for i := range 10_000 {
 		until := now.Add(time.Duration(i%1000+1) * time.Second)
-		l.Add(Entry{Rule: "r", ID: fmt.Sprint(i), Key: api.KeyOf(fmt.Sprint(i)), Since: now, Until: until})
+		l.add(entry{Rule: "r", ID: fmt.Sprint(i), Key: api.KeyOf(fmt.Sprint(i)), Since: now, Until: until})
 		if i%100 == 0 {
-			l.Remove("r", fmt.Sprint(i-50))
+			l.remove("r", fmt.Sprint(i-50))
 		}
 	}
-	s := l.Stats()
-	if s.Bytes > 100_000 || s.Hot["r"] < 100 || s.Dropped == 0 || uint64(s.Hot["r"])+s.Dropped < 9_800 {
+	s, hot := l.statistics()
+	if s.ListBytes > 100_000 || hot["r"] < 100 || s.ListDropped == 0 || uint64(hot["r"])+s.ListDropped < 9_800 {
 		t.Errorf("%+v", s)
 	}
-	for _, k := range l.All("") {
+	for _, k := range l.all("") {
 		if left := k.Until.Sub(now); left < 800*time.Second && k.ID != "9999" && k.joined < 9_000 {
 			t.Errorf("%s is kept, which ends in %v", k.ID, left)
 		}

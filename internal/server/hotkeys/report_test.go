@@ -1,4 +1,4 @@
-package engine_test
+package hotkeys_test
 
 import (
 	"fmt"
@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/hotkeys"
+	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // report counts one record.
-func report(t testing.TB, s *engine.Session, rule string, n uint64, age time.Duration, key ...string) int {
+func report(t testing.TB, k *hotkeys.Keys, rule string, n uint64, age time.Duration, key ...string) int {
 	t.Helper()
-	return reportBy(t, s, "svc-1", rule, n, age, key...)
+	return reportBy(t, k, "svc-1", rule, n, age, key...)
 }
 
 // reportBy is report for a process of that name.
-func reportBy(t testing.TB, s *engine.Session, process, rule string, n uint64, age time.Duration, key ...string) int {
+func reportBy(t testing.TB, k *hotkeys.Keys, process, rule string, n uint64, age time.Duration, key ...string) int {
 	t.Helper()
-	r, err := s.HotReport(rule)
-	if err != nil {
+	var r hotkeys.Report
+	if err := k.Begin(&r, rule); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Add(n, age, key...); err != nil {
@@ -74,13 +75,12 @@ func (b *bruteHot) add(now time.Time, key string, n int, age time.Duration) bool
 func compareReports(t testing.TB, seed uint64, old bool) (err error) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	threshold := 2 + rnd.IntN(30)
-	e := newEngine(t, fmt.Sprintf(`{version: 1, hot: [{name: page, key: path, threshold: %d per 2s, hold: 24h}]}`, threshold))
-	s := e.Session()
+	e, _ := newKeys(t, fmt.Sprintf(`{version: 1, hot: [{name: page, key: path, threshold: %d per 2s, hold: 24h}]}`, threshold))
 	b := &bruteHot{2 * time.Second, threshold, old, map[string][]time.Time{}, map[string][]time.Time{}, map[string]bool{}}
 	for step := range 400 {
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
-		r, err := s.HotReport("page")
-		if err != nil {
+		var r hotkeys.Report
+		if err := e.Begin(&r, "page"); err != nil {
 			return err
 		}
 		want := 0
@@ -139,15 +139,14 @@ func TestReportsWithAges(t *testing.T) {
 
 // Changes by hand survive a restart: keys that were added, and keys that are ignored.
 func TestHotChangesByHandAreSaved(t *testing.T) {
-	var records []record
+	var records []journal.Record
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(t, hotRules)
-		defer synctest.Wait()
-		if _, err := e.AddHot("page", []string{"/x/../hand"}, 3*time.Hour); err != nil {
+		e, _ := newKeys(t, hotRules)
+		if _, err := e.Add("page", []string{"/x/../hand"}, 3*time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		heat(e.Session(), "/ignored")
-		if err := e.IgnoreHot("page", []string{"/ignored"}, false); err != nil {
+		heat(e, "/ignored")
+		if err := e.Ignore("page", []string{"/ignored"}, false); err != nil {
 			t.Fatal(err)
 		}
 		if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/hand" || !hot[0].Until.Equal(time.Now().Add(3*time.Hour)) {
@@ -158,13 +157,12 @@ func TestHotChangesByHandAreSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Hour)
 		e := restored(t, hotRules, records)
-		s := e.Session()
 		if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/hand" {
 			t.Errorf("after a restart these are hot: %+v", hot)
 		}
 		check := func(what string, want int) {
 			t.Helper()
-			if got := report(t, s, "page", 5, 0, "/ignored"); got != want {
+			if got := report(t, e, "page", 5, 0, "/ignored"); got != want {
 				t.Errorf("%s, %d records of an ignored key are counted; want %d", what, got, want)
 			}
 		}
@@ -173,21 +171,17 @@ func TestHotChangesByHandAreSaved(t *testing.T) {
 			`{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`,
 			`{version: 1, hot: [{name: page, key: [path, user], threshold: 9 per 10s}]}`,
 		} {
-			if _, err := e.Replace(parse(t, text), true); err != nil {
-				t.Fatal(err)
-			}
+			use(t, e, text)
 			if text[60] == '9' {
 				check("after a reload", 0)
 			}
 		}
-		if report(t, s, "page", 1, 0, "/ignored", "u") != 1 {
+		if report(t, e, "page", 1, 0, "/ignored", "u") != 1 {
 			t.Error("a key of another form is ignored")
 		}
-		if _, err := e.Replace(parse(t, hotRules), true); err != nil {
-			t.Fatal(err)
-		}
+		use(t, e, hotRules)
 		check("when the rule is back", 0)
-		if err := e.IgnoreHot("page", []string{"/ignored"}, true); err != nil {
+		if err := e.Ignore("page", []string{"/ignored"}, true); err != nil {
 			t.Fatal(err)
 		}
 		check("when it is ignored no more", 1)
@@ -197,23 +191,21 @@ func TestHotChangesByHandAreSaved(t *testing.T) {
 // Keys that are always hot are in the list from the start, follow the rules, and cannot be
 // changed by hand.
 func TestAlwaysHotKeys(t *testing.T) {
-	e := newEngine(t, `{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, always: [/home], never: [/never]}]}`)
+	e, _ := newKeys(t, `{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, always: [/home], never: [/never]}]}`)
 	hot := hotOf(e)
 	if len(hot) != 1 || hot[0].Values()[0] != "/home" || !hot[0].Until.IsZero() || hot[0].TTL != 0 {
 		t.Fatalf("these are hot: %+v", hot)
 	}
-	_, removed := e.RemoveHot("page", []string{"/home"})
+	_, removed := e.Remove("page", []string{"/home"})
 	wantCode(t, removed, api.BadArg, "always")
-	wantCode(t, e.IgnoreHot("page", []string{"/home"}, false), api.BadArg, "always or never")
-	wantCode(t, e.IgnoreHot("page", []string{"/never"}, true), api.BadArg, "always or never")
-	_, added := e.AddHot("page", []string{"/never"}, 0)
+	wantCode(t, e.Ignore("page", []string{"/home"}, false), api.BadArg, "always or never")
+	wantCode(t, e.Ignore("page", []string{"/never"}, true), api.BadArg, "always or never")
+	_, added := e.Add("page", []string{"/never"}, 0)
 	wantCode(t, added, api.Conflict, "ignored")
-	if ok, err := e.ChangedHot("page", []string{"/home"}); !ok || err != nil {
+	if ok, err := e.Changed("page", []string{"/home"}); !ok || err != nil {
 		t.Errorf("a key that is always hot: %t, %v", ok, err)
 	}
-	if _, err := e.Replace(parse(t, `{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, always: [/other]}]}`), true); err != nil {
-		t.Fatal(err)
-	}
+	use(t, e, `{version: 1, hot: [{name: page, key: path, threshold: 2 per 10s, always: [/other]}]}`)
 	if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/other" {
 		t.Errorf("these are hot: %+v", hot)
 	}
@@ -222,15 +214,12 @@ func TestAlwaysHotKeys(t *testing.T) {
 // What caches report is summed up by span, and kept when the rule changes.
 func TestCacheStatistics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(t, hotRules)
-		defer synctest.Wait()
+		e, _ := newKeys(t, hotRules)
 		if err := e.CountCache("page", 60, 40, 5, 2); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Minute)
-		if _, err := e.Replace(parse(t, `{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`), true); err != nil {
-			t.Fatal(err)
-		}
+		use(t, e, `{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`)
 		if err := e.CountCache("page", 99, 1, 1, 0); err != nil {
 			t.Fatal(err)
 		}

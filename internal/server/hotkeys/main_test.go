@@ -1,4 +1,4 @@
-package hotlist
+package hotkeys
 
 import (
 	"testing"

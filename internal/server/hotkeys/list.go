@@ -1,4 +1,4 @@
-package hotlist
+package hotkeys
 
 import (
 	"cmp"
@@ -10,34 +10,24 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/heap"
 )
 
-// Config has the settings of a List. Budget and Now are required.
-type Config struct {
-	// Budget bounds the bytes of all entries.
-	Budget int64
+// A hotList is the keys that are hot, as a state with versions. It is safe for concurrent use.
+type hotList struct {
+	budget  int64 // of the bytes of all entries
+	now     func() time.Time
+	inForce func(*entry) bool // reports whether its rule is in force
+	busy    func(*entry) bool // reports whether the key is over its threshold now, so that it stays hot when its time is over
 
-	// Now returns the current time.
-	Now func() time.Time
-
-	// InForce reports whether the rule of an entry is in force; nil means that all
-	// are. Busy reports whether a key is over its threshold now, so that it stays hot
-	// when its time is over; nil means that none is. Both are called with the lock of
-	// the list held, and must not use the list.
-	InForce, Busy func(*Entry) bool
-}
-
-// A List is the keys that are hot. It is safe for concurrent use. Make one with [New].
-type List struct {
-	config   Config
 	instance string
-	signal   chan struct{} // tells Run that there is something new
+	signal   chan struct{} // tells run that there is something new
 	wake     atomic.Pointer[chan struct{}]
 
 	queue struct {
 		mu      sync.Mutex
-		entries []Entry
+		entries []entry
 		bytes   int64
 	}
 
@@ -52,25 +42,18 @@ type List struct {
 	bytes     int64
 	updates   map[span]*Update // since the last publication
 	reset     map[string]*Update
-	stats     Stats // but for Hot and Bytes
+	stats     api.HotStats // of the list, but for its bytes
 }
 
 // An id identifies a key.
 type id struct{ rule, key string }
 
-// Stats says what a List has done since it was made.
-type Stats struct {
-	Hot      map[string]int // keys that are hot now, by rule
-	Bytes    int64          // of memory
-	Watchers int            // now
-	Dropped  uint64         // keys that were left out or removed early because the budget was spent
-	Resets   uint64         // updates with the whole state that watchers were passed
-	Updates  uint64         // other updates that watchers were passed
-}
-
-// New returns an empty List.
-func New(c Config) *List {
-	l := &List{config: c, signal: make(chan struct{}, 1), nodes: make(map[id]*node), updates: make(map[span]*Update), reset: make(map[string]*Update)}
+// newHotList returns an empty list. inForce and busy are called with its lock held.
+func newHotList(budget int64, now func() time.Time, inForce, busy func(*entry) bool) *hotList {
+	l := &hotList{
+		budget: budget, now: now, inForce: inForce, busy: busy,
+		signal: make(chan struct{}, 1), nodes: make(map[id]*node), updates: make(map[span]*Update), reset: make(map[string]*Update),
+	}
 	l.due = heap.New(func(a, b *node) bool { return a.due.Before(b.due) }, func(n *node, place int) { n.place = place })
 	var random [8]byte
 	rand.Read(random[:]) // never fails
@@ -79,15 +62,15 @@ func New(c Config) *List {
 	return l
 }
 
-// Add adds a key that became hot, or is hot for longer. It does not wait for anything
+// add adds a key that became hot, or is hot for longer. It does not wait for anything
 // that watchers do, unless so many keys were added at once that they take an eighth of
 // the budget: then it puts them in order itself.
-func (l *List) Add(e Entry) {
+func (l *hotList) add(e entry) {
 	q := &l.queue
 	q.mu.Lock()
 	q.entries = append(q.entries, e)
 	q.bytes += e.bytes()
-	full := q.bytes > l.config.Budget/queueShare
+	full := q.bytes > l.budget/queueShare
 	q.mu.Unlock()
 	if full {
 		l.lock()
@@ -100,8 +83,8 @@ func (l *List) Add(e Entry) {
 // queueShare is which share of the budget is for entries that were just added.
 const queueShare = 8
 
-// tell tells Run that there is something new.
-func (l *List) tell() {
+// tell tells run that there is something new.
+func (l *hotList) tell() {
 	select {
 	case l.signal <- struct{}{}:
 	default: // it has not received the last one
@@ -110,7 +93,7 @@ func (l *List) tell() {
 
 // lock locks l and brings it up to date: with the entries that were added, and without
 // those whose time is over. It returns the current time.
-func (l *List) lock() time.Time {
+func (l *hotList) lock() time.Time {
 	l.mu.Lock()
 	l.queue.mu.Lock()
 	added := l.queue.entries
@@ -119,13 +102,13 @@ func (l *List) lock() time.Time {
 	for i := range added {
 		l.put(&added[i])
 	}
-	now := l.config.Now()
+	now := l.now()
 	l.expire(now)
 	return now
 }
 
 // unlock unlocks l, and has watchers told if there is something new.
-func (l *List) unlock() {
+func (l *hotList) unlock() {
 	fresh := l.version != l.published.Load()
 	l.mu.Unlock()
 	if fresh {
@@ -136,25 +119,25 @@ func (l *List) unlock() {
 // put makes the key of e hot, or hot for longer.
 //
 // REQUIRES: mu.
-func (l *List) put(e *Entry) {
-	if l.config.InForce != nil && !l.config.InForce(e) {
+func (l *hotList) put(e *entry) {
+	if !l.inForce(e) {
 		return
 	}
 	n := l.nodes[id{e.Rule, e.ID}]
 	switch {
 	case n == nil:
 		if !l.fit(e.bytes()) {
-			l.stats.Dropped++
+			l.stats.ListDropped++
 			return
 		}
-		n = &node{Entry: *e, place: -1}
+		n = &node{entry: *e, place: -1}
 		n.order = l.order.PushBack(n)
 		l.nodes[id{e.Rule, e.ID}] = n
 		l.bytes += e.bytes()
 	case !n.hot:
 		l.bytes += e.bytes() - n.bytes() // it may be cut otherwise
 		e.Changed = n.Changed
-		n.Entry = *e
+		n.entry = *e
 	case !n.always() && (e.always() || e.Until.After(n.Until)):
 		n.Until, n.Hold, n.Lo, n.Hi, n.Hand = e.Until, e.Hold, e.Lo, e.Hi, e.Hand || n.Hand
 	default:
@@ -174,7 +157,7 @@ func (l *List) put(e *Entry) {
 // touch makes the present change of n that of a new version.
 //
 // REQUIRES: mu.
-func (l *List) touch(n *node) {
+func (l *hotList) touch(n *node) {
 	l.version++
 	n.touched = l.version
 	l.order.MoveToBack(n.order)
@@ -183,7 +166,7 @@ func (l *List) touch(n *node) {
 // plan has n inspected at that time, or never if it is always hot.
 //
 // REQUIRES: mu.
-func (l *List) plan(n *node, at time.Time) {
+func (l *hotList) plan(n *node, at time.Time) {
 	n.due = at
 	switch {
 	case n.always():
@@ -200,10 +183,10 @@ func (l *List) plan(n *node, at time.Time) {
 // expire inspects the keys that are due.
 //
 // REQUIRES: mu.
-func (l *List) expire(now time.Time) {
+func (l *hotList) expire(now time.Time) {
 	for n, ok := l.due.First(); ok && !n.due.After(now); n, ok = l.due.First() {
 		switch {
-		case n.Hold > 0 && l.config.Busy != nil && l.config.Busy(&n.Entry):
+		case n.Hold > 0 && l.busy(&n.entry):
 			n.Until = now.Add(n.Hold)
 			l.touch(n)
 			l.plan(n, n.Until.Add(-n.notice()))
@@ -218,11 +201,11 @@ func (l *List) expire(now time.Time) {
 // cool makes n a key that is not hot. It is kept so that watchers are notified.
 //
 // REQUIRES: mu, and n is hot.
-func (l *List) cool(n *node) {
+func (l *hotList) cool(n *node) {
 	if n.place >= 0 {
 		l.due.Remove(n.place)
 	}
-	n.hot, n.Of = false, nil
+	n.hot, n.of = false, nil
 	l.touch(n)
 	n.cold = l.cold.PushBack(n)
 	for l.cold.Len() > maxCold {
@@ -236,7 +219,7 @@ const maxCold = 4096
 // evict removes the key that is not hot for the longest time.
 //
 // REQUIRES: mu, and there is one.
-func (l *List) evict() {
+func (l *hotList) evict() {
 	n := l.cold.Remove(l.cold.Front()).(*node)
 	l.order.Remove(n.order)
 	delete(l.nodes, id{n.Rule, n.ID})
@@ -248,8 +231,8 @@ func (l *List) evict() {
 // first, and then those whose time is over first. It reports whether that was enough.
 //
 // REQUIRES: mu.
-func (l *List) fit(n int64) bool {
-	for l.bytes+n > l.config.Budget-l.config.Budget/queueShare {
+func (l *hotList) fit(n int64) bool {
+	for l.bytes+n > l.budget-l.budget/queueShare {
 		if l.cold.Len() > 0 {
 			l.evict()
 			continue
@@ -258,14 +241,14 @@ func (l *List) fit(n int64) bool {
 		if !ok {
 			return false
 		}
-		l.stats.Dropped++
+		l.stats.ListDropped++
 		l.cool(first)
 	}
 	return true
 }
 
-// Remove makes a key cold, and reports whether it was hot.
-func (l *List) Remove(rule, key string) bool {
+// remove makes a key cold, and reports whether it was hot.
+func (l *hotList) remove(rule, key string) bool {
 	l.lock()
 	defer l.unlock()
 	n := l.nodes[id{rule, key}]
@@ -276,9 +259,9 @@ func (l *List) Remove(rule, key string) bool {
 	return true
 }
 
-// Changed tells watchers that the value of a key changed, and reports whether the key is
+// changed tells watchers that the value of a key changed, and reports whether the key is
 // hot. If it is not, only watchers that may still consider it hot are notified.
-func (l *List) Changed(rule, key string) bool {
+func (l *hotList) changed(rule, key string) bool {
 	l.lock()
 	defer l.unlock()
 	n := l.nodes[id{rule, key}]
@@ -291,53 +274,53 @@ func (l *List) Changed(rule, key string) bool {
 	return n.hot
 }
 
-// Purge makes the keys cold whose rules are no longer in force.
-func (l *List) Purge() {
+// purge makes the keys cold whose rules are no longer in force.
+func (l *hotList) purge() {
 	l.lock()
 	defer l.unlock()
 	for _, n := range l.nodes {
-		if n.hot && l.config.InForce != nil && !l.config.InForce(&n.Entry) {
+		if n.hot && !l.inForce(&n.entry) {
 			l.cool(n)
 		}
 	}
 }
 
-// All returns the keys that are hot under a rule, or under all if rule is "", in the order
+// all returns the keys that are hot under a rule, or under all if rule is "", in the order
 // in which they became hot.
-func (l *List) All(rule string) []Entry {
+func (l *hotList) all(rule string) []entry {
 	l.lock()
-	var all []Entry
+	var all []entry
 	for _, n := range l.nodes {
 		if n.hot && (rule == "" || rule == n.Rule) {
-			all = append(all, n.Entry)
+			all = append(all, n.entry)
 		}
 	}
 	l.unlock()
-	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.joined, b.joined) })
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.joined, b.joined) })
 	return all
 }
 
-// Get returns a key that is hot.
-func (l *List) Get(rule, key string) (Entry, bool) {
+// get returns a key that is hot.
+func (l *hotList) get(rule, key string) (entry, bool) {
 	l.lock()
 	defer l.unlock()
 	n := l.nodes[id{rule, key}]
 	if n == nil || !n.hot {
-		return Entry{}, false
+		return entry{}, false
 	}
-	return n.Entry, true
+	return n.entry, true
 }
 
-// Stats returns the statistics of l.
-func (l *List) Stats() Stats {
+// statistics returns what the list has done since it was made, and how many keys are hot by rule.
+func (l *hotList) statistics() (s api.HotStats, hot map[string]int) {
 	l.lock()
 	defer l.unlock()
-	s := l.stats
-	s.Hot, s.Bytes = make(map[string]int), l.bytes
+	s, hot = l.stats, make(map[string]int)
+	s.ListBytes = l.bytes
 	for _, n := range l.nodes {
 		if n.hot {
-			s.Hot[n.Rule]++
+			hot[n.Rule]++
 		}
 	}
-	return s
+	return s, hot
 }

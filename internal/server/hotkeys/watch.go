@@ -1,4 +1,4 @@
-package hotlist
+package hotkeys
 
 import (
 	"encoding/json"
@@ -8,10 +8,10 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// A Watcher receives the state of a [List], and then its changes; see the package. One
+// A Watcher receives the keys that are hot, and then each change; see the package. One
 // goroutine at a time may use it.
 type Watcher struct {
-	l    *List
+	l    *hotList
 	rule string // "" for all
 	seen uint64 // the version that it has
 	sent uint64 // the version of the last update
@@ -19,8 +19,8 @@ type Watcher struct {
 	any  bool // it has received an update
 }
 
-// Watch returns a Watcher of a rule, or of all rules if rule is "".
-func (l *List) Watch(rule string) *Watcher {
+// watch returns a Watcher of a rule, or of all rules if rule is "".
+func (l *hotList) watch(rule string) *Watcher {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stats.Watchers++
@@ -71,7 +71,7 @@ func (w *Watcher) Next() *Update {
 }
 
 // update returns what w has to be sent.
-func (l *List) update(w *Watcher) *Update {
+func (l *hotList) update(w *Watcher) *Update {
 	if w.any {
 		l.mu.Lock()
 	} else {
@@ -101,15 +101,15 @@ const resetFor = 100 * time.Millisecond
 // whole returns an update with all keys of a rule.
 //
 // REQUIRES: mu.
-func (l *List) whole(rule string) *Update {
-	now := l.config.Now()
+func (l *hotList) whole(rule string) *Update {
+	now := l.now()
 	if u := l.reset[rule]; u != nil && u.version >= l.known && now.Sub(u.made) < resetFor && !now.Before(u.made) {
 		return u
 	}
 	u := &Update{instance: l.instance, rule: rule, version: l.version, reset: true, made: now}
 	for e := l.order.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*node); n.hot && (rule == "" || rule == n.Rule) {
-			u.hot = append(u.hot, n.Entry)
+			u.hot = append(u.hot, n.entry)
 		}
 	}
 	l.reset[rule] = u
@@ -126,8 +126,8 @@ type span struct {
 // since returns an update with the changes in at.
 //
 // REQUIRES: mu, and at.seen is not below l.known.
-func (l *List) since(at span) *Update {
-	u := &Update{instance: l.instance, rule: at.rule, from: at.sent, version: l.version, made: l.config.Now()}
+func (l *hotList) since(at span) *Update {
+	u := &Update{instance: l.instance, rule: at.rule, from: at.sent, version: l.version, made: l.now()}
 	for e := l.order.Back(); e != nil; e = e.Prev() {
 		n := e.Value.(*node)
 		if n.version() <= at.seen {
@@ -139,12 +139,12 @@ func (l *List) since(at span) *Update {
 		switch {
 		case n.touched <= at.seen:
 		case n.hot:
-			u.hot = append(u.hot, n.Entry)
+			u.hot = append(u.hot, n.entry)
 		default:
-			u.cold = append(u.cold, n.Entry)
+			u.cold = append(u.cold, n.entry)
 		}
 		if n.Changed > at.seen {
-			u.changed = append(u.changed, n.Entry)
+			u.changed = append(u.changed, n.entry)
 		}
 	}
 	u.empty = len(u.hot)+len(u.cold)+len(u.changed) == 0
@@ -153,7 +153,7 @@ func (l *List) since(at span) *Update {
 
 // publish wakes the watchers if there is something new, and returns how long the next
 // publication has to wait, and the time until a key is due.
-func (l *List) publish() (pause, due time.Duration) {
+func (l *hotList) publish() (pause, due time.Duration) {
 	now := l.lock()
 	defer l.mu.Unlock()
 	due = longest
@@ -177,12 +177,12 @@ func (l *List) publish() (pause, due time.Duration) {
 const (
 	leastPause   = 10 * time.Millisecond // between two publications
 	watcherPause = 10 * time.Microsecond // for each watcher, so that thousands do not take all processors
-	longest      = time.Second           // after which the keys are inspected if Now is not of the system's clock
+	longest      = time.Second           // after which the keys are inspected if now is not of the system's clock
 )
 
-// Run wakes watchers and removes keys whose time is over, until stop is closed: at once
+// run wakes watchers and removes keys whose time is over, until stop is closed: at once
 // after an idle time, and then at most every 10 ms.
-func (l *List) Run(stop <-chan struct{}) {
+func (l *hotList) run(stop <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -213,7 +213,7 @@ type Update struct {
 	made           time.Time
 
 	encode             sync.Once
-	hot, cold, changed []Entry // until it is encoded
+	hot, cold, changed []entry // until it is encoded
 	parts              [][]byte
 }
 
@@ -244,7 +244,7 @@ func (u *Update) write() {
 		u.parts = append(u.parts, text)
 	}
 	// next begins another message if e would make this one too long.
-	next := func(e *Entry) {
+	next := func(e *entry) {
 		n := keyBytes + len(e.ID)
 		if size > 0 && size+n > partBytes {
 			m.More = true
