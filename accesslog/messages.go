@@ -14,7 +14,10 @@ var messageFields = []string{"client", "user", "program", "reason", "object", "p
 // messages reads a line of syslog, or of a log that a program writes itself. Messages that
 // are not in the table are skipped.
 func (p *Parser) messages(line []byte, ev *match.Event) bool {
-	h, ok := p.readHead(bytes.TrimRight(line, " "))
+	for len(line) > 0 && line[len(line)-1] == ' ' {
+		line = line[:len(line)-1]
+	}
+	h, ok := p.readHead(line)
 	if !ok || len(h.text) == 0 {
 		return false
 	}
@@ -29,10 +32,14 @@ func (p *Parser) messages(line []byte, ev *match.Event) bool {
 
 // message sets the fields of ev to what a message is about.
 func (p *Parser) message(h *head, ev *match.Event) bool {
-	program, text := cutTag(h)
-	v := p.vocabulary(program)
-	if v == nil {
-		return p.table.setUnknown(h, program, text, ev)
+	v, text, ok := p.sameTag(h)
+	if !ok {
+		var program []byte
+		program, text = cutTag(h)
+		if v = p.table.programs[string(program)]; v == nil {
+			return p.table.setUnknown(h, program, text, ev)
+		}
+		p.keepTag(v, h.text[:len(h.text)-len(text)])
 	}
 	p.known = !v.packets
 	if inner, n, ok := cutRepeated(text); ok {
@@ -49,16 +56,29 @@ func (p *Parser) message(h *head, ev *match.Event) bool {
 	return true
 }
 
-// vocabulary returns the messages of a program, which is mostly that of the line before.
-func (p *Parser) vocabulary(program []byte) *vocabulary {
-	if p.last == nil || !bytes.Equal(program, p.lastProgram) {
-		v, ok := p.table.programs[string(program)]
-		if !ok {
-			return nil
-		}
-		p.last, p.lastProgram = v, append(p.lastProgram[:0], program...)
+// sameTag is cutTag for a text with the tag of an earlier line, as most, but for the number of the
+// process. It also returns the messages of the program.
+func (p *Parser) sameTag(h *head) (v *vocabulary, text []byte, ok bool) {
+	if len(p.tag) == 0 || h.program != nil || !h.tagged || !bytes.HasPrefix(h.text, p.tag) {
+		return nil, nil, false
 	}
-	return p.last
+	digits, rest := leadingDigits(h.text[len(p.tag):])
+	const end = "]: "
+	if len(digits) == 0 || len(rest) <= len(end) || string(rest[:len(end)]) != end || rest[len(end)] == ' ' || rest[len(end)] == '[' {
+		return nil, nil, false
+	}
+	return p.tagged, rest[len(end):], true
+}
+
+// keepTag keeps a tag such as "HOST PROGRAM[7]: " up to the bracket.
+func (p *Parser) keepTag(v *vocabulary, tag []byte) {
+	tag, ok := bytes.CutSuffix(tag, []byte("]: "))
+	for len(tag) > 0 && isDigit(tag[len(tag)-1]) {
+		tag = tag[:len(tag)-1]
+	}
+	if bracket := bytes.IndexByte(tag, '['); ok && bracket >= 0 && bracket == len(tag)-1 {
+		p.tagged, p.tag = v, append(p.tag[:0], tag...)
+	}
 }
 
 // maxRepeats bounds how many events a line stands for.
@@ -66,8 +86,10 @@ const maxRepeats = 100_000
 
 // cutRepeated cuts "message repeated 3 times: [ TEXT]", which rsyslog writes.
 func cutRepeated(text []byte) (inner []byte, n int, ok bool) {
-	text, ok = bytes.CutPrefix(text, []byte("message repeated "))
-	if !ok {
+	if len(text) == 0 || text[0] != 'm' { // as most
+		return nil, 0, false
+	}
+	if text, ok = bytes.CutPrefix(text, []byte("message repeated ")); !ok {
 		return nil, 0, false
 	}
 	digits, rest := leadingDigits(text)
@@ -105,14 +127,14 @@ func (p *Parser) readHead(line []byte) (h head, ok bool) {
 		}
 		return p.readHead(line)
 	case isUpper(c):
-		if h, ok = p.readYearless(line, ' '); ok {
+		if p.readYearless(&h, line, ' ') {
 			return h, true
 		}
 	case bytes.HasPrefix(line, []byte("type=")):
 		return readAudit(line)
 	case c == '[' && len(line) > 1 && isUpper(line[1]):
-		if h, ok = p.readYearless(line[1:], ']'); ok {
-			h.tagged, h.text = false, bytes.TrimLeft(h.text, " ")
+		if p.readYearless(&h, line[1:], ']') {
+			h.tagged, h.text = false, trimBlanks(h.text)
 			return h, true
 		}
 	}
@@ -120,20 +142,16 @@ func (p *Parser) readHead(line []byte) (h head, ok bool) {
 }
 
 // readYearless reads the head of RFC 3164: "Mon dd hh:mm:ss", and the byte behind it.
-func (p *Parser) readYearless(line []byte, until byte) (h head, ok bool) {
-	stamp, ok := readSysStampUntil(line, until)
+func (p *Parser) readYearless(h *head, line []byte, until byte) bool {
+	seconds, end, ok := p.years.read(line, until)
 	if !ok {
-		return h, false
+		return false
 	}
-	t, ok := p.years.time(stamp)
-	if !ok {
-		return h, false
-	}
-	h = head{sec: t.Unix(), local: true, yearless: true, tagged: true, text: line[stamp.end:]}
 	if p.years.year != 0 {
-		h.sec = p.zone.seconds(h.sec)
+		seconds = p.zone.seconds(seconds)
 	}
-	return h, true
+	h.sec, h.local, h.yearless, h.tagged, h.text = seconds, true, true, true, line[end:]
+	return true
 }
 
 // readAudit reads "type=EVENT msg=audit(SECONDS:NUMBER): " of the audit daemon of Linux.
@@ -188,7 +206,7 @@ func readRFC5424(line []byte) (h head, ok bool) {
 // which quotes have any text.
 func cutData(s []byte) (text []byte, ok bool) {
 	if s, ok = bytes.CutPrefix(s, []byte("-")); ok {
-		return bytes.TrimLeft(s, " "), true
+		return trimBlanks(s), true
 	}
 	for len(s) > 0 && s[0] == '[' {
 		i, quoted := 1, false
@@ -205,7 +223,7 @@ func cutData(s []byte) (text []byte, ok bool) {
 		}
 		s, ok = s[i+1:], true
 	}
-	return bytes.TrimLeft(trimMarks(bytes.TrimLeft(s, " ")), " "), ok
+	return trimBlanks(trimMarks(trimBlanks(s))), ok
 }
 
 // cutTag cuts "HOST PROGRAM[7]: " off the text of a head, HOST being optional, and returns
@@ -220,27 +238,45 @@ func cutTag(h *head) (program, text []byte) {
 		text = text[host+1:]
 	}
 	if h.yearless {
-		text = bytes.TrimPrefix(text, []byte("["))
+		text = trimByte(text, '[')
 	}
 	i := 0
-	for i < len(text) && text[i] != '[' && text[i] != ']' && text[i] != ':' && text[i] != ' ' && text[i] != '(' {
+	for i < len(text) && !endsTag[text[i]] {
 		i++
 	}
 	program, text = text[:i], text[i:]
 	for len(text) > 0 && text[0] == '(' {
 		_, text, _ = bytes.Cut(text, []byte(")"))
 	}
-	if trimmed := bytes.TrimLeft(text, " "); len(trimmed) > 1 && trimmed[0] == '[' && isDigit(trimmed[1]) {
-		if digits, rest := leadingDigits(trimmed[1:]); len(digits) > 0 && len(rest) > 0 && rest[0] == ']' {
+	if process := trimBlanks(text); len(process) > 1 && process[0] == '[' && isDigit(process[1]) {
+		if _, rest := leadingDigits(process[1:]); len(rest) > 0 && rest[0] == ']' {
 			text = rest[1:]
 		}
 	}
-	text = bytes.TrimPrefix(bytes.TrimPrefix(text, []byte("]")), []byte(":"))
-	text = bytes.TrimLeft(text, " ")
-	if bytes.HasPrefix(text, []byte("[ID ")) { // of Solaris
+	text = trimBlanks(trimByte(trimByte(text, ']'), ':'))
+	if len(text) > 0 && text[0] == '[' && bytes.HasPrefix(text, []byte("[ID ")) { // of Solaris
 		_, text, _ = bytes.Cut(text, []byte("] "))
 	}
 	return beforeSlash(program), text
+}
+
+// endsTag has the bytes that end the name of a program.
+var endsTag = [256]bool{'[': true, ']': true, ':': true, ' ': true, '(': true}
+
+// trimBlanks returns s without the blanks that it begins with.
+func trimBlanks(s []byte) []byte {
+	for len(s) > 0 && s[0] == ' ' {
+		s = s[1:]
+	}
+	return s
+}
+
+// trimByte returns s without the byte c, if it begins with it.
+func trimByte(s []byte, c byte) []byte {
+	if len(s) > 0 && s[0] == c {
+		return s[1:]
+	}
+	return s
 }
 
 func beforeSlash(program []byte) []byte {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -205,6 +206,36 @@ func TestRepeatedMessages(t *testing.T) {
 		if p.Next(&ev) {
 			t.Errorf("%q: an event after the last", line)
 		}
+	}
+}
+
+// What a parser keeps of a line, its minute and its tag, must not change another one: each line
+// gives a parser that has read others the event that it gives a new one.
+func TestMessagesInAnyOrder(t *testing.T) {
+	rng := randtest.New(t)
+	pick := func(texts ...string) string { return texts[rng.IntN(len(texts))] }
+	used := newParser(t, "messages", accesslog.Options{Year: 2022})
+	events := 0
+	for range 20_000 {
+		line := pick("Jun  8 23:59:", "Jun  9 00:00:", "Jun 9 00:00:", "Jun 18 23:59:", "2022-06-08T23:59:", "[Jun  8 23:59:", "Jun  8 24:59:") +
+			pick("00", "07", "59", "60", "61", "7x") + pick(" ", " ", "] ", "Z ", "") +
+			pick("gate ", "gate ", "gat ", "") + pick("sshd", "sshd", "ssh", "[sshd", "kernel", "su(a)", "postfix/smtpd") +
+			pick("[7]: ", "[123]: ", "[12]:", "[]: ", "[1]:  ", "[1]: [ID 7 a] ", " [1]: ", ": ", "[x]: ") +
+			pick("Invalid user x from 203.0.113.9", "lost connection after A from b[203.0.113.9]", "authentication failure; rhost=203.0.113.9 user=x", "")
+		read := func(p *accesslog.Parser) string {
+			var ev match.Event
+			if !p.Parse([]byte(line), &ev) {
+				return fmt.Sprint(p.Skipped())
+			}
+			events++
+			return fmt.Sprint(ev.Time, p.Yearless(), string(ev.Get(match.Client)), string(ev.GetNamed("program")), string(ev.GetNamed("reason")))
+		}
+		if got, want := read(used), read(newParser(t, "messages", accesslog.Options{Year: 2022})); got != want {
+			t.Fatalf("%q is %s after others, want %s", line, got, want)
+		}
+	}
+	if events < 2000 {
+		t.Errorf("%d events: too few to test anything", events)
 	}
 }
 

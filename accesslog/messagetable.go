@@ -70,9 +70,7 @@ var valueKinds = map[string]valueKind{"any": anyText, "text": programText, "user
 
 // set sets the fields of ev if a pattern describes the text.
 func (v *vocabulary) set(text []byte, ev *match.Event) bool {
-	for len(text) > 0 && text[0] == ' ' { // sudo writes a name to the right of 8 columns
-		text = text[1:]
-	}
+	text = trimBlanks(text) // sudo writes a name to the right of 8 columns
 	if len(text) == 0 {
 		return false
 	}
@@ -136,7 +134,8 @@ func (p *pattern) set(text []byte, ev *match.Event) bool {
 	}
 	var found found
 	rest := text[len(p.first):]
-	for i, v := range p.values {
+	for i := range p.values {
+		v := &p.values[i]
 		if v.kind == userText && !p.open {
 			if !p.setFromEnd(rest, i, &found) {
 				return false
@@ -166,20 +165,17 @@ func (p *pattern) set(text []byte, ev *match.Event) bool {
 
 // setFromEnd reads the values from the one at i on, the name of a user, from the end of a text.
 func (p *pattern) setFromEnd(rest []byte, i int, found *found) bool {
-	for last := len(p.values) - 1; ; last-- {
-		var ok bool
-		if rest, ok = bytes.CutSuffix(rest, []byte(p.values[last].until)); !ok {
-			return false
-		}
-		if last == i {
-			return found.take(userText, rest)
-		}
-		at := wordStart(rest, p.values[last-1].until)
+	last := len(p.values) - 1
+	rest, ok := bytes.CutSuffix(rest, []byte(p.values[last].until))
+	for ; ok && last > i; last-- {
+		before := p.values[last-1].until
+		at := wordStart(rest, before)
 		if at < 0 || !found.take(p.values[last].kind, rest[at:]) {
 			return false
 		}
-		rest = rest[:at]
+		rest = rest[:at-len(before)]
 	}
+	return ok && found.take(userText, rest)
 }
 
 // wordStart returns the index of the word that a text ends with, -1 if none is behind the text

@@ -6,7 +6,11 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-var reasonBlocked, programKernel = []byte("blocked"), []byte("kernel")
+var (
+	reasonBlocked, programKernel = []byte("blocked"), []byte("kernel")
+
+	sourceKey, protocolKey, sourcePortKey, portKey = []byte("SRC="), []byte("PROTO="), []byte("SPT="), []byte("DPT=")
+)
 
 // readBlocked reads the packets that a firewall of Linux has dropped and logged, from the
 // messages of the kernel:
@@ -16,55 +20,51 @@ var reasonBlocked, programKernel = []byte("blocked"), []byte("kernel")
 // The text before IN= is chosen by the rules of iptables or nftables. A packet of a rule whose
 // text says ALLOW, ACCEPT or AUDIT was not dropped. Client is the source address, object the
 // destination port, if the protocol has ports, and the protocol and the source port are the
-// fields "proto" and "spt".
+// fields "proto" and "spt". The kernel writes them in this order, the ports behind the protocol.
 func readBlocked(text []byte, ev *match.Event) bool {
 	start := bytes.Index(text, []byte("IN="))
 	if start < 0 || isAllowed(text[:start]) {
 		return false
 	}
-	var client, protocol, source, port []byte
-	for words := text[start:]; len(words) > 0 && port == nil; {
-		word, n := words, bytes.IndexByte(words, ' ')
-		if n >= 0 {
-			word = words[:n]
-		}
-		words = words[min(len(word)+1, len(words)):]
-		switch {
-		case len(word) < len("SRC="):
-		case word[0] == '[': // a packet in a message of ICMP
-			words = nil
-		case word[3] == '=':
-			switch string(word[:3]) {
-			case "SRC":
-				client = word[4:]
-			case "SPT":
-				source = word[4:]
-			case "DPT":
-				port = word[4:]
-			}
-		case len(word) > 6 && string(word[:6]) == "PROTO=":
-			protocol = word[6:]
-		}
-	}
-	if !isAddress(client) || protocol == nil {
+	text, _, _ = bytes.Cut(text[start:], []byte{'['}) // a packet in a message of ICMP
+	client, text := cutWord(text, sourceKey)
+	protocol, text := cutWord(text, protocolKey)
+	if !isAddress(client) || len(protocol) == 0 {
 		return false
 	}
 	ev.Set(match.Client, client)
-	if allDigits(port) {
-		ev.Set(match.Object, port)
-	}
 	ev.SetNamed("proto", protocol)
-	if source != nil {
+	if bytes.HasPrefix(text, sourcePortKey) {
+		var source, port []byte
+		source, text = cutWord(text, sourcePortKey)
 		ev.SetNamed("spt", source)
+		if port, _ = cutWord(text, portKey); allDigits(port) {
+			ev.Set(match.Object, port)
+		}
 	}
 	ev.SetNamed("reason", reasonBlocked)
 	ev.SetNamed("program", programKernel)
 	return true
 }
 
+// cutWord returns the value of the first word of a text that begins with key, and the text behind
+// it.
+func cutWord(text, key []byte) (value, rest []byte) {
+	for at := 0; ; at += len(key) {
+		i := bytes.Index(text[at:], key)
+		if i < 0 {
+			return nil, text
+		}
+		if at += i; at == 0 || text[at-1] == ' ' { // not MACSRC=
+			value, rest, _ = bytes.Cut(text[at+len(key):], []byte{' '})
+			return value, rest
+		}
+	}
+}
+
 // isAllowed reports whether the text of a rule says that it let a packet pass.
 func isAllowed(text []byte) bool {
-	if len(text) == 0 {
+	if bytes.IndexByte(text, 'A') < 0 { // most
 		return false
 	}
 	return bytes.Contains(text, []byte("ALLOW")) || bytes.Contains(text, []byte("ACCEPT")) || bytes.Contains(text, []byte("AUDIT"))

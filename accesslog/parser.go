@@ -42,13 +42,13 @@ type Parser struct {
 	hasNext bool // a list may have more elements
 	skipped bool // the last line is of another kind
 
-	table       *messageTable
-	repeats     int         // more events of the line
-	last        *vocabulary // of lastProgram
-	lastProgram []byte
-	known       bool // the message is of a program in the table
-	yearless    bool // the last event's line names no year
-	zoneless    bool // nor a zone
+	table    *messageTable
+	repeats  int         // more events of the line
+	tag      []byte      // of an earlier line, up to the number of the process
+	tagged   *vocabulary // of its program
+	known    bool        // the message is of a program in the table
+	yearless bool        // the last event's line names no year
+	zoneless bool        // nor a zone
 
 	format   Format
 	inner    *Parser      // of the lines that are inside the lines

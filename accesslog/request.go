@@ -133,8 +133,9 @@ func setPeer(ev *match.Event, peer []byte) {
 // digits, which is no part of an address.
 func peerAddress(s []byte) []byte {
 	address := clientAddress(s)
-	if i := bytes.LastIndexByte(s, ':'); i > 0 && len(s)-i == len(":65535") && len(address) == len(s) && isAddress(s[:i]) {
-		return s[:i]
+	port := len(s) - len(":65535")
+	if port > 0 && s[port] == ':' && len(address) == len(s) && allDigits(s[port+1:]) && isAddress(s[:port]) {
+		return s[:port]
 	}
 	return address
 }

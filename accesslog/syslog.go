@@ -58,11 +58,45 @@ type sysYears struct {
 	dated bool // there was a dated line
 
 	first, last int64 // dated lines, in seconds of the stand-in calendar
+
+	minute sysMinute // of the last line that was read
 }
 
-// time returns the time of the next dated line, false when it is on Feb 29 of
+// A sysMinute is the minute of the last line: neighbours are mostly of the same one.
+type sysMinute struct {
+	text  [len("Mon dd hh:mm:")]byte
+	start int64 // in seconds of the stand-in calendar
+	time  int64 // what time returns for start
+}
+
+// read returns the time in seconds of a line that begins with a letter, and the index after its
+// stamp and the byte behind it. See readSysStampUntil and time.
+func (y *sysYears) read(line []byte, until byte) (seconds int64, end int, ok bool) {
+	const minute, stamp = len(y.minute.text), len("Mon dd hh:mm:ss ")
+	if len(line) >= stamp && string(line[:minute]) == string(y.minute.text[:]) && line[stamp-1] == until {
+		if tens, ones := line[minute]-'0', line[minute+1]-'0'; tens < 6 && ones < 10 {
+			second := int64(tens)*10 + int64(ones)
+			y.last = y.minute.start + second
+			return y.minute.time + second, stamp, true
+		}
+	}
+	s, ok := readSysStampUntil(line, until)
+	if !ok {
+		return 0, 0, false
+	}
+	seconds, ok = y.time(s)
+	y.minute = sysMinute{}
+	if ok && s.end == stamp {
+		second, _ := digitsValue(line[minute : minute+2]) // up to 60, which the clock of s has not
+		y.minute = sysMinute{start: y.last - int64(second), time: seconds - int64(second)}
+		copy(y.minute.text[:], line)
+	}
+	return seconds, s.end, ok
+}
+
+// time returns the time of the next dated line in seconds, false when it is on Feb 29 of
 // a common year or outside the years 1 to 9999.
-func (y *sysYears) time(s sysStamp) (time.Time, bool) {
+func (y *sysYears) time(s sysStamp) (seconds int64, ok bool) {
 	t := int64(beforeMonth[s.month]+s.day-1)*daySeconds + s.clock
 	if !y.dated {
 		y.dated, y.first, y.last = true, t, t
@@ -70,9 +104,10 @@ func (y *sysYears) time(s sysStamp) (time.Time, bool) {
 	t += yearsAfter(y.last, t) * yearSeconds
 	y.last = t
 	if y.year == 0 {
-		return utc(t, 0), true
+		return t, true
 	}
-	return InYear(time.Unix(t, 0), y.year)
+	dated, ok := InYear(time.Unix(t, 0), y.year)
+	return dated.Unix(), ok
 }
 
 // yearSeconds is the length of every year of the stand-in calendar.

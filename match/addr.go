@@ -12,6 +12,9 @@ import (
 // for other text: host names are as frequent as addresses in some logs. ParseAddr of netip
 // returns an error with the text, which then escapes: it takes twice as long.
 func ParseAddr(s string) (netip.Addr, bool) {
+	if ip, ok := parseIPv4(s); ok { // as most
+		return netip.AddrFrom4(ip), true
+	}
 	s = withoutPort(s)
 	if ip, ok := parseIPv4(s); ok {
 		return netip.AddrFrom4(ip), true
@@ -70,32 +73,29 @@ func parseIPv4(s string) (ip [4]byte, ok bool) {
 	if len(s) > len("255.255.255.255") {
 		return ip, false
 	}
-	part, digits, n := 0, 0, 0
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c == '.':
-			if digits == 0 || part == 3 {
+	i := 0
+	for part := range ip {
+		if part > 0 {
+			if i == len(s) || s[i] != '.' {
 				return ip, false
 			}
-			ip[part] = byte(n)
-			part++
-			digits, n = 0, 0
-		case '0' <= c && c <= '9':
-			if digits > 0 && n == 0 {
-				return ip, false
+			i++
+		}
+		start, n := i, uint64(0)
+		for i < len(s) {
+			d := uint64(s[i] - '0')
+			if d > 9 {
+				break
 			}
-			n = n*10 + int(c-'0')
-			digits++
-			if n > 255 {
-				return ip, false
-			}
-		default:
+			n = n*10 + d
+			i++
+		}
+		if i == start || n > 255 || s[start] == '0' && i-start > 1 {
 			return ip, false
 		}
+		ip[part] = byte(n)
 	}
-	ip[3] = byte(n)
-	return ip, part == 3 && digits > 0
+	return ip, i == len(s)
 }
 
 // parseIPv6 parses groups of hex digits, the last two of which may be written

@@ -1,9 +1,6 @@
 package match
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // A Field is the number of a well-known event field. Other fields have names only, see
 // [Event.SetNamed].
@@ -47,10 +44,35 @@ func (f Field) String() string {
 	return "field?"
 }
 
-// FieldNamed returns the well-known field of that name, by a search of a dozen names.
-func FieldNamed(name string) (Field, bool) {
-	i := slices.Index(fieldNames[:], name)
-	return Field(max(i, 0)), i >= 0
+// FieldNamed returns the well-known field of that name.
+func FieldNamed(name string) (f Field, ok bool) {
+	switch name { // half the time of a search of fieldNames, for each named field of a line of a log
+	case "client":
+		return Client, true
+	case "object":
+		return Object, true
+	case "method":
+		return Method, true
+	case "path":
+		return Path, true
+	case "query":
+		return Query, true
+	case "protocol":
+		return Protocol, true
+	case "status":
+		return Status, true
+	case "size":
+		return Size, true
+	case "user":
+		return User, true
+	case "host":
+		return Host, true
+	case "referer":
+		return Referer, true
+	case "agent":
+		return Agent, true
+	}
+	return 0, false
 }
 
 // FieldNames returns the names of the well-known fields, in order.
