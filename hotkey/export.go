@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
@@ -50,7 +51,7 @@ func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
 	w := snapshot.NewWriter(snapshot.Hot, now, yield)
 	w.Buf = append(w.Buf, d.secret.Load()[:]...)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Name)
-	w.Buf = snapshot.AppendBytes(w.Buf, r.Key.AppendShape(nil))
+	w.Buf = snapshot.AppendBytes(w.Buf, keyvalue.AppendShape(nil, r.Key))
 	w.Buf = binary.AppendUvarint(w.Buf, r.Threshold)
 	w.Buf = binary.AppendUvarint(w.Buf, uint64(r.Span))
 	w.Buf = snapshot.AppendBool(w.Buf, r.Exact)
@@ -115,7 +116,7 @@ func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 	in.blocks = in.from.Blocks(keytable.NewBudget(unbounded))
 	d.adopt((*[32]byte)(bytes.Clone(secret)))
 	for i := range d.set.rules {
-		if r := &d.set.rules[i]; r.Name == name && string(r.Key.AppendShape(nil)) == shape {
+		if r := &d.set.rules[i]; r.Name == name && string(keyvalue.AppendShape(nil, r.Key)) == shape {
 			in.to = d.tables[i]
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -77,7 +78,7 @@ func (s *Set) Named(name string) (r *Rule, ok bool) {
 func (s *Set) Fields() []string {
 	var names []string
 	for i := range s.rules {
-		names = append(names, s.rules[i].Key.EventFields()...)
+		names = append(names, keyvalue.Fields(s.rules[i].Key)...)
 		names = append(names, s.conds[i].Fields()...)
 	}
 	slices.Sort(names)

@@ -119,11 +119,11 @@ func (in *Intake) Values(k *Key, values []string) error { return in.values(k, va
 func (in *Intake) ListedValues(k *Key, values []string) error { return in.values(k, values, true) }
 
 func (in *Intake) values(k *Key, values []string, listed bool) error {
-	if in == nil || len(values) != len(k.refs) {
+	if in == nil || len(values) != len(k.get().refs) {
 		return nil // Join rejects another number
 	}
 	for i := range values {
-		r, v, name := &k.refs[i], values[i], ""
+		r, v, name := &k.get().refs[i], values[i], ""
 		if r.either != nil {
 			one, rest := r.given(v)
 			if one == nil && slices.ContainsFunc(r.either, in.hashes) {
@@ -150,7 +150,7 @@ func (in *Intake) Digest(v string) string {
 
 // Hashes reports whether a value of k is hashed.
 func (in *Intake) Hashes(k *Key) bool {
-	return in != nil && slices.ContainsFunc(k.refs, func(r ref) bool { return in.hashes(r) || slices.ContainsFunc(r.either, in.hashes) })
+	return in != nil && slices.ContainsFunc(k.get().refs, func(r ref) bool { return in.hashes(r) || slices.ContainsFunc(r.either, in.hashes) })
 }
 
 func (in *Intake) hashes(r ref) bool {

@@ -26,12 +26,13 @@ func (k Key) Rejoin(dst []byte, values ...string) ([]byte, error) {
 }
 
 func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
-	if len(values) != len(k.refs) || len(values) == 0 {
+	made := k.get()
+	if len(values) != len(made.refs) || len(values) == 0 {
 		return dst, k.valuesError(len(values))
 	}
 	base := len(dst)
-	for i := range k.refs {
-		r, v := &k.refs[i], values[i]
+	for i := range made.refs {
+		r, v := &made.refs[i], values[i]
 		if v == "" {
 			return dst[:base], fmt.Errorf("key value %d: %s: empty: must have a value", i+1, r.name)
 		}
@@ -44,43 +45,24 @@ func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 			dst = append(append(dst, one.name...), ':')
 			r, v = one, rest
 		}
-		if r.field == Path && clean && !k.fold.Off && formOf(view(v)) != pathPlain {
+		if r.field == Path && clean && !made.fold.Off && formOf(view(v)) != pathPlain {
 			dst = appendClean(dst, view(v))
 		} else {
-			dst = k.appendValue(dst, r, view(v))
+			dst = made.appendValue(dst, r, view(v))
 		}
-		if len(k.refs) > 1 {
+		if len(made.refs) > 1 {
 			dst = putLength(dst, at)
 		}
 	}
 	return dst, nil
 }
 
-// Split appends to dst the values of a key, for [Key.Join], from one string with a
-// separator between them. The value of a key of one field is the whole string, even if
-// it contains the separator; a value of a key of several fields cannot contain it. It
-// is an error if there are more or fewer values than fields.
-func (k Key) Split(dst []string, values string, separator byte) ([]string, error) {
-	base := len(dst)
-	for n := 1; n < len(k.refs); n++ {
-		at := strings.IndexByte(values, separator)
-		if at < 0 {
-			return dst[:base], k.valuesError(n)
-		}
-		dst, values = append(dst, values[:at]), values[at+1:]
-	}
-	if len(k.refs) > 1 && strings.IndexByte(values, separator) >= 0 {
-		return dst[:base], k.valuesError(len(k.refs) + strings.Count(values, string(separator)))
-	}
-	return append(dst, values), nil
-}
-
 // valuesError returns the error of n values, which are more or fewer than k's fields.
 func (k Key) valuesError(n int) error {
-	if len(k.refs) == 0 {
+	if len(k.Fields()) == 0 {
 		return errors.New("key: no field: must be made with NewKey")
 	}
-	return fmt.Errorf("number of key values: %d: must be %d: %s", n, len(k.refs), strings.Join(k.Fields(), ", "))
+	return fmt.Errorf("number of key values: %d: must be %d: %s", n, len(k.Fields()), strings.Join(k.Fields(), ", "))
 }
 
 // putLength puts the length of dst[at:] in front of it. The length is known only after

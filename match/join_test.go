@@ -27,11 +27,9 @@ func TestJoinIsAppend(t *testing.T) {
 		k := newKey(t, folds[rnd.IntN(len(folds))], names...)
 		var e Event
 		var values []string
-		tabs := false
 		for _, name := range names {
 			v := joined[name][rnd.IntN(len(joined[name]))]
 			values = append(values, v)
-			tabs = tabs || strings.Contains(v, "\t")
 			e.SetNamedString(name, v)
 		}
 		want, ok := k.Append([]byte("before"), &e)
@@ -39,26 +37,7 @@ func TestJoinIsAppend(t *testing.T) {
 		if err != nil || !ok || !bytes.Equal(got, want) {
 			t.Fatalf("%v of %v: Join returns %q, %v; Append %q", values, names, got, err, want)
 		}
-		got, err = joinSplit(k, []byte("before"), strings.Join(values, "\t"), '\t')
-		switch alone := len(names) == 1; {
-		case tabs && !alone:
-			if err == nil || string(got) != "before" {
-				t.Fatalf("%q of %v: the separator in a value is taken: %q", values, names, got)
-			}
-		case err != nil || !bytes.Equal(got, want):
-			t.Fatalf("%q of %v: Split and Join return %q, %v; want %q", values, names, got, err, want)
-		}
 	}
-}
-
-// joinSplit joins values that are written in one string.
-func joinSplit(k Key, dst []byte, values string, separator byte) ([]byte, error) {
-	var few [MaxKeyFields]string
-	split, err := k.Split(few[:0], values, separator)
-	if err != nil {
-		return dst, err
-	}
-	return k.Join(dst, split...)
 }
 
 func TestJoinErrors(t *testing.T) {
@@ -80,21 +59,6 @@ func TestJoinErrors(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %s", c.values, got, err, c.want)
 		}
 	}
-	for values, want := range map[string]string{
-		"":      "number of key values: 1: must be 2: client, user",
-		"a":     "number of key values: 1: must be 2: client, user",
-		"a|":    "key value 2: user: empty: must have a value",
-		"a|b|c": "number of key values: 3: must be 2: client, user",
-		"a|b||": "number of key values: 4: must be 2: client, user",
-	} {
-		got, err := joinSplit(two, []byte("x"), values, '|')
-		if err == nil || err.Error() != want || string(got) != "x" {
-			t.Errorf("%q: %q, %v; want %s", values, got, err, want)
-		}
-	}
-	if got, err := joinSplit(Key{}, nil, "a", '|'); err == nil {
-		t.Errorf("the zero Key joins %q", got)
-	}
 }
 
 func TestJoinDoesNotAllocate(t *testing.T) {
@@ -102,7 +66,6 @@ func TestJoinDoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 200)
 	n := testing.AllocsPerRun(100, func() {
 		dst, _ = k.Join(dst[:0], "2001:db8::1", "/a/../b")
-		dst, _ = joinSplit(k, dst[:0], "192.0.2.1|/a//b", '|')
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)

@@ -22,11 +22,29 @@ import (
 // "user:ada" or "client:192.0.2.1", so that a user whose name is an address does not
 // share the key of that address.
 //
-// No event has a key under the zero Key. A Key is immutable and safe for concurrent
-// use.
+// No event has a key under the zero Key. A Key is immutable, safe for concurrent use and as
+// small as a pointer. Compare keys with [Key.Equal].
 type Key struct {
-	refs []ref
-	fold Fold
+	_    [0]func() // not by ==
+	made *madeKey  // nil for the zero Key
+}
+
+// A madeKey is what the copies of a Key share.
+type madeKey struct {
+	refs  []ref
+	names []string // of refs
+	fold  Fold
+}
+
+// noKey is what the zero Key consists of.
+var noKey madeKey
+
+// get returns the parts of k.
+func (k Key) get() *madeKey {
+	if k.made == nil {
+		return &noKey
+	}
+	return k.made
 }
 
 // MaxKeyFields is the largest number of fields of a Key: 8.
@@ -46,7 +64,7 @@ func NewKey(fold Fold, names ...string) (Key, error) {
 	if len(names) > MaxKeyFields {
 		return Key{}, fmt.Errorf("key: %d fields: must be at most %d", len(names), MaxKeyFields)
 	}
-	k := Key{fold: fold}
+	k := &madeKey{fold: fold}
 	for _, n := range names {
 		r := newRef(n)
 		if err := r.check(); err != nil {
@@ -55,10 +73,10 @@ func NewKey(fold Fold, names ...string) (Key, error) {
 		if slices.ContainsFunc(k.refs, func(earlier ref) bool { return earlier.name == r.name }) {
 			return Key{}, fmt.Errorf("key: field %q twice: must be given once", r.name)
 		}
-		k.refs = append(k.refs, r)
+		k.refs, k.names = append(k.refs, r), append(k.names, r.name)
 	}
 	k.fold = k.effectiveFold()
-	return k, nil
+	return Key{made: k}, nil
 }
 
 // MustKey is NewKey with the default Fold, for names that are constants: it panics if
@@ -89,7 +107,7 @@ func (r *ref) check() error {
 
 // effectiveFold returns the part of k's fold that k's fields depend on, with defaults
 // filled in, so that equal keys have equal folds.
-func (k Key) effectiveFold() Fold {
+func (k *madeKey) effectiveFold() Fold {
 	has := func(f Field) bool { return slices.ContainsFunc(k.refs, func(r ref) bool { return r.has(f) }) }
 	switch {
 	case k.fold.Off:
@@ -101,97 +119,47 @@ func (k Key) effectiveFold() Fold {
 }
 
 // Fields returns the names of the key's fields, in order: one for each value of
-// the key. A field with alternatives is called "user | client".
+// the key. A field with alternatives is called "user | client". The slice must not be
+// changed. It does not allocate.
 func (k Key) Fields() []string {
-	names := make([]string, len(k.refs))
-	for i, r := range k.refs {
-		names[i] = r.name
-	}
-	return names
+	names := k.get().names
+	return names[:len(names):len(names)]
 }
 
 // Fold returns how k makes keys of clients. Parts of it that k does not depend on are
 // zero.
-func (k Key) Fold() Fold { return k.fold }
-
-// EventFields returns the names of the event fields that k reads. Alternatives are separate
-// names.
-func (k Key) EventFields() []string {
-	var names []string
-	for i := range k.refs {
-		names = append(names, k.refs[i].names()...)
-	}
-	return names
-}
-
-// ClientField returns the index of the field that is the client or has it as an
-// alternative, or -1.
-func (k Key) ClientField() int {
-	return slices.IndexFunc(k.refs, func(r ref) bool { return r.has(Client) })
-}
-
-// ClientOf returns the client in v, the value of the i-th field, or nil if v is of
-// another field.
-func (k Key) ClientOf(i int, v []byte) []byte {
-	r := &k.refs[i]
-	if r.either != nil {
-		one, rest := r.given(text(v))
-		if one == nil {
-			return nil
-		}
-		r, v = one, v[len(v)-len(rest):]
-	}
-	if r.field != Client {
-		return nil
-	}
-	return v
-}
-
-// ValueOf returns the value that an event's field of that name has in a key that k has made, without the name that
-// an alternative begins with. It is nil if the key has no value of this field. It does not allocate.
-func (k Key) ValueOf(key []byte, field string) []byte {
-	i := 0
-	for v := range k.Parts(key) {
-		r := &k.refs[i]
-		if r.name == field {
-			return v
-		}
-		if one, rest := r.given(text(v)); one != nil && one.name == field {
-			return v[len(v)-len(rest):]
-		}
-		i++
-	}
-	return nil
-}
+func (k Key) Fold() Fold { return k.get().fold }
 
 // String returns the field's name, or the names joined by commas.
 func (k Key) String() string { return strings.Join(k.Fields(), ",") }
 
 // Equal reports whether k and o make the same key of every event.
 func (k Key) Equal(o Key) bool {
-	return k.fold == o.fold && slices.EqualFunc(k.refs, o.refs, func(a, b ref) bool { return a.name == b.name })
+	a, b := k.get(), o.get()
+	return a == b || a.fold == b.fold && slices.Equal(a.names, b.names)
 }
 
 // Append appends e's key to dst. It reports false, and returns dst unchanged, if e
 // lacks one of the fields: such an event is not counted by this key.
 func (k Key) Append(dst []byte, e *Event) ([]byte, bool) {
-	if len(k.refs) == 1 {
-		return k.appendField(dst, e, &k.refs[0])
+	made := k.get()
+	if len(made.refs) == 1 {
+		return made.appendField(dst, e, &made.refs[0])
 	}
 	base := len(dst)
-	for i := range k.refs {
+	for i := range made.refs {
 		at := len(dst)
 		var ok bool
-		if dst, ok = k.appendField(dst, e, &k.refs[i]); !ok {
+		if dst, ok = made.appendField(dst, e, &made.refs[i]); !ok {
 			return dst[:base], false
 		}
 		dst = putLength(dst, at)
 	}
-	return dst, len(k.refs) > 0
+	return dst, len(made.refs) > 0
 }
 
 // appendField appends e's value of r, and reports whether it has one.
-func (k Key) appendField(dst []byte, e *Event, r *ref) ([]byte, bool) {
+func (k *madeKey) appendField(dst []byte, e *Event, r *ref) ([]byte, bool) {
 	if r.either != nil {
 		if r = r.in(e); r == nil {
 			return dst, false
@@ -209,7 +177,7 @@ func (k Key) appendField(dst []byte, e *Event, r *ref) ([]byte, bool) {
 }
 
 // appendValue appends the value v of r, where a path is clean unless the fold is off.
-func (k Key) appendValue(dst []byte, r *ref, v []byte) []byte {
+func (k *madeKey) appendValue(dst []byte, r *ref, v []byte) []byte {
 	if r.field == Client {
 		return k.fold.Append(dst, v)
 	}
@@ -219,7 +187,7 @@ func (k Key) appendValue(dst []byte, r *ref, v []byte) []byte {
 // Parts returns the values of a key that k has made, in the order of its fields.
 func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		if len(k.refs) == 1 {
+		if len(k.get().refs) == 1 {
 			yield(key)
 			return
 		}
@@ -234,49 +202,4 @@ func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 			key = key[w+int(n):]
 		}
 	}
-}
-
-// Values returns copies of the values of a key that k has made.
-func (k Key) Values(key string) (values []string) {
-	for part := range k.Parts([]byte(key)) {
-		values = append(values, string(part))
-	}
-	return values
-}
-
-// Has reports whether v is one of the values of a key that k has made: of a client, v may
-// be any spelling of the same one, and of a field with alternatives, v may lack the name
-// of its field.
-func (k Key) Has(key []byte, v string) bool {
-	i := -1
-	for part := range k.Parts(key) {
-		i++
-		if string(part) == v {
-			return true
-		}
-		if client := k.ClientOf(i, part); client != nil && string(k.fold.Append(nil, []byte(v))) == string(client) {
-			return true
-		}
-		if r := &k.refs[i]; r.either != nil {
-			if _, rest := r.given(string(part)); rest == v {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// AppendShape appends a description of k to dst: the same bytes for equal keys, in this
-// and every other process. A reader of exported counts compares it with its own key's.
-func (k Key) AppendShape(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(k.refs)))
-	for _, r := range k.refs {
-		dst = binary.AppendUvarint(dst, uint64(len(r.name)))
-		dst = append(dst, r.name...)
-	}
-	off := byte(0)
-	if k.fold.Off {
-		off = 1
-	}
-	return append(dst, off, byte(k.fold.IPv4), byte(k.fold.IPv6))
 }

@@ -200,39 +200,3 @@ func TestMustKey(t *testing.T) {
 	}()
 	MustKey()
 }
-
-func TestKeyHas(t *testing.T) {
-	join := func(k Key, values ...string) []byte {
-		key, err := k.Join(nil, values...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return key
-	}
-	client, pair, either := newKey(t, Fold{}, "client"), newKey(t, Fold{}, "client", "path"), newKey(t, Fold{}, "user | client")
-	for _, c := range []struct {
-		k    Key
-		key  []byte
-		v    string
-		want bool
-	}{
-		{client, join(client, "192.0.2.1"), "192.0.2.1", true},
-		{client, join(client, "192.0.2.1"), "::ffff:192.0.2.1", true},
-		{client, join(client, "2001:db8::1"), "2001:db8::2", true}, // of the same /64
-		{client, join(client, "2001:db8::1"), "2001:db8:0:1::2", false},
-		{client, join(client, "192.0.2.1"), "192.0.2.11", false},
-		{client, join(client, "192.0.2.1"), "", false},
-		{pair, join(pair, "192.0.2.1", "/a"), "/a", true},
-		{pair, join(pair, "192.0.2.1", "/a"), "[192.0.2.1]:80", true},
-		{pair, join(pair, "192.0.2.1", "/a"), "/", false},
-		{either, join(either, "user:ada"), "ada", true},
-		{either, join(either, "user:ada"), "user:ada", true},
-		{either, join(either, "user:192.0.2.1"), "::ffff:192.0.2.1", false}, // a user, whatever the name is
-		{either, join(either, "client:192.0.2.1"), "::ffff:192.0.2.1", true},
-		{Key{}, nil, "", false},
-	} {
-		if got := c.k.Has(c.key, c.v); got != c.want {
-			t.Errorf("%v: %q has %q: %v, want %v", c.k, c.key, c.v, got, c.want)
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -37,7 +38,7 @@ func listedDigest(k match.Key, values []string) (key []byte, ok bool) {
 // banValues returns the values in a key of k. The digest of a key that is too long to be
 // stored is one value.
 func banValues(k match.Key, key []byte) []string {
-	values := k.Values(string(key))
+	values := keyvalue.All(k, string(key))
 	if len(values) != len(k.Fields()) {
 		return []string{string(key)}
 	}
@@ -116,18 +117,18 @@ const (
 
 // byClient reports whether k is the client and nothing else, folded.
 func byClient(k match.Key) bool {
-	return k.ClientField() == 0 && len(k.Fields()) == 1 && len(k.EventFields()) == 1 && !k.Fold().Off
+	return keyvalue.ClientIndex(k) == 0 && len(k.Fields()) == 1 && len(keyvalue.Fields(k)) == 1 && !k.Fold().Off
 }
 
 // checkBanClient returns an error if the client in a key of k is a network that no event
 // is counted by, unless networks can be banned under k. It then makes the network what it
 // is listed as. There are as many values as k has fields.
 func checkBanClient(k match.Key, values []string, memory bool) error {
-	i, fold := k.ClientField(), k.Fold()
+	i, fold := keyvalue.ClientIndex(k), k.Fold()
 	if i < 0 || fold.Off {
 		return nil
 	}
-	client := string(k.ClientOf(i, []byte(values[i])))
+	client := string(keyvalue.Client(k.Fields()[i], []byte(values[i])))
 	p, err := netip.ParsePrefix(client)
 	if err != nil {
 		return nil

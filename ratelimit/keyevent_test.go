@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -12,7 +13,7 @@ func keyEvent(l *ratelimit.Limiter, key string) *match.Event {
 	e := new(match.Event)
 	set := l.Set()
 	for i := range set.Len() {
-		for _, field := range set.Rule(i).Key.EventFields() {
+		for _, field := range keyvalue.Fields(set.Rule(i).Key) {
 			e.SetNamedString(field, key)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -105,7 +106,7 @@ func (s *Set) limitOfKey(i int, q *query, key []byte) (uint64, error) {
 	default:
 		return min(q.Limit, r.Limits[s.varying[i]].AtMost), nil
 	}
-	return s.limitOf(i, r.Key.ValueOf(key, r.LimitBy.Field)), nil
+	return s.limitOf(i, keyvalue.Of(r.Key, key, r.LimitBy.Field)), nil
 }
 
 // parseN parses N in decimal digits, and returns 0 for anything else. What is above any

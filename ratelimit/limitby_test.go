@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -284,7 +285,7 @@ func TestLimitOfKeyAndEvent(t *testing.T) {
 			if !ok {
 				continue
 			}
-			fromEvent, fromKey := limiter.Peek(&e).Limit, judge.Peek(rule.Key.Values(string(k))...).Limit
+			fromEvent, fromKey := limiter.Peek(&e).Limit, judge.Peek(keyvalue.All(rule.Key, string(k))...).Limit
 			if fromEvent != fromKey {
 				t.Errorf("key %q, tenant %q: the event is judged by %d, and its key by %d", key, tenant, fromEvent, fromKey)
 			}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )
@@ -242,7 +243,7 @@ func (r *RuleLimiter) find(set *Set) *ruleAt {
 // the allow list says nothing about it.
 func (s *Set) raw(i int) bool {
 	k := &s.rules[i].Key
-	fields := k.EventFields()
+	fields := keyvalue.Fields(*k)
 	if len(k.Fields()) > 1 || len(fields) > 1 || !s.allow.IsEmpty() && s.clients[i] >= 0 {
 		return false
 	}

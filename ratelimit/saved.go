@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
 )
@@ -64,7 +65,7 @@ type exporter struct {
 // appendRule appends what identifies a rule.
 func appendRule(dst []byte, r *Rule) []byte {
 	dst = snapshot.AppendBytes(dst, r.Name)
-	return snapshot.AppendBytes(dst, r.Key.AppendShape(nil))
+	return snapshot.AppendBytes(dst, keyvalue.AppendShape(nil, r.Key))
 }
 
 // Import restores a chunk of [Limiter.Export], of this or another process. Use it on a
@@ -173,7 +174,7 @@ func (in *chunkImport) secret() error {
 func (in *chunkImport) rule() *memoryRule {
 	name, shape := in.r.Bytes(in.r.Len()), in.r.Bytes(in.r.Len())
 	mr := in.rules.named(string(name))
-	if mr == nil || string(mr.Key.AppendShape(nil)) != string(shape) {
+	if mr == nil || string(keyvalue.AppendShape(nil, mr.Key)) != string(shape) {
 		return nil
 	}
 	return mr

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 )
@@ -71,7 +72,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %d: name: %q is taken by an earlier rule: must be a name of its own", i+1, r.Name)
 		}
 		s.names[r.Name] = i
-		s.clients = append(s.clients, r.Key.ClientField())
+		s.clients = append(s.clients, keyvalue.ClientIndex(r.Key))
 		s.forms = append(s.forms, formOf(&r.Key))
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
@@ -154,7 +155,7 @@ func (s *Set) allowsKey(i int, key []byte) bool {
 	at, k := 0, &s.rules[i].Key
 	for v := range k.Parts(key) {
 		if at == s.clients[i] {
-			return s.allowsValue(k.ClientOf(at, v))
+			return s.allowsValue(keyvalue.Client(k.Fields()[at], v))
 		}
 		at++
 	}
@@ -182,7 +183,7 @@ func (l *Limiter) allows(b *BanRecord) bool {
 		return false
 	}
 	at, k := s.clients[i], &s.rules[i].Key
-	return at >= 0 && at < len(b.Key) && s.allowsValue(k.ClientOf(at, []byte(b.Key[at])))
+	return at >= 0 && at < len(b.Key) && s.allowsValue(keyvalue.Client(k.Fields()[at], []byte(b.Key[at])))
 }
 
 // Fields returns the names of all event fields that the set looks at.
@@ -192,9 +193,9 @@ func (s *Set) Fields() []string {
 		names = append(names, match.Client.String())
 	}
 	for i := range s.rules {
-		names = append(names, s.rules[i].Key.EventFields()...)
-		names = append(names, s.distinct[i].EventFields()...)
-		names = append(names, s.by[i].EventFields()...)
+		names = append(names, keyvalue.Fields(s.rules[i].Key)...)
+		names = append(names, keyvalue.Fields(s.distinct[i])...)
+		names = append(names, keyvalue.Fields(s.by[i])...)
 		names = append(names, s.conds[match.Whole][i].Fields()...)
 	}
 	slices.Sort(names)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )
@@ -169,7 +170,7 @@ func (sc *scratch) collectKey(set *Set, q *query) (err error) {
 // exempts reports whether the client among the values of a key, if there is one, is exempt. The values are as they were
 // given: a key has cut them to networks.
 func (sc *scratch) exempts(k *match.Key, client int, values []string) bool {
-	return sc.exempt != nil && client >= 0 && sc.exempt.Contains(k.ClientOf(client, bytesOf(values[client])))
+	return sc.exempt != nil && client >= 0 && sc.exempt.Contains(keyvalue.Client(k.Fields()[client], bytesOf(values[client])))
 }
 
 // collectRule finds the rule of set that q names, and makes the key of its values.

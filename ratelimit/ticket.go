@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -65,7 +66,7 @@ func (t *Ticket) fill(q *query, r *request, d *Decision) {
 // formOf identifies the form of the keys of k.
 func formOf(k *match.Key) uint32 {
 	h := fnv.New32a()
-	h.Write(k.AppendShape(nil))
+	h.Write(keyvalue.AppendShape(nil, *k))
 	return h.Sum32()
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -125,7 +126,7 @@ func (e *events) noKey(key match.Key, keys *keyColumn) string {
 	if len(keys.texts) > 1 {
 		return ""
 	}
-	fields := key.EventFields()
+	fields := keyvalue.Fields(key)
 	if i := slices.IndexFunc(fields, e.hasNone); i >= 0 {
 		return e.absent(fields[i])
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -315,7 +316,7 @@ func parseKey(option, text string, fields []string) (k match.Key, err error) {
 	if k, err = rules.ParseKey(match.Fold{Off: true}, text); err != nil {
 		return k, fmt.Errorf("%s: %w", option, err)
 	}
-	for _, field := range k.EventFields() {
+	for _, field := range keyvalue.Fields(k) {
 		if err := knownField(option, field, fields); err != nil {
 			return k, err
 		}

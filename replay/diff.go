@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -67,7 +68,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.Protect) > 0 && len(r.key.EventFields()) > 1 {
+	if len(c.Protect) > 0 && len(keyvalue.Fields(r.key)) > 1 {
 		return nil, fmt.Errorf("--protect: needs a key of one field: must not be given with --key %q", r.Key)
 	}
 	for i := range r.rulesets {
@@ -95,7 +96,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 		d.First, d.Last = new(epoch(first)), new(epoch(last))
 	}
 	d.Old, d.New = before.side(c.Old.Name, report.Events), after.side(c.New.Name, report.Events)
-	protected := newKeyList(r.key.EventFields()[0], c.Protect)
+	protected := newKeyList(keyvalue.Fields(r.key)[0], c.Protect)
 	e.diffKeys(d, before.outcomes, after.outcomes, protected)
 	e.diffBans(d, before.bannedTimes(), after.bannedTimes(), protected)
 	d.Problems = report.Problems
@@ -227,7 +228,7 @@ func (j *judging) bannedTimes() map[string]bannedKey {
 			name := rule.Key.String() + "\x00" + key
 			b, ok := all[name]
 			if !ok {
-				b = bannedKey{fields: rule.Key.Fields(), values: rule.Key.Values(key)}
+				b = bannedKey{fields: rule.Key.Fields(), values: keyvalue.All(rule.Key, key)}
 			}
 			b.bans = append(b.bans, interval{time.Unix(0, start.at), time.Unix(0, start.at).Add(start.long)})
 			all[name] = b

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -205,11 +206,11 @@ func (x *explaining) begin(j *judging) {
 
 // hasValue reports whether key, which k has made, has the value that is asked for, or its digest if that is hashed.
 func (x *explaining) hasValue(k match.Key, key string) bool {
-	if k.Has([]byte(key), x.config.Value) {
+	if keyvalue.Has(k, []byte(key), x.config.Value) {
 		return true
 	}
 	digest := x.run.intake.Digest(x.config.Value)
-	if digest == "" || !k.Has([]byte(key), digest) {
+	if digest == "" || !keyvalue.Has(k, []byte(key), digest) {
 		return false
 	}
 	x.shown = digest

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -119,7 +120,7 @@ func (e *events) digestEvents(events []keyEvent, key match.Key, keys *keyColumn)
 	var line []byte
 	for _, ev := range events {
 		line = append(epoch(ev.at).append(line[:0]), '\t')
-		joined := strings.Join(key.Values(keys.texts[ev.key]), "\t")
+		joined := strings.Join(keyvalue.All(key, keys.texts[ev.key]), "\t")
 		if text {
 			line = append(line, joined...)
 		} else {

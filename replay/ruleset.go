@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -151,7 +152,7 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 		return e.columns[i]
 	}
 	c := &keyColumn{key: key, texts: []string{""}, seen: 1}
-	if names := key.EventFields(); len(names) == 1 {
+	if names := keyvalue.Fields(key); len(names) == 1 {
 		c.column = e.run.column(names[0])
 	} else {
 		c.reader, c.own = e.newEventReader(names), newInterner()
@@ -162,8 +163,8 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 
 // keyFields returns the fields of k as they are given: "client/24" for a network.
 func keyFields(k match.Key) []string {
-	names, fold := k.Fields(), k.Fold()
-	if i := k.ClientField(); i >= 0 && !fold.Off && (fold.IPv4 < 32 || fold.IPv6 < 64) {
+	names, fold := slices.Clone(k.Fields()), k.Fold()
+	if i := keyvalue.ClientIndex(k); i >= 0 && !fold.Off && (fold.IPv4 < 32 || fold.IPv6 < 64) {
 		network := fmt.Sprintf("client/%d", fold.IPv4)
 		if fold.IPv6 != 64 {
 			network += fmt.Sprintf(",%d", fold.IPv6)
@@ -174,7 +175,7 @@ func keyFields(k match.Key) []string {
 }
 
 // keyOf returns the key of that number.
-func (c *keyColumn) keyOf(id uint32) api.Key { return api.KeyOf(c.key.Values(c.texts[id])...) }
+func (c *keyColumn) keyOf(id uint32) api.Key { return api.KeyOf(keyvalue.All(c.key, c.texts[id])...) }
 
 // fill makes c the column of the chunk, or a part of it if ctx is done.
 func (e *events) fill(ctx context.Context, c *keyColumn) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 )
@@ -85,7 +86,7 @@ type run struct {
 
 // usedFields returns every field that a rule or a list looks at.
 func (r *run) usedFields() []string {
-	names := r.key.EventFields()
+	names := keyvalue.Fields(r.key)
 	if r.Traffic {
 		names = append(append(names, trafficFields...), sizeField)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -167,7 +168,7 @@ func keyYAML(text string, key match.Key) string {
 
 // fields writes the section fields: fields of the log that are not known without a declaration.
 func (s *Suggestion) fields(b *strings.Builder) {
-	names := s.key.EventFields()
+	names := keyvalue.Fields(s.key)
 	for i := range s.Limits {
 		for _, c := range s.Limits[i].conditions {
 			names = append(names, c[0])

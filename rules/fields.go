@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -68,7 +69,7 @@ func (r *reader) checkTrust(n ast.Node, rule *ratelimit.Rule) {
 	if rule.Ban == nil || slices.Contains(rule.Key.Fields(), match.Client.String()) {
 		return
 	}
-	for _, name := range rule.Key.EventFields() {
+	for _, name := range keyvalue.Fields(rule.Key) {
 		i := slices.IndexFunc(r.fields, func(s match.Source) bool { return s.Field == name })
 		if i < 0 || r.fields[i].Trusted || !r.fields[i].FromRequest() {
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -150,7 +151,7 @@ func (f *File) Fields() []string {
 	names := append(f.Limits.Fields(), f.Hot.Fields()...)
 	for i := range f.Counters {
 		c := &f.Counters[i]
-		names = append(names, c.Key.EventFields()...)
+		names = append(names, keyvalue.Fields(c.Key)...)
 		names = append(names, c.Condition.Fields()...)
 	}
 	slices.Sort(names)

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -128,7 +129,7 @@ func (r *reader) readCounters(n ast.Node) (counters []Counter) {
 func (r *reader) readHot(n ast.Node) hotkey.Rule {
 	m := r.mapping(n, "hot rule", hotKeys)
 	rule := hotkey.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
-	r.checkUnhashed(m["key"], "key", "programs that find hot keys would not know theirs", rule.Key.EventFields()...)
+	r.checkUnhashed(m["key"], "key", "programs that find hot keys would not know theirs", keyvalue.Fields(rule.Key)...)
 	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
 		l, form, err := parseAnyLimit(s)
 		l, fixed := FixedSpan(l)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -155,9 +156,9 @@ func prefixes(ps []netip.Prefix) []string {
 // keyNoun returns what k counts by: "client", "client/24 (IPv6 /48)", "user (or else
 // client)", "combination of client and path".
 func keyNoun(k match.Key) string {
-	names := k.Fields()
+	names := slices.Clone(k.Fields())
 	for i, name := range names {
-		if fold := k.Fold(); i == k.ClientField() && fold.IPv4 < 32 {
+		if fold := k.Fold(); i == keyvalue.ClientIndex(k) && fold.IPv4 < 32 {
 			name = strings.Replace(name, match.Client.String(), fmt.Sprintf("client/%d (IPv6 /%d)", fold.IPv4, fold.IPv6), 1)
 			names[i] = name
 		}

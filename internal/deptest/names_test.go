@@ -20,7 +20,7 @@ var mostNames = map[string]int{
 	"latelyhttp":  48,
 	"latelyprom":  5,
 	"latelyredis": 48,
-	"match":       102,
+	"match":       94,
 	"ratelimit":   132,
 	"replay":      78,
 	"rules":       39,

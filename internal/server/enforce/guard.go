@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -42,10 +43,10 @@ const (
 // address, or the network that the rule makes of one. Whoever sends an event may call its client
 // 192.0.2.0/24: that is a name, which no address has.
 func networkOf(rule *ratelimit.Rule, key []string, byHand bool) (netip.Prefix, skip) {
-	if rule.Key.ClientField() != 0 || len(rule.Key.Fields()) != 1 || len(key) != 1 {
+	if keyvalue.ClientIndex(rule.Key) != 0 || len(rule.Key.Fields()) != 1 || len(key) != 1 {
 		return netip.Prefix{}, notAddress
 	}
-	client := rule.Key.ClientOf(0, []byte(key[0]))
+	client := keyvalue.Client(rule.Key.Fields()[0], []byte(key[0]))
 	network, err := match.ParsePrefix(string(client))
 	if err != nil || !isClient(rule, network, client) && !(byHand && hasClients(rule, network)) {
 		return netip.Prefix{}, notAddress
@@ -70,7 +71,7 @@ func hasClients(rule *ratelimit.Rule, network netip.Prefix) bool {
 	if network.Addr().Is6() {
 		bits = fold.IPv6
 	}
-	return len(rule.Key.EventFields()) == 1 && network.Bits() < bits
+	return len(keyvalue.Fields(rule.Key)) == 1 && network.Bits() < bits
 }
 
 // unroutable are networks that no client on the internet has. A log may name them

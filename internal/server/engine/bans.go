@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
@@ -79,11 +80,11 @@ func (e *Engine) Ban(name string, key []string, d time.Duration, reason, source 
 // checkBanned returns an error if key, which is folded, has a client that is most likely a mistyped
 // address or network. Any other name is banned as it is: events may have it as their client.
 func checkBanned(rule *ratelimit.Rule, key []string) error {
-	i := rule.Key.ClientField()
+	i := keyvalue.ClientIndex(rule.Key)
 	if i < 0 {
 		return nil
 	}
-	client, _ := strings.CutPrefix(string(rule.Key.ClientOf(i, []byte(key[i]))), proxyPrefix)
+	client, _ := strings.CutPrefix(string(keyvalue.Client(rule.Key.Fields()[i], []byte(key[i]))), proxyPrefix)
 	if isMistyped(client) {
 		return apierror.New(api.BadArg, "client: %.64q: must be an address such as 192.0.2.1 or 2001:db8::1, or a name that does not look like one", client)
 	}
@@ -187,11 +188,11 @@ func (e *Engine) proxied(name string, key []string) []string {
 	if err != nil {
 		return nil
 	}
-	i := rule.Key.ClientField()
+	i := keyvalue.ClientIndex(rule.Key)
 	if i < 0 || len(key) != len(rule.Key.Fields()) {
 		return nil
 	}
-	client := string(rule.Key.ClientOf(i, []byte(key[i])))
+	client := string(keyvalue.Client(rule.Key.Fields()[i], []byte(key[i])))
 	addr, ok := match.ParseAddr(client)
 	if !ok {
 		return nil
@@ -322,7 +323,7 @@ func (e *Engine) fold(r *ratelimit.BanRecord) (*ratelimit.Rule, error) {
 	if err != nil {
 		return rule, err
 	}
-	r.Key = rule.Key.Values(string(key))
+	r.Key = keyvalue.All(rule.Key, string(key))
 	return rule, nil
 }
 

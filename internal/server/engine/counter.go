@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
@@ -135,7 +136,7 @@ func (c *counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCou
 	}
 	out := make([]api.KeyCount, len(top))
 	for i, k := range top {
-		out[i] = api.KeyCount{Key: api.KeyOf(c.Key.Values(k.Key)...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}}
+		out[i] = api.KeyCount{Key: api.KeyOf(keyvalue.All(c.Key, k.Key)...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}}
 	}
 	return out, nil
 }
@@ -151,7 +152,7 @@ func (c *counter) topOf(t time.Time, n int, span time.Duration, f *keys.Filter) 
 	}
 	table, t := c.counts(t)
 	for key, r := range table.AllAt(t) {
-		parts := c.Key.Values(key)
+		parts := keyvalue.All(c.Key, key)
 		if !f.Selects(parts) {
 			continue
 		}
@@ -255,9 +256,9 @@ func (e *Engine) describe(c *counter, t time.Time, span time.Duration, keys []ap
 
 // rulesOf returns the limits and bans that count by the same key as c.
 func (e *Engine) rulesOf(c *counter) (same []*ratelimit.Rule) {
-	set, shape := e.limiter.Set(), c.Key.AppendShape(nil)
+	set, shape := e.limiter.Set(), keyvalue.AppendShape(nil, c.Key)
 	for i := range set.Len() {
-		if r := set.Rule(i); bytes.Equal(r.Key.AppendShape(nil), shape) {
+		if r := set.Rule(i); bytes.Equal(keyvalue.AppendShape(nil, r.Key), shape) {
 			same = append(same, r)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -30,11 +31,11 @@ func (e *Engine) exempt(all match.Prefixes, added *crawlers.Client) {
 	set := e.limiter.Set()
 	for i := range set.Len() {
 		r := set.Rule(i)
-		if len(r.Key.Fields()) != 1 || r.Key.ClientField() != 0 {
+		if len(r.Key.Fields()) != 1 || keyvalue.ClientIndex(r.Key) != 0 {
 			continue
 		}
 		key := client
-		if len(r.Key.EventFields()) > 1 {
+		if len(keyvalue.Fields(r.Key)) > 1 {
 			key = match.Client.String() + ":" + client // one of several alternatives
 		}
 		if _, err := e.Unban(r.Name, []string{key}); err != nil {

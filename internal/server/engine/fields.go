@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/spelling"
@@ -85,13 +86,13 @@ func (f *eventFields) add(name string, key match.Key, when *match.When, refuses 
 	if err != nil {
 		return fmt.Errorf("rule %q: %w", name, err)
 	}
-	fields := append(key.Fields(), condition.Needs()...)
+	fields := slices.Concat(key.Fields(), condition.Needs())
 	slices.Sort(fields)
 	f.uses = append(f.uses, fieldUse{name, key, condition, condition.Request(), slices.Compact(fields), refuses})
 	if !refuses {
 		return nil
 	}
-	for _, name := range key.EventFields() {
+	for _, name := range keyvalue.Fields(key) {
 		if field, ok := match.FieldNamed(name); !ok {
 			f.named = append(f.named, name)
 		} else if !slices.Contains(f.known, field) {
@@ -189,7 +190,7 @@ func (f *eventFields) checkNames(names []string) error {
 		if err != nil {
 			return apierror.New(api.BadArg, "field %.64q: %v", field, err)
 		}
-		for _, name := range key.EventFields() { // "user | client" is two
+		for _, name := range keyvalue.Fields(key) { // "user | client" is two
 			if _, ok := match.FieldNamed(name); !ok && name != dynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
 				return f.unknown(name)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
@@ -55,7 +56,7 @@ func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) erro
 	if err != nil {
 		return err
 	}
-	r.Key = api.KeyOf(c.Key.Values(string(k))...)
+	r.Key = api.KeyOf(keyvalue.All(c.Key, string(k))...)
 	table, now := c.counts(e.Now())
 	reading := table.ReadAt(now, string(k))
 	for _, span := range c.Spans {
@@ -76,7 +77,7 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 	if err != nil {
 		return err
 	}
-	parts := rule.Key.Values(string(k))
+	parts := keyvalue.All(rule.Key, string(k))
 	r.Key = api.KeyOf(parts...)
 	judge, err := e.limiter.Rule(rule.Name)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
@@ -63,7 +64,7 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 		if !ok {
 			continue
 		}
-		parts := rule.Key.Values(string(key))
+		parts := keyvalue.All(rule.Key, string(key))
 		r := api.RefusedKey{
 			Rule: rule.Name, Key: api.KeyOf(parts...), Count: api.Count{Lo: k.Lo, Hi: k.Hi, Estimate: k.Estimate}, PerSecond: float64(k.Estimate) / span.Seconds(),
 		}
@@ -103,7 +104,7 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 		if ok && !slices.ContainsFunc(asked, func(v askedValue) bool { return !v.isIn(rule, key) }) {
 			found = append(found, *r)
 			for i := range asked {
-				asked[i].named = asked[i].named || rule.Key.Has(key, asked[i].text)
+				asked[i].named = asked[i].named || keyvalue.Has(rule.Key, key, asked[i].text)
 			}
 		}
 	})
@@ -141,7 +142,7 @@ func (e *Engine) askedValues(all []string) (asked []askedValue) {
 }
 
 func (v *askedValue) isIn(r *ratelimit.Rule, key []byte) bool {
-	return r.Key.Has(key, v.text) || r.Key.Has(key, proxyPrefix+v.text) || v.digest != "" && r.Key.Has(key, v.digest)
+	return keyvalue.Has(r.Key, key, v.text) || keyvalue.Has(r.Key, key, proxyPrefix+v.text) || v.digest != "" && keyvalue.Has(r.Key, key, v.digest)
 }
 
 // shown returns the value for the answer. What may be the value of a hashed field is not shown.
@@ -155,7 +156,7 @@ func (v *askedValue) shown() string {
 // refusal returns a record as the API has it, with what the rule decides now.
 func (e *Engine) refusal(set *ratelimit.Set, r *refused.Record) (api.Refusal, error) {
 	rule, key, _ := refused.Split(set, r.Key())
-	parts := rule.Key.Values(string(key))
+	parts := keyvalue.All(rule.Key, string(key))
 	out := api.Refusal{
 		Rule: rule.Name, Sentence: rules.LimitSentence(rule), Fields: rule.Key.Fields(), Key: api.KeyOf(parts...),
 		Count: r.Count, First: moment(r.First), Last: moment(r.Last), Example: api.RefusedEvent{Time: moment(r.At), Decision: DecisionOf(&r.Decision)},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
@@ -155,8 +156,8 @@ func (s *Session) taken(rule string, d *ratelimit.Decision, values []string) {
 		return
 	}
 	if of, err := s.e.limiter.Set().Named(rule); err == nil {
-		if i := of.Key.ClientField(); i >= 0 && i < len(values) {
-			s.e.crawlers.Refused(of.Key.ClientOf(i, []byte(values[i])), nil)
+		if i := keyvalue.ClientIndex(of.Key); i >= 0 && i < len(values) {
+			s.e.crawlers.Refused(keyvalue.Client(of.Key.Fields()[i], []byte(values[i])), nil)
 		}
 		if s.key, err = of.Key.Join(s.key[:0], values...); err == nil {
 			s.countRefused(s.e.Now(), of, d, nil)
@@ -235,8 +236,8 @@ func (e *Engine) split(dst []string, k *match.Key, key []string, listed bool) (v
 	first := len(dst)
 	if len(key) != 1 {
 		dst = append(dst, key...)
-	} else if dst, err = k.Split(dst, key[0], keys.Separator); err != nil {
-		return dst, apierror.New(api.BadArg, "%v", err)
+	} else if dst, err = keys.Split(dst, k, key[0]); err != nil {
+		return dst, err
 	}
 	if err := e.digest(k, dst[first:], listed); err != nil {
 		return dst, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 )
@@ -97,7 +98,7 @@ func (k *Keys) Ignore(rule string, key []string, off bool) error {
 	if err != nil {
 		return err
 	}
-	was, values := *k.ignored.Load(), r.Key.Values(joined)
+	was, values := *k.ignored.Load(), keyvalue.All(r.Key, joined)
 	at := slices.IndexFunc(was, func(k api.RuleKey) bool { return k.Rule == rule && slices.Equal(k.Values(), values) })
 	if !off && at < 0 && len(was) >= maxIgnored {
 		return apierror.New(api.Overload, "%d keys are ignored by hand, the most that can be: use never in the rules file", maxIgnored)

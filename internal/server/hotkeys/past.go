@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/window"
 )
@@ -127,7 +128,7 @@ func (k *Keys) Inspect(fields, key []string, report *api.KeyReport) error {
 		if err != nil {
 			return err
 		}
-		report.Key = api.KeyOf(r.Key.Values(string(id))...)
+		report.Key = api.KeyOf(keyvalue.All(r.Key, string(id))...)
 		report.Hot = append(report.Hot, k.inspect(r, string(id)))
 	}
 	return nil

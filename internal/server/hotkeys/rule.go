@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 )
@@ -78,7 +79,7 @@ func (all Rules) prepare(next *hotkey.Rule, budget int64) (*hotRule, error) {
 // another ID than the detector knows.
 func (r *hotRule) entry(edge *hotkey.Edge) entry {
 	e := entry{Rule: r.Name, ID: edge.Key, of: r, Since: edge.Time, Until: edge.Until, Hold: r.hold(), Lo: edge.Lo, Hi: knownOr0(edge.Hi)}
-	shown, cut := shown(r.Key.Values(edge.Key))
+	shown, cut := shown(keyvalue.All(r.Key, edge.Key))
 	e.Key = api.KeyOf(shown...)
 	if cut {
 		id, _ := r.Key.Rejoin(nil, shown...) // as many values as the key has, none empty

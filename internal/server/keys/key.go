@@ -25,6 +25,24 @@ const (
 // Text returns a key as one text, as RESP and the log have it.
 func Text(values []string) string { return strings.Join(values, string(Separator)) }
 
+// Split appends to dst the values of a key of k, for [Join], from one text with [Separator]
+// between them. The value of a key of one field is the whole text, even if it contains a
+// separator; a value of a key of several fields cannot contain it. Its errors are of *apierror.Error.
+func Split(dst []string, k *match.Key, text string) ([]string, error) {
+	fields := len(k.Fields())
+	if fields <= 1 {
+		return append(dst, text), nil
+	}
+	if n := 1 + strings.Count(text, string(Separator)); n != fields {
+		_, err := k.Join(nil, make([]string, n)...)
+		return dst, apierror.New(api.BadArg, "%v", err)
+	}
+	for value := range strings.SplitSeq(text, string(Separator)) {
+		dst = append(dst, value)
+	}
+	return dst, nil
+}
+
 // Join appends to dst the key that k makes of these values. Its errors are of *apierror.Error.
 func Join(dst []byte, k *match.Key, values []string) ([]byte, error) {
 	if err := CheckValues(k, values); err != nil {

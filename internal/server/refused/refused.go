@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
@@ -81,7 +82,7 @@ const (
 // AppendRule appends what a key of a Store has before the key of the rule: the name of the rule,
 // a NUL byte, and the shape of its key, since a reload may change that.
 func AppendRule(dst []byte, r *ratelimit.Rule) []byte {
-	return r.Key.AppendShape(append(append(dst, r.Name...), 0))
+	return keyvalue.AppendShape(append(append(dst, r.Name...), 0), r.Key)
 }
 
 // Split splits a key of a Store into its rule and the key of the rule. It reports false if set has
@@ -91,7 +92,7 @@ func Split(set *ratelimit.Set, text []byte) (r *ratelimit.Rule, key []byte, ok b
 	if r, _ = set.Named(string(name)); r == nil {
 		return nil, nil, false
 	}
-	key, ok = bytes.CutPrefix(rest, r.Key.AppendShape(nil))
+	key, ok = bytes.CutPrefix(rest, keyvalue.AppendShape(nil, r.Key))
 	return r, key, ok
 }
 

@@ -1,0 +1,121 @@
+// Package keyvalue reads the values and fields of the keys of package match.
+package keyvalue
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/match"
+)
+
+// All returns copies of the values of a key that k has made.
+func All(k match.Key, key string) (values []string) {
+	for part := range k.Parts([]byte(key)) {
+		values = append(values, string(part))
+	}
+	return values
+}
+
+// Has reports whether v is one of the values of a key that k has made: for a client, v may
+// be any spelling of the same one, and for a field with alternatives, v may lack the name
+// of its field.
+func Has(k match.Key, key []byte, v string) bool {
+	fold, names := k.Fold(), k.Fields()
+	i := -1
+	for part := range k.Parts(key) {
+		i++
+		if string(part) == v {
+			return true
+		}
+		if client := Client(names[i], part); client != nil && string(fold.Append(nil, []byte(v))) == string(client) {
+			return true
+		}
+		if _, rest := split(names[i], part); rest != nil && string(rest) == v {
+			return true
+		}
+	}
+	return false
+}
+
+// Of returns the value of an event's field in a key that k has made, without the name that
+// an alternative begins with, or nil if the key has no value of this field. It does not allocate.
+func Of(k match.Key, key []byte, field string) []byte {
+	names, i := k.Fields(), 0
+	for v := range k.Parts(key) {
+		if names[i] == field {
+			return v
+		}
+		if name, rest := split(names[i], v); name == field {
+			return rest
+		}
+		i++
+	}
+	return nil
+}
+
+// Client returns the client in v, a value of a key's field of that name, or nil if v is of
+// another field.
+func Client(name string, v []byte) []byte {
+	if name == clientField {
+		return v
+	}
+	if name, rest := split(name, v); name == clientField {
+		return rest
+	}
+	return nil
+}
+
+// split returns the alternative of a key's field that v begins with, and what follows it, or
+// nothing if the field has no alternatives or v begins with none.
+func split(name string, v []byte) (alternative string, rest []byte) {
+	for name != "" {
+		one, others, more := strings.Cut(name, separator)
+		if alternative == "" && !more {
+			return "", nil
+		}
+		if len(v) > len(one)+1 && v[len(one)] == ':' && string(v[:len(one)]) == one {
+			return one, v[len(one)+1:]
+		}
+		alternative, name = one, others
+	}
+	return "", nil
+}
+
+// separator is between the alternatives of a field, as [match.Key.Fields] returns them.
+const separator = " | "
+
+var clientField = match.Client.String()
+
+// Fields returns the names of the event fields that k reads. Alternatives are separate
+// names.
+func Fields(k match.Key) []string {
+	names := make([]string, 0, len(k.Fields()))
+	for _, name := range k.Fields() {
+		names = append(names, strings.Split(name, separator)...)
+	}
+	return names
+}
+
+// ClientIndex returns the index of the field of k that is the client or has it as an
+// alternative, or -1.
+func ClientIndex(k match.Key) int {
+	return slices.IndexFunc(k.Fields(), func(name string) bool {
+		return name == clientField || strings.Contains(name, separator) && slices.Contains(strings.Split(name, separator), clientField)
+	})
+}
+
+// AppendShape appends a description of k to dst: the same bytes for equal keys, in this
+// and every other process. A reader of exported counts compares it with its own key's.
+func AppendShape(dst []byte, k match.Key) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(k.Fields())))
+	for _, name := range k.Fields() {
+		dst = binary.AppendUvarint(dst, uint64(len(name)))
+		dst = append(dst, name...)
+	}
+	fold, off := k.Fold(), byte(0)
+	if fold.Off {
+		off = 1
+	}
+	return append(dst, off, byte(fold.IPv4), byte(fold.IPv6))
+}

@@ -1,0 +1,100 @@
+package keyvalue_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/match"
+)
+
+func TestHas(t *testing.T) {
+	join := func(k match.Key, values ...string) []byte {
+		key, err := k.Join(nil, values...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	client, pair, either := newKey(t, match.Fold{}, "client"), newKey(t, match.Fold{}, "client", "path"), newKey(t, match.Fold{}, "user | client")
+	for _, c := range []struct {
+		k    match.Key
+		key  []byte
+		v    string
+		want bool
+	}{
+		{client, join(client, "192.0.2.1"), "192.0.2.1", true},
+		{client, join(client, "192.0.2.1"), "::ffff:192.0.2.1", true},
+		{client, join(client, "2001:db8::1"), "2001:db8::2", true}, // of the same /64
+		{client, join(client, "2001:db8::1"), "2001:db8:0:1::2", false},
+		{client, join(client, "192.0.2.1"), "192.0.2.11", false},
+		{client, join(client, "192.0.2.1"), "", false},
+		{pair, join(pair, "192.0.2.1", "/a"), "/a", true},
+		{pair, join(pair, "192.0.2.1", "/a"), "[192.0.2.1]:80", true},
+		{pair, join(pair, "192.0.2.1", "/a"), "/", false},
+		{either, join(either, "user:ada"), "ada", true},
+		{either, join(either, "user:ada"), "user:ada", true},
+		{either, join(either, "user:192.0.2.1"), "::ffff:192.0.2.1", false}, // a user, whatever the name is
+		{either, join(either, "client:192.0.2.1"), "::ffff:192.0.2.1", true},
+		{match.Key{}, nil, "", false},
+	} {
+		if got := keyvalue.Has(c.k, c.key, c.v); got != c.want {
+			t.Errorf("%v: %q has %q: %v, want %v", c.k, c.key, c.v, got, c.want)
+		}
+	}
+}
+
+func TestFields(t *testing.T) {
+	for _, c := range []struct {
+		names  []string
+		want   []string
+		client int
+	}{
+		{[]string{"user | client", "path"}, []string{"user", "client", "path"}, 0},
+		{[]string{"path", "client"}, []string{"path", "client"}, 1},
+		{[]string{"path", "user"}, []string{"path", "user"}, -1},
+		{[]string{"clients"}, []string{"clients"}, -1},
+	} {
+		k := newKey(t, match.Fold{}, c.names...)
+		if got := keyvalue.Fields(k); !slices.Equal(got, c.want) {
+			t.Errorf("%v has the fields %v, want %v", k, got, c.want)
+		}
+		if got := keyvalue.ClientIndex(k); got != c.client {
+			t.Errorf("%v has the client at %d, want %d", k, got, c.client)
+		}
+	}
+}
+
+// A value is what follows the name of an alternative, and only of one that the key has.
+func TestOf(t *testing.T) {
+	k := newKey(t, match.Fold{}, "user | client", "tenant")
+	for _, c := range []struct{ value, client, user string }{
+		{"client:192.0.2.1", "192.0.2.1", ""},
+		{"user:ada", "", "ada"},
+		{"user:client:192.0.2.1", "", "client:192.0.2.1"},
+	} {
+		key, err := k.Join(nil, c.value, "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(keyvalue.Client(k.Fields()[0], []byte(c.value))); got != c.client {
+			t.Errorf("the client in %q is %q, want %q", c.value, got, c.client)
+		}
+		for field, want := range map[string]string{"client": c.client, "user": c.user, "tenant": "acme", "user | client": c.value, "path": ""} {
+			if got := string(keyvalue.Of(k, key, field)); got != want {
+				t.Errorf("%s in %q is %q, want %q", field, key, got, want)
+			}
+		}
+		if got := keyvalue.All(k, string(key)); !slices.Equal(got, []string{c.value, "acme"}) {
+			t.Errorf("%q has the values %q", key, got)
+		}
+		if n := testing.AllocsPerRun(10, func() { keyvalue.Of(k, key, "user") }); n != 0 {
+			t.Errorf("Of allocates %v times", n)
+		}
+	}
+	for _, name := range []string{"path", "clients", "a | b"} {
+		if got := keyvalue.Client(name, []byte("client:192.0.2.1")); got != nil {
+			t.Errorf("a value of %s has the client %q", name, got)
+		}
+	}
+}
