@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 type layout struct {
 	algorithm Algorithm
 	zone      *time.Location
-	limits    []Limit
+	limits    []Limit   // a Burst of 0 is N, unless N changes
 	keep      []uint64  // the largest N that a record holds for each limit, see retain
 	most      uint64    // the largest N that an Adapt can reach; 0 without one
 	ban       banLayout // zero without a ban
@@ -29,14 +30,18 @@ type banLayout struct {
 // newLayout returns the layout of r, whose records take over from those of before, or
 // nil.
 func newLayout(r *Rule, before *memoryRule) layout {
-	l := layout{algorithm: r.Algorithm, zone: r.Zone, limits: r.Limits}
+	l := layout{algorithm: r.Algorithm, zone: r.Zone, limits: slices.Clone(r.Limits)}
 	if r.Adapt != nil {
 		l.most = r.Adapt.most()
 	}
 	if r.Ban != nil {
 		l.ban = banLayout{After: r.Ban.After, Of: r.Ban.Of, Span: r.Ban.Span, Field: r.Ban.Field}
 	}
-	for _, rl := range l.limits {
+	for i := range l.limits {
+		rl := &l.limits[i]
+		if l.algorithm.bursts() && rl.AtMost == 0 && r.Adapt == nil {
+			rl.Burst = cmp.Or(rl.Burst, rl.N)
+		}
 		keep := max(rl.N, l.most)
 		if !l.algorithm.bursts() {
 			keep = max(keep, rl.AtMost)

@@ -125,12 +125,22 @@ func (c Case) Check(t testing.TB, open Open, config Config) error {
 		config.Seed = randtest.Seed(t)
 	}
 	config.Resolution = max(config.Resolution, 1)
-	ck := &check{t: t, open: open, config: config, rnd: rand.New(rand.NewPCG(config.Seed, 0)), base: time.Now().Truncate(config.Resolution).UnixNano()}
+	ck := &check{t: t, open: open, config: config, rnd: rand.New(rand.NewPCG(config.Seed, 0))}
+	ck.base = ck.begin().Truncate(config.Resolution).UnixNano()
 	ck.run(c.check)
 	if len(ck.wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w\nseed %d, base time %d", errors.Join(ck.wrong...), config.Seed, ck.base)
+	return fmt.Errorf("%w\nseed %d, base time %v", errors.Join(ck.wrong...), config.Seed, time.Unix(0, ck.base).UTC())
+}
+
+// begin returns a time in some year, in half of all cases in the last days of a month: near it the periods of calendars end.
+func (c *check) begin() time.Time {
+	month := time.Date(2026, time.Month(1+c.rnd.IntN(48)), 1, 0, 0, 0, 0, time.UTC)
+	if c.rnd.IntN(2) == 0 {
+		return month.Add(-time.Duration(c.rnd.Int64N(int64(72 * time.Hour))))
+	}
+	return month.Add(time.Duration(c.rnd.Int64N(int64(28 * 24 * time.Hour))))
 }
 
 // A check is one run of a case.

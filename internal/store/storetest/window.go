@@ -168,7 +168,11 @@ func (w *window) charge(t int64, cost uint64) {
 
 // same reports whether o counts the same limit.
 func (w *window) same(o *window) bool {
-	return w.rule.Algorithm == o.rule.Algorithm && w.limit == o.limit && w.rule.Zone.String() == o.rule.Zone.String()
+	limit, other := w.limit, o.limit
+	if limit.AtMost == 0 && other.AtMost == 0 {
+		limit.Burst, other.Burst = most(limit), most(other)
+	}
+	return w.rule.Algorithm == o.rule.Algorithm && limit == other && w.rule.Zone.String() == o.rule.Zone.String()
 }
 
 // carry charges w, where nothing is counted, with what from holds at t.
