@@ -17,7 +17,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -116,7 +116,7 @@ func TestFleetDecisions(t *testing.T) {
 	if err := errors.Join(f.Add(ctx, "requests", 0, "192.0.2.1"), f.Add(ctx, "requests", 41, "192.0.2.1")); err != nil {
 		t.Error(err)
 	}
-	if top, err := s.Top("requests", 1, 0, engine.KeyFilter{}); err != nil || len(top) != 1 || top[0].Lo != 42 {
+	if top, err := s.Top("requests", 1, 0, keys.Filter{}); err != nil || len(top) != 1 || top[0].Lo != 42 {
 		t.Errorf("%v, %v; want 42", top, err)
 	}
 	if n := f.Nodes(); len(n) != 1 || !n[0].Up || n[0].Err != nil || n[0].Addr != s.addr {

@@ -66,7 +66,7 @@ func TestHotOverload(t *testing.T) {
 	for second := range seconds {
 		time.Sleep(time.Second)
 		listed := 0
-		keys, err := s.Hot("product")
+		keys, err := s.Hot().List("product")
 		for _, k := range keys {
 			if strings.HasPrefix(k.Values()[0], "/hot/") {
 				listed++
@@ -92,7 +92,7 @@ func TestHotOverload(t *testing.T) {
 		}
 		total.Added, total.Sent, total.Dropped, total.Pending = total.Added+st.Added, total.Sent+st.Sent, total.Dropped+st.Dropped, total.Pending+st.Pending
 	}
-	stats, err := s.HotStats("product")
+	stats, err := s.Hot().Stats("product")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func beServer(ctx context.Context, file *rules.File) error {
 	if err := s.Serve(ctx, l); err != nil {
 		return err
 	}
-	stats, err := e.HotStats("product")
+	stats, err := e.Hot().Stats("product")
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 func hotEvents(t testing.TB, rule string, servers ...*testServer) (sum uint64) {
 	t.Helper()
 	for _, s := range servers {
-		stats, err := s.HotStats(rule)
+		stats, err := s.Hot().Stats(rule)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func hotEvents(t testing.TB, rule string, servers ...*testServer) (sum uint64) {
 
 // knowsHot reports whether a server itself has found a key hot.
 func (s *testServer) knowsHot(key string) bool {
-	hot, _ := s.Hot("product")
+	hot, _ := s.Hot().List("product")
 	for _, k := range hot {
 		if k.Values()[0] == key {
 			return true
@@ -122,7 +122,7 @@ func TestHotKeysOfAFleet(t *testing.T) {
 
 	hits := func() (sum uint64) {
 		for _, s := range servers {
-			stats, err := s.HotStats("product")
+			stats, err := s.Hot().Stats("product")
 			if err != nil {
 				t.Fatal(err)
 			}
