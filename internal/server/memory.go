@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
@@ -26,7 +27,7 @@ const (
 
 	// otherMemory is the part of DefaultMemory for connections, subscribers, history and
 	// code, which have no budget.
-	otherMemory = DefaultMemory - engine.DefaultCounterBudget - ratelimit.DefaultBudget - engine.DefaultCallerBudget -
+	otherMemory = DefaultMemory - counters.DefaultBudget - ratelimit.DefaultBudget - engine.DefaultCallerBudget -
 		hotkey.DefaultBudget - access.DefaultBudget
 
 	// defaultConnections is how many connections a listener has with DefaultMemory.

@@ -121,7 +121,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		}
 		for i := range b.queries {
 			if q := &b.queries[i]; q.Event != nil && !q.Peek {
-				s.countEvent(now, q.Event)
+				s.key = s.e.counters.Count(now, q.Event, s.key)
 			}
 		}
 		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])

@@ -22,12 +22,7 @@ type Config struct {
 	// [ratelimit.DefaultBudget].
 	Budget int64
 
-	// CounterBudget bounds the memory of all counters in bytes; 0 means
-	// DefaultCounterBudget. The counters of the rules file share one half equally, and
-	// MaxCounters dynamic counters the other. Counters that do not change in a reload
-	// keep their share and their counts: with n counters that were added one by one,
-	// the shares of the file may add up to 1 + 1/2 + ... + 1/n halves (n = 4: 2.1;
-	// n = 10: 2.9). A restart divides the budget again.
+	// CounterBudget bounds the memory of all counters in bytes; see [counters.Config].
 	CounterBudget int64
 
 	// CallerBudget bounds the memory of limits that are part of requests, in bytes: half
@@ -76,23 +71,10 @@ type Config struct {
 }
 
 const (
-	// DefaultCounterBudget is the CounterBudget by default: 256 MiB.
-	DefaultCounterBudget = 256 << 20
-
 	// DefaultCallerBudget is the CallerBudget by default: 64 MiB.
 	DefaultCallerBudget = 64 << 20
-
-	// MaxName is the longest name of a counter, in bytes.
-	MaxName = 64
 
 	// MaxCost is the largest cost of an event, and the most that is added to a
 	// counter at once.
 	MaxCost = 1 << 31
-
-	// MaxCounters bounds the dynamic counters: those that were created by adding to
-	// them.
-	MaxCounters = 32
 )
-
-// minCounterBudget is the memory of MaxCounters empty tables and some keys.
-const minCounterBudget = 64 << 20

@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotkeys"
@@ -23,7 +24,6 @@ import (
 	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/internal/server/throttle"
-	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -37,7 +37,7 @@ type Engine struct {
 	lines    *loglimit.Handler // bounds the lines of log about bans
 	started  time.Time
 	limiter  *ratelimit.Limiter
-	counters *latelyredis.Counters // that servers share, or nil
+	counters *counters.Counters
 	throttle *throttle.Limiter
 	secret   *secret.Secret
 	ids      ids
@@ -76,9 +76,6 @@ func New(c Config) (*Engine, error) {
 	if c.Rules == nil {
 		c.Rules = noRules()
 	}
-	if c.CounterBudget = cmp.Or(c.CounterBudget, DefaultCounterBudget); c.CounterBudget < minCounterBudget {
-		return nil, fmt.Errorf("counter budget: %d: must be 0 (%d) or at least %d", c.CounterBudget, DefaultCounterBudget, minCounterBudget)
-	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{}), events: events.New()}
 	e.secret = secret.New()
@@ -90,10 +87,12 @@ func New(c Config) (*Engine, error) {
 	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
-	if c.Counters != nil {
-		if e.counters, err = c.Counters(e.counterElsewhere); err != nil {
-			return nil, err
-		}
+	if e.counters, err = counters.New(counters.Config{Budget: c.CounterBudget, Now: e.Now, Shared: c.Counters}); err != nil {
+		return nil, err
+	}
+	declared, err := e.counters.Prepare(c.Rules.Counters)
+	if err != nil {
+		return nil, err
 	}
 	if e.hot, err = hotkeys.New(hotkeys.Config{Budget: cmp.Or(c.HotBudget, hotkey.DefaultBudget), Now: e.Now, Publish: e.events.Publish, Log: c.Log}); err != nil {
 		return nil, err
@@ -106,7 +105,7 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.shareAll(r, new(ruleSet)); err != nil {
+	if err := e.counters.Use(declared); err != nil {
 		return nil, err
 	}
 	e.rules.Store(r)
@@ -210,11 +209,15 @@ func (e *Engine) reload(file *rules.File) error {
 	if err != nil {
 		return err
 	}
+	declared, err := e.counters.Prepare(file.Counters)
+	if err != nil {
+		return err
+	}
 	if err := e.limiter.Update(file.Limits); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
 	e.lives.use(e.Now(), file.Limits)
-	if err := e.shareAll(r, e.rules.Load()); err != nil {
+	if err := e.counters.Use(declared); err != nil {
 		return err
 	}
 	e.rules.Store(r)
@@ -271,6 +274,9 @@ func keyError(err error) error {
 
 // Now returns the time at which requests are judged.
 func (e *Engine) Now() time.Time { return e.limiter.Now() }
+
+// Counters returns the counters.
+func (e *Engine) Counters() *counters.Counters { return e.counters }
 
 // Hot returns the hot keys.
 func (e *Engine) Hot() *hotkeys.Keys { return e.hot }

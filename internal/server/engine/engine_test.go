@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/keys"
@@ -245,13 +246,13 @@ func second[T any](_ T, err error) error { return err }
 func TestCountersAreMade(t *testing.T) {
 	e := newEngine(t, "")
 	c := e.Session()
-	for i := range engine.MaxCounters {
+	for i := range counters.MaxDynamic {
 		if err := c.Add(fmt.Sprint("c", i), uint64(i), "k"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantCode(t, c.Add("more", 1, "k"), api.Overload, "32")
-	for i := range engine.MaxCounters {
+	for i := range counters.MaxDynamic {
 		if lo, _, err := sum(c, fmt.Sprint("c", i), "k", 0); lo != uint64(i) || err != nil {
 			t.Errorf("c%d has %d, %v", i, lo, err)
 		}

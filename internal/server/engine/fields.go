@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
@@ -191,7 +192,7 @@ func (f *eventFields) checkNames(names []string) error {
 			return apierror.New(api.BadArg, "field %.64q: %v", field, err)
 		}
 		for _, name := range keyvalue.Fields(key) { // "user | client" is two
-			if _, ok := match.FieldNamed(name); !ok && name != dynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
+			if _, ok := match.FieldNamed(name); !ok && name != counters.DynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
 				return f.unknown(name)
 			}
 		}
@@ -208,7 +209,7 @@ func (f *eventFields) unknown(name string) error {
 		return apierror.New(api.BadArg, "field %q: must be left out, as only events of logs have it", name)
 	}
 	const typos, listed = 2, 32 // that a suggestion corrects, and names in an error
-	name = strings.Clone(name[:min(len(name), MaxName)])
+	name = strings.Clone(name[:min(len(name), counters.MaxName)])
 	all := append(match.FieldNames(), f.custom...)
 	if near := spelling.Nearest(name, all, typos); near != "" {
 		return apierror.New(api.BadArg, "field %q: unknown; did you mean %s?", name, near)

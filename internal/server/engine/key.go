@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
@@ -11,7 +10,6 @@ import (
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/window"
 )
 
 // Inspect reports on a key under everything that counts by these fields and no others.
@@ -32,12 +30,8 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 		return r, err
 	}
 	r = api.KeyReport{Fields: fields, Key: api.KeyOf(key...), Counters: []api.KeyWindow{}, Rules: []api.KeyDecision{}, Bans: []api.Ban{}, Hot: []api.HotKeyReport{}}
-	for _, c := range e.rules.Load().counters {
-		if slices.Equal(c.Key.Fields(), fields) {
-			if err := e.inspectCounter(c, key, &r); err != nil {
-				return r, err
-			}
-		}
+	if err := e.counters.Inspect(fields, key, &r); err != nil {
+		return r, err
 	}
 	set := e.limiter.Set()
 	for i := range set.Len() {
@@ -48,27 +42,6 @@ func (e *Engine) Inspect(fields, key []string) (r api.KeyReport, err error) {
 		}
 	}
 	return r, e.hot.Inspect(fields, key, &r)
-}
-
-// inspectCounter adds the windows of a counter to r.
-func (e *Engine) inspectCounter(c *counter, key []string, r *api.KeyReport) error {
-	k, err := keys.Join(nil, &c.Key, key)
-	if err != nil {
-		return err
-	}
-	r.Key = api.KeyOf(keyvalue.All(c.Key, string(k))...)
-	table, now := c.counts(e.Now())
-	reading := table.ReadAt(now, string(k))
-	for _, span := range c.Spans {
-		count, err := reading.Count(span)
-		if err != nil {
-			return err
-		}
-		r.Counters = append(r.Counters, api.KeyWindow{
-			Counter: c.Name, Span: api.MillisOf(span), Count: api.Count(count), Slots: slotsOf(reading, span, count.Hi-count.Lo),
-		})
-	}
-	return nil
 }
 
 // inspectRule adds the decision and the ban of a rule to r.
@@ -96,18 +69,4 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 		r.Bans = append(r.Bans, BanOf(&ban))
 	}
 	return err
-}
-
-// slotsOf returns the slots of a window of that span. oldest is the count of the slot in
-// which the window begins.
-func slotsOf(reading window.Reading, span time.Duration, oldest uint64) []api.Slot {
-	slots := make([]api.Slot, 0, counterSlots+1)
-	begins := reading.At().Add(-span)
-	for start, n := range reading.Slots(span) {
-		if len(slots) == 0 && start.Add(-1).After(begins) {
-			slots = append(slots, api.Slot{Start: start.Add(-slotOf(span)).UTC(), Count: oldest})
-		}
-		slots = append(slots, api.Slot{Start: start.UTC(), Count: n})
-	}
-	return slots
 }

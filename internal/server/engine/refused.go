@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/match"
@@ -38,12 +39,48 @@ func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.E
 	}
 }
 
+// Top returns the n keys of a counter that f selects with the largest counts over a span that
+// ends now, the largest first: how busy they were at most, and which rule of the counter's own key refused them most. span 0 means
+// the counter's longest. It scans the counter's keys. The error is an [*apierror.Error].
+func (e *Engine) Top(name string, n int, span time.Duration, f keys.Filter) ([]api.KeyCount, error) {
+	c, err := e.counters.Named(name)
+	if err != nil {
+		return nil, err
+	}
+	top, span, err := c.Top(n, span, f)
+	if err != nil || span > refused.MaxSpan {
+		return top, err
+	}
+	now, set := e.Now(), e.limiter.Set()
+	for i := range set.Len() {
+		if r := set.Rule(i); r.Key.Equal(c.Key) {
+			e.addRefusals(now, span, r, top)
+		}
+	}
+	return top, nil
+}
+
+// addRefusals adds to keys of r what it has refused in a span that ends at t, if no other rule has refused more.
+func (e *Engine) addRefusals(t time.Time, span time.Duration, r *ratelimit.Rule, top []api.KeyCount) {
+	var row []byte
+	for i := range top {
+		k := &top[i]
+		var err error
+		if row, err = r.Key.Join(refused.AppendRule(row[:0], r), k.Values()...); err != nil {
+			continue // the key of this counter has values of its own
+		}
+		if n, err := e.refused.Counts().CountAt(t, string(row), span); err == nil && n.Estimate > k.Refused {
+			k.Refused, k.RefusedBy = n.Estimate, r.Name
+		}
+	}
+}
+
 // Refused returns the n keys that were refused most, by limits and by bans, over a span
 // that ends now, 1 s to 1 h, the most refused first. Keys of rules that were removed or
 // have got another key are left out. It scans the table. Errors are of *Error.
 func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
-	if n < 1 || n > maxTop {
-		return nil, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, maxTop)
+	if n < 1 || n > counters.MaxTop {
+		return nil, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, counters.MaxTop)
 	}
 	if span < time.Second || span > refused.MaxSpan {
 		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to %v", span, refused.MaxSpan)

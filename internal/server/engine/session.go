@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -86,20 +86,10 @@ func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
 	if db := s.e.rules.Load().geo; db != nil {
 		db.Set(ev)
 	}
-	s.countEvent(ev.Time, ev)
+	s.key = s.e.counters.Count(ev.Time, ev, s.key)
 	d := s.e.limiter.TakeN(ev.Time, ev, 1)
 	s.checked(ev.Time, ev, 1, &d)
 	return d
-}
-
-// countEvent counts ev in the counters that match it.
-func (s *Session) countEvent(t time.Time, ev *match.Event) {
-	for _, counter := range s.e.rules.Load().declared {
-		if ev.Part == match.Answer && !counter.Condition.NeedsAnswer() {
-			continue // it has counted the request
-		}
-		s.key = counter.add(ev, t, s.key)
-	}
 }
 
 // checked counts the decision about ev.
@@ -251,45 +241,37 @@ func (s *Session) Add(name string, n uint64, key ...string) error {
 	if n > MaxCost {
 		return apierror.New(api.BadArg, "n: %d: must be 0 to %d", n, uint64(MaxCost))
 	}
-	c := s.e.rules.Load().counter(name)
-	if c == nil {
-		if len(key) != 1 {
-			return s.e.noCounter(name)
-		}
-		var err error
-		if c, err = s.e.createCounter(strings.Clone(name)); err != nil {
-			return err
-		}
+	c, err := s.e.counters.Named(name)
+	if err != nil && len(key) == 1 {
+		c, err = s.e.counters.Create(name)
 	}
-	if err := s.counterKey(c, key, false); err != nil {
+	if err == nil {
+		err = s.counterKey(c, key, false)
+	}
+	if err != nil {
 		return err
 	}
-	if !c.addAt(s.e.Now(), s.key, n) {
-		return apierror.New(api.Overload, "counter %q: no memory for another key", name)
-	}
-	return nil
+	return c.Add(s.key, n)
 }
 
 // Count returns the count of a key over a span that ends now, and its estimate divided by
 // the span's seconds. Span 0 means the counter's longest.
 func (s *Session) Count(name string, span time.Duration, key ...string) (count api.Count, perSecond float64, err error) {
-	c, span, err := s.e.counterFor(name, span)
+	c, err := s.e.counters.Named(name)
+	if err == nil {
+		err = s.counterKey(c, key, true)
+	}
+	if err == nil {
+		count, span, err = c.Sum(s.key, span)
+	}
 	if err != nil {
-		return count, 0, err
+		return api.Count{}, 0, err
 	}
-	if err = s.counterKey(c, key, true); err != nil {
-		return count, 0, err
-	}
-	table, now := c.counts(s.e.Now())
-	n, err := table.CountAt(now, view(s.key), span)
-	if err != nil {
-		return count, 0, apierror.New(api.BadArg, "%v", err)
-	}
-	return api.Count(n), float64(n.Estimate) / span.Seconds(), nil
+	return count, float64(count.Estimate) / span.Seconds(), nil
 }
 
 // counterKey makes s.key the key of c that has these values.
-func (s *Session) counterKey(c *counter, key []string, listed bool) (err error) {
+func (s *Session) counterKey(c *counters.Counter, key []string, listed bool) (err error) {
 	if s.values, err = s.e.split(s.values[:0], &c.Key, key, listed); err != nil {
 		return err
 	}

@@ -15,25 +15,6 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// A counterRecord names a counter, with what its counts depend on.
-type counterRecord struct {
-	Name   string   `json:"name"`
-	Fields []string `json:"fields"`
-	Made   bool     `json:"made,omitempty"`
-}
-
-// saveCounts adds a record for each chunk of c, or one without keys, since a counter that was made has to be made again.
-func saveCounts(w *state.Writer, c *counter, now time.Time) error {
-	head, err := json.Marshal(counterRecord{c.Name, c.Key.Fields(), c.dynamic})
-	if err != nil {
-		return err
-	}
-	w.Record(state.Counts, append(head, 0))
-	table, now := c.counts(now)
-	w.Chunks(state.Counts, append(head, 0), table.ExportAt(now))
-	return nil
-}
-
 // saveReservations adds the records about reservations. They are behind those of the limits: an id is remembered as settled
 // before its charge is corrected, so they have all that the limits have.
 func (e *Engine) saveReservations(w *state.Writer, began time.Time) error {
@@ -57,11 +38,7 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 	w.Chunks(state.Caller, nil, e.throttle.Export(now))
 	e.hot.Save(w, now)
 	w.Chunks(state.History, nil, e.history.Export())
-	for _, c := range e.rules.Load().counters {
-		if err := saveCounts(w, c, now); err != nil {
-			return err
-		}
-	}
+	e.counters.Save(w, now)
 	e.banMu.Lock()
 	ended := slices.Collect(e.ended.left())
 	e.banMu.Unlock()
@@ -105,7 +82,7 @@ func (r *Restorer) Record(record journal.Record) error {
 	case state.Ended:
 		return r.ended(data)
 	case state.Counts:
-		return r.counts(data)
+		return r.e.counters.Restore(r.loader, &r.Counts, data)
 	case state.Settled:
 		return r.e.settled.restore(r.e.Now(), data)
 	case state.Lives:
@@ -122,40 +99,6 @@ func (r *Restorer) Record(record journal.Record) error {
 
 // Wait returns when all records have been restored.
 func (r *Restorer) Wait() error { return r.loader.Wait() }
-
-// counts restores counts of the counter that the record names.
-func (r *Restorer) counts(data []byte) error {
-	name, chunk, _ := bytes.Cut(data, []byte{0})
-	c, err := r.counter(name)
-	switch {
-	case err != nil:
-		return err
-	case c == nil || len(chunk) == 0:
-		return nil
-	}
-	table, _ := c.counts(time.Time{})
-	return r.loader.Load(&r.Counts, chunk, table.ImportAt)
-}
-
-// counter finds the counter of a counterRecord. It is nil if there is none, or if that counts other keys; windows
-// that it has no more are left out.
-func (r *Restorer) counter(record []byte) (*counter, error) {
-	var was counterRecord
-	if err := json.Unmarshal(record, &was); err != nil {
-		return nil, fmt.Errorf("record of a counter: %w", err)
-	}
-	c := r.e.rules.Load().counter(was.Name)
-	if c == nil && was.Made {
-		var err error
-		if c, err = r.e.createCounter(was.Name); err != nil {
-			return nil, err
-		}
-	}
-	if c == nil || !slices.Equal(c.Key.Fields(), was.Fields) {
-		return nil, nil
-	}
-	return c, nil
-}
 
 // ended restores the end of a ban by hand.
 func (r *Restorer) ended(data []byte) error {

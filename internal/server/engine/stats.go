@@ -33,11 +33,7 @@ func (e *Engine) Status() Status {
 		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
 		Subscribers: subscribers,
 	}
-	for _, c := range e.rules.Load().counters {
-		table, _ := c.counts(time.Time{})
-		stats := table.Stats()
-		s.Memory.Counters, s.CounterKeys, s.CounterFull = s.Memory.Counters+stats.Bytes, s.CounterKeys+table.Len(), s.CounterFull+stats.Refused
-	}
+	s.Memory.Counters, s.CounterKeys, s.CounterFull = e.counters.Stats()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s.Rules = e.reloads

@@ -8,7 +8,7 @@ import (
 )
 
 func listCounters(c *call) (api.CounterList, error) {
-	return api.CounterList{Counters: c.s.Engine.Counters()}, nil
+	return api.CounterList{Counters: c.s.Engine.Counters().List()}, nil
 }
 
 func add(c *call, req *api.AddRequest) (api.Nothing, error) {

@@ -21,7 +21,7 @@ func listRules(c *call) (api.RuleSet, error) {
 	file, status := c.s.Engine.Rules(), c.s.Engine.Status().Rules
 	return api.RuleSet{
 		File: file.Name, Text: string(file.Text), Since: status.Since, Error: status.Error,
-		Rules: c.s.Engine.RuleInfos(), Counters: c.s.Engine.Counters(), Allow: allowOf(&file.Allow),
+		Rules: c.s.Engine.RuleInfos(), Counters: c.s.Engine.Counters().List(), Allow: allowOf(&file.Allow),
 	}, nil
 }
 
