@@ -138,7 +138,7 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 		}
 	}
 	for i, m := range f.filter.matches {
-		if !f.folds && !m.Possible(text, nil) || f.folds && !m.PossibleAround(r.line, r.lower, f.words) {
+		if !m.Begins(text) || !f.folds && !m.Possible(text, nil) || f.folds && !m.PossibleAround(r.line, r.lower, f.words) {
 			continue
 		}
 		if !f.matches[i].Match(text) {

@@ -74,10 +74,23 @@ func (f *Finder) In(text []byte) bool {
 // after a search for a text that all matches have. Lower is text with the letters of ASCII
 // in lower case; if the pattern has no need of it, see [Pattern.Folds], it may be nil.
 func (p *Pattern) Possible(text, lower []byte) bool {
+	if !p.Begins(text) {
+		return false
+	}
 	if p.finder != nil {
 		return p.finder.In(text)
 	}
 	return p.required.in(text, lower)
+}
+
+// Begins reports whether a text has a first byte that a match may begin with. It is true if matches
+// need not be at the begin of the text.
+func (p *Pattern) Begins(text []byte) bool {
+	begin := &p.insts[p.prog.Start].begin
+	if !p.anchored || len(text) == 0 {
+		return !p.anchored || begin.empty
+	}
+	return begin.bytes[text[0]/64]>>(text[0]%64)&1 != 0
 }
 
 // PossibleAround is Possible for a text that is to be matched without one part, of which

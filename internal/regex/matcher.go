@@ -11,7 +11,8 @@ import (
 const MaxSteps = 1 << 22
 
 // freeSteps are those after which choices that were made are remembered: most texts take
-// fewer, and need no memory.
+// fewer, and need no memory. Loops of what may be empty have none: they end where a choice comes
+// again.
 const freeSteps = 1 << 12
 
 // A Matcher matches a [Pattern], for one goroutine. It holds the last match.
@@ -72,10 +73,11 @@ func (m *Matcher) Match(text []byte) bool {
 		return false
 	}
 	m.reset(text)
+	start := uint32(m.p.prog.Start)
 	if m.p.anchored {
-		return m.try(0)
+		return !m.fails(start, 0) && m.try(0)
 	}
-	for pos := 0; pos <= len(text) && *m.steps > 0; pos++ {
+	for pos := 0; pos <= len(text) && *m.steps > 0; pos += m.lengthAt(pos) {
 		if len(m.p.prefix) > 0 {
 			hop := bytes.Index(text[pos:], m.p.prefix)
 			if hop < 0 {
@@ -83,11 +85,20 @@ func (m *Matcher) Match(text []byte) bool {
 			}
 			pos += hop
 		}
-		if m.try(pos) {
+		if !m.fails(start, pos) && m.try(pos) {
 			return true
 		}
 	}
 	return false
+}
+
+// lengthAt returns the length of the character at pos.
+func (m *Matcher) lengthAt(pos int) int {
+	if pos >= len(m.text) || m.text[pos] < utf8.RuneSelf {
+		return 1
+	}
+	_, n := utf8.DecodeRune(m.text[pos:])
+	return n
 }
 
 // Exceeded reports whether the last text was too long or took too many steps, so that Match
@@ -171,13 +182,19 @@ func (m *Matcher) follow(at uint32, pos int) bool {
 		i := &m.p.insts[at]
 		switch i.op {
 		case syntax.InstRune:
-			n := m.runeAt(i, at, pos)
+			n := len(i.text)
+			if n > 0 && !bytes.HasPrefix(m.text[pos:], i.text) {
+				return false
+			}
+			if n == 0 {
+				n = m.runeAt(i, at, pos)
+			}
 			if n == 0 {
 				return false
 			}
 			pos += n
 		case syntax.InstAlt:
-			if *m.steps--; *m.steps < MaxSteps-freeSteps && (*m.steps <= 0 || !m.isNew(i.alt, pos)) {
+			if *m.steps--; *m.steps < MaxSteps-m.p.freeSteps && (*m.steps <= 0 || !m.isNew(i.alt, pos)) {
 				return false
 			}
 			if i.loops {
@@ -222,7 +239,7 @@ func (m *Matcher) follow(at uint32, pos int) bool {
 // what follows the loop does not fail at once. While choices are remembered it does nothing.
 func (m *Matcher) run(i *inst, pos int) int {
 	set := &m.p.insts[i.out].ascii
-	for pos < len(m.text) && *m.steps > MaxSteps-freeSteps {
+	for pos < len(m.text) && *m.steps > MaxSteps-m.p.freeSteps {
 		c := m.text[pos]
 		if c >= utf8.RuneSelf || set[c/64]>>(c%64)&1 == 0 {
 			break
@@ -236,18 +253,15 @@ func (m *Matcher) run(i *inst, pos int) int {
 	return pos
 }
 
-// fails reports whether an instruction, or the next one that is no begin or end of a group, needs
-// another character than the one at pos: most choices are made by the next character.
+// fails reports whether no match from an instruction on may begin at pos, by the byte there: this
+// makes most choices.
 func (m *Matcher) fails(at uint32, pos int) bool {
-	i := &m.p.insts[m.p.insts[at].peek]
+	b := &m.p.insts[at].begin
 	if pos >= len(m.text) {
-		return i.op == syntax.InstRune
+		return !b.empty
 	}
-	if i.op == syntax.InstRune {
-		c := m.text[pos]
-		return c < utf8.RuneSelf && i.ascii[c/64]>>(c%64)&1 == 0
-	}
-	return i.op == syntax.InstEmptyWidth && syntax.EmptyOp(i.arg)&syntax.EmptyEndText != 0
+	c := m.text[pos]
+	return b.bytes[c/64]>>(c%64)&1 == 0
 }
 
 // runeAt returns the length of the character at pos if it is one of the instruction, else 0.
@@ -301,7 +315,7 @@ func (m *Matcher) check(n, pos int) (length int, ok bool) {
 		inner := m.inner[n]
 		inner.endAt = end
 		inner.reset(m.text)
-		if *m.steps--; *m.steps < MaxSteps-freeSteps {
+		if *m.steps--; *m.steps < MaxSteps-m.p.freeSteps {
 			*m.steps -= len(inner.visited) // which are cleared
 		}
 		found = inner.try(from)

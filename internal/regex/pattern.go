@@ -38,19 +38,20 @@ const (
 // A Pattern is a compiled regular expression. It is immutable and may be used by several
 // goroutines, each with a [Matcher] of its own.
 type Pattern struct {
-	prog     *syntax.Prog
-	insts    []inst
-	alts     int // instructions that have a choice
-	slots    int // places of groups in a matcher
-	flags    []int
-	names    []string // of the groups that matchers record, by number
-	checks   []check
-	anchored bool     // matches begin at the begin of the text
-	prefix   []byte   // with which all matches begin
-	required literals // of which every match has one
-	finder   *Finder  // of these, if there are many
-	halves   literals // of which a text has one if a part of it was cut out before it matched
-	pieces   literals // the same if the part was between characters that are not of words
+	prog      *syntax.Prog
+	insts     []inst
+	alts      int // instructions that have a choice
+	slots     int // places of groups in a matcher
+	flags     []int
+	names     []string // of the groups that matchers record, by number
+	checks    []check
+	freeSteps int      // before choices are remembered
+	anchored  bool     // matches begin at the begin of the text
+	prefix    []byte   // with which all matches begin
+	required  literals // of which every match has one
+	finder    *Finder  // of these, if there are many
+	halves    literals // of which a text has one if a part of it was cut out before it matched
+	pieces    literals // the same if the part was between characters that are not of words
 }
 
 // An inst is an instruction of the program, prepared for bytes.
@@ -61,11 +62,22 @@ type inst struct {
 	alt   int32  // number of a choice
 	slot  int16  // of a capture, -1 for none
 	check int16  // of a capture that is a check, -1 for none
-	peek  uint32 // this one, or the first after it that is no begin or end of a group
 	loops bool   // a choice to match one character and to come back, or to go on
 	any   bool   // bytes above ASCII match whatever they are
 	ascii [2]uint64
+
+	begin beginning // of what matches from here on
+	text  []byte    // if characters of ASCII follow one another: these; out is behind the last
 }
+
+// A beginning says which bytes a match may begin with.
+type beginning struct {
+	bytes [4]uint64
+	empty bool // it may be at the end of the text
+}
+
+// anyBeginning is one of which nothing is known.
+var anyBeginning = beginning{[4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}, true}
 
 // A check is a condition at a place of the program.
 type check struct {
@@ -114,11 +126,14 @@ func compile(text string, depth int) (*Pattern, error) {
 	if err != nil {
 		return nil, syntaxError(text, err)
 	}
-	prog, err := syntax.Compile(re.Simplify())
+	prog, err := syntax.Compile(balance(re.Simplify()))
 	if err != nil || len(prog.Inst) > MaxInsts {
 		return nil, &Error{text, 0, fmt.Sprintf("too large: must compile to at most %d instructions", MaxInsts)}
 	}
 	p := &Pattern{prog: prog, required: required(re), anchored: prog.StartCond()&syntax.EmptyBeginText != 0}
+	if !hasEmptyLoop(re) {
+		p.freeSteps = freeSteps
+	}
 	p.halves, p.pieces = p.required.halves(), pieces(re)
 	if f := (&Finder{texts: map[uint16][][]byte{}}); len(p.required) > 4 && f.add(p.required) {
 		p.finder = f
@@ -131,6 +146,46 @@ func compile(text string, depth int) (*Pattern, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// hasEmptyLoop reports whether an expression repeats one that may be empty.
+func hasEmptyLoop(re *syntax.Regexp) bool {
+	loops := re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0
+	return loops && mayBeEmpty(re.Sub[0]) || slices.ContainsFunc(re.Sub, hasEmptyLoop)
+}
+
+// mayBeEmpty reports whether an expression matches the empty text.
+func mayBeEmpty(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
+		return false
+	case syntax.OpConcat:
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !mayBeEmpty(sub) })
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(re.Sub, mayBeEmpty)
+	case syntax.OpCapture, syntax.OpPlus:
+		return mayBeEmpty(re.Sub[0])
+	case syntax.OpRepeat:
+		return re.Min == 0 || mayBeEmpty(re.Sub[0])
+	}
+	return true
+}
+
+// balance makes alternatives of more than two a tree, so that few choices lead to each.
+func balance(re *syntax.Regexp) *syntax.Regexp {
+	for i, sub := range re.Sub {
+		re.Sub[i] = balance(sub)
+	}
+	if n := len(re.Sub); re.Op == syntax.OpAlternate && n > 2 {
+		half := func(subs []*syntax.Regexp) *syntax.Regexp {
+			if len(subs) == 1 {
+				return subs[0]
+			}
+			return balance(&syntax.Regexp{Op: syntax.OpAlternate, Flags: re.Flags, Sub: subs})
+		}
+		re.Sub = []*syntax.Regexp{half(re.Sub[:n/2]), half(re.Sub[n/2:])}
+	}
+	return re
 }
 
 // syntaxError turns an error of the parser, which names the part that is wrong, into ours.
@@ -186,12 +241,75 @@ func (p *Pattern) link(t *translation, names []string) error {
 		at := &p.insts[i]
 		next := &p.insts[at.out]
 		at.loops = at.op == syntax.InstAlt && next.op == syntax.InstRune && int(next.out) == i
-		at.peek = uint32(i)
-		for next = at; next.op == syntax.InstCapture && next.check < 0; next = &p.insts[at.peek] {
-			at.peek = next.out
+	}
+	p.findBeginnings()
+	p.joinTexts()
+	return nil
+}
+
+// findBeginnings finds the beginning of each instruction. Loops need several passes.
+func (p *Pattern) findBeginnings() {
+	for changed := true; changed; {
+		changed = false
+		for n := len(p.insts) - 1; n >= 0; n-- {
+			if b := p.beginningOf(&p.insts[n]); b != p.insts[n].begin {
+				p.insts[n].begin, changed = b, true
+			}
 		}
 	}
-	return nil
+}
+
+// beginningOf returns the beginning of an instruction by those of the next ones.
+func (p *Pattern) beginningOf(i *inst) (b beginning) {
+	next := p.insts[i.out].begin
+	switch i.op {
+	case syntax.InstRune:
+		return beginning{bytes: [4]uint64{i.ascii[0], i.ascii[1], ^uint64(0), ^uint64(0)}}
+	case syntax.InstAlt:
+		for n, other := range p.insts[i.arg].begin.bytes {
+			next.bytes[n] |= other
+		}
+		next.empty = next.empty || p.insts[i.arg].begin.empty
+	case syntax.InstCapture:
+		if i.check >= 0 && p.checks[i.check].kind == same {
+			return anyBeginning
+		}
+	case syntax.InstEmptyWidth:
+		if syntax.EmptyOp(i.arg)&syntax.EmptyEndText != 0 {
+			return beginning{empty: next.empty}
+		}
+	case syntax.InstMatch:
+		return anyBeginning
+	case syntax.InstFail:
+		return b
+	}
+	return next
+}
+
+// maxJoined bounds the text of an instruction.
+const maxJoined = 64
+
+// joinTexts gives each instruction that begins a text of characters of ASCII the whole text.
+func (p *Pattern) joinTexts() {
+	plain := func(n uint32) bool {
+		from := &p.prog.Inst[n]
+		return from.Op == syntax.InstRune1 && from.Rune[0] <= unicode.MaxASCII
+	}
+	outs := make([]uint32, len(p.insts))
+	for n := range p.insts {
+		at := uint32(n)
+		var text []byte
+		for plain(at) && len(text) < maxJoined {
+			text = append(text, byte(p.prog.Inst[at].Rune[0]))
+			at = p.insts[at].out
+		}
+		if outs[n] = p.insts[n].out; len(text) > 1 {
+			p.insts[n].text, outs[n] = text, at
+		}
+	}
+	for n, out := range outs {
+		p.insts[n].out = out
+	}
 }
 
 // skipNops returns the first instruction from at on that does something.

@@ -136,6 +136,9 @@ func FuzzMatch(f *testing.F) {
 		{`(?P<x>y*)*(?(x)a|b)(?P=x)`, "yyayy"},
 		{`(?P<a>(?:a*)+)+$`, "aaaaaaaaaaaaaaaaab"},
 		{`(?m)^b$|\Bc\b`, "a\nb\nac"},
+		{`^(?P<a>|b|cd|c|(?P<b>e*)*|f)x{2,3}$`, "cxx"},
+		{`(?P<a>(?:ab|a|abc)(?:c|bcd)?)(?P<b>$|d)`, "abcd"},
+		{`x(?P<a>` + strings.Repeat("long", 20) + `)+`, "x" + strings.Repeat("long", 40)},
 	} {
 		f.Add(seed[0], seed[1])
 	}
