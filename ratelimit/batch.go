@@ -44,10 +44,15 @@ func (l *Limiter) TakeAll(queries []Query, dst []Decision) []Decision {
 		}
 		return dst
 	}
+	first := len(dst)
+	dst = slices.Grow(dst, len(queries))[:first+len(queries)]
+	sc := l.scratch.Get().(*scratch)
 	for i := range queries {
-		q := query{queries[i], now}
-		dst = append(dst, l.decide(&q))
+		d := &dst[first+i]
+		*d = Decision{}
+		l.decideFor(sc, d, &queries[i], now)
 	}
+	l.scratch.Put(sc)
 	return dst
 }
 
@@ -56,7 +61,7 @@ const maxBatch = 256
 
 // An open query has no decision yet.
 type openQuery struct {
-	query
+	*Query
 	sc *scratch
 	d  *Decision
 }
@@ -67,28 +72,23 @@ func (l *Limiter) takeBatch(now int64, queries []Query, dst []Decision) []Decisi
 	dst = slices.Grow(dst, len(queries))[:first+len(queries)]
 	open := make([]openQuery, len(queries))
 	for i := range queries {
-		open[i] = openQuery{query: query{queries[i], now}, sc: l.scratch.Get().(*scratch), d: &dst[first+i]}
-		open[i].sc.exempt = l.exempt.Load()
+		dst[first+i] = Decision{}
+		open[i] = openQuery{&queries[i], l.scratch.Get().(*scratch), &dst[first+i]}
 	}
 	batch := make([]*request, 0, len(open))
 	for len(open) > 0 {
 		set := l.set.Load()
 		batch = batch[:0]
 		open = slices.DeleteFunc(open, func(o openQuery) bool {
-			d, done := o.sc.begin(set, &o.query)
-			if len(o.sc.lacking) > 0 && !o.Peek && o.Event.Part != match.Answer {
-				l.countLacking(set, o.sc.lacking)
+			if l.begin(o.sc, o.d, set, o.Query, now) {
+				return l.answer(o)
 			}
-			if done {
-				return l.answer(o, d)
-			}
-			batch = append(batch, o.sc.ask(set, &o.query))
+			batch = append(batch, o.sc.ask(set, o.Query, now))
 			return false
 		})
 		l.decideBatch(batch)
 		open = slices.DeleteFunc(open, func(o openQuery) bool {
-			d, ok := l.finish(&o.sc.request, o.now, o.sc.request.Err)
-			return ok && l.answer(o, d)
+			return l.finish(o.d, &o.sc.request, now, o.sc.request.Err) && l.answer(o)
 		})
 	}
 	return dst
@@ -104,11 +104,10 @@ func (l *Limiter) decideBatch(batch []*request) {
 	l.store.Decide(ctx, batch)
 }
 
-// answer gives o its decision. It returns true.
-func (l *Limiter) answer(o openQuery, d Decision) bool {
-	*o.d = d
+// answer makes the ticket of o, which has its decision. It returns true.
+func (l *Limiter) answer(o openQuery) bool {
 	if o.Ticket != nil {
-		o.Ticket.fill(&o.query, &o.sc.request, &d)
+		o.Ticket.fill(o.Query, &o.sc.request, o.d)
 	}
 	l.scratch.Put(o.sc)
 	return true

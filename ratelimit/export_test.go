@@ -122,8 +122,14 @@ func (m *memory) Decided(r *Request) error { return m.decide(r) }
 // ReserveAt is Reserve at time t.
 func (r *RuleLimiter) ReserveAt(t time.Time, n uint64, key ...string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&query{Query{Rule: r.name, Key: key, Cost: n}, nanos(t)}, res)
+	r.limiter.reserve(&Query{Rule: r.name, Key: key, Cost: n}, nanos(t), res)
 	return res
+}
+
+// Ticket returns a ticket of what r has charged.
+func (r *Reservation) Ticket() (t Ticket) {
+	t.fill(&Query{Cost: r.cost}, &r.scratch.request, &r.Decision)
+	return t
 }
 
 // ChargeAt is Charge at time t.

@@ -23,8 +23,9 @@ func (mr *memoryRule) hasFastPath() bool {
 // compare the two.
 //
 // If live is not nil, it reads the clock of live while the record is on its way to the
-// cache, and ignores now. n is as in a subject.
-func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost, n uint64) bool {
+// cache, and ignores now. n is as in a subject. If charged is not nil, it is a request with this subject,
+// and is left as decide leaves it, for a ticket.
+func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now int64, key string, cost, n uint64, charged *request) bool {
 	rs := m.rules.Load()
 	if rs.set != set || rs.moving.Load() || m.networks.Load() != nil || !rs.rules[rule].fast || len(key) > maxStored || cost == 0 {
 		return false
@@ -57,6 +58,10 @@ func (m *memory) decideFast(d *Decision, set *Set, rule int, live *Limiter, now 
 		until, banned = records.bannedUntil(r, hash, key, now)
 	}
 	ok := mr.judgeFast(d, w, now, cost, n, banned, until)
+	if charged != nil {
+		s := &charged.Subjects[0]
+		charged.Now, s.Mark, s.Outcome.Charged = now, records.mark(), len(mr.Limits) > 0
+	}
 	r.Unlock()
 	if !ok {
 		*d = Decision{}

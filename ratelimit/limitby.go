@@ -97,7 +97,7 @@ func (s *Set) limitOf(i int, value []byte) uint64 {
 }
 
 // limitOfKey is limitOf for a query about a key under the i-th rule.
-func (s *Set) limitOfKey(i int, q *query, key []byte) (uint64, error) {
+func (s *Set) limitOfKey(i int, q *Query, key []byte) (uint64, error) {
 	r := &s.rules[i]
 	switch {
 	case q.Limit == 0:

@@ -199,23 +199,31 @@ func (l *Limiter) Set() *Set { return l.set.Load() }
 
 // Exempt makes l allow these clients as if they were on the allow list, until it is called again. It is
 // for clients that are known at run time only. Clients of an IPv6 network in a key are not among them.
-func (l *Limiter) Exempt(clients match.Prefixes) { l.exempt.Store(&clients) }
+func (l *Limiter) Exempt(clients match.Prefixes) {
+	if clients.IsEmpty() {
+		l.exempt.Store(nil)
+	} else {
+		l.exempt.Store(&clients)
+	}
+}
 
 // Now returns the time at which live verbs judge at this moment.
 func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 
 // Take judges e now and counts it once, under all rules that match it. It is
 // short for TakeN with the current time and a cost of 1.
-func (l *Limiter) Take(e *match.Event) Decision {
-	return l.decide(&query{Query{Event: e, Cost: 1}, l.now()})
+func (l *Limiter) Take(e *match.Event) (d Decision) {
+	l.decide(&d, &Query{Event: e, Cost: 1}, l.now())
+	return d
 }
 
 // TakeN judges e at time t and charges the limits with n. It does not read
 // e.Time. A cost of 0 only moves the windows on: no limit refuses it, and it is
 // not a hit for a ban. Times must be from 1720 to 2220; a time beyond is judged
 // at the end of that range.
-func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) Decision {
-	return l.decide(&query{Query{Event: e, Cost: n}, nanos(t)})
+func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
+	l.decide(&d, &Query{Event: e, Cost: n}, nanos(t))
+	return d
 }
 
 // Peek returns what Take would decide, and changes nothing: no count, no ban, no
@@ -224,22 +232,24 @@ func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) Decision {
 // RetryAfter and ResetAfter are those of a client that has not tried. Where a
 // refused event counts (Rule.CountRefused, and a Ban after Hits), those of Take
 // can be longer, since Take counts the event that it refuses.
-func (l *Limiter) Peek(e *match.Event) Decision {
-	return l.decide(&query{Query{Event: e, Cost: 1, Peek: true}, l.now()})
+func (l *Limiter) Peek(e *match.Event) (d Decision) {
+	l.decide(&d, &Query{Event: e, Cost: 1, Peek: true}, l.now())
+	return d
 }
 
 // PeekN returns what TakeN would decide, and changes nothing. t may be in the
 // future.
-func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) Decision {
-	return l.decide(&query{Query{Event: e, Cost: n, Peek: true}, nanos(t)})
+func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) (d Decision) {
+	l.decide(&d, &Query{Event: e, Cost: n, Peek: true}, nanos(t))
+	return d
 }
 
 // Judge is TakeN that also returns the outcome of each matching rule, appended to
 // dst in the order of the rules. It is for reports and headers. For a live
 // decision, t is [Limiter.Now].
-func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
+func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (d Decision, _ []Outcome) {
 	sc := l.scratch.Get().(*scratch)
-	d := l.decideWith(sc, &query{Query{Event: e, Cost: n}, nanos(t)}, false)
+	l.decideWith(sc, &d, &Query{Event: e, Cost: n}, nanos(t), false)
 	dst = appendOutcomes(dst, &sc.request)
 	l.scratch.Put(sc)
 	return d, dst

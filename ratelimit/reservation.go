@@ -43,7 +43,7 @@ type Reservation struct {
 // the event has cost. Under [InFlight] such an event is not under way.
 func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
 	r := new(Reservation)
-	l.reserve(&query{Query{Event: e, Cost: n}, l.now()}, r)
+	l.reserve(&Query{Event: e, Cost: n}, l.now(), r)
 	return r
 }
 
@@ -51,11 +51,12 @@ func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
 // ended, and uses its memory again: then it does not allocate. It is Judge with a
 // reservation, for callers that keep one for many events.
 func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation) {
-	l.reserve(&query{Query{Event: e, Cost: n}, nanos(t)}, r)
+	l.reserve(&Query{Event: e, Cost: n}, nanos(t), r)
 }
 
-func (l *Limiter) reserve(q *query, r *Reservation) {
-	r.Decision = l.decideWith(&r.scratch, q, false)
+func (l *Limiter) reserve(q *Query, now int64, r *Reservation) {
+	r.Decision = Decision{}
+	l.decideWith(&r.scratch, &r.Decision, q, now, false)
 	r.limiter, r.counts, r.cost = l, l.counts, q.Cost
 	if _, refused := r.Decision.Err.(*costError); r.Decision.Err != nil && !refused {
 		if m := l.local.Load(); m != nil {
@@ -165,24 +166,24 @@ func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservat
 	return l.wait(ctx, Query{Event: e, Cost: n})
 }
 
-func (l *Limiter) wait(ctx context.Context, asked Query) (*Reservation, error) {
+func (l *Limiter) wait(ctx context.Context, q Query) (*Reservation, error) {
 	r := &Reservation{limiter: l}
 	for {
 		if err := ctx.Err(); err != nil {
 			return &Reservation{limiter: l}, err
 		}
 		// To peek first keeps a wait from counting as a refusal each time.
-		q := query{asked, l.now()}
+		var d Decision
+		now := l.now()
 		q.Peek = true
-		d := l.decide(&q)
-		if d.Allowed {
+		if l.decide(&d, &q, now); d.Allowed {
 			q.Peek = false
-			l.reserve(&q, r)
+			l.reserve(&q, now, r)
 			if d = r.Decision; d.Allowed {
 				return r, r.turn(ctx)
 			}
 		}
-		if err := pause(ctx, &d, asked.Cost); err != nil {
+		if err := pause(ctx, &d, q.Cost); err != nil {
 			return &Reservation{limiter: l, Decision: d}, err
 		}
 	}

@@ -89,19 +89,21 @@ func (l *Limiter) decisionsFor(r *Rule) *decisionCounts {
 // time and a cost of 1.
 func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	l := r.limiter
-	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1, 0) {
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1, 0, nil) {
 		return d
 	}
-	return l.decide(&query{Query{Rule: r.name, Key: key, Cost: 1}, l.now()})
+	l.decide(&d, &Query{Rule: r.name, Key: key, Cost: 1}, l.now())
+	return d
 }
 
 // TakeN judges a key at time t with a cost, as [Limiter.TakeN] does.
 func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 	l := r.limiter
-	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n, 0) {
+	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n, 0, nil) {
 		return d
 	}
-	return l.decide(&query{Query{Rule: r.name, Key: key, Cost: n}, nanos(t)})
+	l.decide(&d, &Query{Rule: r.name, Key: key, Cost: n}, nanos(t))
+	return d
 }
 
 // TakeLimit judges a key now by a limit that comes with the event, such as the plan of a
@@ -109,31 +111,34 @@ func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 // most that. The key has one window, so an upgrade or a downgrade takes effect in the middle
 // of it. n is the cost, and a limit of 0 is N of the rule, which [Rule.LimitBy] may find by the key. The Err of a decision
 // under a rule without AtMost is [ErrFixedLimit]; it refuses.
-func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) Decision {
+func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) (d Decision) {
 	l := r.limiter
 	if at := r.current(); limit > 0 && at.atMost > 0 && len(key) == 1 && key[0] != "" {
-		if d := (Decision{}); l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], n, min(limit, at.atMost)) {
+		if l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], n, min(limit, at.atMost), nil) {
 			return d
 		}
 	}
-	return l.decide(&query{Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, l.now()})
+	l.decide(&d, &Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, l.now())
+	return d
 }
 
 // Peek returns what Take would decide, and changes nothing.
-func (r *RuleLimiter) Peek(key ...string) Decision {
-	return r.limiter.decide(&query{Query{Rule: r.name, Key: key, Cost: 1, Peek: true}, r.limiter.now()})
+func (r *RuleLimiter) Peek(key ...string) (d Decision) {
+	r.limiter.decide(&d, &Query{Rule: r.name, Key: key, Cost: 1, Peek: true}, r.limiter.now())
+	return d
 }
 
 // PeekN returns what TakeN would decide, and changes nothing.
-func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) Decision {
-	return r.limiter.decide(&query{Query{Rule: r.name, Key: key, Cost: n, Peek: true}, nanos(t)})
+func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) (d Decision) {
+	r.limiter.decide(&d, &Query{Rule: r.name, Key: key, Cost: n, Peek: true}, nanos(t))
+	return d
 }
 
 // Reserve judges a key now with a cost that is known only later; see
 // [Limiter.Reserve].
 func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&query{Query{Rule: r.name, Key: key, Cost: n}, r.limiter.now()}, res)
+	r.limiter.reserve(&Query{Rule: r.name, Key: key, Cost: n}, r.limiter.now(), res)
 	return res
 }
 
@@ -185,10 +190,9 @@ func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []str
 	defer l.scratch.Put(sc)
 	ctx, cancel := l.bounded()
 	defer cancel()
-	q := query{Query{Rule: r.name, Key: key}, now}
 	sc.adjust = adjustment{}
 	err := l.whileStale(func(set *Set) error {
-		if err := sc.collectRule(set, &q); err != nil {
+		if err := sc.collectRule(set, r.name, key); err != nil {
 			return err
 		}
 		rule := sc.subjects[0].Outcome.Rule

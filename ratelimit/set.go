@@ -29,9 +29,11 @@ type Set struct {
 	// LimitBy, as a key.
 	varying []int
 	by      []match.Key
+	reads   []bool // the rules that take more from an event than their key
 
 	answers []bool   // the rules that count answers
 	clients []int    // at which place in its key each rule has the client, or -1
+	fields  []string // what the key has there, such as "user | client"
 	keys    []int    // for each rule, the first of the rules in a row that have its key
 	forms   []uint32 // of the keys of each rule, for tickets
 }
@@ -72,7 +74,11 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %d: name: %q is taken by an earlier rule: must be a name of its own", i+1, r.Name)
 		}
 		s.names[r.Name] = i
-		s.clients = append(s.clients, keyvalue.ClientIndex(r.Key))
+		client, field := keyvalue.ClientIndex(r.Key), ""
+		if client >= 0 {
+			field = r.Key.Fields()[client]
+		}
+		s.clients, s.fields = append(s.clients, client), append(s.fields, field)
 		s.forms = append(s.forms, formOf(&r.Key))
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
@@ -87,6 +93,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
 		}
 		s.distinct = append(s.distinct, values)
+		s.reads = append(s.reads, r.LimitBy != nil || r.Ban != nil && r.Ban.Of == Distinct)
 		cond, err := r.When.Compile()
 		if err != nil {
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
@@ -155,7 +162,7 @@ func (s *Set) allowsKey(i int, key []byte) bool {
 	at, k := 0, &s.rules[i].Key
 	for v := range k.Parts(key) {
 		if at == s.clients[i] {
-			return s.allowsValue(keyvalue.Client(k.Fields()[at], v))
+			return s.allowsValue(keyvalue.Client(s.fields[i], v))
 		}
 		at++
 	}
@@ -182,8 +189,8 @@ func (l *Limiter) allows(b *BanRecord) bool {
 	if !ok {
 		return false
 	}
-	at, k := s.clients[i], &s.rules[i].Key
-	return at >= 0 && at < len(b.Key) && s.allowsValue(keyvalue.Client(k.Fields()[at], []byte(b.Key[at])))
+	at := s.clients[i]
+	return at >= 0 && at < len(b.Key) && s.allowsValue(keyvalue.Client(s.fields[i], []byte(b.Key[at])))
 }
 
 // Fields returns the names of all event fields that the set looks at.

@@ -18,61 +18,70 @@ type scratch struct {
 	keys     []byte
 	lacking  []int // rules whose condition holds, and of whose key the event lacks a field
 	adjust   adjustment
-	listed   bool            // the allow list contains what was collected
-	exempt   *match.Prefixes // that of the limiter
+	listed   bool // the allow list contains what was collected
+	rule     int  // of the key that was collected last
 }
 
-// A query is a Query at a time.
-type query struct {
-	Query
-	now int64
-}
-
-func (l *Limiter) decide(q *query) Decision {
+// decide makes d, which is zero, the decision about q at that time.
+func (l *Limiter) decide(d *Decision, q *Query, now int64) {
 	sc := l.scratch.Get().(*scratch)
-	d := l.decideWith(sc, q, q.Ticket == nil)
-	if q.Ticket != nil {
-		q.Ticket.fill(q, &sc.request, &d)
-	}
+	l.decideFor(sc, d, q, now)
 	l.scratch.Put(sc)
-	return d
+}
+
+// decideFor is decide with the memory of sc. It makes the ticket of q, if there is one.
+func (l *Limiter) decideFor(sc *scratch, d *Decision, q *Query, now int64) {
+	l.decideWith(sc, d, q, now, true)
+	if q.Ticket != nil {
+		q.Ticket.fill(q, &sc.request, d)
+	}
 }
 
 // decideWith decides with the memory of sc, and leaves the request there, with
-// the subjects that were judged, unless fast says that only the decision matters.
-func (l *Limiter) decideWith(sc *scratch, q *query, fast bool) (d Decision) {
-	sc.exempt = l.exempt.Load()
+// the subjects that were judged, unless fast says that only the decision and the ticket matter.
+func (l *Limiter) decideWith(sc *scratch, d *Decision, q *Query, now int64, fast bool) {
 	for {
 		set := l.set.Load()
-		begun, decided := sc.begin(set, q)
-		if len(sc.lacking) > 0 && !q.Peek && q.Event.Part != match.Answer {
-			l.countLacking(set, sc.lacking)
-		}
-		if decided {
-			return begun
+		if l.begin(sc, d, set, q, now) {
+			return
 		}
 		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			if l.memory.decideFast(&d, set, s.Outcome.Rule, nil, q.now, key, q.Cost, s.N) {
-				return d
+			var charged *request
+			if q.Ticket != nil {
+				charged = &sc.request
+				charged.Subjects = sc.subjects
+			}
+			if l.memory.decideFast(d, set, s.Outcome.Rule, nil, now, key, q.Cost, s.N, charged) {
+				return
 			}
 		}
-		r := sc.ask(set, q)
-		if d, ok := l.finish(r, q.now, l.decideIn(r)); ok {
-			return d
+		r := sc.ask(set, q, now)
+		if l.finish(d, r, now, l.decideIn(r)) {
+			return
 		}
 	}
 }
 
-// begin collects what q is about. It reports whether that alone decides: there is no such
+// begin collects what q is about. It reports whether that alone decides, and makes d the decision then: there is no such
 // key, or no rule matches.
-func (sc *scratch) begin(set *Set, q *query) (d Decision, ok bool) {
-	sc.request.Set, sc.request.Subjects, sc.request.Looks, sc.request.Answer = set, nil, false, false
-	if err := sc.collect(set, q); err != nil {
-		return errorDecision(err), true
+func (l *Limiter) begin(sc *scratch, d *Decision, set *Set, q *Query, now int64) bool {
+	r := &sc.request
+	r.Set, r.Subjects, r.Now, r.Looks, r.Answer = set, nil, now, false, false
+	if q.Event == nil {
+		if err := sc.collectKey(set, q, l.exempt.Load()); err != nil {
+			*d = errorDecision(err)
+			return true
+		}
+	} else if sc.collectEvent(set, q.Event, l.exempt.Load()); len(sc.lacking) > 0 && !q.Peek && q.Event.Part != match.Answer {
+		l.countLacking(set, sc.lacking)
 	}
-	return Decision{Allowed: true, Unmatched: !sc.listed}, len(sc.subjects) == 0
+	if len(sc.subjects) > 0 {
+		return false
+	}
+	d.Allowed, d.Unmatched = true, !sc.listed
+	return true
 }
 
 // errorDecision returns the decision about a key that was not judged because of
@@ -83,43 +92,47 @@ func errorDecision(err error) Decision {
 	return Decision{Allowed: gone, Unmatched: gone, Err: err}
 }
 
-// collect finds the rules of set that q is about, with their keys. Adjacent rules
-// with the same key share its bytes, so a store recognizes them without comparing.
-func (sc *scratch) collect(set *Set, q *query) error {
-	if q.Event == nil {
-		sc.lacking = sc.lacking[:0]
-		return sc.collectKey(set, q)
-	}
+// collectEvent finds the rules of set that match e, with their keys. Adjacent rules
+// with the same key share its bytes, so a store recognizes them without comparing. Clients that are exempt
+// are allowed as if they were listed.
+func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *match.Prefixes) {
 	sc.subjects, sc.keys, sc.lacking = sc.subjects[:0], sc.keys[:0], sc.lacking[:0]
-	if sc.listed = set.Allowed(q.Event) || sc.exempt != nil && sc.exempt.Contains(q.Event.Get(match.Client)); sc.listed {
-		return nil
+	if sc.listed = set.Allowed(e) || exempt != nil && exempt.Contains(e.Get(match.Client)); sc.listed {
+		return
 	}
-	last, conds := -1, set.conds[q.Event.Part]
+	last, conds := -1, set.conds[e.Part]
 	for i := range conds {
-		if !conds[i].Holds(q.Event) {
+		if !conds[i].Holds(e) {
 			continue
 		}
 		if set.keys[i] == last {
 			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
-		} else if key, ok := sc.key(&set.rules[i].Key, q.Event); ok {
+		} else if key, ok := sc.key(&set.rules[i].Key, e); ok {
 			last = set.keys[i]
 			sc.add(i, key)
 		} else {
 			sc.lacking = append(sc.lacking, i)
 			continue
 		}
-		if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
-			sc.subjects[len(sc.subjects)-1].Value, _ = sc.key(&set.distinct[i], q.Event)
-		}
-		if by := set.rules[i].LimitBy; by != nil {
-			value, _ := sc.key(&set.by[i], q.Event)
-			sc.subjects[len(sc.subjects)-1].N = set.limitOf(i, value)
+		if set.reads[i] {
+			sc.read(set, i, e)
 		}
 	}
-	if q.Event.Part != match.Whole {
-		sc.collectPart(set, q.Event.Part)
+	if e.Part != match.Whole {
+		sc.collectPart(set, e.Part)
 	}
-	return nil
+}
+
+// read reads what the i-th rule takes from e besides its key: a value that its ban counts, and its limit.
+func (sc *scratch) read(set *Set, i int, e *match.Event) {
+	s := &sc.subjects[len(sc.subjects)-1]
+	if b := set.rules[i].Ban; b != nil && b.Of == Distinct {
+		s.Value, _ = sc.key(&set.distinct[i], e)
+	}
+	if by := set.rules[i].LimitBy; by != nil {
+		value, _ := sc.key(&set.by[i], e)
+		s.N = set.limitOf(i, value)
+	}
 }
 
 // collectPart has the rules that count answers look at a request, or leaves them alone with an answer.
@@ -151,46 +164,54 @@ func (sc *scratch) add(rule int, key []byte) {
 	s.Key, s.N, s.Value, s.Look, s.Outcome.Rule = key, 0, nil, false, rule
 }
 
-// collectKey is collect for the values of a key.
-func (sc *scratch) collectKey(set *Set, q *query) (err error) {
-	if err = sc.collectRule(set, q); err != nil {
+// collectKey finds the rule of set that q names, with its key. Clients that are exempt are allowed as if they were
+// listed.
+func (sc *scratch) collectKey(set *Set, q *Query, exempt *match.Prefixes) (err error) {
+	if err = sc.collectRule(set, q.Rule, q.Key); err != nil {
 		return err
 	}
-	i := sc.subjects[0].Outcome.Rule
-	if sc.listed = set.allowsKey(i, sc.keys) || sc.exempts(&set.rules[i].Key, set.clients[i], q.Key); sc.listed {
-		sc.subjects = sc.subjects[:0]
-		return nil
+	i := sc.rule
+	r := &set.rules[i]
+	if client := set.clients[i]; client >= 0 {
+		if sc.listed = set.allowsKey(i, sc.keys) || exempt != nil && exempts(exempt, set.fields[i], q.Key[client]); sc.listed {
+			sc.subjects = sc.subjects[:0]
+			return nil
+		}
 	}
-	if by := set.rules[i].LimitBy; by != nil || q.Limit > 0 {
+	if q.Limit > 0 || r.LimitBy != nil {
 		sc.subjects[0].N, err = set.limitOfKey(i, q, sc.keys)
 	}
 	return err
 }
 
-// exempts reports whether the client among the values of a key, if there is one, is exempt. The values are as they were
-// given: a key has cut them to networks.
-func (sc *scratch) exempts(k *match.Key, client int, values []string) bool {
-	return sc.exempt != nil && client >= 0 && sc.exempt.Contains(keyvalue.Client(k.Fields()[client], bytesOf(values[client])))
-}
-
-// collectRule finds the rule of set that q names, and makes the key of its values.
-func (sc *scratch) collectRule(set *Set, q *query) (err error) {
-	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	i, ok := set.names[q.Rule]
-	if !ok {
-		return set.noRule(q.Rule)
+// collectRule finds the rule of set of that name, and makes the key of its values.
+func (sc *scratch) collectRule(set *Set, rule string, values []string) (err error) {
+	sc.subjects, sc.keys, sc.listed = sc.subjects[:0], sc.keys[:0], false
+	i := sc.rule
+	if i >= len(set.rules) || set.rules[i].Name != rule { // it is seldom another one than before
+		var ok bool
+		if i, ok = set.names[rule]; !ok {
+			return set.noRule(rule)
+		}
+		sc.rule = i
 	}
-	if sc.keys, err = set.rules[i].Key.Join(sc.keys, q.Key...); err != nil {
+	if sc.keys, err = set.rules[i].Key.Join(sc.keys, values...); err != nil {
 		return &keyError{rule: set.rules[i].Name, err: err}
 	}
 	sc.add(i, sc.keys)
 	return nil
 }
 
+// exempts reports whether the value of that field of a key is an exempt client. The value is as it was
+// given: the key has cut it to a network.
+func exempts(exempt *match.Prefixes, field, value string) bool {
+	return exempt.Contains(keyvalue.Client(field, bytesOf(value)))
+}
+
 // ask makes the request of what was collected.
-func (sc *scratch) ask(set *Set, q *query) *request {
+func (sc *scratch) ask(set *Set, q *Query, now int64) *request {
 	r := &sc.request
-	*r = request{Set: set, Now: q.now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
+	*r = request{Set: set, Now: now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
 	return r
 }
 
@@ -206,21 +227,23 @@ func (l *Limiter) decideIn(r *request) error {
 	return r.Err
 }
 
-// finish returns the decision about r, an event at now, which the store has decided, or could
+// finish makes d the decision about r, an event at now, which the store has decided, or could
 // not because of err. It reports false if r has to be collected again under the rules that an Update is
 // about to publish.
-func (l *Limiter) finish(r *request, now int64, err error) (d Decision, ok bool) {
+func (l *Limiter) finish(d *Decision, r *request, now int64, err error) bool {
 	if err == nil {
 		l.note(r, now)
 		l.count(r)
-		return fold(r), true
+		*d = fold(r)
+		return true
 	}
 	if !errors.Is(err, store.ErrStale) {
-		d, err = l.failOver(r, err)
+		*d, err = l.failOver(r, err)
 	}
 	if errors.Is(err, store.ErrStale) {
+		*d = Decision{}
 		runtime.Gosched()
-		return d, false
+		return false
 	}
-	return d, true
+	return true
 }

@@ -46,7 +46,7 @@ const AnyMark = math.MaxUint64
 
 // fill makes t the ticket of a query that was decided with d, and of which r was asked. It has no charges if nothing was charged,
 // or if a fail policy decided while the store was unavailable.
-func (t *Ticket) fill(q *query, r *request, d *Decision) {
+func (t *Ticket) fill(q *Query, r *request, d *Decision) {
 	*t = Ticket{At: r.Now, Cost: q.Cost, Charges: t.Charges[:0]}
 	if _, refused := d.Err.(*costError); !d.Allowed || d.Err != nil && !refused {
 		return
