@@ -103,7 +103,7 @@ func step(s keyState, op operation, a opAnswer) (bool, keyState) {
 	case opSettle:
 		was := s.reserved[op.id]
 		if was > 0 {
-			s.used -= uint64(was) - op.n
+			s.used -= min(uint64(was)-op.n, s.used) // a refund may have taken some of it
 		}
 		s.reserved[op.id] = reservationDone
 		return a.held == (was != reservationDone), s
