@@ -32,7 +32,7 @@ func TestDamagedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		if _, err := s.engine.Ban("flood", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", "test"); err != nil {
+		if _, err := s.engine.Bans().Ban("flood", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", "test"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/enforce"
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -96,8 +96,8 @@ func (s *Server) passChanges(ctx context.Context, sub *events.Subscription, long
 // bansInForce yields the bans that hold.
 func (s *Server) bansInForce() iter.Seq2[api.Ban, error] {
 	return func(yield func(api.Ban, error) bool) {
-		for r, err := range s.engine.Bans() {
-			if !yield(engine.BanOf(&r), err) {
+		for r, err := range s.engine.Bans().All() {
+			if !yield(bans.API(&r), err) {
 				return
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // banClient bans a client by hand.
 func banClient(t *testing.T, s *Server, key string, d time.Duration) {
 	t.Helper()
-	if _, err := s.engine.Ban("per-client", []string{key}, d, "", ""); err != nil {
+	if _, err := s.engine.Bans().Ban("per-client", []string{key}, d, "", ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -84,7 +84,7 @@ func TestBansReachNFTables(t *testing.T) {
 	banClient(t, s, "2001:db8::1", time.Hour)
 	wait("198.51.100.1 timeout 3")
 	wait("2001:db8:: timeout 3")
-	if n, err := s.engine.Unban("per-client", []string{"192.0.2.1"}); n != 1 || err != nil {
+	if n, err := s.engine.Bans().Unban("per-client", []string{"192.0.2.1"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	scripts = wait("delete element inet lately ipv4_32 { 192.0.2.1 }")

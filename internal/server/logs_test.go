@@ -61,7 +61,7 @@ func requestsOf(t *testing.T, s *Server, client string) uint64 {
 func bansOf(t *testing.T, s *Server) map[string]ratelimit.BanRecord {
 	t.Helper()
 	bans := map[string]ratelimit.BanRecord{}
-	for b, err := range s.engine.Bans() {
+	for b, err := range s.engine.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestFollow(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &status); err != nil || len(status.Logs) != 1 || status.Logs[0].File != log.path || status.Logs[0].Lines != 171 || status.Enforcement != nil {
 		t.Errorf("the status is %+v, %v", status, err)
 	}
-	for k, err := range s.engine.Bans() {
+	for k, err := range s.engine.Bans().All() {
 		if err == nil && k.Key[0] == "192.0.2.1" {
 			t.Errorf("%+v is over", k)
 		}

@@ -84,11 +84,11 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 	}
 	defer s.close()
 	for i := range 3 {
-		if _, err := s.engine.Ban("per-client", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", ""); err != nil {
+		if _, err := s.engine.Bans().Ban("per-client", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.engine.Ban("login", []string{"192.0.2.1", "root"}, time.Hour, "", ""); err != nil {
+	if _, err := s.engine.Bans().Ban("login", []string{"192.0.2.1", "root"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	same := func(a, b api.RuleChanges) bool {
@@ -119,7 +119,7 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 			t.Errorf("step %d: %+v; want %+v", i, got, step.want)
 		}
 		bans := 0
-		for range s.engine.Bans() {
+		for range s.engine.Bans().All() {
 			bans++
 		}
 		if bans != step.bans {

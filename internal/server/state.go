@@ -35,7 +35,7 @@ func (s *Server) restore() error {
 	}
 	j.Notify(s.journalChanged)
 	if s.store == nil {
-		s.engine.Journal(j)
+		s.engine.Bans().Journal(j)
 	}
 	written := "none"
 	if !found.Written.IsZero() {

@@ -63,7 +63,7 @@ func TestFullDisk(t *testing.T) {
 	c.Data = copied(t, c.Data)
 	again, _ := started(t, c)
 	held := 0
-	for r, err := range again.engine.Bans() {
+	for r, err := range again.engine.Bans().All() {
 		if err == nil && time.Until(r.Until) > 50*time.Minute {
 			held++
 		}

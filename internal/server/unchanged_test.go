@@ -34,7 +34,7 @@ func TestUnchangedState(t *testing.T) {
 		must(caller.Add("requests", 1, fmt.Sprint("client ", i)))
 	}
 	for i := range 100 {
-		_, err := s.engine.Ban("flood", []string{fmt.Sprint("banned ", i)}, time.Hour, "", "test")
+		_, err := s.engine.Bans().Ban("flood", []string{fmt.Sprint("banned ", i)}, time.Hour, "", "test")
 		must(err)
 	}
 	eventually(t, "the log is read", func() bool { return requestsOf(t, s, "192.0.2.1") == 10 })
@@ -62,10 +62,10 @@ func TestUnchangedState(t *testing.T) {
 		{"a decision about a new key", func() error { _, err := caller.Take("flood", 1, "new"); return err }},
 		{"an add", func() error { return caller.Add("requests", 1, "client 7") }},
 		{"a ban", func() error {
-			_, err := s.engine.Ban("flood", []string{"x"}, time.Hour, "", "test")
+			_, err := s.engine.Bans().Ban("flood", []string{"x"}, time.Hour, "", "test")
 			return err
 		}},
-		{"an unban", func() error { _, err := s.engine.Unban("flood", []string{"x"}); return err }},
+		{"an unban", func() error { _, err := s.engine.Bans().Unban("flood", []string{"x"}); return err }},
 		{"a reset", func() error { return caller.Reset("flood", "client 7") }},
 		{"a hot key", func() error { _, err := s.engine.Hot().Add("page", []string{"/x"}, time.Hour); return err }},
 		{"a hot key that is removed", func() error { _, err := s.engine.Hot().Remove("page", []string{"/x"}); return err }},

@@ -2,10 +2,12 @@
 package apierror
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // An Error is an error in words for the client.
@@ -25,6 +27,21 @@ func Unknown(c api.Code, kind, name string, names []string) error {
 		return New(c, "%s %.80q: unknown: there are none", kind, name)
 	}
 	return New(c, "%s %.80q: unknown: must be one of %s", kind, name, strings.Join(names, ", "))
+}
+
+// Of returns err, an error of a limiter's rule or nil, as an *Error if it is the client's.
+func Of(err error) error {
+	text := func() string { return strings.TrimPrefix(err.Error(), "ratelimit: ") }
+	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
+		return New(api.NoRule, "%s", text())
+	}
+	if errors.Is(err, ratelimit.ErrFixedLimit) {
+		return New(api.BadArg, "%s", text())
+	}
+	if errors.Is(err, ratelimit.ErrBadKey) {
+		return New(api.BadArg, "%v", errors.Unwrap(err))
+	}
+	return err
 }
 
 // Error returns the code and the message.

@@ -62,7 +62,7 @@ func TestConcurrentFleet(t *testing.T) {
 	for n := range 7 {
 		check(n%3, fmt.Sprint("198.51.100.", n), "/scan")
 	}
-	if _, err := servers[0].Engine().Ban("per-client", []string{"192.0.2.66"}, time.Hour, "abuse report", ""); err != nil {
+	if _, err := servers[0].Engine().Bans().Ban("per-client", []string{"192.0.2.66"}, time.Hour, "abuse report", ""); err != nil {
 		t.Fatal(err)
 	}
 	replaySample(t, servers[2].Engine(), 1000, time.Second)

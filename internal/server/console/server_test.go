@@ -70,7 +70,7 @@ func TestConcurrentPagesOfBans(t *testing.T) {
 	b := browsertest.Start(t)
 	s, url := liveServer(t)
 	for i := range 250 {
-		if _, err := s.Engine().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""); err != nil {
+		if _, err := s.Engine().Bans().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestConcurrentPagesOfBans(t *testing.T) {
 // held returns how many bans hold.
 func held(e *engine.Engine) int {
 	n := 0
-	for range e.Bans() {
+	for range e.Bans().All() {
 		n++
 	}
 	return n

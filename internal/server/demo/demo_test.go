@@ -32,7 +32,7 @@ func newEngine(t *testing.T) *engine.Engine {
 // banned returns the keys that are banned.
 func banned(t *testing.T, e *engine.Engine) (keys []string) {
 	t.Helper()
-	for r, err := range e.Bans() {
+	for r, err := range e.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}

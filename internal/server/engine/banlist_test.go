@@ -26,7 +26,7 @@ func TestNewestBans(t *testing.T) {
 			if i%2 == 1 {
 				rule, key = "login", []string{"192.0.2.1", fmt.Sprint("u", i)}
 			}
-			if _, err := e.Ban(rule, key, time.Hour-time.Duration(i)*time.Millisecond, fmt.Sprint("reason", i%10), ""); err != nil {
+			if _, err := e.Bans().Ban(rule, key, time.Hour-time.Duration(i)*time.Millisecond, fmt.Sprint("reason", i%10), ""); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Millisecond)
@@ -43,7 +43,7 @@ func TestNewestBans(t *testing.T) {
 			{"login", "nothing", 9, 0, nil},
 			{"", "", 0, many, nil},
 		} {
-			page, err := e.BanPage(ratelimit.BanQuery{Rule: c.rule, Text: c.text, Limit: c.n})
+			page, err := e.Bans().Page(ratelimit.BanQuery{Rule: c.rule, Text: c.text, Limit: c.n})
 			var got []string
 			for _, r := range page.Bans {
 				got = append(got, r.Key[len(r.Key)-1])
@@ -52,7 +52,7 @@ func TestNewestBans(t *testing.T) {
 				t.Errorf("%q %q: %q, %d, %v; want %q, %d", c.rule, c.text, got, page.Total, err, c.want, c.total)
 			}
 		}
-		_, err = e.BanPage(ratelimit.BanQuery{Rule: "flod", Limit: 1})
+		_, err = e.Bans().Page(ratelimit.BanQuery{Rule: "flod", Limit: 1})
 		wantCode(t, err, api.NoRule, `did you mean "flood"?`)
 	})
 }
@@ -65,7 +65,7 @@ func TestNoRoomForABan(t *testing.T) {
 	}
 	defer e.Close()
 	for i := range 10_000 {
-		if _, err = e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
+		if _, err = e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
 			break
 		}
 	}

@@ -24,7 +24,7 @@ func TestMarksOfBans(t *testing.T) {
 			t.Helper()
 			for range n {
 				client++
-				if _, err := e.Ban("per-client", []string{fmt.Sprintf("198.18.%d.%d", client/200, client%200)}, time.Hour, "", ""); err != nil {
+				if _, err := e.Bans().Ban("per-client", []string{fmt.Sprintf("198.18.%d.%d", client/200, client%200)}, time.Hour, "", ""); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -43,10 +43,10 @@ func TestMarksOfBans(t *testing.T) {
 		ban(3)
 		time.Sleep(9 * time.Second)
 		ban(1)
-		if _, err := e.Unban("per-client", []string{"198.18.0.1"}); err != nil {
+		if _, err := e.Bans().Unban("per-client", []string{"198.18.0.1"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Unban("per-client", []string{"198.18.0.1"}); err != nil { // there is none any more
+		if _, err := e.Bans().Unban("per-client", []string{"198.18.0.1"}); err != nil { // there is none any more
 			t.Fatal(err)
 		}
 		ban(1)

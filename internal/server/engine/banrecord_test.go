@@ -46,22 +46,22 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	begin("eve") // without a journal: OnBan has yet to come to the lock
 	begin("mallory")
 	late := map[string]bool{}
-	for r := range e.Bans() {
+	for r := range e.Bans().All() {
 		late[r.Key[0]] = true
 	}
 	if !late["eve"] || !late["mallory"] {
 		t.Fatal(late)
 	}
-	e.Journal(j)
+	e.Bans().Journal(j)
 	sub := e.Subscribe()
 	defer sub.Close()
-	for r := range e.Bans() {
+	for r := range e.Bans().All() {
 		if r.Key[0] == "eve" {
-			if n, err := e.Unban("flood", r.Key); n != 1 || err != nil {
+			if n, err := e.Bans().Unban("flood", r.Key); n != 1 || err != nil {
 				t.Fatal(n, err)
 			}
 		}
-		e.banned(r)
+		e.bans.Began(r)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
@@ -91,11 +91,11 @@ func TestReloadBeforeTheRecord(t *testing.T) {
 	if err := e.limiter.Bans().Add(late); err != nil {
 		t.Fatal(err)
 	}
-	e.Journal(j)
+	e.Bans().Journal(j)
 	if changes, err := e.Replace(noRules(), true); err != nil || changes.BansDropped != 1 {
 		t.Fatal(changes, err)
 	}
-	e.banned(late)
+	e.bans.Began(late)
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestBanBesideALonger(t *testing.T) {
 		{time.Hour, time.Hour, "1h0m0s", 1},
 		{time.Minute, time.Hour, "1h0m0s", 0},
 	} {
-		r, err := e.Ban("per-client", []string{"192.0.2.1"}, step.d, step.d.String(), "")
+		r, err := e.Bans().Ban("per-client", []string{"192.0.2.1"}, step.d, step.d.String(), "")
 		if err != nil || r.Reason != step.reason || r.Until.Sub(r.Since) != step.want {
 			t.Errorf("ban for %v: %+v, %v; want the one for %v", step.d, r, err, step.want)
 		}
@@ -38,7 +38,7 @@ func TestBanBesideALonger(t *testing.T) {
 	for range 6 {
 		check(t, c, event(c, "client", "192.0.2.2"), 1)
 	}
-	if r, err := e.Ban("per-client", []string{"192.0.2.2"}, time.Hour, "", ""); err != nil || r.Count != 1 {
+	if r, err := e.Bans().Ban("per-client", []string{"192.0.2.2"}, time.Hour, "", ""); err != nil || r.Count != 1 {
 		t.Errorf("after a ban that a rule began: %+v, %v; want the count 1", r, err)
 	}
 }
@@ -75,7 +75,7 @@ func TestBanOfClients(t *testing.T) {
 		if c.rule == "login" {
 			key = append(key, "root")
 		}
-		_, err := e.Ban(c.rule, key, time.Hour, "", "")
+		_, err := e.Bans().Ban(c.rule, key, time.Hour, "", "")
 		if c.want == "" {
 			if err != nil {
 				t.Errorf("%q: %v", c.client, err)
@@ -84,7 +84,7 @@ func TestBanOfClients(t *testing.T) {
 		}
 		wantCode(t, err, api.BadArg, c.want)
 	}
-	if _, err := e.Ban("flood", []string{"192.0.2.0/24"}, time.Hour, "", ""); err != nil {
+	if _, err := e.Bans().Ban("flood", []string{"192.0.2.0/24"}, time.Hour, "", ""); err != nil {
 		t.Errorf("a user of that name: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestBanOfAlternatives(t *testing.T) {
 		"client:192.0.2.0/24": "networks cannot be banned", "client:bob": "", "client:192.0.2": "must be an address",
 		"bob": "must be user:VALUE or client:VALUE", "host:x": "must be user:VALUE or client:VALUE",
 	} {
-		_, err := e.Ban("guess", []string{key}, time.Hour, "", "")
+		_, err := e.Bans().Ban("guess", []string{key}, time.Hour, "", "")
 		if want != "" {
 			wantCode(t, err, api.BadArg, want)
 		} else if err != nil {
@@ -124,7 +124,7 @@ func TestRestoreBanOfANetwork(t *testing.T) {
 // A client that is a name is banned, refused, listed and unbanned as it is counted.
 func TestBanOfAName(t *testing.T) {
 	e := newEngine(t, someRules)
-	if _, err := e.Ban("per-client", []string{"bob"}, time.Hour, "", ""); err != nil {
+	if _, err := e.Bans().Ban("per-client", []string{"bob"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := banned(t, e); !slices.Equal(got, []string{"per-client bob"}) {
@@ -133,7 +133,7 @@ func TestBanOfAName(t *testing.T) {
 	if d, err := e.Session().Take("per-client", 1, "bob"); err != nil || d.Allowed {
 		t.Errorf("a request of bob: %+v, %v", d, err)
 	}
-	if n, err := e.Unban("per-client", []string{"bob"}); n != 1 || err != nil {
+	if n, err := e.Bans().Unban("per-client", []string{"bob"}); n != 1 || err != nil {
 		t.Errorf("unban: %v, %v", n, err)
 	}
 	if d, err := e.Session().Take("per-client", 1, "bob"); err != nil || !d.Allowed {
@@ -147,7 +147,7 @@ func TestUnbanOfProxies(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, banned := range [][]string{{"proxy:192.0.2.7"}, {"192.0.2.7"}, {"192.0.2.7", "proxy:192.0.2.7"}, {"proxy:2001:db8::7"}, {"proxy:192.0.2.8"}} {
 		for _, client := range banned {
-			if _, err := e.Ban("per-client", []string{client}, time.Hour, "", ""); err != nil {
+			if _, err := e.Bans().Ban("per-client", []string{client}, time.Hour, "", ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,14 +159,14 @@ func TestUnbanOfProxies(t *testing.T) {
 		if banned[0] == "proxy:2001:db8::7" {
 			address = "2001:DB8:0::7"
 		}
-		if n, err := e.Unban("per-client", []string{address}); n != want || err != nil {
+		if n, err := e.Bans().Unban("per-client", []string{address}); n != want || err != nil {
 			t.Errorf("%q: %d bans ended, %v; want %d", banned, n, err, want)
 		}
 	}
-	if _, err := e.Ban("login", []string{"proxy:192.0.2.9", "root"}, time.Hour, "", ""); err != nil {
+	if _, err := e.Bans().Ban("login", []string{"proxy:192.0.2.9", "root"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := e.Unban("login", []string{"192.0.2.9", "root"}); n != 1 || err != nil {
+	if n, err := e.Bans().Unban("login", []string{"192.0.2.9", "root"}); n != 1 || err != nil {
 		t.Errorf("a key of two fields: %d bans ended, %v", n, err)
 	}
 }
@@ -175,13 +175,13 @@ func TestUnbanOfProxies(t *testing.T) {
 func TestBanUnderHotRule(t *testing.T) {
 	e := newEngine(t, hotRules)
 	const want = `rule "page" is a hot rule, which neither limits nor bans: must be a limit or a ban`
-	_, err := e.Ban("page", []string{"/a"}, time.Hour, "", "")
+	_, err := e.Bans().Ban("page", []string{"/a"}, time.Hour, "", "")
 	wantCode(t, err, api.NoRule, want)
-	_, err = e.Unban("page", []string{"/a"})
+	_, err = e.Bans().Unban("page", []string{"/a"})
 	wantCode(t, err, api.NoRule, want)
-	_, err = e.UnbanAll(api.BanFilter{Rule: "page"})
+	_, err = e.Bans().UnbanAll(api.BanFilter{Rule: "page"})
 	wantCode(t, err, api.NoRule, want)
-	_, err = e.BanPage(ratelimit.BanQuery{Rule: "page"})
+	_, err = e.Bans().Page(ratelimit.BanQuery{Rule: "page"})
 	wantCode(t, err, api.NoRule, want)
 	_, err = e.Session().Take("page", 1, "/a")
 	wantCode(t, err, api.NoRule, want)

@@ -63,7 +63,7 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 	if len(gone) == 0 {
 		return 0, nil, nil
 	}
-	for r, err := range e.Bans() {
+	for r, err := range e.bans.All() {
 		if err != nil {
 			return 0, nil, err
 		}

@@ -38,7 +38,7 @@ func (e *Engine) exempt(all match.Prefixes, added *crawlers.Client) {
 		if len(keyvalue.Fields(r.Key)) > 1 {
 			key = match.Client.String() + ":" + client // one of several alternatives
 		}
-		if _, err := e.Unban(r.Name, []string{key}); err != nil {
+		if _, err := e.bans.Unban(r.Name, []string{key}); err != nil {
 			e.log.Error("the ban of a crawler was not ended", "client", client, "rule", r.Name, "error", err)
 		}
 	}

@@ -130,13 +130,13 @@ func TestUnbanOfProxiesByAlternatives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := e.Unban("either", []string{"client:192.0.2.7"}); n != 1 || err != nil {
+	if n, err := e.Bans().Unban("either", []string{"client:192.0.2.7"}); n != 1 || err != nil {
 		t.Errorf("%d bans ended, %v; want that of the proxy", n, err)
 	}
 }
 
 func bansOf(t *testing.T, e *engine.Engine) (n int) {
-	for _, err := range e.Bans() {
+	for _, err := range e.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestUnbanThenCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := newEngine(t, loginRules)
-	live.Journal(j)
+	live.Bans().Journal(j)
 	snapshot := saved(t, live)
 	begin := live.Now().Add(-time.Hour)
 	judge := func(e *engine.Engine, at time.Time) string {
@@ -50,13 +50,13 @@ func TestUnbanThenCrash(t *testing.T) {
 		return all
 	}
 	again(live)
-	if n, err := live.Unban("logins", []string{"192.0.2.1"}); n != 1 || err != nil {
+	if n, err := live.Bans().Unban("logins", []string{"192.0.2.1"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	live.Journal(nil)
+	live.Bans().Journal(nil)
 	want := later(live)
 	if want[3] != "false true 10h0m0s" {
 		t.Fatalf("after the ban was ended: %q", want)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -15,14 +14,14 @@ import (
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotkeys"
-	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keptevents"
-	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/server/refused"
+	"github.com/lately-go/lately/internal/server/scan"
 	"github.com/lately-go/lately/internal/server/throttle"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -34,7 +33,6 @@ import (
 type Engine struct {
 	config   Config
 	log      *slog.Logger
-	lines    *loglimit.Handler // bounds the lines of log about bans
 	started  time.Time
 	limiter  *ratelimit.Limiter
 	counters *counters.Counters
@@ -51,12 +49,9 @@ type Engine struct {
 	mu      sync.Mutex // held while rules changes
 	reloads api.RulesStatus
 
-	banMu   sync.Mutex       // held while a ban changes and its line is queued for the journal
-	ended   endedBans        // guarded by banMu
-	journal *journal.Journal // or nil
-
 	events    *events.Hub
-	scans     scans
+	scans     *scan.Queue
+	bans      *bans.List
 	hot       *hotkeys.Keys
 	refused   *refused.Store
 	kept      *keptevents.Queue // or nil
@@ -77,16 +72,21 @@ func New(c Config) (*Engine, error) {
 		c.Rules = noRules()
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	e := &Engine{config: c, log: c.Log, lines: loglimit.New(c.Log.Handler()), started: time.Now(), stop: make(chan struct{}), events: events.New()}
+	e := &Engine{config: c, log: c.Log, started: time.Now(), stop: make(chan struct{}), events: events.New(), scans: scan.New()}
 	e.secret = secret.New()
 	e.ids.init()
 	e.lives.init()
 	e.settled.most = cmp.Or(c.Settled, 1<<20) / settledStripes
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	var err error
-	if e.limiter, err = newLimiter(&c, e.banned, e.unbanned); err != nil {
+	e.bans = bans.New(bans.Config{
+		Rule: e.ruleNamed, Digest: func(k *match.Key, values []string) error { return e.digest(k, values, true) }, Shared: e.Shared(),
+		Publish: e.events.Publish, MarkBan: func(typ string) { e.history.MarkBan(typ) }, Scans: e.scans, Log: c.Log,
+	})
+	if e.limiter, err = newLimiter(&c, e.bans); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
+	e.bans.Use(e.limiter)
 	if e.counters, err = counters.New(counters.Config{Budget: c.CounterBudget, Now: e.Now, Shared: c.Counters}); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,6 @@ func New(c Config) (*Engine, error) {
 	e.kept = keptevents.New(c.KeepEvents)
 	e.reloads.Since = e.started.UTC()
 	e.history = history.New(e.started, e.measure)
-	e.scans.init()
 	e.done.Go(e.sample)
 	e.done.Go(func() { e.events.Run(e.stop) })
 	e.done.Go(func() { e.hot.Run(e.stop) })
@@ -133,11 +132,11 @@ func New(c Config) (*Engine, error) {
 }
 
 // newLimiter returns the limiter of the rules of c, in the store of c or in memory.
-func newLimiter(c *Config, banned func(ratelimit.BanRecord), unbanned func(rule string, key []string)) (*ratelimit.Limiter, error) {
-	limits := ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: banned, StoreTimeout: c.StoreTimeout}
+func newLimiter(c *Config, b *bans.List) (*ratelimit.Limiter, error) {
+	limits := ratelimit.Config{Budget: c.Budget, Bans: c.Bans, OnBan: b.Began, StoreTimeout: c.StoreTimeout}
 	if c.Store != nil {
 		var err error
-		if limits.Store, err = c.Store(c.Rules.Limits, banned, unbanned); err != nil {
+		if limits.Store, err = c.Store(c.Rules.Limits, b.Began, b.EndedElsewhere); err != nil {
 			return nil, err
 		}
 	}
@@ -178,9 +177,9 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	changes := changesOf(e.Rules(), file)
-	bans, names, err := e.lost(file.Limits)
-	if err == nil && bans > 0 && !dropBans {
-		err = wouldDrop(bans, names)
+	n, names, err := e.lost(file.Limits)
+	if err == nil && n > 0 && !dropBans {
+		err = wouldDrop(n, names)
 	}
 	if err == nil {
 		err = e.reload(file)
@@ -191,7 +190,7 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 		return api.RuleChanges{}, err
 	}
 	e.history.Mark(history.Reloaded)
-	changes.BansDropped = bans
+	changes.BansDropped = n
 	e.reloads = api.RulesStatus{Reloads: e.reloads.Reloads + 1, Since: time.Now().UTC()}
 	e.events.Publish(api.Event{Type: api.RulesChanged, Time: e.Now()})
 	return changes, nil
@@ -246,27 +245,13 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 	if _, hot := e.Rules().Hot.Named(name); hot {
 		return nil, apierror.New(api.NoRule, "rule %q is a hot rule, which neither limits nor bans: must be a limit or a ban, as lately rules lists them", name)
 	}
-	return nil, ruleError(err)
-}
-
-// ruleError returns err, an error of a limiter's rule or nil, as an *Error.
-func ruleError(err error) error {
-	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
-		return apierror.New(api.NoRule, "%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
-	}
-	if errors.Is(err, ratelimit.ErrFixedLimit) {
-		return apierror.New(api.BadArg, "%s", strings.TrimPrefix(err.Error(), "ratelimit: "))
-	}
-	if errors.Is(err, ratelimit.ErrBadKey) {
-		return apierror.New(api.BadArg, "%v", errors.Unwrap(err))
-	}
-	return err
+	return nil, apierror.Of(err)
 }
 
 // keyError returns the error of a decision about a key as an *Error, or nil if the decision
 // stands: that a cost exceeds the limit is an answer.
 func keyError(err error) error {
-	if e, ok := ruleError(err).(*apierror.Error); ok {
+	if e, ok := apierror.Of(err).(*apierror.Error); ok {
 		return e
 	}
 	return nil
@@ -274,6 +259,12 @@ func keyError(err error) error {
 
 // Now returns the time at which requests are judged.
 func (e *Engine) Now() time.Time { return e.limiter.Now() }
+
+// Bans returns the bans.
+func (e *Engine) Bans() *bans.List { return e.bans }
+
+// Shared reports whether limits and bans are in a store that servers share.
+func (e *Engine) Shared() bool { return e.config.Store != nil }
 
 // Counters returns the counters.
 func (e *Engine) Counters() *counters.Counters { return e.counters }

@@ -223,15 +223,15 @@ func TestMistakes(t *testing.T) {
 	wantCode(t, c.Add("fine", engine.MaxCost+1, "k"), api.BadArg, "must be ")
 	_, err = e.Top("requests", 0, 0, keys.Filter{})
 	wantCode(t, err, api.BadArg, "must be ")
-	_, err = e.Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
+	_, err = e.Bans().Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "")
-	_, err = e.Ban("nobody", []string{"a"}, time.Hour, "", "")
+	_, err = e.Bans().Ban("nobody", []string{"a"}, time.Hour, "", "")
 	wantCode(t, err, api.NoRule, "nobody")
-	_, err = e.Ban("per-client", []string{"192.0.2"}, time.Hour, "", "")
+	_, err = e.Bans().Ban("per-client", []string{"192.0.2"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "must be an address")
-	_, err = e.Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
+	_, err = e.Bans().Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
 	wantCode(t, err, api.BadArg, "0s")
-	_, err = e.Unban("nobody", []string{"a"})
+	_, err = e.Bans().Unban("nobody", []string{"a"})
 	wantCode(t, err, api.NoRule, "nobody")
 	_, err = e.Inspect([]string{"client"}, nil)
 	wantCode(t, err, api.BadArg, "")
@@ -302,7 +302,7 @@ func TestReload(t *testing.T) {
 func TestBans(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
-	r, err := e.Ban("login", []string{"2001:db8::1", "eve"}, time.Hour, "because", "ada")
+	r, err := e.Bans().Ban("login", []string{"2001:db8::1", "eve"}, time.Hour, "because", "ada")
 	if err != nil || r.Key[0] != "2001:db8::/64" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -311,7 +311,7 @@ func TestBans(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	n := 0
-	for b, err := range e.Bans() {
+	for b, err := range e.Bans().All() {
 		if n++; err != nil || b.Reason != "because" || b.Source != "ada" {
 			t.Errorf("%+v, %v", b, err)
 		}
@@ -320,10 +320,10 @@ func TestBans(t *testing.T) {
 	if err != nil || len(report.Bans) != 1 || len(report.Rules) != 1 || len(report.Counters) != 1 || report.Counters[0].Lo != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if ended, err := e.Unban("login", []string{"2001:db8::9", "eve"}); ended != 1 || err != nil || n != 1 {
+	if ended, err := e.Bans().Unban("login", []string{"2001:db8::9", "eve"}); ended != 1 || err != nil || n != 1 {
 		t.Errorf("unbanned %d, %v; %d bans", ended, err, n)
 	}
-	if ended, err := e.Unban("login", []string{"2001:db8::9", "eve"}); ended != 0 || err != nil {
+	if ended, err := e.Bans().Unban("login", []string{"2001:db8::9", "eve"}); ended != 0 || err != nil {
 		t.Errorf("unbanned twice: %d, %v", ended, err)
 	}
 }
@@ -332,14 +332,14 @@ func TestBans(t *testing.T) {
 // decoded again.
 func TestLiftAsListed(t *testing.T) {
 	e := newEngine(t, "version: 1\nbans: [{name: path, key: path, after: 5 hits in 1m, for: 1h}]\n")
-	if _, err := e.Ban("path", []string{"/a%2541"}, time.Hour, "", ""); err != nil {
+	if _, err := e.Bans().Ban("path", []string{"/a%2541"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	var listed []string
-	for b := range e.Bans() {
+	for b := range e.Bans().All() {
 		listed = b.Key
 	}
-	if n, err := e.Unban("path", listed); n != 1 || err != nil || listed[0] != "/a%41" {
+	if n, err := e.Bans().Unban("path", listed); n != 1 || err != nil || listed[0] != "/a%41" {
 		t.Errorf("%q: %d, %v", listed, n, err)
 	}
 }
@@ -389,7 +389,7 @@ func TestSlowSubscriber(t *testing.T) {
 	slow, good := e.Subscribe(), e.Subscribe()
 	defer good.Close()
 	for i := range 5000 {
-		if _, err := e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
+		if _, err := e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
 		if ev := next(t, good); ev.Ban.Text[0] != fmt.Sprint("u", i) {

@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 		}
 
 		// A key without an event, and a ban by hand.
-		if _, err := e.Ban("login", []string{"192.0.2.9", "eve"}, time.Hour, "why", "me"); err != nil {
+		if _, err := e.Bans().Ban("login", []string{"192.0.2.9", "eve"}, time.Hour, "why", "me"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Take("login", 1, "192.0.2.9", "eve"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -66,7 +67,7 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 		return nil
 	}
 	if held {
-		r.Bans = append(r.Bans, BanOf(&ban))
+		r.Bans = append(r.Bans, bans.API(&ban))
 	}
 	return err
 }

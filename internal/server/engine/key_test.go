@@ -71,7 +71,7 @@ func TestSlotsOfAKey(t *testing.T) {
 func TestBansOfAKey(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, user := range []string{"eve", "bob"} {
-		if _, err := e.Ban("flood", []string{user}, time.Hour, user, ""); err != nil {
+		if _, err := e.Bans().Ban("flood", []string{user}, time.Hour, user, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,9 +17,9 @@ func TestBanOfALongKey(t *testing.T) {
 	const text = "version: 1\nbans: [{name: pair, key: [user, path], after: 1 hits in 1m, for: 1h}]\n"
 	user, path := strings.Repeat("u", 700), "/"+strings.Repeat("p", 700)
 	for what, end := range map[string]func(e *engine.Engine, listed []string) (int, error){
-		"values": func(e *engine.Engine, _ []string) (int, error) { return e.Unban("pair", []string{user, path}) },
-		"digest": func(e *engine.Engine, listed []string) (int, error) { return e.Unban("pair", listed) },
-		"all":    func(e *engine.Engine, _ []string) (int, error) { return e.UnbanAll(api.BanFilter{Rule: "pair"}) },
+		"values": func(e *engine.Engine, _ []string) (int, error) { return e.Bans().Unban("pair", []string{user, path}) },
+		"digest": func(e *engine.Engine, listed []string) (int, error) { return e.Bans().Unban("pair", listed) },
+		"all":    func(e *engine.Engine, _ []string) (int, error) { return e.Bans().UnbanAll(api.BanFilter{Rule: "pair"}) },
 	} {
 		records := saved(t, newEngine(t, text)) // a snapshot from before the ban
 		e := restored(t, text, records)
@@ -31,7 +31,7 @@ func TestBanOfALongKey(t *testing.T) {
 			t.Fatalf("%q", got)
 		}
 		var listed []string
-		for r := range e.Bans() {
+		for r := range e.Bans().All() {
 			listed = r.Key
 		}
 		if len(listed) != 1 {
@@ -53,17 +53,17 @@ func TestBanOfALongKey(t *testing.T) {
 		}
 	}
 	e := newEngine(t, text)
-	if _, err := e.Unban("pair", []string{"x"}); err == nil {
+	if _, err := e.Bans().Unban("pair", []string{"x"}); err == nil {
 		t.Error("one value of two is no error")
 	}
-	_, err := e.Ban("pair", []string{strings.Repeat("x", 32)}, time.Hour, "", "")
+	_, err := e.Bans().Ban("pair", []string{strings.Repeat("x", 32)}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "number of key values: 1")
 }
 
 // marshalled returns the only ban of e as the journal has it.
 func marshalled(t *testing.T, e *engine.Engine) string {
 	t.Helper()
-	for r := range e.Bans() {
+	for r := range e.Bans().All() {
 		b, err := r.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)

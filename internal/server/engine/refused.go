@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
@@ -85,10 +86,10 @@ func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	if span < time.Second || span > refused.MaxSpan {
 		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to %v", span, refused.MaxSpan)
 	}
-	if err := e.scans.begin(); err != nil {
+	if err := e.scans.Begin(); err != nil {
 		return nil, err
 	}
-	defer e.scans.end()
+	defer e.scans.End()
 	now := e.Now()
 	top, err := e.refused.Counts().TopAt(now, n, span)
 	if err != nil {
@@ -130,10 +131,10 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 			return x, apierror.New(api.BadArg, "key: %d bytes: must be 1 to %d", len(v), keys.Max)
 		}
 	}
-	if err := e.scans.begin(); err != nil {
+	if err := e.scans.Begin(); err != nil {
 		return x, err
 	}
-	defer e.scans.end()
+	defer e.scans.End()
 	set, asked := e.limiter.Set(), e.askedValues(all)
 	var found []refused.Record
 	evicted := e.refused.Each(func(r *refused.Record) {
@@ -179,7 +180,7 @@ func (e *Engine) askedValues(all []string) (asked []askedValue) {
 }
 
 func (v *askedValue) isIn(r *ratelimit.Rule, key []byte) bool {
-	return keyvalue.Has(r.Key, key, v.text) || keyvalue.Has(r.Key, key, proxyPrefix+v.text) || v.digest != "" && keyvalue.Has(r.Key, key, v.digest)
+	return keyvalue.Has(r.Key, key, v.text) || keyvalue.Has(r.Key, key, bans.ProxyPrefix+v.text) || v.digest != "" && keyvalue.Has(r.Key, key, v.digest)
 }
 
 // shown returns the value for the answer. What may be the value of a hashed field is not shown.

@@ -38,7 +38,7 @@ func (s *Session) Charge(rule string, cost uint64, key ...string) error {
 	if err != nil {
 		return err
 	}
-	return ruleError(r.Charge(cost, s.values...))
+	return apierror.Of(r.Charge(cost, s.values...))
 }
 
 // Reserved reports whether the decision that Decide has just yielded was asked for a reservation, and returns its id, which
@@ -78,7 +78,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	}
 	if s.e.Shared() && len(t.Charges) > 0 { // else the store has nothing of it, and this process remembers it
 		settled, err = s.e.limiter.SettleTicket(t, actual)
-		return settled, ruleError(err)
+		return settled, apierror.Of(err)
 	}
 	s.e.lives.judge(x.life, t)
 	defer s.e.settled.lock(number).Unlock()
@@ -90,5 +90,5 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 		return first, nil
 	}
 	_, err = s.e.limiter.SettleTicket(t, actual)
-	return true, ruleError(err)
+	return true, apierror.Of(err)
 }

@@ -98,9 +98,9 @@ func TestLongKeys(t *testing.T) {
 			return second(e.Inspect([]string{"user", "tenant"}, []string{user, tenant}))
 		},
 		"ban": func(_, user, tenant string) error {
-			return second(e.Ban("user", []string{user, tenant}, time.Hour, "", ""))
+			return second(e.Bans().Ban("user", []string{user, tenant}, time.Hour, "", ""))
 		},
-		"unban":    func(_, user, tenant string) error { return second(e.Unban("user", []string{user, tenant})) },
+		"unban":    func(_, user, tenant string) error { return second(e.Bans().Unban("user", []string{user, tenant})) },
 		"throttle": func(path, _, _ string) error { return second(c.Throttle(path[1:], 1, 1, time.Minute, 1)) },
 	}
 	for name, ask := range asks {

@@ -163,7 +163,7 @@ func (s *Session) Refund(rule string, n uint64, key ...string) (uint64, error) {
 		return 0, err
 	}
 	n, err = r.Refund(n, s.values...)
-	return n, ruleError(err)
+	return n, apierror.Of(err)
 }
 
 // Release ends n events of a key that are in progress under an in-flight rule, the oldest
@@ -184,7 +184,7 @@ func (s *Session) Reset(rule string, key ...string) error {
 	if err != nil {
 		return err
 	}
-	err = ruleError(r.Reset(s.values...))
+	err = apierror.Of(r.Reset(s.values...))
 	s.e.lives.reset(s.e.Now(), rule)
 	return err
 }
@@ -214,7 +214,7 @@ func (s *Session) rule(name string, key []string, listed bool) (*ratelimit.RuleL
 	}
 	r, err := s.e.limiter.Rule(name)
 	if err != nil {
-		return nil, ruleError(err)
+		return nil, apierror.Of(err)
 	}
 	s.values, err = s.e.split(s.values[:0], &of.Key, key, listed)
 	return r, err

@@ -53,7 +53,7 @@ func TestSaveAndRestore(t *testing.T) {
 		c.Check(event(c, "client", fmt.Sprint("192.0.2.", i%50), "user", fmt.Sprint("u", i%3), "path", "/p"), 1)
 	}
 	c.Add("made", 42, "k")
-	if _, err := e.Ban("flood", []string{"eve"}, time.Hour, "because", ""); err != nil {
+	if _, err := e.Bans().Ban("flood", []string{"eve"}, time.Hour, "because", ""); err != nil {
 		t.Fatal(err)
 	}
 	c.Throttle("k", 5, 10, time.Minute, 4)
@@ -76,10 +76,10 @@ func TestSaveAndRestore(t *testing.T) {
 		t.Errorf("the counter that was made has %d, %v", lo, err)
 	}
 	var bans, want []string
-	for b := range e.Bans() {
+	for b := range e.Bans().All() {
 		want = append(want, fmt.Sprint(b.Rule, b.Key, b.Until.UnixNano(), b.Count, b.Reason, b.Source))
 	}
-	for b := range f.Bans() {
+	for b := range f.Bans().All() {
 		bans = append(bans, fmt.Sprint(b.Rule, b.Key, b.Until.UnixNano(), b.Count, b.Reason, b.Source))
 	}
 	slices.Sort(bans)
@@ -106,7 +106,7 @@ func TestRestoreUnderOtherRules(t *testing.T) {
 	for range 2 {
 		c.Check(event(c, "client", "192.0.2.1", "user", "u", "path", "/login"), 1)
 	}
-	e.Ban("flood", []string{"eve"}, time.Hour, "", "")
+	e.Bans().Ban("flood", []string{"eve"}, time.Hour, "", "")
 	other := strings.Replace(someRules, "limit: 3 per 1m", "limit: 10 per 1h", 1)
 	other = strings.Replace(other, "name: flood", "name: deluge", 1)
 	other = strings.Replace(other, "requests: {key: client, spans: [1s, 1m]}", "requests: {key: user, spans: [1m]}", 1)
@@ -118,7 +118,7 @@ func TestRestoreUnderOtherRules(t *testing.T) {
 	if lo, _, err := sum(d, "requests", "u", 0); lo != 0 || err != nil {
 		t.Errorf("what was counted by client is counted by user: %d, %v", lo, err)
 	}
-	for b := range f.Bans() {
+	for b := range f.Bans().All() {
 		t.Errorf("a ban of a rule that is gone: %+v", b)
 	}
 }
@@ -198,7 +198,7 @@ func TestRestoreBans(t *testing.T) {
 	line(`{"ban":`+ban+`}`, "future", at(10*time.Hour), at(11*time.Hour)) // the clock was set back by ten hours
 	line(`{"unban":{"rule":"gone","key":["b"],"until":%q}}`, at(0))
 	left := make(map[string]time.Duration)
-	for b := range e.Bans() {
+	for b := range e.Bans().All() {
 		left[b.Key[0]] = b.Until.Sub(now).Round(time.Minute)
 	}
 	if len(left) != 2 || left["a"] != time.Hour || left["future"] != time.Hour {

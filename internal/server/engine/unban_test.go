@@ -27,7 +27,7 @@ func banSome(t *testing.T, e *engine.Engine) {
 		{"login", []string{"198.51.100.1", "a\tb"}},
 		{"flood", []string{"root"}},
 	} {
-		if _, err := e.Ban(b.rule, b.key, time.Hour, "", ""); err != nil {
+		if _, err := e.Bans().Ban(b.rule, b.key, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func banSome(t *testing.T, e *engine.Engine) {
 
 func banned(t *testing.T, e *engine.Engine) (list []string) {
 	t.Helper()
-	for r, err := range e.Bans() {
+	for r, err := range e.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestUnbanAll(t *testing.T) {
 		if got := banned(t, e); !slices.Equal(got, all) {
 			t.Fatalf("%q", got)
 		}
-		n, err := e.UnbanAll(api.BanFilter{Rule: c.rule, Pattern: c.pattern, Network: c.network})
+		n, err := e.Bans().UnbanAll(api.BanFilter{Rule: c.rule, Pattern: c.pattern, Network: c.network})
 		var want []string
 		for i := range all {
 			if !slices.Contains(c.ended, i) {
@@ -86,14 +86,14 @@ func TestUnbanAll(t *testing.T) {
 		}
 	}
 	e := newEngine(t, someRules)
-	_, err := e.UnbanAll(api.BanFilter{Rule: "logn"})
+	_, err := e.Bans().UnbanAll(api.BanFilter{Rule: "logn"})
 	wantCode(t, err, api.NoRule, "logn")
 	for _, c := range [][4]string{
 		{"", "", "", "filter: missing: must be"},
 		{"", "", "192.0.2.1/24", `network: "192.0.2.1/24": must be`},
 		{"", strings.Repeat("*", 1025), "", "pattern: too long"},
 	} {
-		_, err := e.UnbanAll(api.BanFilter{Rule: c[0], Pattern: c[1], Network: c[2]})
+		_, err := e.Bans().UnbanAll(api.BanFilter{Rule: c[0], Pattern: c[1], Network: c[2]})
 		wantCode(t, err, api.BadArg, c[3])
 	}
 }
@@ -107,17 +107,17 @@ func TestUnbanAllSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newEngine(t, someRules)
-	e.Journal(j)
+	e.Bans().Journal(j)
 	const many = 300
 	for i := range many {
-		if _, err := e.Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
+		if _, err := e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	banSome(t, e)
 	sub := e.Subscribe()
 	defer sub.Close()
-	if n, err := e.UnbanAll(api.BanFilter{Rule: "flood"}); n != many+1 || err != nil {
+	if n, err := e.Bans().UnbanAll(api.BanFilter{Rule: "flood"}); n != many+1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if n := told(sub); n != many+1 {

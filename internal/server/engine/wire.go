@@ -16,17 +16,6 @@ func DecisionOf(d *ratelimit.Decision) api.Decision {
 	}
 }
 
-// BanOf returns r as the API has it.
-func BanOf(r *ratelimit.BanRecord) api.Ban {
-	return api.Ban{Rule: r.Rule, Key: api.KeyOf(r.Key...), Since: r.Since.UTC(), Until: r.Until.UTC(), Count: r.Count, Reason: r.Reason, Source: r.Source}
-}
-
-// banEvent returns the event of the ban r.
-func banEvent(r *ratelimit.BanRecord) api.Event {
-	ban := BanOf(r)
-	return api.Event{Type: api.BanStarted, Time: r.Since, Ban: &ban}
-}
-
 // RoundUp returns d in units, rounded up, so that a client that waits this long waits long
 // enough, and -1 for [ratelimit.Never].
 func RoundUp(d, unit time.Duration) int64 {

@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -14,13 +14,13 @@ func listBans(c *call) (list api.BanPage, err error) {
 		return list, err
 	}
 	q := ratelimit.BanQuery{Rule: c.query.Get("rule"), Text: c.query.Get("q"), Limit: limit, Cursor: c.query.Get("cursor")}
-	page, err := c.s.Engine.BanPage(q)
+	page, err := c.s.Engine.Bans().Page(q)
 	if err != nil {
 		return list, err
 	}
 	list = api.BanPage{Bans: make([]api.Ban, len(page.Bans)), Total: page.Total, Next: page.Next}
 	for i := range page.Bans {
-		list.Bans[i] = engine.BanOf(&page.Bans[i])
+		list.Bans[i] = bans.API(&page.Bans[i])
 	}
 	return list, nil
 }
@@ -34,12 +34,12 @@ func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 	if err != nil {
 		return ban, err
 	}
-	r, err := c.s.Engine.Ban(req.Rule, key, d, req.Reason, engine.Source("http", c.Name))
+	r, err := c.s.Engine.Bans().Ban(req.Rule, key, d, req.Reason, bans.Source("http", c.Name))
 	if err != nil {
 		return ban, err
 	}
 	c.audit("ban added by hand", "rule", r.Rule, "key", keys.Text(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
-	return engine.BanOf(&r), nil
+	return bans.API(&r), nil
 }
 
 func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
@@ -53,7 +53,7 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 	if err != nil {
 		return api.Unbanned{}, err
 	}
-	n, err := c.s.Engine.Unban(req.Rule, key)
+	n, err := c.s.Engine.Bans().Unban(req.Rule, key)
 	if n > 0 {
 		c.audit("ban ended by hand", "rule", req.Rule, "key", keys.Text(c.s.Engine.Listed(req.Rule, key)))
 	}
@@ -61,7 +61,7 @@ func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {
 }
 
 func (c *call) unbanAll(f api.BanFilter) (api.Unbanned, error) {
-	n, err := c.s.Engine.UnbanAll(f)
+	n, err := c.s.Engine.Bans().UnbanAll(f)
 	if n > 0 {
 		c.audit("bans ended by hand", "rule", f.Rule, "pattern", f.Pattern, "network", f.Network, "bans", n)
 	}

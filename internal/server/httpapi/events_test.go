@@ -142,7 +142,7 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	key := strings.Repeat("k", 900)
 	ban := func(i int) {
 		reason := time.Now().Format(time.RFC3339Nano) + " " + strings.Repeat("r", 200)
-		if _, err := s.Engine.Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
+		if _, err := s.Engine.Bans().Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,7 +41,7 @@ func TestSeriesAreFixed(t *testing.T) {
 		ev.SetNamedString("path", "/")
 		caller.Check(ev, 1)
 		if i%1000 == 0 {
-			if _, err := s.Engine.Ban("flood", []string{addr.String()}, time.Minute, "", ""); err != nil {
+			if _, err := s.Engine.Bans().Ban("flood", []string{addr.String()}, time.Minute, "", ""); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -104,7 +104,7 @@ func TestHardenedAnswers(t *testing.T) {
 func TestGetChangesNothing(t *testing.T) {
 	s := newServer(t, nil)
 	post(s, "/v1/check", `{"event":{"client":"192.0.2.1","path":"/"}}`)
-	if _, err := s.Engine.Ban("flood", []string{"192.0.2.3"}, 1e12, "", ""); err != nil {
+	if _, err := s.Engine.Bans().Ban("flood", []string{"192.0.2.3"}, 1e12, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	state := func() string {

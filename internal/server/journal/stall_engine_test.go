@@ -39,7 +39,7 @@ func TestStalledServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Journal(dir)
+	e.Bans().Journal(dir)
 	log := filepath.Join(t.TempDir(), "access.log")
 	session, other := e.Session(), e.Session()
 	logs, err := follow.New(follow.Config{Logs: []follow.Log{{Path: log}}, Judge: func(ev *match.Event) { session.CheckLogged(ev) }})

@@ -206,7 +206,7 @@ func TestSubscribersEndWithTheirTokens(t *testing.T) {
 		a, b := listen(readToken), listen(adminToken)
 		tokens.Store(testTokens(t, "")) // the same, read again
 		time.Sleep(time.Hour)
-		if _, err := s.Engine.Ban("login", []string{"a"}, time.Minute, "", "me"); err != nil {
+		if _, err := s.Engine.Bans().Ban("login", []string{"a"}, time.Minute, "", "me"); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range []*caller{a, b} {

@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
@@ -37,7 +38,7 @@ var banCommands = []command{
 	},
 	{
 		name: "bans", usage: "[RULE rule] [COUNT n] [CURSOR cursor]", summary: "Bans in force, the newest first: rule, key, since and until in ms, count, reason, source; with CURSOR, from 0, the next cursor and a page of them",
-		group: groupBans, role: access.Read, least: 1, most: 7, handle: bans,
+		group: groupBans, role: access.Read, least: 1, most: 7, handle: listBans,
 	},
 }
 
@@ -62,7 +63,7 @@ func ban(c *conn, args [][]byte) error {
 		reason = string(args[4])
 	}
 	rule := string(args[1])
-	r, err := c.s.Engine.Ban(rule, c.keyValues(rule, args[2]), d, reason, engine.Source("resp", c.who.Name))
+	r, err := c.s.Engine.Bans().Ban(rule, c.keyValues(rule, args[2]), d, reason, bans.Source("resp", c.who.Name))
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func unban(c *conn, args [][]byte) error {
 			key = append(key, string(v))
 		}
 	}
-	n, err := c.s.Engine.Unban(rule, key)
+	n, err := c.s.Engine.Bans().Unban(rule, key)
 	if n > 0 {
 		c.audit("ban ended by hand", "rule", rule, "key", keys.Text(c.s.Engine.Listed(rule, key)))
 	}
@@ -109,7 +110,7 @@ func unbanAll(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	n, err := c.s.Engine.UnbanAll(f)
+	n, err := c.s.Engine.Bans().UnbanAll(f)
 	if n > 0 {
 		c.audit("bans ended by hand", "rule", f.Rule, "pattern", f.Pattern, "network", f.Network, "bans", n)
 	}
@@ -120,9 +121,9 @@ func unbanAll(c *conn, args [][]byte) error {
 	return nil
 }
 
-// bans answers with the newest bans, or with CURSOR with the next cursor and a page of them,
+// listBans answers with the newest bans, or with CURSOR with the next cursor and a page of them,
 // like SCAN of Redis.
-func bans(c *conn, args [][]byte) error {
+func listBans(c *conn, args [][]byte) error {
 	q := ratelimit.BanQuery{Limit: 100}
 	paged := false
 	err := options(args[1:], "RULE rule, COUNT n or CURSOR cursor", map[string]func([]byte) error{
@@ -143,7 +144,7 @@ func bans(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	page, err := c.s.Engine.BanPage(q)
+	page, err := c.s.Engine.Bans().Page(q)
 	if err != nil {
 		return err
 	}

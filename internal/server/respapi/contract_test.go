@@ -318,7 +318,7 @@ func TestBanRule(t *testing.T) {
 func TestUnbanOfTabs(t *testing.T) {
 	s := start(t, Config{}, false)
 	c := s.dial()
-	if _, err := s.Engine.Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
+	if _, err := s.Engine.Bans().Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	c.want("UNBAN pair 192.0.2.1^a^b", "-BADARG …")

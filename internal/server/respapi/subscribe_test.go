@@ -143,7 +143,7 @@ func TestManySubscribers(t *testing.T) {
 		}
 	}
 	for i := range events {
-		if _, err := s.Engine.Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""); err != nil {
+		if _, err := s.Engine.Bans().Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "all who read have read the event", func() bool { return told.Load() == int64((i+1)*healthy) })

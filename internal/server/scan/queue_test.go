@@ -1,4 +1,4 @@
-package engine
+package scan
 
 import (
 	"sync"
@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// TestScans has many clients that scan all the time: one at a time does, for half of the
+// TestConcurrentScans has many clients that scan all the time: one at a time does, for half of the
 // time, and those beyond the queue are refused at once.
-func TestScans(t *testing.T) {
+func TestConcurrentScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s scans
-		s.init()
+		s := New()
 		const clients, long = 100, 100 * time.Millisecond
 		var running, done, refused atomic.Int64
 		var wg sync.WaitGroup
@@ -22,8 +21,8 @@ func TestScans(t *testing.T) {
 			wg.Go(func() {
 				for time.Since(start) < 10*time.Second {
 					asked := time.Now()
-					if err := s.begin(); err != nil {
-						if err != errScans || time.Since(asked) > maxScanWait {
+					if err := s.Begin(); err != nil {
+						if err != errBusy || time.Since(asked) > maxWait {
 							t.Errorf("%v after %v", err, time.Since(asked))
 						}
 						refused.Add(1)
@@ -36,7 +35,7 @@ func TestScans(t *testing.T) {
 					time.Sleep(long)
 					running.Add(-1)
 					done.Add(1)
-					s.end()
+					s.End()
 				}
 			})
 		}
@@ -53,14 +52,13 @@ func TestScans(t *testing.T) {
 // TestShortScans run one after the other without a pause.
 func TestShortScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s scans
-		s.init()
+		s := New()
 		start := time.Now()
 		for range 1000 {
-			if err := s.begin(); err != nil {
+			if err := s.Begin(); err != nil {
 				t.Fatal(err)
 			}
-			s.end()
+			s.End()
 		}
 		if d := time.Since(start); d > 0 {
 			t.Errorf("they took %v", d)
