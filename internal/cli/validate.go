@@ -11,9 +11,7 @@ import (
 )
 
 func newValidate() *cobra.Command {
-	var asJSON bool
-	var config string
-	var files geoFlag
+	var v validation
 	cmd := &cobra.Command{
 		Use:   "validate [FILE...]",
 		Short: "Validate a rules file and print every rule as a sentence",
@@ -25,53 +23,62 @@ With --config it also validates a settings file of lately serve, and the rules f
 rule that judges the events of several logs, of different formats, that the settings follow.`,
 		Example: "  lately validate rules.yaml\n  lately validate --config /etc/lately/lately.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 && config == "" {
+			if len(args) == 0 && v.config == "" {
 				return errors.New("validate: no file: must be at least one, the path of a rules file")
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var settings server.Config
-			if config != "" {
-				if err := validateSettings(&settings, config); err != nil {
-					return err
-				}
-				if len(args) == 0 {
-					args = settings.RulesFiles
-				}
-				if len(args) == 0 {
-					return nil
-				}
-			}
-			file, err := loadRules(cmd, args...)
-			if err != nil {
-				return err
-			}
-			db, err := append(files, settings.Geo...).open()
-			if err != nil {
-				return err
-			}
-			if err := db.Check(file.Fields()); err != nil {
-				return fmt.Errorf("%s: %w", file.Name, err)
-			}
-			for _, sentence := range settings.MixedLogs(file) {
-				complain(cmd.ErrOrStderr(), "warning: "+sentence)
-			}
-			if asJSON {
-				return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": file.Name, "rules": file.Sentences()}))
-			}
-			for _, sentence := range file.Sentences() {
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), visible(sentence)); err != nil {
-					return notWritten(err)
-				}
-			}
-			return nil
-		},
+		RunE: v.run,
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	files.register(cmd.Flags())
-	cmd.Flags().StringVar(&config, "config", "", "settings `file` of lately serve")
+	cmd.Flags().BoolVar(&v.asJSON, "json", false, "print JSON")
+	v.geo.register(cmd.Flags())
+	cmd.Flags().StringVar(&v.config, "config", "", "settings `file` of lately serve")
 	return cmd
+}
+
+// A validation has the flags of lately validate.
+type validation struct {
+	asJSON bool
+	config string
+	geo    geoFlag
+}
+
+func (v *validation) run(cmd *cobra.Command, args []string) error {
+	var settings server.Config
+	if v.config != "" {
+		if err := validateSettings(&settings, v.config); err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			args = settings.RulesFiles
+		}
+		if len(args) == 0 {
+			return nil
+		}
+	}
+	file, err := loadRules(cmd, args...)
+	if err != nil {
+		return err
+	}
+	db, err := append(v.geo, settings.Geo...).open()
+	if err != nil {
+		return err
+	}
+	if err := db.Check(file.Fields()); err != nil {
+		return fmt.Errorf("%s: %w", file.Name, err)
+	}
+	for _, sentence := range settings.MixedLogs(file) {
+		complain(cmd.ErrOrStderr(), "warning: "+sentence)
+	}
+	if v.asJSON {
+		return notWritten(writeJSON(cmd.OutOrStdout(), map[string]any{"file": file.Name, "rules": file.Sentences()}))
+	}
+	for _, sentence := range file.Sentences() {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), visible(sentence)); err != nil {
+			return notWritten(err)
+		}
+	}
+	return nil
 }
 
 // validateSettings reads a settings file into c, and validates it.

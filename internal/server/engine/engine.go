@@ -72,63 +72,53 @@ func New(c Config) (*Engine, error) {
 		c.Rules = noRules()
 	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	e := &Engine{config: c, log: c.Log, started: time.Now(), stop: make(chan struct{}), events: events.New(), scans: scan.New()}
-	e.secret = secret.New()
+	e := &Engine{
+		config: c, log: c.Log, started: time.Now(), stop: make(chan struct{}), events: events.New(), scans: scan.New(), secret: secret.New(),
+		crawlers: crawlers.New(c.Resolver), kept: keptevents.New(c.KeepEvents),
+	}
 	e.ids.init()
 	e.lives.init()
 	e.settled.most = cmp.Or(c.Settled, 1<<20) / settledStripes
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
-	var err error
-	e.bans = bans.New(bans.Config{
-		Rule: e.ruleNamed, Digest: func(k *match.Key, values []string) error { return e.digest(k, values, true) }, Shared: e.Shared(),
-		Publish: e.events.Publish, MarkBan: func(typ string) { e.history.MarkBan(typ) }, Scans: e.scans, Log: c.Log,
-	})
-	if e.limiter, err = newLimiter(&c, e.bans); err != nil {
-		return nil, fmt.Errorf("limits: %w", err)
-	}
-	e.bans.Use(e.limiter)
-	if e.counters, err = counters.New(counters.Config{Budget: c.CounterBudget, Now: e.Now, Shared: c.Counters}); err != nil {
-		return nil, err
-	}
-	declared, err := e.counters.Prepare(c.Rules.Counters)
-	if err != nil {
-		return nil, err
-	}
-	if e.hot, err = hotkeys.New(hotkeys.Config{Budget: cmp.Or(c.HotBudget, hotkey.DefaultBudget), Now: e.Now, Publish: e.events.Publish, Log: c.Log}); err != nil {
-		return nil, err
-	}
-	hot, err := e.hot.Prepare(c.Rules.Hot)
-	if err != nil {
-		return nil, err
-	}
-	r, err := newRuleSet(&c, c.Rules, new(ruleSet))
-	if err != nil {
-		return nil, err
-	}
-	if err := e.counters.Use(declared); err != nil {
-		return nil, err
-	}
-	e.rules.Store(r)
-	e.lives.use(e.Now(), c.Rules.Limits)
-	e.crawlers = crawlers.New(c.Resolver)
 	e.exempted.Store(new(match.Prefixes))
-	e.crawlers.Use(c.Rules.Allow.Crawlers)
-	e.hot.Use(hot)
-	callers := cmp.Or(c.CallerBudget, DefaultCallerBudget)
-	if e.throttle, err = throttle.New(callers); err != nil {
-		return nil, err
-	}
-	if e.refused, err = refused.New(); err != nil {
-		return nil, err
-	}
-	e.kept = keptevents.New(c.KeepEvents)
+	e.rules.Store(new(ruleSet))
 	e.reloads.Since = e.started.UTC()
+	if err := e.open(&c); err != nil {
+		return nil, err
+	}
+	if err := e.use(c.Rules); err != nil {
+		return nil, err
+	}
 	e.history = history.New(e.started, e.measure)
 	e.done.Go(e.sample)
 	e.done.Go(func() { e.events.Run(e.stop) })
 	e.done.Go(func() { e.hot.Run(e.stop) })
 	e.done.Go(e.verifyCrawlers)
 	return e, nil
+}
+
+// open makes what needs memory or a store.
+func (e *Engine) open(c *Config) (err error) {
+	e.bans = bans.New(bans.Config{
+		Rule: e.ruleNamed, Digest: func(k *match.Key, values []string) error { return e.digest(k, values, true) }, Shared: e.Shared(),
+		Publish: e.events.Publish, MarkBan: func(typ string) { e.history.MarkBan(typ) }, Scans: e.scans, Log: c.Log,
+	})
+	if e.limiter, err = newLimiter(c, e.bans); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	e.bans.Use(e.limiter)
+	if e.counters, err = counters.New(counters.Config{Budget: c.CounterBudget, Now: e.Now, Shared: c.Counters}); err != nil {
+		return err
+	}
+	hot := hotkeys.Config{Budget: cmp.Or(c.HotBudget, hotkey.DefaultBudget), Now: e.Now, Publish: e.events.Publish, Log: c.Log}
+	if e.hot, err = hotkeys.New(hot); err != nil {
+		return err
+	}
+	if e.throttle, err = throttle.New(cmp.Or(c.CallerBudget, DefaultCallerBudget)); err != nil {
+		return err
+	}
+	e.refused, err = refused.New()
+	return err
 }
 
 // newLimiter returns the limiter of the rules of c, in the store of c or in memory.
@@ -182,7 +172,7 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 		err = wouldDrop(n, names)
 	}
 	if err == nil {
-		err = e.reload(file)
+		err = e.use(file)
 	}
 	if err != nil {
 		e.reloads.Error = err.Error()
@@ -196,10 +186,10 @@ func (e *Engine) Replace(file *rules.File, dropBans bool) (api.RuleChanges, erro
 	return changes, nil
 }
 
-// reload puts the rules of file in force.
+// use puts the rules of file in force.
 //
-// REQUIRES: e.mu.
-func (e *Engine) reload(file *rules.File) error {
+// REQUIRES: e.mu, once there are sessions.
+func (e *Engine) use(file *rules.File) error {
 	r, err := newRuleSet(&e.config, file, e.rules.Load())
 	if err != nil {
 		return err
@@ -212,8 +202,10 @@ func (e *Engine) reload(file *rules.File) error {
 	if err != nil {
 		return err
 	}
-	if err := e.limiter.Update(file.Limits); err != nil {
-		return fmt.Errorf("limits: %w", err)
+	if e.limiter.Set() != file.Limits { // which it has from the start
+		if err := e.limiter.Update(file.Limits); err != nil {
+			return fmt.Errorf("limits: %w", err)
+		}
 	}
 	e.lives.use(e.Now(), file.Limits)
 	if err := e.counters.Use(declared); err != nil {
