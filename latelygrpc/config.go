@@ -40,6 +40,11 @@ type Config struct {
 	// "policy-1" for the first rule of the Set, and so on.
 	HideNames bool
 
+	// HashKey is the secret key of the digests of fields that [ratelimit.SetConfig.Fields]
+	// declares as hashed. Processes that share a store must have the same. Zero means a
+	// random key of the process, so that digests are others after each start.
+	HashKey [32]byte
+
 	// Observe, if not nil, is called for every judged call, before it is answered
 	// or served: for logs and metrics, and for what shadow rules would have refused.
 	Observe func(*Call, Verdict)

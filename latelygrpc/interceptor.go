@@ -45,7 +45,7 @@ func New(l *ratelimit.Limiter, c Config) (*Interceptor, error) {
 		return nil, fmt.Errorf("Config: %w", err)
 	}
 	i := &Interceptor{config: c, identity: identity, calls: sync.Pool{New: func() any { return new(Call) }}}
-	if err := i.rules.Init(l, c.HideNames, findField(c.Fields)); err != nil {
+	if err := i.rules.Init(l, c.HideNames, c.HashKey, findField(c.Fields)); err != nil {
 		return nil, err
 	}
 	if err := i.Check(l.Set()); err != nil {

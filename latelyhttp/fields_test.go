@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -231,7 +232,7 @@ func TestConditionsHold(t *testing.T) {
 	}
 }
 
-// A hashed field is filled in as a digest, which hangs on the key of the limiter.
+// A hashed field is filled in as a digest, which depends on the key of the middleware.
 func TestHashedField(t *testing.T) {
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-Api-Key", Hash: true}}}, limited(t, "a", 1, time.Minute, "api_key"))
 	if err != nil {
@@ -240,20 +241,23 @@ func TestHashedField(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Api-Key", "secret")
 	var values []string
-	for _, key := range [][32]byte{{1}, {1}, {2}, {}} {
-		l, err := ratelimit.NewLimiter(set, ratelimit.Config{HashKey: key})
+	for _, key := range [][32]byte{{1}, {1}, {2}, {}, {}} {
+		l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, s := mustNew(t, l, Config{}), new(state)
+		m, s := mustNew(t, l, Config{HashKey: key}), new(state)
 		s.source.request, s.source.identity = r, m.identity
 		m.judge(m.rules.Plan(), s)
 		values = append(values, string(s.Event.GetNamed("api_key")))
-		if v := values[len(values)-1]; !match.IsDigest(v) || v != l.Intake(set).Digest("secret") {
+		if key == [32]byte{} {
+			key = intake.ProcessKey()
+		}
+		if v := values[len(values)-1]; !intake.IsDigest(v) || v != intake.New(set.Sources(), key).Digest("secret") {
 			t.Errorf("the field is %q", v)
 		}
 	}
-	if values[0] != values[1] || values[0] == values[2] || values[3] == values[0] {
-		t.Errorf("digests under the keys 1, 1, 2 and a random one: %v", values)
+	if values[0] != values[1] || values[0] == values[2] || values[3] == values[0] || values[3] != values[4] {
+		t.Errorf("digests under the keys 1, 1, 2 and twice a random one: %v", values)
 	}
 }

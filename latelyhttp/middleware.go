@@ -48,6 +48,11 @@ type Config struct {
 	// for the first rule of the Set, and so on.
 	HideNames bool
 
+	// HashKey is the secret key of the digests of fields that [ratelimit.SetConfig.Fields]
+	// declares as hashed. Processes that share a store must have the same. Zero means a
+	// random key of the process, so that digests are others after each start.
+	HashKey [32]byte
+
 	// Observe, if not nil, is called for every judged request, before it is
 	// answered or served: for logs and metrics, and for what shadow rules
 	// would have refused.
@@ -128,7 +133,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 	if m.identity, err = NewIdentity(c.Identity); err != nil {
 		return nil, err
 	}
-	if err := m.rules.Init(l, c.HideNames, findField(c.Fields)); err != nil {
+	if err := m.rules.Init(l, c.HideNames, c.HashKey, findField(c.Fields)); err != nil {
 		return nil, err
 	}
 	if err := m.Check(l.Set()); err != nil {

@@ -26,8 +26,6 @@ type Event struct {
 	extra []namedValue
 
 	path pathReadings
-
-	received bool // values may be digests, see [Intake.Event]
 }
 
 type namedValue struct {
@@ -41,7 +39,6 @@ func (e *Event) Reset() {
 	e.known = [numFields][]byte{}
 	e.extra = e.extra[:0]
 	e.path.form = pathUnread
-	e.received = false
 }
 
 // Set gives the well-known field f the value v. Set panics if f is not one of
@@ -93,6 +90,9 @@ func (e *Event) Get(f Field) []byte { return e.known[f] }
 // GetNamed returns the value of the field of that name, empty when absent. For
 // "user | client" it is the first that e has. The caller must not change the bytes.
 func (e *Event) GetNamed(name string) []byte {
+	if v := e.named(name); v != nil {
+		return v
+	}
 	r := newRef(name)
 	return r.get(e)
 }

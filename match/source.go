@@ -22,7 +22,7 @@ type Source struct {
 	// them. Rules files reject bans by a field that clients can make up.
 	Trusted bool
 
-	// Hash says that only keyed digests of values are kept and shown, see [Intake].
+	// Hash says that only keyed digests of values are kept and shown.
 	Hash bool
 
 	// Share says that events without the field have the value [Missing] instead, and so count

@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -56,8 +55,6 @@ type Limiter struct {
 	// local decides for rules that say so while the store is away.
 	local     atomic.Pointer[memory]
 	fallbacks atomic.Uint64
-
-	hashKey [32]byte
 }
 
 // Config is how a [Limiter] keeps what it counts. Its zero value is the default:
@@ -88,11 +85,6 @@ type Config struct {
 	// not answered by then is decided as the rules' OnStoreFailure say. 0 means 20 ms. Calls of
 	// BanList that add or remove a ban have 2 s, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
-
-	// HashKey is the secret key of the digests of hashed fields, see [Limiter.Intake]. Processes
-	// that share a store must have the same. Zero means a random one, so that digests are
-	// others after each start.
-	HashKey [32]byte
 
 	// Resolution is what times are multiples of, when they were floored to
 	// it, as replay does with the seconds of a log. A slot of a sliding
@@ -149,28 +141,17 @@ func NewLimiter(s *Set, c Config) (*Limiter, error) {
 	if c.StoreTimeout < 0 {
 		return nil, fmt.Errorf("store timeout: %v: must be a time to wait, or 0 for %v", c.StoreTimeout, storeTimeout)
 	}
-	if c.HashKey == [32]byte{} {
-		_, _ = rand.Read(c.HashKey[:]) // it never fails
-	}
 	if c.Store != nil {
 		l := newLimiter(s, c.Store, nil)
 		l.timeout = cmp.Or(c.StoreTimeout, storeTimeout)
-		l.hashKey = c.HashKey
 		return l, nil
 	}
 	m, err := newMemory(s, c, 1)
 	if err != nil {
 		return nil, err
 	}
-	l := newLimiter(s, nil, m)
-	l.hashKey = c.HashKey
-	return l, nil
+	return newLimiter(s, nil, m), nil
 }
-
-// Intake returns what replaces values of fields that s declares as hashed by their digests, or nil
-// if there are none. The middleware of this module uses it. A program that judges events and keys itself
-// must use it for each, before Take: the rules count what they are given.
-func (l *Limiter) Intake(s *Set) *match.Intake { return match.NewIntake(s.Sources(), l.hashKey) }
 
 // newLimiter returns a Limiter over memory, or over a shared store if that is nil.
 func newLimiter(s *Set, shared shared, memory *memory) *Limiter {

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/latelyhttp"
@@ -133,14 +133,12 @@ func (c Config) Validate() error {
 }
 
 // newIntake returns what digests the fields that one of the rulesets declares as hashed, with a random key, or nil.
-func newIntake(rulesets []ruleset) *match.Intake {
+func newIntake(rulesets []ruleset) *intake.Intake {
 	var all []match.Source
 	for i := range rulesets {
 		all = append(all, rulesets[i].limits.Sources()...)
 	}
-	var key [32]byte
-	_, _ = rand.Read(key[:]) // it never fails
-	return match.NewIntake(all, key)
+	return intake.New(all, intake.ProcessKey())
 }
 
 // newRun validates c and returns a run of it. Beside the rules of c it judges the limits

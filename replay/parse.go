@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 )
 
@@ -63,7 +64,7 @@ type worker struct {
 	numbers []*renumbering // of the columns, for the stream
 	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
-	digests []byte // of the hashed fields of an event
+	digests intake.Digests // of an event
 	get     []func(*match.Event) []byte
 	origin  bool               // the run uses the fields that say which log an event is from
 	dated   span               // to which events with a whole date are cut while they are parsed
@@ -241,9 +242,9 @@ func (w *worker) add(p *parsed, ev *match.Event) {
 		p.places = append(p.places, position(p.lines))
 	}
 	if intake := w.run.intake; w.run.Events != nil {
-		w.digests = intake.KeptEvent(ev, w.digests[:0])
+		intake.KeptEvent(ev, &w.digests)
 	} else {
-		w.digests = intake.Event(ev, w.digests[:0])
+		intake.Event(ev, &w.digests)
 	}
 	for i, in := range w.columns {
 		var id uint32

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -72,7 +73,7 @@ type run struct {
 	key        match.Key // of Config.Key
 	rulesets   []ruleset
 	where      match.Condition      // of Config.Cut
-	intake     *match.Intake        // of the fields that a rules file declares as hashed
+	intake     *intake.Intake       // of the fields that a rules file declares as hashed
 	identity   *latelyhttp.Identity // nil without trusted proxies
 	span       span                 // of Config.Cut; of a relative one once all files were read
 	precision  time.Duration        // of the log's times

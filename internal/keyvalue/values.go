@@ -31,7 +31,7 @@ func Has(k match.Key, key []byte, v string) bool {
 		if client := Client(names[i], part); client != nil && string(fold.Append(nil, []byte(v))) == string(client) {
 			return true
 		}
-		if _, rest := split(names[i], part); rest != nil && string(rest) == v {
+		if _, rest := Split(names[i], part); len(rest) > 0 && string(rest) == v {
 			return true
 		}
 	}
@@ -46,7 +46,7 @@ func Of(k match.Key, key []byte, field string) []byte {
 		if names[i] == field {
 			return v
 		}
-		if name, rest := split(names[i], v); name == field {
+		if name, rest := Split(names[i], v); name == field {
 			return rest
 		}
 		i++
@@ -60,30 +60,28 @@ func Client(name string, v []byte) []byte {
 	if name == clientField {
 		return v
 	}
-	if name, rest := split(name, v); name == clientField {
+	if name, rest := Split(name, v); name == clientField {
 		return rest
 	}
 	return nil
 }
 
-// split returns the alternative of a key's field that v begins with, and what follows it, or
+// Split returns the alternative of a key's field that v begins with, and what follows it, or
 // nothing if the field has no alternatives or v begins with none.
-func split(name string, v []byte) (alternative string, rest []byte) {
-	for name != "" {
-		one, others, more := strings.Cut(name, separator)
-		if alternative == "" && !more {
-			return "", nil
-		}
-		if len(v) > len(one)+1 && v[len(one)] == ':' && string(v[:len(one)]) == one {
-			return one, v[len(one)+1:]
-		}
-		alternative, name = one, others
+func Split[V string | []byte](name string, v V) (alternative string, rest V) {
+	if !strings.Contains(name, Separator) {
+		return "", rest
 	}
-	return "", nil
+	for one := range strings.SplitSeq(name, Separator) {
+		if n := len(one); len(v) > n+1 && v[n] == ':' && string(v[:n]) == one {
+			return one, v[n+1:]
+		}
+	}
+	return "", rest
 }
 
-// separator is between the alternatives of a field, as [match.Key.Fields] returns them.
-const separator = " | "
+// Separator is between the alternatives of a field, as [match.Key.Fields] returns them.
+const Separator = " | "
 
 var clientField = match.Client.String()
 
@@ -92,7 +90,7 @@ var clientField = match.Client.String()
 func Fields(k match.Key) []string {
 	names := make([]string, 0, len(k.Fields()))
 	for _, name := range k.Fields() {
-		names = append(names, strings.Split(name, separator)...)
+		names = append(names, strings.Split(name, Separator)...)
 	}
 	return names
 }
@@ -101,7 +99,7 @@ func Fields(k match.Key) []string {
 // alternative, or -1.
 func ClientIndex(k match.Key) int {
 	return slices.IndexFunc(k.Fields(), func(name string) bool {
-		return name == clientField || strings.Contains(name, separator) && slices.Contains(strings.Split(name, separator), clientField)
+		return name == clientField || strings.Contains(name, Separator) && slices.Contains(strings.Split(name, Separator), clientField)
 	})
 }
 

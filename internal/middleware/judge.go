@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -11,7 +12,7 @@ type Request struct {
 	Event match.Event
 	Text  []byte // of headers and bodies
 
-	digests     []byte // of hashed fields
+	digests     intake.Digests
 	reservation *ratelimit.Reservation
 	outcomes    []ratelimit.Outcome
 }

@@ -3,6 +3,7 @@ package middleware
 import (
 	"strings"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 )
 
@@ -80,8 +81,8 @@ func Parameter(query, name string) (value string) {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		key, v, _ := strings.Cut(pair, "=")
-		if match.DecodeQuery(key) == name {
-			value = both(value, match.DecodeQuery(v))
+		if intake.DecodeQuery(key) == name {
+			value = both(value, intake.DecodeQuery(v))
 		}
 	}
 	return value

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -76,6 +77,7 @@ type Rules[R any] struct {
 	limiter *ratelimit.Limiter
 	find    Finder[R]
 	hide    bool
+	key     [32]byte // of digests
 	plan    atomic.Pointer[Plan[R]]
 }
 
@@ -87,22 +89,26 @@ type Plan[R any] struct {
 	Fields   Fields[R]
 	Policies ratelimitheader.Policies
 
-	intake *match.Intake
+	intake *intake.Intake
 }
 
 // Fill gives the event of r the fields of source.
 func (p *Plan[R]) Fill(r *Request, source R) {
 	p.Fields.Fill(&r.Event, source)
-	r.digests = p.intake.Event(&r.Event, r.digests[:0])
+	p.intake.Event(&r.Event, &r.digests)
 }
 
-// Init sets the limiter, whether the names of rules are hidden from clients, and the
-// function that finds fields. It returns an error if l is nil.
-func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, find Finder[R]) error {
+// Init sets the limiter, whether the names of rules are hidden from clients, the key of the
+// digests of hashed fields, where zero means that of the process, and the function that
+// finds fields. It returns an error if l is nil.
+func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, key [32]byte, find Finder[R]) error {
 	if l == nil {
 		return errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
 	}
-	rs.limiter, rs.hide, rs.find = l, hide, find
+	if key == [32]byte{} {
+		key = intake.ProcessKey()
+	}
+	rs.limiter, rs.hide, rs.key, rs.find = l, hide, key, find
 	return nil
 }
 
@@ -116,7 +122,7 @@ func (rs *Rules[R]) Check(set *ratelimit.Set) error {
 func (rs *Rules[R]) Plan() *Plan[R] {
 	set, p := rs.limiter.Set(), rs.plan.Load()
 	if p == nil || p.Set != set {
-		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: rs.limiter.Intake(set)}
+		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: intake.New(set.Sources(), rs.key)}
 		p.Fields, _ = NewFields(set.Fields(), set.Sources(), rs.find)
 		rs.plan.Store(p)
 	}

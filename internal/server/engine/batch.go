@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -17,9 +18,17 @@ type batch struct {
 	holds     []time.Duration     // of the queries with a ticket
 	tickets   []*ratelimit.Ticket // their memory
 	events    []*match.Event      // of the queries about events, in order
-	digests   []byte              // of their hashed fields
+	digests   []intake.Digests    // of the hashed fields of the events, by the number of their query
 	values    []string            // of the keys of the others
 	decisions []ratelimit.Decision
+}
+
+// digestsOf returns the memory for the event of the i-th query.
+func (b *batch) digestsOf(i int) *intake.Digests {
+	if missing := i + 1 - len(b.digests); missing > 0 {
+		b.digests = append(b.digests, make([]intake.Digests, missing)...)
+	}
+	return &b.digests[i]
 }
 
 // Queued returns how many decisions are queued.
@@ -53,10 +62,10 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 		r.geo.Set(ev)
 	}
 	b := s.openBatch()
-	before := len(b.digests)
-	b.digests = r.hashing.intake(s.e.secret).Event(ev, b.digests)
+	if in := r.hashing.intake(s.e.secret); in != nil {
+		in.Event(ev, b.digestsOf(len(b.queries)))
+	}
 	if s.key, err = r.fields.checkLength(ev, s.key); err != nil {
-		b.digests = b.digests[:before]
 		return err
 	}
 	if ev == s.event { // the next Event is another
@@ -173,6 +182,5 @@ func (e *Engine) reuse(b *batch) {
 	clear(b.queries)
 	clear(b.values)
 	b.events, b.queries, b.holds, b.values = b.events[:0], b.queries[:0], b.holds[:0], b.values[:0]
-	b.digests = b.digests[:0]
 	e.batches.Put(b)
 }

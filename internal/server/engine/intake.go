@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/match"
@@ -22,7 +23,7 @@ type hashing struct {
 // A keyedIntake is an intake and the key that it was made with.
 type keyedIntake struct {
 	key    *secret.Key
-	intake *match.Intake
+	intake *intake.Intake
 }
 
 // newHashing returns what digests the fields that are declared with Hash or Share, or nil if there are none.
@@ -34,24 +35,24 @@ func newHashing(declared []match.Source) *hashing {
 }
 
 // intake returns the intake under the current secret, or nil.
-func (h *hashing) intake(s *secret.Secret) *match.Intake {
+func (h *hashing) intake(s *secret.Secret) *intake.Intake {
 	if h == nil {
 		return nil
 	}
 	key, now := s.Key(hashLabel), h.current.Load()
 	if now == nil || now.key != key {
-		now = &keyedIntake{key, match.NewIntake(h.declared, *key)}
+		now = &keyedIntake{key, intake.New(h.declared, *key)}
 		h.current.Store(now)
 	}
 	return now.intake
 }
 
-func (e *Engine) intake() *match.Intake { return e.rules.Load().hashing.intake(e.secret) }
+func (e *Engine) intake() *intake.Intake { return e.rules.Load().hashing.intake(e.secret) }
 
 // Receive replaces the values of hashed fields of ev, an event of a log that was just read, by their
 // digests, which are valid until the next Receive. It must be called once for each event, before [Session.CheckLogged].
 func (s *Session) Receive(ev *match.Event) {
-	s.digests = s.e.intake().Event(ev, s.digests[:0])
+	s.e.intake().Event(ev, &s.digests)
 }
 
 // digest replaces those of values, of a key of k, that are hashed fields. In the keys of people, which they may have copied
@@ -63,9 +64,9 @@ func (e *Engine) digest(k *match.Key, values []string, listed bool) error {
 	}
 	var err error
 	if listed {
-		err = in.ListedValues(k, values)
+		err = in.ListedValues(*k, values)
 	} else {
-		err = in.Values(k, values)
+		err = in.Values(*k, values)
 	}
 	if err != nil {
 		return apierror.New(api.BadArg, "%v", err)
@@ -77,7 +78,7 @@ func (e *Engine) digest(k *match.Key, values []string, listed bool) error {
 // that stands for all of them. Of a key that is not one of the rule, which has hashed fields, it returns none.
 func (e *Engine) Listed(rule string, key []string) []string {
 	r, err := e.ruleNamed(rule)
-	if err != nil || !e.intake().Hashes(&r.Key) {
+	if err != nil || !e.intake().Hashes(r.Key) {
 		return key
 	}
 	values, err := e.split(nil, &r.Key, key, true)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/counters"
@@ -30,7 +31,7 @@ type Session struct {
 	key    []byte
 	values []string
 	// digests has those of the event that was received last.
-	digests []byte
+	digests intake.Digests
 	edges   []hotkey.Edge
 	n       uint64 // decisions
 	id      []byte // of the last decision's reservation
