@@ -197,6 +197,43 @@ func TestReasserted(t *testing.T) {
 	}
 }
 
+// TestEndedAfterLoss loses the newest change of the list, as a failover to a replica without it does, and ends a ban: a node that
+// writes its bans again does not bring that one back.
+func TestEndedAfterLoss(t *testing.T) {
+	config := prefixed()
+	rules := set(t, banning("flood", match.MustKey("path"), 0))
+	client := redis(t).client(t)
+	var nodes [2]*latelyredis.Store
+	for i := range nodes {
+		var err error
+		if nodes[i], err = latelyredis.NewQuiet(client, rules, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(t, nodes[0], rules, about(0, "ended"), about(0, "goes on"))
+	for _, n := range nodes {
+		if got := listed(t, n); len(got) != 2 {
+			t.Fatalf("%+v are listed, want two bans", got)
+		}
+	}
+	changes := config.Prefix + "{bans}:changes"
+	newest, err := client.Do(t.Context(), client.B().Xrevrange().Key(changes).End("+").Start("-").Count(1).Build()).AsXRange()
+	if err != nil || len(newest) != 1 {
+		t.Fatal(newest, err)
+	}
+	do(t, client, "XDEL", changes, newest[0].ID)
+	if held, err := nodes[0].Unban(t.Context(), "flood", []byte("ended")); !held || err != nil {
+		t.Fatalf("%v, %v; want a ban that held", held, err)
+	}
+	if got := listed(t, nodes[1]); len(got) != 1 || nodes[1].Copied("flood", "ended") {
+		t.Errorf("%+v are listed, want the one that goes on", got)
+	}
+	r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(0, "ended")}}
+	if nodes[0].Decide(t.Context(), []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Banned {
+		t.Errorf("the ban that was ended: %v, banned %v", r.Err, r.Subjects[0].Outcome.Banned)
+	}
+}
+
 // TestTrimmed has a node miss more changes than the stream keeps: it reads the list, and ends
 // the bans that are not in it.
 func TestTrimmed(t *testing.T) {
