@@ -15,7 +15,7 @@ type Decision struct {
 	Rule        string `json:"rule" doc:"the deciding rule; empty when none matched"`
 	BannedUntil Millis `json:"banned_until_ms" doc:"since 1970; 0 when no ban refused it"`
 	Delay       Millis `json:"delay_ms,omitempty" doc:"how long an allowed event must wait for its turn under a leaky-bucket rule; absent when it need not wait"`
-	ID          string `json:"id,omitempty" doc:"to settle the reservation; absent unless one was made"`
+	ID          string `json:"id,omitempty" doc:"to settle the reservation, or to report the outcome by; absent unless it was asked for, and of a refusal"`
 }
 
 // Millis is a number of milliseconds. A negative one means never.
@@ -43,12 +43,28 @@ func (m Millis) Duration() time.Duration {
 type CheckItem struct {
 	Event map[string]string `json:"event,omitzero" doc:"the fields of the event, such as client and path"`
 	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
+
+	Outcome *Millis `json:"outcome_ms,omitempty" doc:"asks for an id by which the outcome can be reported for so long: 1 ms to a day; no answer has one if no rule looks at the answer to such a request"`
 }
 
 // A CheckRequest is the body of POST /v1/check: one event, or several.
 type CheckRequest struct {
 	CheckItem
 	Events []CheckItem `json:"events,omitempty" doc:"several events, judged in this order"`
+}
+
+// An OutcomeItem is the answer to a request: the event has status, size or duration. It has the fields of the request, too, unless
+// there is an id of the decision.
+type OutcomeItem struct {
+	ID    string            `json:"id,omitempty" doc:"of the decision; it is counted once"`
+	Event map[string]string `json:"event,omitzero" doc:"status, size or duration, and the fields of the request if there is no id"`
+	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
+}
+
+// An OutcomeRequest is the body of POST /v1/outcome: one outcome, or several.
+type OutcomeRequest struct {
+	OutcomeItem
+	Events []OutcomeItem `json:"events,omitempty"`
 }
 
 // A TakeItem is an event of a key to judge under one rule.

@@ -12,7 +12,7 @@ const (
 	WrongPass Code = "WRONGPASS" // the token is unknown
 	NoPerm    Code = "NOPERM"    // the role of the token does not suffice
 	NoFeed    Code = "NOFEED"    // the feed is not open in this session: open it
-	BadID     Code = "BADID"     // not the id of a reservation of this server
+	BadID     Code = "BADID"     // not an id of this server, or not for this
 	Expired   Code = "EXPIRED"   // the time of the reservation is over: it is charged as reserved
 	Overload  Code = "OVERLOAD"  // memory or time is short; try again later
 	Conflict  Code = "CONFLICT"  // it would do more than was asked for

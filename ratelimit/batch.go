@@ -27,6 +27,10 @@ type Query struct {
 	// Peek asks what the decision would be, and changes nothing.
 	Peek bool
 
+	// Partial says that Event, an answer, may lack fields that its request had: rules that count answers, and need a field
+	// which it lacks, count it as lacking.
+	Partial bool
+
 	// Ticket, if it is not nil, is filled in with what settles the event when its cost is known.
 	Ticket *Ticket
 }

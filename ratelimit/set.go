@@ -128,6 +128,17 @@ func (s *Set) Sources() []match.Source { return s.from }
 // CountsAnswers reports whether a rule counts answers: whether its condition looks at one.
 func (s *Set) CountsAnswers() bool { return slices.Contains(s.answers, true) }
 
+// lackedBy appends the numbers of the rules that count answers and need a field which ev lacks.
+func (s *Set) lackedBy(dst []int, ev *match.Event) []int {
+	lacks := func(name string) bool { return len(ev.GetNamed(name)) == 0 }
+	for i, counts := range s.answers {
+		if counts && (slices.ContainsFunc(s.rules[i].Key.Fields(), lacks) || slices.ContainsFunc(s.conds[match.Whole][i].Needs(), lacks)) {
+			dst = append(dst, i)
+		}
+	}
+	return dst
+}
+
 // Len returns the number of rules.
 func (s *Set) Len() int { return len(s.rules) }
 

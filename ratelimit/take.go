@@ -74,8 +74,13 @@ func (l *Limiter) begin(sc *scratch, d *Decision, set *Set, q *Query, now int64)
 			*d = errorDecision(err)
 			return true
 		}
-	} else if sc.collectEvent(set, q.Event, l.exempt.Load()); len(sc.lacking) > 0 && !q.Peek && q.Event.Part != match.Answer {
-		l.countLacking(set, sc.lacking)
+	} else {
+		if sc.collectEvent(set, q.Event, l.exempt.Load()); q.Partial && !sc.listed {
+			sc.lacking = set.lackedBy(sc.lacking[:0], q.Event)
+		}
+		if len(sc.lacking) > 0 && !q.Peek && (q.Partial || q.Event.Part != match.Answer) { // else the request was counted
+			l.countLacking(set, sc.lacking)
+		}
 	}
 	if len(sc.subjects) > 0 {
 		return false

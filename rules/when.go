@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -121,7 +122,7 @@ func (r *reader) checkFieldName(n ast.Node, what, name string) bool {
 		return false
 	}
 	lower := strings.ToLower(name)
-	if lower == "cost" || lower == "at" {
+	if slices.Contains([]string{"cost", "reserve", "outcome", "at"}, lower) {
 		r.fail(n, "%s: field %q: must be another name, as commands use this one", what, name)
 		return false
 	}

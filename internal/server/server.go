@@ -111,7 +111,7 @@ func (s *Server) start() error {
 		CallerBudget: s.config.callerBudget, Settled: s.config.maxSettled, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout, Geo: s.geo,
 	}
 	if s.store != nil {
-		c.Store, c.Counters = s.store.prepare, s.store.newCounters
+		c.Store, c.Counters, c.Once = s.store.prepare, s.store.newCounters, s.store.once
 	}
 	if s.engine, err = engine.New(c); err != nil {
 		return storeRules(&f, err)

@@ -47,6 +47,7 @@ type sharedStore struct {
 	options rueidis.ClientOption
 	connect func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 	config  latelyredis.Config
+	timeout time.Duration
 	log     *slog.Logger // bounded
 	files   atomic.Pointer[storeFiles]
 	secret  *secret.Secret    // of this server
@@ -116,7 +117,7 @@ func (c *Config) validStore() error {
 // newSharedStore returns the store of c, which is valid. It does not connect.
 func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 	o, _ := storeOptions(c.Store)
-	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched, MergeEvery: c.StoreMerge, Nodes: c.StoreNodes}, log: slog.New(loglimit.New(log.Handler()))}
+	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched, MergeEvery: c.StoreMerge, Nodes: c.StoreNodes}, timeout: cmp.Or(c.StoreTimeout, onceTimeout), log: slog.New(loglimit.New(log.Handler()))}
 	s.options.DialCtxFn = s.dial
 	switch {
 	case o.TLSConfig != nil:

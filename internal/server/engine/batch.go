@@ -15,8 +15,10 @@ const MaxBatch = 256
 // A batch is the decisions that a Session has queued.
 type batch struct {
 	queries   []ratelimit.Query
-	holds     []time.Duration     // of the queries with a ticket
-	tickets   []*ratelimit.Ticket // their memory
+	asked     []idRequest         // of the queries that are asked for an id
+	tickets   []*ratelimit.Ticket // memory for those of reservations
+	held      int                 // how many tickets are in use
+	reports   []report            // of the queries that are outcomes by id
 	events    []*match.Event      // of the queries about events, in order
 	digests   []intake.Digests    // of the hashed fields of the events, by the number of their query
 	values    []string            // of the keys of the others
@@ -46,32 +48,54 @@ func (s *Session) Queued() int {
 // a rule that is not in shadow mode counts ev by a value of more than keys.Max bytes.
 //
 // Rules that count answers judge an event without status, size or duration as a request that has no answer yet. An
-// Outcome without any of these, or with a value that no answer has, is an error.
+// Outcome without any of these, or with a value that no answer has, is an error. Its ID, if it has one, must be of this engine, or of one with the
+// same secret: the error is of code BadID, and of code Expired if its time is over. An event whose id would be too long is an error, too.
 func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err error) {
 	r := s.e.rules.Load()
+	var of request
+	var reported report
 	switch {
 	case terms.Outcome:
 		if err := checkAnswer(ev); err != nil {
 			return err
 		}
+		if terms.ByID && terms.ID == "" {
+			terms.Peek = true
+		} else if terms.ByID {
+			if of, reported, err = s.open(terms.ID); err != nil {
+				return err
+			}
+		}
 		ev.Part = match.Answer
 	case r.answers && !ev.HasAnswer():
 		ev.Part = match.Request
 	}
-	if r.geo != nil {
+	if r.geo != nil && !terms.ByID {
 		r.geo.Set(ev)
 	}
 	b := s.openBatch()
 	if in := r.hashing.intake(s.e.secret); in != nil {
 		in.Event(ev, b.digestsOf(len(b.queries)))
 	}
-	if s.key, err = r.fields.checkLength(ev, s.key); err != nil {
+	of.fill(ev, r) // after the intake: it has digests
+	if s.key, err = r.fields.checkLength(ev, s.key); err == nil && terms.Report > 0 {
+		err = r.fields.answers.checkSize(ev)
+	}
+	if err != nil {
 		return err
 	}
 	if ev == s.event { // the next Event is another
 		b.events, s.event = append(b.events, ev), nil
 	}
-	b.queries = append(b.queries, ratelimit.Query{Event: ev, Cost: cost, Peek: terms.Peek, Ticket: b.ticket(terms.Hold)})
+	if terms.ID != "" {
+		reported.query = len(b.queries)
+		b.reports = append(b.reports, reported)
+	}
+	b.queries = append(b.queries, ratelimit.Query{
+		Event: ev, Cost: cost, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
+		Partial: terms.ByID && of.form != r.fields.answers.form, // decided under rules that need other fields
+	})
+	b.ask(terms)
 	return nil
 }
 
@@ -90,6 +114,7 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 	b.queries = append(b.queries, ratelimit.Query{
 		Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
 	})
+	b.ask(Terms{Hold: terms.Hold})
 	return nil
 }
 
@@ -98,12 +123,18 @@ func (b *batch) ticket(hold time.Duration) *ratelimit.Ticket {
 	if hold == 0 {
 		return nil
 	}
-	used := len(b.holds)
-	if used == len(b.tickets) {
+	if b.held == len(b.tickets) {
 		b.tickets = append(b.tickets, new(ratelimit.Ticket))
 	}
-	b.holds = append(b.holds, hold)
-	return b.tickets[used]
+	b.held++
+	return b.tickets[b.held-1]
+}
+
+// ask notes that the query that was queued last is asked for an id, if it is.
+func (b *batch) ask(terms Terms) {
+	if terms.Hold > 0 || terms.Report > 0 {
+		b.asked = append(b.asked, idRequest{len(b.queries) - 1, terms.Hold, terms.Report})
+	}
 }
 
 func (s *Session) openBatch() *batch {
@@ -125,8 +156,11 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 		s.batch = nil
 		defer s.e.reuse(b)
 		var now time.Time
-		if len(b.events) > 0 || len(b.holds) > 0 {
+		if len(b.events) > 0 || len(b.asked) > 0 {
 			now = s.e.Now()
+		}
+		if len(b.reports) > 0 {
+			s.once(now, b)
 		}
 		for i := range b.queries {
 			if q := &b.queries[i]; q.Event != nil && !q.Peek {
@@ -134,15 +168,14 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 			}
 		}
 		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
-		s.asked = false
-		for i, held := 0, 0; i < len(b.queries); i++ {
-			d := &b.decisions[i]
-			if len(b.holds) > 0 {
-				if s.reserved(now, &b.queries[i], d, b.holds[min(held, len(b.holds)-1)]); s.asked {
-					held++
-				}
+		asked := b.asked
+		for i := range b.queries {
+			q, d := &b.queries[i], &b.decisions[i]
+			if s.asked = len(asked) > 0 && asked[0].query == i; s.asked {
+				s.identify(now, asked[0], q, d)
+				asked = asked[1:]
 			}
-			if !yield(d, s.decided(now, &b.queries[i], d)) {
+			if !yield(d, s.decided(now, q, d)) {
 				return
 			}
 		}
@@ -181,6 +214,7 @@ func (e *Engine) reuse(b *batch) {
 	clear(b.events)
 	clear(b.queries)
 	clear(b.values)
-	b.events, b.queries, b.holds, b.values = b.events[:0], b.queries[:0], b.holds[:0], b.values[:0]
+	clear(b.reports)
+	b.events, b.queries, b.asked, b.held, b.reports, b.values = b.events[:0], b.queries[:0], b.asked[:0], 0, b.reports[:0], b.values[:0]
 	e.batches.Put(b)
 }

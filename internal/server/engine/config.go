@@ -30,7 +30,7 @@ type Config struct {
 	// DefaultCallerBudget.
 	CallerBudget int64
 
-	// Settled bounds the ids of reservations that are remembered as settled until their time is over, at SettledBytes each; 0
+	// Settled bounds the ids that are remembered as settled or reported until their time is over, at SettledBytes each; 0
 	// means a million. There are none where servers share Store.
 	Settled int
 
@@ -62,6 +62,10 @@ type Config struct {
 	// Counters returns the counters that servers share. They call unknown with the name of each
 	// counter that another server has. nil means that counters are of this process only.
 	Counters func(unknown func(name string)) (*latelyredis.Counters, error)
+
+	// Once remembers these names until these times in the store that servers share, and reports which of them were remembered
+	// before. It returns nil if it cannot be reached. A nil Once means that there is no such store.
+	Once func(names []string, ends []time.Time) (before []bool)
 
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration

@@ -20,3 +20,13 @@ func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit
 	}
 	return s.decideOne()
 }
+
+// Lacking returns how many events a rule did not judge, because they lack a field.
+func (e *Engine) Lacking(rule string) uint64 {
+	for _, r := range e.limiter.Stats().Rules {
+		if r.Rule == rule {
+			return r.Lacking
+		}
+	}
+	return 0
+}

@@ -30,6 +30,8 @@ type eventFields struct {
 	// The fields in the keys of rules that can refuse an event.
 	known []match.Field
 	named []string
+
+	answers answerFields
 }
 
 // A fieldUse is the fields of one rule or counter: those of its key and its conditions.
@@ -39,7 +41,8 @@ type fieldUse struct {
 	condition match.Condition
 	request   match.Condition // of a request that has no answer yet
 	fields    []string        // without all of them, no event matches
-	refuses   bool            // it is a limit or a ban, and not in shadow mode
+	limits    bool            // it is a limit or a ban
+	refuses   bool            // and not in shadow mode
 }
 
 // newEventFields returns the fields of file. Custom fields of old stay known until a
@@ -69,27 +72,30 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 
 	for i := range file.Limits.Len() {
 		r := file.Limits.Rule(i)
-		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, !r.Shadow))
+		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, true, !r.Shadow))
 	}
 	for i := range file.Hot.Len() {
 		r := file.Hot.Rule(i)
-		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, false))
+		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, false, false))
 	}
 	for i := range file.Counters {
 		c := &file.Counters[i]
-		err = cmp.Or(err, f.add(c.Name, c.Key, &c.When, false))
+		err = cmp.Or(err, f.add(c.Name, c.Key, &c.When, false, false))
+	}
+	if err == nil {
+		f.answers, err = newAnswerFields(file, f.uses)
 	}
 	return f, err
 }
 
-func (f *eventFields) add(name string, key match.Key, when *match.When, refuses bool) error {
+func (f *eventFields) add(name string, key match.Key, when *match.When, limits, refuses bool) error {
 	condition, err := when.Compile()
 	if err != nil {
 		return fmt.Errorf("rule %q: %w", name, err)
 	}
 	fields := slices.Concat(key.Fields(), condition.Needs())
 	slices.Sort(fields)
-	f.uses = append(f.uses, fieldUse{name, key, condition, condition.Request(), slices.Compact(fields), refuses})
+	f.uses = append(f.uses, fieldUse{name, key, condition, condition.Request(), slices.Compact(fields), limits, refuses})
 	if !refuses {
 		return nil
 	}

@@ -17,12 +17,13 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// An id is what a client holds of a reservation: all that must be known to settle it, sealed with AES-GCM under a key
-// of the server's secret. So it is readable and can be made by servers of that secret only, and no server remembers the ids
-// that it has given out.
+// An id is what a client holds of a decision: all that must be known to settle its reservation, and to count its answer, sealed
+// with AES-GCM under a key of the server's secret. So it is readable and can be made by servers of that secret only, and no
+// server remembers the ids that it has given out.
 type id struct {
-	life   uint64 // of the server that made it, see lives
-	ticket ratelimit.Ticket
+	life   uint64           // of the server that made it, see lives
+	asked  request          // that ends at 0 if the id is not for an answer
+	ticket ratelimit.Ticket // that ends at 0 if the id is not for a settlement
 }
 
 // ids makes and opens the texts of ids.
@@ -55,7 +56,7 @@ const (
 )
 
 // idKind is authenticated with each id: a sealed text of another kind is not one.
-var idKind = []byte("lately reservation 1")
+var idKind = []byte("lately decision 1")
 
 // cipher returns the cipher for the secret of now.
 func (s *ids) cipher(from *secret.Secret) cipher.AEAD {
@@ -76,16 +77,16 @@ func (s *ids) cipher(from *secret.Secret) cipher.AEAD {
 	return aead
 }
 
-// seal appends the text of an id to dst, with the memory of plain.
-func (s *ids) seal(from *secret.Secret, dst, plain []byte, life uint64, t *ratelimit.Ticket) (text, used []byte) {
+// seal appends the text of x to dst, with the memory of plain.
+func (s *ids) seal(from *secret.Secret, dst, plain []byte, x *id) (text, used []byte) {
 	sealed := append(plain[:0], s.prefix[:]...)
 	sealed = binary.LittleEndian.AppendUint64(sealed, s.count.Add(1))
-	sealed = appendID(sealed, life, t)
+	sealed = appendID(sealed, x)
 	sealed = s.cipher(from).Seal(sealed[:nonceSize], sealed[:nonceSize], sealed[nonceSize:], idKind)
 	return base64.RawURLEncoding.AppendEncode(dst, sealed), sealed
 }
 
-var errID = apierror.New(api.BadID, "id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a reservation")
+var errID = apierror.New(api.BadID, "id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a decision")
 
 // open returns the id of a text, and its number, which no other id has. Its fields are not in the memory of text.
 func (s *ids) open(from *secret.Secret, text string) (x id, number uint64, err error) {
@@ -109,10 +110,12 @@ func (s *ids) open(from *secret.Secret, text string) (x id, number uint64, err e
 }
 
 // appendID appends an id without its number.
-func appendID(dst []byte, life uint64, t *ratelimit.Ticket) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, life)
+func appendID(dst []byte, x *id) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, x.life)
+	dst = x.asked.append(dst)
+	t := &x.ticket
+	dst = binary.AppendVarint(dst, millisOf(t.Ends))
 	dst = binary.AppendVarint(dst, t.At)
-	dst = binary.AppendVarint(dst, t.Ends.UnixMilli())
 	dst = binary.AppendUvarint(dst, t.Cost)
 	for i := range t.Charges {
 		c := &t.Charges[i]
@@ -128,6 +131,22 @@ func appendID(dst []byte, life uint64, t *ratelimit.Ticket) []byte {
 	return dst
 }
 
+// millisOf returns t in milliseconds since 1970, and 0 for the zero time.
+func millisOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// timeOf returns the time of which millisOf returns ms.
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
 func appendBytes[T string | []byte](dst []byte, b T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
@@ -138,8 +157,9 @@ var errCut = errors.New("engine: an id that is cut")
 func decodeID(b []byte) (x id, err error) {
 	d := decoder{b: b}
 	x.life = d.fixed(8)
+	x.asked = d.request()
+	x.ticket.Ends = timeOf(d.varint())
 	x.ticket.At = d.varint()
-	x.ticket.Ends = time.UnixMilli(d.varint())
 	x.ticket.Cost = d.uvarint()
 	for d.err == nil && len(d.b) > 0 {
 		c := ratelimit.TicketCharge{Rule: string(d.bytes())}

@@ -14,6 +14,7 @@ import (
 var someIDs = []id{
 	{},
 	{life: 1, ticket: ratelimit.Ticket{At: 1, Ends: time.UnixMilli(2), Cost: 3}},
+	{life: 2, asked: request{ends: time.UnixMilli(5), form: 1 << 31, fields: []requestField{{"client", []byte("192.0.2.1")}, {"path", []byte("/login")}}}},
 	{life: 1<<64 - 1, ticket: ratelimit.Ticket{At: -1, Ends: time.UnixMilli(1 << 40), Cost: 1 << 31, Charges: []ratelimit.TicketCharge{
 		{Rule: "tokens", Key: []byte("ada"), Form: 1 << 31, Mark: ratelimit.AnyMark},
 		{Rule: "fleet", Key: []byte("ada"), Form: 7, Mark: 1 << 32},
@@ -32,7 +33,7 @@ func TestIDs(t *testing.T) {
 	from := secret.New()
 	numbers := map[uint64]bool{}
 	for _, x := range someIDs {
-		text, _ := s.seal(from, nil, nil, x.life, &x.ticket)
+		text, _ := s.seal(from, nil, nil, &x)
 		y, number, err := s.open(from, string(text))
 		if y.ticket.ID = ""; err != nil || !x.equal(y) || numbers[number] {
 			t.Errorf("%+v is opened as %+v, %v, number %d", x, y, err, number)
@@ -45,7 +46,7 @@ func TestIDs(t *testing.T) {
 // it reads is read again from what it writes.
 func FuzzID(f *testing.F) {
 	for i := range someIDs {
-		b := appendID(nil, someIDs[i].life, &someIDs[i].ticket)
+		b := appendID(nil, &someIDs[i])
 		f.Add(b)
 		f.Add(b[:len(b)-1])
 	}
@@ -59,7 +60,7 @@ func FuzzID(f *testing.F) {
 			}
 			return
 		}
-		y, err := decodeID(appendID(nil, x.life, &x.ticket))
+		y, err := decodeID(appendID(nil, &x))
 		if err != nil || !x.equal(y) {
 			t.Fatalf("%x is read as %+v, and then as %+v, %v", b, x, y, err)
 		}
@@ -71,7 +72,7 @@ func FuzzIDText(f *testing.F) {
 	var s ids
 	s.init()
 	from := secret.New()
-	text, _ := s.seal(from, nil, nil, someIDs[2].life, &someIDs[2].ticket)
+	text, _ := s.seal(from, nil, nil, &someIDs[3])
 	for _, seed := range []string{"", "AAAA", string(text), string(text[1:]), string(text[:len(text)-1]), string(text) + "\n"} {
 		f.Add(seed)
 	}

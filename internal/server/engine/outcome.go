@@ -1,11 +1,19 @@
 package engine
 
 import (
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
 )
 
 // maxDigits is how long a size may be, in decimal.
@@ -33,6 +41,176 @@ func checkAnswer(ev *match.Event) error {
 		}
 	}
 	return nil
+}
+
+// A request is what an id has of a request, for its answer to be counted: the fields that rules about answers need.
+type request struct {
+	ends   time.Time // then it can no longer be reported
+	form   uint32    // see answerFields
+	fields []requestField
+}
+
+type requestField struct {
+	name  string
+	value []byte
+}
+
+// answerFields is the fields of requests that rules about answers need, when they are counted.
+type answerFields struct {
+	names []string
+	form  uint32 // identifies names
+	uses  []fieldUse
+}
+
+// maxRequest bounds the bytes of the fields in an id, so that the text of one without a reservation is shorter than 4 KiB: a header field
+// that proxies accept.
+const maxRequest = 2900
+
+// newAnswerFields returns the fields that rules and counters of file need which look at answers.
+func newAnswerFields(file *rules.File, uses []fieldUse) (f answerFields, err error) {
+	var limits []ratelimit.Rule
+	for i := range uses {
+		u := &uses[i]
+		if !u.condition.NeedsAnswer() {
+			continue
+		}
+		f.uses = append(f.uses, *u)
+		f.names = slices.Concat(f.names, keyvalue.Fields(u.key), u.condition.Fields())
+		if r, err := file.Limits.Named(u.name); err == nil && u.limits {
+			limits = append(limits, *r)
+		}
+	}
+	if len(f.uses) == 0 {
+		return f, nil
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, limits...)
+	if err != nil {
+		return f, err
+	}
+	f.names = append(append(f.names, match.Client.String()), set.Fields()...) // lists of what is allowed have clients
+	slices.Sort(f.names)
+	f.names = slices.DeleteFunc(slices.Compact(f.names), match.IsOfAnswer)
+	h := fnv.New32a()
+	h.Write([]byte(strings.Join(f.names, "\x00")))
+	f.form = h.Sum32()
+	return f, nil
+}
+
+// awaits reports whether some answer to the request ev counts.
+func (f *answerFields) awaits(ev *match.Event) bool {
+	return slices.ContainsFunc(f.uses, func(u fieldUse) bool { return u.request.Holds(ev) })
+}
+
+// request makes r what an id has of ev, or nothing, if no answer to it counts.
+func (f *answerFields) request(r *request, ev *match.Event, ends time.Time) {
+	if ev.HasAnswer() || !f.awaits(ev) {
+		return
+	}
+	r.ends, r.form = ends, f.form
+	for name, value := range ev.Fields() {
+		if slices.Contains(f.names, name) {
+			r.fields = append(r.fields, requestField{name, value})
+		}
+	}
+}
+
+// checkSize returns an error if the fields of ev do not fit in an id.
+func (f *answerFields) checkSize(ev *match.Event) error {
+	const overhead = 1 + 2 // for the lengths of a name and a value
+	size := 0
+	for name, value := range ev.Fields() {
+		if slices.Contains(f.names, name) {
+			size += len(name) + len(value) + overhead
+		}
+	}
+	if size > maxRequest && f.awaits(ev) {
+		return apierror.New(api.BadArg, "%d bytes in the fields that rules about answers need: must be at most %d in an id", size, maxRequest)
+	}
+	return nil
+}
+
+// fill gives ev the fields of r, which those of ev do not replace.
+func (r *request) fill(ev *match.Event, in *ruleSet) {
+	for _, f := range r.fields {
+		ev.SetNamed(f.name, f.value)
+	}
+	if len(r.fields) > 0 && in.geo != nil {
+		in.geo.Set(ev)
+	}
+}
+
+func (r *request) append(dst []byte) []byte {
+	if dst = binary.AppendVarint(dst, millisOf(r.ends)); r.ends.IsZero() {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, r.form)
+	dst = binary.AppendUvarint(dst, uint64(len(r.fields)))
+	for i := range r.fields {
+		dst = appendBytes(appendBytes(dst, r.fields[i].name), r.fields[i].value)
+	}
+	return dst
+}
+
+// request reads what request.append has written.
+func (d *decoder) request() (r request) {
+	if r.ends = timeOf(d.varint()); r.ends.IsZero() {
+		return r
+	}
+	r.form = uint32(d.fixed(4))
+	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
+		r.fields = append(r.fields, requestField{string(d.bytes()), d.bytes()})
+	}
+	return r
+}
+
+// A report is an outcome that is reported by the id of its decision.
+type report struct {
+	query  int // its number in the batch
+	number uint64
+	name   string // by which a store remembers the id
+	ends   time.Time
+}
+
+// open returns the id of the decision about the request of an outcome, and the report of it.
+func (s *Session) open(text string) (request, report, error) {
+	x, number, err := s.e.ids.open(s.e.secret, text)
+	switch {
+	case err != nil:
+		return request{}, report{}, err
+	case x.asked.ends.IsZero():
+		return request{}, report{}, apierror.New(api.BadID, "id: only for SETTLE: must be of a decision that was asked for an id to report its outcome by")
+	case s.e.Now().After(x.asked.ends):
+		return request{}, report{}, apierror.New(api.Expired, "id: its time was over at %s: the answer is not counted; report it with the fields of the request", x.asked.ends.UTC().Format(time.RFC3339))
+	}
+	return x.asked, report{number: ^number, name: x.ticket.ID, ends: x.asked.ends}, nil
+}
+
+// once has the reports of b that were made before change nothing. Where servers share a store, that remembers them; while it cannot
+// be reached, this process does.
+func (s *Session) once(now time.Time, b *batch) {
+	again := s.e.reportedElsewhere(b.reports)
+	for i := range b.reports {
+		r := &b.reports[i]
+		q := &b.queries[r.query]
+		if again != nil {
+			q.Peek = again[i]
+		} else if first, fits := s.e.settled.add(now, r.number, r.ends); fits { // else it is counted, perhaps twice, rather than never
+			q.Peek = !first
+		}
+	}
+}
+
+// reportedElsewhere reports which ids were reported before, to any server of the store. It returns nil if there is no store, or
+// it does not answer.
+func (e *Engine) reportedElsewhere(reports []report) []bool {
+	if e.config.Once == nil {
+		return nil
+	}
+	names, ends := make([]string, len(reports)), make([]time.Time, len(reports))
+	for i := range reports {
+		names[i], ends[i] = reports[i].name, reports[i].ends
+	}
+	return e.config.Once(names, ends)
 }
 
 // answered counts an answer in the totals.

@@ -22,11 +22,21 @@ type Terms struct {
 	Peek bool
 
 	// Outcome says that the event is the answer to a request that was allowed, with the fields of both: rules that
-	// count answers count it, whatever their limits allow. Hold must be 0.
+	// count answers count it, whatever their limits allow. Hold and Report must be 0.
 	Outcome bool
 
-	// Hold, if it is not 0, has an allowed event make a reservation that can be settled for so long; see Session.Reserved.
+	// ByID says that an Outcome is the answer to the request whose decision has ID: the event need not have the fields of the
+	// request, and those that the decision had win. An id is counted once; when it comes again, the decision is that of a
+	// Peek. Nothing is counted for the id "", as of a request whose answer no rule looks at.
+	ByID bool
+	ID   string
+
+	// Hold, if it is not 0, has an allowed event make a reservation that can be settled for so long; see Session.ID.
 	Hold time.Duration
+
+	// Report, if it is not 0, has an allowed event get an id by which its Outcome can be reported for so long; see
+	// Session.ID. QueueTake ignores it.
+	Report time.Duration
 
 	// Limit, if it is not 0, is N of an event of a key, for a rule with at_most. QueueCheck ignores it.
 	Limit uint64
@@ -41,23 +51,40 @@ func (s *Session) Charge(rule string, cost uint64, key ...string) error {
 	return apierror.Of(r.Charge(cost, s.values...))
 }
 
-// Reserved reports whether the decision that Decide has just yielded was asked for a reservation, and returns its id, which
-// is empty if it refuses. The id is valid until the next decision.
-func (s *Session) Reserved() (id []byte, asked bool) {
+// ID reports whether the decision that Decide has just yielded was asked for an id, by Hold or Report, and returns it. It is empty
+// if the event is refused, and if there is nothing to report: no rule looks at the answer to such a request. The id is valid until
+// the next decision.
+func (s *Session) ID() (id []byte, asked bool) {
 	if !s.asked {
 		return nil, false
 	}
 	return s.id, true
 }
 
-// reserved makes s.id the id of the reservation of q, if it has one.
-func (s *Session) reserved(now time.Time, q *ratelimit.Query, d *ratelimit.Decision, hold time.Duration) {
-	s.id, s.asked = s.id[:0], q.Ticket != nil
-	if !s.asked || !d.Allowed {
+// An idRequest says what the id of a queued decision is for.
+type idRequest struct {
+	query        int // its number in the batch
+	hold, report time.Duration
+}
+
+// identify makes s.id the id of the decision d about q, if it can have one.
+func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ratelimit.Decision) {
+	s.id, s.asked = s.id[:0], true
+	if !d.Allowed {
 		return
 	}
-	q.Ticket.Ends = now.Add(hold)
-	s.id, s.plain = s.e.ids.seal(s.e.secret, s.id, s.plain, s.e.lives.current, q.Ticket)
+	x := &s.made
+	x.life, x.asked, x.ticket = s.e.lives.current, request{fields: x.asked.fields[:0]}, ratelimit.Ticket{}
+	if q.Ticket != nil {
+		q.Ticket.Ends = now.Add(r.hold)
+		x.ticket = *q.Ticket
+	}
+	if r.report > 0 {
+		s.e.rules.Load().fields.answers.request(&x.asked, q.Event, now.Add(r.report))
+	}
+	if q.Ticket != nil || !x.asked.ends.IsZero() {
+		s.id, s.plain = s.e.ids.seal(s.e.secret, s.id, s.plain, x)
+	}
 }
 
 // Settle corrects the charge of the reservation of that id to actual, under all rules that it has charged, and ends
@@ -73,6 +100,9 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 		return false, err
 	}
 	now, t := s.e.Now(), &x.ticket
+	if t.Ends.IsZero() {
+		return false, apierror.New(api.BadID, "id: not that of a reservation: must be of one")
+	}
 	if now.After(t.Ends) {
 		return false, apierror.New(api.Expired, "id: its time was over at %s: what it has reserved is charged; CHARGE what was used beyond it", t.Ends.UTC().Format(time.RFC3339))
 	}

@@ -25,7 +25,7 @@ func BenchmarkVerbs(b *testing.B) {
 				}
 				if c.Queued() == 100 {
 					for range c.Decide() {
-						c.Reserved()
+						c.ID()
 					}
 				}
 			}

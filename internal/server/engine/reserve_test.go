@@ -34,7 +34,7 @@ func reserve(t testing.TB, c *engine.Session, rule string, cost uint64, hold tim
 func decided(t testing.TB, c *engine.Session) (text string) {
 	t.Helper()
 	for d, err := range c.Decide() {
-		id, asked := c.Reserved()
+		id, asked := c.ID()
 		if err != nil || !asked || d.Allowed != (len(id) > 0) {
 			t.Fatalf("%+v, %v; id %q, %v", d, err, id, asked)
 		}
@@ -307,7 +307,7 @@ func TestBatchOfReservations(t *testing.T) {
 		var ids []string
 		i := 0
 		for _, err := range c.Decide() {
-			id, asked := c.Reserved()
+			id, asked := c.ID()
 			if err != nil || asked != (i%2 == 0) || asked != (len(id) > 0) {
 				t.Fatalf("decision %d: %q, %v, %v", i, id, asked, err)
 			}

@@ -123,7 +123,7 @@ func linearTake(c *engine.Session, op linearOp) (a linearAnswer, text string, er
 		return a, "", err
 	}
 	for d, err := range c.Decide() {
-		id, _ := c.Reserved()
+		id, _ := c.ID()
 		return linearAnswer{d.Allowed, d.Remaining}, string(id), err
 	}
 	return a, "", nil

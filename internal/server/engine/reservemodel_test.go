@@ -131,7 +131,7 @@ func (m *reservationModel) take(key int, cost uint64) {
 			continue
 		}
 		l.add(now, cost)
-		if id, _ := m.c.Reserved(); terms.Hold > 0 {
+		if id, _ := m.c.ID(); terms.Hold > 0 {
 			m.held = append(m.held, held{id: string(id), key: key, cost: cost, entry: len(l.entries) - 1, ends: now.Add(terms.Hold)})
 		}
 	}

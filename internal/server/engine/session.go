@@ -34,9 +34,10 @@ type Session struct {
 	digests intake.Digests
 	edges   []hotkey.Edge
 	n       uint64 // decisions
-	id      []byte // of the last decision's reservation
+	id      []byte // of the last decision
 	asked   bool   // it was asked for one
-	plain   []byte // memory for it
+	made    id     // memory for it
+	plain   []byte // likewise
 }
 
 // totals counts decisions by outcome. An engine has several of them in different cache
@@ -65,7 +66,12 @@ func (s *Session) Event() *match.Event {
 
 // Check judges one event, as QueueCheck and Decide do.
 func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	if err := s.QueueCheck(ev, cost, Terms{}); err != nil {
+	return s.CheckOn(Terms{}, ev, cost)
+}
+
+// CheckOn is Check on these terms.
+func (s *Session) CheckOn(terms Terms, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+	if err := s.QueueCheck(ev, cost, terms); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
 	return s.decideOne()

@@ -51,23 +51,35 @@ func forwardAuth(c *call) (err error) {
 	} else if refuse, err = c.number("refuse", refuse, 400, 599); err != nil {
 		return err
 	}
+	report, err := c.number("outcome_ms", 0, 1, int(maxHold))
+	if err != nil {
+		return err
+	}
 	f, ev, err := c.forwarded(sent)
 	if err != nil {
 		return err
 	}
-	d, err := c.engine.Check(ev, 1)
+	d, err := c.engine.CheckOn(engine.Terms{Report: time.Duration(report) * time.Millisecond}, ev, 1)
 	if err != nil && d.Err == nil {
 		return err
+	}
+	if id, _ := c.engine.ID(); err == nil && len(id) > 0 {
+		c.w.Header()["Lately-Decision-Id"] = []string{string(id)}
 	}
 	return c.answerProxy(f.responder, &d, admit, refuse)
 }
 
-// forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth. The query, which is the proxy's own,
+// forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth. With the id of the decision, whoever has it
+// may report: only the server can have made it. The query, which is the proxy's own,
 // wins over a header, which the client may have sent: an error would let the client keep its answers from being counted.
 func forwardOutcome(c *call) error {
-	_, ev, err := c.forwarded("")
-	if err != nil {
-		return err
+	terms := engine.Terms{Outcome: true, ByID: c.query.Has("id"), ID: c.query.Get("id")}
+	ev := c.engine.Event()
+	if !terms.ByID {
+		var err error
+		if _, ev, err = c.forwarded(""); err != nil {
+			return err
+		}
 	}
 	for _, answer := range []struct{ field, header string }{
 		{"status", "X-Original-Status"}, {"size", "X-Original-Size"}, {match.DurationField, "X-Original-Duration"},
@@ -81,7 +93,7 @@ func forwardOutcome(c *call) error {
 		}
 		ev.SetNamedString(answer.field, value)
 	}
-	if err := c.engine.QueueCheck(ev, 1, engine.Terms{Outcome: true}); err != nil {
+	if err := c.engine.QueueCheck(ev, 1, terms); err != nil {
 		return err
 	}
 	for _, err := range c.engine.Decide() {

@@ -24,6 +24,10 @@ type item struct {
 
 	holds    bool // for_ms was given
 	hold     api.Millis
+	reports  bool // outcome_ms was given
+	report   api.Millis
+	byID     bool // id was given
+	id       string
 	limit    uint64 // for key, if it hasLimit
 	hasLimit bool
 }
@@ -77,12 +81,18 @@ func (c *call) scanItem() (item, bool) {
 
 // A judgeRequest is a decoded body of any form.
 type judgeRequest struct {
-	api.ReserveEvent
+	judgeEvent
 	Rule string `json:"rule"`
 	api.Key
-	Limit  *uint64            `json:"limit"`
-	Events []api.ReserveEvent `json:"events"`
-	Takes  []api.ReserveTake  `json:"takes"`
+	Limit  *uint64           `json:"limit"`
+	Events []judgeEvent      `json:"events"`
+	Takes  []api.ReserveTake `json:"takes"`
+}
+
+// A judgeEvent is a decoded event of any form.
+type judgeEvent struct {
+	api.ReserveEvent
+	ID *string `json:"id"`
 }
 
 // judgeDecoded answers a body that a scan does not accept.
@@ -102,7 +112,7 @@ func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) er
 			known = known && slices.Contains(kinds, member.kind)
 		}
 	}
-	if found > 1 || !known || (req.Cost != nil || req.For != nil) && (req.Events != nil || req.Takes != nil) {
+	if found > 1 || !known || (req.Cost != nil || req.For != nil || req.Outcome != nil || req.ID != nil) && (req.Events != nil || req.Takes != nil) {
 		return badArg("body: must be one of %s", forms)
 	}
 	switch {
@@ -114,13 +124,19 @@ func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) er
 		it, err := c.reserveTake(&api.ReserveTake{TakeItem: api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost, Limit: req.Limit}, For: req.For})
 		return c.answerItem(it, err, terms)
 	}
-	it, err := c.eventItem(&req.ReserveEvent)
+	it, err := c.eventItem(&req.judgeEvent)
 	return c.answerItem(it, err, terms)
 }
 
 // eventItem returns the item of a decoded event.
-func (c *call) eventItem(e *api.ReserveEvent) (it item, err error) {
+func (c *call) eventItem(e *judgeEvent) (it item, err error) {
 	it.holdFor(e.For)
+	if it.reports = e.Outcome != nil; it.reports {
+		it.report = *e.Outcome
+	}
+	if it.byID = e.ID != nil; it.byID {
+		it.id = *e.ID
+	}
 	if it.cost, err = amount("cost", e.Cost); err != nil {
 		return it, err
 	}
@@ -173,17 +189,36 @@ func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
 		}
 		terms.Limit = it.limit
 	}
-	const most = api.Millis(engine.MaxHold / time.Millisecond)
 	switch {
-	case !it.holds:
-	case terms.Hold == 0:
+	case it.holds && terms.Hold == 0:
 		return terms, badArg("for_ms: unknown here: must be part of a request to /v1/reserve")
-	case it.hold < 1 || it.hold > most:
-		return terms, badArg("for_ms: %d: must be 1 to %d", it.hold, most)
-	default:
+	case it.reports && (terms.Peek || terms.Outcome || it.ev == nil):
+		return terms, badArg("outcome_ms: unknown here: must be beside an event in a request to /v1/check or /v1/reserve")
+	case it.byID && !terms.Outcome:
+		return terms, badArg("id: unknown here: must be part of a request to /v1/outcome")
+	}
+	terms.ByID, terms.ID = it.byID, it.id
+	if it.holds {
 		terms.Hold = it.hold.Duration()
+		if err := checkHold("for_ms", int64(it.hold)); err != nil {
+			return terms, err
+		}
+	}
+	if it.reports {
+		terms.Report = it.report.Duration()
+		return terms, checkHold("outcome_ms", int64(it.report))
 	}
 	return terms, nil
+}
+
+// maxHold is for how many milliseconds an id is valid at most.
+const maxHold = int64(engine.MaxHold / time.Millisecond)
+
+func checkHold(what string, ms int64) error {
+	if ms < 1 || ms > maxHold {
+		return badArg("%s: %d: must be 1 to %d", what, ms, maxHold)
+	}
+	return nil
 }
 
 // queue queues the decision about one item, or returns why it cannot be made.
@@ -283,10 +318,10 @@ func (c *call) appendResult(d *ratelimit.Decision, err error) {
 	c.out = append(c.out, ',')
 }
 
-// appendDecision appends d, which was just made, with the id of its reservation.
+// appendDecision appends d, which was just made, with its id.
 func (c *call) appendDecision(dst []byte, d *ratelimit.Decision) []byte {
 	dst = appendDecision(dst, d)
-	if id, _ := c.engine.Reserved(); len(id) > 0 {
+	if id, _ := c.engine.ID(); len(id) > 0 {
 		dst = append(append(dst[:len(dst)-1], `,"id":"`...), id...) // it has letters, digits, - and _
 		dst = append(dst, `"}`...)
 	}

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/lately-go/lately/api"
@@ -77,5 +79,65 @@ func TestOutcomeAccess(t *testing.T) {
 	}})
 	if w.Code != 204 {
 		t.Errorf("from a proxy, about a page of another origin: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestOutcomeByID reports answers by the ids that /v1/check and forward-auth give, one at a time and in lists.
+func TestOutcomeByID(t *testing.T) {
+	s := forwardingServer(t)
+	if _, err := s.Engine.Replace(parseRules(t, failureRules), true); err != nil {
+		t.Fatal(err)
+	}
+	about := []string{"X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/login?x=1", "X-Original-Method", "POST"}
+	allowed := func(query string) string {
+		t.Helper()
+		w := asProxy(s, "/v1/auth"+query, about...)
+		if w.Code != 204 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return w.Header().Get("Lately-Decision-Id")
+	}
+	if id := allowed(""); id != "" {
+		t.Errorf("without being asked: %s", id)
+	}
+	if w := asProxy(s, "/v1/auth?outcome_ms=1000", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"); w.Code != 204 || w.Header()["Lately-Decision-Id"] != nil {
+		t.Errorf("a request whose answer counts nowhere: %d %q", w.Code, w.Header())
+	}
+	first, second := allowed("?outcome_ms=60000"), allowed("?refuse=403&outcome_ms=60000")
+	for _, path := range []string{"?id=&status=401", "?id=" + first + "&status=401", "?id=" + first + "&status=401&size=7&duration=0.1"} {
+		if w := ask(s, request{method: "GET", path: "/v1/auth-outcome" + path, peer: "192.0.2.1:5"}); w.Code != 204 || w.Body.Len() > 0 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth-outcome?id=x&status=401"}), 404, api.BadID)
+	wantProblem(t, ask(s, request{method: "GET", path: "/v1/auth-outcome?id=" + second}), 400, api.BadArg)
+	wantProblem(t, asProxy(s, "/v1/auth?outcome_ms=0", about...), 400, api.BadArg)
+	allowed("") // one has failed
+
+	var d api.Decision
+	w := post(s, "/v1/check", `{"event":{"client":"203.0.113.6","method":"POST","path":"/login"},"outcome_ms":60000}`)
+	if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || d.ID == "" {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	w = post(s, "/v1/outcome", `{"events":[{"id":"`+second+`","event":{"status":"401"}},{"id":"`+d.ID+`","event":{"status":"401"}},{"id":"`+d.ID+`","event":{"status":"401"}}]}`)
+	if n := strings.Count(w.Body.String(), `"rule":"failed-logins"`); n != 3 {
+		t.Errorf("%s", w.Body)
+	}
+	if w := asProxy(s, "/v1/auth", about...); w.Code != 429 {
+		t.Errorf("after two failed logins: %d", w.Code)
+	}
+	if w := post(s, "/v1/peek", `{"rule":"failed-logins","key":"203.0.113.6"}`); !strings.Contains(w.Body.String(), `"allowed":true`) {
+		t.Errorf("after one that was reported twice: %s", w.Body)
+	}
+	long := asProxy(s, "/v1/auth?outcome_ms=60000", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", 5000), "X-Original-Method", "POST")
+	if long.Code != 204 || long.Header()["Lately-Decision-Id"] != nil {
+		t.Errorf("a long path that no rule is about: %d", long.Code)
+	}
+	if _, err := s.Engine.Replace(parseRules(t, strings.Replace(failureRules, "path: /login", `path: "/**"`, 1)), true); err != nil {
+		t.Fatal(err)
+	}
+	long = asProxy(s, "/v1/auth?refuse=403&outcome_ms=60000", "X-Forwarded-For", "203.0.113.7", "X-Original-URI", "/"+strings.Repeat("x", 5000), "X-Original-Method", "POST")
+	if long.Code != 403 || long.Header().Get("Lately-Decision") != "refused" {
+		t.Errorf("a path that is too long for an id: %d %q", long.Code, long.Header())
 	}
 }

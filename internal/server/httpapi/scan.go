@@ -129,8 +129,8 @@ func (s *scan) many(name string, item func() bool) (n int, ok bool) {
 // next moves to the next entry that many has found.
 func (s *scan) next() { s.is(',') }
 
-// item reads {"event":{...},"cost":n} or {"rule":"r","key":"k","cost":n,"limit":n}, each perhaps with "for_ms":n, where the key may
-// be a list of strings. The fields, which are set in ev, rule and key, which is appended
+// item reads {"event":{...},"cost":n} or {"rule":"r","key":"k","cost":n,"limit":n}, each perhaps with "for_ms":n, an event with
+// "outcome_ms":n or "id":"x", where the key may be a list of strings. The fields, which are set in ev, rule and key, which is appended
 // to dst, are views of the body.
 func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
 	it.cost = 1
@@ -152,13 +152,21 @@ func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
 			var n uint64
 			n, ok = s.number()
 			it.holds, it.hold = true, api.Millis(n)
+		case string(name) == "outcome_ms" && !it.reports:
+			var n uint64
+			n, ok = s.number()
+			it.reports, it.report = true, api.Millis(n)
+		case string(name) == "id" && !it.byID:
+			var text []byte
+			text, it.byID = s.text()
+			it.id, ok = view(text), it.byID
 		case string(name) == "limit" && !it.hasLimit:
 			it.hasLimit = true
 			it.limit, ok = s.number()
 		}
 		return ok
 	})
-	return it, ok && rule == (it.ev == nil) && rule == (it.key != nil) && (rule || !it.hasLimit)
+	return it, ok && rule == (it.ev == nil) && rule == (it.key != nil) && (rule || !it.hasLimit) && !(rule && (it.reports || it.byID))
 }
 
 // event reads an object of strings into ev.

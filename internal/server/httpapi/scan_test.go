@@ -27,6 +27,10 @@ var lists = []string{
 var usual = []string{
 	`{"event":{"client":"203.0.113.9","path":"/x"},"cost":1}`,
 	`{"event":{"client":"203.0.113.9"}}`,
+	`{"event":{"client":"203.0.113.9"},"outcome_ms":60000}`,
+	`{"for_ms":5,"event":{},"outcome_ms":0}`,
+	`{"id":"k3nZ-_","event":{"status":"404"},"cost":2}`,
+	`{"id":"","event":{}}`,
 	` { "cost" : 0 , "event" : { } } `,
 	"\t{\"event\":\n{\"client\":\"\",\"é\":\"ü\"}\r}",
 	`{"event":{"a":"1","a":"2"},"cost":999999999999999}`,
@@ -57,9 +61,9 @@ func TestScanTakesTheUsual(t *testing.T) {
 }
 
 // check reads an event, as the route check does.
-func (s *scan) check(ev *match.Event) (cost uint64, ok bool) {
-	it, ok := s.item(ev, nil)
-	return it.cost, ok && it.kind() == eventList
+func (s *scan) check(ev *match.Event) (it item, ok bool) {
+	it, ok = s.item(ev, nil)
+	return it, ok && it.kind() == eventList
 }
 
 // take reads a key and its rule, as the route take does.
@@ -78,7 +82,7 @@ func eventsOf(body []byte) (list []scannedEvent, ok bool) {
 	for range n {
 		var e scannedEvent
 		s.next()
-		e.cost, _ = s.check(&e.event)
+		e.item, _ = s.check(&e.event)
 		list = append(list, e)
 	}
 	return list, ok
@@ -86,7 +90,7 @@ func eventsOf(body []byte) (list []scannedEvent, ok bool) {
 
 type scannedEvent struct {
 	event match.Event
-	cost  uint64
+	item
 }
 
 // takesOf is eventsOf for takes.
@@ -117,6 +121,8 @@ var unusual = []string{
 	`{"event":{},"cost":1e3}`, `{"event":{},"cost":"1"}`, `{"event":{},"cost":null}`, `{"event":{},"cost":9999999999999999999999}`, `{"event":{},"at":1}`,
 	`{"event":{},"event":{}}`, `{"Event":{}}`, `{"event":{"":"x"}}`, `{"event":{"a":"b"`, `{"event":{"a":"b"}`, `{"event" {}}`, `{"event":{"a":"b" "c":"d"}}`,
 	`{"rule":"r","key":[]}`, `{"rule":"r","key":["a",]}`, `{"rule":"r","key":["a" "b"]}`, `{"rule":"r","key":[1]}`, `{"rule":"r","key":"a\tb"}`,
+	`{"event":{},"id":1}`, `{"event":{},"id":"a","id":"b"}`, `{"event":{},"outcome_ms":"1"}`, `{"event":{},"outcome_ms":-1}`, `{"id":"a"}`,
+	`{"rule":"r","key":"k","id":"a"}`, `{"rule":"r","key":"k","outcome_ms":1}`,
 	`{"rule":"r"}`, `{"key":"k"}`, `{"rule":"r","key":"k","x":1}`, `{"rule":"r","key":["1","2","3","4","5","6","7","8","9"]}`,
 }
 
@@ -174,30 +180,30 @@ func FuzzScan(f *testing.F) {
 		}
 		var one scannedEvent
 		s := scan{b: body}
-		if cost, ok := s.check(&one.event); ok && s.atEnd() {
-			one.cost = cost
-			req := strictly[api.CheckRequest](t, body)
-			if req.Events != nil || !one.is(&req.CheckItem) {
-				t.Fatalf("%q: cost %d; encoding/json has %+v", body, cost, req)
+		if it, ok := s.check(&one.event); ok && s.atEnd() {
+			one.item = it
+			req := strictly[judgeRequest](t, body)
+			if req.Events != nil || !one.is(&req.judgeEvent) {
+				t.Fatalf("%q: %+v; encoding/json has %+v", body, it, req)
 			}
 		}
 		s = scan{b: body}
 		if rule, key, cost, ok := s.take(nil); ok && s.atEnd() {
-			req := strictly[api.TakeRequest](t, body)
-			if got := (scannedTake{rule, key, cost}); req.Takes != nil || !got.is(&req.TakeItem) {
+			req := strictly[judgeRequest](t, body)
+			if got := (scannedTake{rule, key, cost}); req.Takes != nil || !got.is(&api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost}) {
 				t.Fatalf("%q: %+v; encoding/json has %+v", body, got, req)
 			}
 		}
 		if list, ok := eventsOf(body); ok {
-			req := strictly[api.CheckRequest](t, body)
-			same := slices.EqualFunc(list, req.Events, func(e scannedEvent, want api.CheckItem) bool { return e.is(&want) })
+			req := strictly[judgeRequest](t, body)
+			same := slices.EqualFunc(list, req.Events, func(e scannedEvent, want judgeEvent) bool { return e.is(&want) })
 			if req.Events == nil || req.Event != nil || req.Cost != nil || !same {
 				t.Fatalf("%q: %d events; encoding/json has %+v", body, len(list), req)
 			}
 		}
 		if list, ok := takesOf(body); ok {
-			req := strictly[api.TakeRequest](t, body)
-			same := slices.EqualFunc(list, req.Takes, func(e scannedTake, want api.TakeItem) bool { return e.is(&want) })
+			req := strictly[judgeRequest](t, body)
+			same := slices.EqualFunc(list, req.Takes, func(e scannedTake, want api.ReserveTake) bool { return e.is(&want.TakeItem) })
 			if req.Takes == nil || req.Rule != "" || given(req.Key) || req.Cost != nil || !same {
 				t.Fatalf("%q: %+v; encoding/json has %+v", body, list, req)
 			}
@@ -216,7 +222,11 @@ func strictly[T any](t *testing.T, body []byte) *T {
 	return &v
 }
 
-func (e *scannedEvent) is(want *api.CheckItem) bool {
+func (e *scannedEvent) is(want *judgeEvent) bool {
+	if e.holds != (want.For != nil) || e.reports != (want.Outcome != nil) || e.byID != (want.ID != nil) ||
+		e.holds && e.hold != *want.For || e.reports && e.report != *want.Outcome || e.byID && e.id != *want.ID {
+		return false
+	}
 	for name, value := range want.Event {
 		if string(e.event.GetNamed(name)) != value {
 			return false

@@ -14,7 +14,7 @@ import (
 func decisionRoutes() []route {
 	return []route{
 		{"POST", "/v1/check", access.Check, judgeHandler(api.CheckRequest{}, engine.Terms{}, "event and events", eventList), "check", "Count an event, or several, and judge it under all rules that match it", nil},
-		{"POST", "/v1/outcome", access.Check, judgeHandler(api.CheckRequest{}, engine.Terms{Outcome: true}, "event and events", eventList), "outcome", "Report the answer to a request, or several: status, size or duration, with the fields of the request; rules with these count it", nil},
+		{"POST", "/v1/outcome", access.Check, judgeHandler(api.OutcomeRequest{}, engine.Terms{Outcome: true}, "event and events", eventList), "outcome", "Report the answer to a request, or several: status, size or duration, with the id of the decision or the fields of the request; rules with these count it", nil},
 		{"POST", "/v1/take", access.Check, judgeHandler(api.TakeRequest{}, engine.Terms{}, "rule with key, and takes", takeList), "take", "Count an event of a key, or several, and judge it under one rule", nil},
 		{"POST", "/v1/peek", access.Check, judgeHandler(api.PeekRequest{}, engine.Terms{Peek: true}, "event, rule with key, events, and takes", eventList, takeList), "peek", "Return the decision of check or take, and change nothing", nil},
 		{"POST", "/v1/charge", access.Check, bodyHandler(charge), "charge", "Count a cost of a key, or several, also beyond the limit; nothing is refused", nil},
@@ -31,14 +31,18 @@ func decisionRoutes() []route {
 			handler{serve: forwardAuth, status: http.StatusNoContent},
 			"forwardAuth",
 			"Tell a trusted proxy whether to serve a request: 204, or 429 if it is refused; with the target of the request after the path, as Envoy asks, 200 or 429",
-			[]parameter{{"refuse", "the status of a refusal instead of 429: nginx accepts 403 only", "403", false}},
+			[]parameter{
+				{"refuse", "the status of a refusal instead of 429: nginx accepts 403 only", "403", false},
+				{"outcome_ms", "asks for an id in Lately-Decision-Id by which the outcome can be reported for so long: 1 ms to a day; there is none if no rule looks at the answer to such a request", "600000", false},
+			},
 		},
 		{
 			"", answerPath, access.Check,
 			handler{serve: forwardOutcome, status: http.StatusNoContent},
 			"forwardOutcome",
-			"Report the answer to a request that a trusted proxy has served, with the fields of forwardAuth and the answer in X-Original-Status, X-Original-Size and X-Original-Duration, or in the query",
+			"Report the answer to a request that a trusted proxy has served, with the id of the decision or the fields of forwardAuth, and the answer in X-Original-Status, X-Original-Size and X-Original-Duration, or in the query",
 			[]parameter{
+				{"id", "the id of the decision; nothing is counted if it is empty", "k3nZ", false},
 				{"status", "the status of the answer", "401", false},
 				{"size", "its size in bytes", "1024", false},
 				{"duration", "how long the request took, in seconds", "0.25", false},

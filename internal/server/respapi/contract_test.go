@@ -29,7 +29,10 @@ OUTCOME user ada status 999 -> -BADARG status: "999": must be 100 to 599
 OUTCOME user ada status 40x -> -BADARG status: "40x": must be 100 to 599
 OUTCOME user ada size -1 -> -BADARG size: "-1": must be a number of bytes
 OUTCOME user ada duration NaN -> -BADARG duration: "NaN": must be a number of seconds
-OUTCOME user ada status 401 RESERVE 1000 -> -BADARG RESERVE: must be left out of OUTCOME, which counts what has ended
+OUTCOME user ada status 401 RESERVE 1000 -> -BADARG RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended
+OUTCOME user ada status 401 OUTCOME 1000 -> -BADARG RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended
+OUTCOME x status 401 -> -BADID id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a decision
+OUTCOME x status -> -BADARG …
 OUTCOME user ada status 401 -> [1 0 0 0 0 "" 0]
 TAKE login ada -> [0 3 0 600000 600000 "login" 0]
 TAKE login ada COST 4 -> [0 3 0 -1 600000 "login" 0]
@@ -55,7 +58,7 @@ RESERVE login ada FOR 86400001 -> -BADARG FOR: '86400001': must be 1 to 86400000
 RESERVE login ada FOR -> -BADARG 'FOR': must be COST n, LIMIT n or FOR ms, each once
 RESERVE login ada COST 1 COST 1 -> -BADARG 'COST': must be COST n, LIMIT n or FOR ms, each once
 RESERVE nosuch ada -> -NORULE …
-SETTLE x COST 1 -> -BADID id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a reservation
+SETTLE x COST 1 -> -BADID id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a decision
 SETTLE x COST -1 -> -BADARG COST: '-1': must be 0 to 2147483648
 SETTLE x FOR 1 -> -BADARG 'FOR': must be COST n
 RESET login ada -> +OK

@@ -14,11 +14,11 @@ import (
 // decisionCommands judge events and keys.
 var decisionCommands = []command{
 	{
-		name: "check", usage: "field value [field value ...] [COST n] [RESERVE ms]", summary: "Count an event and judge it under all rules that match it; with RESERVE, answer as RESERVE does",
+		name: "check", usage: "field value [field value ...] [COST n] [RESERVE ms] [OUTCOME ms]", summary: "Count an event and judge it under all rules that match it; with RESERVE, answer as RESERVE does; with OUTCOME, answer an id for OUTCOME",
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
-		name: "outcome", usage: "field value [field value ...] [COST n]", summary: "Report the answer to a request: its status, size or duration, with the fields of the request. Rules with these count it",
+		name: "outcome", usage: "[id] field value [field value ...] [COST n]", summary: "Report the answer to a request: its status, size or duration, with the id of the decision or the fields of the request. Rules with these count it",
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
@@ -65,9 +65,17 @@ var decisionCommands = []command{
 
 // check queues the decision about an event, or its outcome.
 func check(c *conn, args [][]byte) error {
-	ev, terms, cost, err := c.readEvent(args[1:])
-	if terms.Outcome = isWord(args[0], "outcome"); terms.Outcome && terms.Hold > 0 {
-		err = badArg("RESERVE: must be left out of OUTCOME, which counts what has ended")
+	outcome, byID := isWord(args[0], "outcome"), len(args)%2 == 0
+	event := args[1:]
+	if outcome && byID {
+		event = args[2:]
+	}
+	ev, terms, cost, err := c.readEvent(event)
+	if terms.Outcome = outcome; outcome && terms.Hold+terms.Report > 0 {
+		err = badArg("RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended")
+	}
+	if outcome && byID {
+		terms.ByID, terms.ID = true, view(args[1])
 	}
 	if err == nil {
 		err = c.caller.QueueCheck(ev, cost, terms)
@@ -90,7 +98,7 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 		return terms, 0, badArg("field '%.64s' has no value", args[len(args)-1])
 	}
 	cost = 1
-	fields, costs, reserves := 0, 0, 0
+	fields, costs, reserves, reports := 0, 0, 0, 0
 	for i := 0; i < len(args); i += 2 {
 		name, value := args[i], args[i+1]
 		switch {
@@ -102,6 +110,11 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 		case isWord(name, "reserve"):
 			reserves++
 			if terms.Hold, err = readHold("RESERVE", value); err != nil {
+				return terms, 0, err
+			}
+		case isWord(name, "outcome"):
+			reports++
+			if terms.Report, err = readHold("OUTCOME", value); err != nil {
 				return terms, 0, err
 			}
 		case len(name) == 0:
@@ -117,13 +130,15 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 		return terms, 0, badArg("COST: must be given once")
 	case reserves > 1:
 		return terms, 0, badArg("RESERVE: must be given once")
+	case reports > 1:
+		return terms, 0, badArg("OUTCOME: must be given once")
 	case fields == 0 || fields > maxFields:
 		return terms, 0, badArg("event has %d fields: must be 1 to %d", fields, maxFields)
 	}
 	return terms, cost, nil
 }
 
-// readHold reads for how long a reservation can be settled.
+// readHold reads for how long an id is valid.
 func readHold(what string, b []byte) (time.Duration, error) {
 	n, err := readInt(what, b, 1, engine.MaxHold.Milliseconds())
 	return time.Duration(n) * time.Millisecond, err
@@ -235,9 +250,9 @@ func (c *conn) judged(d *ratelimit.Decision, err error) error {
 	if d.Allowed {
 		delay = millis(d.Delay)
 	}
-	id, reserves := c.caller.Reserved()
+	id, asked := c.caller.ID()
 	switch {
-	case reserves:
+	case asked:
 		c.w.Array(9)
 	default:
 		c.w.Array(7 + int(min(delay, 1)))
@@ -245,10 +260,10 @@ func (c *conn) judged(d *ratelimit.Decision, err error) error {
 	c.w.Ints(oneIf(d.Allowed), wireCount(d.Limit), wireCount(d.Remaining), millis(d.RetryAfter), millis(d.ResetAfter))
 	c.w.BulkString(d.Rule)
 	c.w.Int(engine.EpochMillis(d.BannedUntil))
-	if delay > 0 || reserves {
+	if delay > 0 || asked {
 		c.w.Int(delay)
 	}
-	if reserves {
+	if asked {
 		c.w.Bulk(id)
 	}
 	return nil
