@@ -13,7 +13,7 @@ import (
 // in an internal package.
 var mostNames = map[string]int{
 	"accesslog":   30,
-	"api":         137,
+	"api":         139,
 	"client":      69,
 	"hotkey":      56,
 	"latelygrpc":  16,

@@ -114,7 +114,7 @@ func appendID(dst []byte, x *id) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, x.life)
 	dst = x.asked.append(dst)
 	t := &x.ticket
-	dst = binary.AppendVarint(dst, millisOf(t.Ends))
+	dst = binary.AppendVarint(dst, nanosOf(t.Ends))
 	dst = binary.AppendVarint(dst, t.At)
 	dst = binary.AppendUvarint(dst, t.Cost)
 	for i := range t.Charges {
@@ -131,20 +131,20 @@ func appendID(dst []byte, x *id) []byte {
 	return dst
 }
 
-// millisOf returns t in milliseconds since 1970, and 0 for the zero time.
-func millisOf(t time.Time) int64 {
+// nanosOf returns t in nanoseconds since 1970, and 0 for the zero time.
+func nanosOf(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return t.UnixMilli()
+	return t.UnixNano()
 }
 
-// timeOf returns the time of which millisOf returns ms.
-func timeOf(ms int64) time.Time {
-	if ms == 0 {
+// timeOf returns the time of which nanosOf returns ns.
+func timeOf(ns int64) time.Time {
+	if ns == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(ms)
+	return time.Unix(0, ns)
 }
 
 func appendBytes[T string | []byte](dst []byte, b T) []byte {
