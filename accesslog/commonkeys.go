@@ -102,8 +102,11 @@ func (p *Parser) useCommon(field, i int) {
 }
 
 // logfmt reads pairs key=value with blanks between, of which a time and an address have usual
-// names. Values may be in quotes.
+// names. Values may be in quotes. A program that was set to JSON later has lines of both kinds.
 func (p *Parser) logfmt(line []byte, ev *match.Event) bool {
+	if len(line) > 0 && line[0] == '{' {
+		return p.commonJSON(line, ev)
+	}
 	clear(p.values)
 	for rest := line; len(rest) > 0; {
 		key, value, ok := bytes.Cut(rest, []byte("="))

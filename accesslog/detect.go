@@ -49,7 +49,36 @@ func Detect(sample []byte) (Format, bool) {
 	if all.quiet() {
 		return messages, true
 	}
-	return Format{}, false
+	return detectText(sample)
+}
+
+// detectText returns the format of a log of a program that no other format knows: text, or text
+// inside the lines of containers or behind a prefix. Dates are read with the month first if more lines fit so.
+func detectText(sample []byte) (Format, bool) {
+	if !bytes.HasSuffix(sample, []byte{'\n'}) { // what is cut off may be of another format
+		return Format{}, false
+	}
+	if f, ok := detectOrder(sample); ok {
+		return f, true
+	}
+	for _, outer := range append([]Format{dockerJSON}, prefixes...) {
+		if f, ok := detectOrder(unwrapped(outer, sample)); ok {
+			return outer.with(f), true
+		}
+	}
+	return detect(sample, guesses{newGuess(journaldJSON.with(plainText))})
+}
+
+// detectOrder returns the format of text that fits most lines.
+func detectOrder(sample []byte) (f Format, ok bool) {
+	most := 0
+	for _, order := range []Format{plainText, plainTextDMY, plainTextMDY} {
+		all := guesses{newGuess(order)}
+		if found, fits := detect(sample, all); fits && all[0].lines > most {
+			f, ok, most = found, true, all[0].lines
+		}
+	}
+	return f, ok
 }
 
 // detectInside returns outer with the format of the lines inside its lines.
@@ -136,6 +165,7 @@ func detect(sample []byte, guesses guesses) (Format, bool) {
 			fit = fit || guesses[i].known > 0
 		}
 	}
+	guesses.join(commonJSON, logfmt)
 	for i := range guesses {
 		guesses[i].all = lines
 		if guesses[i].names == guesses[i].lines { // another field is where a client is
@@ -172,6 +202,21 @@ func (gs guesses) quiet() bool {
 	return slices.ContainsFunc(gs, func(g guess) bool { return g.known > 0 && g.known*10 >= g.all })
 }
 
+// join adds the lines of a format to those of another that reads them too, if that has lines of its own.
+func (gs guesses) join(part, whole Format) {
+	lines := 0
+	for i := range gs {
+		switch g := &gs[i]; g.format.kind {
+		case part.kind:
+			lines = g.lines
+		case whole.kind:
+			if g.lines > 0 {
+				g.lines += lines
+			}
+		}
+	}
+}
+
 // skips reports whether a line is a comment, which may name the columns of the lines
 // after it.
 func (gs guesses) skips(line []byte) bool {
@@ -187,7 +232,7 @@ func (gs guesses) skips(line []byte) bool {
 // the named formats come last, since they take lines of others, too.
 func newGuesses() (all guesses) {
 	for _, n := range slices.Backward(named) {
-		if !n.format.wraps() || n.format.kind == journalLines {
+		if (!n.format.wraps() || n.format.kind == journalLines) && n.format.kind.order == noOrder {
 			all = append(all, newGuess(n.format))
 		}
 	}

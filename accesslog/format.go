@@ -29,6 +29,11 @@ type lineKind struct {
 	// Of formats whose columns a line of the log names: whether they are those of
 	// CloudFront.
 	namesColumns, cloudFront bool
+
+	// message sets the fields of ev to those of a text without its time, of formats whose lines may
+	// be of syslog: their times may have no year.
+	message func(p *Parser, h *head, ev *match.Event) bool
+	order   dateOrder // of dates of three numbers
 }
 
 var (
@@ -46,7 +51,7 @@ var (
 
 	dockerLines  = &lineKind{parse: (*Parser).docker}
 	journalLines = &lineKind{parse: (*Parser).journald, fields: messageFields}
-	messageLines = &lineKind{parse: (*Parser).messages, fields: messageFields}
+	messageLines = &lineKind{parse: (*Parser).messages, fields: messageFields, message: (*Parser).message}
 )
 
 // The named formats.
@@ -100,7 +105,7 @@ func (f Format) Yearless() bool {
 	if f.inner != nil {
 		return f.inner.Yearless()
 	}
-	return f.kind != nil && f.kind == messageLines
+	return f.kind != nil && f.kind.message != nil
 }
 
 // Zoneless reports whether the times of the format may name no zone: those for which

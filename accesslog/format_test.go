@@ -10,7 +10,7 @@ import (
 )
 
 func TestFormats(t *testing.T) {
-	yearless := map[string]bool{"messages": true}
+	yearless := map[string]bool{"messages": true, "text": true, "text-dmy": true, "text-mdy": true}
 	text := map[string]bool{"json-nginx": true, "json-zeek-dns": true, "json:time=t@s": true, "caddy": true, "traefik-json": true, "envoy-json": true, "journald-json": true, "json": true}
 	for _, name := range append(accesslog.Formats(), "json:time=t@s", "csv:time=1@s", "tsv:time=1@s") {
 		f, err := accesslog.ParseFormat(name)

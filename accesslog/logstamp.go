@@ -9,15 +9,29 @@ type stamp struct {
 	letterT   bool // between the date and the clock
 	tagged    bool // of a form that syslog may have
 	end       int  // index after it, and after what divides it from the text
+	order     dateOrder
 }
+
+// A dateOrder is how dates of three numbers that end in the year are read.
+type dateOrder uint8
+
+const (
+	noOrder  dateOrder = iota // they are no dates
+	anyOrder                  // by what divides them
+	dayFirst
+	monthFirst
+)
 
 // readStamp reads a time of one of the forms of the logs of programs, which may be in
 // brackets:
 //
-//	2018-04-17 06:25:06.25 +0200    also with '/', '.' or ':' in the date, and a 'T' or '-' after it
-//	17-Apr-2018 06:25:06.25 +0200   also with '/', and ':' after the date
+//	2018-04-17 06:25:06.25 +0200    also with '/', '.' or ':' in the date, and 'T', '-' or " - " after it
+//	17-Apr-2018 06:25:06.25 +0200   also with '/' or blanks, and ':' after the date
 //	Tue Apr 17 06:25:06.25 2018     also without the day of the week; or the year before the clock
+//	Apr-17-18 06:25:06
+//	180417 06:25:06                 the hour may be one digit behind a blank
 //	1523946306.25
+//	@400000005ad5934c0ee6b280       TAI64N
 func readStamp(line []byte) (s stamp, ok bool) {
 	i := 0
 	if len(line) > 0 && line[0] == '[' {
@@ -26,20 +40,7 @@ func readStamp(line []byte) (s stamp, ok bool) {
 	if len(line) < i+len("1523946306") {
 		return s, false
 	}
-	rest := line[i:]
-	var n int
-	switch c := rest[0]; {
-	case isDigit(c) && isDigit(rest[4]) && rest[8] == '-':
-		n, ok = s.readCompact(rest)
-	case isDigit(c) && isDigit(rest[4]) && isDigit(rest[8]):
-		n, ok = s.readEpoch(rest)
-	case isDigit(c) && isDigit(rest[3]):
-		n, ok = s.readYearFirst(rest)
-	case isDigit(c):
-		n, ok = s.readDayFirst(rest)
-	case isUpper(c):
-		n, ok = s.readNames(rest)
-	}
+	n, ok := s.read(line[i:])
 	if !ok {
 		return s, false
 	}
@@ -62,6 +63,49 @@ func readStamp(line []byte) (s stamp, ok bool) {
 		s.end++
 	}
 	return s, true
+}
+
+// read reads the time that rest, of ten bytes or more, begins with, and returns its length.
+func (s *stamp) read(rest []byte) (n int, ok bool) {
+	switch c := rest[0]; {
+	case isDigit(c) && isDigit(rest[2]) && isDigit(rest[4]):
+		switch {
+		case rest[6] == ' ':
+			return s.readShort(rest)
+		case rest[8] == '-':
+			return s.readCompact(rest)
+		}
+		return s.readEpoch(rest)
+	case isDigit(c) && isDigit(rest[2]) && isDigit(rest[3]):
+		return s.readYearFirst(rest)
+	case isDigit(c):
+		return s.readDayFirst(rest)
+	case isUpper(c):
+		return s.readNames(rest)
+	case c == '@':
+		return s.readTAI(rest)
+	}
+	return 0, false
+}
+
+// readShort reads yymmdd hh:mm:ss.
+func (s *stamp) readShort(line []byte) (n int, ok bool) {
+	const form = "yymmdd hh:mm:ss"
+	date, ok := digitsValue(line[:6])
+	if len(line) < len(form) {
+		return 0, false
+	}
+	return s.readClock(line, len("yymmdd "), 2000+date/10000, date/100%100, date%100, ok)
+}
+
+// readTAI reads "@" and the 24 hexadecimal digits of TAI64N.
+func (s *stamp) readTAI(line []byte) (n int, ok bool) {
+	const form = "@400000005ad5934c0ee6b280"
+	if len(line) < len(form) {
+		return 0, false
+	}
+	s.sec, s.nsec, ok = readTAI(string(line[1:len(form)]))
+	return len(form), ok
 }
 
 // readEpoch reads seconds since the epoch.
@@ -95,17 +139,86 @@ func (s *stamp) readYearFirst(line []byte) (n int, ok bool) {
 	year, ok1 := digitsValue(line[:4])
 	month, ok2 := digitsValue(line[5:7])
 	day, ok3 := digitsValue(line[8:10])
-	return s.readClock(line, len("yyyy-mm-dd "), year, month, day, ok1 && ok2 && ok3)
+	i := len("yyyy-mm-dd ")
+	if bytes.HasPrefix(line[i-1:], []byte(" - ")) && len(line) >= len(form)+2 {
+		i += 2
+	}
+	return s.readClock(line, i, year, month, day, ok1 && ok2 && ok3)
 }
 
+// readDayFirst reads dd-Mon-yyyy hh:mm:ss, and dates of numbers. The name of the month may be a
+// longer one that begins with the English one, as in some languages.
 func (s *stamp) readDayFirst(line []byte) (n int, ok bool) {
-	const form = "dd-Mon-yyyy hh:mm:ss"
-	if len(line) < len(form) || line[2] != line[6] || line[2] != '-' && line[2] != '/' || line[11] != ' ' && line[11] != ':' {
+	digits, rest := leadingDigits(line)
+	if len(digits) > 2 || len(rest) < len("/Mon/yyyy hh:mm:ss") {
 		return 0, false
 	}
-	day, ok1 := digitsValue(line[:2])
-	year, ok2 := digitsValue(line[7:11])
-	return s.readClock(line, len("dd-Mon-yyyy "), year, monthNamed(line[3:]), day, ok1 && ok2)
+	sep := rest[0]
+	if sep != '-' && sep != '/' && sep != ' ' && sep != '.' {
+		return 0, false
+	}
+	if isDigit(rest[1]) {
+		return s.readNumbers(line, sep)
+	}
+	name := bytes.IndexByte(rest[1:min(len(rest), len("-September-"))], sep)
+	i := len(digits) + 1 + name + len("-yyyy")
+	if name < len("Mon") || len(line) < i+len(" hh:mm:ss") || line[i] != ' ' && line[i] != ':' {
+		return 0, false
+	}
+	month := monthNamed([]byte{rest[1] &^ 0x20, rest[2] | 0x20, rest[3] | 0x20})
+	day, ok1 := digitsValue(digits)
+	year, ok2 := digitsValue(line[i-4 : i])
+	return s.readClock(line, i+1, year, month, day, ok1 && ok2)
+}
+
+// readNumbers reads dd-mm-yyyy hh:mm:ss and mm/dd/yyyy hh:mm:ss, also with a year of two digits, or
+// with hh:mm:ss PM behind a comma. Without a known order, the month comes first if '/' divides the
+// numbers, or if the clock follows something other than a blank: programs that write so are American.
+func (s *stamp) readNumbers(line []byte, sep byte) (n int, ok bool) {
+	var numbers [3]int
+	rest := line
+	for i := range numbers {
+		digits, after := leadingDigits(rest)
+		if len(digits) != 2 && (i < 2 || len(digits) != 4) || i < 2 && (len(after) == 0 || after[0] != sep) {
+			return 0, false
+		}
+		numbers[i], _ = digitsValue(digits)
+		rest = after[min(1, 2-i):]
+	}
+	month, day, year := numbers[0], numbers[1], numbers[2]
+	if year < 100 {
+		year += 2000
+	}
+	if s.order == noOrder || sep == ' ' || len(rest) < len(", h:mm:ss") {
+		return 0, false
+	}
+	i, twelve := len(line)-len(rest)+1, false
+	switch c := rest[0]; {
+	case bytes.HasPrefix(rest, []byte(", ")):
+		twelve = true
+		i++
+		if rest[3] == ':' { // a blank and one digit
+			i--
+		}
+		fallthrough
+	case c == ' ' && !bytes.HasPrefix(rest, []byte(" - ")):
+		if s.order == dayFirst || s.order == anyOrder && sep != '/' {
+			day, month = month, day
+		}
+	case c == ' ':
+		i += 2
+	case c != ':' && c != '@' && (c != '-' || sep != '/'):
+		return 0, false
+	}
+	n, ok = s.readClock(line, i, year, month, day, true)
+	if half := line[min(n, len(line)):]; ok && twelve && len(half) >= len(" PM") && half[2] == 'M' {
+		hour, _ := digitsValue(bytes.TrimLeft(line[i:i+2], " "))
+		if s.sec -= int64(hour/12) * 12 * hourSeconds; half[1] == 'P' {
+			s.sec += 12 * hourSeconds
+		}
+		n += len(" PM")
+	}
+	return n, ok
 }
 
 func (s *stamp) readNames(line []byte) (n int, ok bool) {
@@ -113,6 +226,9 @@ func (s *stamp) readNames(line []byte) (n int, ok bool) {
 	from := 0
 	if len(line) > len(weekday) && line[3] == ' ' && monthNamed(line) == 0 {
 		from, line = len(weekday), line[len(weekday):]
+	}
+	if len(line) >= len("Apr-17-18 06:25:06") && line[3] == '-' {
+		return s.readMonthFirst(line)
 	}
 	if len(line) < len(form)-1 || line[3] != ' ' {
 		return 0, false
@@ -137,10 +253,24 @@ func (s *stamp) readNames(line []byte) (n int, ok bool) {
 	if !ok || len(line) < end+len(" 2018") || line[end] != ' ' {
 		return 0, false
 	}
+	clock, zone := end, nameEnd(line[end+1:])
+	if isUpper(line[end+1]) && len(line) >= end+1+zone+len(" 2018") { // as date writes it
+		end += 1 + zone
+	}
 	year, ok := digitsValue(line[end+1 : end+5])
-	_, ok2 := s.readClock(line[:end], i, year, month, day, ok)
+	_, ok2 := s.readClock(line[:clock], i, year, month, day, ok)
 	s.nsec = nsec
+	if hours, known := zoneHours[string(line[min(clock+1, end):end])]; known {
+		s.sec, s.local = s.sec-hours*hourSeconds, false
+	}
 	return from + end + len(" 2018"), ok && ok2
+}
+
+// readMonthFirst reads Mon-dd-yy hh:mm:ss.
+func (s *stamp) readMonthFirst(line []byte) (n int, ok bool) {
+	day, ok1 := digitsValue(line[4:6])
+	year, ok2 := digitsValue(line[7:9])
+	return s.readClock(line, len("Mon-dd-yy "), 2000+year, monthNamed(line), day, ok1 && ok2 && line[6] == '-' && line[9] == ' ')
 }
 
 // clockEnd returns the index after hh:mm:ss[.f] at i.

@@ -108,6 +108,7 @@ type head struct {
 	local     bool   // the time names no zone
 	yearless  bool   // nor a year
 	tagged    bool   // a tag of syslog must follow, maybe after a host
+	letterT   bool   // the time is as in RFC 3339
 	program   []byte // of RFC 5424; otherwise text has it
 	text      []byte
 }
@@ -137,6 +138,20 @@ func (p *Parser) readHead(line []byte) (h head, ok bool) {
 			h.tagged, h.text = false, trimBlanks(h.text)
 			return h, true
 		}
+		if _, rest, ok := bytes.Cut(line, []byte(" ")); ok && isUpper(line[2]) { // a zone, that of this machine
+			if p.readYearless(&h, rest, ']') {
+				h.tagged, h.text = false, trimBlanks(h.text)
+				return h, true
+			}
+		}
+	case len(line) > len("mm-dd") && line[2] == '-' && line[5] == ' ':
+		if stamp, ok := readMonthDay(line); ok {
+			p.years.minute = sysMinute{}
+			seconds, ok := p.years.time(stamp)
+			p.setYearless(&h, seconds, line[stamp.end:])
+			h.tagged = false
+			return h, ok
+		}
 	}
 	return p.readStamped(line)
 }
@@ -147,11 +162,16 @@ func (p *Parser) readYearless(h *head, line []byte, until byte) bool {
 	if !ok {
 		return false
 	}
+	p.setYearless(h, seconds, line[end:])
+	return true
+}
+
+// setYearless sets h to a time that p.years has given.
+func (p *Parser) setYearless(h *head, seconds int64, text []byte) {
 	if p.years.year != 0 {
 		seconds = p.zone.seconds(seconds)
 	}
-	h.sec, h.local, h.yearless, h.tagged, h.text = seconds, true, true, true, line[end:]
-	return true
+	h.sec, h.local, h.yearless, h.tagged, h.text = seconds, true, true, true, text
 }
 
 // readAudit reads "type=EVENT msg=audit(SECONDS:NUMBER): " of the audit daemon of Linux.
@@ -171,7 +191,7 @@ func (p *Parser) readStamped(line []byte) (h head, ok bool) {
 	if !ok {
 		return h, false
 	}
-	h = head{sec: s.sec, nsec: s.nsec, local: s.local, tagged: s.tagged, text: line[s.end:]}
+	h = head{sec: s.sec, nsec: s.nsec, local: s.local, tagged: s.tagged, letterT: s.letterT, text: line[s.end:]}
 	if s.local {
 		h.sec = p.zone.seconds(h.sec)
 	}
@@ -233,6 +253,12 @@ func cutTag(h *head) (program, text []byte) {
 		return beforeSlash(h.program), h.text
 	}
 	text = h.text
+	for len(text) > 0 && text[0] == ' ' {
+		text = text[1:]
+	}
+	if len(text) > 0 && text[0] == '<' { // <facility.level>, as syslogd -v of BSD writes it
+		_, text, _ = bytes.Cut(text, []byte(" "))
+	}
 	host := bytes.IndexByte(text, ' ')
 	if host > 0 && text[host-1] != ':' && text[host-1] != ']' {
 		text = text[host+1:]
@@ -302,5 +328,5 @@ func (p *Parser) Zoneless() bool {
 	if p.inner != nil {
 		return p.inner.Zoneless()
 	}
-	return p.zoneless || p.kind != messageLines && p.format.Zoneless()
+	return p.zoneless || !p.format.Yearless() && p.format.Zoneless()
 }

@@ -119,6 +119,9 @@ func (t *messageTable) setUnknown(h *head, program, text []byte, ev *match.Event
 // setNested sets the fields of ev to those of a text with a time of its own, as of a log that a
 // program writes to syslog.
 func setNested(v *vocabulary, text []byte, ev *match.Event) bool {
+	if host := bytes.IndexByte(text, ' '); len(v.name) > 0 && bytes.HasPrefix(text[host+1:], v.name) { // nginx sends "HOST nginx: "
+		text = bytes.TrimPrefix(text[host+1+len(v.name):], []byte(": "))
+	}
 	s, ok := readStamp(text)
 	return ok && v.set(text[s.end:], ev)
 }

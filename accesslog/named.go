@@ -124,12 +124,12 @@ var named = []NamedFormat{
 	{format: clfVHost, About: "clf with the virtual host and port in front, as Apache's vhost_combined", Example: "shop.example:443 " + clfExample, Aliases: []string{"VCOMMON", "VCOMBINED"}},
 	{format: clfQuoted, About: "clf inside one pair of quotes", Example: `"` + clfExample + `"`},
 	{
-		format: commonJSON, About: "JSON with a time and an address under usual names, as many programs write it",
-		Example: `{"time":"2018-04-17T06:25:06.25Z","level":"warn","msg":"login failed","remote_ip":"192.0.2.1","user":"ada","method":"GET","path":"/cart?item=7","status":200}`,
-	},
-	{
 		format: logfmt, About: "key=value pairs with a time and an address under usual names, as many programs write it",
 		Example: `time="2018-04-17T06:25:06.25Z" level=warn msg="login failed" remote_ip=192.0.2.1 user=ada method=GET path=/cart?item=7 status=200`,
+	},
+	{
+		format: commonJSON, About: "JSON with a time and an address under usual names, as many programs write it",
+		Example: `{"time":"2018-04-17T06:25:06.25Z","level":"warn","msg":"login failed","remote_ip":"192.0.2.1","user":"ada","method":"GET","path":"/cart?item=7","status":200}`,
 	},
 	{
 		format: caddyJSON, About: "Caddy's access log", Aliases: []string{"CADDY"},
@@ -204,6 +204,16 @@ var named = []NamedFormat{
 	{
 		format: messages, About: "messages about clients that failed or were refused, of sshd, mail and other servers and the kernel's firewall, in syslog or in their own logs",
 		Example: `Apr 17 06:25:06 gate sshd[812]: Failed password for invalid user admin from 192.0.2.1 port 4711 ssh2`,
+	},
+	{
+		format: plainText, About: "lines of any program with a time and one address where a client stands; the text is the field message. It comes last in detection",
+		Example: "2018-04-17 06:25:06,250 WARN shop.auth: login of ada refused, client 192.0.2.1",
+	},
+	{
+		format: plainTextDMY, About: "text with dates of three numbers that begin with the day", Example: "17/04/2018 06:25:06 shop.auth: login of ada refused, client 192.0.2.1",
+	},
+	{
+		format: plainTextMDY, About: "text with dates of three numbers that begin with the month", Example: "04-17-2018 06:25:06 shop.auth: login of ada refused, client 192.0.2.1",
 	},
 	{
 		format: journaldJSON, About: "journalctl -o json, with the same messages; journald-json:FORMAT reads messages of that format instead",

@@ -64,7 +64,7 @@ func (f Format) NewParser(o Options) (*Parser, error) {
 	}
 	p := &Parser{kind: f.kind, clock: newCLFClock(), zone: zoneClock{zone: o.Zone}, years: sysYears{year: o.Year}, format: f, patterns: newRegexReader(f.filters)}
 	p.use(f.spec)
-	if f.kind == messageLines || f.kind == journalLines {
+	if f.Yearless() || f.kind == journalLines {
 		p.table = theMessages()
 	}
 	if f.inner != nil {

@@ -1,6 +1,7 @@
 package accesslog_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ var samples = map[string]struct {
 	"crowdsec-caddy-logs.log":             {"caddy", lineCounts{10, 1, 1}},
 	"crowdsec-envoy.log":                  {"docker-json:envoy-json", lineCounts{6, 0, 4}},
 	"crowdsec-http_dos_random_uri.log":    {"clf", lineCounts{66, 0, 0}},
-	"crowdsec-tcpudp-flood-traefik.log":   {},
+	"crowdsec-tcpudp-flood-traefik.log":   {"text", lineCounts{0, 0, 0}},
 	"crowdsec-traefik_json.log":           {"traefik-json", lineCounts{6, 0, 1}},
 	"fail2ban-apache-botsearch.log":       {"messages", lineCounts{0, 0, 0}},
 	"fail2ban-apache-noscript.log":        {"messages", lineCounts{0, 0, 0}},
@@ -41,7 +42,7 @@ var samples = map[string]struct {
 	"matomo-common_vhost.log":             {"clf", lineCounts{0, 0, 0}},
 	"matomo-custom_regex_custom_date.log": {},
 	"matomo-elb.log":                      {"elb", lineCounts{1, 2, 0}},
-	"matomo-gandi.log":                    {},
+	"matomo-gandi.log":                    {"text", lineCounts{2, 0, 0}},
 	"matomo-haproxy.log":                  {"haproxy", lineCounts{1, 0, 0}},
 	"matomo-icecast2.log":                 {"clf", lineCounts{1, 0, 0}},
 	"matomo-iis.log":                      {"w3c", lineCounts{1, 4, 0}},
@@ -50,7 +51,7 @@ var samples = map[string]struct {
 	"matomo-logs_to_tests.log":            {"clf", lineCounts{0, 0, 0}},
 	"matomo-ncsa_extended.log":            {"clf", lineCounts{1, 0, 0}},
 	"matomo-netscaler.log":                {"w3c", lineCounts{1, 4, 0}},
-	"matomo-nginx_json.log":               {},
+	"matomo-nginx_json.log":               {"text", lineCounts{0, 0, 0}},
 	"matomo-ovh.log":                      {"clf", lineCounts{1, 0, 0}},
 	"matomo-s3.log":                       {"s3", lineCounts{1, 0, 0}},
 	"matomo-shoutcast.log":                {"w3c", lineCounts{1, 3, 0}},
@@ -93,6 +94,35 @@ func TestSamples(t *testing.T) {
 	})
 }
 
+// Where text reads a line of another format, it finds the client that the other finds.
+func TestTextFindsTheClientsOfOtherFormats(t *testing.T) {
+	text := newParser(t, "text", accesslog.Options{Year: 2018})
+	check := func(f accesslog.Format, line []byte) {
+		var ev, other match.Event
+		p, _ := f.NewParser(accesslog.Options{Year: 2018})
+		if !p.Parse(line, &other) || !text.Parse(line, &ev) || len(other.Get(match.Client)) == 0 {
+			return
+		}
+		if got, want := string(ev.Get(match.Client)), string(other.Get(match.Client)); got != want {
+			t.Errorf("client %q of %s, and %q of text, in %q", want, f, got, line)
+		}
+	}
+	for _, n := range accesslog.NamedFormats() {
+		f, _ := accesslog.ParseFormat(n.Name)
+		if f, ok := f.Inside([]byte(n.Example)); ok {
+			check(f, []byte(exampleLine0(n.Name)))
+		}
+	}
+	eachSample(t, func(t *testing.T, name string, log []byte) {
+		f, ok := accesslog.Detect(log)
+		for line := range bytes.Lines(log) {
+			if line = bytes.TrimRight(line, "\r\n"); ok {
+				check(f, line)
+			}
+		}
+	})
+}
+
 // No sample has more than a few good lines under a format that it is not of: a user who
 // names the wrong format is told.
 func TestSamplesUnderOtherFormats(t *testing.T) {
@@ -102,7 +132,7 @@ func TestSamplesUnderOtherFormats(t *testing.T) {
 		for _, other := range accesslog.Formats() {
 			f, _ := accesslog.ParseFormat(other)
 			f, ok := f.Inside(log)
-			if !ok || own == "" || f.String() == own || strings.Contains(alike[own], other) {
+			if !ok || own == "" || strings.HasPrefix(other, "text") || f.String() == own || strings.Contains(alike[own], other) {
 				continue
 			}
 			if got := readLog(t, log, f, accesslog.Options{}, func(*match.Event) {}); got.parsed > 0 {

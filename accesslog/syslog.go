@@ -16,8 +16,8 @@ type sysStamp struct {
 // readSysStamp reads the stamp of a line, and the blank behind it.
 func readSysStamp(line []byte) (s sysStamp, ok bool) { return readSysStampUntil(line, ' ') }
 
-// readSysStampUntil reads the stamp of a line, and the byte behind it. February has 29 days for
-// it, as the year is not known.
+// readSysStampUntil reads the stamp of a line, and the byte behind it; 0 is any but a digit.
+// February has 29 days for it, as the year is not known.
 func readSysStampUntil(line []byte, until byte) (s sysStamp, ok bool) {
 	if len(line) < len("Mon d hh:mm:ss ") {
 		return s, false
@@ -47,7 +47,25 @@ func readSysStampUntil(line []byte, until byte) (s sysStamp, ok bool) {
 	s.day = day
 	s.clock, ok5 = clockSeconds(hour, minute, second)
 	return s, ok1 && ok2 && ok3 && ok4 && ok5 && 0 < day && day <= beforeMonth[s.month+1]-beforeMonth[s.month] &&
-		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && line[clock+8] == until
+		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && (line[clock+8] == until || until == 0 && !isDigit(line[clock+8]))
+}
+
+// readMonthDay reads a stamp of numbers, "mm-dd hh:mm:ss.f ".
+func readMonthDay(line []byte) (s sysStamp, ok bool) {
+	end, _, ok := clockEnd(line, len("mm-dd "))
+	if !ok || line[2] != '-' || line[5] != ' ' || end == len(line) || line[end] != ' ' {
+		return s, false
+	}
+	var ok1, ok2, ok3, ok4, ok5, ok6 bool
+	var hour, minute, second int
+	s.month, ok1 = digitsValue(line[:2])
+	s.day, ok2 = digitsValue(line[3:5])
+	hour, ok3 = digitsValue(line[6:8])
+	minute, ok4 = digitsValue(line[9:11])
+	second, ok5 = digitsValue(line[12:14])
+	s.clock, ok6 = clockSeconds(hour, minute, second)
+	s.end = end + 1
+	return s, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && 0 < s.month && s.month <= 12 && 0 < s.day && s.day <= beforeMonth[s.month+1]-beforeMonth[s.month]
 }
 
 // sysYears finds the years of a log whose times have none. Lines are dated relative

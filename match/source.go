@@ -35,7 +35,7 @@ var derivedFields = []string{LogField, FormatField, CountryField, ASNField}
 
 // partFields are fields that Lately's own readers of logs and requests set.
 var partFields = []string{
-	"backend", "bucket", "duration", "filter", "frontend", "operation", "pattern", "program", "proto", "reason", "router", "spt",
+	"backend", "bucket", "duration", "filter", "frontend", "message", "operation", "pattern", "program", "proto", "reason", "router", "spt",
 	"termination", "x_forwarded_for",
 }
 

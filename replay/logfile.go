@@ -48,6 +48,7 @@ type logFile struct {
 	events              int64
 	grain               uint32 // of the times; 0 if there is none
 	zoneless            bool   // there is an event whose time names no zone
+	eitherOrder         bool   // its dates may begin with the day or the month
 	years               int    // that the last dated line comes after the first one
 	lastDated           time.Time
 	assumed             int // year of the first line; 0 if it is not assumed

@@ -52,9 +52,10 @@ type Report struct {
 	BadLines     []BadLine  `json:"bad_lines,omitempty"`
 	Jumps        []Jump     `json:"jumps,omitempty"`
 	AssumedYears []FileYear `json:"assumed_years,omitempty"`
-	Zoneless     bool       `json:"zoneless,omitempty"` // some times name no zone, and are read as UTC
-	Crawlers     []string   `json:"crawlers,omitempty"` // that the rules allow, and that are judged as other clients: no DNS is asked
-	Problems     []string   `json:"problems,omitempty"` // with files, as sentences
+	Zoneless     bool       `json:"zoneless,omitempty"`     // some times name no zone, and are read as UTC
+	EitherOrder  bool       `json:"either_order,omitempty"` // some dates may begin with the day or with the month
+	Crawlers     []string   `json:"crawlers,omitempty"`     // that the rules allow, and that are judged as other clients: no DNS is asked
+	Problems     []string   `json:"problems,omitempty"`     // with files, as sentences
 
 	Events int64  `json:"events"` // a parsed line is one event, or several if it holds a list
 	Keys   int    `json:"keys"`   // distinct keys of the field that Top counts
@@ -233,6 +234,7 @@ func (r *run) summarize() *Report {
 			report.AssumedYears = append(report.AssumedYears, FileYear{l.path, l.assumed})
 		}
 		report.Zoneless = report.Zoneless || l.zoneless && l.events > 0
+		report.EitherOrder = report.EitherOrder || l.eitherOrder
 		if name := l.format.String(); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

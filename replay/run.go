@@ -215,7 +215,7 @@ func (r *run) nextBlock(l *logFile, buf []byte) (b block, ok bool) {
 			}
 			return fail(err)
 		}
-		l.next = l.format
+		l.next, l.eitherOrder = l.format, l.format.EitherOrder(data)
 	}
 	b = block{file: l.number, format: l.next, data: data, tooLong: tooLong}
 	l.next = l.next.After(data)

@@ -87,6 +87,9 @@ func (w *textWriter) totals(rep *Report) {
 	if rep.Zoneless {
 		w.f("the times name no zone: they are read as UTC\n")
 	}
+	if rep.EitherOrder {
+		w.f("the dates may begin with the day or with the month: name --format text-dmy or text-mdy\n")
+	}
 	if len(rep.Crawlers) > 0 {
 		w.f("crawlers of %s are judged as other clients: a replay asks no DNS\n", strings.Join(rep.Crawlers, ", "))
 	}

@@ -152,6 +152,9 @@ func (r *logReader) parserFor(p *lineParser, columns string, data []byte) *lineP
 		case found:
 			r.format, r.known, p = f, true, nil
 			r.log.Info("the format of the log is known", "file", r.path, "format", f.String())
+			if f.EitherOrder(data) {
+				r.log.Warn("the dates of the log may begin with the day or with the month: name the order after the file, as in FILE=text-dmy or FILE=text-mdy", "file", r.path)
+			}
 		case p == nil:
 			r.log.Warn("the format of the log is not known, so its lines are bad: name it after the file, as in FILE=clf", "file", r.path)
 		}

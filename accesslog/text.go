@@ -1,0 +1,133 @@
+package accesslog
+
+import (
+	"bytes"
+
+	"github.com/lately-go/lately/match"
+)
+
+// Logs of programs that no other format knows: lines with a time and one address where a client
+// stands.
+
+var textFields = append(messageFields[:len(messageFields):len(messageFields)], "message")
+
+// The formats differ in how they read dates of three numbers. Detection finds out by the lines.
+var (
+	plainText    = plainFormat("text", anyOrder)
+	plainTextDMY = plainFormat("text-dmy", dayFirst)
+	plainTextMDY = plainFormat("text-mdy", monthFirst)
+)
+
+func plainFormat(name string, order dateOrder) Format {
+	return Format{text: name, kind: &lineKind{parse: (*Parser).plain, fields: textFields, message: (*Parser).plainMessage, order: order}}
+}
+
+// plain reads a line with a time anywhere. A line that names no client, or several addresses that
+// could be one, is skipped.
+func (p *Parser) plain(line []byte, ev *match.Event) bool {
+	line = bytes.TrimRight(line, " ")
+	h, ok := p.readHead(line)
+	if !ok {
+		h, ok = p.findHead(line)
+	}
+	if !ok || len(h.text) == 0 {
+		return false
+	}
+	p.skipped = true
+	if !p.plainMessage(&h, ev) {
+		return false
+	}
+	p.skipped, p.yearless, p.zoneless = false, h.yearless, h.local
+	ev.Time = utc(h.sec, h.nsec)
+	return true
+}
+
+// plainMessage sets the fields of ev: to those of the table of messages, or to the client of the text.
+func (p *Parser) plainMessage(h *head, ev *match.Event) bool {
+	program, text := h.program, h.text
+	if tag, inner := cutTag(h); h.program != nil {
+		program = tag
+	} else if isTag := len(tag) > 0 && bytes.Contains(text[:len(text)-len(inner)], []byte(": ")); isTag && h.tagged && (h.yearless || h.letterT && !bytes.HasPrefix(text, tag)) {
+		program, text = tag, inner
+	} else if h.yearless && h.tagged { // the name of the host
+		_, text, _ = bytes.Cut(text, []byte(" "))
+	}
+	known := p.message(h, ev)
+	p.known = false
+	if !known {
+		client := findClient(text)
+		if client == nil {
+			return false
+		}
+		ev.Set(match.Client, client)
+		if len(program) > 0 {
+			ev.SetNamed("program", program)
+		}
+	}
+	ev.SetNamed("message", text)
+	return true
+}
+
+// EitherOrder reports whether a log of the format text that begins with sample has dates such as
+// 04/05/2018 only, which another order would read as another day. The formats text-dmy and text-mdy say
+// which order is meant.
+func (f Format) EitherOrder(sample []byte) bool {
+	if f.kind != plainText.kind {
+		return false
+	}
+	days, months := newGuess(plainTextDMY), newGuess(plainTextMDY)
+	either := false
+	for line := range bytes.Lines(sample) {
+		line = bytes.TrimRight(line, "\r\n")
+		if byDay, byMonth := days.take(line), months.take(line); byDay != byMonth {
+			return false
+		}
+		either = either || !days.ev.Time.Equal(months.ev.Time)
+	}
+	return either
+}
+
+// findHead reads the first time in a line. If only brackets are before it, the text is what follows
+// it, and otherwise the line.
+func (p *Parser) findHead(line []byte) (h head, ok bool) {
+	for i := 0; i+len("1523946306") <= len(line); i++ {
+		c := line[i]
+		if !isDigit(c) && !isUpper(c) || i > 0 && isWordByte(line[i-1]) && !endsColor(line[:i]) {
+			continue
+		}
+		s := stamp{order: p.kind.order}
+		n, found := 0, false
+		if i == 0 || !isDigit(line[i+2]) || !isDigit(line[i+4]) || !isDigit(line[i+8]) || isTimeKey(line[:i]) { // elsewhere, so many digits are no time
+			n, found = s.read(line[i:])
+		}
+		if found && (i+n == len(line) || !isWordByte(line[i+n])) {
+			h = head{sec: s.sec, nsec: s.nsec, local: s.local, text: line[i+n:]}
+			if s.local {
+				h.sec = p.zone.seconds(h.sec)
+			}
+		} else if !p.readYearless(&h, line[i:], 0) {
+			continue
+		}
+		h.tagged = false
+		if i > 1 {
+			h.text = line
+		}
+		h.text = bytes.TrimLeft(h.text, " ]")
+		return h, true
+	}
+	return h, false
+}
+
+// endsColor reports whether a text ends with a color of a terminal, such as ESC [39m.
+func endsColor(text []byte) bool {
+	text, ok := bytes.CutSuffix(text, []byte("m"))
+	return ok && bytes.HasSuffix(bytes.TrimRight(text, "0123456789;"), []byte("["))
+}
+
+// isTimeKey reports whether a text ends with a key of JSON for a time.
+func isTimeKey(text []byte) bool {
+	return bytes.HasSuffix(text, []byte(`"ts":`)) || bytes.HasSuffix(text, []byte(`"time":`)) || bytes.HasSuffix(text, []byte(`"timestamp":`))
+}
+
+// isWordByte reports whether c may be inside a word, a number or a name.
+func isWordByte(c byte) bool { return isDigit(c) || isLower(c|' ') || c == '_' }
