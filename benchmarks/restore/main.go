@@ -176,7 +176,7 @@ func fillServer(keys int, dir string) {
 func newServer(dir string, out io.Writer) (*server.Server, error) {
 	return server.New(server.Config{
 		RulesFiles: []string{filepath.Join(dir, "rules.yaml")}, Data: filepath.Join(dir, "data"),
-		RESP: "127.0.0.1:0", HTTP: "off", MemoryLimit: budget,
+		RESP: "127.0.0.1:0", HTTP: "off", Memory: 4 * budget,
 	}, "benchmark", slog.New(slog.NewTextHandler(out, nil)))
 }
 

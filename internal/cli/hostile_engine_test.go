@@ -43,7 +43,7 @@ func withManyRules(h *attacked) []string {
 // withKeptEvents starts a server that keeps events for trials.
 func withKeptEvents(h *attacked) []string {
 	h.memory = 896
-	return []string{"--keep-events", "32MiB", "--memory", "896MiB", "--memory-limit", "128MiB", "--counter-budget", "64MiB"}
+	return []string{"--keep-events", "32MiB", "--memory", "896MiB"}
 }
 
 // withFollowedLog starts a server that follows a log.

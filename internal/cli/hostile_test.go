@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -129,9 +128,6 @@ func newAttacked(t *testing.T, flags func(h *attacked) []string) *attacked {
 	t.Helper()
 	h := &attacked{T: t, memory: hostileMemory, deadline: time.Now().Add(maxCase)}
 	args := []string{"--memory", fmt.Sprint(h.memory, "MiB"), "--log-level", "warn"}
-	if help, _ := exec.Command("lately", "serve", "--help").Output(); !strings.Contains(string(help), "--memory") {
-		args = []string{"--memory-limit", "64MiB", "--counter-budget", "64MiB"} // an older one
-	}
 	if flags != nil {
 		args = append(args, flags(h)...)
 	}

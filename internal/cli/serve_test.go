@@ -78,7 +78,7 @@ func TestServeRefuses(t *testing.T) {
 	bad := writeRules(t, "version: 1\nlimits: [{name: a}]\n")
 	for _, x := range []struct{ flags, want string }{
 		{"--resp 0.0.0.0:0", "use a loopback address"},
-		{"--memory-limit none", "must be a number of bytes"},
+		{"--memory none", "must be a number of bytes"},
 		{"--rules " + bad, "rules.yaml:2:"},
 		{"--rules /nowhere/rules.yaml", "no such file"},
 		{"--token-file /nowhere/tokens", "there is no directory /nowhere"},

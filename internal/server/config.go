@@ -90,10 +90,6 @@ type Config struct {
 	// later, see latelyredis.Config.
 	StoreBatched bool
 
-	// StoreMerge is how long a server with StoreBatched collects what it has admitted until
-	// it tells Store; 0 means 5 ms.
-	StoreMerge time.Duration
-
 	// StoreNodes is how many servers share Store at least: each takes this part of a limit
 	// until it has heard of the others. 0 means 1.
 	StoreNodes int
@@ -127,16 +123,15 @@ type Config struct {
 	// means what the budgets need, by default DefaultMemory; the least is 256 MiB.
 	Memory int64
 
-	// MemoryLimit bounds the memory of limits and bans in bytes, and CounterBudget
-	// that of counters; 0 means a quarter of Memory.
-	MemoryLimit, CounterBudget int64
-
 	// KeepEvents bounds the memory of the last events, on which a draft of the rules can be
 	// tried, in bytes; 0 means that none are kept.
 	KeepEvents int64
 
 	// MaxBans bounds the bans, remembered ones included; 0 means a million.
 	MaxBans int
+
+	// The budgets of limits and bans, and of counters: a quarter of Memory each.
+	limitBudget, counterBudget int64
 
 	// The budgets of CL.THROTTLE, of hot rules, and of requests and answers in transit: a
 	// sixteenth of Memory each.

@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 const (
@@ -25,17 +21,12 @@ const (
 	// minMemory is the least Memory.
 	minMemory = 256 * mib
 
-	// otherMemory is the part of DefaultMemory for connections, subscribers, history and
-	// code, which have no budget.
-	otherMemory = DefaultMemory - counters.DefaultBudget - ratelimit.DefaultBudget - engine.DefaultCallerBudget -
-		hotkey.DefaultBudget - access.DefaultBudget
-
 	// defaultConnections is how many connections a listener has with DefaultMemory.
 	defaultConnections = 10_000
 )
 
-// shareMemory sets the budgets that are not set to their parts of c.Memory without what kept events
-// need. Without c.Memory, they have their defaults, and c.Memory becomes the memory that all of them need.
+// shareMemory sets the budgets to their parts of c.Memory without what kept events need. Without c.Memory, they are parts of DefaultMemory.
+// The rest is for connections, subscribers, history and code.
 func (c *Config) shareMemory() error {
 	kept := keptMemory(c.KeepEvents)
 	whole := c.Memory - kept
@@ -47,19 +38,12 @@ func (c *Config) shareMemory() error {
 	case whole < minMemory:
 		return fmt.Errorf("memory: %d bytes: must be at least %d MiB", whole, minMemory/mib)
 	}
-	c.MemoryLimit = cmp.Or(c.MemoryLimit, whole/4)
-	c.CounterBudget = cmp.Or(c.CounterBudget, whole/4)
+	c.limitBudget, c.counterBudget = whole/4, whole/4
 	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
 	c.maxSettled = int(whole / 32 / engine.SettledBytes)
 	c.MaxConnections = cmp.Or(c.MaxConnections, int(min(defaultConnections, defaultConnections*whole/DefaultMemory)))
-	budgets := c.MemoryLimit + c.CounterBudget + kept + c.callerBudget + c.hotBudget + c.requestBudget
-	switch least := budgets + whole/8; {
-	case c.Memory == 0:
-		c.Memory = budgets + otherMemory
-	case c.Memory < least:
-		return fmt.Errorf("memory: %d bytes: must be at least %d for a budget of %d, a counter-budget of %d and keep-events of %d", c.Memory, least, c.MemoryLimit, c.CounterBudget, c.KeepEvents)
-	}
+	c.Memory = whole + kept
 	return nil
 }
 

@@ -7,22 +7,19 @@ import (
 
 func TestMemoryIsShared(t *testing.T) {
 	for _, c := range []struct {
-		name                     string
-		memory, budget, counters int64 // in MiB, as set
-		want                     [6]int64
-		connections              int
-		err                      string
+		name        string
+		memory      int64 // in MiB, as set
+		want        [6]int64
+		connections int
+		err         string
 	}{
-		{"nothing", 0, 0, 0, [6]int64{1024, 256, 256, 64, 64, 64}, 10_000, ""},
-		{"memory", 512, 0, 0, [6]int64{512, 128, 128, 32, 32, 32}, 5_000, ""},
-		{"much memory", 8192, 0, 0, [6]int64{8192, 2048, 2048, 512, 512, 512}, 10_000, ""},
-		{"least memory", 256, 0, 0, [6]int64{256, 64, 64, 16, 16, 16}, 2_500, ""},
-		{"budgets", 0, 1024, 64, [6]int64{1600, 1024, 64, 64, 64, 64}, 10_000, ""},
-		{"all", 1024, 512, 64, [6]int64{1024, 512, 64, 64, 64, 64}, 10_000, ""},
-		{"too little", 255, 0, 0, [6]int64{}, 0, "memory: 267386880 bytes: must be at least 256 MiB"},
-		{"budgets are too large", 512, 512, 64, [6]int64{}, 0, "must be at least 771751936 for a budget of 536870912, a counter-budget of 67108864 and keep-events of 0"},
+		{"nothing", 0, [6]int64{1024, 256, 256, 64, 64, 64}, 10_000, ""},
+		{"memory", 512, [6]int64{512, 128, 128, 32, 32, 32}, 5_000, ""},
+		{"much memory", 8192, [6]int64{8192, 2048, 2048, 512, 512, 512}, 10_000, ""},
+		{"least memory", 256, [6]int64{256, 64, 64, 16, 16, 16}, 2_500, ""},
+		{"too little", 255, [6]int64{}, 0, "memory: 267386880 bytes: must be at least 256 MiB"},
 	} {
-		in := Config{Memory: c.memory * mib, MemoryLimit: c.budget * mib, CounterBudget: c.counters * mib}
+		in := Config{Memory: c.memory * mib}
 		out, err := in.withDefaults()
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -30,7 +27,7 @@ func TestMemoryIsShared(t *testing.T) {
 			}
 			continue
 		}
-		got := [6]int64{out.Memory / mib, out.MemoryLimit / mib, out.CounterBudget / mib, out.callerBudget / mib, out.hotBudget / mib, out.requestBudget / mib}
+		got := [6]int64{out.Memory / mib, out.limitBudget / mib, out.counterBudget / mib, out.callerBudget / mib, out.hotBudget / mib, out.requestBudget / mib}
 		if err != nil || got != c.want || out.MaxConnections != c.connections {
 			t.Errorf("%s: %d MiB, %d connections, %v; want %d, %d", c.name, got, out.MaxConnections, err, c.want, c.connections)
 		}
@@ -58,10 +55,10 @@ func TestMemoryOfKeptEvents(t *testing.T) {
 			}
 			continue
 		}
-		if got := [3]int64{out.Memory / mib, out.MemoryLimit / mib, out.callerBudget / mib}; err != nil || got != c.want {
+		if got := [3]int64{out.Memory / mib, out.limitBudget / mib, out.callerBudget / mib}; err != nil || got != c.want {
 			t.Errorf("%d MiB with %d: %d, %v; want %d", c.memory, c.kept, got, err, c.want)
 		}
-		sum := out.MemoryLimit + out.CounterBudget + out.callerBudget + out.hotBudget + out.requestBudget + keptMemory(out.KeepEvents)
+		sum := out.limitBudget + out.counterBudget + out.callerBudget + out.hotBudget + out.requestBudget + keptMemory(out.KeepEvents)
 		if sum > out.Memory {
 			t.Errorf("%d MiB with %d: the budgets are %d MiB together", c.memory, c.kept, sum/mib)
 		}

@@ -107,7 +107,7 @@ func (s *Server) start() error {
 	}
 	s.use(f)
 	c := engine.Config{
-		Rules: f.rules, Budget: s.config.MemoryLimit, CounterBudget: s.config.CounterBudget, KeepEvents: s.config.KeepEvents,
+		Rules: f.rules, Budget: s.config.limitBudget, CounterBudget: s.config.counterBudget, KeepEvents: s.config.KeepEvents,
 		CallerBudget: s.config.callerBudget, Settled: s.config.maxSettled, HotBudget: s.config.hotBudget, Bans: s.config.MaxBans, Log: s.log, StoreTimeout: s.config.StoreTimeout, Geo: s.geo,
 	}
 	if s.store != nil {

@@ -21,8 +21,8 @@ import (
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k", "tls-client-ca": "q", "refusal-page": "p",
-		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,unix,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory-limit": "64MiB", "memory": "4GiB",
-		"counter-budget": "1GiB", "keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-merge": "20ms", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
+		"no-tokens": "true", "no-tls": "true", "follow": "access.log=clf", "tz": "access.log=UTC", "lateness": "5s", "silence": "10m", "trusted-proxy": "10.0.0.0/8,unix,192.0.2.1", "host": "a.example,b.example", "geo": "a.mmdb", "memory": "4GiB",
+		"keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
 		"max-subscribers": "3", "idle-timeout": "10m", "socket-mode": "0660", "socket-owner": "lately:www-data", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
 	clf, err := accesslog.ParseFormat("clf")
@@ -34,8 +34,8 @@ func TestSettingsThreeWays(t *testing.T) {
 		Follow: []follow.Log{{Path: "access.log", Format: clf}}, Zones: []LogZone{{"access.log", time.UTC}}, Lateness: 5 * time.Second, Silence: 10 * time.Minute,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32")},
 		TrustUnix:      true, Socket: listen.Socket{Mode: 0o660, Owner: "lately:www-data"},
-		Hosts: []string{"a.example", "b.example"}, Memory: 4 << 30, MemoryLimit: 64 << 20, CounterBudget: 1 << 30, KeepEvents: 64 << 20, MaxBans: 1000, Geo: []string{"a.mmdb"},
-		Store: "rediss://u:p@h", StoreCA: "a", StoreCert: "b", StoreKey: "e", StorePrefix: "x-", StoreTimeout: 5 * time.Millisecond, StoreBatched: true, StoreMerge: 20 * time.Millisecond, StoreNodes: 3,
+		Hosts: []string{"a.example", "b.example"}, Memory: 4 << 30, KeepEvents: 64 << 20, MaxBans: 1000, Geo: []string{"a.mmdb"},
+		Store: "rediss://u:p@h", StoreCA: "a", StoreCert: "b", StoreKey: "e", StorePrefix: "x-", StoreTimeout: 5 * time.Millisecond, StoreBatched: true, StoreNodes: 3,
 		SnapshotEvery: 30 * time.Second, ShutdownDelay: 3 * time.Second, RulesPoll: -1, LogJSON: true, LogLevel: slog.LevelWarn,
 		Enforce: enforce.Targets{
 			NFTables: true, DenyFile: enforce.DenyFile{Path: "f", Format: "haproxy", Command: "reload it", Every: time.Minute},
@@ -76,11 +76,11 @@ func TestSettingsThreeWays(t *testing.T) {
 // What cannot be is refused with where it stands and what is allowed.
 func TestSettingsMistakes(t *testing.T) {
 	for _, x := range []struct{ yaml, want string }{
-		{"memory-limit: lots\n", `lately.yaml:1:15: memory-limit: "lots": must be a number of bytes such as 268435456, 256MiB or 2GiB`},
+		{"memory: lots\n", `lately.yaml:1:9: memory: "lots": must be a number of bytes such as 268435456, 256MiB or 2GiB`},
 		{"shutdown-delay: none\n", `lately.yaml:1:17: shutdown-delay: "none": must be a duration such as 2s, or 0`},
 		{"resp: 127.0.0.1:1\nshutdown-timeout: soon\n", `lately.yaml:2:19: shutdown-timeout: "soon": must be a duration such as 30s or 5m`},
-		{"memory-limti: 1MiB\n", `lately.yaml:1:1: unknown setting "memory-limti": did you mean memory-limit?`},
-		{"memory-limit: 1MiB\nnothing-like-it: 1\n", `lately.yaml:2:1: unknown setting "nothing-like-it": must be one that lately serve --help lists, such as rules`},
+		{"max-bnas: 1\n", `lately.yaml:1:1: unknown setting "max-bnas": did you mean max-bans?`},
+		{"memory: 1GiB\nnothing-like-it: 1\n", `lately.yaml:2:1: unknown setting "nothing-like-it": must be one that lately serve --help lists, such as rules`},
 		{"version: 1\nlimits: []\n", `lately.yaml:1:1: this looks like a rules file, since it has "version": give it with --rules, or name it in the settings file as "rules: lately.yaml"`},
 		{"max-bans: [1, 2]\n", `lately.yaml:1:11: max-bans: 2 values: must be one`},
 		{"max-bans: 0\n", `must be a number from 1`},
@@ -93,7 +93,7 @@ func TestSettingsMistakes(t *testing.T) {
 		{"log-level: loud\n", `lately.yaml:1:12: log-level: "loud": must be debug, info, warn or error`},
 		{"log-level: info+4\n", `must be debug, info, warn or error`},
 		{"- resp\n", `file: a list: must be a mapping of settings`},
-		{"memory-limit: 9999999TiB\n", `must be a number of bytes`},
+		{"memory: 9999999TiB\n", `must be a number of bytes`},
 	} {
 		err := ReadSettings(new(Config), "lately.yaml", []byte(x.yaml))
 		if err == nil || !strings.Contains(err.Error(), x.want) {
@@ -197,7 +197,7 @@ func TestSettingsDefaults(t *testing.T) {
 	got := want
 	for _, s := range got.Settings() {
 		switch s.Name {
-		case "tz", "memory-limit", "counter-budget", "max-bans", "peer-connections": // said in words, or of the engine
+		case "tz", "max-bans", "peer-connections": // said in words, or of the engine
 		default:
 			if s.Default == "" {
 				continue
@@ -217,7 +217,7 @@ func FuzzReadSettings(f *testing.F) {
 	f.Add([]byte("budget: 1e9"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var c Config
-		if err := ReadSettings(&c, "f", data); err == nil && (c.MaxBans < 0 || c.MemoryLimit < 0) {
+		if err := ReadSettings(&c, "f", data); err == nil && (c.MaxBans < 0 || c.Memory < 0) {
 			t.Errorf("%q is read as %+v", data, c)
 		}
 	})

@@ -89,7 +89,7 @@ func storeOptions(url string) (rueidis.ClientOption, error) {
 // validStore returns what is wrong with the settings of the store.
 func (c *Config) validStore() error {
 	if c.Store == "" {
-		if c.StoreCA != "" || c.StoreCert != "" || c.StoreKey != "" || c.StorePrefix != "" || c.StoreTimeout != 0 || c.StoreBatched || c.StoreMerge != 0 || c.StoreNodes != 0 {
+		if c.StoreCA != "" || c.StoreCert != "" || c.StoreKey != "" || c.StorePrefix != "" || c.StoreTimeout != 0 || c.StoreBatched || c.StoreNodes != 0 {
 			return errors.New("store: missing: must be set where another setting of the store is")
 		}
 		return nil
@@ -104,10 +104,6 @@ func (c *Config) validStore() error {
 		return errors.New("store-cert and store-key: one is missing: must be both or none")
 	case len(c.Follow) > 0:
 		return errors.New("follow and store: both set: must be one of them, as a store judges by its own clock")
-	case c.StoreMerge != 0 && !c.StoreBatched:
-		return errors.New("store-merge: set without store-batched: must be set with it only")
-	case c.StoreMerge < 0 || c.StoreMerge > time.Second:
-		return fmt.Errorf("store-merge: %v: must be at most 1s", c.StoreMerge)
 	case strings.ContainsAny(c.StorePrefix, "{}"):
 		return fmt.Errorf("store-prefix: %q: must not contain a brace", c.StorePrefix)
 	}
@@ -117,7 +113,7 @@ func (c *Config) validStore() error {
 // newSharedStore returns the store of c, which is valid. It does not connect.
 func newSharedStore(c *Config, log *slog.Logger) *sharedStore {
 	o, _ := storeOptions(c.Store)
-	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched, MergeEvery: c.StoreMerge, Nodes: c.StoreNodes}, timeout: cmp.Or(c.StoreTimeout, onceTimeout), log: slog.New(loglimit.New(log.Handler()))}
+	s := &sharedStore{options: o, config: latelyredis.Config{Prefix: c.StorePrefix, Batched: c.StoreBatched, Nodes: c.StoreNodes}, timeout: cmp.Or(c.StoreTimeout, onceTimeout), log: slog.New(loglimit.New(log.Handler()))}
 	s.options.DialCtxFn = s.dial
 	switch {
 	case o.TLSConfig != nil:

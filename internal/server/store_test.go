@@ -328,8 +328,6 @@ func TestStoreSettings(t *testing.T) {
 		{Config{StorePrefix: "x:"}, "store: missing"},
 		{Config{StoreBatched: true}, "store: missing"},
 		{Config{StoreNodes: 3}, "store: missing"},
-		{Config{Store: "redis://h", StoreMerge: time.Second}, "store-merge: set without store-batched"},
-		{Config{Store: "redis://h", StoreBatched: true, StoreMerge: time.Minute}, "store-merge: 1m0s: must be at most 1s"},
 		{Config{Store: "redis://h", StoreCA: "f"}, "store-ca and store-cert: set for a store without TLS"},
 		{Config{Store: "rediss://h", StoreCert: "f"}, "store-cert and store-key: one is missing"},
 		{Config{Store: "redis://h", StorePrefix: "{a}"}, "store-prefix: "},

@@ -152,7 +152,7 @@ func (l *List) ban(r *ratelimit.BanRecord) (journal.Pending, error) {
 	unlock, err := l.change(func() error { return l.bans().Add(*r) })
 	defer unlock()
 	if errors.Is(err, ratelimit.ErrBansFull) {
-		return journal.Pending{}, apierror.New(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory-limit")
+		return journal.Pending{}, apierror.New(api.Overload, "no memory for another ban: end some, or raise the settings max-bans and memory")
 	} else if err != nil {
 		return journal.Pending{}, banError(err)
 	}

@@ -66,6 +66,6 @@ function troubles({ rules, storage, store, memory }) {
   add(store && !store.up, 'The store is down', `${store?.error ?? ''} Rules decide as their on_store_failure says.`);
   add(rules.error, 'The last reload failed', `${rules.error} The previous rules stay in force.`);
   add(store?.up && store.other_rules, 'Servers enforce different rules', `${count(store?.other_rules ?? 0)} of ${count(store?.nodes ?? 0)} have other rules than this one.`);
-  add(memory.budget && memory.bytes > 0.95 * memory.budget, 'The memory for limits and bans is full', 'Raise memory-limit, or keys are evicted early.');
+  add(memory.budget && memory.bytes > 0.95 * memory.budget, 'The memory for limits and bans is full', 'Raise memory, or keys are evicted early.');
   return found;
 }
