@@ -19,9 +19,10 @@ func startHAProxy(t *testing.T, wait timeouts, app, lately, token string, change
 // startReportingHAProxy is startHAProxy with the documented report of outcomes.
 func startReportingHAProxy(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
-	const line = "  local answer ="
+	const line = `  tell("lately_limit", "ratelimit")` + "\n"
+	lua := []string{line, line + `  tell("lately_id", "lately-decision-id")` + "\n", `/v1/auth"`, `/v1/auth?outcome_ms=600000"`}
 	change = append(change, "    default_backend app", "    http-response lua.lately_outcome\n    default_backend app")
-	return startHAProxyWith(t, []string{line, "  txn:set_priv(headers)\n" + line}, true, wait, app, lately, token, change...)
+	return startHAProxyWith(t, lua, true, wait, app, lately, token, change...)
 }
 
 // startHAProxyWithFields is startHAProxy with the documented lines for fields.
@@ -45,7 +46,7 @@ func startHAProxyWith(t *testing.T, lua []string, reports bool, wait timeouts, a
 	lua = append(append(lua, wait.of("timeout = 500", "timeout = 60000")...), "127.0.0.1:7381", hop, "127.0.0.1:7380", lately, `local token = ""`, fmt.Sprintf("local token = %q", token))
 	text := snippetAt(t, "HAProxy", 0, lua...)
 	if reports {
-		text += snippetAt(t, "HAProxy", 4, append(wait.of("timeout = 500", "timeout = 60000"), "127.0.0.1:7381", hop)...)
+		text += snippetOf(t, "HAProxy", "Report outcomes", 0, append(wait.of("timeout = 500", "timeout = 60000"), "127.0.0.1:7381", hop, "127.0.0.1:7380", lately)...)
 	}
 	script := write(t, dir, "lately.lua", text)
 	change = append(append(change, wait.of("100ms", "1m", "250ms", "1m")...), "127.0.0.1:8080", listen, "127.0.0.1:3000", app, "127.0.0.1:7380", lately, "127.0.0.1:7381", hop, "/etc/haproxy/lately.lua", script)

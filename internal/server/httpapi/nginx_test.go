@@ -40,9 +40,12 @@ access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_
 // startReportingNginx is startNginx with the documented report of outcomes.
 func startReportingNginx(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
 	t.Helper()
-	report := snippetAt(t, "nginx", 2, append([]string{"127.0.0.1:7380", lately, `X-Lately-Token      ""`, fmt.Sprintf("X-Lately-Token %q", token)}, wait.of("100ms", "1m", "250ms", "1m")...)...)
+	const section = "Report outcomes"
+	ask, keep := snippetOf(t, "nginx", section, 0), snippetOf(t, "nginx", section, 1)
+	report := snippetOf(t, "nginx", section, 2, append([]string{"127.0.0.1:7380", lately, `X-Lately-Token ""`, fmt.Sprintf("X-Lately-Token %q", token)}, wait.of("100ms", "1m", "250ms", "1m")...)...)
 	return startNginx(t, wait, app, lately, token, append(change,
-		"proxy_pass http://127.0.0.1:3000;", "post_action /_lately_outcome; proxy_pass http://"+app+";",
+		"        proxy_pass http://lately/v1/auth?refuse=403;\n", ask,
+		"proxy_pass http://127.0.0.1:3000;", keep+"proxy_pass http://"+app+";",
 		"    location @lately_refused {", report+"    location @lately_refused {")...)
 }
 

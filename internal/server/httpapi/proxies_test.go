@@ -420,7 +420,6 @@ func (p *proxied) reports() {
 	if _, err := p.s.Engine.Replace(parseRules(p.t, answerRules), true); err != nil {
 		p.t.Fatal(err)
 	}
-	until(p.t, "earlier answers are reported", func() bool { return p.s.Engine.Status().Outcomes >= p.ready })
 	before := p.s.Engine.Status().Outcomes
 	c, want := from(p.t, "127.0.0.21"), before
 	for i, step := range []struct {
@@ -440,7 +439,7 @@ func (p *proxied) reports() {
 		if w, _ := p.send(c, step.method, step.path, "sent", lie); w.StatusCode != step.status {
 			p.t.Fatalf("step %d: %s %s: %d; want %d", i, step.method, step.path, w.StatusCode, step.status)
 		}
-		if step.status != 429 {
+		if step.status != 429 && step.method == "POST" && step.path != "/page" { // no rule looks at the answers to others
 			want++
 		}
 		until(p.t, "the answer is reported", func() bool { return p.s.Engine.Status().Outcomes >= want })
