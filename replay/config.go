@@ -90,8 +90,8 @@ type Config struct {
 	Lateness time.Duration
 
 	// Traffic adds to the report the most frequent statuses, methods, paths, agents and
-	// referrers, and the bytes of responses, of all events and of each of the busiest keys.
-	// It must not be set with a Lateness, since each value is kept.
+	// referrers, and the bytes of responses, of all events and of each of the busiest keys. With a
+	// Lateness it is of all events only.
 	Traffic bool
 
 	// Top is how many of the busiest keys are reported. Default 20.
@@ -109,8 +109,8 @@ type Config struct {
 	Progress *Progress
 
 	// For tests, what applyDefaults sets: the bytes of a block, and how many events a
-	// chunk has at least, except the last.
-	blockSize, chunkEvents int
+	// chunk has at least, except the last; and the size of tables of frequent values.
+	blockSize, chunkEvents, frequent int
 }
 
 // Algorithms returns the names of the algorithms that a limit can count by.
@@ -229,8 +229,6 @@ func (c *Config) applyDefaults() error {
 	switch {
 	case c.Lateness < 0 || c.Lateness > maxLateness:
 		return fmt.Errorf("--lateness: %v: must be 0 to 87600h", c.Lateness)
-	case c.Lateness > 0 && c.Traffic:
-		return errors.New("--traffic: must not be given with --lateness: it keeps each path, agent and referrer")
 	case c.Lateness > 0 && c.Cut.relative():
 		return errors.New("--lateness: must not be given with a distance such as --since -2h: events are judged before the end of the log is known; give a time")
 	}

@@ -18,6 +18,7 @@ type events struct {
 	bars      []int64    // events
 	refusals  Refusals   // see ruleOutcomes.bars
 	top       *keyCounts // of Config.Key
+	traffic   *tally     // nil without Config.Traffic
 	refused   []int64    // events of each value of it, with SortRefused
 	problems  []string
 }
@@ -32,6 +33,9 @@ func (r *run) newEvents() *events {
 	spans := make([]time.Duration, len(peakWindows))
 	for i := range peakWindows {
 		spans[i] = peakWindows[i].span
+	}
+	if r.Traffic && !r.suggests {
+		e.traffic = r.newTally()
 	}
 	e.top = newKeyCounts(e.keyColumn(e.run.key), spans)
 	return e
@@ -73,6 +77,9 @@ func (e *events) judge(ctx context.Context, t *timeline) error {
 	e.countBars()
 	e.countAllowed()
 	e.countRefused()
+	if e.traffic != nil {
+		e.traffic.add(e, nil)
+	}
 	e.before += int64(len(e.times))
 	return nil
 }

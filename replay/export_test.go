@@ -8,6 +8,9 @@ import (
 
 // InPieces makes c read blocks that are little longer than the longest line, and judge
 // chunks of about so many events, so that a small log has many of both.
+// Frequent makes tables of frequent values have so many.
+func (c *Config) Frequent(values int) { c.frequent = values }
+
 func (c *Config) InPieces(events int) { c.blockSize, c.chunkEvents = accesslog.MaxLine+100, events }
 
 // RunDecisions is Run that also returns a byte for each event, 'A' if it was allowed and 'D'

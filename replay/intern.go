@@ -54,9 +54,7 @@ type renumbering struct {
 
 // append appends to dst the numbers in to of ids, which are those of values.
 func (r *renumbering) append(dst, ids []uint32, values []string, to *interner) []uint32 {
-	if n := len(values) - len(r.numbers); n > 0 {
-		r.numbers = append(r.numbers, make([]uint32, n)...)
-	}
+	r.grow(len(values))
 	for _, id := range ids {
 		number := r.numbers[id]
 		if number == 0 && id != 0 {
@@ -66,4 +64,11 @@ func (r *renumbering) append(dst, ids []uint32, values []string, to *interner) [
 		dst = append(dst, number)
 	}
 	return dst
+}
+
+// grow extends numbers to those of n values.
+func (r *renumbering) grow(n int) {
+	if more := n - len(r.numbers); more > 0 {
+		r.numbers = append(r.numbers, make([]uint32, more)...)
+	}
 }

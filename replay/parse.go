@@ -61,6 +61,7 @@ const (
 type worker struct {
 	run     *run
 	columns []*interner
+	top     []bool         // of columns whose values the stream need not keep
 	numbers []*renumbering // of the columns, for the stream
 	parsers map[accesslog.Format]*accesslog.Parser
 	event   match.Event
@@ -72,7 +73,7 @@ type worker struct {
 }
 
 func (r *run) newWorker() *worker {
-	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span}
+	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span, top: r.frequentOnly()}
 	used := append(r.where.Fields(), r.fields...)
 	w.origin = slices.Contains(used, match.LogField) || slices.Contains(used, match.FormatField)
 	if slices.ContainsFunc(used, located) {
@@ -209,7 +210,7 @@ func (w *worker) number(p *parsed) {
 	p.numbers = slices.Clone(w.numbers)
 	for c, in := range w.columns {
 		p.values = append(p.values, in.values)
-		if w.run.Lateness > 0 && len(in.values) > maxNumbered {
+		if (w.run.Lateness > 0 || w.top[c]) && len(in.values) > maxNumbered {
 			w.columns[c], w.numbers[c] = newInterner(), new(renumbering)
 		}
 	}

@@ -83,19 +83,36 @@ type run struct {
 	logs       []*logFile
 	keyGiven   bool // Key is not the default
 	positions  bool // events know their lines
+	suggests   bool // it is a run of Suggest, whose rules are not known yet
 }
 
 // usedFields returns every field that a rule or a list looks at.
 func (r *run) usedFields() []string {
-	names := keyvalue.Fields(r.key)
+	names := r.judgedFields()
 	if r.Traffic {
 		names = append(append(names, trafficFields...), sizeField)
 	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// judgedFields returns the fields of the key and of the rules, perhaps more than once.
+func (r *run) judgedFields() []string {
+	names := keyvalue.Fields(r.key)
 	for i := range r.rulesets {
 		names = append(names, r.rulesets[i].fields()...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
+}
+
+// frequentOnly reports for each field whether only its frequent values matter: the traffic has it,
+// and no rule or key.
+func (r *run) frequentOnly() []bool {
+	only, judged := make([]bool, len(r.fields)), r.judgedFields()
+	for i, name := range r.fields {
+		only[i] = r.Traffic && !r.suggests && slices.Contains(trafficFields, name) && !slices.Contains(judged, name)
+	}
+	return only
 }
 
 // column returns the number of a field's column.

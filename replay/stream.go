@@ -20,9 +20,10 @@ import (
 type stream struct {
 	*run
 	judge func(context.Context, *timeline) error
-	all   []*interner // of each column
-	held  int         // events that have been read and not been judged
-	kept  int         // how many of them there were after the last chunk
+	all   []*interner      // of each column
+	top   []*frequentTable // of each column; nil if each of its values matters
+	held  int              // events that have been read and not been judged
+	kept  int              // how many of them there were after the last chunk
 }
 
 // chunkEvents is how many events a chunk has at least, except the last: enough that each
@@ -31,7 +32,12 @@ const chunkEvents = 1 << 17
 
 func (r *run) newStream(judge func(context.Context, *timeline) error) *stream {
 	s := &stream{run: r, judge: judge}
-	for range r.fields {
+	for _, only := range r.frequentOnly() {
+		var top *frequentTable
+		if only {
+			top = newFrequentTable(cmp.Or(r.frequent, maxFrequent))
+		}
+		s.top = append(s.top, top)
 		in := newInterner()
 		if r.Lateness > 0 { // the workers do not keep their values
 			in.text = new(strings.Builder)
@@ -126,6 +132,12 @@ func (s *stream) take(ctx context.Context, p *parsed) error {
 // takeNext takes over the next block of a file.
 func (s *stream) takeNext(l *logFile, b *parsed) {
 	l.count(b)
+	for c, top := range s.top {
+		if top != nil {
+			top.renumber(b.cols[c], b.values[c], b.numbers[c])
+			b.values[c] = nil
+		}
+	}
 	for _, b := range l.dated(b, s.Year) {
 		l.held = append(l.held, b)
 		if s.Lateness > 0 {
@@ -200,7 +212,7 @@ const maxEvents = math.MaxInt32 // the events of a chunk are numbered by an int3
 // assemble brings blocks, in the order of the files, into one timeline, with one numbering
 // of values in place of the workers' own.
 func (s *stream) assemble(blocks []*parsed, events int) *timeline {
-	t := &timeline{cols: make([][]uint32, len(s.fields)), values: make([][]string, len(s.fields)), times: make([]int64, 0, events)}
+	t := &timeline{top: s.top, cols: make([][]uint32, len(s.fields)), values: make([][]string, len(s.fields)), times: make([]int64, 0, events)}
 	for _, b := range blocks {
 		t.times = append(t.times, b.times...)
 		t.places = append(t.places, b.places...)
@@ -209,10 +221,17 @@ func (s *stream) assemble(blocks []*parsed, events int) *timeline {
 	s.parallel(len(s.fields), func(c int) {
 		col := make([]uint32, 0, events)
 		for _, b := range blocks {
-			col = b.numbers[c].append(col, b.cols[c], b.values[c], s.all[c])
+			if s.top[c] != nil {
+				col = append(col, b.cols[c]...)
+			} else {
+				col = b.numbers[c].append(col, b.cols[c], b.values[c], s.all[c])
+			}
 			b.cols[c] = nil
 		}
 		t.cols[c], t.values[c] = col, s.all[c].values
+		if s.top[c] != nil {
+			t.values[c] = s.top[c].values
+		}
 	})
 	return t
 }

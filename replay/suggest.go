@@ -113,6 +113,7 @@ func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 	if err := s.addGroups(r, c.Groups); err != nil {
 		return nil, err
 	}
+	r.suggests = true
 	if s.events, err = r.load(ctx); err != nil {
 		return nil, err
 	}

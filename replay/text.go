@@ -204,10 +204,20 @@ func (w *textWriter) traffic(rep *Report) {
 		w.f("\n%s bytes of responses\n", count(*rep.Traffic.Bytes))
 	}
 	for _, f := range rep.Traffic.Fields {
-		w.heading("The most frequent of %s of %s", plural(f.Values, "value", "values"), f.Field)
-		rows := [][]string{{f.Field, "events", "share"}}
+		head := []string{f.Field, "events", "share"}
+		if f.More {
+			w.heading("The most frequent of more than %s of %s; counts may be too high", plural(f.Values, "value", "values"), f.Field)
+			head = append(head, "at most by")
+		} else {
+			w.heading("The most frequent of %s of %s", plural(f.Values, "value", "values"), f.Field)
+		}
+		rows := [][]string{head}
 		for _, v := range f.Top {
-			rows = append(rows, []string{keyText(v.Key), count(v.Count), percent(v.Count, rep.Events)})
+			row := []string{keyText(v.Key), count(v.Count), percent(v.Count, rep.Events)}
+			if f.More {
+				row = append(row, count(v.Over))
+			}
+			rows = append(rows, row)
 		}
 		w.table(rows)
 	}

@@ -13,8 +13,9 @@ import (
 type timeline struct {
 	times  []int64 // nanoseconds since 1970
 	cols   [][]uint32
-	values [][]string // for each column, the value of each number; number 0 has none
-	places []position // nil if the run keeps no positions
+	values [][]string       // for each column, the value of each number; number 0 has none
+	top    []*frequentTable // for each column, of which the values are; nil if each value has a number of its own
+	places []position       // nil if the run keeps no positions
 }
 
 // A position is a line of a file: the number of the file in Config.Files, and below it

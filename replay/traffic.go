@@ -13,17 +13,21 @@ type Traffic struct {
 	Fields []FieldTraffic `json:"fields"`          // those that an event has
 }
 
-// FieldTraffic is the values of one field.
+// FieldTraffic is the values of one field. Of a field that no rule has, up to 65,536 distinct values
+// are counted exactly. If it has more, those that are more frequent than one event in so many are
+// certain to be counted.
 type FieldTraffic struct {
 	Field  string       `json:"field"`
-	Values int          `json:"values"` // distinct ones
-	Top    []ValueCount `json:"top"`    // the most frequent
+	Values int          `json:"values"`         // distinct ones
+	More   bool         `json:"more,omitempty"` // there are more than that, and counts have an error
+	Top    []ValueCount `json:"top"`            // the most frequent
 }
 
 // A ValueCount is how many events have a value.
 type ValueCount struct {
 	api.Key
 	Count int64 `json:"count"`
+	Over  int64 `json:"over,omitempty"` // Count is at most this too high; for one key, or too low
 }
 
 // trafficFields are the fields of [Traffic], and sizeField the one that it adds up.
@@ -123,14 +127,17 @@ func (f *fieldTally) count(e *events, is func(value string) bool) (n int64) {
 	return n
 }
 
-// reportTraffic reports what all events are like, and those of each of the busiest keys.
+// reportTraffic reports what all events are like, and, without a lateness, those of each of the
+// busiest keys.
 func (e *events) reportTraffic() {
-	if !e.run.Traffic {
+	if e.traffic == nil {
+		return
+	}
+	e.report.Traffic = e.traffic.report(e, e.run.Top)
+	if e.run.Lateness > 0 { // the events of the keys are not kept
 		return
 	}
 	t := e.run.newTally()
-	t.add(e, nil)
-	e.report.Traffic = t.report(e, e.run.Top)
 	from, own := e.top.keys.byKey(nil)
 	for i, id := range e.top.keys.largest(e.run.Top, e.order()) {
 		t.reset()
@@ -159,9 +166,23 @@ func (t *tally) report(e *events, n int) *Traffic {
 			continue
 		}
 		values := FieldTraffic{Field: f.name, Values: len(f.seen)}
-		column := keyColumn{texts: e.values[f.column]}
-		for _, id := range column.largest(n, f.counts) {
-			values.Top = append(values.Top, ValueCount{api.KeyOf(column.texts[id]), f.counts[id]})
+		var over []int64 // by number
+		if e.timeline.top != nil && e.timeline.top[f.column] != nil {
+			over, values.More = e.timeline.top[f.column].over, e.timeline.top[f.column].full
+		}
+		column, least := keyColumn{texts: e.values[f.column]}, f.counts
+		if values.More {
+			least = slices.Clone(f.counts)
+			for _, id := range f.seen {
+				least[id] = max(0, least[id]-over[id])
+			}
+		}
+		for _, id := range column.largest(n, least) {
+			v := ValueCount{Key: api.KeyOf(column.texts[id]), Count: f.counts[id]}
+			if values.More {
+				v.Over = over[id]
+			}
+			values.Top = append(values.Top, v)
 		}
 		out.Fields = append(out.Fields, values)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
@@ -72,8 +73,87 @@ func TestTraffic(t *testing.T) {
 	if r := mustRun(t, replay.Config{Files: []string{path}}); r.Traffic != nil || r.Top[0].Traffic != nil {
 		t.Error("there is traffic that was not asked for")
 	}
-	c := replay.Config{Files: []string{path}, Traffic: true, Lateness: 1}
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--traffic: must not be given with --lateness") {
-		t.Errorf("traffic with a lateness: %v", err)
+	r := mustRun(t, replay.Config{Files: []string{path}, Traffic: true, Lateness: time.Minute})
+	if check("", r.Traffic); r.Top[0].Traffic != nil {
+		t.Error("with a lateness, one key has traffic")
 	}
+}
+
+// TestTrafficOfManyValues compares counts of more paths than are kept with exact ones: of random
+// logs, and of those that are the worst for such a table: each path once, before, between and behind
+// the frequent ones, and as many paths as are kept and one more, in turns.
+func TestTrafficOfManyValues(t *testing.T) {
+	const kept, lines = 64, 6000
+	rnd := randtest.New(t)
+	once := func(i int) string { return fmt.Sprintf("/once/%d", i) }
+	frequent := func() string { return fmt.Sprintf("/%d", rnd.IntN(20)) }
+	for name, pathOf := range map[string]func(i int) string{
+		"random":     func(i int) string { return fmt.Sprintf("/%d", int(rnd.ExpFloat64()*60)) },
+		"once first": func(i int) string { return pickIf(i < lines/2, once(i), frequent()) },
+		"once last":  func(i int) string { return pickIf(i >= lines/2, once(i), frequent()) },
+		"in between": func(i int) string { return pickIf(rnd.IntN(2) == 0, once(i), frequent()) },
+		"in turns":   func(i int) string { return fmt.Sprintf("/%d", i%(kept+1)) },
+	} {
+		want, own := map[string]int64{}, map[string]map[string]int64{}
+		var log strings.Builder
+		for i := range lines {
+			client, path := fmt.Sprintf("192.0.2.%d", rnd.IntN(3)), pathOf(i)
+			want[path]++
+			if own[client] == nil {
+				own[client] = map[string]int64{}
+			}
+			own[client][path]++
+			fmt.Fprintf(&log, "%s - - [02/Mar/2026:10:%02d:%02d +0000] \"GET %s HTTP/1.1\" 200 1\n", client, i/60%60, i%60, path)
+		}
+		file := writeFile(t, "log", []byte(log.String()))
+		check := func(got *replay.Traffic, want map[string]int64, low int64) {
+			t.Helper()
+			for _, f := range got.Fields {
+				if f.Field != "path" {
+					continue
+				}
+				if f.More != (len(want) > kept) && low == 0 || f.Values > kept {
+					t.Errorf("%s: %d values, more %v, of %d", name, f.Values, f.More, len(want))
+				}
+				found := map[string]bool{}
+				for _, v := range f.Top {
+					path, n := v.Values()[0], want[v.Values()[0]]
+					if found[path] = true; v.Over > lines/kept || v.Count < n-low*v.Over || v.Count > n+v.Over {
+						t.Errorf("%s: %s %d times, at most %d over, want %d", name, path, v.Count, v.Over, n)
+					}
+				}
+				for path, n := range want {
+					if n > 2*lines/kept && low == 0 && !found[path] {
+						t.Errorf("%s: %s, %d times, is not among %d", name, path, n, len(f.Top))
+					}
+				}
+			}
+		}
+		for _, lateness := range []time.Duration{0, time.Hour} {
+			c := replay.Config{Files: []string{file}, Traffic: true, Lateness: lateness, Top: kept}
+			c.InPieces(500)
+			c.Frequent(kept)
+			r := mustRun(t, c)
+			check(r.Traffic, want, 0)
+			for _, k := range r.Top {
+				if lateness == 0 {
+					check(k.Traffic, own[k.Values()[0]], 1)
+				}
+			}
+		}
+		c := replay.Config{Files: []string{file}, Traffic: true, Top: 9, Key: "path"} // a field of the key
+		c.Frequent(kept)
+		for _, v := range mustRun(t, c).Traffic.Fields[2].Top {
+			if v.Over != 0 || v.Count != want[v.Values()[0]] {
+				t.Errorf("%s: as the key, %v %d times, want %d", name, v.Values(), v.Count, want[v.Values()[0]])
+			}
+		}
+	}
+}
+
+func pickIf(is bool, a, b string) string {
+	if is {
+		return a
+	}
+	return b
 }

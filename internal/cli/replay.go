@@ -93,7 +93,7 @@ func (f *replayFlags) run(cmd *cobra.Command, args []string) (err error) {
 	if err := f.parse(cmd, args); err != nil {
 		return err
 	}
-	f.config.Traffic = f.config.Traffic || f.html != "" && f.config.Lateness == 0
+	f.config.Traffic = f.config.Traffic || f.html != ""
 	page, err := f.createPage()
 	if err != nil {
 		return err

@@ -39,8 +39,8 @@ function aboutKey(k, id, { key: by, events, rules }) {
 // trafficPanel has a table of the most frequent values of each field.
 export function trafficPanel({ traffic, events }) {
   if (!traffic?.fields.length) return null;
-  const one = (f) => h('div', {}, h('h3', {}, `${f.field} (${exact(f.values)})`),
-    longTable(`The most frequent values of ${f.field}`, [[f.field], ['Events', 'n'], ['Share', 'n']], f.top, (v) => [keyOf(v), exact(v.count), share(v.count, events)], 10));
+  const one = (f) => h('div', {}, h('h3', {}, `${f.field} (${f.more ? 'more than ' : ''}${exact(f.values)})`),
+    longTable(`The most frequent values of ${f.field}`, [[f.field], ['Events', 'n'], ['Share', 'n'], ...(f.more ? [['At most too high by', 'n']] : [])], f.top, (v) => [keyOf(v), exact(v.count), share(v.count, events), ...(f.more ? [exact(v.over ?? 0)] : [])], 10));
   const bytes = traffic.bytes === undefined ? [] : [h('p', { class: 'sentence' }, `${exact(traffic.bytes)} bytes of responses.`)];
   return panel('Traffic', 'traffic', ...bytes, h('div', { class: 'about' }, traffic.fields.map(one)));
 }
