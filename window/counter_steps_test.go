@@ -27,17 +27,17 @@ type stepsWindow interface {
 // missed runs events by a clock through x and through a list of all events, and
 // returns how often the sums differed, and how many events x refused.
 func missed(x stepsWindow, events int, w Window, clock func(i int) int64) (differ, refused int) {
-	m := &model{span: int64(w.Span), slot: int64(w.Slot), ahead: int64(w.Ahead)}
+	m := newExactLog(w)
 	for i := range events {
 		ns := clock(i)
 		ok := x.AddAt(time.Unix(0, ns), 1)
-		if want := m.addAt(ns, 1); ok != want {
+		if want := m.addAt(ns, 0, 1); ok != want {
 			differ++
 		}
 		if !ok {
 			refused++
 		}
-		if x.SumAt(time.Unix(0, ns)) != uint64(m.sum(ns, m.span)) {
+		if want, _ := m.bounds(0, ns, int64(w.Span)); x.SumAt(time.Unix(0, ns)) != uint64(want) {
 			differ++
 		}
 	}

@@ -149,7 +149,13 @@ func (m *recentModel) window(t int64) (events []Event[int]) {
 
 // TestRecentModel holds every verb against the list, in random sequences.
 func TestRecentModel(t *testing.T) {
-	sequences := sumsSequences()
+	sequences := 2000
+	switch {
+	case longTests():
+		sequences = 1_000_000
+	case testing.Short():
+		sequences = 200
+	}
 	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	for seq := range sequences {
 		config := RecentConfig{Span: time.Duration(1+rnd.IntN(50)) * time.Millisecond, Max: 1 + rnd.IntN(40), RefuseNew: rnd.IntN(2) == 0}
