@@ -120,12 +120,23 @@ func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 			in.to = d.tables[i]
 		}
 	}
-	done, err := in.entries()
-	if err != nil {
-		err = fmt.Errorf("hotkey: %w", err)
+	var table *keytable.Table
+	if in.to != nil {
+		table = in.to.Table
 	}
-	return done, err
+	entries := make([]savedKey, importAhead)
+	damaged := keytable.Import(table, r, entries, in.read, in.restore)
+	for i := range entries {
+		in.from.Clear(entries[i].window[:], in.blocks)
+	}
+	if damaged >= 0 {
+		err = fmt.Errorf("hotkey: chunk is damaged after %d of %d bytes", damaged, len(chunk))
+	}
+	return in.done, err
 }
+
+// importAhead is how many keys are read before the first of them is restored.
+const importAhead = 4
 
 // adopt uses secret for the digests of long keys, if no key is held yet.
 func (d *Detector) adopt(secret *[32]byte) {
@@ -140,7 +151,7 @@ func (d *Detector) adopt(secret *[32]byte) {
 	d.secret.Store(secret)
 }
 
-// A chunkImport is the import of one chunk, and what was read last.
+// A chunkImport is the import of one chunk.
 type chunkImport struct {
 	to           *table // nil if d does not have the rule
 	r            *snapshot.Reader
@@ -148,70 +159,79 @@ type chunkImport struct {
 
 	from   limit.Counter // of the rule as it was
 	blocks *keytable.Blocks
+	done   window.Imported
+}
 
+// A savedKey is what was read of a key.
+type savedKey struct {
 	digest bool
 	window [1 + limit.Inline]uint64
 	until  int64
 	hot    bool
 }
 
-// entries reads the entries and restores them.
-func (in *chunkImport) entries() (done window.Imported, err error) {
-	defer func() { in.from.Clear(in.window[:], in.blocks) }()
-	if in.to != nil {
-		done.Keys, done.Expired, done.Kept, done.Refused, err = in.to.Import(in.r, in.read, in.fill)
-		return done, err
-	}
-	keytable.ReadSize(in.r)
-	for in.r.Len() > 0 {
-		in.r.Bytes(keytable.MaxKey)
-		if in.read(); !in.r.Failed() {
-			done.Unknown++
-		}
-	}
-	if in.r.Failed() {
-		err = fmt.Errorf("chunk is damaged after %d keys", done.Unknown)
-	}
-	return done, err
-}
-
-// read reads an entry after its key, and reports whether it has expired.
-func (in *chunkImport) read() (expired bool) {
+// read reads an entry after its key, and reports whether it is to be restored.
+func (in *chunkImport) read(k *savedKey) bool {
 	r := in.r
-	in.from.Clear(in.window[:], in.blocks)
-	clear(in.window[:])
-	in.digest = r.UpTo(1) == 1
+	in.from.Clear(k.window[:], in.blocks)
+	*k = savedKey{digest: r.UpTo(1) == 1}
 	newest := in.written - r.Varint()
-	in.until, in.hot = newest, r.UpTo(1) == 1
-	if in.hot {
-		in.until += r.Varint()
+	k.until, k.hot = newest, r.UpTo(1) == 1
+	if k.hot {
+		k.until += r.Varint()
 	}
-	if !snapshot.ValidTime(newest, int64(MaxSpan)) || !snapshot.ValidTime(in.until, int64(MaxSpan/2)) {
+	if !snapshot.ValidTime(newest, int64(MaxSpan)) || !snapshot.ValidTime(k.until, int64(MaxSpan/2)) {
 		r.Fail()
 		return false
 	}
-	in.from.ReadState(r, in.window[:], in.blocks, newest, in.now)
-	if in.from.Newest(in.window[:], in.blocks) == math.MinInt64 {
+	in.from.ReadState(r, k.window[:], in.blocks, newest, in.now)
+	if in.from.Newest(k.window[:], in.blocks) == math.MinInt64 {
 		r.Fail() // a key has an event
 	}
-	return in.to != nil && newest <= in.now-in.to.span && !in.hot
+	switch {
+	case r.Failed():
+		return false
+	case in.to == nil:
+		in.done.Unknown++
+	case newest <= in.now-in.to.span && !k.hot:
+		in.done.Expired++
+	default:
+		return true
+	}
+	return false
+}
+
+// restore adds a key that is not held.
+func (in *chunkImport) restore(hash uint64, key string, k *savedKey) {
+	rec, state := in.to.LockOrAdd(hash, key)
+	switch state {
+	case keytable.NoMemory:
+		in.done.Refused++
+		return
+	case keytable.Found:
+		in.done.Kept++
+	default:
+		in.done.Keys++
+		in.fill(rec, k)
+	}
+	rec.Unlock()
 }
 
 // fill gives the record of a new key what was read.
-func (in *chunkImport) fill(rec keytable.Record) {
+func (in *chunkImport) fill(rec keytable.Record, k *savedKey) {
 	t, w := in.to, rec.Words()
-	if in.digest {
+	if k.digest {
 		rec.SetFlag()
 	}
-	if in.hot {
+	if k.hot {
 		if in.now < in.written {
-			in.until -= in.written - in.now
+			k.until -= in.written - in.now
 		}
-		w[wordUntil] = keytable.Stamp(min(in.until, in.now+int64(t.rule.hold())))
+		w[wordUntil] = keytable.Stamp(min(k.until, in.now+int64(t.rule.hold())))
 	}
-	now := max(in.now, in.from.Newest(in.window[:], in.blocks))
-	if !t.window.Carry(w[wordWindow:], t.blocks, &in.from, in.window[:], in.blocks, now) {
-		for at, n := range in.from.Each(in.window[:], in.blocks, now) { // as many as there is memory for
+	now := max(in.now, in.from.Newest(k.window[:], in.blocks))
+	if !t.window.Carry(w[wordWindow:], t.blocks, &in.from, k.window[:], in.blocks, now) {
+		for at, n := range in.from.Each(k.window[:], in.blocks, now) { // as many as there is memory for
 			t.window.Charge(w[wordWindow:], t.blocks, at, n)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
@@ -117,23 +116,18 @@ type countsImport struct {
 	from  *records         // of the layout that the chunk has
 	to    *records         // nil if there is no such rule any more
 	heirs []*recordCounter // what each counter of to takes its counts over from
-	size  keytable.Size
-	keys  [importAhead]savedKey // that were read last
 }
 
 // A savedKey is what was read of a key.
 type savedKey struct {
-	read bool // it is to be restored
-	key  string
-	hash uint64
-	w    []uint64 // a record of from
-	cut  bool     // whether a bucket was
+	w   []uint64 // a record of from
+	cut bool     // whether a bucket was
 }
 
 // counts restores the counts of one rule.
 func (in *chunkImport) counts() error {
 	mr, was := in.rule(), in.r.Bytes(in.r.Len())
-	c := &countsImport{chunkImport: in, size: keytable.ReadSize(in.r)}
+	c := &countsImport{chunkImport: in}
 	if in.r.Failed() {
 		return errHead
 	}
@@ -151,24 +145,22 @@ func (in *chunkImport) counts() error {
 	if c.from, err = looseRecords(l, resolution); err != nil {
 		return err
 	}
-	for i := range c.keys {
-		c.keys[i].w = make([]uint64, c.from.words)
+	keys := make([]savedKey, importAhead)
+	for i := range keys {
+		keys[i].w = make([]uint64, c.from.words)
 	}
+	var table *keytable.Table
 	if c.to != nil {
+		table = c.to.table
 		for i := range c.to.counters {
 			c.heirs = append(c.heirs, c.to.heir(i, c.from))
 		}
 	}
-	for i := 0; err == nil && in.r.Len() > 0; i++ {
-		k := &c.keys[i%importAhead]
-		c.restore(k)
-		in.at = in.r.Offset()
-		err = c.read(k)
+	if damaged := keytable.Import(table, in.r, keys, c.read, c.restore); damaged >= 0 {
+		in.at = damaged
+		return errEntry
 	}
-	for i := range c.keys {
-		c.restore(&c.keys[i])
-	}
-	return err
+	return nil
 }
 
 // looseRecords returns records of a layout without a table: for the words of one
@@ -183,18 +175,15 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 	return rs, nil
 }
 
-// read reads an entry, and begins to load the record that it will be restored to.
-func (c *countsImport) read(k *savedKey) error {
-	key := c.r.Bytes(maxStored)
-	if c.to != nil {
-		k.key = unsafe.String(unsafe.SliceData(key), len(key)) // only read
-		k.hash = c.to.table.Hash(k.key)
-		c.to.table.Prefetch(k.hash)
-	}
+// read reads an entry after its key, and reports whether it is to be restored.
+func (c *countsImport) read(k *savedKey) bool {
 	newest := c.written - c.r.Varint()
 	k.cut = c.r.UpTo(1) == 1
-	if c.r.Failed() || !snapshot.ValidTime(newest, int64(MaxSpan)) {
-		return errEntry
+	if !snapshot.ValidTime(newest, int64(MaxSpan)) {
+		c.r.Fail()
+	}
+	if c.r.Failed() {
+		return false
 	}
 	c.from.clear(k.w)
 	clear(k.w)
@@ -202,38 +191,31 @@ func (c *countsImport) read(k *savedKey) error {
 		m := &c.from.counters[i]
 		m.ReadState(c.r, k.w[m.at:], m.blocks, newest, c.now)
 	}
-	if c.r.Failed() {
-		return errEntry
-	}
 	newest = min(newest, c.now)
 	k.w[wordNewest] = keytable.Stamp(newest)
 	switch {
+	case c.r.Failed():
 	case c.to == nil:
 		c.done.Unknown++
 	case c.to.budget.Limit() != unbounded && c.from.over(k.w, newest, c.now):
 		c.done.Expired++
 	default:
-		k.read = true
+		return true
 	}
-	return nil
+	return false
 }
 
-// restore puts k into the table, if it is to be restored.
-func (c *countsImport) restore(k *savedKey) {
-	if !k.read {
-		return
-	}
-	k.read = false
-	c.to.table.Reserve(c.size)
-	r, state := c.to.table.Add(k.hash, k.key) // most are new
+// restore puts a key into the table.
+func (c *countsImport) restore(hash uint64, key string, k *savedKey) {
+	r, state := c.to.table.Add(hash, key) // most are new
 	switch state {
 	case keytable.NoMemory:
-		c.to.toSketch(k.hash, c.from, k.w)
+		c.to.toSketch(hash, c.from, k.w)
 		c.done.Refused++
 		return
 	case keytable.Added:
 		r.Words()[wordNewest] = keytable.Stamp(c.to.expired.Load())
-		c.to.markBanned(r, k.hash, k.key)
+		c.to.markBanned(r, hash, key)
 	}
 	w := r.Words()
 	if c.into(w, k.w) || state == keytable.Added {

@@ -1,11 +1,9 @@
 package window
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
-	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
@@ -64,27 +62,15 @@ func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
 		return Imported{}, fmt.Errorf("window: %w", err)
 	}
 	in := &tableImport{tb: tb, r: r, now: now}
-	at := r.Offset()
-	err = in.head()
-	for i := 0; err == nil && r.Len() > 0; i++ {
-		e := &in.entries[i%importAhead]
-		in.restore(e)
-		at = r.Offset()
-		err = in.entry(e)
+	damaged := r.Offset()
+	if in.head() {
+		damaged = keytable.Import(tb.in, r, make([]tableEntry, importAhead), in.read, in.restore)
 	}
-	for i := range in.entries {
-		in.restore(&in.entries[i])
-	}
-	if err != nil {
-		err = fmt.Errorf("window: table chunk is damaged after %d of %d bytes: %w", at, len(chunk), err)
+	if damaged >= 0 {
+		err = fmt.Errorf("window: table chunk is damaged after %d of %d bytes", damaged, len(chunk))
 	}
 	return in.done, err
 }
-
-var (
-	errTableWindows = errors.New("invalid windows")
-	errTableEntry   = errors.New("invalid entry")
-)
 
 // importAhead is how many entries are read before the first of them is restored. Meanwhile
 // the cache lines of their records are loaded.
@@ -97,24 +83,20 @@ type tableImport struct {
 	now  int64
 	done Imported
 
-	size    keytable.Size
-	windows []*tableWindow          // of the table that was exported
-	sources [maxTableWindows]int    // for each window of tb which of these, or -1
-	entries [importAhead]tableEntry // that were read last
+	windows []*tableWindow       // of the table that was exported
+	sources [maxTableWindows]int // for each window of tb which of these, or -1
 }
 
 // A tableEntry is the entry of a key: the newest slot in each exported window, and the
 // counts from that slot back.
 type tableEntry struct {
-	read   bool // and not restored yet
-	key    string
-	hash   uint64
+	at     slots // in which the newest counts are
 	stamps slots
 	counts [maxTableWindows][]uint64
 }
 
-// head reads what is before the entries, and moves the windows on.
-func (in *tableImport) head() error {
+// head reads the windows, and moves those of the table on. It reports whether they are valid.
+func (in *tableImport) head() bool {
 	r := in.r
 	for range r.UpTo(maxTableWindows) {
 		w := new(tableWindow)
@@ -122,18 +104,17 @@ func (in *tableImport) head() error {
 		newest := r.Varint()
 		window, err := window.checked()
 		if r.Failed() || err != nil || window.Span/window.Slot > maxTableSlots {
-			return errTableWindows
+			return false
 		}
 		w.init(window, 0, 0, 0)
 		if newest < w.before() || newest > ring.FloorDiv(maxTime, w.width) {
-			return errTableWindows
+			return false
 		}
 		w.newest.Store(newest)
 		in.windows = append(in.windows, w)
 	}
-	in.size = keytable.ReadSize(r)
 	if len(in.windows) == 0 || r.Failed() {
-		return errTableWindows
+		return false
 	}
 	for i := range in.tb.windows {
 		w := &in.tb.windows[i]
@@ -142,7 +123,7 @@ func (in *tableImport) head() error {
 			w.reach(min(in.windows[j].newest.Load(), ring.FloorDiv(in.now, w.width)) * w.width)
 		}
 	}
-	return nil
+	return true
 }
 
 // source returns which of the windows that were exported has the slots of w, the
@@ -157,10 +138,10 @@ func (in *tableImport) source(w *tableWindow) int {
 	return found
 }
 
-// entry reads an entry, and begins to fetch what it will be restored to.
-func (in *tableImport) entry(e *tableEntry) error {
+// read reads an entry after its key, moves the windows on, and reports whether any of it is
+// in a window.
+func (in *tableImport) read(e *tableEntry) (any bool) {
 	r := in.r
-	key := r.Bytes(MaxTableKey)
 	for j, w := range in.windows {
 		counts := e.counts[j][:0]
 		held := r.UpTo(uint64(w.size))
@@ -168,7 +149,7 @@ func (in *tableImport) entry(e *tableEntry) error {
 			// Others may have moved the windows on when the head was written.
 			e.stamps[j] = w.newest.Load() - r.Varint()
 			if e.stamps[j] < w.before() || e.stamps[j] > ring.FloorDiv(maxTime, w.width) {
-				return errTableEntry
+				r.Fail()
 			}
 		}
 		for range held {
@@ -177,30 +158,19 @@ func (in *tableImport) entry(e *tableEntry) error {
 		e.counts[j] = counts
 	}
 	if r.Failed() {
-		return errTableEntry
+		return false
 	}
-	e.key = unsafe.String(unsafe.SliceData(key), len(key))
-	e.hash = in.tb.in.Hash(e.key)
-	in.tb.in.Prefetch(e.hash)
-	e.read = true
-	return nil
+	if e.at, any = in.reach(e); !any {
+		in.done.Expired++
+	}
+	return any
 }
 
-// restore counts the entry e if it was read and its key is not held.
-func (in *tableImport) restore(e *tableEntry) {
-	if !e.read {
-		return
-	}
-	e.read = false
+// restore counts the entry e if its key is not held.
+func (in *tableImport) restore(hash uint64, key string, e *tableEntry) {
 	tb := in.tb
-	at, any := in.reach(e)
-	if !any {
-		in.done.Expired++
-		return
-	}
-	tb.in.Reserve(in.size)
 	for ours := false; ; {
-		r, state := tb.in.Add(e.hash, e.key) // most are new
+		r, state := tb.in.Add(hash, key) // most are new
 		switch {
 		case state == keytable.NoMemory:
 			in.done.Refused++
@@ -209,7 +179,7 @@ func (in *tableImport) restore(e *tableEntry) {
 			r.Unlock()
 			in.done.Kept++
 			return
-		case tb.based(&at, r.Base()):
+		case tb.based(&e.at, r.Base()):
 			in.count(r, e)
 			r.Unlock()
 			in.done.Keys++
@@ -217,7 +187,7 @@ func (in *tableImport) restore(e *tableEntry) {
 		}
 		ours = true
 		r.Unlock()
-		tb.in.Rebase(e.hash) // the record may go: it is still empty
+		tb.in.Rebase(hash) // the record may go: it is still empty
 	}
 }
 

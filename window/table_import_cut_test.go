@@ -29,7 +29,7 @@ func TestImportOfCutChunk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin, body := r.Offset(), chunk[:r.Offset()+r.Len()]
+	body := chunk[:r.Offset()+r.Len()]
 	whole, head := 0, 0 // entries before the cut, and bytes up to the last of them
 	for cut := range len(body) + 1 {
 		into := mustTable(t, TableConfig{}, windows...)
@@ -42,7 +42,7 @@ func TestImportOfCutChunk(t *testing.T) {
 				whole++
 			}
 			head = cut
-		} else if want := fmt.Sprintf("damaged after %d of %d bytes", max(head, begin), cut+4); cut >= begin && !strings.Contains(err.Error(), want) {
+		} else if want := fmt.Sprintf("damaged after %d of %d bytes", head, cut+4); head > 0 && !strings.Contains(err.Error(), want) {
 			t.Fatalf("cut at %d: %v; want %s", cut, err, want)
 		}
 		if did.Keys != whole || into.Len() != whole || did.Expired+did.Kept+did.Refused > 0 {

@@ -2,7 +2,6 @@ package keytable
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"unsafe"
 
@@ -131,38 +130,4 @@ func (t *Table) Export(w *snapshot.Writer, entry func(key []byte, r Record)) (mo
 		}
 	}
 	return w.Flush()
-}
-
-// Import reads what Export has written, from the Size on. over reads an entry, after its
-// key, and reports whether it is of no use any more; fill gives the record of a new key what
-// was read last. Import returns how many keys were added, were over, were there already and
-// stay as they are, and had no memory. The error says where the chunk is damaged; what came
-// before has been imported.
-func (t *Table) Import(r *snapshot.Reader, over func() bool, fill func(r Record)) (added, gone, kept, refused int, err error) {
-	size, bytes := ReadSize(r), r.Offset()+r.Len()
-	for at := r.Offset(); r.Len() > 0 || r.Failed(); at = r.Offset() {
-		key := r.Bytes(MaxKey)
-		old := over()
-		if r.Failed() {
-			return added, gone, kept, refused, fmt.Errorf("chunk is damaged after %d of %d bytes", at, bytes)
-		}
-		if old {
-			gone++
-			continue
-		}
-		t.Reserve(size)
-		text := unsafe.String(unsafe.SliceData(key), len(key)) // only read
-		switch rec, state := t.LockOrAdd(t.Hash(text), text); state {
-		case NoMemory:
-			refused++
-		case Found:
-			kept++
-			rec.Unlock()
-		default:
-			added++
-			fill(rec)
-			rec.Unlock()
-		}
-	}
-	return added, gone, kept, refused, nil
 }

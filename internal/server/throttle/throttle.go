@@ -276,25 +276,49 @@ func (t *Limiter) Import(now time.Time, chunk []byte) (done window.Imported, err
 	}
 	at := keytable.Nanos(now, ratelimit.MaxSpan)
 	keytable.Raise(&t.levels.now, at)
-	var w [limit.BucketWords]uint64
-	var count uint64
-	var flag bool
-	done.Keys, done.Expired, done.Kept, done.Refused, err = t.table.Import(r, func() bool {
+	damaged := keytable.Import(t.table, r, make([]entry, importAhead), func(e *entry) bool {
 		empty := min(written, at) + int64(r.UpTo(uint64(2*ratelimit.MaxSpan)))
-		if count = r.UpTo(maxCount); count == 0 {
+		if e.count = r.UpTo(maxCount); e.count == 0 {
 			r.Fail()
 		}
-		w[0], w[1] = keytable.Stamp(empty), r.UpTo(max(count, 1)-1)
-		flag = r.UpTo(1) == 1
-		return empty < at
-	}, func(r keytable.Record) {
-		setLevel(r.Words(), &w, count)
-		if flag {
-			r.SetFlag()
+		e.words = [...]uint64{keytable.Stamp(empty), r.UpTo(max(e.count, 1) - 1)}
+		e.flag = r.UpTo(1) == 1
+		if empty < at && !r.Failed() {
+			done.Expired++
 		}
-	})
-	if err != nil {
-		err = fmt.Errorf("throttle: %w", err)
+		return empty >= at
+	}, func(hash uint64, key string, e *entry) { t.restore(hash, key, e, &done) })
+	if damaged >= 0 {
+		err = fmt.Errorf("throttle: chunk is damaged after %d of %d bytes", damaged, len(chunk))
 	}
 	return done, err
+}
+
+// importAhead is how many entries are read before the first of them is restored.
+const importAhead = 4
+
+// An entry is what was read of a key.
+type entry struct {
+	words [limit.BucketWords]uint64
+	count uint64
+	flag  bool
+}
+
+// restore adds a key that is not known.
+func (t *Limiter) restore(hash uint64, key string, e *entry, done *window.Imported) {
+	r, state := t.table.LockOrAdd(hash, key)
+	switch state {
+	case keytable.NoMemory:
+		done.Refused++
+		return
+	case keytable.Found:
+		done.Kept++
+	default:
+		done.Keys++
+		setLevel(r.Words(), &e.words, e.count)
+		if e.flag {
+			r.SetFlag()
+		}
+	}
+	r.Unlock()
 }
