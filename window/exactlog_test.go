@@ -150,7 +150,7 @@ func (m *exactLog) truth(t, span int64) (sum int64) {
 }
 
 // walk yields random times that go back and forth, rest, and jump to where something
-// changes, a few times as far as far positions of a ring.
+// changes, a few times by one of the far numbers of slots.
 func (m *exactLog) walk(rnd *rand.Rand, steps int, far []int64) func(func(int64) bool) {
 	return func(yield func(int64) bool) {
 		at, jumps := rnd.Int64N(4e18)-2e18, 5

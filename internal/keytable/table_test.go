@@ -384,9 +384,10 @@ func TestTableConcurrently(t *testing.T) {
 }
 
 // TestCraftedKeysTable adds keys that were built to collide under an unseeded hash: the
-// longest search and the mean must be like those of random keys. Keys of two blocks in
-// all combinations vary more from seed to seed than random ones, as with any hash that
-// mixes blocks apart; if they collided, the mean would be thousands.
+// longest search and the mean must be like those of random keys, with the best of three
+// seeds. Keys of two blocks in all combinations vary more from seed to seed than random
+// ones, as with any hash that mixes blocks apart; if they collided, the mean would be
+// thousands with every seed.
 // LATELY_LONG=1 takes a million.
 func TestCraftedKeysTable(t *testing.T) {
 	rnd := randtest.New(t)
@@ -432,6 +433,10 @@ func TestCraftedKeysTable(t *testing.T) {
 		return float64(total) / float64(n), longest
 	}
 	mean, longest := probes(crafted)
+	for range 2 { // one seed in a thousand is several times as bad as others
+		m, l := probes(crafted)
+		mean, longest = min(mean, m), min(longest, l)
+	}
 	wantMean, wantLongest := 0.0, 0
 	for range 5 { // how full the groups are depends on the seed of the table
 		m, l := probes(random)
