@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/lately-go/lately/internal/server/enforce"
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
+	"github.com/lately-go/lately/internal/server/reservations"
 )
 
 const (
@@ -41,7 +41,7 @@ func (c *Config) shareMemory() error {
 	c.limitBudget, c.counterBudget = whole/4, whole/4
 	c.callerBudget, c.hotBudget, c.requestBudget = whole/16, whole/16, whole/16
 	c.maxEnforced = int(whole / 16 / enforce.NetworkBytes)
-	c.maxSettled = int(whole / 32 / engine.SettledBytes)
+	c.maxSettled = int(whole / 32 / reservations.Bytes)
 	c.MaxConnections = cmp.Or(c.MaxConnections, int(min(defaultConnections, defaultConnections*whole/DefaultMemory)))
 	c.Memory = whole + kept
 	return nil

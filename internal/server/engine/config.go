@@ -30,7 +30,7 @@ type Config struct {
 	// DefaultCallerBudget.
 	CallerBudget int64
 
-	// Settled bounds the ids that are remembered as settled or reported until their time is over, at SettledBytes each; 0
+	// Settled bounds the ids that are remembered as settled or reported until their time is over, at [reservations.Bytes] each; 0
 	// means a million. There are none where servers share Store.
 	Settled int
 

@@ -21,6 +21,7 @@ import (
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/refused"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/internal/server/scan"
 	"github.com/lately-go/lately/internal/server/throttle"
 	"github.com/lately-go/lately/match"
@@ -39,8 +40,8 @@ type Engine struct {
 	throttle *throttle.Limiter
 	secret   *secret.Secret
 	ids      ids
-	lives    lives
-	settled  settledIDs
+	lives    *reservations.Lives
+	settled  *reservations.Settled
 	crawlers *crawlers.Verifier
 	exempted atomic.Pointer[match.Prefixes] // the crawlers
 
@@ -75,10 +76,9 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		config: c, log: c.Log, started: time.Now(), stop: make(chan struct{}), events: events.New(), scans: scan.New(), secret: secret.New(),
 		crawlers: crawlers.New(c.Resolver), kept: keptevents.New(c.KeepEvents),
+		lives: reservations.NewLives(), settled: reservations.NewSettled(cmp.Or(c.Settled, 1<<20)),
 	}
 	e.ids.init()
-	e.lives.init()
-	e.settled.most = cmp.Or(c.Settled, 1<<20) / settledStripes
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	e.exempted.Store(new(match.Prefixes))
 	e.rules.Store(new(ruleSet))
@@ -145,7 +145,7 @@ func (e *Engine) Close() {
 func (e *Engine) Secret() *secret.Secret { return e.secret }
 
 // EndDecisions says that no decision is under way, and that none will be made: the next snapshot has all reservations.
-func (e *Engine) EndDecisions() { e.lives.ended.Store(true) }
+func (e *Engine) EndDecisions() { e.lives.End() }
 
 // Locate returns what sets the fields country and asn of an event, or nil.
 func (e *Engine) Locate() func(*match.Event) {
@@ -207,7 +207,7 @@ func (e *Engine) use(file *rules.File) error {
 			return fmt.Errorf("limits: %w", err)
 		}
 	}
-	e.lives.use(e.Now(), file.Limits)
+	e.lives.Use(e.Now(), file.Limits)
 	if err := e.counters.Use(declared); err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func (s *Session) once(now time.Time, b *batch) {
 		q := &b.queries[r.query]
 		if again != nil {
 			q.Peek = again[i]
-		} else if first, fits := s.e.settled.add(now, r.number, r.ends); fits { // else it is counted, perhaps twice, rather than never
+		} else if first, fits := s.e.settled.Add(now, r.number, r.ends); fits { // else it is counted, perhaps twice, rather than never
 			q.Peek = !first
 		}
 	}

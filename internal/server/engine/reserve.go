@@ -8,13 +8,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-const (
-	// DefaultHold is how long a reservation can be settled if its client does not say.
-	DefaultHold = time.Minute
-
-	// MaxHold is the longest time for which a client may ask.
-	MaxHold = 24 * time.Hour
-)
+// DefaultHold is how long a reservation can be settled if its client does not say.
+const DefaultHold = time.Minute
 
 // Terms say what a queued decision does, besides the cost. Their zero value counts the event.
 type Terms struct {
@@ -74,7 +69,7 @@ func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ra
 		return
 	}
 	x := &s.made
-	x.life, x.asked, x.ticket = s.e.lives.current, request{fields: x.asked.fields[:0]}, ratelimit.Ticket{}
+	x.life, x.asked, x.ticket = s.e.lives.Current(), request{fields: x.asked.fields[:0]}, ratelimit.Ticket{}
 	if q.Ticket != nil {
 		q.Ticket.Ends = now.Add(r.hold)
 		x.ticket = *q.Ticket
@@ -110,9 +105,9 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 		settled, err = s.e.limiter.SettleTicket(t, actual)
 		return settled, apierror.Of(err)
 	}
-	s.e.lives.judge(x.life, t)
-	defer s.e.settled.lock(number).Unlock()
-	first, fits := s.e.settled.add(now, number, t.Ends)
+	s.e.lives.Judge(x.life, t)
+	defer s.e.settled.Lock(number).Unlock()
+	first, fits := s.e.settled.Add(now, number, t.Ends)
 	if !fits {
 		return false, apierror.New(api.Overload, "id: no memory for another settled one, which are remembered until their time is over: what it has reserved is charged; reserve FOR a shorter time")
 	}

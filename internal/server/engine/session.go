@@ -192,7 +192,7 @@ func (s *Session) Reset(rule string, key ...string) error {
 		return err
 	}
 	err = apierror.Of(r.Reset(s.values...))
-	s.e.lives.reset(s.e.Now(), rule)
+	s.e.lives.Reset(s.e.Now(), rule)
 	return err
 }
 

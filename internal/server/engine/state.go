@@ -9,25 +9,15 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// saveReservations adds the records about reservations. They are behind those of the limits: an id is remembered as settled
-// before its charge is corrected, so they have all that the limits have.
-func (e *Engine) saveReservations(w *state.Writer, began time.Time) error {
-	w.Chunks(state.Settled, nil, func(yield func([]byte) bool) { e.settled.export(began, yield) })
-	data, err := e.lives.record(began, e.Now())
-	w.Record(state.Lives, data)
-	return err
-}
-
 // Save adds records of the counts, the bans and the history of rates, for the Restorer of
 // another engine. It does not block decisions. Times are relative to now, the present: if nothing has
 // changed since, records for the same time are the same, but for the history.
 func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) error {
 	w := state.NewWriter(add)
 	w.Chunks(state.Limits, nil, e.limiter.Export(now))
-	if !e.Shared() {
-		if err := e.saveReservations(w, now); err != nil {
-			return err
-		}
+	if !e.Shared() { // behind the limits: an id is settled before its charge is corrected, so these records have all that the limits have
+		e.settled.Save(w, now)
+		e.lives.Save(w, now, e.Now())
 	}
 	w.Chunks(state.Caller, nil, e.throttle.Export(now))
 	e.hot.Save(w, now)
@@ -76,9 +66,9 @@ func (r *Restorer) Record(record journal.Record) error {
 	case state.Counts:
 		return r.e.counters.Restore(r.loader, &r.Counts, data)
 	case state.Settled:
-		return r.e.settled.restore(r.e.Now(), data)
+		return r.e.settled.Restore(r.e.Now(), data)
 	case state.Lives:
-		return r.e.lives.restore(r.e.Now(), data)
+		return r.e.lives.Restore(r.e.Now(), data)
 	case state.Caller:
 		return r.loader.Load(new(window.Imported), data, r.e.throttle.Import)
 	case state.Hot, state.HotKey, state.HotUses, state.Ignored:

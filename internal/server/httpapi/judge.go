@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -212,7 +213,7 @@ func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
 }
 
 // maxHold is for how many milliseconds an id is valid at most.
-const maxHold = int64(engine.MaxHold / time.Millisecond)
+const maxHold = int64(reservations.MaxHold / time.Millisecond)
 
 func checkHold(what string, ms int64) error {
 	if ms < 1 || ms > maxHold {

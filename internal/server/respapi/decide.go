@@ -7,6 +7,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -140,7 +141,7 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 
 // readHold reads for how long an id is valid.
 func readHold(what string, b []byte) (time.Duration, error) {
-	n, err := readInt(what, b, 1, engine.MaxHold.Milliseconds())
+	n, err := readInt(what, b, 1, reservations.MaxHold.Milliseconds())
 	return time.Duration(n) * time.Millisecond, err
 }
 

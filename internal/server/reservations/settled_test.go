@@ -1,9 +1,10 @@
-package engine
+package reservations
 
 import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -12,10 +13,10 @@ import (
 func TestSettledIDs(t *testing.T) {
 	const most = 100
 	now := time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)
-	s := settledIDs{most: most}
-	add := func(s *settledIDs, number int, ends time.Time, wantFirst, wantFits bool) {
+	s := Settled{most: most}
+	add := func(s *Settled, number int, ends time.Time, wantFirst, wantFits bool) {
 		t.Helper()
-		if first, fits := s.add(now, uint64(number*settledStripes), ends); first != wantFirst || fits != wantFits {
+		if first, fits := s.Add(now, uint64(number*stripes), ends); first != wantFirst || fits != wantFits {
 			t.Errorf("id %d: first %v, fits %v", number, first, fits)
 		}
 	}
@@ -29,14 +30,13 @@ func TestSettledIDs(t *testing.T) {
 		add(&s, i, ends, false, true)
 	}
 	add(&s, most, late, false, false)
-	copied := settledIDs{most: most}
-	for record := range func(yield func([]byte) bool) { s.export(now, yield) } {
-		if err := copied.restore(now, record); err != nil {
-			t.Fatal(err)
-		}
+	copied := Settled{most: most}
+	w := state.NewWriter(func(_ byte, record []byte) error { return copied.Restore(now, record) })
+	if s.Save(w, now); w.Err() != nil {
+		t.Fatal(w.Err())
 	}
-	now = soon.Add(2 * settledEpoch)
-	for _, s := range []*settledIDs{&s, &copied} {
+	now = soon.Add(2 * epochWidth)
+	for _, s := range []*Settled{&s, &copied} {
 		for i := range most / 2 {
 			add(s, 2*i, late, false, true)
 			add(s, most+i, late, true, true)
@@ -44,7 +44,7 @@ func TestSettledIDs(t *testing.T) {
 		add(s, 2*most, late, false, false)
 	}
 	for _, bad := range [][]byte{nil, {1}, make([]byte, 9)} {
-		if err := copied.restore(now, bad); err == nil {
+		if err := copied.Restore(now, bad); err == nil {
 			t.Errorf("%v: no error", bad)
 		}
 	}
@@ -53,7 +53,7 @@ func TestSettledIDs(t *testing.T) {
 // TestConcurrentSettledIDs adds ids from several goroutines: each is first once.
 func TestConcurrentSettledIDs(t *testing.T) {
 	rnd := randtest.New(t)
-	s := settledIDs{most: 1 << 20}
+	s := Settled{most: 1 << 20}
 	now := time.Now()
 	numbers := make([]uint64, 1000)
 	for i := range numbers {
@@ -64,7 +64,7 @@ func TestConcurrentSettledIDs(t *testing.T) {
 		go func() {
 			n := 0
 			for _, number := range numbers {
-				if first, _ := s.add(now, number, now.Add(time.Minute)); first {
+				if first, _ := s.Add(now, number, now.Add(time.Minute)); first {
 					n++
 				}
 			}

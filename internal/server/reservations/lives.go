@@ -1,4 +1,4 @@
-package engine
+package reservations
 
 import (
 	"crypto/rand"
@@ -11,14 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
-// lives knows which reservations of earlier processes are in the counts that this process has restored: those that were made
+// Lives knows which reservations of earlier processes are in the counts that this process has restored: those that were made
 // before the snapshot was written, under rules that were not changed or reset since. It is of no use where servers share a
-// store, which knows that itself.
-type lives struct {
+// store, which knows that itself. Make one with [NewLives].
+type Lives struct {
 	current uint64      // identifies this process
 	ended   atomic.Bool // no decision is under way, nor will be
 
@@ -46,17 +47,27 @@ type livesRecord struct {
 	Rules map[string]ruleSince `json:"rules"`
 }
 
+// MaxHold is the longest time for which an id can be valid.
+const MaxHold = 24 * time.Hour
+
 // maxLives is how many earlier processes are known, for servers that restart all the time.
 const maxLives = 64
 
-func (l *lives) init() {
+// NewLives returns the Lives of a process that begins.
+func NewLives() *Lives {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	l.current = binary.LittleEndian.Uint64(b[:])
+	return &Lives{current: binary.LittleEndian.Uint64(b[:])}
 }
 
-// use notes that the rules of set are in force at now.
-func (l *lives) use(now time.Time, set *ratelimit.Set) {
+// Current returns the number of this process.
+func (l *Lives) Current() uint64 { return l.current }
+
+// End notes that no decision is under way, and that none will be made: the next snapshot has all reservations.
+func (l *Lives) End() { l.ended.Store(true) }
+
+// Use notes that the rules of set are in force at now.
+func (l *Lives) Use(now time.Time, set *ratelimit.Set) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since := make(map[string]ruleSince, set.Len())
@@ -71,8 +82,8 @@ func (l *lives) use(now time.Time, set *ratelimit.Set) {
 	l.since = since
 }
 
-// reset notes that a key of a rule is reset at now. Reservations under the rule of earlier processes are void then.
-func (l *lives) reset(now time.Time, rule string) {
+// Reset notes that a key of a rule is reset at now. Reservations under the rule of earlier processes are void then.
+func (l *Lives) Reset(now time.Time, rule string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s, ok := l.since[rule]; ok {
@@ -84,19 +95,20 @@ func (l *lives) reset(now time.Time, rule string) {
 // keptMargin is how long a decision may take from reading the clock until it has charged.
 const keptMargin = time.Second
 
-// record returns the record of a snapshot that was begun at that time, and whose limits are written at now.
-func (l *lives) record(began, now time.Time) ([]byte, error) {
+// Save adds the record of a snapshot that was begun at that time, and whose limits are written at now.
+func (l *Lives) Save(w *state.Writer, began, now time.Time) {
 	kept := began
 	if !l.ended.Load() {
 		kept = kept.Add(-keptMargin)
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return json.Marshal(livesRecord{append(slices.Clip(l.earlier), life{l.current, kept, now.Add(keptMargin)}), l.since})
+	record := livesRecord{append(slices.Clip(l.earlier), life{l.current, kept, now.Add(keptMargin)}), maps.Clone(l.since)}
+	l.mu.Unlock()
+	w.JSON(state.Lives, record)
 }
 
-// restore reads a record of the snapshot, at now.
-func (l *lives) restore(now time.Time, record []byte) error {
+// Restore reads a record of the snapshot, at now.
+func (l *Lives) Restore(now time.Time, record []byte) error {
 	var r livesRecord
 	if err := json.Unmarshal(record, &r); err != nil {
 		return fmt.Errorf("record of earlier processes: %w", err)
@@ -110,9 +122,9 @@ func (l *lives) restore(now time.Time, record []byte) error {
 	return nil
 }
 
-// judge makes t, of a reservation of that process, one that can be settled in this one. If the counts do not have its charge, since
+// Judge makes t, of a reservation of that process, one that can be settled in this one. If the counts do not have its charge, since
 // the process was killed before it wrote a snapshot, all that is settled is charged. Where nobody knows, nothing is settled.
-func (l *lives) judge(of uint64, t *ratelimit.Ticket) {
+func (l *Lives) Judge(of uint64, t *ratelimit.Ticket) {
 	if of == l.current {
 		return
 	}
