@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -88,7 +89,7 @@ func FuzzFormatString(f *testing.F) {
 			format.Problem([]byte(line))
 			return
 		}
-		for _, name := range ev.Names() {
+		for _, name := range eventfield.Names(&ev) {
 			if v := string(ev.GetNamed(name)); name != "duration" && name != "path" && !strings.Contains(line, v) {
 				t.Fatalf("%s is %q, which is not in the line", name, v)
 			}

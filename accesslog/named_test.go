@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -72,7 +73,7 @@ func TestExamples(t *testing.T) {
 		if got := ev.Time.Format("2006-01-02T15:04:05"); got != "2018-04-17T06:25:06" {
 			t.Errorf("%s: the time is %s", n.Name, got)
 		}
-		for _, field := range ev.Names() {
+		for _, field := range eventfield.Names(&ev) {
 			value := want[field]
 			if other, ok := others[n.Name][field]; ok {
 				value = other

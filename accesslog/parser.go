@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -200,7 +201,7 @@ func (p *Parser) setFields(ev *match.Event, object []byte) {
 			ev.Set(w.field, v)
 		}
 	}
-	ev.SplitPath()
+	eventfield.SplitPath(ev)
 }
 
 // has reports whether ev has a value for w already. A target without a path, such as ?a=1,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/regex"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
@@ -222,7 +223,7 @@ func newLinePattern(text string) (p *linePattern, at int, err error) {
 		if name == "time" || name == "filter" {
 			return nil, max(strings.Index(text, "<"+name+">"), 0), fmt.Errorf("group %q: must have another name: time is what a line with time has, and filter is the name of the file", name)
 		}
-		if name == match.LogField || name == match.FormatField {
+		if name == eventfield.Log || name == eventfield.Format {
 			return nil, max(strings.Index(text, "<"+name+">"), 0), fmt.Errorf("group %q: must have another name, as this one says which log an event is from", name)
 		}
 		g := patternGroup{number: number, name: name}

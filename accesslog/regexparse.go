@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/regex"
 	"github.com/lately-go/lately/match"
 )
@@ -155,7 +156,7 @@ func (p *Parser) filtered(f *filterReader, r *regexReader, ev *match.Event) outc
 			return otherLine
 		}
 		ev.SetNamed("filter", f.value)
-		ev.SplitPath()
+		eventfield.SplitPath(ev)
 		return p.setTime(ev, f, r, dated)
 	}
 	return otherLine

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -127,7 +128,7 @@ func (s *spec) add(name, where string) error {
 	place, suffix := cutSuffix(where)
 	var err error
 	switch {
-	case name == match.LogField || name == match.FormatField:
+	case name == eventfield.Log || name == eventfield.Format:
 		err = errors.New("must have another name, as this one says which log an event is from")
 	case name == "time":
 		s.unit, err = unitNamed(suffix)

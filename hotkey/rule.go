@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -94,7 +95,7 @@ func (r *Rule) validate() error {
 // clone returns a copy of r that shares nothing with it.
 func (r *Rule) clone() Rule {
 	c := *r
-	c.When, c.Always, c.Never = r.When.Clone(), slices.Clone(r.Always), slices.Clone(r.Never)
+	c.When, c.Always, c.Never = when.Clone(r.When), slices.Clone(r.Always), slices.Clone(r.Never)
 	if r.Cache != nil {
 		policy := *r.Cache
 		c.Cache = &policy

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -36,7 +37,7 @@ func (a *openAnswer) count(status int, size int64) {
 	s.duration = strconv.AppendFloat(s.duration[:0], time.Since(a.start).Seconds(), 'f', 3, 64)
 	s.Event.Set(match.Status, s.status)
 	s.Event.Set(match.Size, s.size)
-	s.Event.SetNamed(match.DurationField, s.duration)
+	s.Event.SetNamed(eventfield.Duration, s.duration)
 	a.m.rules.Answer(&s.Request, s.cost)
 	a.m.release(s)
 }

@@ -7,6 +7,7 @@ import (
 	"net/textproto"
 	"net/url"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
 )
@@ -99,7 +100,7 @@ func findField(own map[string]func(*http.Request) string) middleware.Finder[*sou
 		case declared.FromRequest():
 			f = field{Text: partOf(declared)}
 		case ok:
-		case match.IsOfAnswer(name): // which Lease.Answer fills in
+		case eventfield.IsOfAnswer(name): // which Lease.Answer fills in
 			f = field{Text: func(*source) string { return "" }}
 		default:
 			return f, fmt.Errorf("unknown field %q in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, a name in Config.Fields, or declared with the header, cookie or parameter that has it", name)

@@ -79,7 +79,7 @@ type Identity struct {
 // NewIdentity returns the Identity of c. The error names the wrong field and what it
 // must be.
 func NewIdentity(c IdentityConfig) (*Identity, error) {
-	if err := c.Fold.Validate(); err != nil {
+	if _, err := match.NewKey(c.Fold, "client"); err != nil {
 		return nil, fmt.Errorf("IdentityConfig.Fold: %w", err)
 	}
 	if c.Hops < 0 {

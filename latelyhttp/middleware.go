@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/internal/wait"
@@ -154,7 +155,7 @@ func (m *Middleware) Check(s *ratelimit.Set) error {
 	}
 	for i := range s.Len() {
 		for _, name := range keyvalue.Fields(s.Rule(i).Key) {
-			if match.IsOfAnswer(name) && m.config.Fields[name] == nil {
+			if eventfield.IsOfAnswer(name) && m.config.Fields[name] == nil {
 				return fmt.Errorf("rule %q: field %q in its key: unknown when a request comes: must be in when, or in Config.Fields", s.Rule(i).Name, name)
 			}
 		}

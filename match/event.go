@@ -3,7 +3,6 @@ package match
 import (
 	"bytes"
 	"iter"
-	"slices"
 	"time"
 	"unsafe"
 )
@@ -76,10 +75,11 @@ func (e *Event) setExtra(name string, v []byte) {
 // SetNamedString is SetNamed for a string, without copying it.
 func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
 
-// SetOrigin sets [LogField] and [FormatField], without copying them: the log that e is from.
+// SetOrigin sets the fields log and format, without copying them: the file that e is from, and
+// the format of its lines.
 func (e *Event) SetOrigin(log, format string) {
-	e.setExtra(LogField, view(log))
-	e.setExtra(FormatField, view(format))
+	e.setExtra("log", view(log))
+	e.setExtra("format", view(format))
 }
 
 // Get returns the value of the well-known field f, empty when absent. The
@@ -95,15 +95,6 @@ func (e *Event) GetNamed(name string) []byte {
 	}
 	r := newRef(name)
 	return r.get(e)
-}
-
-// Names returns the names of the fields that e has, the well-known ones first.
-func (e *Event) Names() []string {
-	var names []string
-	for name := range e.Fields() {
-		names = append(names, name)
-	}
-	return names
 }
 
 // Fields yields the names and values of the fields that e has, the well-known ones first.
@@ -143,17 +134,6 @@ func (e *Event) CopyTo(dst *Event, buf []byte) []byte {
 	return buf
 }
 
-// UnknownField returns the name of the first field that is neither well known nor among
-// custom. It finds misspelled names in events from elsewhere.
-func (e *Event) UnknownField(custom []string) (name string, ok bool) {
-	for i := range e.extra {
-		if name = e.extra[i].name; !slices.Contains(custom, name) {
-			return name, true
-		}
-	}
-	return "", false
-}
-
 func (e *Event) named(name string) []byte {
 	for i := range e.extra {
 		if e.extra[i].name == name {
@@ -173,20 +153,6 @@ func (e *Event) SetTarget(target []byte) {
 	}
 	e.Set(Object, path)
 	e.Set(Path, path)
-}
-
-// SplitPath moves the query of a path such as "/login?x=1" to Query, unless e has a
-// query already. It is for events whose path may be a whole request target.
-func (e *Event) SplitPath() {
-	path := e.known[Path]
-	q := bytes.IndexByte(path, '?')
-	if q <= 0 {
-		return
-	}
-	e.Set(Path, path[:q])
-	if len(e.known[Query]) == 0 {
-		e.Set(Query, path[q+1:])
-	}
 }
 
 // SetTargetString is SetTarget for a string, without copying it.

@@ -24,13 +24,6 @@ const (
 	numFields
 )
 
-// The names of the fields that say which log an event is from. Events of logs have them, see
-// [Event.SetOrigin]; events of services do not.
-const (
-	LogField    = "log"    // absolute path of the file, "journal:ssh.service", or "-" for the standard input
-	FormatField = "format" // name or spec of its format
-)
-
 var fieldNames = [numFields]string{
 	"client", "object", "method", "path", "query", "protocol",
 	"status", "size", "user", "host", "referer", "agent",
@@ -77,12 +70,6 @@ func FieldNamed(name string) (f Field, ok bool) {
 
 // FieldNames returns the names of the well-known fields, in order.
 func FieldNames() []string { return fieldNames[:len(fieldNames):len(fieldNames)] }
-
-// The names of the fields that are looked up by the client in a local file (--geo), if a rule or report uses them.
-const (
-	CountryField = "country" // two capital letters, as in ISO 3166
-	ASNField     = "asn"     // number of the autonomous system, in decimal
-)
 
 // A ref is a resolved field name.
 type ref struct {

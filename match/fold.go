@@ -21,8 +21,8 @@ type Fold struct {
 	Off  bool // keys are the unchanged text; paths are not cleaned either
 }
 
-// Validate returns an error about the first field that is out of range.
-func (f Fold) Validate() error {
+// validate returns an error about the first field that is out of range.
+func (f Fold) validate() error {
 	if f.IPv4 < 0 || f.IPv4 > 32 {
 		return fmt.Errorf("ipv4: prefix length %d: must be 1 to 32", f.IPv4)
 	}
@@ -63,6 +63,6 @@ func (f Fold) Append(dst, client []byte) []byte {
 	if bits == a.BitLen() {
 		return a.AppendTo(dst)
 	}
-	p, _ := a.Prefix(bits) // no error: see Validate
+	p, _ := a.Prefix(bits) // no error: see validate
 	return p.AppendTo(dst)
 }

@@ -119,7 +119,7 @@ func TestFold(t *testing.T) {
 
 func TestFoldValidate(t *testing.T) {
 	for _, f := range []Fold{{}, {IPv4: 1, IPv6: 1}, {IPv4: 32, IPv6: 128}, {Off: true}} {
-		if err := f.Validate(); err != nil {
+		if err := f.validate(); err != nil {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestFoldValidate(t *testing.T) {
 		"ipv6: prefix length 129: must be 1 to 128": {IPv6: 129},
 		"ipv6: prefix length -1: must be 1 to 128":  {IPv6: -1},
 	} {
-		if err := f.Validate(); err == nil || err.Error() != want {
+		if err := f.validate(); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v; want %s", f, err, want)
 		}
 	}

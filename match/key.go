@@ -55,7 +55,7 @@ const MaxKeyFields = 8
 // more than MaxKeyFields, if a name is empty or given twice, and if the fold is out of
 // range.
 func NewKey(fold Fold, names ...string) (Key, error) {
-	if err := fold.Validate(); err != nil {
+	if err := fold.validate(); err != nil {
 		return Key{}, err
 	}
 	if len(names) == 0 {

@@ -13,17 +13,17 @@ const (
 	Answer              // a request with its answer, which was judged as a Request before
 )
 
-// DurationField is the name of the field that says how long a request took.
-const DurationField = "duration"
+// durationField is the name of the field that says how long a request took.
+const durationField = "duration"
 
 // HasAnswer reports whether e has a field of an answer: status, size or duration.
 func (e *Event) HasAnswer() bool {
-	return len(e.known[Status]) > 0 || len(e.known[Size]) > 0 || len(e.named(DurationField)) > 0
+	return len(e.known[Status]) > 0 || len(e.known[Size]) > 0 || len(e.named(durationField)) > 0
 }
 
-// IsOfAnswer reports whether the field of that name is known only when a request is answered.
-func IsOfAnswer(name string) bool {
-	return name == Status.String() || name == Size.String() || name == DurationField
+// isOfAnswer reports whether the field of that name is known only when a request is answered.
+func isOfAnswer(name string) bool {
+	return name == Status.String() || name == Size.String() || name == durationField
 }
 
 // NeedsAnswer reports whether c looks at a field of the answer.
@@ -79,5 +79,5 @@ func (r *ref) isOfAnswer() bool {
 			return true
 		}
 	}
-	return IsOfAnswer(r.name)
+	return isOfAnswer(r.name)
 }

@@ -51,7 +51,7 @@ func TestRequestOfCondition(t *testing.T) {
 						for _, number := range []string{"10", "20"} {
 							e.SetString(match.Status, status)
 							e.SetString(match.Size, number)
-							e.SetNamedString(match.DurationField, number)
+							e.SetNamedString("duration", number)
 							holds = holds || c.Holds(&e)
 						}
 					}

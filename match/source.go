@@ -31,7 +31,7 @@ type Source struct {
 }
 
 // derivedFields are the fields that events get from what is known of them.
-var derivedFields = []string{LogField, FormatField, CountryField, ASNField}
+var derivedFields = []string{"log", "format", "country", "asn"}
 
 // partFields are fields that Lately's own readers of logs and requests set.
 var partFields = []string{

@@ -128,16 +128,6 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestClonedWhen changes a clone, and not the original.
-func TestClonedWhen(t *testing.T) {
-	w := When{Any: []When{{Method: []string{"GET"}}}, Not: []When{{Not: []When{{Status: []string{"404"}}}}}}
-	c := w.Clone()
-	c.Any[0].Method[0], c.Not[0].Not[0].Status[0] = "POST", "500"
-	if w.Any[0].Method[0] != "GET" || w.Not[0].Not[0].Status[0] != "404" {
-		t.Errorf("the original is %+v", w)
-	}
-}
-
 // TestNeededFields checks which fields an event must have, of those that a condition looks at.
 func TestNeededFields(t *testing.T) {
 	c, err := When{

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -104,7 +105,7 @@ func (r *Rule) validate() error {
 // clone returns a copy of r that shares nothing with it that can change.
 func (r *Rule) clone() Rule {
 	c := *r
-	c.When, c.Limits = r.When.Clone(), slices.Clone(r.Limits)
+	c.When, c.Limits = when.Clone(r.When), slices.Clone(r.Limits)
 	if r.LimitBy != nil {
 		by := *r.LimitBy
 		c.LimitBy = &by

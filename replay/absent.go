@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
@@ -138,7 +139,7 @@ func (r *run) noLog(when match.When) string {
 	if r.Events != nil {
 		return ""
 	}
-	for _, field := range []string{match.LogField, match.FormatField} {
+	for _, field := range []string{eventfield.Log, eventfield.Format} {
 		if len(when.Fields[field]) == 0 {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
@@ -280,7 +281,7 @@ func (c *Config) compile(fields []string) ([]ruleset, error) {
 }
 
 // located reports whether Locate sets a field of that name.
-func located(field string) bool { return field == match.CountryField || field == match.ASNField }
+func located(field string) bool { return field == eventfield.Country || field == eventfield.ASN }
 
 // eventFields returns the names of the fields that events can have.
 func (c *Config) eventFields() ([]string, error) {
@@ -293,14 +294,14 @@ func (c *Config) eventFields() ([]string, error) {
 		return nil, fmt.Errorf("--format: %w", err)
 	}
 	if c.Locate != nil {
-		return append(f.Fields(), match.CountryField, match.ASNField), nil
+		return append(f.Fields(), eventfield.Country, eventfield.ASN), nil
 	}
 	return f.Fields(), nil
 }
 
 // knownField returns an error if no event can have the field that an option names.
 func knownField(option, field string, fields []string) error {
-	if slices.Contains(fields, field) || field == match.LogField || field == match.FormatField {
+	if slices.Contains(fields, field) || field == eventfield.Log || field == eventfield.Format {
 		return nil
 	}
 	return fmt.Errorf("%s: %s", option, unknownField(field, fields))

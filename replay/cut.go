@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -131,10 +132,10 @@ func addWhere(w *match.When, text string) error {
 		return fmt.Errorf("%q: must be FIELD=PATTERN or FIELD!=PATTERN, such as status=5xx or path!=/api/**", text)
 	}
 	if !negated {
-		return w.Add(field, pattern)
+		return when.Add(w, field, pattern)
 	}
 	var exception match.When
-	err := exception.Add(field, pattern)
+	err := when.Add(&exception, field, pattern)
 	w.Not = append(w.Not, exception)
 	return err
 }

@@ -15,7 +15,7 @@ import (
 type logFile struct {
 	number int
 	path   string
-	origin string // of its events: the path as [match.LogField] has it
+	origin string // of its events: the path as [match.Event.SetOrigin] has it
 
 	// These belong to the reader until it has ended. A block has the format of its lines.
 

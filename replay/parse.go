@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 )
@@ -75,7 +76,7 @@ type worker struct {
 func (r *run) newWorker() *worker {
 	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span, top: r.frequentOnly()}
 	used := append(r.where.Fields(), r.fields...)
-	w.origin = slices.Contains(used, match.LogField) || slices.Contains(used, match.FormatField)
+	w.origin = slices.Contains(used, eventfield.Log) || slices.Contains(used, eventfield.Format)
 	if slices.ContainsFunc(used, located) {
 		w.locate = r.Locate
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -195,7 +196,7 @@ func newGroup(conditions ...string) (g suggestGroup, err error) {
 	for _, text := range conditions {
 		field, pattern, ok := strings.Cut(text, " ")
 		pattern = strings.TrimSpace(pattern)
-		if err = g.when.Add(field, pattern); err != nil || !ok {
+		if err = when.Add(&g.when, field, pattern); err != nil || !ok {
 			return g, fmt.Errorf("%q: must be a field and a pattern", text)
 		}
 		g.conditions = append(g.conditions, [2]string{field, pattern})

@@ -5,17 +5,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
 // A Log is a log that a server follows.
 type Log struct {
-	Name, Format string   // as events have them, see [match.LogField]
+	Name, Format string   // as events have them, see [match.Event.SetOrigin]
 	Fields       []string // that its events can have
 }
 
 // selecting is the fields that say what kind of event it is.
-var selecting = []string{match.LogField, match.FormatField, "filter", "program"}
+var selecting = []string{eventfield.Log, eventfield.Format, "filter", "program"}
 
 // MixedLogs returns a sentence for each limit and ban that does not say which logs it is about, if
 // events of several, of different formats, have all its fields.

@@ -24,8 +24,8 @@ var mistakes = []mistake{
 	{"tab", "version: 1\n\tallow: []\n", `rules.yaml:2:1: syntax error: found character '\t' that cannot start any token`},
 	{"two colons", "version: 1\nhot: a: b\n", `rules.yaml:2:6: syntax error: mapping value is not allowed in this context`},
 	{"mistake below comments", "# a\nversion: 1 # b\n\n# c\nhot: x # d\n", `rules.yaml:5:6: hot: "x": must be a list of rules, each beginning with "- name:"`},
-	{"colon in a list in braces", when("{client: [2001:db8::/32]}"), `rules.yaml:6:25: list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in ["2001:db8::1"]`},
-	{"colons first in a list in braces", when("{client: [10.0.0.1, ::1]}"), `rules.yaml:6:31: list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in ["2001:db8::1"]`},
+	{"colon in a list in braces", oneWhen("{client: [2001:db8::/32]}"), `rules.yaml:6:25: list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in ["2001:db8::1"]`},
+	{"colons first in a list in braces", oneWhen("{client: [10.0.0.1, ::1]}"), `rules.yaml:6:31: list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in ["2001:db8::1"]`},
 	{"anchor", "version: 1\nallow: &own [10.0.0.0/8]\n", `rules.yaml:2:8: anchors (&name): not supported: write the value where it is meant`},
 	{"pattern without quotes", "version: 1\nallow: *\n", `rules.yaml:2:8: aliases (*name): not supported: write the value where it is meant, and quote a pattern that begins with '*'`},
 	{"merge key", "version: 1\n<<: {allow: []}\n", `rules.yaml:2:1: merge keys (<<): not supported: write the keys where they are meant`},
@@ -441,7 +441,7 @@ rules.yaml:3:31: spans: "y": must be whole milliseconds from 1ms to 3650d, with 
 
 	// Conditions.
 	{
-		"values of when", when("{method: [], path: [login, /ok], status: [4040, 600-500, 6xx, 404], client: example.com, agent: ''}"),
+		"values of when", oneWhen("{method: [], path: [login, /ok], status: [4040, 600-500, 6xx, 404], client: example.com, agent: ''}"),
 		`rules.yaml:6:20: method: an empty list: must be a value or a list of values
 rules.yaml:6:31: path: "login": must be a pattern that begins with '/' or '*'
 rules.yaml:6:53: status: "4040": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599
@@ -451,25 +451,25 @@ rules.yaml:6:87: client: "example.com": must be an address such as 192.0.2.1 or 
 rules.yaml:6:107: agent: empty: must be a value or a list of values`,
 	},
 	{
-		"fields of when", when("{Path: /x, at: 1, a/b: c, method: {a: b}}"),
+		"fields of when", oneWhen("{Path: /x, at: 1, a/b: c, method: {a: b}}"),
 		`rules.yaml:6:12: when: field "Path": did you mean path?
 rules.yaml:6:22: when: field "at": must be another name, as commands use this one
 rules.yaml:6:29: when: field "a/b": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:6:45: method: a mapping: must be a value or a list of values`,
 	},
-	{"empty when", when("{}"), `rules.yaml:6:11: when: empty: must be a mapping of fields and their values, or a list of such mappings, or be left out`},
-	{"when is a scalar", when("POST"), `rules.yaml:6:11: when: "POST": must be a mapping of fields and their values, or a list of such mappings`},
-	{"when is an empty list", when("[]"), `rules.yaml:6:11: when: an empty list: must be a mapping of fields and their values, or a list of such mappings`},
+	{"empty when", oneWhen("{}"), `rules.yaml:6:11: when: empty: must be a mapping of fields and their values, or a list of such mappings, or be left out`},
+	{"when is a scalar", oneWhen("POST"), `rules.yaml:6:11: when: "POST": must be a mapping of fields and their values, or a list of such mappings`},
+	{"when is an empty list", oneWhen("[]"), `rules.yaml:6:11: when: an empty list: must be a mapping of fields and their values, or a list of such mappings`},
 	{
-		"mistakes in alternatives", when("[{path: login}, POST, {not: [{status: 700}, {}]}]"),
+		"mistakes in alternatives", oneWhen("[{path: login}, POST, {not: [{status: 700}, {}]}]"),
 		`rules.yaml:6:19: path: "login": must be a pattern that begins with '/' or '*'
 rules.yaml:6:27: when: "POST": must be a mapping of fields and their values, or a list of such mappings
 rules.yaml:6:49: status: "700": must be a status such as 404, a class such as 5xx or a range such as 500-504, up to 599
 rules.yaml:6:55: not: empty: must be a mapping of fields and their values, or a list of such mappings, or be left out`,
 	},
-	{"not in not", when("{not: {not: {path: /x}}}"), `rules.yaml:6:18: not: "not": must be directly under when, with the conditions that must not hold`},
+	{"not in not", oneWhen("{not: {not: {path: /x}}}"), `rules.yaml:6:18: not: "not": must be directly under when, with the conditions that must not hold`},
 	{"a field called not", oneLimit("name: x", "key: Not", "limit: 1 per 1s"), `rules.yaml:4:10: key: "Not": must be directly under when, with the conditions that must not hold`},
-	{"when names a field twice", when("{path: /a, path: /b}"), `rules.yaml:6:22: when: key "path" twice: must be given once, and line 6 has it`},
+	{"when names a field twice", oneWhen("{path: /a, path: /b}"), `rules.yaml:6:22: when: key "path" twice: must be given once, and line 6 has it`},
 }
 
 // oneLimit returns a file with one limit, made of lines; the first is in line 3.
@@ -482,9 +482,9 @@ func dataLimit(lines ...string) string {
 	return strings.Replace(oneLimit(append([]string{"name: x", "key: client"}, lines...)...), "\n", "\nfields: {quota: {}, plan: {}}\n", 1)
 }
 
-// when returns a file with one limit whose condition is in line 6 from column
+// oneWhen returns a file with one limit whose condition is in line 6 from column
 // 11 on.
-func when(condition string) string {
+func oneWhen(condition string) string {
 	return oneLimit("name: x", "key: client", "limit: 1 per 1s", "when: "+condition)
 }
 

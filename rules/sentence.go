@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -90,7 +91,7 @@ func cacheSentence(p *hotkey.CachePolicy) string {
 
 // forRequests returns the beginning of a sentence about the events of w.
 func forRequests(w match.When) string {
-	if w.IsZero() {
+	if when.IsZero(w) {
 		return ""
 	}
 	return "for " + requests(w) + ", "

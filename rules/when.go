@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -182,7 +183,7 @@ func (r *reader) readCondition(n ast.Node, what string) (w match.When) {
 			if upper := strings.ToUpper(value); p.key == "method" && upper != value {
 				r.warn(at, "method: %q: methods are compared exactly; did you mean %q?", clip(value), clip(upper))
 			}
-			if err := w.Add(p.key, value); err != nil {
+			if err := when.Add(&w, p.key, value); err != nil {
 				r.fail(at, "%v", err)
 			}
 		}

@@ -20,7 +20,7 @@ var mostNames = map[string]int{
 	"latelyhttp":  48,
 	"latelyprom":  5,
 	"latelyredis": 48,
-	"match":       84,
+	"match":       71,
 	"ratelimit":   131,
 	"replay":      78,
 	"rules":       39,

@@ -31,8 +31,8 @@ internal/server         -> internal/secret, internal/geo, api, internal/server/d
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
-internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations
-internal/server/engine  -> internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations
+internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/eventfield
+internal/server/engine  -> internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/apierror -> api, ratelimit
 internal/server/keys    -> api, internal/server/apierror, match
@@ -48,13 +48,13 @@ internal/server/reservations -> internal/server/state, ratelimit, rules
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
-rules       -> internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue
-latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue
+rules       -> internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when
+latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
 latelyredis -> window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
@@ -62,17 +62,17 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 internal/middleware           -> internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/ring, internal/test/randtest, ratelimit, match, window
-ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue
-hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue
+ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when
+hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
 
-internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist
+internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/ring, internal/spelling, internal/regex
+accesslog               -> match, internal/ring, internal/spelling, internal/regex, internal/eventfield
 sampled                 -> window
 internal/test/accesslogtest -> std
 internal/crawlers -> match
-internal/geo -> match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2
+internal/geo -> match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/eventfield
 internal/test/geotest -> std
 internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress
@@ -89,6 +89,8 @@ internal/ban        -> internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/keyvalue -> match
 internal/intake -> internal/keyvalue, match
+internal/eventfield -> match
+internal/when -> match
 internal/heap       -> std
 internal/secret     -> std
 internal/ring       -> std

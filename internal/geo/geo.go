@@ -16,6 +16,7 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/match"
 )
@@ -163,7 +164,7 @@ func (d *DB) Set(ev *match.Event) {
 	if !ok {
 		return
 	}
-	hasCountry, hasASN := len(ev.GetNamed(match.CountryField)) > 0, len(ev.GetNamed(match.ASNField)) > 0
+	hasCountry, hasASN := len(ev.GetNamed(eventfield.Country)) > 0, len(ev.GetNamed(eventfield.ASN)) > 0
 	for _, f := range d.files {
 		db := f.data.Load()
 		found := db.reader.Lookup(addr)
@@ -172,11 +173,11 @@ func (d *DB) Set(ev *match.Event) {
 		}
 		r := db.record(found)
 		if !hasCountry && r.country != "" {
-			ev.SetNamedString(match.CountryField, r.country)
+			ev.SetNamedString(eventfield.Country, r.country)
 			hasCountry = true
 		}
 		if !hasASN && r.asn != "" {
-			ev.SetNamedString(match.ASNField, r.asn)
+			ev.SetNamedString(eventfield.ASN, r.asn)
 			hasASN = true
 		}
 	}
@@ -199,7 +200,7 @@ func (d *database) record(found maxminddb.Result) *record {
 
 // Uses reports whether one of fields is set by a DB.
 func Uses(fields []string) bool {
-	return slices.Contains(fields, match.CountryField) || slices.Contains(fields, match.ASNField)
+	return slices.Contains(fields, eventfield.Country) || slices.Contains(fields, eventfield.ASN)
 }
 
 // Check returns an error if d, which may be nil, cannot set one of fields that only a DB sets. The error names the flag.
@@ -212,9 +213,9 @@ func (d *DB) Check(fields []string) error {
 		}
 	}
 	switch {
-	case has.country == "" && slices.Contains(fields, match.CountryField):
+	case has.country == "" && slices.Contains(fields, eventfield.Country):
 		return errors.New("a rule uses the field country: it needs --geo FILE, a local mmdb file that has countries, such as GeoLite2-Country.mmdb")
-	case has.asn == "" && slices.Contains(fields, match.ASNField):
+	case has.asn == "" && slices.Contains(fields, eventfield.ASN):
 		return errors.New("a rule uses the field asn: it needs --geo FILE, a local mmdb file that has autonomous systems, such as GeoLite2-ASN.mmdb")
 	}
 	return nil

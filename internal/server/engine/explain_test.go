@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/server/engine"
 )
 
@@ -34,7 +35,7 @@ func TestExplain(t *testing.T) {
 		c := e.Session()
 		for i, path := range []string{"/", "/a?secret", "/b", "/", "/c"} { // refused but for the first, under per-client only "/"
 			ev := event(c, "client", "192.0.2.1", "user", "ada", "method", "GET", "host", "example.org", "path", path)
-			ev.SplitPath()
+			eventfield.SplitPath(ev)
 			if d := check(t, c, ev, 1); d.Allowed != (i == 0) {
 				t.Fatalf("event %d: %+v", i, d)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/counters"
@@ -59,8 +60,8 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 			f.custom = append(f.custom, s.Field)
 		}
 	}
-	if !slices.Contains(f.custom, match.DurationField) { // an outcome may have it
-		f.custom = append(f.custom, match.DurationField)
+	if !slices.Contains(f.custom, eventfield.Duration) { // an outcome may have it
+		f.custom = append(f.custom, eventfield.Duration)
 	}
 	for _, name := range old.fields.custom {
 		if !slices.Contains(f.custom, name) {
@@ -179,12 +180,12 @@ func (f *eventFields) needed() string {
 // well known nor used by a rule or counter is an error, which suggests a name. So is one that says
 // which log an event is from.
 func (s *Session) Prepare(ev *match.Event) error {
-	ev.SplitPath()
+	eventfield.SplitPath(ev)
 	if len(ev.Get(match.Object)) == 0 {
 		ev.Set(match.Object, ev.Get(match.Path))
 	}
 	f := &s.e.rules.Load().fields
-	if name, ok := ev.UnknownField(f.custom); ok {
+	if name, ok := eventfield.Unknown(ev, f.custom); ok {
 		return f.unknown(name)
 	}
 	return nil
@@ -207,7 +208,7 @@ func (f *eventFields) checkNames(names []string) error {
 }
 
 // ofLogs reports whether only what reads logs sets the field of that name.
-func ofLogs(name string) bool { return name == match.LogField || name == match.FormatField }
+func ofLogs(name string) bool { return name == eventfield.Log || name == eventfield.Format }
 
 // unknown returns the error for an unknown field.
 func (f *eventFields) unknown(name string) error {
@@ -240,5 +241,5 @@ func (w *unmatchedWarning) warn(e *Engine, f *eventFields, ev *match.Event) {
 	}
 	total := e.Totals().Unmatched
 	e.log.Warn("events match no rule, because they lack fields that the rules need, and are admitted",
-		"fields", strings.Join(ev.Names(), ", "), "needed", f.needed(), "unmatched", total-w.since.Swap(total))
+		"fields", strings.Join(eventfield.Names(ev), ", "), "needed", f.needed(), "unmatched", total-w.since.Swap(total))
 }

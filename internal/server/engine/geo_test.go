@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/geotest"
@@ -41,7 +42,7 @@ func TestGeo(t *testing.T) {
 		ev.Time = time.Now()
 		ev.SetString(match.Client, client)
 		l := c.CheckLogged(&ev)
-		return d.Allowed, l.Allowed, len(ev.GetNamed(match.CountryField)) > 0
+		return d.Allowed, l.Allowed, len(ev.GetNamed(eventfield.Country)) > 0
 	}
 	if checked, logged, located := decide("192.0.2.1"); checked || logged || !located {
 		t.Errorf("an address of the country: checked %t, logged %t, located %t", checked, logged, located)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/match"
@@ -21,7 +22,7 @@ const maxDigits = 19
 
 // checkAnswer returns an error if ev has no field of an answer, or one with a value that no answer has.
 func checkAnswer(ev *match.Event) error {
-	status, size, duration := ev.Get(match.Status), ev.Get(match.Size), ev.GetNamed(match.DurationField)
+	status, size, duration := ev.Get(match.Status), ev.Get(match.Size), ev.GetNamed(eventfield.Duration)
 	if !ev.HasAnswer() {
 		return apierror.New(api.BadArg, "status, size, duration: all missing: an outcome must have one of them")
 	}
@@ -89,7 +90,7 @@ func newAnswerFields(file *rules.File, uses []fieldUse) (f answerFields, err err
 	}
 	f.names = append(append(f.names, match.Client.String()), set.Fields()...) // lists of what is allowed have clients
 	slices.Sort(f.names)
-	f.names = slices.DeleteFunc(slices.Compact(f.names), match.IsOfAnswer)
+	f.names = slices.DeleteFunc(slices.Compact(f.names), eventfield.IsOfAnswer)
 	h := fnv.New32a()
 	h.Write([]byte(strings.Join(f.names, "\x00")))
 	f.form = h.Sum32()

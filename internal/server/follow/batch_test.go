@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -39,7 +40,7 @@ func TestBatches(t *testing.T) {
 	}
 	text := func(ev *match.Event) string {
 		s := ev.Time.String()
-		for _, name := range ev.Names() {
+		for _, name := range eventfield.Names(ev) {
 			s += fmt.Sprintf(" %s=%q", name, ev.GetNamed(name))
 		}
 		return s

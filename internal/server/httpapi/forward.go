@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
@@ -82,7 +83,7 @@ func forwardOutcome(c *call) error {
 		}
 	}
 	for _, answer := range []struct{ field, header string }{
-		{"status", "X-Original-Status"}, {"size", "X-Original-Size"}, {match.DurationField, "X-Original-Duration"},
+		{"status", "X-Original-Status"}, {"size", "X-Original-Size"}, {eventfield.Duration, "X-Original-Duration"},
 	} {
 		value, ok := c.query.Get(answer.field), true
 		if value == "" {

@@ -1,0 +1,63 @@
+// Package eventfield has the names of the fields that this module's own readers of logs and
+// requests set, and what they do with the fields of an event.
+package eventfield
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/lately-go/lately/match"
+)
+
+// The fields of the log that an event is from, see [match.Event.SetOrigin]. Events of services do not have them.
+const (
+	Log    = "log"    // absolute path of the file, "journal:ssh.service", or "-" for the standard input
+	Format = "format" // name or spec of its format
+)
+
+// The fields that are looked up by the client in a local file (--geo), if a rule or report uses them.
+const (
+	Country = "country" // two capital letters, as in ISO 3166
+	ASN     = "asn"     // number of the autonomous system, in decimal
+)
+
+// Duration is the time that a request took, in seconds.
+const Duration = "duration"
+
+// IsOfAnswer reports whether the field of that name is known only when a request is answered.
+func IsOfAnswer(name string) bool {
+	return name == match.Status.String() || name == match.Size.String() || name == Duration
+}
+
+// Names returns the names of the fields that e has, the well-known ones first.
+func Names(e *match.Event) (names []string) {
+	for name := range e.Fields() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// Unknown returns the name of the first field of e that is neither well known nor among
+// custom. It finds misspelled names in events of clients.
+func Unknown(e *match.Event, custom []string) (name string, ok bool) {
+	for name := range e.Fields() {
+		if _, known := match.FieldNamed(name); !known && !slices.Contains(custom, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// SplitPath moves the query of a path such as "/login?x=1" to Query, unless e has a
+// query already. It is for events whose path may be a whole request target.
+func SplitPath(e *match.Event) {
+	path := e.Get(match.Path)
+	q := bytes.IndexByte(path, '?')
+	if q <= 0 {
+		return
+	}
+	e.Set(match.Path, path[:q])
+	if len(e.Get(match.Query)) == 0 {
+		e.Set(match.Query, path[q+1:])
+	}
+}
