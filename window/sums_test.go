@@ -110,6 +110,10 @@ func TestSumsSaturate(t *testing.T) {
 			t.Fatalf("after %d: sum %d, saturated %d; want %d, %d", c.n, got, s.Stats().Saturated, c.want, c.full)
 		}
 	}
+	s.addLive(at.UnixNano(), 0, math.MinInt64)
+	if got := s.SumAt(at, 0); got != -maxSlotSum || s.Stats().Saturated != 7 {
+		t.Errorf("after a live add: sum %d, saturated %d; want %d, 7", got, s.Stats().Saturated, -maxSlotSum)
+	}
 	// Four slots that are full are more than an int64 holds.
 	for i := range 4 {
 		s.AddAt(at.Add(time.Duration(i)*time.Second), 0, math.MaxInt64)
