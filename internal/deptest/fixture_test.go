@@ -165,7 +165,7 @@ func (f fixture) run(args ...string) (string, error) {
 	cmd := exec.CommandContext(f.t.Context(), "go", args...)
 	cmd.Dir = f.program
 	cmd.Env = append(os.Environ(),
-		"GOPROXY="+strings.Join(proxies, ","), "GOMODCACHE="+f.cache, "GOFLAGS=-mod=mod -modcacherw",
+		"GOPROXY="+strings.Join(proxies, ","), "GOMODCACHE="+f.cache, "GOFLAGS=-mod=mod -modcacherw -trimpath",
 		"GOENV=off", "GOWORK=off", "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=", "GOTOOLCHAIN=local", "GOVCS=*:off",
 	)
 	out, err := cmd.CombinedOutput()
