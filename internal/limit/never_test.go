@@ -34,33 +34,25 @@ func (tr *trail) allow(t int64, cost uint64) {
 	}
 }
 
-// since returns the sum of what was allowed after t.
-func (tr *trail) since(t int64) (n uint64) {
-	for i := len(tr.events) - 1; i >= 0 && tr.events[i].t > t; i-- {
-		n += tr.events[i].cost
-	}
-	return n
-}
-
 // hammer sends n events of a hard caller: random ones, bursts at the edges of
 // slots and windows, what just fills the limit, and one that comes back at the
 // first moment it may. It returns what was allowed, by the true times.
-func hammer(rnd *rand.Rand, s *subject, span int64, resolution int64, n int, refused func(tr *trail, t int64, cost uint64)) *trail {
+func hammer(rnd *rand.Rand, s *subject, span int64, n int) *trail {
 	tr, ahead, now := &trail{span: span}, int64(0), int64(0)
 	again := false
-	arrivals(rnd, span, resolution, n, func(t int64) bool {
+	arrivals(rnd, span, 1, n, func(t int64) bool {
 		t += ahead
 		cost, to := uint64(1), t
 		switch rnd.IntN(20) {
 		case 0:
 			cost += rnd.Uint64N(s.Most())
 		case 1:
-			if slot := span / 60; resolution == 1 && rnd.IntN(2) == 0 {
+			if slot := span / 60; rnd.IntN(2) == 0 {
 				to = (t/slot+1)*slot - 1
 			}
 			cost = max(s.Most()-min(s.advance(to), s.Most()), 1)
 		case 2, 3:
-			if again && resolution == 1 {
+			if again {
 				to = max(now+s.wait(now, 1), t)
 			}
 		}
@@ -68,8 +60,6 @@ func hammer(rnd *rand.Rand, s *subject, span int64, resolution int64, n int, ref
 		now = to
 		if again = !s.take(now, cost); !again {
 			tr.allow(now, cost)
-		} else if refused != nil {
-			refused(tr, now, cost)
 		}
 		return true
 	})
@@ -82,79 +72,6 @@ func arrivalCount(n int) int {
 		return 10_000_000
 	}
 	return 300_000 / n
-}
-
-// TestNeverOver sends 1e7 events each (in the long form) to kinds that promise
-// never to allow more than N in a window, and counts by brute force.
-func TestNeverOver(t *testing.T) {
-	configs := []limit.Config{
-		{Algorithm: limit.Sliding, N: 1, Span: time.Millisecond},
-		{Algorithm: limit.Sliding, N: 3, Span: time.Second},
-		{Algorithm: limit.Sliding, N: 128, Span: time.Minute},
-		{Algorithm: limit.Sliding, N: 129, Span: time.Minute},
-		{Algorithm: limit.Sliding, N: 150, Span: 7 * time.Millisecond},
-		{Algorithm: limit.Sliding, N: 300, Span: 100 * time.Second, Resolution: time.Second},
-		{Algorithm: limit.Sliding, N: 1000, Span: time.Hour},
-		{Algorithm: limit.Sliding, N: 70_000, Span: time.Second},
-		{Algorithm: limit.Exact, N: 100, Span: time.Second},
-		{Algorithm: limit.Exact, N: 2000, Span: time.Minute},
-		{Algorithm: limit.InFlight, N: 10, Span: time.Second},
-	}
-	rnd := randtest.New(t)
-	for _, c := range configs {
-		s := newSubject(t, c)
-		tr := hammer(rnd, s, int64(c.Span), max(int64(c.Resolution), 1), arrivalCount(len(configs)), nil)
-		if tr.worst > c.N {
-			t.Errorf("%+v: %d allowed in a window", c, tr.worst)
-		}
-		if tr.worst < c.N {
-			t.Errorf("%+v: never more than %d allowed in a window: the test has no teeth", c, tr.worst)
-		}
-	}
-}
-
-// TestTooEarlyIsCaught is the control: counters that forget a nanosecond too early,
-// or a slot (the ring that counts the current slot in place of the oldest).
-func TestTooEarlyIsCaught(t *testing.T) {
-	rnd := randtest.New(t)
-	for _, c := range []struct {
-		limit.Config
-		by time.Duration
-	}{
-		{limit.Config{Algorithm: limit.Sliding, N: 3, Span: time.Second}, 1},
-		{limit.Config{Algorithm: limit.Exact, N: 100, Span: time.Second}, 1},
-		{limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Minute}, 1},
-		{limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Minute}, time.Second},
-	} {
-		s := newSubject(t, c.Config)
-		s.Counter = s.Early(c.by)
-		if tr := hammer(rnd, s, int64(c.Span), 1, 300_000, nil); tr.worst <= c.N {
-			t.Errorf("%+v forgets %v too early, and nobody notices", c.Config, c.by)
-		}
-	}
-}
-
-// TestRefusalsAreJustified checks that when Sliding refuses, N were allowed
-// within a span and a slot.
-func TestRefusalsAreJustified(t *testing.T) {
-	rnd := randtest.New(t)
-	for _, n := range []uint64{1, 100, 128, 129, 1000} {
-		span, slot := int64(time.Minute), int64(time.Second)
-		if n <= 128 {
-			slot = 0
-		}
-		refusals := 0
-		s := newSubject(t, limit.Config{Algorithm: limit.Sliding, N: n, Span: time.Minute})
-		hammer(rnd, s, span, 1, min(arrivalCount(10), 300_000), func(tr *trail, at int64, cost uint64) {
-			refusals++
-			if cost <= n && tr.since(at-span-slot)+cost <= n {
-				t.Fatalf("n %d: %d refused at %d, %d were allowed in a span and a slot", n, cost, at, tr.since(at-span-slot))
-			}
-		})
-		if refusals < 300 {
-			t.Errorf("n %d: %d refusals: the test has no teeth", n, refusals)
-		}
-	}
 }
 
 // TestWorstCases attacks each kind in the way that gets most out of it, and finds
@@ -208,7 +125,7 @@ func TestWorstCases(t *testing.T) {
 			t.Errorf("%+v: %d allowed in a window, the worst case is %d", c.Config, tr.worst, c.worst)
 		}
 		rnd := randtest.New(t)
-		if tr := hammer(rnd, newSubject(t, c.Config), span, 1, min(arrivalCount(12), 1_000_000), nil); tr.worst > c.worst {
+		if tr := hammer(rnd, newSubject(t, c.Config), span, min(arrivalCount(12), 1_000_000)); tr.worst > c.worst {
 			t.Errorf("%+v: %d allowed in a window, the worst case is %d", c.Config, tr.worst, c.worst)
 		}
 	}
@@ -222,7 +139,7 @@ func TestNeverTwoOfOne(t *testing.T) {
 		if c.Algorithm == limit.Calendar || c.Algorithm == limit.LeakyBucket {
 			continue
 		}
-		if tr := hammer(rnd, newSubject(t, c), int64(c.Span), 1, 20_000, nil); tr.worst != 1 {
+		if tr := hammer(rnd, newSubject(t, c), int64(c.Span), 20_000); tr.worst != 1 {
 			t.Errorf("%+v: %d allowed in a window", c, tr.worst)
 		}
 	}
