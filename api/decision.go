@@ -15,6 +15,7 @@ type Decision struct {
 	Rule        string `json:"rule" doc:"the deciding rule; empty when none matched"`
 	BannedUntil Millis `json:"banned_until_ms" doc:"since 1970; 0 when no ban refused it"`
 	Delay       Millis `json:"delay_ms,omitempty" doc:"how long an allowed event must wait for its turn under a leaky-bucket rule; absent when it need not wait"`
+	Missing     string `json:"missing,omitempty" doc:"the field that the event lacks, if the rule refuses it for that"`
 	ID          string `json:"id,omitempty" doc:"to settle the reservation, or to report the outcome by; absent unless it was asked for, and of a refusal"`
 }
 

@@ -13,7 +13,7 @@ import (
 func decisionOf(d *api.Decision) ratelimit.Decision {
 	out := ratelimit.Decision{
 		Allowed: d.Allowed, Rule: d.Rule, Limit: d.Limit, Remaining: d.Remaining,
-		RetryAfter: d.RetryAfter.Duration(), ResetAfter: d.ResetAfter.Duration(), Delay: d.Delay.Duration(),
+		RetryAfter: d.RetryAfter.Duration(), ResetAfter: d.ResetAfter.Duration(), Delay: d.Delay.Duration(), Missing: d.Missing,
 	}
 	if d.RetryAfter < 0 {
 		out.RetryAfter = ratelimit.Never

@@ -57,6 +57,7 @@
 // # Refusals
 //
 //	by a limit or a ban            RESOURCE_EXHAUSTED
+//	a field is missing             UNAUTHENTICATED
 //	a store that failed closed     UNAVAILABLE
 //	a key too long for any store   INVALID_ARGUMENT
 //	a turn beyond the deadline     DEADLINE_EXCEEDED, without what follows

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -109,6 +110,31 @@ func TestCostAboveTheLimit(t *testing.T) {
 	r := say(t, conn)
 	if wait, ok := r.wait(); r.code() != codes.ResourceExhausted || ok {
 		t.Errorf("%v with a wait of %v, want RESOURCE_EXHAUSTED without any", r.code(), wait)
+	}
+	if got := r.trailer.Get(pushbackField); len(got) != 1 || got[0] != "-1" {
+		t.Errorf("%s is %v, want -1", pushbackField, got)
+	}
+}
+
+func TestMissingField(t *testing.T) {
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
+		ratelimit.Rule{Name: "keys", Key: newKey(t, "api_key"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := New(l, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := say(t, dialPipe(t, new(echo), i))
+	s, info := r.status, detail[errdetails.ErrorInfo](r)
+	if s.Code() != codes.Unauthenticated || s.Message() != "the request lacks the header X-API-Key" || len(s.Details()) != 1 ||
+		info.GetReason() != ReasonMissing || info.GetMetadata()["missing"] != "api_key" || info.GetMetadata()["rule"] != "keys" {
+		t.Errorf("%v with %v", s, s.Details())
 	}
 	if got := r.trailer.Get(pushbackField); len(got) != 1 || got[0] != "-1" {
 		t.Errorf("%s is %v, want -1", pushbackField, got)

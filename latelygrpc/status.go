@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -31,6 +32,10 @@ const (
 	// ReasonStore is the reason of a call that was refused because the
 	// store failed, under a rule that then refuses.
 	ReasonStore = "STORE_UNAVAILABLE"
+
+	// ReasonMissing is the reason of a call that lacks a field, the metadata that a rule counts by and whose
+	// source has Refuse. The metadata of the ErrorInfo has it as "missing".
+	ReasonMissing = "FIELD_MISSING"
 
 	// ReasonKey is the reason of a call with a key that is too long for a store.
 	ReasonKey = "KEY_TOO_LONG"
@@ -55,9 +60,15 @@ func (i *Interceptor) status(p *plan, v *Verdict) *status.Status {
 		rule = r.Name
 	}
 	reason, code, message := explain(d, rule)
+	if d.Missing != "" {
+		reason, code, message = ReasonMissing, codes.Unauthenticated, middleware.MissingText(p.Set, d.Missing)
+	}
 	info := &errdetails.ErrorInfo{Reason: reason, Domain: ErrorDomain, Metadata: map[string]string{}}
 	if rule != "" {
 		info.Metadata["rule"] = rule
+	}
+	if reason == ReasonMissing {
+		info.Metadata["missing"] = d.Missing
 	}
 	if reason == ReasonBanned {
 		info.Metadata["banned_until"] = d.BannedUntil.UTC().Format(time.RFC3339Nano)

@@ -56,7 +56,7 @@ func (m *Middleware) writeHeaders(h http.Header, p *plan, v *Verdict, buf []byte
 
 func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 	d := &v.Decision
-	if d.Rule == "" || ratelimitheader.StoreFailed(d) {
+	if d.Rule == "" || d.Missing != "" || ratelimitheader.StoreFailed(d) {
 		return
 	}
 	reset := ratelimitheader.Seconds(d.ResetAfter)

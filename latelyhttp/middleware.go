@@ -64,7 +64,7 @@ type Config struct {
 	Page *Page
 
 	// OnRefused, if not nil, writes status and body of refused requests.
-	// RateLimit fields, Retry-After and Cache-Control are set. It excludes Page.
+	// RateLimit fields, Retry-After, WWW-Authenticate and Cache-Control are set. It excludes Page.
 	OnRefused func(http.ResponseWriter, *http.Request, Verdict)
 }
 

@@ -1,12 +1,14 @@
 package latelyhttp
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -24,6 +26,7 @@ var (
 	quotaExceeded   = problem{http.StatusTooManyRequests, problemTypes + "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"}
 	abnormalUsage   = problem{http.StatusTooManyRequests, problemTypes + "abnormal-usage-detected", "Request not satisfied due to detection of abnormal request pattern"}
 	reducedCapacity = problem{http.StatusServiceUnavailable, problemTypes + "temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"}
+	fieldMissing    = problem{http.StatusUnauthorized, "about:blank", http.StatusText(http.StatusUnauthorized)}
 	fieldTooLarge   = problem{http.StatusRequestHeaderFieldsTooLarge, "about:blank", http.StatusText(http.StatusRequestHeaderFieldsTooLarge)}
 )
 
@@ -32,6 +35,8 @@ func problemOf(d *ratelimit.Decision) *problem {
 	switch {
 	case !d.BannedUntil.IsZero():
 		return &abnormalUsage
+	case d.Missing != "":
+		return &fieldMissing
 	case !ratelimitheader.StoreFailed(d):
 		return &quotaExceeded
 	case errors.Is(d.Err, ratelimit.ErrKeyTooLong):
@@ -47,6 +52,7 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *plan, s *
 		wait := ratelimitheader.Seconds(d) + rand.Int64N(int64(m.config.Jitter/time.Second)+1)
 		h["Retry-After"] = []string{strconv.FormatInt(wait, 10)}
 	}
+	writeChallenge(h, p.Set, &v.Decision)
 	h["Cache-Control"] = []string{"no-store"}
 	if m.config.OnRefused != nil {
 		m.config.OnRefused(w, r, *v)
@@ -75,12 +81,48 @@ func appendProblem(buf []byte, p *ratelimitheader.Policies, problem *problem, v 
 	buf = append(buf, problem.title...)
 	buf = append(buf, `","status":`...)
 	buf = strconv.AppendInt(buf, int64(problem.status), 10)
-	if problem != &fieldTooLarge {
+	switch problem {
+	case &fieldTooLarge:
+	case &fieldMissing:
+		buf = appendMissing(buf, v.Set, v.Decision.Missing)
+	default:
 		buf = append(buf, `,"violated-policies":[`...)
 		buf = appendViolated(buf, p, v)
 		buf = append(buf, ']')
 	}
 	return append(buf, "}\n"...)
+}
+
+// appendMissing appends which field a request lacks, and where it belongs.
+func appendMissing(buf []byte, set *ratelimit.Set, field string) []byte {
+	text, _ := json.Marshal(struct { // strings have no error
+		Detail  string `json:"detail"`
+		Missing string `json:"missing"`
+	}{middleware.MissingText(set, field), field})
+	buf = append(buf, ',')
+	return append(buf, text[1:len(text)-1]...)
+}
+
+// writeChallenge sets WWW-Authenticate, which an answer with status 401 must have, if d is a refusal because a field is missing:
+// Bearer, or Key with the place where the request must have the field.
+func writeChallenge(h http.Header, set *ratelimit.Set, d *ratelimit.Decision) {
+	if d.Missing == "" {
+		return
+	}
+	var all []string
+	for _, s := range middleware.MissingSources(set, d.Missing) {
+		switch {
+		case s.Bearer:
+			all = append(all, "Bearer")
+		case s.Header != "":
+			all = append(all, `Key header="`+s.Header+`"`)
+		case s.Cookie != "":
+			all = append(all, `Key cookie="`+s.Cookie+`"`)
+		default:
+			all = append(all, "Key")
+		}
+	}
+	h["Www-Authenticate"] = all
 }
 
 // appendViolated appends the names of the policies that refused the event.
@@ -115,11 +157,12 @@ func NewResponder(set *ratelimit.Set) *Responder {
 }
 
 // WriteHeaders adds RateLimit-Policy and RateLimit to h if r has the deciding rule of d,
-// and Retry-After if d is a refusal that ends.
+// Retry-After if d is a refusal that ends, and WWW-Authenticate if the request lacks a field.
 func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 	if !d.Allowed && 0 < d.RetryAfter && d.RetryAfter < ratelimit.Never {
 		h["Retry-After"] = []string{strconv.FormatInt(ratelimitheader.Seconds(d.RetryAfter), 10)}
 	}
+	writeChallenge(h, r.set, d)
 	v := r.verdict(d)
 	writeDraft(h, &r.policies, &v, nil)
 }

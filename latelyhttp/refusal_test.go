@@ -16,6 +16,7 @@ import (
 
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -25,6 +26,8 @@ type body struct {
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
 	Violated []string `json:"violated-policies"`
+	Detail   string   `json:"detail"`
+	Missing  string   `json:"missing"`
 }
 
 func readBody(t testing.TB, w *httptest.ResponseRecorder) body {
@@ -285,4 +288,49 @@ func lone(t *testing.T, h http.Handler, rnd *rand.Rand, refusals int, early bool
 		}
 	}
 	return refused
+}
+
+// TestMissingField refuses a request without a field with 401, and shows what is left of the other limits.
+func TestMissingField(t *testing.T) {
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
+		limited(t, "wide", 5, time.Minute), limited(t, "keys", 1, time.Minute, "api_key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := NewPage("<p>{{status}} {{title}} {{retry_after}}</p>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := mustNew(t, l, Config{Page: page}).Wrap(new(ok))
+	for range 3 {
+		w := do(h, request("192.0.2.1:1"))
+		b := readBody(t, w)
+		if w.Code != 401 || b.Status != 401 || b.Missing != "api_key" || b.Detail != "the request lacks the header X-API-Key" || b.Violated != nil {
+			t.Errorf("%d %+v", w.Code, b)
+		}
+		if got := header(t, w, "Www-Authenticate"); got != `Key header="X-API-Key"` || w.Header().Get("Retry-After") != "" {
+			t.Errorf("the header is %v", w.Header())
+		}
+		if policy, left := header(t, w, "Ratelimit-Policy"), header(t, w, "Ratelimit"); policy != `"wide";q=5;w=60` || left != `"wide";r=5` {
+			t.Errorf("the limits are %s, %s", policy, left)
+		}
+	}
+	r := request("192.0.2.1:1")
+	r.Header.Set("Accept", "text/html")
+	if w := do(h, r); w.Code != 401 || w.Body.String() != "<p>401 Unauthorized </p>" {
+		t.Errorf("the page is %d %s", w.Code, w.Body)
+	}
+	r = request("192.0.2.1:1")
+	r.Header.Set("X-API-Key", "k")
+	if w := do(h, r); w.Code != 200 || header(t, w, "Ratelimit") != `"wide";r=4;t=60, "keys";r=0;t=60` {
+		t.Errorf("with the field: %d %v", w.Code, w.Header())
+	}
+	legacy := do(mustNew(t, l, Config{Headers: Legacy}).Wrap(new(ok)), request("192.0.2.1:1"))
+	if legacy.Code != 401 || legacy.Header().Get("X-Ratelimit-Limit") != "" {
+		t.Errorf("legacy: %d %v", legacy.Code, legacy.Header())
+	}
 }

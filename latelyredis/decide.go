@@ -152,8 +152,11 @@ subjects:
 			g.sent, g.stamp = s.mirror.now(), s.refusals.stamp(s.refusals.hash(r.Subjects[g.members[0]].Key)).Load()
 		}
 		flags := byte(0)
+		if r.Refused {
+			flags = askAlso
+		}
 		if several && !r.Peek && !r.Answer && slices.ContainsFunc(g.members, func(i int) bool { return l.rules[r.Subjects[i].Outcome.Rule].countsRefusals }) {
-			flags = askWaits
+			flags |= askWaits
 		}
 		s.ask(g, l, flags)
 	}

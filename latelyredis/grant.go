@@ -116,7 +116,7 @@ func owes(r keytable.Record) bool { return r.Words()[grantPending]+r.Words()[gra
 
 // admitKnown admits an event under the grants of all its rules, and reports whether they suffice.
 func (s *Store) admitKnown(l *layout, r *request) bool {
-	if r.Cost == 0 || r.Peek || r.Looks || r.Settled || len(r.Subjects) > grantRules {
+	if r.Cost == 0 || r.Peek || r.Looks || r.Settled || r.Refused || len(r.Subjects) > grantRules {
 		return false
 	}
 	var held [grantRules]keytable.Record // in the order of rules, which is that of tables

@@ -119,14 +119,14 @@ func (p endingPolicy) Expired(r keytable.Record) bool {
 	return int64(r.Words()[wordEnds]) <= p.m.now()
 }
 
-// refuseKnown decides about a request that a remembered refusal refuses, and reports whether
-// there is one. A rule without one is not judged: it is Skipped, as by a ban.
+// refuseKnown decides about a request that was refused already, or that a remembered refusal refuses, and reports whether
+// that is so. A rule without one is not judged: it is Skipped, as by a ban.
 func (s *Store) refuseKnown(l *layout, r *request) bool {
 	node := s.mirror.now()
 	if r.Cost == 0 || node-s.refusals.synced.Load() >= refusalFresh {
 		return false
 	}
-	refused := false
+	refused := r.Refused
 	for i := range r.Subjects {
 		sub := &r.Subjects[i]
 		rl := &l.rules[sub.Outcome.Rule]

@@ -25,7 +25,7 @@ func eachRequest(groups []*group) iter.Seq[[]*group] {
 func (s *Store) beginning(l *layout, groups []*group, answer string) (again []*group) {
 	for of := range eachRequest(groups) {
 		flags := byte(0)
-		if slices.ContainsFunc(of, func(g *group) bool { return g.refused }) {
+		if of[0].request.Refused || slices.ContainsFunc(of, func(g *group) bool { return g.refused }) {
 			flags = askAlso
 		}
 		if slices.ContainsFunc(of, func(g *group) bool { return g.banned }) {

@@ -25,9 +25,10 @@ type Source struct {
 	// Hash says that only keyed digests of values are kept and shown.
 	Hash bool
 
-	// Share says that events without the field have the value [Missing] instead, and so count
-	// together. Otherwise rules that count by the field do not judge them.
-	Share bool
+	// Share and Refuse say what becomes of an event without the field under a rule that counts by it. With Share, it has
+	// the value [Missing] instead, so that such events count together. With Refuse, the rule refuses it. With neither, the
+	// rule does not judge it. At most one of them is set.
+	Share, Refuse bool
 }
 
 // derivedFields are the fields that events get from what is known of them.
@@ -56,6 +57,21 @@ const Ambiguous = "(ambiguous)"
 
 // FromRequest reports whether the value is a part of the request, which a client writes.
 func (s *Source) FromRequest() bool { return len(s.places()) > 0 }
+
+// Place returns where requests have the value, in words: "the header X-API-Key".
+func (s *Source) Place() string {
+	switch {
+	case s.Header != "":
+		return "the header " + s.Header
+	case s.Cookie != "":
+		return "the cookie " + s.Cookie
+	case s.Bearer:
+		return "the bearer token in the header Authorization"
+	case s.Query != "":
+		return "the parameter " + s.Query + " in the query"
+	}
+	return "the field " + s.Field
+}
 
 // places returns the names of what is set of Header, Cookie, Bearer and Query.
 func (s *Source) places() (names []string) {
@@ -90,6 +106,8 @@ func (s *Source) checkPlace() error {
 		return fmt.Errorf("%s: must be one of them", strings.Join(places, ", "))
 	}
 	switch {
+	case s.Share && s.Refuse:
+		return errors.New("Share, Refuse: must be one of them")
 	case s.Header != "" && !isToken(s.Header):
 		return fmt.Errorf("header: %.80q: must be the name of a header, such as X-API-Key", s.Header)
 	case s.Cookie != "" && !isToken(s.Cookie):

@@ -110,6 +110,9 @@ func (l *Limiter) decideBatch(batch []*request) {
 
 // answer makes the ticket of o, which has its decision. It returns true.
 func (l *Limiter) answer(o openQuery) bool {
+	if len(o.sc.lacking) > 0 {
+		l.lacked(o.sc, o.d, o.Query)
+	}
 	if o.Ticket != nil {
 		o.Ticket.fill(o.Query, &o.sc.request, o.d)
 	}

@@ -29,6 +29,11 @@ type Decision struct {
 	// allowed, and the fields below are zero.
 	Rule string
 
+	// Missing is the field of the key of the deciding rule that the event lacks, if that is why
+	// it is refused: its [match.Source] has Refuse. RetryAfter is [Never] then, and Limit is 0. The field of alternatives
+	// is called "user | session".
+	Missing string
+
 	// Limit is how much the deciding rule's limit allows at once: N, or the
 	// burst of the algorithms that have one; of a rule that only bans, and
 	// during a ban, the number of hits or refusals before it begins. Of
@@ -42,7 +47,7 @@ type Decision struct {
 
 	// RetryAfter is how long until an event like this one would be allowed
 	// by all rules, if none came in between; 0 when it was allowed, and
-	// [Never] when no waiting helps: its cost is above a limit.
+	// [Never] when no waiting helps: its cost is above a limit, or it lacks a field.
 	RetryAfter time.Duration
 
 	// ResetAfter is how long until the deciding rule has forgotten all it
@@ -116,6 +121,10 @@ type Outcome struct {
 	// for an event that was refused, also if the rule counts refused ones, and
 	// for one of cost 0 under InFlight, which is not under way.
 	Charged bool
+
+	// Missing is the field of the key that the event lacks, if the rule refuses it for that. Then the fields below but
+	// RetryAfter, which is Never, are zero.
+	Missing string
 
 	Limit, Remaining uint64
 	LimitIndex       int // see Decision

@@ -231,7 +231,7 @@ func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) (d Decision) {
 func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (d Decision, _ []Outcome) {
 	sc := l.scratch.Get().(*scratch)
 	l.decideWith(sc, &d, &Query{Event: e, Cost: n}, nanos(t), false)
-	dst = appendOutcomes(dst, &sc.request)
+	dst = sc.appendOutcomes(dst)
 	l.scratch.Put(sc)
 	return d, dst
 }

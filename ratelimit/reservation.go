@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -65,7 +66,7 @@ func (l *Limiter) reserve(q *Query, now int64, r *Reservation) {
 	}
 	request := &r.scratch.request
 	r.at, r.rules = request.Now, request.Set
-	r.Outcomes = appendOutcomes(r.Outcomes[:0], request)
+	r.Outcomes = r.scratch.appendOutcomes(r.Outcomes[:0])
 	r.charged = nil
 	if r.Decision.Allowed {
 		r.charged = request.Subjects
@@ -89,12 +90,16 @@ func (r *Reservation) Open() bool {
 	return false
 }
 
-// appendOutcomes appends the outcome of each rule of r to dst.
-func appendOutcomes(dst []Outcome, r *request) []Outcome {
+// appendOutcomes appends the outcome of each rule to dst.
+func (sc *scratch) appendOutcomes(dst []Outcome) []Outcome {
+	r, first := &sc.request, len(dst)
 	for i := range r.Subjects {
 		o := &r.Subjects[i].Outcome
 		o.Set = r.Set
 		dst = append(dst, Outcome(*o))
+	}
+	if len(sc.lacking) > 0 {
+		dst = sc.appendLacking(dst, first)
 	}
 	return dst
 }
@@ -209,6 +214,8 @@ func pause(ctx context.Context, d *Decision, cost uint64) error {
 		return d.Err
 	case !d.BannedUntil.IsZero():
 		return ErrBanned
+	case d.Missing != "":
+		return fmt.Errorf("ratelimit: rule %q: the event lacks the field %s", d.Rule, d.Missing)
 	case d.RetryAfter == Never:
 		return &costError{Rule: d.Rule, Cost: cost, Limit: d.Limit} // a limit of 0
 	}

@@ -31,6 +31,10 @@ type Set struct {
 	by      []match.Key
 	reads   []bool // the rules that take more from an event than their key
 
+	// required is the fields of the key of each rule without which an event is refused, and requiredNames what they are called.
+	required      [][]match.Key
+	requiredNames [][]string
+
 	answers []bool   // the rules that count answers
 	clients []int    // at which place in its key each rule has the client, or -1
 	fields  []string // what the key has there, such as "user | client"
@@ -80,6 +84,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		}
 		s.clients, s.fields = append(s.clients, client), append(s.fields, field)
 		s.forms = append(s.forms, formOf(&r.Key))
+		s.require(r)
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
 		}
@@ -109,6 +114,16 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	return s, nil
 }
 
+// require adds what events need so that r, the next rule, does not refuse them.
+func (s *Set) require(r *Rule) {
+	fields := requirements(&r.Key, s.from)
+	var names []string
+	for _, k := range fields {
+		names = append(names, k.String())
+	}
+	s.required, s.requiredNames = append(s.required, fields), append(s.requiredNames, names)
+}
+
 // checkSources returns an error about a bad source, or two of one field.
 func checkSources(sources []match.Source) error {
 	for i := range sources {
@@ -129,11 +144,11 @@ func (s *Set) Sources() []match.Source { return s.from }
 func (s *Set) CountsAnswers() bool { return slices.Contains(s.answers, true) }
 
 // lackedBy appends the numbers of the rules that count answers and need a field which ev lacks.
-func (s *Set) lackedBy(dst []int, ev *match.Event) []int {
+func (s *Set) lackedBy(dst []lack, ev *match.Event) []lack {
 	lacks := func(name string) bool { return len(ev.GetNamed(name)) == 0 }
 	for i, counts := range s.answers {
 		if counts && (slices.ContainsFunc(s.rules[i].Key.Fields(), lacks) || slices.ContainsFunc(s.conds[match.Whole][i].Needs(), lacks)) {
-			dst = append(dst, i)
+			dst = append(dst, lack{rule: i})
 		}
 	}
 	return dst

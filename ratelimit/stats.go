@@ -40,7 +40,11 @@ type RuleStats struct {
 	Banned  uint64 // refused by this rule's bans
 	Shadow  uint64 // that a shadow rule would have refused, by a limit or a ban
 	Skipped uint64 // not judged, because a ban of another rule held
-	Lacking uint64 // not judged, because the event lacks a field of the key
+
+	// Lacking is how many events matched the rule and lack a field of its key. It does not judge them, or refuses them if
+	// the [match.Source] of the field has Refuse: LackingRefused of them, which are among Refused, or among Shadow under
+	// a shadow rule.
+	Lacking, LackingRefused uint64
 
 	BansStarted uint64
 
@@ -168,29 +172,8 @@ type decisionCounts struct {
 
 // A lackingStripe counts events that lack a field of the key, in a cache line.
 type lackingStripe struct {
-	n atomic.Uint64
-	_ [56]byte
-}
-
-// countLacking counts the events that the rules of set with these numbers did not judge.
-func (l *Limiter) countLacking(set *Set, rules []int) {
-	for _, i := range rules {
-		if c := l.decisionsOf(set, i); c != nil {
-			c.lacking[ring.Stripe(stripeBits)].n.Add(1)
-		}
-	}
-}
-
-// decisionsOf returns the counts of the i-th rule of set, or nil if an Update has replaced the rules.
-func (l *Limiter) decisionsOf(set *Set, i int) *decisionCounts {
-	if l.memory != nil {
-		if all := l.memory.rules.Load().rules; i < len(all) && all[i].Name == set.rules[i].Name {
-			return all[i].decisions
-		}
-	} else if all := *l.rules.Load(); i < len(all) && all[i].name == set.rules[i].Name {
-		return all[i].decisions
-	}
-	return nil
+	all, refused atomic.Uint64
+	_            [48]byte
 }
 
 const stripeBits = 6
@@ -257,6 +240,7 @@ func (t *decisionCounts) add(r *RuleStats) {
 		r.Sketched += s.sketched.Load()
 		r.Full += s.full.Load()
 		r.Skipped += s.skipped.Load()
-		r.Lacking += t.lacking[i].n.Load()
+		r.Lacking += t.lacking[i].all.Load()
+		r.LackingRefused += t.lacking[i].refused.Load()
 	}
 }

@@ -104,6 +104,28 @@ var brokenOthers = []broken{
 		cases: "Answers",
 	},
 	{
+		mistake: "charges what was refused before",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			as := *r
+			as.Refused = false
+			err := m.Decided(&as)
+			r.Now = as.Now
+			return err
+		}),
+		cases: "Refused",
+	},
+	{
+		mistake: "counts nothing of what was refused before",
+		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+			as := *r
+			as.Peek = r.Peek || r.Refused
+			err := m.Decided(&as)
+			r.Now = as.Now
+			return err
+		}),
+		cases: "Refused",
+	},
+	{
 		mistake: "gives back twice",
 		open: settling(func(m *ratelimit.Memory, s *ratelimit.Settlement) error {
 			if err := m.Settle(context.Background(), s); err != nil {

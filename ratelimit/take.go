@@ -16,7 +16,7 @@ type scratch struct {
 	request  request
 	subjects []subject
 	keys     []byte
-	lacking  []int // rules whose condition holds, and of whose key the event lacks a field
+	lacking  []lack
 	adjust   adjustment
 	listed   bool // the allow list contains what was collected
 	rule     int  // of the key that was collected last
@@ -40,12 +40,19 @@ func (l *Limiter) decideFor(sc *scratch, d *Decision, q *Query, now int64) {
 // decideWith decides with the memory of sc, and leaves the request there, with
 // the subjects that were judged, unless fast says that only the decision and the ticket matter.
 func (l *Limiter) decideWith(sc *scratch, d *Decision, q *Query, now int64, fast bool) {
+	if l.decideKeyed(sc, d, q, now, fast); len(sc.lacking) > 0 {
+		l.lacked(sc, d, q)
+	}
+}
+
+// decideKeyed is decideWith under the rules that have the key of the event.
+func (l *Limiter) decideKeyed(sc *scratch, d *Decision, q *Query, now int64, fast bool) {
 	for {
 		set := l.set.Load()
 		if l.begin(sc, d, set, q, now) {
 			return
 		}
-		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer {
+		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer && !sc.request.Refused {
 			s := &sc.subjects[0]
 			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
 			var charged *request
@@ -68,7 +75,8 @@ func (l *Limiter) decideWith(sc *scratch, d *Decision, q *Query, now int64, fast
 // key, or no rule matches.
 func (l *Limiter) begin(sc *scratch, d *Decision, set *Set, q *Query, now int64) bool {
 	r := &sc.request
-	r.Set, r.Subjects, r.Now, r.Looks, r.Answer = set, nil, now, false, false
+	r.Set, r.Subjects, r.Now, r.Looks, r.Answer, r.Refused = set, nil, now, false, false, false
+	sc.lacking = sc.lacking[:0]
 	if q.Event == nil {
 		if err := sc.collectKey(set, q, l.exempt.Load()); err != nil {
 			*d = errorDecision(err)
@@ -76,10 +84,7 @@ func (l *Limiter) begin(sc *scratch, d *Decision, set *Set, q *Query, now int64)
 		}
 	} else {
 		if sc.collectEvent(set, q.Event, l.exempt.Load()); q.Partial && !sc.listed {
-			sc.lacking = set.lackedBy(sc.lacking[:0], q.Event)
-		}
-		if len(sc.lacking) > 0 && !q.Peek && (q.Partial || q.Event.Part != match.Answer) { // else the request was counted
-			l.countLacking(set, sc.lacking)
+			sc.lacking = set.lackedBy(sc.lacking, q.Event)
 		}
 	}
 	if len(sc.subjects) > 0 {
@@ -101,7 +106,7 @@ func errorDecision(err error) Decision {
 // with the same key share its bytes, so a store recognizes them without comparing. Clients that are exempt
 // are allowed as if they were listed.
 func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *match.Prefixes) {
-	sc.subjects, sc.keys, sc.lacking = sc.subjects[:0], sc.keys[:0], sc.lacking[:0]
+	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
 	if sc.listed = set.Allowed(e) || exempt != nil && exempt.Contains(e.Get(match.Client)); sc.listed {
 		return
 	}
@@ -116,7 +121,7 @@ func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *match.Prefixes
 			last = set.keys[i]
 			sc.add(i, key)
 		} else {
-			sc.lacking = append(sc.lacking, i)
+			sc.lacks(set, i, e)
 			continue
 		}
 		if set.reads[i] {
@@ -216,7 +221,7 @@ func exempts(exempt *match.Prefixes, field, value string) bool {
 // ask makes the request of what was collected.
 func (sc *scratch) ask(set *Set, q *Query, now int64) *request {
 	r := &sc.request
-	*r = request{Set: set, Now: now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Subjects: sc.subjects, Scratch: r.Scratch}
+	*r = request{Set: set, Now: now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Refused: r.Refused, Subjects: sc.subjects, Scratch: r.Scratch}
 	return r
 }
 

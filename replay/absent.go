@@ -65,10 +65,16 @@ func (e *events) checkRules() error {
 	}
 	for _, j := range e.judgings {
 		for i, rule := range j.ruleset.rules() {
-			if why := e.lacking(rule, j.columns[i]); why != "" {
-				e.problem(fmt.Sprintf("%s: %s", j.title(rule.name), why))
-				j.absent[rule.name] = true
+			why := e.lacking(rule, j.columns[i])
+			if why == "" {
+				continue
 			}
+			refuses := i < j.limits.Len() && j.requires(rule.key) && e.unmatched(rule) == ""
+			if refuses {
+				why += ": it refuses every event that matches it"
+			}
+			e.problem(fmt.Sprintf("%s: %s", j.title(rule.name), why))
+			j.absent[rule.name] = !refuses
 		}
 	}
 	e.judgings = slices.DeleteFunc(e.judgings, func(j *judging) bool { return j.option != "" && len(j.absent) > 0 })
@@ -108,6 +114,14 @@ func (e *events) absent(field string) string {
 // event has, or a key of fields that no event has together. It is empty if some event
 // may match.
 func (e *events) lacking(rule commonRule, keys *keyColumn) string {
+	if why := e.unmatched(rule); why != "" {
+		return why
+	}
+	return e.noKey(rule.key, keys)
+}
+
+// unmatched returns why the condition of a rule holds for no event, or "".
+func (e *events) unmatched(rule commonRule) string {
 	condition, err := rule.when.Compile()
 	if err != nil {
 		return ""
@@ -115,9 +129,6 @@ func (e *events) lacking(rule commonRule, keys *keyColumn) string {
 	needed := condition.Needs()
 	if i := slices.IndexFunc(needed, e.hasNone); i >= 0 {
 		return e.absent(needed[i])
-	}
-	if why := e.noKey(rule.key, keys); why != "" {
-		return why
 	}
 	return e.run.noLog(rule.when)
 }

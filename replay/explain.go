@@ -69,7 +69,8 @@ type RuleExplanation struct {
 	api.Key
 	Mode    string `json:"mode,omitempty"` // "shadow"
 	Refused bool   `json:"refused"`
-	Limit   uint64 `json:"limit"` // see ratelimit.Outcome
+	Missing string `json:"missing,omitempty"` // the field that the event lacks, if it is refused for that
+	Limit   uint64 `json:"limit"`             // see ratelimit.Outcome
 
 	// Counted is the events in the window of the limit, oldest first, with the explained
 	// event if that was counted. They alone make the limit decide as it did. It is at
@@ -253,7 +254,7 @@ func (x *explaining) add(event int, d ratelimit.Decision, own []ratelimit.Outcom
 func (x *explaining) count(event int, d ratelimit.Decision, o *ratelimit.Outcome) {
 	rule := x.j.rules[o.Rule].Rule
 	tr := &x.trails[o.Rule][x.j.rules[o.Rule].keys.ids[event]]
-	if o.Skipped || o.Banned && !o.Started {
+	if o.Skipped || o.Missing != "" || o.Banned && !o.Started {
 		return
 	}
 	if o.Charged || rule.CountRefused && !o.Banned && (d.Allowed || !rule.Shadow) {
@@ -327,10 +328,14 @@ func (x *explaining) rule(f *foundRule) RuleExplanation {
 	tr := &x.trails[f.Rule][f.key]
 	out := RuleExplanation{
 		Name: o.Name, Sentence: rules.LimitSentence(o.Rule), Fields: o.Key.Fields(), Key: o.key(f.key),
-		Refused: f.Refused, Limit: f.Limit, Counted: []LogLine{},
+		Refused: f.Refused, Missing: f.Missing, Limit: f.Limit, Counted: []LogLine{},
 	}
 	if o.Shadow {
 		out.Mode = "shadow"
+	}
+	if f.Missing != "" {
+		out.Key = x.partialKey(o.Key)
+		return out
 	}
 	if f.Banned {
 		out.Ban = &BanExplanation{Start: x.line(f.ban.start), Until: Epoch{f.BannedUntil}, Of: o.Ban.Of.String()}
@@ -339,6 +344,15 @@ func (x *explaining) rule(f *foundRule) RuleExplanation {
 		out.Counted, out.CountedLeftOut = x.lines(x.window(o.Rule, f, tr.counted[:f.counted]))
 	}
 	return out
+}
+
+// partialKey returns a key that lacks fields of the explained event, with [match.Missing] in their place.
+func (x *explaining) partialKey(k match.Key) api.Key {
+	values, ev := k.Fields(), x.reader.event(x.found.event)
+	for i, name := range values {
+		values[i] = cmp.Or(string(ev.GetNamed(name)), match.Missing)
+	}
+	return api.KeyOf(values...)
 }
 
 func (x *explaining) line(event int32) LogLine {

@@ -48,6 +48,8 @@ func (w *textWriter) ruleExplanation(r *RuleExplanation) {
 		w.f("  the rule %s it: its window for %s has %s, its limit is %s:\n", verb, keyText(r.Key),
 			plural(len(r.Counted)+int(r.CountedLeftOut), "event", "events"), count(int64(r.Limit)))
 		w.logLines(r.Counted, r.CountedLeftOut)
+	case r.Missing != "":
+		w.f("  the rule refuses it: it has no %s\n", visible(r.Missing))
 	case r.Refused:
 		w.f("  the rule refuses it: its limit for %s is %s\n", keyText(r.Key), count(int64(r.Limit)))
 	default:

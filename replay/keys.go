@@ -198,7 +198,7 @@ func keysAbove(peaks []int64) (steps [][2]int64) {
 }
 
 // largest returns the n keys with the largest counts, largest first; equal ones in the
-// order of their bytes. Keys without a count are left out.
+// order of their bytes. Keys without a count are left out, and so is number 0.
 func (c *keyColumn) largest(n int, counts []int64) []uint32 {
 	compare := func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(c.texts[a], c.texts[b]))
@@ -206,7 +206,7 @@ func (c *keyColumn) largest(n int, counts []int64) []uint32 {
 	var ids []uint32
 	full := false // ids[n-1] is the last of the first n so far
 	for id, count := range counts {
-		if count == 0 || full && compare(uint32(id), ids[n-1]) > 0 {
+		if count == 0 || id == 0 || full && compare(uint32(id), ids[n-1]) > 0 {
 			continue
 		}
 		if ids = append(ids, uint32(id)); len(ids) >= 2*n+64 {

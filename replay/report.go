@@ -122,6 +122,11 @@ type RuleReport struct {
 	Refused     *int64      `json:"refused,omitempty"`
 	KeysRefused *int64      `json:"keys_refused,omitempty"`
 
+	// Lacking is how many events match a limit or ban and lack a field of its key. LackingSentence says so, and what
+	// became of them.
+	Lacking         int64  `json:"lacking,omitempty"`
+	LackingSentence string `json:"lacking_sentence,omitempty"`
+
 	// Timeline is, for a limit or ban, the events of Refused over time, in the bars of
 	// Report.Timeline.
 	Timeline *Refusals `json:"timeline,omitempty"`

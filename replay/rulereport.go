@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/rules"
 )
 
 // How many of each a rule's report has.
@@ -33,10 +34,13 @@ func (e *events) reportLimit(j *judging, number int) RuleReport {
 	}
 	for id, n := range refusals {
 		*rep.Refused += n
-		*rep.KeysRefused += min(n, 1)
+		if id > 0 { // else they have no key
+			*rep.KeysRefused += min(n, 1)
+		}
 		*rep.Allowed += counts[id] - n
 	}
 	rep.describe(rule.Rule)
+	j.reportLacking(&rep, number)
 	for _, id := range rule.keys.largest(e.run.Top, counts) {
 		rep.Busiest = append(rep.Busiest, BusyKey{rule.key(id), counts[id] - refusals[id], refusals[id]})
 	}
@@ -53,6 +57,19 @@ func (e *events) reportLimit(j *judging, number int) RuleReport {
 		rep.MostRefused = append(rep.MostRefused, BannedKey{rule.key(id), refusals[id], bans[id]})
 	}
 	return rep
+}
+
+// reportLacking adds how many events lack a field of the key.
+func (j *judging) reportLacking(rep *RuleReport, number int) {
+	var lacking, lackingRefused uint64
+	for _, own := range j.judges {
+		if own != nil {
+			s := own.limiter.Stats().Rules[number]
+			lacking, lackingRefused = lacking+s.Lacking+own.lacking, lackingRefused+s.LackingRefused
+		}
+	}
+	rep.Lacking = int64(lacking)
+	rep.LackingSentence = rules.LackingSentence(j.limits.Rule(number), lacking, lackingRefused, uint64(*rep.Allowed+*rep.Refused)+lacking-lackingRefused)
 }
 
 // describe adds what the rule counts, and how.

@@ -55,6 +55,12 @@ func newRuleset(option string, limits []ratelimit.Rule, hot []hotkey.Rule) (rs r
 	return rs, err
 }
 
+// requires reports whether limits and bans refuse events that lack a field of key.
+func (rs *ruleset) requires(key match.Key) bool {
+	names := keyvalue.Fields(key)
+	return slices.ContainsFunc(rs.limits.Sources(), func(s match.Source) bool { return s.Refuse && slices.Contains(names, s.Field) })
+}
+
 // fields returns the names of the event fields that the rules look at.
 func (rs *ruleset) fields() []string { return append(rs.limits.Fields(), rs.hot.Fields()...) }
 

@@ -270,6 +270,9 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 	if r.Bans != nil {
 		w.f("  %s of %s\n", plural(int(*r.Bans), "ban", "bans"), plural(int(*r.BannedKeys), "key", "keys"))
 	}
+	if r.LackingSentence != "" {
+		w.f("  %s\n", visible(r.LackingSentence))
+	}
 	if len(r.MostRefused) == 0 {
 		return
 	}

@@ -57,8 +57,8 @@ func (r *reader) readSource(p pair) (s match.Source) {
 	}
 	s.Trusted, _ = one(r, m["trusted"], "trusted", parseBool)
 	s.Hash, _ = one(r, m["hash"], "hash", parseBool)
-	missing, _ := one(r, m["missing"], "missing", oneOf("skip", "share"))
-	s.Share = missing == 1
+	missing, _ := one(r, m["missing"], "missing", oneOf("skip", "share", "refuse"))
+	s.Share, s.Refuse = missing == 1, missing == 2
 	return s
 }
 
@@ -117,21 +117,15 @@ func declaration(s *match.Source, more ...string) string {
 	add("query", s.Query, s.Query != "")
 	add("hash", "true", s.Hash)
 	add("missing", "share", s.Share)
+	add("missing", "refuse", s.Refuse)
 	return s.Field + ": {" + strings.Join(append(parts, more...), ", ") + "}"
 }
 
 // sourceSentence returns the meaning of s as a sentence after its name.
 func sourceSentence(s *match.Source) string {
 	from := "what CHECK, a request in JSON, a program or a log gives"
-	switch {
-	case s.Header != "":
-		from = "the header " + s.Header
-	case s.Cookie != "":
-		from = "the cookie " + s.Cookie
-	case s.Bearer:
-		from = "the bearer token in the header Authorization"
-	case s.Query != "":
-		from = "the parameter " + s.Query + " in the query"
+	if s.FromRequest() {
+		from = s.Place()
 	}
 	text := fmt.Sprintf("field %s: %s", s.Field, from)
 	if s.FromRequest() && s.Trusted {
@@ -140,8 +134,11 @@ func sourceSentence(s *match.Source) string {
 	if s.Hash {
 		text += ", of which a keyed digest is kept"
 	}
-	if s.Share {
+	switch {
+	case s.Share:
 		text += "; requests without it count together"
+	case s.Refuse:
+		text += "; rules that count by it refuse requests without it"
 	}
 	return text + "."
 }

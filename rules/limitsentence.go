@@ -270,3 +270,24 @@ func growth(b *ratelimit.Ban) string {
 	}
 	return s
 }
+
+// LackingSentence returns how many of the events that match a limit or ban lack a field of its key, and what became of them, or "" if
+// none does: "9,812 of 10,000 events had no api_key: the rule refused them". Of those that lack one, it has refused so many.
+func LackingSentence(r *ratelimit.Rule, lacking, refused, events uint64) string {
+	if lacking == 0 {
+		return ""
+	}
+	none := strings.ReplaceAll(strings.Join(r.Key.Fields(), " or no "), " | ", " and no ")
+	refuses := "refused"
+	if r.Shadow {
+		refuses = "would have refused"
+	}
+	became := "did not judge them"
+	switch {
+	case refused == lacking:
+		became = refuses + " them"
+	case refused > 0:
+		became = fmt.Sprintf("%s %s of them, and did not judge the others", refuses, grouped(refused))
+	}
+	return fmt.Sprintf("%s of %s events had no %s: the rule %s", grouped(lacking), grouped(events), none, became)
+}

@@ -85,9 +85,9 @@ rules.yaml:9:18: key: field "session": a client can make up its values, and so g
 	},
 
 	{
-		"missing fields", "version: 1\nfields: {a: {cookie: a, missing: share}, b: {cookie: b, missing: refuse}}\n" +
+		"missing fields", "version: 1\nfields: {a: {cookie: a, missing: share}, b: {cookie: b, missing: deny}}\n" +
 			"limits:\n- {name: a, key: a | client, limit: 1 per 1s}\n- {name: b, key: client | a, limit: 1 per 1s}\n",
-		`rules.yaml:2:66: missing: "refuse": must be skip or share
+		`rules.yaml:2:66: missing: "deny": must be skip, share or refuse
 rules.yaml:4:18: key: field "a": events without it share one key (missing: share), so that what follows is never used: must be last`,
 	},
 	{

@@ -189,6 +189,15 @@ func count(n uint64, what string) string {
 	return strconv.FormatUint(n, 10) + " " + what + "s"
 }
 
+// grouped returns n with a comma before each three digits.
+func grouped(n uint64) string {
+	digits := strconv.FormatUint(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
 func times(n uint64) string {
 	if n == 1 {
 		return "once"

@@ -71,7 +71,7 @@ func eventOf(args []string) (map[string]string, error) {
 func decisionOf(d *ratelimit.Decision) api.Decision {
 	out := api.Decision{
 		Allowed: d.Allowed, Rule: d.Rule, Limit: d.Limit, Remaining: d.Remaining,
-		RetryAfter: api.MillisOf(d.RetryAfter), ResetAfter: api.MillisOf(d.ResetAfter), Delay: api.MillisOf(d.Delay),
+		RetryAfter: api.MillisOf(d.RetryAfter), ResetAfter: api.MillisOf(d.ResetAfter), Delay: api.MillisOf(d.Delay), Missing: d.Missing,
 	}
 	if !d.BannedUntil.IsZero() {
 		out.BannedUntil = api.Millis(d.BannedUntil.UnixMilli())
@@ -85,6 +85,8 @@ func decisionText(d *api.Decision) string {
 	switch {
 	case d.BannedUntil > 0:
 		return fmt.Sprintf("refused: banned under %s until %s UTC", rule, stamp(time.UnixMilli(int64(d.BannedUntil))))
+	case d.Missing != "":
+		return fmt.Sprintf("refused by %s: the event has no %s", rule, visible(d.Missing))
 	case !d.Allowed && d.RetryAfter < 0:
 		return fmt.Sprintf("refused by %s: its limit is %d, and no waiting helps", rule, d.Limit)
 	case !d.Allowed:

@@ -13,17 +13,17 @@ import (
 // in an internal package.
 var mostNames = map[string]int{
 	"accesslog":   31,
-	"api":         139,
+	"api":         141,
 	"client":      69,
 	"hotkey":      56,
-	"latelygrpc":  16,
+	"latelygrpc":  17,
 	"latelyhttp":  48,
 	"latelyprom":  5,
 	"latelyredis": 48,
-	"match":       71,
+	"match":       72,
 	"ratelimit":   131,
 	"replay":      78,
-	"rules":       39,
+	"rules":       40,
 	"sampled":     20,
 	"window":      110,
 }

@@ -67,10 +67,10 @@ func (p *Policies) Known(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []
 }
 
 // Deciding appends to outcomes the outcome in d about its rule, unless p does not have the
-// rule or d is a refusal because the store failed.
+// rule, or d is a refusal because the store failed or the event lacks a field.
 func (p *Policies) Deciding(outcomes []ratelimit.Outcome, d *ratelimit.Decision) []ratelimit.Outcome {
 	n, ok := p.numbers[d.Rule]
-	if !ok || StoreFailed(d) {
+	if !ok || StoreFailed(d) || d.Missing != "" {
 		return outcomes
 	}
 	return append(outcomes, ratelimit.Outcome{
@@ -89,18 +89,18 @@ func StoreFailed(d *ratelimit.Decision) bool {
 // up to the returned length, is the RateLimit-Policy field: an item for each limit of
 // each rule of outcomes. The second is the RateLimit field: the remaining quota of each rule's
 // tightest limit, which is nothing of any limit during a ban. Either may be empty.
-// Shadow rules, and rules that only ban, are in neither.
+// Shadow rules, rules that only ban, and rules of whose key the event lacks a field are in neither.
 func (p *Policies) Append(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit.Decision) (both []byte, policies int) {
 	start := len(buf)
 	for i := range outcomes {
-		if r := p.rule(&outcomes[i]); r != nil && !r.shadow {
+		if r := p.rule(&outcomes[i]); r != nil && !r.shadow && outcomes[i].Missing == "" {
 			buf = r.appendPolicies(buf, start, &outcomes[i])
 		}
 	}
 	policies = len(buf)
 	for i := range outcomes {
 		o := &outcomes[i]
-		if r := p.rule(o); r != nil && !r.shadow && !o.Skipped && len(r.limits) > 0 {
+		if r := p.rule(o); r != nil && !r.shadow && !o.Skipped && o.Missing == "" && len(r.limits) > 0 {
 			buf = r.appendLimits(buf, policies, o, d)
 		}
 	}
@@ -130,7 +130,7 @@ func (p *Policies) Violated(outcomes []ratelimit.Outcome, d *ratelimit.Decision)
 		for i := range outcomes {
 			o := &outcomes[i]
 			r := p.rule(o)
-			if r == nil || r.shadow || !o.Refused || o.Skipped || o.Banned != banned {
+			if r == nil || r.shadow || !o.Refused || o.Skipped || o.Missing != "" || o.Banned != banned {
 				continue
 			}
 			if !yield(o, r.violation(o)) {

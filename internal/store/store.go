@@ -109,6 +109,9 @@ type Request[R any] struct {
 	// charged beyond N, bans count it and begin, and nothing refuses it. A key that is banned is
 	// not counted. Each rule judges as if it were alone.
 	Answer bool
+	// Refused says that a rule has refused the event already, which is not among Subjects: no limit is charged, but by
+	// rules that count refused events, and bans count it.
+	Refused bool
 	// Settled says that another process may settle the request. The store then makes Marks for it.
 	Settled bool
 	// Subjects are the rules that match, in the order of the set.
@@ -137,7 +140,7 @@ type Subject[R any] struct {
 	Mark uint64
 }
 
-// An Outcome is a ratelimit.Outcome, field by field. A store leaves Set as it is.
+// An Outcome is a ratelimit.Outcome, field by field. A store leaves Set and Missing as they are.
 type Outcome[R any] struct {
 	Rule             int
 	Set              R
@@ -145,6 +148,7 @@ type Outcome[R any] struct {
 	Banned, Started  bool
 	Skipped          bool
 	Charged          bool
+	Missing          string
 	Limit, Remaining uint64
 	LimitIndex       int
 	RetryAfter       time.Duration

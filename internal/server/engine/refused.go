@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/api"
@@ -29,11 +30,18 @@ func (s *Session) countRefused(t time.Time, r *ratelimit.Rule, d *ratelimit.Deci
 }
 
 // countRefusedEvent counts a refusal of ev, with the key that the deciding rule takes
-// from it.
+// from it. If that lacks fields, they are set: such events are listed by (missing).
 func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.Event, d *ratelimit.Decision) {
 	r, err := set.Named(d.Rule)
 	if err != nil {
 		return
+	}
+	if d.Missing != "" {
+		for _, name := range r.Key.Fields() {
+			if one, _, _ := strings.Cut(name, " | "); len(ev.GetNamed(name)) == 0 {
+				ev.SetNamedString(one, match.Missing)
+			}
+		}
 	}
 	var ok bool
 	if s.key, ok = r.Key.Append(s.key[:0], ev); ok {
@@ -201,6 +209,9 @@ func (e *Engine) refusal(set *ratelimit.Set, r *refused.Record) (api.Refusal, er
 		Count: r.Count, First: moment(r.First), Last: moment(r.Last), Example: api.RefusedEvent{Time: moment(r.At), Decision: DecisionOf(&r.Decision)},
 	}
 	out.Example.Method, out.Example.Host, out.Example.Path = r.Texts()
+	if r.Decision.Missing != "" {
+		return out, nil // such events have no key
+	}
 	var now api.KeyReport
 	if err := e.inspectRule(rule, parts, &now); err != nil {
 		return out, err

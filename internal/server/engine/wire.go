@@ -12,7 +12,7 @@ import (
 func DecisionOf(d *ratelimit.Decision) api.Decision {
 	return api.Decision{
 		Allowed: d.Allowed, Limit: d.Limit, Remaining: d.Remaining, RetryAfter: api.MillisOf(d.RetryAfter), ResetAfter: api.MillisOf(d.ResetAfter),
-		Rule: d.Rule, BannedUntil: api.Millis(EpochMillis(d.BannedUntil)), Delay: api.MillisOf(d.Delay),
+		Rule: d.Rule, BannedUntil: api.Millis(EpochMillis(d.BannedUntil)), Delay: api.MillisOf(d.Delay), Missing: d.Missing,
 	}
 }
 

@@ -40,7 +40,8 @@ func (s *Server) forwarding() *forward {
 }
 
 // forwardAuth answers a proxy that asks whether to serve a request: 204 if so, 429 if
-// not, or the status that the query asks for: nginx accepts no other refusal than 403. It
+// not, or the status that the query asks for: nginx accepts no other refusal than 403, and 401, which is
+// the answer to a request without a field. It
 // answers trusted proxies only: all clients of an unknown proxy would be counted as one.
 //
 // Envoy appends the target to the path, sends the method and the Host of the request
@@ -152,7 +153,7 @@ func header(r *http.Request, value string, names ...string) (string, bool) {
 	return value, true
 }
 
-// answerProxy answers with d. A request whose key is too long is refused.
+// answerProxy answers with d. A request whose key is too long is refused. One that lacks a field gets 401.
 func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decision, admit, refuse int) error {
 	h := c.w.Header()
 	responder.WriteHeaders(h, d)
@@ -169,7 +170,7 @@ func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decisio
 	}
 	body, media, status := responder.AppendBody(c.out[:0], d, page, c.r.Header, h)
 	c.out = body
-	if status == http.StatusTooManyRequests || refuse != http.StatusTooManyRequests {
+	if d.Missing == "" && (status == http.StatusTooManyRequests || refuse != http.StatusTooManyRequests) {
 		status = refuse
 	}
 	if media != problemType[0] { // a page of the site of the proxy, with styles and pictures

@@ -300,3 +300,60 @@ func TestForwardAuthMissingField(t *testing.T) {
 		}
 	}
 }
+
+// A request without a field that must not be missing is refused: with 401, also for proxies that take another status for
+// limits, with the place where the field belongs; and as all other ways say it.
+func TestForwardAuthRefusesMissingField(t *testing.T) {
+	s := forwardingServer(t)
+	rules := "version: 1\nfields: {api_key: {header: X-API-Key, missing: refuse, hash: true}, sid: {cookie: sid, missing: refuse}, token: {bearer: true, missing: refuse}}\n" +
+		"limits: [{name: keys, key: api_key, limit: 2 per 10m, when: {path: /api/*}}, {name: pages, key: \"sid | token\", limit: 1 per 10m, when: {path: /page}}]"
+	if _, err := s.Engine.Replace(parseRules(t, rules), true); err != nil {
+		t.Fatal(err)
+	}
+	from := []string{"X-Forwarded-For", "203.0.113.5", "X-Original-URI"}
+	for _, query := range []string{"", "?refuse=403"} {
+		w := asProxy(s, "/v1/auth"+query, append(from, "/api/x")...)
+		want := `{"type":"about:blank","title":"Unauthorized","status":401,"detail":"the request lacks the header X-API-Key","missing":"api_key"}` + "\n"
+		if w.Code != 401 || w.Body.String() != want || w.Header().Get("Www-Authenticate") != `Key header="X-API-Key"` || w.Header().Get("Lately-Decision") != "refused" {
+			t.Errorf("%s: %d %v %s", query, w.Code, w.Header(), w.Body)
+		}
+		for _, name := range []string{"Retry-After", "Ratelimit", "Ratelimit-Policy"} {
+			if v := w.Header().Get(name); v != "" {
+				t.Errorf("%s: %s", name, v)
+			}
+		}
+	}
+	w := asProxy(s, "/v1/auth", append(from, "/page")...)
+	if got := strings.Join(w.Header()["Www-Authenticate"], ", "); w.Code != 401 || got != `Key cookie="sid", Bearer` ||
+		!strings.Contains(w.Body.String(), `"detail":"the request lacks the cookie sid or the bearer token in the header Authorization","missing":"sid | token"`) {
+		t.Errorf("alternatives: %d %s %s", w.Code, got, w.Body)
+	}
+	if w := asProxy(s, "/v1/auth", append(from, "/page", "Authorization", "Bearer x")...); w.Code != 204 {
+		t.Errorf("one of the alternatives: %d", w.Code)
+	}
+	if w := asProxy(s, "/v1/auth", append(from, "/api/x", "X-API-Key", "k")...); w.Code != 204 {
+		t.Errorf("with the field: %d", w.Code)
+	}
+	body := `{"allowed":false,"limit":0,"remaining":0,"retry_after_ms":-1,"reset_after_ms":0,"rule":"keys","banned_until_ms":0,"missing":"api_key"}`
+	for _, path := range []string{"/v1/check", "/v1/peek", "/v1/reserve"} {
+		w := ask(s, request{method: "POST", path: path, body: `{"event":{"client":"203.0.113.5","path":"/api/x"}}`})
+		if w.Code != 200 || strings.TrimSpace(w.Body.String()) != body {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	w = ask(s, request{method: "POST", path: "/v1/check", body: `{"events":[{"event":{"path":"/api/x"}},{"event":{"path":"/api/x","api_key":"k"}}]}`})
+	if !strings.HasPrefix(w.Body.String(), `{"decisions":[`+body+`,{"allowed":true,`) {
+		t.Errorf("a list: %s", w.Body)
+	}
+	w = ask(s, request{method: "POST", path: "/v1/outcome", body: `{"event":{"path":"/api/x","status":"401"}}`})
+	if !strings.HasPrefix(w.Body.String(), `{"allowed":true`) {
+		t.Errorf("an outcome: %s", w.Body)
+	}
+	x, err := s.Engine.Explain("(missing)")
+	if err != nil || len(x.Refusals) != 2 || x.Refusals[0].Count+x.Refusals[1].Count != 6 || x.Refusals[0].Example.Decision.Missing == "" || x.Refusals[0].Now != nil {
+		t.Errorf("the explanation is %+v, %v", x, err)
+	}
+	if r := s.Engine.Totals(); r.Refused != 6 {
+		t.Errorf("%d refused in the totals; want 6", r.Refused)
+	}
+}

@@ -351,5 +351,8 @@ func appendDecision(dst []byte, decision *ratelimit.Decision) []byte {
 		dst = append(dst, `,"delay_ms":`...)
 		dst = strconv.AppendInt(dst, int64(d.Delay), 10)
 	}
+	if d.Missing != "" {
+		dst = appendText(append(dst, `,"missing":`...), d.Missing)
+	}
 	return append(dst, '}')
 }

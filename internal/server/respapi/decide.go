@@ -253,6 +253,8 @@ func (c *conn) judged(d *ratelimit.Decision, err error) error {
 	}
 	id, asked := c.caller.ID()
 	switch {
+	case d.Missing != "":
+		c.w.Array(10)
 	case asked:
 		c.w.Array(9)
 	default:
@@ -261,11 +263,14 @@ func (c *conn) judged(d *ratelimit.Decision, err error) error {
 	c.w.Ints(oneIf(d.Allowed), wireCount(d.Limit), wireCount(d.Remaining), millis(d.RetryAfter), millis(d.ResetAfter))
 	c.w.BulkString(d.Rule)
 	c.w.Int(engine.EpochMillis(d.BannedUntil))
-	if delay > 0 || asked {
+	if delay > 0 || asked || d.Missing != "" {
 		c.w.Int(delay)
 	}
-	if asked {
+	if asked || d.Missing != "" {
 		c.w.Bulk(id)
+	}
+	if d.Missing != "" {
+		c.w.BulkString(d.Missing)
 	}
 	return nil
 }

@@ -20,6 +20,21 @@ var answerCases = []Case{
 	},
 }
 
+// refusedCases are about events that a rule without their key refuses.
+var refusedCases = []Case{
+	{
+		"Refused", anyStore, walking(func(c *check, a ratelimit.Algorithm) []ratelimit.Rule {
+			return c.randomRules(a, 4)
+		}, (*walk).take, (*walk).refused, (*walk).refused, (*walk).reset, (*walk).ban, (*walk).unban),
+		"An event that was refused before is charged to no limit but those that count refused events. Bans count it, and one that holds is told.",
+	},
+}
+
+// refused judges an event that another rule has refused, or peeks.
+func (w *walk) refused() {
+	w.session.judge(&request{Cost: w.cost(), Peek: w.rnd.IntN(4) == 0, Refused: true, Subjects: w.subjects()})
+}
+
 // ofAnswers reports whether a rule of a walk counts answers: every second one.
 func ofAnswers(rule int) bool { return rule%2 == 0 }
 

@@ -108,7 +108,7 @@ type outcome struct {
 // judge returns the expected answer to r, at r.Now or at the newest time of a record
 // if that is later, and counts r unless it is a peek.
 func (m *model) judge(r *request) answer {
-	v := answer{at: r.Now, allowed: true}
+	v := answer{at: r.Now, allowed: !r.Refused}
 	var recs []*record
 	for i := range r.Subjects {
 		known := m.known(&r.Subjects[i])

@@ -168,6 +168,9 @@ func (s *session) note(r *request) {
 	if r.Peek {
 		verb = "peek"
 	}
+	if r.Refused {
+		verb = "refused " + verb
+	}
 	line := fmt.Sprintf("%+d ns: %s %d", r.Now-s.base, verb, r.Cost)
 	for i := range r.Subjects {
 		key := r.Subjects[i].Key
@@ -271,6 +274,10 @@ func (s *session) retryIsTrue(r *request, v answer) {
 			s.broken("its cost is above a limit; RetryAfter is %v, want Never", wait)
 		}
 		return
+	case r.Refused && wait == 0:
+		if !s.allows(r, v.at) {
+			s.broken("RetryAfter is 0, but its own rules refuse the event")
+		}
 	case !s.allows(r, v.at+never): // as under a ban after 0 hits
 		if wait == 0 {
 			s.broken("it was refused; RetryAfter is 0")
@@ -299,11 +306,11 @@ func (s *session) wait(r *request) (wait time.Duration) {
 	return wait
 }
 
-// allows reports whether the event of r would be allowed at t, if nothing came
+// allows reports whether the rules of the subjects of r would allow its event at t, if nothing came
 // in between.
 func (s *session) allows(r *request, t int64) bool {
 	then := *r
-	then.Now, then.Peek = t, true
+	then.Now, then.Peek, then.Refused = t, true, false
 	return s.model.judge(&then).allowed
 }
 

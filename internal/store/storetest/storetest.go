@@ -96,7 +96,7 @@ func atOnce(c Config) bool { return !c.Compensates }
 
 // Cases returns all cases, in the order in which [Run] runs them.
 func Cases() []Case {
-	return slices.Concat(limitCases, banCases, keyCases, updateCases, afterwardsCases, answerCases, concurrentCases)
+	return slices.Concat(limitCases, banCases, keyCases, updateCases, afterwardsCases, answerCases, refusedCases, concurrentCases)
 }
 
 // Run checks each case in a subtest of its name. One that the Config rules out is
