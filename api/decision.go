@@ -140,8 +140,15 @@ type SettleResults struct {
 
 // A ChargeRequest is the body of POST /v1/charge: a cost of a key under a rule, or several.
 type ChargeRequest struct {
-	TakeItem
-	Charges []TakeItem `json:"charges,omitempty"`
+	ChargeItem
+	Charges []ChargeItem `json:"charges,omitempty"`
+}
+
+// A ChargeItem is a cost of a key under a rule.
+type ChargeItem struct {
+	Rule string `json:"rule,omitempty"`
+	Key
+	Cost *uint64 `json:"cost,omitempty" range:"cost"`
 }
 
 // Charged is what came of several charges, in the order of the request: an empty object for each that was made.

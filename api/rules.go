@@ -40,7 +40,7 @@ type Rule struct {
 
 // RuleStats counts the decisions of one rule by outcome since the server started, and
 // what the rule holds. Each event that matched the rule has one of the first five
-// outcomes.
+// outcomes, or is one of Lacking.
 type RuleStats struct {
 	Allowed     uint64 `json:"allowed"`
 	Refused     uint64 `json:"refused" doc:"by a limit of the rule"`
@@ -50,6 +50,15 @@ type RuleStats struct {
 	BansStarted uint64 `json:"bans_started"`
 	Keys        int    `json:"keys"`
 	Bans        int    `json:"bans"`
+
+	Lacking         uint64 `json:"lacking,omitempty" doc:"events that match the rule and lack a field of its key: not judged, or refused"`
+	LackingRefused  uint64 `json:"lacking_refused,omitempty" doc:"those of them that it refused, or would have refused in shadow mode; they are in refused or shadow, too"`
+	LackingSentence string `json:"lacking_sentence,omitempty" doc:"how many of its events lack which field, and what became of them"`
+}
+
+// Events returns how many events matched the rule.
+func (s *RuleStats) Events() uint64 {
+	return s.Allowed + s.Refused + s.Banned + s.Shadow + s.Skipped + s.Lacking - s.LackingRefused
 }
 
 // RulesValidation is the answer of POST /v1/rules/check: what is in a rules file, or

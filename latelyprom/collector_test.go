@@ -80,7 +80,7 @@ func TestSeriesDoNotDependOnKeys(t *testing.T) {
 				control.WithLabelValues(key).Inc()
 			}
 		}
-		if got, want := testutil.CollectAndCount(collector), 3*14+7; got != want {
+		if got, want := testutil.CollectAndCount(collector), 3*15+7; got != want {
 			t.Errorf("with %d keys there are %d series, want %d", n, got, want)
 		}
 		if got, want := testutil.CollectAndCount(control), min(n, 100); got != want {

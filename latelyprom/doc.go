@@ -14,6 +14,7 @@
 //	                                     skipped, when a ban of another rule held
 //	lately_events_approximated_total{rule} events of keys that are counted in a sketch
 //	lately_events_lacking_total{rule}    events that lack a field of the rule's key
+//	lately_events_lacking_refused_total{rule}  of these, the refused ones
 //	lately_events_full_total{rule}       events refused because the memory budget is spent
 //	lately_limit{rule}                   N of the rule's first limit, which may adapt
 //	lately_keys{rule}                    keys that the rule holds

@@ -240,7 +240,7 @@ func (t *decisionCounts) add(r *RuleStats) {
 		r.Sketched += s.sketched.Load()
 		r.Full += s.full.Load()
 		r.Skipped += s.skipped.Load()
+		r.LackingRefused += t.lacking[i].refused.Load() // first, so that it is never more than Lacking
 		r.Lacking += t.lacking[i].all.Load()
-		r.LackingRefused += t.lacking[i].refused.Load()
 	}
 }

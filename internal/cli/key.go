@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
@@ -120,8 +121,26 @@ func keyLines(w io.Writer, a keyAnswer) {
 		keyReport(w, r)
 	}
 	if len(unknown) == len(a.Keys) {
-		fmt.Fprintf(w, "%s: no count, no limit in use and no ban as %s\n", shown(a.Keys[0].Values()...), visible(strings.Join(unknown, "; ")))
+		fmt.Fprintf(w, "%s: no count, no limit in use and no ban as %s\n", shown(unknownKey(a.Keys)...), visible(strings.Join(unknown, "; ")))
 	}
+}
+
+// unknownKey returns the values of a key of which nothing is known, for one line about all its fields: as they were given if none
+// of the fields is hashed, or if they are addresses, which are no secrets. Otherwise they may be secrets, and it returns digests.
+func unknownKey(all []api.KeyReport) []string {
+	hashed, plain := -1, -1
+	for i := range all {
+		if slices.ContainsFunc(all[i].Values(), intake.IsDigest) {
+			hashed = i
+		} else if plain < 0 {
+			plain = i
+		}
+	}
+	isAddr := func(v string) bool { _, ok := match.ParseAddr(v); return ok }
+	if hashed < 0 || plain >= 0 && !slices.ContainsFunc(all[plain].Values(), func(v string) bool { return !isAddr(v) }) {
+		return all[plain].Values()
+	}
+	return all[hashed].Values()
 }
 
 // known reports whether r has a count, a limit in use or a ban.

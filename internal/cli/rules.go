@@ -47,6 +47,11 @@ func ruleTable(w io.Writer, set api.RuleSet) {
 	for i := range set.Rules {
 		fmt.Fprintln(w, visible(set.Rules[i].Sentence))
 	}
+	for i := range set.Rules {
+		if s := set.Rules[i].Stats; s != nil && s.LackingSentence != "" {
+			fmt.Fprintf(w, "rule %s: %s\n", visible(set.Rules[i].Name), visible(s.LackingSentence))
+		}
+	}
 	for i := range set.Counters {
 		fmt.Fprintln(w, visible(set.Counters[i].Sentence))
 	}

@@ -32,6 +32,9 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 		if r.Shadow {
 			line.name += " (shadow)"
 		}
+		if r.Stats != nil && r.Stats.Lacking > r.Stats.Events()/2 {
+			line.name += " (most events lack " + m.shown(strings.Join(r.Fields, " or ")) + ")"
+		}
 		if span != nil {
 			t, seconds := span.Rules[r.Name], max(span.To.Sub(span.From).Seconds(), 0.1)
 			line.refused = float64(t.Refused+t.Shadow) / seconds

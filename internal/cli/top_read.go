@@ -189,6 +189,7 @@ type topRuleJSON struct {
 	Kind     string `json:"kind"`
 	Sentence string `json:"sentence"`
 	InShadow bool   `json:"in_shadow"`
+	Lacking  string `json:"lacking_sentence,omitempty"` // since the start
 	api.RuleTotals
 }
 
@@ -205,6 +206,9 @@ func newTopJSON(addr string, r *topReading) *topJSON {
 	}
 	for _, rule := range r.rules {
 		line := topRuleJSON{Name: rule.Name, Kind: rule.Kind, Sentence: rule.Sentence, InShadow: rule.Shadow}
+		if rule.Stats != nil {
+			line.Lacking = rule.Stats.LackingSentence
+		}
 		if r.perRule != nil {
 			line.RuleTotals = r.perRule.Rules[rule.Name]
 		}

@@ -49,7 +49,10 @@ func (e *Engine) RuleInfos() []api.Rule {
 	b := e.rules.Load()
 	stats := make(map[string]*api.RuleStats)
 	for _, s := range e.limiter.Stats().Rules {
-		stats[s.Rule] = &api.RuleStats{Allowed: s.Allowed, Refused: s.Refused, Banned: s.Banned, Shadow: s.Shadow, Skipped: s.Skipped, BansStarted: s.BansStarted, Keys: s.Keys, Bans: s.Bans}
+		stats[s.Rule] = &api.RuleStats{
+			Allowed: s.Allowed, Refused: s.Refused, Banned: s.Banned, Shadow: s.Shadow, Skipped: s.Skipped, BansStarted: s.BansStarted, Keys: s.Keys, Bans: s.Bans,
+			Lacking: s.Lacking, LackingRefused: s.LackingRefused,
+		}
 	}
 	infos := []api.Rule{}
 	for i := range b.file.Limits.Len() {
@@ -57,6 +60,9 @@ func (e *Engine) RuleInfos() []api.Rule {
 		kind := "limit"
 		if len(r.Limits) == 0 {
 			kind = "ban"
+		}
+		if s := stats[r.Name]; s != nil {
+			s.LackingSentence = rules.LackingSentence(r, s.Lacking, s.LackingRefused, s.Events())
 		}
 		infos = append(infos, api.Rule{Name: r.Name, Kind: kind, Fields: r.Key.Fields(), Sentence: rules.LimitSentence(r), Shadow: r.Shadow, Stats: stats[r.Name]})
 	}

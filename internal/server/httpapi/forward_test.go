@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -352,6 +353,15 @@ func TestForwardAuthRefusesMissingField(t *testing.T) {
 	x, err := s.Engine.Explain("(missing)")
 	if err != nil || len(x.Refusals) != 2 || x.Refusals[0].Count+x.Refusals[1].Count != 6 || x.Refusals[0].Example.Decision.Missing == "" || x.Refusals[0].Now != nil {
 		t.Errorf("the explanation is %+v, %v", x, err)
+	}
+	var list api.RuleSet
+	if err := json.Unmarshal(ask(s, request{method: "GET", path: "/v1/rules"}).Body.Bytes(), &list); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"5 of 7 events had no api_key: the rule refused them", "1 of 2 events had no sid and no token: the rule refused them"} {
+		if got := list.Rules[i].Stats; got.LackingSentence != want || got.Refused != got.LackingRefused {
+			t.Errorf("%s: %+v; want %q", list.Rules[i].Name, got, want)
+		}
 	}
 	if r := s.Engine.Totals(); r.Refused != 6 {
 		t.Errorf("%d refused in the totals; want 6", r.Refused)

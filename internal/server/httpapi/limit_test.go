@@ -29,7 +29,7 @@ func TestLimitOfRequest(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %s", step.path, step.body, w.Code, w.Body, step.want)
 		}
 	}
-	if p := wantProblem(t, post(s, "/v1/charge", `{"rule":"plan","key":"ada","limit":3}`), 400, api.BadArg); !strings.Contains(p.Detail, "limit: a charge is not judged") {
+	if p := wantProblem(t, post(s, "/v1/charge", `{"rule":"plan","key":"ada","limit":3}`), 400, api.BadArg); !strings.Contains(p.Detail, `"limit": unknown`) {
 		t.Errorf("a charge with a limit: %s", p.Detail)
 	}
 	if w := post(s, "/v1/reserve", `{"rule":"plan","key":"eve","cost":5,"limit":5}`); !strings.Contains(w.Body.String(), `"allowed":true,"limit":5,"remaining":0`) {

@@ -54,21 +54,18 @@ func decisionRoutes() []route {
 // charge makes the charge of a body, or each of its list.
 func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
 	if req.Charges == nil {
-		return api.Charged{}, c.chargeOne(&req.TakeItem)
+		return api.Charged{}, c.chargeOne(&req.ChargeItem)
 	}
 	if req.Rule != "" || given(req.Key) || req.Cost != nil {
 		return api.Charged{}, badArg("body: must be one of rule with key, and charges")
 	}
-	results, err := each(req.Charges, func(t *api.TakeItem, failure *api.Failure) api.ChargeResult { return api.ChargeResult{Error: failure} }, c.chargeOne)
+	results, err := each(req.Charges, func(t *api.ChargeItem, failure *api.Failure) api.ChargeResult { return api.ChargeResult{Error: failure} }, c.chargeOne)
 	return api.Charged{Charges: results}, err
 }
 
 // chargeOne charges a key.
-func (c *call) chargeOne(t *api.TakeItem) error {
-	it, err := c.takeItem(t)
-	if err == nil && it.hasLimit {
-		err = badArg("limit: a charge is not judged: must be left out")
-	}
+func (c *call) chargeOne(t *api.ChargeItem) error {
+	it, err := c.takeItem(&api.TakeItem{Rule: t.Rule, Key: t.Key, Cost: t.Cost})
 	if err == nil {
 		err = checkAmount("cost", it.cost)
 	}

@@ -188,7 +188,14 @@ func (s *Server) infoRules() string {
 	if status.Rules.Error != "" {
 		state = "the last reload failed"
 	}
-	return fmt.Sprintf("rules:%d\r\nrules_reloads:%d\r\nrules_state:%s\r\ncrawlers_verified:%d\r\n", len(s.Engine.RuleInfos()), status.Rules.Reloads, state, status.Crawlers.Verified)
+	infos := s.Engine.RuleInfos()
+	text := fmt.Sprintf("rules:%d\r\nrules_reloads:%d\r\nrules_state:%s\r\ncrawlers_verified:%d\r\n", len(infos), status.Rules.Reloads, state, status.Crawlers.Verified)
+	for i := range infos {
+		if r := infos[i].Stats; r != nil && r.Lacking > 0 {
+			text += fmt.Sprintf("lacking_%s:events=%d,lacking=%d,refused=%d\r\n", infos[i].Name, r.Events(), r.Lacking, r.LackingRefused)
+		}
+	}
+	return text
 }
 
 func (s *Server) infoStore() string {

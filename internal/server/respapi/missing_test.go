@@ -28,6 +28,7 @@ func TestMissingField(t *testing.T) {
 		c.want("OUTCOME client 192.0.2.1 status 401", `[1 0 0 0 0 "" 0]`)
 		c.want("TAKE keys k", `[1 2 0 0 600000 "keys" 0]`)
 		c.want("PEEK clients 192.0.2.1", `[1 3 1 0 600000 "clients" 0]`)
+		c.want("INFO rules", `"# Rules\r\nrules:2\r\nrules_reloads:1\r\nrules_state:ok\r\ncrawlers_verified:0\r\nlacking_keys:events=5,lacking=3,refused=3\r\n"`)
 		c.want("MULTI", "+OK")
 		c.want("CHECK client 192.0.2.1", "+QUEUED")
 		c.want("EXEC", "["+missing+"]")

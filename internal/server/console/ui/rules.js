@@ -158,13 +158,16 @@ function card({ name, kind }) {
   const now = h('p', { class: 'now' }, kind === 'limit' || kind === 'ban' ? '–' : '');
   const bar = h('i', { class: 'bar refused' });
   const sums = h('p', { class: 'dim sums' });
+  const lacking = h('p', { class: 'sums', hidden: true });
   const judged = kind === 'limit' || kind === 'ban';
-  const node = h('li', { class: `rulecard ${kind}` }, h('h3', {}, name, h('span', { class: 'tag' }, kind), shadow), sentence, judged && [now, h('span', { class: 'track thin' }, bar), sums]);
+  const node = h('li', { class: `rulecard ${kind}` }, h('h3', {}, name, h('span', { class: 'tag' }, kind), shadow), sentence, judged && [now, h('span', { class: 'track thin' }, bar), sums, lacking]);
   const update = (r) => {
     setText(sentence, sentenceOf(r));
     shadow.hidden = !r.shadow;
     const s = r.stats;
     if (s) setText(sums, `${count(s.allowed)} allowed, ${count(s.refused)} refused, ${count(s.banned)} banned${s.shadow ? `, ${count(s.shadow)} would be` : ''}; ${many(s.keys, 'key')}${s.bans || s.bans_started ? `; ${many(s.bans, 'ban')} in force, ${count(s.bans_started)} since the start` : ''}`);
+    lacking.hidden = !s?.lacking_sentence;
+    setText(lacking, s?.lacking_sentence ?? '');
   };
   // rate shows the last minute.
   const showRate = (r, time) => {

@@ -48,6 +48,7 @@ function ruleRow(r) {
   };
   row.append(h('div', { class: 'track', 'aria-hidden': 'true' }, part('banned dotted', banned), part('refused hatched', r.refused - banned), part('allowed', r.allowed)));
   row.append(h('p', { class: 'did' }, h('b', {}, exact(r.refused)), ` of ${exact(all)} events ${r.mode ? 'would have been ' : ''}refused (${share(r.refused, all)}), of ${counted(r.keys_refused, 'key')}`));
+  if (r.lacking_sentence) row.append(h('p', { class: 'sentence' }, `${r.lacking_sentence}.`));
   if (r.bans !== undefined) row.append(h('p', { class: 'sentence' }, `${counted(r.bans, 'ban')} of ${counted(r.banned_keys, 'key')}.`));
   if (r.busiest?.length) row.append(folded(`Its busiest keys`, () => table(`Busiest keys of ${r.name}`, [[r.fields.join(', ')], ['Allowed', 'n'], ['Refused', 'n']], r.busiest.map((k) => [keyOf(k), exact(k.allowed), exact(k.refused)]))));
   return row;
