@@ -39,6 +39,14 @@ func fieldsEvent(pairs ...string) *match.Event {
 	return e
 }
 
+// namesOf returns the names of the fields that e has.
+func namesOf(e *match.Event) (names []string) {
+	for name := range e.Fields() {
+		names = append(names, name)
+	}
+	return names
+}
+
 // TestMissingField has rules refuse events that lack a field, and nobody else.
 func TestMissingField(t *testing.T) {
 	limits := []ratelimit.Limit{{N: 2, Span: time.Minute}}
@@ -66,22 +74,22 @@ func TestMissingField(t *testing.T) {
 		p := l.Peek(x.event)
 		d, outcomes := l.Judge(l.Now(), x.event, 1, nil)
 		if p.Allowed != d.Allowed || p.Missing != d.Missing || p.Rule != d.Rule {
-			t.Errorf("%v: Peek returns %+v, Judge %+v", x.event.Names(), p, d)
+			t.Errorf("%v: Peek returns %+v, Judge %+v", namesOf(x.event), p, d)
 		}
 		if d.Missing != x.missing || d.Allowed != (x.missing == "") || x.missing != "" && (d.Rule != x.rule || d.RetryAfter != ratelimit.Never || d.Unmatched) {
-			t.Errorf("%v: %+v; want rule %q and field %q", x.event.Names(), d, x.rule, x.missing)
+			t.Errorf("%v: %+v; want rule %q and field %q", namesOf(x.event), d, x.rule, x.missing)
 		}
 		found := ""
 		for i, o := range outcomes {
 			if i > 0 && outcomes[i-1].Rule >= o.Rule {
-				t.Errorf("%v: outcomes are not in the order of rules", x.event.Names())
+				t.Errorf("%v: outcomes are not in the order of rules", namesOf(x.event))
 			}
 			if o.Missing != "" && !o.Set.Rule(o.Rule).Shadow {
 				found = o.Missing
 			}
 		}
 		if found != x.missing {
-			t.Errorf("%v: an outcome says that %q is missing; want %q", x.event.Names(), found, x.missing)
+			t.Errorf("%v: an outcome says that %q is missing; want %q", namesOf(x.event), found, x.missing)
 		}
 	}
 	// Of the client, /api/x with a tenant and /else were charged, and the refused event was not.
@@ -206,12 +214,12 @@ func TestMissingFieldAgrees(t *testing.T) {
 		got := tested.TakeN(now, e, 1)
 		if by != "" {
 			if refused++; got.Allowed || got.Missing == "" || got.Rule != by {
-				t.Fatalf("%v: %+v; want it refused by %s", e.Names(), got, by)
+				t.Fatalf("%v: %+v; want it refused by %s", namesOf(e), got, by)
 			}
 			continue
 		}
 		if want := plain.TakeN(now, e, 1); got != want && !(got.Unmatched != want.Unmatched && got.Allowed) {
-			t.Fatalf("%v: %+v; without Refuse %+v", e.Names(), got, want)
+			t.Fatalf("%v: %+v; without Refuse %+v", namesOf(e), got, want)
 		}
 	}
 	if refused == 0 {

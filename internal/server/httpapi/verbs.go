@@ -59,7 +59,9 @@ func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
 	if req.Rule != "" || given(req.Key) || req.Cost != nil {
 		return api.Charged{}, badArg("body: must be one of rule with key, and charges")
 	}
-	results, err := each(req.Charges, func(t *api.ChargeItem, failure *api.Failure) api.ChargeResult { return api.ChargeResult{Error: failure} }, c.chargeOne)
+	results, err := each(req.Charges, func(t *api.ChargeItem, failure *api.Failure) api.ChargeResult {
+		return api.ChargeResult{Error: failure}
+	}, c.chargeOne)
 	return api.Charged{Charges: results}, err
 }
 
