@@ -61,7 +61,7 @@ node-modules:
 	@[ -n "$$NO_INSTALL" ] || ! command -v npm >/dev/null || npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
 
 # The packages whose tests take longest, which begin first: no core waits at the end.
-SLOW = ./internal/cli ./replay ./ratelimit ./latelyredis ./client
+SLOW = ./latelyredis ./internal/cli ./internal/deptest ./internal/server ./replay ./ratelimit ./internal/server/console ./internal/server/httpapi ./client
 
 # Packages whose code runs goroutines: all their tests run under the race detector. Of the
 # others those with Concurrent in their names do; internal/deptest checks the names.
