@@ -20,9 +20,10 @@ type vocabulary struct {
 	name    []byte
 	packets bool // they are of the kernel, about packets
 
-	// The patterns by their first byte; those that begin with a word and a blank by the byte
-	// behind these, and the others that begin with a value at 0.
-	patterns, behindWord [256][]*pattern
+	// The patterns by their first byte; those that begin with words and a blank behind each by the
+	// byte behind these, and the others that begin with a value at 0.
+	patterns    [256][]*pattern
+	behindWords []map[byte][]*pattern // by the number of words, less one
 }
 
 // A messageTable is the messages of all programs.
@@ -77,8 +78,17 @@ func (v *vocabulary) set(text []byte, ev *match.Event) bool {
 	if setFirst(v.patterns[text[0]], text, ev) || setFirst(v.patterns[0], text, ev) {
 		return true
 	}
-	blank := bytes.IndexByte(text, ' ')
-	return 0 < blank && blank+1 < len(text) && setFirst(v.behindWord[text[blank+1]], text, ev)
+	rest := text
+	for _, patterns := range v.behindWords {
+		blank := bytes.IndexByte(rest, ' ')
+		if blank < 0 || blank+1 == len(rest) {
+			return false
+		}
+		if rest = rest[blank+1:]; setFirst(patterns[rest[0]], text, ev) {
+			return true
+		}
+	}
+	return false
 }
 
 // setFirst sets the fields of ev if one of the patterns describes the text.
@@ -93,14 +103,23 @@ func setFirst(patterns []*pattern, text []byte, ev *match.Event) bool {
 
 // add adds a pattern.
 func (v *vocabulary) add(p *pattern) {
-	switch first := p.values[0]; {
-	case p.first != "":
+	if p.first != "" {
 		v.patterns[p.first[0]] = append(v.patterns[p.first[0]], p)
-	case first.kind >= userWord && len(first.until) > 1 && first.until[0] == ' ':
-		v.behindWord[first.until[1]] = append(v.behindWord[first.until[1]], p)
-	default:
-		v.patterns[0] = append(v.patterns[0], p)
+		return
 	}
+	for i, value := range p.values {
+		if value.kind < userWord || value.until == "" || value.until[0] != ' ' {
+			break
+		}
+		if len(value.until) > 1 {
+			for len(v.behindWords) <= i {
+				v.behindWords = append(v.behindWords, make(map[byte][]*pattern))
+			}
+			v.behindWords[i][value.until[1]] = append(v.behindWords[i][value.until[1]], p)
+			return
+		}
+	}
+	v.patterns[0] = append(v.patterns[0], p)
 }
 
 // setUnknown is set for a log without the names of programs, and for a program that is not in
@@ -147,12 +166,13 @@ func (p *pattern) set(text []byte, ev *match.Event) bool {
 			break
 		}
 		end := v.end(rest)
-		if end < 0 || !found.take(v.kind, rest[:end]) {
+		if end < 0 {
 			return false
 		}
+		found.take(v.kind, rest[:end])
 		rest = rest[end+len(v.until):]
 	}
-	if len(rest) > 0 {
+	if len(rest) > 0 || !found.checkClient() {
 		return false
 	}
 	ev.Set(match.Client, found.client)
@@ -173,12 +193,14 @@ func (p *pattern) setFromEnd(rest []byte, i int, found *found) bool {
 	for ; ok && last > i; last-- {
 		before := p.values[last-1].until
 		at := wordStart(rest, before)
-		if at < 0 || !found.take(p.values[last].kind, rest[at:]) {
+		if at < 0 {
 			return false
 		}
+		found.take(p.values[last].kind, rest[at:])
 		rest = rest[:at-len(before)]
 	}
-	return ok && found.take(userText, rest)
+	found.take(userText, rest)
+	return ok
 }
 
 // wordStart returns the index of the word that a text ends with, -1 if none is behind the text
@@ -200,18 +222,29 @@ func wordStart(rest []byte, before string) int {
 }
 
 // found is the values of a text.
-type found struct{ client, user []byte }
+type found struct {
+	client, user []byte
+	hasClient    bool
+}
 
-// take notes a value. It reports whether the value is one of its kind.
-func (f *found) take(kind valueKind, value []byte) bool {
+// take notes a value.
+func (f *found) take(kind valueKind, value []byte) {
 	switch kind {
 	case userText, userWord:
 		f.user = value
 	case clientWord:
-		f.client = peerAddress(value)
-		return isAddress(f.client) || isHostName(f.client)
+		f.client, f.hasClient = value, true
 	}
-	return true
+}
+
+// checkClient cuts the port off the client, and reports whether it is an address or the name of a
+// host. That takes longer than the rest of a pattern, so it comes last.
+func (f *found) checkClient() bool {
+	if !f.hasClient {
+		return true
+	}
+	f.client = peerAddress(f.client)
+	return isAddress(f.client) || isHostName(f.client)
 }
 
 // end returns the index at which a value ends that rest begins with, -1 if there is none.
