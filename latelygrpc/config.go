@@ -41,8 +41,10 @@ type Config struct {
 	HideNames bool
 
 	// HashKey is the secret key of the digests of fields that [ratelimit.SetConfig.Fields]
-	// declares as hashed. Processes that share a store must have the same. Zero means a
-	// random key of the process, so that digests are others after each start.
+	// declares as hashed. Processes that share a store must have the same. Zero means the one that
+	// the store holds for them, see [ratelimit.Limiter.HashKey]; New and Check return the error of a store
+	// that does not answer. Without such a store it means a random key of the process, so that digests are others after
+	// each start.
 	HashKey [32]byte
 
 	// Observe, if not nil, is called for every judged call, before it is answered

@@ -65,6 +65,12 @@
 // be banned. The random part of Ban.Jitter is another for each ban. Counts saturate at 2^53-1. The time
 // that a request brings is ignored.
 //
+// # Hashed fields
+//
+// Fields that are declared with Hash are counted by digests. All processes with the same prefix, and servers of Lately, use the
+// key that [Store.HashKey] returns, unless the middleware is given another. Redis holds the secret that it is derived from:
+// without it, a digest does not tell the value.
+//
 // # Cost
 //
 // A round trip for each request, or batch, and node. What goroutines ask at the same time is sent

@@ -56,7 +56,7 @@ client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wa
 rules       -> internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
-latelyredis -> window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
+latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/ratelimitheader, ratelimit, match, internal/intake

@@ -4,11 +4,13 @@
 package middleware
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/ratelimitheader"
@@ -77,7 +79,7 @@ type Rules[R any] struct {
 	limiter *ratelimit.Limiter
 	find    Finder[R]
 	hide    bool
-	key     [32]byte // of digests
+	key     atomic.Pointer[[32]byte] // of digests; nil until there are hashed fields
 	plan    atomic.Pointer[Plan[R]]
 }
 
@@ -99,21 +101,49 @@ func (p *Plan[R]) Fill(r *Request, source R) {
 }
 
 // Init sets the limiter, whether the names of rules are hidden from clients, the key of the
-// digests of hashed fields, where zero means that of the process, and the function that
-// finds fields. It returns an error if l is nil.
+// digests of hashed fields, where zero means that of the store or else of the process, and the function that
+// finds fields. It returns an error if l is nil, or if hashed fields need the key of a store that does not answer.
 func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, key [32]byte, find Finder[R]) error {
 	if l == nil {
 		return errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
 	}
-	if key == [32]byte{} {
-		key = intake.ProcessKey()
+	rs.limiter, rs.hide, rs.find = l, hide, find
+	if key != [32]byte{} {
+		rs.key.Store(&key)
 	}
-	rs.limiter, rs.hide, rs.key, rs.find = l, hide, key, find
-	return nil
+	_, err := rs.hashKey(l.Set())
+	return err
 }
 
-// Check returns an error about a field that set's rules use and requests do not have.
+// hashKeyTimeout bounds the call of the store for the key of hashed fields, which is made once.
+const hashKeyTimeout = 2 * time.Second
+
+// hashKey returns the key of the digests of set's hashed fields. If the store does not answer with its own, it is that of the process.
+func (rs *Rules[R]) hashKey(set *ratelimit.Set) (key [32]byte, err error) {
+	if known := rs.key.Load(); known != nil {
+		return *known, nil
+	}
+	if !slices.ContainsFunc(set.Sources(), func(s match.Source) bool { return s.Hash }) {
+		return key, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), hashKeyTimeout)
+	defer cancel()
+	key, held, err := rs.limiter.HashKey(ctx)
+	if err != nil {
+		return intake.ProcessKey(), fmt.Errorf("Config.HashKey: zero, and the store does not answer with its own: %w", err)
+	}
+	if !held {
+		key = intake.ProcessKey()
+	}
+	rs.key.Store(&key)
+	return key, nil
+}
+
+// Check returns an error about a field that set's rules use and requests do not have, or about the key of hashed fields.
 func (rs *Rules[R]) Check(set *ratelimit.Set) error {
+	if _, err := rs.hashKey(set); err != nil {
+		return err
+	}
 	_, err := NewFields(set.Fields(), set.Sources(), rs.find)
 	return err
 }
@@ -122,7 +152,8 @@ func (rs *Rules[R]) Check(set *ratelimit.Set) error {
 func (rs *Rules[R]) Plan() *Plan[R] {
 	set, p := rs.limiter.Set(), rs.plan.Load()
 	if p == nil || p.Set != set {
-		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: intake.New(set.Sources(), rs.key)}
+		key, _ := rs.hashKey(set) // Check has returned the error
+		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: intake.New(set.Sources(), key)}
 		p.Fields, _ = NewFields(set.Fields(), set.Sources(), rs.find)
 		rs.plan.Store(p)
 	}

@@ -18,6 +18,9 @@ import (
 // Size is the number of bytes of a secret and of a key.
 const Size = 32
 
+// FieldLabel is the label of the key of the digests of hashed fields.
+const FieldLabel = "field"
+
 // A Value is the bytes of a secret.
 type Value [Size]byte
 

@@ -11,9 +11,6 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// hashLabel derives the key of the digests of hashed fields.
-const hashLabel = "field"
-
 // A hashing digests the values of the fields that a rules file declares as hashed, and fills in shared ones.
 type hashing struct {
 	declared []match.Source
@@ -39,7 +36,7 @@ func (h *hashing) intake(s *secret.Secret) *intake.Intake {
 	if h == nil {
 		return nil
 	}
-	key, now := s.Key(hashLabel), h.current.Load()
+	key, now := s.Key(secret.FieldLabel), h.current.Load()
 	if now == nil || now.key != key {
 		now = &keyedIntake{key, intake.New(h.declared, *key)}
 		h.current.Store(now)
