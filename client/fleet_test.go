@@ -95,6 +95,18 @@ func TestFleetDecisions(t *testing.T) {
 		d, err = f.Take(ctx, "queue", 1, "ada")
 	}
 	want(d, err, "true queue limit 3 remaining 0 retry 0s reset 3m0s delay 2m0s")
+	d, err = f.Throttle(ctx, "ada", 1, 30, time.Hour, 1)
+	want(d, err, "true  limit 2 remaining 1 retry 0s reset 2m0s delay 0s")
+	d, err = f.Throttle(ctx, "ada", 1, 30, time.Hour, 2)
+	want(d, err, "false  limit 2 remaining 1 retry 2m0s reset 2m0s delay 0s")
+	d, err = f.Throttle(ctx, "ada", 1, 30, time.Hour, 3)
+	if d.RetryAfter != ratelimit.Never {
+		t.Errorf("3 of 2 may be retried after %v, %v", d.RetryAfter, err)
+	}
+	d, err = f.Throttle(ctx, "a day", 0, 1, 1500*time.Millisecond, 1)
+	if d.ResetAfter != 2*time.Second {
+		t.Errorf("a period of 1.5 s is one of %v, %v", d.ResetAfter, err)
+	}
 	d, err = f.Take(ctx, "logn", 1, "ada")
 	want(d, err, `NORULE unknown rule "logn": did you mean "login"?`)
 	d, err = f.Take(ctx, "pair", 1, "192.0.2.1", "a\tb")

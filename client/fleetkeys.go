@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -63,6 +65,20 @@ func (f *Fleet) giveBack(ctx context.Context, verb, rule string, n uint64, key [
 func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string) error {
 	_, err := f.keyed(ctx, parseOK, "ADD", counter, key, strconv.FormatUint(max(n, 1), 10))
 	return err
+}
+
+// Throttle counts quantity events of a key under the limit of the call, as CL.THROTTLE
+// does: count events per period, and burst more at once. The period is rounded up to
+// seconds, and so are the times of the decision, which has no Rule. Quantity 0 counts
+// nothing.
+func (f *Fleet) Throttle(ctx context.Context, key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
+	seconds := period / time.Second
+	if period%time.Second > 0 && seconds < math.MaxInt64 {
+		seconds++
+	}
+	a, err := f.ask(ctx, parseThrottle, "", hashOf("", key), "CL.THROTTLE", key,
+		strconv.FormatUint(burst, 10), strconv.FormatUint(count, 10), strconv.FormatInt(int64(seconds), 10), strconv.FormatUint(quantity, 10))
+	return a.decision, err
 }
 
 // keySeparator is between the values of a key in one argument.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
@@ -126,6 +127,25 @@ func parseDecision(rule string, reply []resp.Value) (answer, error) {
 		wire.Delay = api.Millis(reply[8].N)
 	}
 	return answer{decision: decisionOf(&wire)}, nil
+}
+
+// parseThrottle reads the answer of CL.THROTTLE: five integers.
+func parseThrottle(_ string, reply []resp.Value) (answer, error) {
+	if reply[0].Kind != resp.KindArray || len(reply) != 6 || !isIntegers(reply[1:]) {
+		return answer{}, errReply
+	}
+	seconds := func(v resp.Value) time.Duration { return (api.Millis(v.N) * 1000).Duration() }
+	d := ratelimit.Decision{
+		Allowed: reply[1].N == 0, Limit: uint64(reply[2].N), Remaining: uint64(reply[3].N),
+		RetryAfter: seconds(reply[4]), ResetAfter: seconds(reply[5]),
+	}
+	switch {
+	case d.Allowed:
+		d.RetryAfter = 0
+	case reply[4].N < 0:
+		d.RetryAfter = ratelimit.Never
+	}
+	return answer{decision: d}, nil
 }
 
 // parseInt reads an integer.

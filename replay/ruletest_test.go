@@ -1,7 +1,9 @@
 package replay_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/xml"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -192,5 +194,28 @@ tests:
 	}
 	if r.Failed != 3 {
 		t.Errorf("%d failed, want 3", r.Failed)
+	}
+	var junit bytes.Buffer
+	if err := replay.WriteJUnit(&junit, []*replay.TestReport{r}); err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Cases []struct {
+				Name    string `xml:"name,attr"`
+				Failure *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(junit.Bytes(), &parsed); err != nil || parsed.Tests != 4 || parsed.Failures != 3 || len(parsed.Suites) != 1 {
+		t.Fatalf("%v, %+v\n%s", err, parsed, junit.String())
+	}
+	cases := parsed.Suites[0].Cases
+	if cases[0].Failure != nil || cases[1].Failure == nil || cases[1].Failure.Message != r.Tests[1].Failures[0] || cases[2].Name != `user \x1b[31m` {
+		t.Errorf("%+v\n%s", cases, junit.String())
 	}
 }

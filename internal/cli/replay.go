@@ -138,16 +138,21 @@ func (f *replayFlags) createPage() (*os.File, error) {
 	if err := f.config.Validate(); err != nil {
 		return nil, err
 	}
-	if st, err := os.Stat(f.html); err == nil {
-		for _, name := range slices.Concat(f.rules, f.config.Files) {
+	return createOutput("--html", f.html, slices.Concat(f.rules, f.config.Files))
+}
+
+// createOutput creates the file of an option. It must not be one of those that are read.
+func createOutput(option, path string, read []string) (*os.File, error) {
+	if st, err := os.Stat(path); err == nil {
+		for _, name := range read {
 			if in, err := os.Stat(name); err == nil && os.SameFile(st, in) {
-				return nil, fmt.Errorf("--html: %s: must not be a file that is read", f.html)
+				return nil, fmt.Errorf("%s: %s: must not be a file that is read", option, path)
 			}
 		}
 	}
-	file, err := os.Create(f.html)
+	file, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("--html: %s: cannot be created: %w", f.html, errors.Unwrap(err))
+		return nil, fmt.Errorf("%s: %s: cannot be created: %w", option, path, errors.Unwrap(err))
 	}
 	return file, nil
 }

@@ -18,8 +18,9 @@ import (
 
 // testFlags is the flags of the test command as they are given.
 type testFlags struct {
-	json bool
-	geo  geoFlag
+	junit string
+	json  bool
+	geo   geoFlag
 }
 
 func newTest() *cobra.Command {
@@ -36,7 +37,7 @@ never be refused. Each test starts with all counts at zero. docs/log-to-rule.md 
 Exit codes: 0 all tests passed; 1 a test failed, or the output could not be written; 2 the command line,
 the rules file or a test file is wrong, and no test was run; 130 interrupted.`,
 		Example: `  lately test rules.yaml
-  lately test --json rules.yaml`,
+  lately test --junit report.xml rules.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("test: 0 arguments: must be a rules file, and test files if they are not beside it")
@@ -45,6 +46,7 @@ the rules file or a test file is wrong, and no test was run; 130 interrupted.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
+	cmd.Flags().StringVar(&f.junit, "junit", "", "write the results to `FILE`, too, as XML in the form of JUnit")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the results as JSON")
 	f.geo.register(cmd.Flags())
 	return cmd
@@ -108,10 +110,26 @@ func (f *testFlags) report(cmd *cobra.Command, reports []*replay.TestReport) err
 		return err
 	}
 	problems := new(inputFlags).print(cmd, f.json, map[string]any{"files": reports}, text, nil)
+	if f.junit != "" {
+		if err := writeJUnit(f.junit, reports); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
 	if failed == 1 {
 		problems = append(problems, "1 test failed")
 	} else if failed > 1 {
 		problems = append(problems, fmt.Sprintf("%d tests failed", failed))
 	}
 	return inputErrorOf(problems...)
+}
+
+func writeJUnit(path string, reports []*replay.TestReport) error {
+	file, err := createOutput("--junit", path, nil)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(replay.WriteJUnit(file, reports), file.Close()); err != nil {
+		return fmt.Errorf("--junit: %s: cannot be written: %w", path, err)
+	}
+	return nil
 }
