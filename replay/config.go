@@ -17,6 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -44,7 +45,7 @@ type Config struct {
 	Cut Cut
 
 	// Key is what the busiest keys, and what-ifs without a key of their own, are counted
-	// by, see [rules.ParseKey]. Default "client"; for hot what-ifs "object".
+	// by, as in a rules file. Default "client"; for hot what-ifs "object".
 	Key string
 
 	// Algorithm and CountRefused apply to what-ifs that are limits.
@@ -310,7 +311,7 @@ func knownField(option, field string, fields []string) error {
 // parseKey parses the key that an option names. Clients that it does not fold, and paths, are as the log
 // has them.
 func parseKey(option, text string, fields []string) (k match.Key, err error) {
-	if k, err = rules.ParseKey(match.Fold{Off: true}, text); err != nil {
+	if k, err = rulevalue.ParseKey(match.Fold{Off: true}, text); err != nil {
 		return k, fmt.Errorf("%s: %w", option, err)
 	}
 	for _, field := range keyvalue.Fields(k) {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/rules"
 )
 
 // A Cut selects the events that are replayed: those in [Since, Until) for which Where
@@ -51,7 +51,7 @@ var boundLayouts = []string{
 func ParseBound(text string, zone *time.Location) (Bound, error) {
 	zone = cmp.Or(zone, time.UTC)
 	if before, ok := strings.CutPrefix(text, "-"); ok {
-		d, err := rules.ParseDuration(before)
+		d, err := rulevalue.ParseDuration(before)
 		if err != nil {
 			return Bound{}, fmt.Errorf("%q: %w", text, err)
 		}

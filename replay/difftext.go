@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // change returns what the new rules change, in words.
@@ -79,7 +79,7 @@ func (w *textWriter) banDifferences(heading string, bans []api.BanDifference, le
 	w.heading("%s", heading)
 	rows := [][]string{{"key", "by", "old", "new", "change"}}
 	for _, b := range bans {
-		rows = append(rows, []string{keyText(b.Key), strings.Join(b.Fields, ", "), rules.FormatDuration(seconds(b.OldSeconds)), rules.FormatDuration(seconds(b.NewSeconds)), change(&b)})
+		rows = append(rows, []string{keyText(b.Key), strings.Join(b.Fields, ", "), rulevalue.FormatDuration(seconds(b.OldSeconds)), rulevalue.FormatDuration(seconds(b.NewSeconds)), change(&b)})
 	}
 	w.table(rows)
 	w.leftOut(leftOut)

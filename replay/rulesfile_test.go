@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 // rulesClients is clients as a log may write them, and the key that each is.
@@ -130,7 +130,7 @@ func (r *modelRule) yaml() string {
 	if len(r.limits) > 0 {
 		f("    algorithm: exact\n    count_refused: %v\n    limit:\n", r.countRefused)
 		for _, l := range r.limits {
-			f("      - %d per %s\n", l.N, rules.FormatDuration(l.Span))
+			f("      - %d per %s\n", l.N, rulevalue.FormatDuration(l.Span))
 		}
 		indent += "  "
 	}
@@ -140,9 +140,9 @@ func (r *modelRule) yaml() string {
 	if len(r.limits) > 0 {
 		f("    ban:\n")
 	}
-	f("%safter: %d %s in %s\n%sfor: %s\n", indent, r.ban.After, r.ban.Of, rules.FormatDuration(r.ban.Span), indent, rules.FormatDuration(r.ban.For))
+	f("%safter: %d %s in %s\n%sfor: %s\n", indent, r.ban.After, r.ban.Of, rulevalue.FormatDuration(r.ban.Span), indent, rulevalue.FormatDuration(r.ban.For))
 	if r.ban.Factor > 0 {
-		f("%sfactor: %v\n%smax: %s\n", indent, r.ban.Factor, indent, rules.FormatDuration(r.ban.Max))
+		f("%sfactor: %v\n%smax: %s\n", indent, r.ban.Factor, indent, rulevalue.FormatDuration(r.ban.Max))
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -111,7 +112,7 @@ func (x *ruleTest) begin(ctx context.Context) error {
 		return err
 	}
 	if r.Key = x.test.Key; c.Key == "" {
-		if r.key, err = rules.ParseKey(match.Fold{Off: true}, r.Key); err != nil {
+		if r.key, err = rulevalue.ParseKey(match.Fold{Off: true}, r.Key); err != nil {
 			return err
 		}
 	}
@@ -204,7 +205,7 @@ func (x *ruleTest) expect(event int, d ratelimit.Decision) {
 	}
 	x.failed[e] = true
 	x.fail("%s:%d:%d: event %s at %s: must be %s, was %s", x.file, e.Line, e.Column, fieldsText(e.Fields),
-		rules.FormatDuration(time.Duration(x.times[event]-x.test.Start.UnixNano())), want, was)
+		rulevalue.FormatDuration(time.Duration(x.times[event]-x.test.Start.UnixNano())), want, was)
 }
 
 // fieldsText returns the fields of an event in the order of their names.

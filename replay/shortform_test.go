@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 var resolutions = []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
@@ -192,7 +192,7 @@ func checkShortForm(t *testing.T, rnd *rand.Rand, c replay.Config, want refLog) 
 	c.CountRefused = rnd.IntN(2) == 0
 	c.Algorithm = pick(rnd, ratelimit.Exact, ratelimit.Sliding)
 	span := func() string {
-		return rules.FormatDuration(c.Resolution * pick[time.Duration](rnd, 1, 2, 7, 60, 300))
+		return rulevalue.FormatDuration(c.Resolution * pick[time.Duration](rnd, 1, 2, 7, 60, 300))
 	}
 	n := func() int { return pick(rnd, 0, 1, 2, 5, 10, 40) }
 	has := make(map[string]bool)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -158,7 +159,7 @@ type suggestGroup struct {
 // addGroups compiles the groups of all events and of these conditions, and makes r keep
 // the fields that they look at.
 func (s *suggesting) addGroups(r *run, texts []string) (err error) {
-	if s.key, err = rules.ParseKey(match.Fold{}, r.Key); err != nil {
+	if s.key, err = rulevalue.ParseKey(match.Fold{}, r.Key); err != nil {
 		return err
 	}
 	s.groups = []suggestGroup{{name: ruleName(r.Key)}}
@@ -434,7 +435,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 			continue // it refuses no outlier, or none that the limit of all events does not refuse
 		}
 		rule := SuggestedRule{
-			Name: t.name + "-" + rules.FormatDuration(t.span), Group: t.text, N: t.hi, SpanSeconds: t.span.Seconds(),
+			Name: t.name + "-" + rulevalue.FormatDuration(t.span), Group: t.text, N: t.hi, SpanSeconds: t.span.Seconds(),
 			SuggestedTotals: totals, OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: rs[i].Ban, needed: t.need,
 			auto: s.auto, conditions: t.conditions,
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/rules"
 )
 
 // header returns what the rules file says of itself, in comments.
@@ -145,10 +145,10 @@ func (s *Suggestion) file() string {
 			}
 			fmt.Fprintf(&b, "    when: {%s}\n", strings.Join(when, ", "))
 		}
-		span := rules.FormatDuration(l.span)
+		span := rulevalue.FormatDuration(l.span)
 		fmt.Fprintf(&b, "    limit: %d per %s\n", l.N, span)
 		if l.ban != nil {
-			fmt.Fprintf(&b, "    ban: {after: %d refusals in %s, for: %s}\n", l.ban.After, span, rules.FormatDuration(l.ban.For))
+			fmt.Fprintf(&b, "    ban: {after: %d refusals in %s, for: %s}\n", l.ban.After, span, rulevalue.FormatDuration(l.ban.For))
 		}
 	}
 	return b.String()
@@ -187,7 +187,7 @@ func (s *Suggestion) fields(b *strings.Builder) {
 // comments writes what the limit does to the log, and the proof that it is the least.
 func (l *SuggestedRule) comments(b *strings.Builder) {
 	comment := func(format string, args ...any) { fmt.Fprintf(b, "  # "+format+"\n", args...) }
-	span := rules.FormatDuration(l.span)
+	span := rulevalue.FormatDuration(l.span)
 	if others := l.Keys - l.Outliers; l.auto && l.Outliers > 0 {
 		comment("%d per %s refuses %s of the %s and %s of %s; %d refuses %s of these.", l.N, span, count(l.OutliersRefused),
 			plural(int(l.Outliers), "attacker", "attackers"), count(l.KeysRefused-l.OutliersRefused), plural(int(others), "other", "others"), l.N-1, count(l.OneLessRefuses))

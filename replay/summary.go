@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // summary returns a sentence about what stands out: the busiest key, the busiest bar, and how many events
@@ -24,7 +24,7 @@ func (rep *Report) summary() string {
 		most := slices.Max(t.Events)
 		bar := time.Duration(t.BarSeconds * float64(time.Second))
 		at := t.Start.Add(time.Duration(slices.Index(t.Events, most)) * bar)
-		parts = append(parts, fmt.Sprintf("the busiest %s began at %s UTC with %s of them", rules.FormatDuration(bar), exactStamp(Epoch{at}, time.UTC), count(most)))
+		parts = append(parts, fmt.Sprintf("the busiest %s began at %s UTC with %s of them", rulevalue.FormatDuration(bar), exactStamp(Epoch{at}, time.UTC), count(most)))
 	}
 	if t := rep.Timeline; t != nil && t.Refused != nil {
 		n := int64(0)

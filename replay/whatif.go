@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 // A WhatIf is one rule in short form, judged as if it were alone. Its keys are
@@ -63,7 +63,7 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 			return fail("the length of the ban is missing")
 		}
 		var err error
-		if w.For, err = rules.ParseDuration(rest[i+1:]); err != nil {
+		if w.For, err = rulevalue.ParseDuration(rest[i+1:]); err != nil {
 			return fail(err.Error())
 		}
 		rest = rest[:i]
@@ -71,13 +71,13 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	if !strings.Contains(rest, "/") && !strings.Contains(rest, " per ") {
 		return fail("the span is missing")
 	}
-	limit, err := rules.ParseLimit(rest)
+	limit, err := rulevalue.ParseLimit(rest)
 	if err != nil {
 		return WhatIf{}, fmt.Errorf("--%s: %q: %w", kind, text, err)
 	}
 	if kind != Limit {
 		var fixed bool
-		if limit, fixed = rules.FixedSpan(limit); !fixed {
+		if limit, fixed = rulevalue.FixedSpan(limit); !fixed {
 			return fail("a month has no fixed length")
 		}
 	}
@@ -100,7 +100,7 @@ func (w WhatIf) ruleset(key match.Key, a ratelimit.Algorithm, countRefused bool)
 		rule.Algorithm, rule.CountRefused = a, countRefused
 		limit, fixed := ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per}, true
 		if a != ratelimit.Calendar {
-			limit, fixed = rules.FixedSpan(limit)
+			limit, fixed = rulevalue.FixedSpan(limit)
 		}
 		if !fixed {
 			return ruleset{}, fmt.Errorf("month: must be a span, such as 720h, with algorithm %s; only --algorithm calendar counts by months", a)

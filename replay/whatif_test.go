@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 func TestParseWhatIf(t *testing.T) {
@@ -83,13 +83,13 @@ func FuzzParseWhatIf(f *testing.F) {
 			}
 			return
 		}
-		span := rules.FormatDuration(w.Span)
+		span := rulevalue.FormatDuration(w.Span)
 		if w.Per != 0 {
 			span = w.Per.String()
 		}
 		short := fmt.Sprintf("%d/%s", w.N, span)
 		if kind == replay.Ban {
-			short += ":" + rules.FormatDuration(w.For)
+			short += ":" + rulevalue.FormatDuration(w.For)
 		} else if w.Key != "" {
 			short = w.Key + ":" + short
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -141,7 +142,7 @@ func (r *reader) readAllowFiles(n ast.Node) (files []AllowFile) {
 	}
 	for at, name := range each(r, n, "files", parseText) {
 		if slices.ContainsFunc(files, func(f AllowFile) bool { return f.Name == name }) {
-			r.fail(at, "files: %q twice: must be given once", clip(name))
+			r.fail(at, "files: %q twice: must be given once", rulevalue.Clip(name))
 			continue
 		}
 		f := r.readAllowFile(at, name)
@@ -167,7 +168,7 @@ func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
 		if f.path != "" {
 			return f
 		}
-		r.warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", clip(name))
+		r.warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
 		return f
 	}
 	f.most = maxAllowFile
@@ -221,7 +222,7 @@ func parsePrefixes(path string, data []byte) (list []netip.Prefix, errs Errors) 
 		if word == "" {
 			continue
 		}
-		p, err := match.ParsePrefix(clip(word))
+		p, err := match.ParsePrefix(rulevalue.Clip(word))
 		if err == nil && p.Bits() == 0 {
 			err = fmt.Errorf("%s: every address of its kind: must be a smaller network", p)
 		}

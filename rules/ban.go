@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -52,7 +53,7 @@ func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
 	b, _ := one(r, m["after"], "after", parseAfter)
 	mistakes := len(r.errs)
 	if r.atMost(m["for"], "for", ban.MaxSteps) {
-		b.Steps = all(r, m["for"], "for", parseDuration)
+		b.Steps = all(r, m["for"], "for", rulevalue.Duration)
 	}
 	listed := m["for"] != nil && (len(b.Steps) > 1 || len(r.errs) > mistakes)
 	first := time.Duration(0)
@@ -66,10 +67,10 @@ func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
 		probe := ratelimit.Ban{Span: time.Second, For: time.Second, Factor: f}
 		return f != 0 && probe.Validate() == nil
 	}))
-	b.Max, _ = one(r, m["max"], "max", parseDuration)
+	b.Max, _ = one(r, m["max"], "max", rulevalue.Duration)
 	b.Jitter, _ = one(r, m["jitter"], "jitter", parseNumber("a share from 0 to 1, such as 0.2", func(f float64) bool { return f <= 1 }))
 	b.Extend, _ = one(r, m["extend"], "extend", parseBool)
-	b.Remember, _ = one(r, m["remember"], "remember", parseDuration)
+	b.Remember, _ = one(r, m["remember"], "remember", rulevalue.Duration)
 
 	if m["factor"] != nil && len(b.Steps) > 1 {
 		r.fail(m["factor"], "factor: not with a list in for, which says how long each ban is: must be left out")
@@ -78,7 +79,7 @@ func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
 	switch err := probe.Validate(); {
 	case first == 0 || err == nil:
 	case b.Max != 0 && b.Max < first:
-		r.fail(m["max"], "max: %s: must be at least %s, the length of the first ban", FormatDuration(b.Max), FormatDuration(first))
+		r.fail(m["max"], "max: %s: must be at least %s, the length of the first ban", rulevalue.FormatDuration(b.Max), rulevalue.FormatDuration(first))
 	case m["jitter"] != nil:
 		r.fail(m["jitter"], "%v", err)
 	}
@@ -111,9 +112,9 @@ func parseAfter(s string) (b ratelimit.Ban, err error) {
 				return b, errors.New(`distinct: must be followed by a field, such as "20 distinct user in 10m"`)
 			}
 		default:
-			return b, fmt.Errorf("%q: must be hits, refusals or distinct FIELD", clip(w[1]))
+			return b, fmt.Errorf("%q: must be hits, refusals or distinct FIELD", rulevalue.Clip(w[1]))
 		}
-		b.After, b.Span, err = parsePair(w[0], w[3])
+		b.After, b.Span, err = rulevalue.Pair(w[0], w[3])
 		if err == nil && b.After > ratelimit.MaxExact {
 			err = fmt.Errorf("must be at most %d", ratelimit.MaxExact)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -46,7 +47,7 @@ func (r *reader) readSource(p pair) (s match.Source) {
 	if !r.checkFieldName(p.at, "fields", p.key) {
 		return s
 	}
-	m := r.mapping(p.value, "field "+clip(p.key), fieldKeys)
+	m := r.mapping(p.value, "field "+rulevalue.Clip(p.key), fieldKeys)
 	s.Field = p.key
 	s.Header, _ = one(r, m["header"], "header", parseText)
 	s.Cookie, _ = one(r, m["cookie"], "cookie", parseText)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // FuzzParse checks that Parse never panics and that what it returns is whole: a
@@ -49,12 +51,12 @@ func FuzzParseDuration(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		d, err := ParseDuration(s)
+		d, err := rulevalue.ParseDuration(s)
 		if err != nil {
 			return
 		}
-		if again, err := ParseDuration(FormatDuration(d)); err != nil || again != d {
-			t.Errorf("%q is %v, written %q, read as %v, %v", s, d, FormatDuration(d), again, err)
+		if again, err := rulevalue.ParseDuration(rulevalue.FormatDuration(d)); err != nil || again != d {
+			t.Errorf("%q is %v, written %q, read as %v, %v", s, d, rulevalue.FormatDuration(d), again, err)
 		}
 	})
 }

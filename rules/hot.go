@@ -4,6 +4,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -15,11 +16,11 @@ func (r *reader) readCache(n ast.Node) *hotkey.CachePolicy {
 		return nil
 	}
 	m, p := r.mapping(n, "cache", cacheKeys), &hotkey.CachePolicy{}
-	p.TTL, _ = one(r, m["ttl"], "ttl", parseDuration)
-	p.MaxAge, _ = one(r, m["max_age"], "max_age", parseDuration)
-	p.MaxBytes, _ = one(r, m["max_bytes"], "max_bytes", ParseBytes)
+	p.TTL, _ = one(r, m["ttl"], "ttl", rulevalue.Duration)
+	p.MaxAge, _ = one(r, m["max_age"], "max_age", rulevalue.Duration)
+	p.MaxBytes, _ = one(r, m["max_bytes"], "max_bytes", rulevalue.ParseBytes)
 	if p.MaxAge != 0 && p.MaxAge < p.TTL {
-		r.fail(m["max_age"], "max_age: %s: must be at least %s, the ttl", FormatDuration(p.MaxAge), FormatDuration(p.TTL))
+		r.fail(m["max_age"], "max_age: %s: must be at least %s, the ttl", rulevalue.FormatDuration(p.MaxAge), rulevalue.FormatDuration(p.TTL))
 	}
 	return p
 }

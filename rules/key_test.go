@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -22,13 +23,13 @@ func TestParseKey(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", yaml, err)
 		}
-		got, err := ParseKey(match.Fold{}, text)
+		got, err := rulevalue.ParseKey(match.Fold{}, text)
 		if want := file.Limits.Rule(0).Key; err != nil || !got.Equal(want) {
 			t.Errorf("%q is %v with %+v, %v; want %v with %+v", text, got, got.Fold(), err, want, want.Fold())
 		}
 	}
 	for text, want := range map[string]match.Fold{"client": {Off: true}, "path": {Off: true}, "path,client/8": {IPv4: 8, IPv6: 64}} {
-		if got, err := ParseKey(match.Fold{Off: true}, text); err != nil || got.Fold() != want {
+		if got, err := rulevalue.ParseKey(match.Fold{Off: true}, text); err != nil || got.Fold() != want {
 			t.Errorf("%q has %+v, %v; want %+v", text, got.Fold(), err, want)
 		}
 	}
@@ -40,7 +41,7 @@ func TestParseKey(t *testing.T) {
 		"client/24,0":  `key: client/24,0: must be a prefix length from 1 to 128, as in client/24 or "client/24,48", where the second is for IPv6`,
 		"client/24,48": "",
 	} {
-		if _, err := ParseKey(match.Fold{}, text); fmt.Sprint(err) != want && (err != nil || want != "") {
+		if _, err := rulevalue.ParseKey(match.Fold{}, text); fmt.Sprint(err) != want && (err != nil || want != "") {
 			t.Errorf("%q: %v; want %s", text, err, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -81,7 +82,7 @@ func (r *reader) readAlgorithm(n ast.Node) (a ratelimit.Algorithm, ok bool) {
 		r.fail(n, "algorithm: %s: must be left out for the default", describe(n))
 		return a, false
 	}
-	a, err := ratelimit.AlgorithmNamed(clip(s))
+	a, err := ratelimit.AlgorithmNamed(rulevalue.Clip(s))
 	if err != nil {
 		r.fail(n, "%v", err)
 	}
@@ -92,16 +93,16 @@ func (r *reader) readAlgorithm(n ast.Node) (a ratelimit.Algorithm, ok bool) {
 // be of any form.
 func (r *reader) readLimits(n ast.Node, a ratelimit.Algorithm, known bool) (limits []ratelimit.Limit) {
 	parse := func(s string) (ratelimit.Limit, error) {
-		if l, form, err := parseAnyLimit(s); !known && form != noForm {
+		if l, form, err := rulevalue.AnyLimit(s); !known && form != rulevalue.NoForm {
 			return l, err
 		}
-		return parseLimit(s, a)
+		return rulevalue.LimitOf(s, a)
 	}
 	before := make(map[time.Duration]string)
 	for at, limit := range each(r, n, "limit", parse) {
 		text, _ := scalarText(at)
 		if other, twice := before[limit.Window()]; twice {
-			r.fail(at, "limit: %q: must have another span than %q", clip(text), clip(other))
+			r.fail(at, "limit: %q: must have another span than %q", rulevalue.Clip(text), rulevalue.Clip(other))
 			continue
 		}
 		before[limit.Window()] = text
@@ -134,7 +135,7 @@ var adaptKeys = []allowedKey{{"steps", "[2000 below 1000 per 1s, 1000 below 5000
 const (
 	shortestAdapt = time.Second
 	longestAdapt  = time.Hour
-	longestSmooth = day
+	longestSmooth = rulevalue.Day
 )
 
 // readAdapt reads the adapt of a rule with algorithm a, which may be unknown.
@@ -143,7 +144,7 @@ func (r *reader) readAdapt(n ast.Node, a ratelimit.Algorithm, known bool) *ratel
 	adapt := new(ratelimit.Adapt)
 	check := func(at ast.Node, n uint64) {
 		probe := ratelimit.Limit{N: n, Span: time.Second}
-		if err := probe.Validate(a); err != nil && known && formOf(a) != withBurst {
+		if err := probe.Validate(a); err != nil && known && rulevalue.FormOf(a) != rulevalue.WithBurst {
 			r.fail(at, "adapt: %v", err)
 		}
 	}
@@ -158,7 +159,7 @@ func (r *reader) readAdapt(n ast.Node, a ratelimit.Algorithm, known bool) *ratel
 		adapt.Steps = append(adapt.Steps, step)
 	}
 	var ok bool
-	if adapt.Above, ok = one(r, m["above"], "above", parseCount); ok {
+	if adapt.Above, ok = one(r, m["above"], "above", rulevalue.Count); ok {
 		check(m["above"], adapt.Above)
 	}
 	adapt.Span, _ = one(r, m["span"], "span", parseDurationTo(longestAdapt))
@@ -170,7 +171,7 @@ func (r *reader) readAdapt(n ast.Node, a ratelimit.Algorithm, known bool) *ratel
 	if m["hysteresis"] != nil && adapt.Smooth != 0 {
 		r.fail(m["hysteresis"], "hysteresis: no effect with smooth: must be left out")
 	}
-	if known && formOf(a) == withBurst {
+	if known && rulevalue.FormOf(a) == rulevalue.WithBurst {
 		r.fail(n, "adapt: not with algorithm %s, which makes a rate of the limit: must be another algorithm than gcra, token-bucket and leaky-bucket", a)
 	}
 	return adapt
@@ -183,14 +184,14 @@ func parseStep(s string) (step ratelimit.AdaptStep, err error) {
 	if !ok {
 		return step, errors.New(`must be "N below COUNT per DURATION", such as "2000 below 1000 per 1s", or a list of them`)
 	}
-	if step.Limit, err = parsePart("limit", strings.TrimSpace(n)); err != nil {
+	if step.Limit, err = rulevalue.Part("limit", strings.TrimSpace(n)); err != nil {
 		return step, err
 	}
-	below, err := ParseLimit(traffic)
+	below, err := rulevalue.ParseLimit(traffic)
 	if err != nil {
 		return step, err
 	}
-	fixed, ok := FixedSpan(below)
+	fixed, ok := rulevalue.FixedSpan(below)
 	if !ok {
 		return step, errors.New("month: must be a span, such as 720h")
 	}
@@ -201,9 +202,9 @@ func parseStep(s string) (step ratelimit.AdaptStep, err error) {
 // parseDurationTo returns a parser of durations from a second to longest.
 func parseDurationTo(longest time.Duration) func(string) (time.Duration, error) {
 	return func(s string) (time.Duration, error) {
-		d, err := parseDuration(s)
+		d, err := rulevalue.Duration(s)
 		if err == nil && (d < shortestAdapt || d > longest) {
-			err = fmt.Errorf("must be %s to %s", FormatDuration(shortestAdapt), FormatDuration(longest))
+			err = fmt.Errorf("must be %s to %s", rulevalue.FormatDuration(shortestAdapt), rulevalue.FormatDuration(longest))
 		}
 		return d, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -34,7 +35,7 @@ func (r *reader) readLimitData(n ast.Node, rule *ratelimit.Rule, known bool) {
 	if l.AtMost > 0 && l.AtMost < l.N {
 		r.fail(m["at_most"], "at_most: %s: must be the default, %d, or more", describe(m["at_most"]), l.N)
 	}
-	if l.N == 0 && formOf(rule.Algorithm) == withBurst {
+	if l.N == 0 && rulevalue.FormOf(rule.Algorithm) == rulevalue.WithBurst {
 		r.fail(m["default"], "default: %s: must be 1 or more with algorithm %s", describe(m["default"]), rule.Algorithm)
 	}
 	r.readLimitBy(n, m, rule, &l, parse)
@@ -81,9 +82,9 @@ func (r *reader) readLimitField(n ast.Node, what string, key match.Key) *ratelim
 // digits, or as a limit with the span of l.
 func likeDefault(a ratelimit.Algorithm, l ratelimit.Limit) func(string) (uint64, error) {
 	return func(s string) (uint64, error) {
-		n, err := parseCount(s)
+		n, err := rulevalue.Count(s)
 		if err != nil {
-			other, err := parseLimit(s, a)
+			other, err := rulevalue.LimitOf(s, a)
 			if err != nil {
 				return 0, err
 			}
@@ -130,10 +131,10 @@ func (r *reader) readPlans(n ast.Node, l *ratelimit.Limit, parse func(string) (u
 	plans, most := planMap{}, l.N
 	pairs, _ := r.pairs(n, "plans", "")
 	for _, p := range pairs {
-		limit, ok := one(r, p.value, "plan "+clip(p.key), parse)
+		limit, ok := one(r, p.value, "plan "+rulevalue.Clip(p.key), parse)
 		switch {
 		case ok && l.AtMost > 0 && limit > l.AtMost:
-			r.fail(p.value, "plan %s: %s: must be at most at_most, %d", clip(p.key), describe(p.value), l.AtMost)
+			r.fail(p.value, "plan %s: %s: must be at most at_most, %d", rulevalue.Clip(p.key), describe(p.value), l.AtMost)
 		case ok:
 			plans[p.key], most = limit, max(most, limit)
 		}
@@ -177,7 +178,7 @@ func planNames(p planMap) string {
 	})
 	var words []string
 	for _, name := range all[:min(len(all), shown)] {
-		words = append(words, fmt.Sprintf("%s %d", clip(name), p[name]))
+		words = append(words, fmt.Sprintf("%s %d", rulevalue.Clip(name), p[name]))
 	}
 	if more := len(all) - shown; more > 0 {
 		words = append(words, fmt.Sprintf("and %d more", more))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -34,12 +35,12 @@ func TestParseLimit(t *testing.T) {
 		{"1000 per 1440m", ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerDay}},
 		{"20 at once for 30s", ratelimit.InFlight, ratelimit.Limit{N: 20, Span: 30 * time.Second}},
 	} {
-		if got, err := parseLimit(c.text, c.algorithm); err != nil || got != c.want {
+		if got, err := rulevalue.LimitOf(c.text, c.algorithm); err != nil || got != c.want {
 			t.Errorf("parseLimit(%q, %v) = %v, %v; want %v", c.text, c.algorithm, got, err, c.want)
 		}
 	}
 	for _, s := range []string{"", "60", "60 per", "per 1m", "60 per 1 m", "_1 per 1m", "1_ per 1m", "-1 per 1m", "1.5 per 1m", "60 PER 1m", "60//1m", "60/", "/1m", "60/1m/1m", "60 per month", "60/month", "60/m"} {
-		if got, err := parseLimit(s, ratelimit.Sliding); err == nil {
+		if got, err := rulevalue.LimitOf(s, ratelimit.Sliding); err == nil {
 			t.Errorf("parseLimit(%q) = %v, %v; want an error", s, got, err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestSchemaPatterns(t *testing.T) {
 			if _, err := Parse("r", []byte("fields: {x-token: {}}\n"+oneLimit("name: x", "key: "+c.text, "limit: 1 per 1s"))); err != nil {
 				problem = err.Error()
 			}
-		} else if _, form, err := parseAnyLimit(c.text); err != nil || form == noForm {
+		} else if _, form, err := rulevalue.AnyLimit(c.text); err != nil || form == rulevalue.NoForm {
 			problem = fmt.Sprint("no form ", err)
 		}
 		if (problem == "") != c.fits {

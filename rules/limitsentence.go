@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -77,7 +78,7 @@ func (s *sentence) limits(who string, r *ratelimit.Rule) {
 // limitWords returns what l, one of several limits, allows under a, and which request is
 // refused, or "" if no single request can be named.
 func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused string) {
-	span, next := FormatDuration(l.Span), ordinal(l.N+1)
+	span, next := rulevalue.FormatDuration(l.Span), ordinal(l.N+1)
 	requests, atOnce, served := count(l.N, "request"), count(cmp.Or(l.Burst, l.N), "request"), fmt.Sprintf("%d per %s", l.N, span)
 	switch a {
 	case ratelimit.TwoBucket:
@@ -89,7 +90,7 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 	case ratelimit.Fixed:
 		return fmt.Sprintf("%s in the %s from the first on", requests, span), "the " + next + " in that " + span
 	case ratelimit.Calendar:
-		return requests + " per " + periodOf(l).String(), "the " + next + " in " + article(periodOf(l).String())
+		return requests + " per " + rulevalue.PeriodOf(l).String(), "the " + next + " in " + article(rulevalue.PeriodOf(l).String())
 	case ratelimit.InFlight:
 		return requests + " under way at once" + aside("each believed to last at most "+span, of), "the " + next + " at once"
 	}
@@ -138,11 +139,11 @@ func atWorst(r *ratelimit.Rule) string {
 		more = more || n > l.N
 		switch {
 		case r.Algorithm == ratelimit.Calendar:
-			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(periodOf(l).String())))
+			worst = append(worst, fmt.Sprintf("%d around the end of %s", n, article(rulevalue.PeriodOf(l).String())))
 		case r.Algorithm == ratelimit.LeakyBucket:
-			worst = append(worst, fmt.Sprintf("%d are queued within %s", n, FormatDuration(l.Span)))
+			worst = append(worst, fmt.Sprintf("%d are queued within %s", n, rulevalue.FormatDuration(l.Span)))
 		default:
-			worst = append(worst, fmt.Sprintf("%d within %s", n, FormatDuration(l.Span)))
+			worst = append(worst, fmt.Sprintf("%d within %s", n, rulevalue.FormatDuration(l.Span)))
 		}
 	}
 	if !more {
@@ -158,7 +159,7 @@ func lateness(r *ratelimit.Rule) string {
 	for _, l := range r.Limits {
 		l.N = mostN(r, l)
 		if late := l.MaxLate(r.Algorithm); late > 0 {
-			widths = append(widths, FormatDuration(late+time.Millisecond-1)) // rounded up
+			widths = append(widths, rulevalue.FormatDuration(late+time.Millisecond-1)) // rounded up
 		}
 	}
 	return join(widths, "or")
@@ -187,10 +188,10 @@ func adaptation(a *ratelimit.Adapt) string {
 		rows = append(rows, fmt.Sprintf("%d below %s%s", s.Limit, number(s.Below), unit))
 	}
 	s := fmt.Sprintf("The number follows the rule's traffic, all keys together, averaged over %s: %s, else %d",
-		FormatDuration(cmp.Or(a.Span, time.Minute)), strings.Join(rows, ", "), a.Above)
+		rulevalue.FormatDuration(cmp.Or(a.Span, time.Minute)), strings.Join(rows, ", "), a.Above)
 	switch {
 	case a.Smooth != 0:
-		s += "; it moves smoothly, most of the way in " + FormatDuration(a.Smooth)
+		s += "; it moves smoothly, most of the way in " + rulevalue.FormatDuration(a.Smooth)
 	case a.Hysteresis < 0:
 		s += "; it goes back at once"
 	case a.Hysteresis > 0:
@@ -228,20 +229,20 @@ func tooMany(b *ratelimit.Ban) string {
 	if b.After == 0 {
 		return "any " + what + of
 	}
-	return "more than " + count(b.After, what) + of + " in " + FormatDuration(b.Span)
+	return "more than " + count(b.After, what) + of + " in " + rulevalue.FormatDuration(b.Span)
 }
 
 // lengths returns how long bans last: each of a list, or the first.
 func lengths(b *ratelimit.Ban) string {
 	if len(b.Steps) == 0 {
-		return FormatDuration(b.For)
+		return rulevalue.FormatDuration(b.For)
 	}
-	s := FormatDuration(b.Steps[0])
+	s := rulevalue.FormatDuration(b.Steps[0])
 	for i, d := range b.Steps[1:] {
 		if i+2 < len(b.Steps) {
-			s += fmt.Sprintf(", the %s time for %s", ordinal(uint64(i+2)), FormatDuration(d))
+			s += fmt.Sprintf(", the %s time for %s", ordinal(uint64(i+2)), rulevalue.FormatDuration(d))
 		} else {
-			s += fmt.Sprintf(", from the %s time on for %s", ordinal(uint64(i+2)), FormatDuration(d))
+			s += fmt.Sprintf(", from the %s time on for %s", ordinal(uint64(i+2)), rulevalue.FormatDuration(d))
 		}
 	}
 	return s
@@ -263,10 +264,10 @@ func growth(b *ratelimit.Ban) string {
 		return ""
 	}
 	if b.Max != 0 {
-		s += ", at most " + FormatDuration(b.Max)
+		s += ", at most " + rulevalue.FormatDuration(b.Max)
 	}
 	if b.Remember != 0 {
-		s += "; a ban is forgotten " + FormatDuration(b.Remember) + " after its end"
+		s += "; a ban is forgotten " + rulevalue.FormatDuration(b.Remember) + " after its end"
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 const (
@@ -85,7 +86,7 @@ func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, parse fun
 				return known
 			}
 		}
-		r.warn(at, "plans: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", clip(name))
+		r.warn(at, "plans: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
 		return t
 	}
 	data, err := fileperm.ReadFile(t.path, maxPlanFile)
@@ -151,20 +152,20 @@ func (t *planTable) add(at int, line []byte, parse func(string) (uint64, error))
 	value := bytes.TrimLeft(line[len(key):], " \t")
 	column = 1 + skipped + utf8.RuneCount(line[:len(line)-len(value)])
 	if len(value) == 0 {
-		return column, fmt.Errorf("%q: no number: must be a key and its number, such as \"acme 600\"", clip(string(key)))
+		return column, fmt.Errorf("%q: no number: must be a key and its number, such as \"acme 600\"", rulevalue.Clip(string(key)))
 	}
 	n := digits(value)
 	if n == 0 {
 		if n, err = parse(string(value)); err != nil {
-			return column, fmt.Errorf("%q: %w", clip(string(value)), err)
+			return column, fmt.Errorf("%q: %w", rulevalue.Clip(string(value)), err)
 		}
 	}
 	if n > t.atMost {
-		return column, fmt.Errorf("%q: must be at most at_most, %d", clip(string(value)), t.atMost)
+		return column, fmt.Errorf("%q: must be at most at_most, %d", rulevalue.Clip(string(value)), t.atMost)
 	}
 	slot, found := t.find(key)
 	if found {
-		return 1 + skipped, fmt.Errorf("key %q twice: must be given once, and line %d has it", clip(string(key)), 1+bytes.Count(t.text[:slot.at], []byte("\n")))
+		return 1 + skipped, fmt.Errorf("key %q twice: must be given once, and line %d has it", rulevalue.Clip(string(key)), 1+bytes.Count(t.text[:slot.at], []byte("\n")))
 	}
 	*slot = planSlot{uint32(at + skipped), uint32(n)}
 	t.count++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -81,26 +82,14 @@ func (r *reader) readClients() {
 	var first place
 	for n := range r.sections("client") {
 		m, fold := r.mapping(n, "client", clientKeys), match.Fold{}
-		fold.IPv4, _ = one(r, m["ipv4"], "ipv4", parseBits(32))
-		fold.IPv6, _ = one(r, m["ipv6"], "ipv6", parseBits(128))
+		fold.IPv4, _ = one(r, m["ipv4"], "ipv4", rulevalue.PrefixBits(32))
+		fold.IPv6, _ = one(r, m["ipv6"], "ipv6", rulevalue.PrefixBits(128))
 		switch {
 		case first == place{}:
 			first, r.fold = r.placeOf(n), fold
 		case fold != r.fold:
 			r.fail(n, "client: not as in %s: must be the same in all files, or in one of them", first.from(r.file))
 		}
-	}
-}
-
-// parseBits returns a parser of prefix lengths. Zero, which a Fold takes for its
-// default, is rejected: its author means that all clients are one.
-func parseBits(most uint64) func(string) (int, error) {
-	return func(s string) (int, error) {
-		bits, err := parseCount(s)
-		if err != nil || bits < 1 || bits > most {
-			return 0, fmt.Errorf("must be a prefix length from 1 to %d", most)
-		}
-		return int(bits), nil
 	}
 }
 
@@ -113,9 +102,9 @@ func (r *reader) readCounters(n ast.Node) (counters []Counter) {
 		c := Counter{Name: r.readName(p.at), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
 		c.Condition, _ = c.When.Compile() // readWhen has recorded mistakes value by value
 		if r.atMost(m["spans"], "spans", maxSpans) {
-			for at, span := range each(r, m["spans"], "spans", parseDuration) {
+			for at, span := range each(r, m["spans"], "spans", rulevalue.Duration) {
 				if slices.Contains(c.Spans, span) {
-					r.fail(at, "spans: %s twice: must be given once", FormatDuration(span))
+					r.fail(at, "spans: %s twice: must be given once", rulevalue.FormatDuration(span))
 				}
 				c.Spans = append(c.Spans, span)
 			}
@@ -131,18 +120,18 @@ func (r *reader) readHot(n ast.Node) hotkey.Rule {
 	rule := hotkey.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
 	r.checkUnhashed(m["key"], "key", "programs that find hot keys would not know theirs", keyvalue.Fields(rule.Key)...)
 	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
-		l, form, err := parseAnyLimit(s)
-		l, fixed := FixedSpan(l)
+		l, form, err := rulevalue.AnyLimit(s)
+		l, fixed := rulevalue.FixedSpan(l)
 		switch {
-		case err == nil && (!fixed || form != perSpan && form != perPeriod):
-			err = errors.New("must be " + mustHave[perSpan])
+		case err == nil && (!fixed || form != rulevalue.PerSpan && form != rulevalue.PerPeriod):
+			err = errors.New("must be " + rulevalue.MustHave[rulevalue.PerSpan])
 		case err == nil && (l.N < 1 || l.N > hotkey.MaxThreshold):
 			err = fmt.Errorf("must be 1 to %d", hotkey.MaxThreshold)
 		}
 		return l, err
 	})
 	rule.Threshold, rule.Span = threshold.N, threshold.Span
-	rule.Hold, _ = one(r, m["hold"], "hold", parseDuration)
+	rule.Hold, _ = one(r, m["hold"], "hold", rulevalue.Duration)
 	if rule.Exact, _ = one(r, m["exact"], "exact", parseBool); rule.Exact && rule.Threshold > hotkey.MaxExact {
 		r.fail(m["threshold"], "threshold: %d: must be at most %d with exact", rule.Threshold, hotkey.MaxExact)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
@@ -45,7 +46,7 @@ func (f *File) Sentences() []string {
 func (c *Counter) Sentence() string {
 	spans := make([]string, len(c.Spans))
 	for i, s := range c.Spans {
-		spans[i] = FormatDuration(s)
+		spans[i] = rulevalue.FormatDuration(s)
 	}
 	return fmt.Sprintf("%s: %s are counted for each %s over the last %s.",
 		c.Name, upperFirst(requests(c.When)), keyNoun(c.Key), join(spans, "and"))
@@ -54,7 +55,7 @@ func (c *Counter) Sentence() string {
 // HotSentence returns the meaning of r as a sentence after its name.
 func HotSentence(r *hotkey.Rule) string {
 	s := fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
-		r.Name, forRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), FormatDuration(r.Span), FormatDuration(cmp.Or(r.Hold, r.Span)))
+		r.Name, forRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), rulevalue.FormatDuration(r.Span), rulevalue.FormatDuration(cmp.Or(r.Hold, r.Span)))
 	return s + listedSentence(r.Key, r.Always, "always hot") + listedSentence(r.Key, r.Never, "never counted") + cacheSentence(r.Cache)
 }
 
@@ -79,9 +80,9 @@ func cacheSentence(p *hotkey.CachePolicy) string {
 	if p == nil {
 		return ""
 	}
-	s := " Its value is renewed every " + FormatDuration(p.TTL)
+	s := " Its value is renewed every " + rulevalue.FormatDuration(p.TTL)
 	if p.MaxAge > p.TTL {
-		s += ", and used for " + FormatDuration(p.MaxAge) + " if it cannot be"
+		s += ", and used for " + rulevalue.FormatDuration(p.MaxAge) + " if it cannot be"
 	}
 	if p.MaxBytes > 0 {
 		s += fmt.Sprintf("; all values take at most %d bytes", p.MaxBytes)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
 )
 
@@ -48,10 +49,10 @@ func ParseSettings(file string, data []byte, names []string) ([]Setting, error) 
 // unknownSetting records that the key of p is no setting.
 func (r *reader) unknownSetting(p pair, names []string) {
 	if near := spelling.Nearest(p.key, names, slips); near != "" {
-		r.fail(p.at, "unknown setting %q: did you mean %s?", clip(p.key), near)
+		r.fail(p.at, "unknown setting %q: did you mean %s?", rulevalue.Clip(p.key), near)
 		return
 	}
-	r.fail(p.at, "unknown setting %q: must be one that lately serve --help lists, such as %s", clip(p.key), names[0])
+	r.fail(p.at, "unknown setting %q: must be one that lately serve --help lists, such as %s", rulevalue.Clip(p.key), names[0])
 }
 
 // Error returns the error of file whose setting s is wrong.

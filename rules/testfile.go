@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // A TestFile is tests of a rules file: what becomes of given events, and which keys of
@@ -130,7 +131,7 @@ func (r *testReader) readTest(n ast.Node) Test {
 	t.Line, _ = position(n)
 	t.Name, _ = one(r.reader, m["name"], "name", parseTestName)
 	if at, taken := r.names[t.Name]; taken && t.Name != "" {
-		r.fail(m["name"], "name: %q: must be unique among tests, and %s has it", clip(t.Name), at.from(r.file))
+		r.fail(m["name"], "name: %q: must be unique among tests, and %s has it", rulevalue.Clip(t.Name), at.from(r.file))
 	}
 	r.names[t.Name] = place{file: r.file, line: t.Line}
 	if m["start"] != nil {
@@ -213,14 +214,14 @@ func parseAt(s string) (time.Duration, error) {
 	case "", "ms", "s", "m", "h", "d", "w":
 		return 0, nil
 	}
-	return parseDuration(s)
+	return rulevalue.Duration(s)
 }
 
 // parseRepeat parses "60" and "60 every 100ms".
 func parseRepeat(s string) (e TestEvent, err error) {
 	number, every, ok := strings.Cut(s, " every ")
 	if ok {
-		if e.Every, err = parseDuration(every); err != nil {
+		if e.Every, err = rulevalue.Duration(every); err != nil {
 			return e, err
 		}
 	}
@@ -239,7 +240,7 @@ func (r *testReader) parseExpectation(s string) (e Expectation, err error) {
 		return e, errors.New(`must be "allowed", "refused" or "banned", or with the rule that decides, "refused by NAME"`)
 	}
 	if by && !slices.Contains(r.rules, e.Rule) {
-		return e, fmt.Errorf("no rule is named %q: must be the name of a limit or ban", clip(e.Rule))
+		return e, fmt.Errorf("no rule is named %q: must be the name of a limit or ban", rulevalue.Clip(e.Rule))
 	}
 	return e, nil
 }

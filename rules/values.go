@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
 )
 
@@ -55,9 +56,9 @@ func (r *reader) checkKey(p pair, what string, names []string) bool {
 		return true
 	}
 	if near := spelling.Nearest(p.key, names, slips); near != "" {
-		r.fail(p.at, "%s: unknown key %q: did you mean %s?", what, clip(p.key), near)
+		r.fail(p.at, "%s: unknown key %q: did you mean %s?", what, rulevalue.Clip(p.key), near)
 	} else {
-		r.fail(p.at, "%s: unknown key %q: must be one of %s", what, clip(p.key), strings.Join(names, ", "))
+		r.fail(p.at, "%s: unknown key %q: must be one of %s", what, rulevalue.Clip(p.key), strings.Join(names, ", "))
 	}
 	return false
 }
@@ -93,7 +94,7 @@ func (r *reader) pairs(n ast.Node, what, must string) ([]pair, bool) {
 		case !ok:
 			r.fail(v, "%s: a key that is %s: must be plain text", what, describe(v.Key))
 		case twice:
-			r.fail(v, "%s: key %q twice: must be given once, and line %d has it", what, clip(name), before)
+			r.fail(v, "%s: key %q twice: must be given once, and line %d has it", what, rulevalue.Clip(name), before)
 		default:
 			lines[name] = line
 			pairs = append(pairs, pair{name, v.Key, v.Value})
@@ -194,7 +195,7 @@ func describe(n ast.Node) string {
 		return "a list"
 	}
 	if s, _ := scalarText(n); s != "" {
-		return strconv.Quote(clip(s))
+		return strconv.Quote(rulevalue.Clip(s))
 	}
 	return "empty"
 }
@@ -255,12 +256,4 @@ func (r *reader) readName(n ast.Node) string {
 	}
 	r.names[name] = r.placeOf(n)
 	return name
-}
-
-// clip shortens what an error quotes.
-func clip(s string) string {
-	if len(s) > 80 {
-		return strings.ToValidUTF8(s[:80], "") + "…"
-	}
-	return s
 }

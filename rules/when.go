@@ -2,13 +2,13 @@ package rules
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
@@ -32,7 +32,7 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		valid := true
 		for i := range fields {
 			var err error
-			if fields[i], err = parseKeyField(fields[i], &fold); err != nil {
+			if fields[i], err = rulevalue.KeyField(fields[i], &fold); err != nil {
 				r.fail(at, "%v", err)
 				valid = false
 			}
@@ -49,49 +49,6 @@ func (r *reader) readKey(n ast.Node) match.Key {
 		k = more
 	}
 	return k
-}
-
-// parseKeyField returns the name of a field in a key. Of "client/24" or "client/24,48" the prefix
-// lengths are set in fold. The second is that of IPv6 addresses, which the first leaves unchanged.
-func parseKeyField(text string, fold *match.Fold) (name string, err error) {
-	text = strings.Trim(text, " ")
-	bits, ok := strings.CutPrefix(text, match.Client.String()+"/")
-	if !ok {
-		return text, nil
-	}
-	v4, v6, both := strings.Cut(bits, ",")
-	fold.Off = false
-	if fold.IPv4, err = parseBits(32)(strings.TrimSpace(v4)); err == nil && both {
-		fold.IPv6, err = parseBits(128)(strings.TrimSpace(v6))
-	}
-	if err != nil {
-		return "", fmt.Errorf(`key: client/%s: %v, as in client/24 or "client/24,48", where the second is for IPv6`, clip(bits), err)
-	}
-	return match.Client.String(), nil
-}
-
-// ParseKey parses a key in one text, as on a command line: fields as in a rules file, with commas
-// between them, such as "client/24", "host,path" or "user | client". Of a network, clients are
-// folded even if fold is off.
-func ParseKey(fold match.Fold, text string) (k match.Key, err error) {
-	texts := strings.Split(text, ",")
-	for i := 0; i < len(texts); i++ {
-		one := texts[i]
-		if i+1 < len(texts) && strings.Contains(one, match.Client.String()+"/") && strings.Trim(texts[i+1], " 0123456789") == "" {
-			i++
-			one += "," + texts[i]
-		}
-		names := strings.Split(one, "|")
-		for j := range names {
-			if names[j], err = parseKeyField(names[j], &fold); err != nil {
-				return match.Key{}, err
-			}
-		}
-		if k, err = match.NewKey(fold, append(k.Fields(), strings.Join(names, " | "))...); err != nil {
-			return match.Key{}, err
-		}
-	}
-	return k, nil
 }
 
 // checkField records a mistake, and reports false, if name, which stands at n, is not a field that
@@ -119,7 +76,7 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 // checkFieldName records a mistake, and reports false, if name cannot be the name of a field.
 func (r *reader) checkFieldName(n ast.Node, what, name string) bool {
 	if _, err := parseName(name); err != nil {
-		r.fail(n, "%s: field %q: %v", what, clip(name), err)
+		r.fail(n, "%s: field %q: %v", what, rulevalue.Clip(name), err)
 		return false
 	}
 	lower := strings.ToLower(name)
@@ -181,7 +138,7 @@ func (r *reader) readCondition(n ast.Node, what string) (w match.When) {
 		}
 		for at, value := range each(r, p.value, p.key, parseText) {
 			if upper := strings.ToUpper(value); p.key == "method" && upper != value {
-				r.warn(at, "method: %q: methods are compared exactly; did you mean %q?", clip(value), clip(upper))
+				r.warn(at, "method: %q: methods are compared exactly; did you mean %q?", rulevalue.Clip(value), rulevalue.Clip(upper))
 			}
 			if err := when.Add(&w, p.key, value); err != nil {
 				r.fail(at, "%v", err)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/rules"
 )
 
 func newBan() *cobra.Command {
@@ -51,7 +51,7 @@ prints how many. Bans that have ended are left out. The next ban of such a key i
 			if length == "" {
 				return errors.New("--for: missing: must be a duration such as 10m, 1h or 7d")
 			}
-			if d, err = rules.ParseDuration(length); err != nil {
+			if d, err = rulevalue.ParseDuration(length); err != nil {
 				return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", length)
 			}
 			if len(key) == 0 {

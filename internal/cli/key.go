@@ -13,9 +13,9 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/rules"
 )
 
 // A keyAnswer is what a server knows about a key, once for each list of fields that the
@@ -155,7 +155,7 @@ func keyReport(w io.Writer, r *api.KeyReport) {
 	explainProxy(w, r.Values())
 	for i := range r.Counters {
 		k := &r.Counters[i]
-		fmt.Fprintf(w, "  counter\t%s\tlast %s\t%s\n", visible(k.Counter), rules.FormatDuration(k.Span.Duration()), bounded(k.Lo, k.Hi))
+		fmt.Fprintf(w, "  counter\t%s\tlast %s\t%s\n", visible(k.Counter), rulevalue.FormatDuration(k.Span.Duration()), bounded(k.Lo, k.Hi))
 	}
 	for i := range r.Rules {
 		fmt.Fprintf(w, "  rule\t%s\t%s\n", visible(r.Rules[i].Rule), nextDecision(&r.Rules[i].Decision))

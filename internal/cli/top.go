@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/rules"
 )
 
 // topFlags is the command line of top.
@@ -56,7 +56,7 @@ With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LAN
 }
 
 func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	span, err := rules.ParseDuration(f.span)
+	span, err := rulevalue.ParseDuration(f.span)
 	if err != nil || span < time.Second || span > 24*time.Hour {
 		return fmt.Errorf("--span: %q: must be a duration from 1s to 24h", f.span)
 	}

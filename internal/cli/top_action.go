@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // A topAction is a change of a ban that the user has requested.
@@ -93,7 +93,7 @@ func (m *topModel) confirm() tea.Cmd {
 	a := topAction{rule: p.rules[p.rule], key: p.line.key}
 	if p.ban {
 		var err error
-		if a.length, err = rules.ParseDuration(p.text); err != nil {
+		if a.length, err = rulevalue.ParseDuration(p.text); err != nil {
 			m.notice = fmt.Sprintf("duration %q: must be such as 10m, 1h or 7d", p.text)
 			return nil
 		}
@@ -111,7 +111,7 @@ func perform(ctx context.Context, c *client.Client, a topAction) topDone {
 		if err != nil {
 			return topDone{"not banned: " + err.Error()}
 		}
-		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Values()...), a.rule, rules.FormatDuration(a.length))}
+		return topDone{fmt.Sprintf("%s is banned under %s for %s", shown(b.Values()...), a.rule, rulevalue.FormatDuration(a.length))}
 	}
 	n, err := c.Unban(ctx, a.rule, a.key...)
 	switch {

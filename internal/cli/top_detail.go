@@ -11,7 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // A topDetail is a key that is inspected, and the last answer of the server.
@@ -96,7 +96,7 @@ func (m *topModel) row(style lipgloss.Style, format string, args ...any) string 
 
 func (m *topModel) windowRows(windows []api.KeyWindow) (rows []string) {
 	for _, w := range windows {
-		span := rules.FormatDuration(w.Span.Duration())
+		span := rulevalue.FormatDuration(w.Span.Duration())
 		rows = append(rows, m.row(lipgloss.NewStyle(), "  %s last %s  %s", left(m.shown(w.Counter), 16), left(span, 5), bounded(w.Lo, w.Hi)))
 	}
 	return rows
@@ -137,7 +137,7 @@ func (m *topModel) hotRows(reports []api.HotKeyReport) (rows []string) {
 		if k.Hot != nil {
 			state = "hot for " + lasting(m.theirs().Sub(k.Hot.Since)) + ", " + rate(k.Hot.Rate) + "/s"
 		}
-		add(m.shown(k.Rule), state+", "+bounded(k.Lo, max(k.Lo, k.Hi))+" in "+rules.FormatDuration(k.Span.Duration()))
+		add(m.shown(k.Rule), state+", "+bounded(k.Lo, max(k.Lo, k.Hi))+" in "+rulevalue.FormatDuration(k.Span.Duration()))
 		hours, used := make([]uint64, 24), uint64(0)
 		for i, s := range k.Day {
 			hours[i*len(hours)/len(k.Day)] += s.Count

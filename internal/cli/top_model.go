@@ -10,7 +10,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // A topModel is the state of the live view: the last answers of the server, and what the
@@ -357,7 +357,7 @@ func (m *topModel) setSpan(span time.Duration) tea.Cmd {
 	if m.reading != nil {
 		if i := m.reading.counterIndex(); i >= 0 && span > longest(&m.reading.counters[i]) {
 			c := &m.reading.counters[i]
-			m.notice = fmt.Sprintf("counter %s has up to %s", c.Name, rules.FormatDuration(longest(c)))
+			m.notice = fmt.Sprintf("counter %s has up to %s", c.Name, rulevalue.FormatDuration(longest(c)))
 			return nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // A topRule is what a rule has decided in the span, per second.
@@ -109,7 +109,7 @@ func (m *topModel) keyPanel(width int) panel {
 	if len(m.reading.counters) == 0 {
 		return panel{lines: []string{m.title("Top keys", width), m.nothing("no counter: add one to the rules file, or with ADD", width)}}
 	}
-	return m.panelOf(keysPanel, "Top keys of "+m.shown(m.reading.counter)+", last "+rules.FormatDuration(m.reading.span), "no key", width)
+	return m.panelOf(keysPanel, "Top keys of "+m.shown(m.reading.counter)+", last "+rulevalue.FormatDuration(m.reading.span), "no key", width)
 }
 
 // topKeyLines is the top keys that pass the filter.
@@ -211,7 +211,7 @@ func (m *topModel) saved() string {
 	var shares []string
 	for _, s := range spans {
 		if reads := s.Hits + s.Misses; reads > 0 {
-			shares = append(shares, fmt.Sprintf("%.0f %% in %s", 100*float64(s.Hits)/float64(reads), rules.FormatDuration(s.Span.Duration())))
+			shares = append(shares, fmt.Sprintf("%.0f %% in %s", 100*float64(s.Hits)/float64(reads), rulevalue.FormatDuration(s.Span.Duration())))
 		}
 	}
 	if len(shares) == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // A topWant is what the user wants to see of a server.
@@ -201,7 +201,7 @@ func uptime(r *topReading) time.Duration { return time.Duration(r.status.Uptime)
 
 func newTopJSON(addr string, r *topReading) *topJSON {
 	j := &topJSON{
-		Status: r.status, Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Span: rules.FormatDuration(r.span), Counter: r.counter, Held: r.held,
+		Status: r.status, Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Span: rulevalue.FormatDuration(r.span), Counter: r.counter, Held: r.held,
 		Minute: listOf(r.minute), Rules: []topRuleJSON{}, Top: listOf(r.top), Bans: listOf(r.bans), Hot: listOf(r.hot), HotRules: listOf(r.hotRules), Refused: listOf(r.refused),
 	}
 	for _, rule := range r.rules {

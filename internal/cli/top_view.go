@@ -9,7 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // The layout of the screen. Every line is clipped before it has styles, and all text
@@ -222,7 +222,7 @@ func (m *topModel) footer() string {
 	return m.paint.dim.Render(fitting(hints, "  ", m.width))
 }
 
-func (m *topModel) spanText() string { return rules.FormatDuration(m.want.span) }
+func (m *topModel) spanText() string { return rulevalue.FormatDuration(m.want.span) }
 
 // helpLines is shown instead of the panels.
 func (m *topModel) helpLines() []string {
@@ -282,7 +282,7 @@ type panel struct {
 // sidePanels returns the panels of keys that rules refuse, ban or report as hot.
 func (m *topModel) sidePanels(width int) []panel {
 	return []panel{
-		m.panelOf(refusedPanel, "Most refused keys, last "+rules.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width),
+		m.panelOf(refusedPanel, "Most refused keys, last "+rulevalue.FormatDuration(refusedSpan(m.want.span)), "no key was refused", width),
 		m.panelOf(bansPanel, "Latest bans", "no ban", width),
 		m.panelOf(hotPanel, "Hot keys"+m.saved(), "no key is hot", width),
 	}

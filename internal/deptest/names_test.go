@@ -23,7 +23,7 @@ var mostNames = map[string]int{
 	"match":       72,
 	"ratelimit":   132,
 	"replay":      78,
-	"rules":       40,
+	"rules":       34,
 	"sampled":     20,
 	"window":      110,
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -234,8 +235,8 @@ var (
 		n, err := strconv.Atoi(s)
 		return n, err == nil && n >= 1
 	}}
-	duration   = form[time.Duration]{"a duration such as 30s or 5m", valid(rules.ParseDuration)}
-	size       = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", valid(rules.ParseBytes)}
+	duration   = form[time.Duration]{"a duration such as 30s or 5m", valid(rulevalue.ParseDuration)}
+	size       = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", valid(rulevalue.ParseBytes)}
 	logFormat  = form[bool]{"text or json", func(s string) (isJSON, ok bool) { return s == "json", s == "json" || s == "text" }}
 	logLevel   = form[slog.Level]{"debug, info, warn or error", parseLevel}
 	network    = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8, or unix", valid(match.ParsePrefix)}

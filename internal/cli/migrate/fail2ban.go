@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // Fail2ban reads the jails of fail2ban: jail.conf, jail.local and files of jail.d, in the
@@ -126,13 +126,13 @@ func (b *builder) jail(s settings, jail string) {
 		}
 		when = fmt.Sprintf("when: {filter: %s}, ", quoted(selected))
 	}
-	rule := fmt.Sprintf("{name: %s, key: client, %safter: %d hits in %s, %s, mode: shadow}", quoted(name), when, retry-1, rules.FormatDuration(find), b.length(s, jail, ban))
+	rule := fmt.Sprintf("{name: %s, key: client, %safter: %d hits in %s, %s, mode: shadow}", quoted(name), when, retry-1, rulevalue.FormatDuration(find), b.length(s, jail, ban))
 	b.add(at, fmt.Sprintf("%v: [%s], filter %s: banned at hit %d", at, jail, filter, retry), rule)
 }
 
 // length returns how long bans of a jail last: keys and values of a rule.
 func (b *builder) length(s settings, jail string, ban time.Duration) string {
-	plain := "for: " + rules.FormatDuration(ban)
+	plain := "for: " + rulevalue.FormatDuration(ban)
 	if increment, _ := s.get(jail, "bantime.increment"); !isOn(strings.ToLower(increment.text)) {
 		return plain
 	}
@@ -162,7 +162,7 @@ func (b *builder) length(s settings, jail string, ban time.Duration) string {
 		return b.multiplied(jail, v, ban, factor, longest)
 	}
 	if factor == 1 { // 2 to the power of the number of earlier bans
-		return fmt.Sprintf("%s, factor: 2, max: %s", plain, rules.FormatDuration(max(longest, ban)))
+		return fmt.Sprintf("%s, factor: 2, max: %s", plain, rulevalue.FormatDuration(max(longest, ban)))
 	}
 	list := []time.Duration{ban}
 	for by := 2 * factor; len(list) <= 20 && list[len(list)-1] < longest; by *= 2 {
@@ -201,7 +201,7 @@ func times(d time.Duration, by float64, most time.Duration) time.Duration {
 func durations(list []time.Duration) string {
 	texts := make([]string, len(list))
 	for i, d := range list {
-		texts[i] = rules.FormatDuration(d)
+		texts[i] = rulevalue.FormatDuration(d)
 	}
 	return "for: [" + strings.Join(texts, ", ") + "]"
 }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -104,7 +105,7 @@ func (c *Counter) Sum(key []byte, span time.Duration) (api.Count, time.Duration,
 func (c *Counter) span(asked time.Duration) (time.Duration, error) {
 	longest := slices.Max(c.Spans)
 	if asked < 0 || asked > longest {
-		return 0, apierror.New(api.BadArg, "span: %s: must be at most %s, the longest of counter %q", rules.FormatDuration(asked), rules.FormatDuration(longest), c.Name)
+		return 0, apierror.New(api.BadArg, "span: %s: must be at most %s, the longest of counter %q", rulevalue.FormatDuration(asked), rulevalue.FormatDuration(longest), c.Name)
 	}
 	return cmp.Or(asked, longest), nil
 }

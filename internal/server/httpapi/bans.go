@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 func listBans(c *call) (list api.BanPage, err error) {
@@ -26,7 +26,7 @@ func listBans(c *call) (list api.BanPage, err error) {
 }
 
 func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
-	d, err := rules.ParseDuration(req.For)
+	d, err := rulevalue.ParseDuration(req.For)
 	if err != nil {
 		return ban, badArg("for: %q: must be a duration such as 10m or 24h, of at most 3650d", clip(req.For))
 	}

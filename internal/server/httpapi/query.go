@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/internal/rulevalue"
 )
 
 // readQuery sets c.query, which then has the parameters of the route and no others.
@@ -68,7 +68,7 @@ func (c *call) span(byDefault time.Duration) (time.Duration, error) {
 	if v == "" {
 		return byDefault, nil
 	}
-	d, err := rules.ParseDuration(v)
+	d, err := rulevalue.ParseDuration(v)
 	if err != nil {
 		return 0, badArg("span: %q: must be a duration such as 30s, 5m or 24h", clip(v))
 	}

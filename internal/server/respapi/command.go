@@ -7,9 +7,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
-	"github.com/lately-go/lately/rules"
 )
 
 // A command is one that clients can send. Dispatch, roles, COMMAND and its help come
@@ -150,7 +150,7 @@ func readInt(what string, b []byte, least, most int64) (int64, error) {
 
 // readDuration reads a duration of the form that rules files have.
 func readDuration(what string, b []byte) (d time.Duration, err error) {
-	if d, err = rules.ParseDuration(view(b)); err != nil {
+	if d, err = rulevalue.ParseDuration(view(b)); err != nil {
 		return 0, badArg("%s: '%.32s': must be a duration such as 500ms, 10m, 1h30m or 7d", what, b)
 	}
 	return d, nil

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
-	"github.com/lately-go/lately/rules"
 )
 
 // hotCommands report and watch hot keys.
@@ -178,7 +178,7 @@ func hotStats(c *conn, args [][]byte) error {
 			"moved", r.Moved, "keys", uint64(r.Keys), "evicted", r.Evicted, "bytes", uint64(r.Bytes), "hot", uint64(r.Hot),
 			"hits", r.Caches.Hits, "misses", r.Caches.Misses, "loads", r.Caches.Loads, "stale", r.Caches.Stale)
 		for _, x := range r.Saved {
-			span := rules.FormatDuration(x.Span.Duration())
+			span := rulevalue.FormatDuration(x.Span.Duration())
 			c.named("hits_"+span, x.Hits, "misses_"+span, x.Misses)
 			c.w.BulkString("share_" + span)
 			c.w.Double(x.Share)

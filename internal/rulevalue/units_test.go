@@ -1,4 +1,4 @@
-package rules
+package rulevalue
 
 import (
 	"math/rand/v2"
@@ -75,7 +75,7 @@ func TestDurationRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
 		// Round numbers of each unit as well as odd ones.
-		unit := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, day}[rng.IntN(5)]
+		unit := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, Day}[rng.IntN(5)]
 		d := time.Duration(1+rng.Int64N(int64(ratelimit.MaxSpan/unit))) * unit
 		if got, err := ParseDuration(FormatDuration(d)); err != nil || got != d {
 			t.Fatalf("seed %d: %v is written %q and read as %v, %v", seed, d, FormatDuration(d), got, err)
@@ -88,7 +88,7 @@ func TestDurationRoundTrip(t *testing.T) {
 
 func TestFormatDuration(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": 0, "1m": time.Minute, "1m30s": 90 * time.Second, "24h": day, "25h": 25 * time.Hour, "2d": 2 * day, "7d": week,
+		"0s": 0, "1m": time.Minute, "1m30s": 90 * time.Second, "24h": Day, "25h": 25 * time.Hour, "2d": 2 * Day, "7d": week,
 		"50h": 50 * time.Hour, "1s1ms": 1001 * time.Millisecond, "-1s": -time.Second,
 	} {
 		if got := FormatDuration(d); got != want {
@@ -105,7 +105,7 @@ func TestClip(t *testing.T) {
 		strings.Repeat("€", 30):    strings.Repeat("€", 26) + "…",
 		strings.Repeat("\x80", 99): "…",
 	} {
-		if got := clip(s); got != want {
+		if got := Clip(s); got != want {
 			t.Errorf("clip(%q) = %q; want %q", s, got, want)
 		}
 	}

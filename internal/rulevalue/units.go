@@ -1,4 +1,5 @@
-package rules
+// Package rulevalue reads and writes the values of rules files: durations, sizes, counts, limits and keys.
+package rulevalue
 
 import (
 	"errors"
@@ -12,8 +13,9 @@ import (
 )
 
 const (
-	day  = 24 * time.Hour
-	week = 7 * day
+	// Day is 24 hours.
+	Day  = 24 * time.Hour
+	week = 7 * Day
 )
 
 // errDuration names [ratelimit.MaxSpan].
@@ -23,18 +25,18 @@ var errDuration = errors.New("must be whole milliseconds from 1ms to 3650d, with
 // [time.ParseDuration] takes, and d for days and w for weeks, without a sign.
 // It must be whole milliseconds from 1ms to [ratelimit.MaxSpan].
 func ParseDuration(s string) (time.Duration, error) {
-	d, err := parseDuration(s)
+	d, err := Duration(s)
 	if err != nil {
 		return 0, fmt.Errorf("duration: %q: %w", s, err)
 	}
 	return d, nil
 }
 
-// parseDuration is ParseDuration with an error that does not have s.
-func parseDuration(s string) (time.Duration, error) {
+// Duration is [ParseDuration] with an error that does not contain s.
+func Duration(s string) (time.Duration, error) {
 	const digits = "0123456789."
 	if s != "" && strings.Trim(s, digits+"_") == "" {
-		return 0, fmt.Errorf("no unit: did you mean %ss?", clip(s))
+		return 0, fmt.Errorf("no unit: did you mean %ss?", Clip(s))
 	}
 	var sum time.Duration
 	for rest := s; rest != ""; {
@@ -50,7 +52,7 @@ func parseDuration(s string) (time.Duration, error) {
 		case "":
 			return 0, errDuration
 		case "d":
-			scale = day / time.Hour
+			scale = Day / time.Hour
 			d, err = parseHours(rest[:unit])
 		case "w":
 			scale = week / time.Hour
@@ -101,8 +103,8 @@ func FormatDuration(d time.Duration) string {
 	if d < 0 {
 		return d.String()
 	}
-	if d >= 2*day && d%day == 0 {
-		return strconv.FormatInt(int64(d/day), 10) + "d"
+	if d >= 2*Day && d%Day == 0 {
+		return strconv.FormatInt(int64(d/Day), 10) + "d"
 	}
 	var b strings.Builder
 	for _, u := range []struct {
@@ -120,8 +122,8 @@ func FormatDuration(d time.Duration) string {
 	return b.String()
 }
 
-// parseCount parses a count: digits, with '_' allowed between two of them.
-func parseCount(s string) (uint64, error) {
+// Count parses a count: digits, with '_' allowed between two of them.
+func Count(s string) (uint64, error) {
 	if strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
 		s = ""
 	}
@@ -135,23 +137,31 @@ func parseCount(s string) (uint64, error) {
 	return n, nil
 }
 
-// parsePart parses a count that is a part of a value, called what.
-func parsePart(what, s string) (uint64, error) {
-	n, err := parseCount(s)
+// Part parses a count that is a part of a value, called what.
+func Part(what, s string) (uint64, error) {
+	n, err := Count(s)
 	if err != nil {
-		return 0, fmt.Errorf("%s %q: %w", what, clip(s), err)
+		return 0, fmt.Errorf("%s %q: %w", what, Clip(s), err)
 	}
 	return n, nil
 }
 
-// parsePair parses the count and the duration of a value. The error names the one that
+// Pair parses the count and the duration of a value. The error names the one that
 // is wrong.
-func parsePair(count, span string) (n uint64, d time.Duration, err error) {
-	if n, err = parsePart("count", count); err != nil {
+func Pair(count, span string) (n uint64, d time.Duration, err error) {
+	if n, err = Part("count", count); err != nil {
 		return 0, 0, err
 	}
-	if d, err = parseDuration(span); err != nil {
-		return 0, 0, fmt.Errorf("duration %q: %w", clip(span), err)
+	if d, err = Duration(span); err != nil {
+		return 0, 0, fmt.Errorf("duration %q: %w", Clip(span), err)
 	}
 	return n, d, nil
+}
+
+// Clip shortens what an error quotes.
+func Clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
 }
