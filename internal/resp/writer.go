@@ -131,8 +131,14 @@ func (w *Writer) grow(n int) {
 
 // head appends a type byte, a number and CR LF.
 func (w *Writer) head(kind byte, n int64) {
-	b := append(w.space(headRoom), kind)
-	w.buf = append(strconv.AppendInt(b, n, 10), '\r', '\n')
+	w.buf = appendHead(w.space(headRoom), kind, n)
+}
+
+func appendHead(b []byte, kind byte, n int64) []byte {
+	if 0 <= n && n < 10 { // most are
+		return append(b, kind, '0'+byte(n), '\r', '\n')
+	}
+	return append(strconv.AppendInt(append(b, kind), n, 10), '\r', '\n')
 }
 
 // OK appends the simple string OK.
@@ -181,7 +187,7 @@ func (w *Writer) Int(n int64) { w.head(':', n) }
 func (w *Writer) Ints(all ...int64) {
 	b := w.space(len(all) * headRoom)
 	for _, n := range all {
-		b = append(strconv.AppendInt(append(b, ':'), n, 10), '\r', '\n')
+		b = appendHead(b, ':', n)
 	}
 	w.buf = b
 }

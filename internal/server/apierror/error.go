@@ -31,6 +31,9 @@ func Unknown(c api.Code, kind, name string, names []string) error {
 
 // Of returns err, an error of a limiter's rule or nil, as an *Error if it is the client's.
 func Of(err error) error {
+	if err == nil {
+		return nil // as nearly always
+	}
 	text := func() string { return strings.TrimPrefix(err.Error(), "ratelimit: ") }
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
 		return New(api.NoRule, "%s", text())

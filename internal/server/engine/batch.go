@@ -95,7 +95,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 		Event: ev, Cost: cost, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
 		Partial: terms.ByID && of.form != r.fields.answers.form, // decided under rules that need other fields
 	})
-	b.ask(terms)
+	b.ask(terms.Hold, terms.Report)
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 	b.queries = append(b.queries, ratelimit.Query{
 		Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
 	})
-	b.ask(Terms{Hold: terms.Hold})
+	b.ask(terms.Hold, 0)
 	return nil
 }
 
@@ -131,9 +131,9 @@ func (b *batch) ticket(hold time.Duration) *ratelimit.Ticket {
 }
 
 // ask notes that the query that was queued last is asked for an id, if it is.
-func (b *batch) ask(terms Terms) {
-	if terms.Hold > 0 || terms.Report > 0 {
-		b.asked = append(b.asked, idRequest{len(b.queries) - 1, terms.Hold, terms.Report})
+func (b *batch) ask(hold, report time.Duration) {
+	if hold > 0 || report > 0 {
+		b.asked = append(b.asked, idRequest{len(b.queries) - 1, hold, report})
 	}
 }
 

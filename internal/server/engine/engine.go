@@ -243,6 +243,9 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 // keyError returns the error of a decision about a key as an *Error, or nil if the decision
 // stands: that a cost exceeds the limit is an answer.
 func keyError(err error) error {
+	if err == nil {
+		return nil
+	}
 	if e, ok := apierror.Of(err).(*apierror.Error); ok {
 		return e
 	}

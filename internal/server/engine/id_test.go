@@ -2,11 +2,13 @@ package engine
 
 import (
 	"bytes"
+	"encoding/base64"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -38,6 +40,19 @@ func TestIDs(t *testing.T) {
 			t.Errorf("%+v is opened as %+v, %v, number %d", x, y, err, number)
 		}
 		numbers[number] = true
+	}
+}
+
+func TestTextOfIDs(t *testing.T) {
+	rnd := randtest.New(t)
+	for range 10_000 {
+		b := make([]byte, rnd.IntN(100))
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+		if text, _ := appendText([]byte("id "), b); string(text) != "id "+base64.RawURLEncoding.EncodeToString(b) {
+			t.Fatalf("%x is %s", b, text)
+		}
 	}
 }
 

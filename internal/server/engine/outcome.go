@@ -141,7 +141,7 @@ func (r *request) fill(ev *match.Event, in *ruleSet) {
 }
 
 func (r *request) append(dst []byte) []byte {
-	if dst = binary.AppendVarint(dst, nanosOf(r.ends)); r.ends.IsZero() {
+	if dst = binary.AppendVarint(dst, millisOf(r.ends)); r.ends.IsZero() {
 		return dst
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, r.form)
