@@ -33,7 +33,8 @@ type Config struct {
 	Files []string
 	Stdin io.Reader
 
-	// Events, if not nil, is replayed instead of Files. An event is used until the next.
+	// Events, if not nil, is replayed instead of Files. An event is used until the next. Diff judges those that are
+	// requests without an answer, and the answers to them, as the live code does.
 	Events iter.Seq[*match.Event]
 
 	// Rules are judged together, as by the server. Without them, each of WhatIfs is

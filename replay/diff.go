@@ -90,6 +90,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 			e.problem(fmt.Sprintf("rules %s: %d bytes were too little to count all keys of these events: some were forgotten, or refused too early", file.Name, r.Budget))
 		}
 	}
+	report.Events -= e.answers()
 	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events}
 	d.Field, d.Keys, d.Bans = r.Key, []api.KeyDifference{}, []api.BanDifference{}
 	if first, last, ok := e.span(); ok {
@@ -139,7 +140,9 @@ func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyL
 	all := make([]api.KeyDifference, len(keys.texts)) // by number of the key; 0 is none
 	for i, id := range keys.ids {
 		k, was, is := &all[id], before[i] >= refused, after[i] >= refused
-		k.Events++
+		if e.part(i) != match.Answer {
+			k.Events++
+		}
 		switch {
 		case was && is:
 			k.OldRefused++

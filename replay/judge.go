@@ -163,7 +163,9 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 		}
 		now := time.Unix(0, nanos)
 		var d ratelimit.Decision
-		if alone != nil && key == 0 {
+		if alone != nil && e.part(i) == match.Answer {
+			continue // the rule has counted the request
+		} else if alone != nil && key == 0 {
 			judge.lacking++
 			continue
 		} else if alone != nil {

@@ -89,6 +89,9 @@ func (r *run) newWorker() *worker {
 
 // getter returns a function that takes a field's value from an event.
 func getter(name string) func(*match.Event) []byte {
+	if name == partField {
+		return func(e *match.Event) []byte { return partNames[e.Part] }
+	}
 	if f, ok := match.FieldNamed(name); ok {
 		return func(e *match.Event) []byte { return e.Get(f) }
 	}

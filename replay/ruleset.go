@@ -312,6 +312,7 @@ func (e *events) newEventReader(names []string) *eventReader {
 
 // event returns event i, until the next call.
 func (r *eventReader) event(i int) *match.Event {
+	r.ev.Part = r.part(i)
 	for j := range r.fields {
 		f := &r.fields[j]
 		value := r.values[f.column][r.cols[f.column][i]]

@@ -98,7 +98,10 @@ func (r *run) usedFields() []string {
 
 // judgedFields returns the fields of the key and of the rules, perhaps more than once.
 func (r *run) judgedFields() []string {
-	names := keyvalue.Fields(r.key)
+	names := slices.Clip(keyvalue.Fields(r.key))
+	if r.Events != nil {
+		names = append(names, partField)
+	}
 	for i := range r.rulesets {
 		names = append(names, r.rulesets[i].fields()...)
 	}

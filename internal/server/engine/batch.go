@@ -168,14 +168,18 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 			}
 		}
 		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
-		asked := b.asked
+		asked, reports := b.asked, b.reports
 		for i := range b.queries {
 			q, d := &b.queries[i], &b.decisions[i]
+			if s.place = 0; len(reports) > 0 && reports[0].query == i {
+				s.place, reports = reports[0].place, reports[1:]
+			}
+			err := s.decided(now, q, d)
 			if s.asked = len(asked) > 0 && asked[0].query == i; s.asked {
 				s.identify(now, asked[0], q, d)
 				asked = asked[1:]
 			}
-			if !yield(d, s.decided(now, q, d)) {
+			if !yield(d, err) {
 				return
 			}
 		}

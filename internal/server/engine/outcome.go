@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -46,8 +47,9 @@ func checkAnswer(ev *match.Event) error {
 
 // A request is what an id has of a request, for its answer to be counted: the fields that rules about answers need.
 type request struct {
-	ends   time.Time // then it can no longer be reported
-	form   uint32    // see answerFields
+	ends   time.Time        // then it can no longer be reported
+	place  keptevents.Place // where the process that has judged it keeps it, or 0
+	form   uint32           // see answerFields
 	fields []requestField
 }
 
@@ -102,9 +104,9 @@ func (f *answerFields) awaits(ev *match.Event) bool {
 	return slices.ContainsFunc(f.uses, func(u fieldUse) bool { return u.request.Holds(ev) })
 }
 
-// request makes r what an id has of ev, or nothing, if no answer to it counts.
+// request makes r what an id has of ev, or nothing, if no answer to it counts and the event is not kept for one.
 func (f *answerFields) request(r *request, ev *match.Event, ends time.Time) {
-	if ev.HasAnswer() || !f.awaits(ev) {
+	if ev.HasAnswer() || !f.awaits(ev) && (r.place == 0 || f.size(ev) > maxRequest) {
 		return
 	}
 	r.ends, r.form = ends, f.form
@@ -115,16 +117,20 @@ func (f *answerFields) request(r *request, ev *match.Event, ends time.Time) {
 	}
 }
 
-// checkSize returns an error if the fields of ev do not fit in an id.
-func (f *answerFields) checkSize(ev *match.Event) error {
+// size returns how many bytes the fields of ev take in an id.
+func (f *answerFields) size(ev *match.Event) (size int) {
 	const overhead = 1 + 2 // for the lengths of a name and a value
-	size := 0
 	for name, value := range ev.Fields() {
 		if slices.Contains(f.names, name) {
 			size += len(name) + len(value) + overhead
 		}
 	}
-	if size > maxRequest && f.awaits(ev) {
+	return size
+}
+
+// checkSize returns an error if the fields of ev do not fit in an id.
+func (f *answerFields) checkSize(ev *match.Event) error {
+	if size := f.size(ev); size > maxRequest && f.awaits(ev) {
 		return apierror.New(api.BadArg, "%d bytes in the fields that rules about answers need: must be at most %d in an id", size, maxRequest)
 	}
 	return nil
@@ -145,6 +151,7 @@ func (r *request) append(dst []byte) []byte {
 		return dst
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, r.form)
+	dst = binary.AppendUvarint(dst, uint64(r.place))
 	dst = binary.AppendUvarint(dst, uint64(len(r.fields)))
 	for i := range r.fields {
 		dst = appendBytes(appendBytes(dst, r.fields[i].name), r.fields[i].value)
@@ -158,6 +165,7 @@ func (d *decoder) request() (r request) {
 		return r
 	}
 	r.form = uint32(d.fixed(4))
+	r.place = keptevents.Place(d.uvarint())
 	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
 		r.fields = append(r.fields, requestField{string(d.bytes()), d.bytes()})
 	}
@@ -170,6 +178,7 @@ type report struct {
 	number uint64
 	name   string // by which a store remembers the id
 	ends   time.Time
+	place  keptevents.Place // of the request, or 0
 }
 
 // open returns the id of the decision about the request of an outcome, and the report of it.
@@ -183,7 +192,11 @@ func (s *Session) open(text string) (request, report, error) {
 	case s.e.Now().After(x.asked.ends):
 		return request{}, report{}, apierror.New(api.Expired, "id: its time was over at %s: the answer is not counted; report it with the fields of the request", x.asked.ends.UTC().Format(time.RFC3339))
 	}
-	return x.asked, report{number: ^number, name: x.ticket.ID, ends: x.asked.ends}, nil
+	r := report{number: ^number, name: x.ticket.ID, ends: x.asked.ends}
+	if x.life == s.e.lives.Current() {
+		r.place = x.asked.place
+	}
+	return x.asked, r, nil
 }
 
 // once has the reports of b that were made before change nothing. Where servers share a store, that remembers them; while it cannot
@@ -214,11 +227,11 @@ func (e *Engine) reportedElsewhere(reports []report) []bool {
 	return e.config.Once(names, ends)
 }
 
-// answered counts an answer in the totals.
-func (s *Session) answered() {
+// answered counts an answer in the totals, and keeps it.
+func (s *Session) answered(t time.Time, ev *match.Event, cost uint64) {
 	s.n++
 	s.totals.outcomes.Add(1)
 	if s.e.kept != nil {
-		s.e.kept.MissAnswer(s.stripe)
+		s.e.kept.AddAnswer(s.stripe, t, ev, cost, s.place)
 	}
 }

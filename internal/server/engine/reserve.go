@@ -69,7 +69,7 @@ func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ra
 		return
 	}
 	x := &s.made
-	x.life, x.asked, x.ticket = s.e.lives.Current(), request{fields: x.asked.fields[:0]}, ratelimit.Ticket{}
+	x.life, x.asked, x.ticket = s.e.lives.Current(), request{fields: x.asked.fields[:0], place: s.place}, ratelimit.Ticket{}
 	if q.Ticket != nil {
 		q.Ticket.Ends = now.Add(r.hold)
 		x.ticket = *q.Ticket

@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/counters"
+	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -33,11 +34,12 @@ type Session struct {
 	// digests has those of the event that was received last.
 	digests intake.Digests
 	edges   []hotkey.Edge
-	n       uint64 // decisions
-	id      []byte // of the last decision
-	asked   bool   // it was asked for one
-	made    id     // memory for it
-	plain   []byte // likewise
+	n       uint64           // decisions
+	id      []byte           // of the last decision
+	asked   bool             // it was asked for one
+	made    id               // memory for it
+	place   keptevents.Place // of the last event, or of the request of the next answer
+	plain   []byte           // likewise
 }
 
 // totals counts decisions by outcome. An engine has several of them in different cache
@@ -102,13 +104,13 @@ func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
 // checked counts the decision about ev.
 func (s *Session) checked(t time.Time, ev *match.Event, cost uint64, d *ratelimit.Decision) {
 	if ev.Part == match.Answer {
-		s.answered()
+		s.answered(t, ev, cost)
 		s.edges = s.e.hot.Count(t, ev, s.edges)
 		return
 	}
 	s.count(d)
 	if s.e.kept != nil {
-		s.e.kept.Add(s.stripe, t, ev, cost)
+		s.place = s.e.kept.Add(s.stripe, t, ev, cost)
 	}
 	r := s.e.rules.Load()
 	switch {

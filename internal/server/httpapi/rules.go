@@ -114,7 +114,7 @@ func (s *Server) unknownTo(m *keptevents.Missed) []string {
 	add(m.Keys, "Decisions about a key under one rule, as by TAKE, which have no event: %d.")
 	add(m.Long, "Events that are too long to be kept: %d.")
 	add(m.Costs, "The costs of events, which count once: %d.")
-	add(m.Answers, "The answers to requests, which rules with status, size or duration count: %d.")
+	add(m.Answers, "Answers to requests that are not kept any more: %d.")
 	if s.Store != nil {
 		all = append(all, "The events of the other servers that share the store.")
 	}

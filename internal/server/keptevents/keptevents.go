@@ -3,6 +3,7 @@
 package keptevents
 
 import (
+	"encoding/binary"
 	"iter"
 	"slices"
 	"sync"
@@ -30,6 +31,7 @@ type Queue struct {
 	mu      sync.Mutex
 	left    int      // chunks that were not made yet
 	full    []*chunk // the oldest first
+	chunks  uint64   // that were begun
 	reading int      // readers of full, whose chunks are not used again
 	from    int64    // the time of the newest event that is not kept any more
 }
@@ -42,8 +44,21 @@ type stripe struct {
 	_     [48]byte // the next stripe is in another cache line
 }
 
+// A Place is where a Queue keeps an event: the number of the chunk, and the offset in it. 0 is none.
+type Place uint64
+
+const placeBits = 16 // of the offset
+
+// The kinds of what is kept: a byte before each event.
+const (
+	whole  byte = iota // a request that has no answer yet, or an event that has both
+	answer             // an answer with the fields of its request
+	joined             // an answer with the place of its request, a varint
+)
+
 // A chunk holds events and counts those that were not kept.
 type chunk struct {
+	number uint64
 	data   []byte
 	newest int64 // time of an event
 	missed Missed
@@ -54,7 +69,7 @@ type Missed struct {
 	Keys    int // about a key under one rule
 	Long    int // about an event that is too long
 	Costs   int // about an event of another cost than 1, which is kept as one of cost 1
-	Answers int // to requests: no decisions
+	Answers int // to requests that are not kept any more
 }
 
 func (m *Missed) add(x Missed) {
@@ -69,38 +84,51 @@ func New(budget int64) *Queue {
 	return &Queue{left: max(int(budget/chunkSize), stripes+1)}
 }
 
-// Add keeps an event of a session in that stripe.
-func (k *Queue) Add(stripe uint64, t time.Time, ev *match.Event, cost uint64) {
+// Add keeps an event of a session in that stripe. It returns 0 if the event is too long.
+func (k *Queue) Add(stripe uint64, t time.Time, ev *match.Event, cost uint64) Place {
+	return k.add(stripe, t, ev, cost, []byte{whole})
+}
+
+// AddAnswer keeps the answer to a request that is kept at that place. If that is 0, ev has the fields of the request, too.
+func (k *Queue) AddAnswer(stripe uint64, t time.Time, ev *match.Event, cost uint64, of Place) {
+	if of == 0 {
+		k.add(stripe, t, ev, cost, []byte{answer})
+		return
+	}
+	var head [1 + binary.MaxVarintLen64]byte
+	k.add(stripe, t, ev, cost, binary.AppendUvarint(append(head[:0], joined), uint64(of)))
+}
+
+// add keeps an event that begins with head.
+func (k *Queue) add(stripe uint64, t time.Time, ev *match.Event, cost uint64, head []byte) Place {
 	size, ok := eventlist.Size(ev)
 	if !ok {
 		size = maxEvent + 1
 	}
+	size += len(head)
 	s := &k.stripes[stripe%stripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := k.chunk(s, size)
 	if size > maxEvent {
 		c.missed.Long++
-		return
+		return 0
 	}
 	if cost != 1 {
 		c.missed.Costs++
 	}
 	c.newest = max(c.newest, t.UnixNano())
-	c.data = eventlist.Append(c.data, t, ev)
+	place := Place(c.number<<placeBits | uint64(len(c.data)))
+	c.data = eventlist.Append(append(c.data, head...), t, ev)
+	return place
 }
 
 // Miss counts a decision about a key, which has no event.
-func (k *Queue) Miss(stripe uint64) { k.miss(stripe, Missed{Keys: 1}) }
-
-// MissAnswer counts an answer to a request.
-func (k *Queue) MissAnswer(stripe uint64) { k.miss(stripe, Missed{Answers: 1}) }
-
-func (k *Queue) miss(stripe uint64, what Missed) {
+func (k *Queue) Miss(stripe uint64) {
 	s := &k.stripes[stripe%stripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.chunk(s, 0).missed.add(what)
+	k.chunk(s, 0).missed.Keys++
 }
 
 // chunk returns the chunk of s, or a new one if that has not size bytes left.
@@ -120,7 +148,8 @@ func (k *Queue) next(full *chunk) *chunk {
 	if full != nil {
 		k.full = append(k.full, full)
 	}
-	c := &chunk{}
+	k.chunks++
+	c := &chunk{number: k.chunks}
 	if k.left > 0 {
 		k.left--
 	} else {
@@ -144,7 +173,14 @@ type Events struct {
 
 	k      *Queue
 	from   int64
-	chunks [][]byte
+	chunks []keptChunk
+	found  map[uint64][]byte // the chunks, by their numbers
+	of     eventlist.Reader  // the request of an answer
+}
+
+type keptChunk struct {
+	number uint64
+	data   []byte
 }
 
 // Events returns the events that k keeps. The caller must call Close.
@@ -161,31 +197,94 @@ func (k *Queue) Events() *Events {
 		all.Since = time.Unix(0, k.from)
 	}
 	for _, c := range k.full {
-		all.chunks = append(all.chunks, c.data)
+		all.chunks = append(all.chunks, keptChunk{c.number, c.data})
 		all.Missed.add(c.missed)
 	}
 	for i := range k.stripes {
 		if c := k.stripes[i].chunk; c != nil {
-			all.chunks = append(all.chunks, slices.Clone(c.data))
+			all.chunks = append(all.chunks, keptChunk{c.number, slices.Clone(c.data)})
 			all.Missed.add(c.missed)
 		}
 	}
 	return all
 }
 
-// All yields the events, not in order. An event is valid until the next.
+// All yields the events, not in order: requests, their answers with the fields of both, each at its time, and events that have both parts. An event is valid
+// until the next. Missed.Answers is known when all were yielded.
 func (a *Events) All() iter.Seq[*match.Event] {
 	return func(yield func(*match.Event) bool) {
 		var r eventlist.Reader
-		for _, data := range a.chunks {
-			for rest, ok := r.Next(data); ok; rest, ok = r.Next(rest) {
+		a.Missed.Answers = 0
+		for _, c := range a.chunks {
+			for rest := c.data; len(rest) > 0; {
+				kind, place := rest[0], Place(0)
+				rest, place = readHead(rest)
+				var ok bool
+				if rest, ok = r.Next(rest); !ok {
+					break // no chunk ends like this
+				}
 				// Of the time before, a part of the events is not kept any more.
-				if at := r.Event.Time.UnixNano(); (a.from == 0 || at > a.from) && !yield(&r.Event) {
+				if at := r.Event.Time.UnixNano(); a.from != 0 && at <= a.from {
+					continue
+				}
+				if ev := a.event(kind, place, &r.Event); ev == nil {
+					a.Missed.Answers++
+				} else if !yield(ev) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// readHead reads what is before an event, of which there is a byte at least.
+func readHead(b []byte) (rest []byte, place Place) {
+	if b[0] != joined {
+		return b[1:], 0
+	}
+	at, n := binary.Uvarint(b[1:])
+	return b[1+max(n, 0):], Place(at)
+}
+
+// event returns what is judged of ev, or nil for the answer to a request that is not kept any more.
+func (a *Events) event(kind byte, of Place, ev *match.Event) *match.Event {
+	switch kind {
+	case answer:
+		ev.Part = match.Answer
+	case joined:
+		return a.join(of, ev)
+	default:
+		if !ev.HasAnswer() {
+			ev.Part = match.Request
+		}
+	}
+	return ev
+}
+
+// join returns an answer with the fields of its request, which win as they did when it was counted.
+func (a *Events) join(of Place, answer *match.Event) *match.Event {
+	if a.found == nil {
+		a.found = make(map[uint64][]byte, len(a.chunks))
+		for _, c := range a.chunks {
+			a.found[c.number] = c.data
+		}
+	}
+	data, offset := a.found[uint64(of>>placeBits)], int(of&(1<<placeBits-1))
+	if offset >= len(data) {
+		return nil
+	}
+	data, _ = readHead(data[offset:])
+	if _, ok := a.of.Next(data); !ok {
+		return nil
+	}
+	ev := &a.of.Event
+	ev.Time, ev.Part = answer.Time, match.Answer
+	for name, value := range answer.Fields() {
+		if len(ev.GetNamed(name)) == 0 {
+			ev.SetNamed(name, value)
+		}
+	}
+	return ev
 }
 
 // Close lets the Queue use the memory of the events again.
