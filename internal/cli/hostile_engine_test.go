@@ -20,7 +20,7 @@ import (
 var engineAttacks = []attack{
 	{"huge lists", nil, hugeLists, fault{"internal/server/httpapi/body.go", "a list of 349,001 entries", []string{"case list[depth] && n >= maxBatch:", "case list[depth] && n >= maxBatch<<20:"}}},
 	{"lists of bans", nil, listsOfBans, fault{"internal/server/respapi/limits.go", "10,000 bans are in one answer", []string{"= 1000     // bans", "= 1 << 20  // bans"}}},
-	{"wide rates", withManyRules, wideRates, fault{"internal/server/engine/rates.go", "want 400", []string{"perRule && points*rules > maxRuleRates", "perRule && points > rules*maxRuleRates"}}},
+	{"wide rates", withManyRules, wideRates, fault{"internal/server/engine/stats.go", "want 400", []string{"perRule && points*rules > maxRuleRates", "perRule && points > rules*maxRuleRates"}}},
 	{"long paths under hot rules", nil, longPaths, fault{"internal/server/hotkeys/list.go", "were resident", []string{"for l.bytes+n > l.budget", "for l.bytes+n > 1<<40+l.budget"}}},
 	{"reports of hot keys", nil, hotReports, fault{"hotkey/detector.go", "of hot keys take", []string{"limit, reserve, sketches := cmp.Or(c.Budget, DefaultBudget)", "limit, reserve, sketches := max(c.Budget, NoBudget, 1<<32)"}}},
 	{"open transactions", withTrustedProxy, openTransactions, fault{"internal/server/respapi/transaction.go", "forward-auth beside open transactions", []string{"if !s.queues.Take(n) {", "if s.queues.Take(n); n < 0 {"}}},

@@ -1,7 +1,16 @@
 package engine
 
 import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -38,4 +47,86 @@ func noRules() *rules.File {
 	}
 	f.Text = nil // no operator wrote it
 	return f
+}
+
+// changesOf returns the differences between two files.
+func changesOf(before, next *rules.File) api.RuleChanges {
+	c := api.RuleChanges{Added: []string{}, Removed: []string{}, Changed: []string{}}
+	old, now := partsOf(before), partsOf(next)
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		switch was, ok := old[name]; {
+		case !ok:
+			c.Added = append(c.Added, name)
+		case !reflect.DeepEqual(was, now[name]):
+			c.Changed = append(c.Changed, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if _, ok := now[name]; !ok {
+			c.Removed = append(c.Removed, name)
+		}
+	}
+	return c
+}
+
+// partsOf returns the rules and counters of a file by name, as values that can be
+// compared.
+func partsOf(f *rules.File) map[string]any {
+	parts := map[string]any{"allow list": []any{f.Limits.Allow(), f.Allow.Crawlers}}
+	for i := range f.Limits.Len() {
+		parts[f.Limits.Rule(i).Name] = *f.Limits.Rule(i)
+	}
+	for i := range f.Hot.Len() {
+		parts[f.Hot.Rule(i).Name] = *f.Hot.Rule(i)
+	}
+	for _, c := range f.Counters {
+		parts["counter "+c.Name] = []any{c.Key, c.When, c.Spans}
+	}
+	return parts
+}
+
+// lost returns how many bans are in force under rules that next removes or gives another
+// key, and the names of these rules.
+func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error) {
+	set := e.limiter.Set()
+	gone := map[string]int{}
+	for i := range set.Len() {
+		r := set.Rule(i)
+		if n, err := next.Named(r.Name); err != nil || !n.Key.Equal(r.Key) {
+			gone[r.Name] = 0
+		}
+	}
+	if len(gone) == 0 {
+		return 0, nil, nil
+	}
+	for r, err := range e.bans.All() {
+		if err != nil {
+			return 0, nil, err
+		}
+		if _, ok := gone[r.Rule]; ok {
+			gone[r.Rule]++
+			bans++
+		}
+	}
+	for name, n := range gone {
+		if n > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return bans, names, nil
+}
+
+// wouldDrop is the error of a reload that would drop bans.
+func wouldDrop(bans int, names []string) error {
+	return apierror.New(api.Conflict, "the new rules would drop %s, under rules that they remove or that get another key: %s; "+
+		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with --drop-bans (lately reload), DROPBANS (RESP) or drop_bans (HTTP)", number(bans, "ban"), strings.Join(names, ", "))
+}
+
+// number returns n and what it counts: 1 ban, 2 bans.
+func number(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -5,6 +5,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/history"
+	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -72,3 +75,80 @@ func (e *Engine) RuleInfos() []api.Rule {
 	}
 	return infos
 }
+
+// maxRuleRates bounds the totals of rules that Rates returns.
+const maxRuleRates = 1 << 13
+
+// sample adds to the history, and to the uses of hot keys, until the engine is closed.
+func (e *Engine) sample() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-e.stop:
+			return
+		case <-tick.C:
+		}
+		e.history.Tick()
+		if n%int(hotkeys.SampleEvery/time.Second) == 0 {
+			e.hot.Sample()
+		}
+	}
+}
+
+// measure returns what was counted since the start.
+func (e *Engine) measure() (s history.Sample) {
+	t := e.Totals()
+	s.All = history.Outcomes{t.Allowed, t.Refused, t.Banned, t.Unmatched, t.Errors}
+	stats := e.limiter.Stats().Rules
+	for i := range stats[:min(len(stats), history.MaxRules)] {
+		r := &stats[i]
+		s.Rules = append(s.Rules, history.Rule{Name: r.Rule, Outcomes: history.Outcomes{r.Allowed, r.Refused, r.Banned, r.Shadow, r.BansStarted}})
+	}
+	for name, t := range e.hot.Totals() {
+		if s.Hot = append(s.Hot, history.Rule{Name: name, Outcomes: history.Outcomes{t.Events, t.Hits, t.Misses, t.Loads, t.Stale}}); len(s.Hot) == history.MaxHot {
+			break
+		}
+	}
+	return s
+}
+
+// Totals returns the outcomes of all events so far.
+func (e *Engine) Totals() (t api.Totals) {
+	for i := range e.totals {
+		s := &e.totals[i]
+		t.Allowed += s.allowed.Load()
+		t.Refused += s.refused.Load()
+		t.Banned += s.banned.Load()
+		t.Unmatched += s.unmatched.Load()
+		t.Errors += s.errors.Load()
+	}
+	return t
+}
+
+// outcomes returns how many answers were reported.
+func (e *Engine) outcomes() (n uint64) {
+	for i := range e.totals {
+		n += e.totals[i].outcomes.Load()
+	}
+	return n
+}
+
+// Rates returns the decisions of the last span, see [history.History.Rates]. With perRule, points
+// times the number of rules, hot ones included, is at most 8,192.
+func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate, error) {
+	if span < time.Second || span > 24*time.Hour {
+		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to 24h", span)
+	}
+	if points < 1 || points > history.MaxMinutes {
+		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d", points, history.MaxMinutes)
+	}
+	file := e.rules.Load().file
+	if rules := min(file.Limits.Len(), history.MaxRules) + min(file.Hot.Len(), history.MaxHot); perRule && points*rules > maxRuleRates {
+		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
+	}
+	return e.history.Rates(span, points, perRule), nil
+}
+
+// Marks returns the newest marks of the last span, up to 256, the oldest first.
+func (e *Engine) Marks(span time.Duration) []api.Mark { return e.history.Marks(span) }

@@ -33,11 +33,13 @@ type hotRule struct {
 
 // named returns the rule of that name, or an error.
 func (all Rules) named(name string) (*hotRule, error) {
-	names := make([]string, 0, len(all))
 	for _, r := range all {
 		if r.Name == name {
 			return r, nil
 		}
+	}
+	var names []string
+	for _, r := range all {
 		names = append(names, r.Name)
 	}
 	return nil, apierror.Unknown(api.NoRule, "hot rule", name, names)

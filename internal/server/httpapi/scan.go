@@ -12,7 +12,8 @@ import (
 // A scan reads the common form of a body, in one pass and without copying: objects whose
 // members are strings without escapes, whole numbers and lists of strings. It rejects any
 // other form, valid or not, which is then left to encoding/json. What it accepts,
-// encoding/json reads as the same; a fuzz test checks that.
+// encoding/json reads as the same; a fuzz test checks that. A check by encoding/json takes
+// 26 % more instructions, all of HTTP included (benchmarks/results/http-json.md).
 //
 // REQUIRES: the bytes are UTF-8.
 type scan struct {
