@@ -45,7 +45,7 @@ type pattern struct {
 // A patternValue is a value and the text behind it.
 type patternValue struct {
 	kind  valueKind
-	until string // empty at the end
+	until []byte // empty at the end
 }
 
 // A valueKind is what a value of a pattern may be.
@@ -108,7 +108,7 @@ func (v *vocabulary) add(p *pattern) {
 		return
 	}
 	for i, value := range p.values {
-		if value.kind < userWord || value.until == "" || value.until[0] != ' ' {
+		if value.kind < userWord || len(value.until) == 0 || value.until[0] != ' ' {
 			break
 		}
 		if len(value.until) > 1 {
@@ -189,7 +189,7 @@ func (p *pattern) set(text []byte, ev *match.Event) bool {
 // setFromEnd reads the values from the one at i on, the name of a user, from the end of a text.
 func (p *pattern) setFromEnd(rest []byte, i int, found *found) bool {
 	last := len(p.values) - 1
-	rest, ok := bytes.CutSuffix(rest, []byte(p.values[last].until))
+	rest, ok := bytes.CutSuffix(rest, p.values[last].until)
 	for ; ok && last > i; last-- {
 		before := p.values[last-1].until
 		at := wordStart(rest, before)
@@ -205,16 +205,16 @@ func (p *pattern) setFromEnd(rest []byte, i int, found *found) bool {
 
 // wordStart returns the index of the word that a text ends with, -1 if none is behind the text
 // before.
-func wordStart(rest []byte, before string) int {
+func wordStart(rest, before []byte) int {
 	if before[len(before)-1] == ' ' { // as most: a word begins behind the last blank
 		at := bytes.LastIndexByte(rest, ' ') + 1
-		if at < len(before) || len(rest)-at >= maxWord || string(rest[at-len(before):at]) != before {
+		if at < len(before) || len(rest)-at >= maxWord || !bytes.Equal(rest[at-len(before):at], before) {
 			return -1
 		}
 		return at
 	}
 	from := max(0, len(rest)-maxWord)
-	at := bytes.LastIndex(rest[from:], []byte(before))
+	at := bytes.LastIndex(rest[from:], before)
 	if at < 0 || bytes.IndexByte(rest[from+at+len(before):], ' ') >= 0 {
 		return -1
 	}
@@ -251,13 +251,13 @@ func (f *found) checkClient() bool {
 func (v *patternValue) end(rest []byte) int {
 	switch {
 	case v.kind == programText:
-		return bytes.Index(rest, []byte(v.until))
+		return bytes.Index(rest, v.until)
 	case v.kind == anyText || v.kind == userText:
-		if v.until == "" {
+		if len(v.until) == 0 {
 			return len(rest)
 		}
-		last := bytes.LastIndex(rest, []byte(v.until))
-		if v.kind == anyText && last >= 0 && bytes.Index(rest, []byte(v.until)) < last {
+		last := bytes.LastIndex(rest, v.until)
+		if v.kind == anyText && last >= 0 && bytes.Index(rest, v.until) < last {
 			return -1
 		}
 		return last
@@ -267,17 +267,17 @@ func (v *patternValue) end(rest []byte) int {
 		end = len(rest)
 	}
 	switch {
-	case end >= maxWord, v.until == "" && end < len(rest):
+	case end >= maxWord, len(v.until) == 0 && end < len(rest):
 		return -1
-	case v.until == "":
+	case len(v.until) == 0:
 		return end
 	case v.until[0] == ' ':
-		if len(rest)-end < len(v.until) || string(rest[end:end+len(v.until)]) != v.until {
+		if len(rest)-end < len(v.until) || !bytes.Equal(rest[end:end+len(v.until)], v.until) {
 			return -1
 		}
 		return end
 	}
-	return bytes.Index(rest[:min(len(rest), end+len(v.until)-1)], []byte(v.until))
+	return bytes.Index(rest[:min(len(rest), end+len(v.until)-1)], v.until)
 }
 
 // theMessages is the table, compiled when it is first used.
@@ -364,18 +364,18 @@ func compilePattern(form string) *pattern {
 	for found {
 		n := len(rest) - len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))
 		kind, ok := valueKinds[rest[:n]]
-		v := patternValue{kind: kind}
-		v.until, rest, found = strings.Cut(rest[n:], "$")
-		if !ok || v.until == "" && found {
+		var until string
+		until, rest, found = strings.Cut(rest[n:], "$")
+		if !ok || until == "" && found {
 			panic("accesslog: unknown value, or no text between two, in " + form)
 		}
 		has[kind] = true
-		p.values = append(p.values, v)
+		p.values = append(p.values, patternValue{kind, []byte(until)})
 	}
 	if !has[clientWord] && !has[userText] && !has[userWord] {
 		panic("accesslog: no $client and no user in " + form)
 	}
 	last := p.values[len(p.values)-1]
-	p.open = last.kind == anyText && last.until == ""
+	p.open = last.kind == anyText && len(last.until) == 0
 	return p
 }

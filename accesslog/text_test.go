@@ -98,6 +98,18 @@ func TestTextClients(t *testing.T) {
 	}
 }
 
+// Nothing is allocated for a line.
+func TestTextAllocatesNothing(t *testing.T) {
+	p := newParser(t, "text", accesslog.Options{})
+	for text := range textClients {
+		line := []byte("2018-04-17 06:25:06.5 " + text)
+		var ev match.Event
+		if n := testing.AllocsPerRun(10, func() { p.Parse(line, &ev) }); n > 0 {
+			t.Errorf("%q: %v allocations", line, n)
+		}
+	}
+}
+
 // The head of syslog is no part of the message, and messages of the table have their reasons.
 func TestTextFields(t *testing.T) {
 	const refused = "login of ann refused, client 192.0.2.1"

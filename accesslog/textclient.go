@@ -259,13 +259,8 @@ func roleOf(before []byte) role {
 	}
 	word := lastWord(rest)
 	rest = rest[:len(rest)-len(word)]
-	var lower [24]byte
-	name := lower[:copy(lower[:], word)]
-	for i, c := range name {
-		if isUpper(c) {
-			name[i] = c | ' '
-		}
-	}
+	var lower lowerWord
+	name := lower.of(word)
 	switch {
 	case (gap[0] == '/' || gap[0] == ':' || bytes.HasPrefix(gap, []byte(" ["))) && transports[string(name)]:
 		return max(roleClient, roleOf(rest))
@@ -289,7 +284,21 @@ func roleOf(before []byte) role {
 
 // roleOfName returns the role of the word that a text ends with.
 func roleOfName(text []byte) role {
-	return roleOfWord(bytes.ToLower(lastWord(text)))
+	var lower lowerWord
+	return roleOfWord(lower.of(lastWord(text)))
+}
+
+// A lowerWord holds a word in lower case; longer ones are cut.
+type lowerWord [24]byte
+
+func (l *lowerWord) of(word []byte) []byte {
+	lower := l[:copy(l[:], word)]
+	for i, c := range lower {
+		if isUpper(c) {
+			lower[i] = c | ' '
+		}
+	}
+	return lower
 }
 
 // lastWord returns the word that a text ends with, which may be the name of a host.
@@ -313,11 +322,16 @@ func isNoun(name []byte) bool {
 // roleOfWord returns the role of a word in lower case.
 func roleOfWord(word []byte) (r role) {
 	for _, prefix := range []string{"local", "server", "dest", "dst", "listen", "upstream"} {
-		if bytes.HasPrefix(word, []byte(prefix)) {
+		if len(word) >= len(prefix) && string(word[:len(prefix)]) == prefix {
 			return roleServer
 		}
 	}
-	for part := range bytes.FieldsFuncSeq(word, func(c rune) bool { return c == '_' || c == '-' }) {
+	for more := true; more; {
+		part := word
+		i := bytes.IndexAny(word, "_-")
+		if more = i >= 0; more {
+			part, word = word[:i], word[i+1:]
+		}
 		r = max(r, roles[string(part)])
 	}
 	return r
