@@ -122,12 +122,31 @@ func TestCalls(t *testing.T) {
 			result{refused},
 		},
 		{
-			"outcome", decisionText, "POST", "/v1/outcome", `{"event":{"client":"192.0.2.1","status":"401"},"cost":1}`,
+			"outcomes", `{"decisions":[` + decisionText + `,{"error":{"code":"BADID","detail":"id: "}}]}`, "POST", "/v1/outcome",
+			`{"events":[{"event":{"client":"192.0.2.1","status":"401"}},{"id":"AbC-_","event":{"size":"7"},"cost":2}]}`,
 			func(ctx context.Context, c *Client) (result, error) {
-				d, err := c.Outcome(ctx, map[string]string{"client": "192.0.2.1", "status": "401"}, 0)
-				return result{d}, err
+				all, err := c.Outcome(ctx,
+					api.OutcomeItem{Event: map[string]string{"client": "192.0.2.1", "status": "401"}},
+					api.OutcomeItem{ID: "AbC-_", Event: map[string]string{"size": "7"}, Cost: new(uint64(2))})
+				return result{len(all), all[0].Rule, all[1].Error.Code}, err
 			},
-			result{refused},
+			result{2, refused.Rule, api.BadID},
+		},
+		{
+			"check for an id", strings.Replace(delayedText, "}", `,"id":"AbC-_"}`, 1), "POST", "/v1/check", `{"event":{"client":"192.0.2.1"},"cost":1,"outcome_ms":600000}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				d, id, err := c.CheckID(ctx, map[string]string{"client": "192.0.2.1"}, 0, 0)
+				return result{d.Allowed, id}, err
+			},
+			result{true, "AbC-_"},
+		},
+		{
+			"reserve by a limit", strings.Replace(delayedText, "}", `,"id":"AbC-_"}`, 1), "POST", "/v1/reserve", `{"rule":"queue","key":["ada"],"cost":1,"limit":600,"for_ms":1000}`,
+			func(ctx context.Context, c *Client) (result, error) {
+				r, err := c.ReserveLimit(ctx, "queue", 600, 0, time.Second, "ada")
+				return result{r.ID}, err
+			},
+			result{"AbC-_"},
 		},
 		{
 			"peek at an event", decisionText, "POST", "/v1/peek", `{"event":{},"cost":3}`,

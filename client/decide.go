@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -32,11 +33,25 @@ func (c *Client) Check(ctx context.Context, event map[string]string, cost uint64
 	return c.decide(ctx, "/v1/check", checkItem(event, cost))
 }
 
-// Outcome reports the answer to a request that Check has allowed: event has the fields of Check, and status, size
-// or duration. Rules with these fields count it, whatever their limits allow. The decision is always
-// Allowed; if the answer has begun a ban, BannedUntil is its end.
-func (c *Client) Outcome(ctx context.Context, event map[string]string, cost uint64) (ratelimit.Decision, error) {
-	return c.decide(ctx, "/v1/outcome", checkItem(event, cost))
+// CheckID is Check with an id by which Outcome can report the answer within hold: up to a day, 0 means ten minutes. The id is "" if
+// there is nothing to report: the event is refused, or no rule looks at the answer to it.
+func (c *Client) CheckID(ctx context.Context, event map[string]string, cost uint64, hold time.Duration) (d ratelimit.Decision, id string, err error) {
+	it := checkItem(event, cost)
+	it.Outcome = new(api.MillisOf(cmp.Or(hold, 10*time.Minute)))
+	return c.judge(ctx, "/v1/check", it)
+}
+
+// Outcome reports the answers to requests that Check or CheckID has allowed, at most 1,000. The event of an answer has status, size or
+// duration, and no other field needs to be there if it has the ID of CheckID; else it has the fields of Check, too. Rules that look at answers
+// count them, whatever their limits allow. An ID counts once: repeat a call whose answer was lost. The results are in the
+// order of the answers, each with an error of its own, of code [api.BadID] or [api.Expired] for an ID. A decision is always Allowed; if the
+// answer has begun a ban, BannedUntil is its end.
+func (c *Client) Outcome(ctx context.Context, answers ...api.OutcomeItem) ([]api.Result, error) {
+	out, err := post[api.Results](ctx, c, "/v1/outcome", api.OutcomeRequest{Events: answers})
+	if err == nil && len(out.Decisions) != len(answers) {
+		err = errors.New(c.addr + ": not a lately server: the answer has another number of results")
+	}
+	return out.Decisions, err
 }
 
 // PeekEvent returns the decision that Check would return now, and changes nothing.
@@ -61,11 +76,7 @@ func (c *Client) Take(ctx context.Context, rule string, cost uint64, key ...stri
 // under a rule with at_most, which bounds it. The key has one window, so a change takes effect
 // in the middle of it. Limit 0 means that of the rule.
 func (c *Client) TakeLimit(ctx context.Context, rule string, limit, cost uint64, key ...string) (ratelimit.Decision, error) {
-	it := takeItem(rule, key, cost)
-	if limit > 0 {
-		it.Limit = &limit
-	}
-	return c.decide(ctx, "/v1/take", it)
+	return c.decide(ctx, "/v1/take", limitedItem(rule, key, limit, cost))
 }
 
 // Peek returns the decision that Take would return now, and changes nothing.
@@ -75,6 +86,15 @@ func (c *Client) Peek(ctx context.Context, rule string, cost uint64, key ...stri
 
 func takeItem(rule string, key []string, cost uint64) api.TakeItem {
 	return api.TakeItem{Rule: rule, Key: api.KeyOf(key...), Cost: new(max(cost, 1))}
+}
+
+// limitedItem returns a takeItem with a limit, unless that is 0.
+func limitedItem(rule string, key []string, limit, cost uint64) api.TakeItem {
+	it := takeItem(rule, key, cost)
+	if limit > 0 {
+		it.Limit = &limit
+	}
+	return it
 }
 
 func (c *Client) decide(ctx context.Context, path string, in any) (ratelimit.Decision, error) {

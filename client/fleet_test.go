@@ -89,6 +89,11 @@ func TestFleetDecisions(t *testing.T) {
 	}
 	d, err = f.TakeLimit(ctx, "plan", 4, 3, "ada")
 	want(d, err, "true plan limit 4 remaining 1 retry 0s reset 1h0m0s delay 0s")
+	if r, err := f.ReserveLimit(ctx, "plan", 5, 2, 0, "ada"); err != nil || !r.Decision.Allowed || r.Decision.Limit != 5 {
+		t.Errorf("%+v, %v", r, err)
+	} else if _, err := f.Settle(ctx, r, 0); err != nil {
+		t.Error(err)
+	}
 	d, err = f.TakeLimit(ctx, "plan", 0, 1, "ada")
 	want(d, err, "false plan limit 1 remaining 0 retry 1h0m0s reset 1h0m0s delay 0s")
 	for range 3 {

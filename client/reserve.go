@@ -30,6 +30,11 @@ func (c *Client) Reserve(ctx context.Context, rule string, cost uint64, hold tim
 	return c.reserve(ctx, api.ReserveTake{TakeItem: takeItem(rule, key, cost), For: forOf(hold)})
 }
 
+// ReserveLimit is Reserve by a limit that comes with the event, as for TakeLimit.
+func (c *Client) ReserveLimit(ctx context.Context, rule string, limit, cost uint64, hold time.Duration, key ...string) (Reservation, error) {
+	return c.reserve(ctx, api.ReserveTake{TakeItem: limitedItem(rule, key, limit, cost), For: forOf(hold)})
+}
+
 // ReserveEvent is Reserve for an event under every rule that matches it, as Check counts it. One ID settles all.
 func (c *Client) ReserveEvent(ctx context.Context, event map[string]string, cost uint64, hold time.Duration) (Reservation, error) {
 	return c.reserve(ctx, api.ReserveEvent{CheckItem: checkItem(event, cost), For: forOf(hold)})
@@ -65,6 +70,11 @@ func (c *Client) Charge(ctx context.Context, rule string, cost uint64, key ...st
 
 // Reserve is [Client.Reserve] at the node of the key.
 func (f *Fleet) Reserve(ctx context.Context, rule string, cost uint64, hold time.Duration, key ...string) (Reservation, error) {
+	return f.ReserveLimit(ctx, rule, 0, cost, hold, key...)
+}
+
+// ReserveLimit is [Client.ReserveLimit] at the node of the key.
+func (f *Fleet) ReserveLimit(ctx context.Context, rule string, limit, cost uint64, hold time.Duration, key ...string) (Reservation, error) {
 	text, err := keyText(key)
 	if err != nil {
 		return Reservation{}, err
@@ -72,6 +82,9 @@ func (f *Fleet) Reserve(ctx context.Context, rule string, cost uint64, hold time
 	args := []string{"RESERVE", rule, text, "COST", strconv.FormatUint(max(cost, 1), 10)}
 	if hold != 0 {
 		args = append(args, "FOR", strconv.FormatInt(int64(api.MillisOf(hold)), 10))
+	}
+	if limit > 0 {
+		args = append(args, "LIMIT", strconv.FormatUint(limit, 10))
 	}
 	node := hashOf(rule, text)
 	a, err := f.ask(ctx, parseReservation, rule, node, args...)

@@ -14,7 +14,7 @@ import (
 var mostNames = map[string]int{
 	"accesslog":   31,
 	"api":         141,
-	"client":      69,
+	"client":      72,
 	"hotkey":      56,
 	"latelygrpc":  17,
 	"latelyhttp":  48,
