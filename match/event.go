@@ -15,10 +15,10 @@ import (
 // The zero Event has no field and the zero time. To reuse an Event, call
 // [Event.Reset]. It must not be used by several goroutines at once.
 type Event struct {
-	// Time is when it happened. Methods that use the current time do not read it.
+	// Time is the time of the event. Methods that use the current time ignore it.
 	Time time.Time
 
-	// Part says whether the event is a request, its answer, or both.
+	// Part is whether the event is a request, its answer, or both.
 	Part Part
 
 	known [numFields][]byte

@@ -44,8 +44,8 @@ func (f Fold) bits(a netip.Addr) int {
 	return f.IPv6
 }
 
-// Append appends the key of client to dst: a folded address in its canonical text,
-// with "/bits" if it was cut, or other text unchanged. It allocates only to grow dst.
+// Append appends the key of client to dst: the folded address in its canonical text, with "/bits"
+// if it was cut, or any other text unchanged. It allocates only to grow dst.
 func (f Fold) Append(dst, client []byte) []byte {
 	if f.Off {
 		return append(dst, client...)

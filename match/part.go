@@ -2,9 +2,9 @@ package match
 
 import "slices"
 
-// A Part says which part of what happened an event is. A rule whose condition looks at the
-// answer cannot know of a request whether it is to be counted: it judges a Request by what it
-// has counted, and counts the Answer.
+// A Part is the part of a request and its answer that an event describes. A rule whose condition
+// uses the answer does not count a [Request], which has no answer yet: it refuses the request if
+// its limit is already full, and counts the [Answer].
 type Part uint8
 
 const (
@@ -26,7 +26,7 @@ func isOfAnswer(name string) bool {
 	return name == Status.String() || name == Size.String() || name == durationField
 }
 
-// NeedsAnswer reports whether c looks at a field of the answer.
+// NeedsAnswer reports whether c uses a field of the answer: status, size or duration.
 func (c *Condition) NeedsAnswer() bool {
 	needs := func(c Condition) bool { return c.NeedsAnswer() }
 	return c.ownAnswer() || slices.ContainsFunc(c.any, needs) || slices.ContainsFunc(c.not, needs)
@@ -37,7 +37,7 @@ func (c *Condition) ownAnswer() bool {
 	return len(c.statuses) > 0 || slices.ContainsFunc(c.fields, func(f fieldPatterns) bool { return f.ref.isOfAnswer() })
 }
 
-// Request returns the condition of a request under which c holds for some answer to it.
+// Request returns the condition for a request under which c holds for some answer to it.
 func (c *Condition) Request() Condition {
 	r, never := c.beforeAnswer(true)
 	if never {

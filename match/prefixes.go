@@ -7,13 +7,12 @@ import (
 	"slices"
 )
 
-// Prefixes is the addresses in some prefixes, as an allow list has them. An IPv4-mapped
-// IPv6 address or prefix is the IPv4 one; an IPv6 prefix contains no IPv4 address.
+// Prefixes is a set of addresses, given as prefixes, such as an allow list. An IPv4-mapped IPv6
+// address or prefix is the IPv4 one; an IPv6 prefix contains no IPv4 address.
 //
-// A look-up is a binary search that does not allocate: it takes as long for 100,000
-// prefixes as for a few, but for the memory it reads. A prefix takes 32 bytes, and
-// prefixes that overlap or adjoin share them. Prefixes is immutable and safe for
-// concurrent use. The zero value contains nothing.
+// A lookup is a binary search that does not allocate. A prefix takes 32 bytes; prefixes that
+// overlap or adjoin share them. Prefixes is immutable and safe for concurrent use. The zero value
+// is empty.
 type Prefixes struct{ v4, v6 []span }
 
 // A span is all addresses from one to another.
@@ -52,7 +51,7 @@ func spanOf(p netip.Prefix) span {
 	return span{from, number{from.hi | mask.hi, from.lo | mask.lo}}
 }
 
-// NewPrefixes returns the addresses in prefixes. It leaves out invalid ones.
+// NewPrefixes returns the set of the addresses in prefixes. It skips invalid prefixes.
 func NewPrefixes(prefixes ...netip.Prefix) Prefixes {
 	var ps Prefixes
 	for _, p := range prefixes {

@@ -18,11 +18,11 @@ type Source struct {
 	Bearer bool   // what follows "Bearer" in the header Authorization
 	Query  string // the value of this parameter in the query
 
-	// Trusted says that clients cannot make values up, because a proxy sets or checks
-	// them. Rules files reject bans by a field that clients can make up.
+	// Trusted means that clients cannot choose the value, because a proxy sets or checks it. Rules
+	// files reject bans by a field that clients can choose.
 	Trusted bool
 
-	// Hash says that only keyed digests of values are kept and shown.
+	// Hash means that only keyed digests of the values are kept and shown.
 	Hash bool
 
 	// Share and Refuse say what becomes of an event without the field under a rule that counts by it. With Share, it has
@@ -47,12 +47,12 @@ func NeedsSource(name string) bool {
 	return !known && !slices.Contains(derivedFields, name) && !slices.Contains(partFields, name)
 }
 
-// Missing is the value of a field that is shared by events without it, see [Source].
+// Missing is the value of a shared field in events without it, see [Source].
 const Missing = "(missing)"
 
-// Ambiguous is the value of a field that a request has several times with different values,
-// or in a form that servers read differently. All such requests count as one, so that nobody
-// gets a fresh count with a value that the service behind does not use.
+// Ambiguous is the value of a field that a request has several times with different values, or in
+// a form that servers read differently. All such requests count as one key. Otherwise a client
+// could get a fresh count with a value that the service does not use.
 const Ambiguous = "(ambiguous)"
 
 // FromRequest reports whether the value is a part of the request, which a client writes.

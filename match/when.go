@@ -145,7 +145,7 @@ func anyHolds(cs []Condition, e *Event) bool {
 	return false
 }
 
-// Fields returns the names of the fields that c looks at.
+// Fields returns the names of the fields that c uses.
 func (c *Condition) Fields() []string {
 	names := c.own()
 	for _, nested := range slices.Concat(c.any, c.not) {
@@ -154,7 +154,7 @@ func (c *Condition) Fields() []string {
 	return names
 }
 
-// Needs returns the names of the fields without which c does not hold.
+// Needs returns the names of the fields that an event must have for c to hold.
 func (c *Condition) Needs() []string {
 	names := c.own()
 	if len(c.any) == 0 {

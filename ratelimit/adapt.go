@@ -31,7 +31,9 @@ type Adapt struct {
 	// 1 minute.
 	Span time.Duration
 
-	// Steps, Above and Hysteresis are those of [Adapt].
+	// Steps is the table: while the average is below Below of a row, its Limit applies, and Above
+	// applies to all higher averages. Hysteresis is the share by which the average must fall below
+	// a row before the row applies again; 0 means 0.1, a negative value none.
 	Steps      []AdaptStep
 	Above      uint64
 	Hysteresis float64

@@ -33,7 +33,7 @@ type BanList struct {
 // Bans returns the list of bans.
 func (l *Limiter) Bans() BanList { return BanList{limiter: l} }
 
-// At returns the list as of time t: for a Limiter that judges at the times of events.
+// At returns the list as of time t, for a Limiter that judges at the times of events.
 func (b BanList) At(t time.Time) BanList {
 	return BanList{limiter: b.limiter, at: nanos(t), fixed: true}
 }
@@ -91,16 +91,15 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 	return held, nil
 }
 
-// Get returns the ban of a key under the named rule, its own or that of a network around
-// it; held is false if there is none. The cost is one look-up, under a lock that decisions do
-// not take unless they begin a ban.
+// Get returns the ban of a key under the named rule, or of a network that contains its client.
+// held is false if there is none. The cost is one lookup, under a lock that decisions take only to
+// begin a ban.
 //
-// The list of another store than memory is the copy that this process has, which takes no
-// round trip: a ban that began here is in it at once, one of another process as soon as the
-// store has told this one of it.
+// With a shared store, the list is this process's copy, so Get takes no round trip. A ban that
+// began here is in it at once, a ban of another process when the store has announced it.
 //
-// The error is a [*RuleError] if there is no such rule; it says what is wrong with the
-// key, or why the store has no copy yet.
+// The error is a [*RuleError] for an unknown rule. Otherwise it reports a bad key, or that the
+// copy is not available yet.
 func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, err error) {
 	l := b.limiter
 	_, k, err := l.listedKey(rule, key)
@@ -126,14 +125,14 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 	}
 }
 
-// Page returns a page of the bans that q selects, those that began last first. A ban that
-// holds from the first page to the last is on exactly one of them; one that begins
-// meanwhile is on none. Of another store than memory it is a page of the copy of this
-// process; see Get.
+// Page returns a page of the bans that q selects, newest first. A ban that lasts from the first
+// page to the last is on exactly one of them; a ban that begins meanwhile is on none. With a
+// shared store, Page reads this process's copy; see Get.
 //
-// The error is a [*RuleError] for an unknown rule, or that of a cursor that did not come with a
-// page, or says why the store has no copy yet. Each page scans all bans, some hundred at a time under a lock that
-// decisions take only if they begin a ban, and allocates for those that it returns.
+// The error is a [*RuleError] for an unknown rule. Otherwise it reports a cursor that no page has
+// returned, or that the copy is not available yet. Each page scans all bans, some hundred at a
+// time under a lock that decisions take only to begin a ban, and allocates for the bans that it
+// returns.
 func (b BanList) Page(q BanQuery) (BanPage, error) {
 	c := b.copy()
 	return c.page(q)
@@ -147,8 +146,8 @@ func (b BanList) copy() banCopy {
 	return banCopy(b.limiter.store.Bans())
 }
 
-// Export writes the bans that hold as JSON, one object a line. The error is that of w or
-// of the store; the bans before it have been written.
+// Export writes the current bans to w as JSON, one object per line. The error is from w or from
+// the store; the bans before it have been written.
 func (b BanList) Export(w io.Writer) error {
 	buffered := bufio.NewWriter(w)
 	lines := json.NewEncoder(buffered)
@@ -164,12 +163,12 @@ func (b BanList) Export(w io.Writer) error {
 	return buffered.Flush()
 }
 
-// Import adds the bans that Export has written, with their starts, ends and counts. Bans
-// that have ended are left out, and a ban of the same key that ends later is kept. With a
-// store that is not memory, bans that it has already are counted as added.
+// Import adds the bans that Export has written, with their starts, ends and counts. It skips bans
+// that have ended, and keeps an existing ban of the same key that ends later. With a shared store,
+// existing bans are counted as added.
 //
-// It stops at the first line that is not a ban; the error names the line. The bans before
-// it have been added, and importing them again changes nothing.
+// It stops at the first line that is not a ban; the error contains the line number. The bans
+// before it have been added, and importing them again changes nothing.
 func (b BanList) Import(r io.Reader) (done window.Imported, err error) {
 	n := 0
 	for record, err := range readBans(r) {

@@ -66,7 +66,7 @@ type BanQuery struct {
 	Cursor string
 }
 
-// A BanPage is what [BanList.Page] returns.
+// A BanPage is a page of bans, see [BanList.Page].
 type BanPage struct {
 	Bans  []BanRecord
 	Total int    // how many bans the query selects, on all pages

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// A Decision is the answer to one event under all its rules.
+// A Decision is the result for one event under all its rules.
 //
-// That of a [match.Answer] is always Allowed. It says what the rules have counted; if the answer has begun a
-// ban, Started is true and BannedUntil its end.
+// The Decision of a [match.Answer] is always Allowed, and has the counts of its rules. If the
+// answer has begun a ban, Started is true and BannedUntil is the end of the ban.
 type Decision struct {
-	// Allowed says whether the event is allowed.
+	// Allowed reports whether the event is allowed.
 	Allowed bool
 
-	// Unmatched says that no rule judged the event, so it is allowed: it has
-	// no rule's key, or no rule's conditions hold for it. It is false for an
-	// event that the allow list contains, and for one that shadow rules judged.
+	// Unmatched reports that no rule judged the event, because it lacks the rules' keys or their
+	// conditions do not hold. It is then allowed. Unmatched is false for an event of a client on
+	// the allow list, and for an event that shadow rules judged.
 	Unmatched bool
 
 	// Started says that this event started the ban that refuses it.
@@ -90,7 +90,7 @@ func (e *costError) Error() string {
 	return fmt.Sprintf("ratelimit: cost is %d; rule %q allows at most %d", e.Cost, e.Rule, e.Limit)
 }
 
-// Never is the RetryAfter of an event that no waiting helps: the longest duration.
+// Never is the RetryAfter of an event that will not be allowed at any time: the longest duration.
 const Never time.Duration = math.MaxInt64
 
 // An Outcome is what one rule said of one event. Outcomes are for reports:

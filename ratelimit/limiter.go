@@ -81,38 +81,35 @@ type Config struct {
 	// means this process's memory. The fields below StoreTimeout are about memory.
 	Store store.Store[*Set, BanRecord]
 
-	// StoreTimeout bounds each call of Store, with the wait for a connection. What it has
-	// not answered by then is decided as the rules' OnStoreFailure say. 0 means 20 ms. Calls of
-	// BanList that add or remove a ban have 2 s, or StoreTimeout if that is longer.
+	// StoreTimeout limits each call of Store, including the wait for a connection. After it,
+	// OnStoreFailure of each rule decides. 0 means 20 ms. Calls of BanList that add or remove a
+	// ban have 2 s, or StoreTimeout if that is longer.
 	StoreTimeout time.Duration
 
-	// Resolution is what times are multiples of, when they were floored to
-	// it, as replay does with the seconds of a log. A slot of a sliding
-	// window then leaves as soon as its last possible time has; where slots
-	// are no wider than Resolution, decisions are those of Exact. 0 means
-	// nanoseconds, the most is MaxSpan.
+	// Resolution is the precision of the times, if they were rounded down to it, as replay does
+	// with the seconds of a log. A slot of a sliding window then leaves as soon as its last
+	// possible time has left. Where slots are no wider than Resolution, decisions are the same as
+	// with Exact. 0 means nanoseconds; the maximum is MaxSpan.
 	Resolution time.Duration
 
-	// Budget bounds the memory in bytes. 0 means DefaultBudget, NoBudget that
-	// there is no bound. The least depends on the rules; an error says it.
+	// Budget limits the memory, in bytes. 0 means DefaultBudget, NoBudget no limit. The minimum
+	// depends on the rules; the error of NewLimiter contains it.
 	Budget int64
 
-	// Bans is how many bans there can be, remembered ones included. A
-	// sixteenth of them is kept for manual ones. 0 means a million.
+	// Bans is the maximum number of bans, including past bans that are remembered. A sixteenth of
+	// them is reserved for bans that are added. 0 means a million.
 	Bans int
 
 	// JitterSeed makes the jitter of bans repeatable. 0 means a random one.
 	JitterSeed uint64
 
-	// OnBan, when not nil, is told of each ban that a rule has begun, and
-	// each time that Ban.Extend has made one longer: as [BanList.All] lists
-	// it. It is not told of bans that are added or imported, and may not be
-	// of one that is removed at that moment.
+	// OnBan, when not nil, is called with each ban that a rule has begun, and each time that
+	// Ban.Extend has made one longer. It is not called for bans that are added or imported, and
+	// may not be called for a ban that is removed at that moment.
 	//
-	// It is called before the decision is returned, by the goroutine that
-	// decided, with nothing locked: it may call the Limiter, is called by
-	// several goroutines at once, and delays the event that it is about. Bans
-	// of one key may be told in another order than they began.
+	// It is called before the decision is returned, by the goroutine that decided, with nothing
+	// locked. It may call the Limiter, delays the event that began the ban, and must be safe for
+	// concurrent use. Bans of one key may be reported in another order than they began.
 	OnBan func(BanRecord)
 }
 
@@ -120,9 +117,8 @@ const (
 	// DefaultBudget is the Budget by default: 256 MiB.
 	DefaultBudget = 256 << 20
 
-	// NoBudget is the Budget of a limiter that may grow without bound and evicts
-	// nothing: for logs, of which one key may be judged after another, each in its
-	// own order of time.
+	// NoBudget means no memory limit and no eviction. Replay uses it, since it may judge all
+	// events of one key before those of the next.
 	NoBudget = -1
 )
 
@@ -175,7 +171,7 @@ func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 	return l
 }
 
-// Set returns the rules that l judges under now.
+// Set returns the current rules.
 func (l *Limiter) Set() *Set { return l.set.Load() }
 
 // Exempt makes l allow these clients as if they were on the allow list, until it is called again. It is
@@ -188,7 +184,8 @@ func (l *Limiter) Exempt(clients match.Prefixes) {
 	}
 }
 
-// Now returns the time at which live verbs judge at this moment.
+// Now returns the current time of the verbs without a time: the wall clock at construction plus
+// the monotonic time since.
 func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 
 // Take judges e now and counts it once, under all rules that match it. It is
@@ -207,12 +204,11 @@ func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
 	return d
 }
 
-// Peek returns what Take would decide, and changes nothing: no count, no ban, no
-// time.
+// Peek returns what Take would decide, and changes nothing: no count, no ban, no time.
 //
-// RetryAfter and ResetAfter are those of a client that has not tried. Where a
-// refused event counts (Rule.CountRefused, and a Ban after Hits), those of Take
-// can be longer, since Take counts the event that it refuses.
+// RetryAfter and ResetAfter are for a client that does not try now. Where a refused event counts
+// (Rule.CountRefused, and a Ban after Hits), Take can return longer times, since it counts the
+// event that it refuses.
 func (l *Limiter) Peek(e *match.Event) (d Decision) {
 	l.decide(&d, &Query{Event: e, Cost: 1, Peek: true}, l.now())
 	return d

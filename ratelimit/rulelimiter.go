@@ -46,9 +46,8 @@ type ruleAt struct {
 	atMost uint64 // if its keys are their only value, the largest N that comes with them; 0 if none does
 }
 
-// Rule returns a handle that judges keys under the rule of that name. The error is
-// a [*RuleError] if there is none.
-// It does not allocate, and its cost is that of a map.
+// Rule returns a handle that judges keys under the named rule. The error is a [*RuleError] if
+// there is no such rule. The cost is one map lookup, without allocation.
 func (l *Limiter) Rule(name string) (*RuleLimiter, error) {
 	set := l.set.Load()
 	i, ok := set.names[name]
@@ -147,38 +146,34 @@ func (r *RuleLimiter) Wait(ctx context.Context, n uint64, key ...string) (*Reser
 	return r.limiter.wait(ctx, Query{Rule: r.name, Key: key, Cost: n})
 }
 
-// Charge counts n of a key now, after the fact: what an event has used that no Take
-// could know before, such as the tokens of an answer. It refuses nothing and may
-// exceed the limit; the key is then refused until the charge has left the window. A
-// charge beyond the limit saturates: a log keeps as many times as its limit, and a
-// bucket counts at most its burst beyond its burst. The promise that no window has
-// more than N is about Take and its like only.
+// Charge adds n to a key's counts, now, for a cost that was not known to Take, such as the tokens
+// of an answer. It refuses nothing and may exceed the limit; the key is then refused until the
+// charge has left the window. A charge beyond the limit saturates: a log keeps at most as many
+// times as its limit, and a bucket at most twice its burst. The guarantee of at most N in any
+// window does not include charges.
 //
-// Charge is not a hit for a ban, and a key whose client is on the allow list is not
-// charged. The key is evicted as any other if the budget is spent.
+// Charge is not a hit for a ban, and a key whose client is on the allow list is not charged. The
+// key can be evicted like any other when the budget is spent.
 func (r *RuleLimiter) Charge(n uint64, key ...string) error {
 	_, err := r.adjust(store.Charge, r.limiter.now(), n, key)
 	return err
 }
 
-// Refund gives back now up to n of what a key has used, and returns how much that
-// was: in each limit of the rule the oldest of what it counts, and of several
-// limits the least is returned. It is for callers without a [Reservation] to
-// settle: whose own upload failed, say.
+// Refund gives back up to n units of a key, now, and returns the number that was given back: the
+// least of the rule's limits. It is for callers without a [Reservation] to settle, for example
+// after an upload that failed.
 //
-// It is not said which events are meant, so the oldest are taken, which would have
-// left the window first. There is no credit in it: whichever n were meant, at no
-// later time is there more left than if just those had never come. Never more is
-// allowed in a window than the limit, and what was given back in it. Of a
-// bucket (GCRA and its like) whole units are taken; what has drained of the oldest
-// is not given back. What is gone from the window gives nothing, nor what is
-// counted in a sketch when the budget is spent, nor counts that were cut because they
-// went beyond what is kept: a bucket that was charged more than it holds gives nothing
-// back until it has been empty. Of [InFlight] as many end as are given back. Hits and
-// refusals that count toward a ban stay, and a ban that holds goes on.
+// The oldest events are returned, because the caller does not identify its events. So Refund gives
+// no credit: at no later time is more available than if just the caller's events had not come, and
+// no window allows more than the limit and what was given back in it.
 //
-// An event that is given back so and by its Reservation as well is given back
-// twice.
+// A bucket (GCRA, LeakyBucket) gives back whole units, and nothing that has drained. Units that
+// have left the window are not given back, nor are units that a sketch counts because the budget
+// is spent, nor charges beyond what a bucket holds, until it has been empty. Under [InFlight],
+// each returned unit ends one event. Hits and refusals that count toward a ban stay, and a current
+// ban goes on.
+//
+// Do not also settle a Reservation of the same event: it would be given back twice.
 func (r *RuleLimiter) Refund(n uint64, key ...string) (uint64, error) {
 	return r.adjust(store.Refund, r.limiter.now(), n, key)
 }
@@ -210,10 +205,9 @@ func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []str
 	return sc.adjust.Taken, err
 }
 
-// Reset deletes what the rule has counted of a key: limits and hits toward a ban.
-// A ban that holds goes on; remove it from [Limiter.Bans] to end it. A reservation from before is not given
-// back again when it is settled. A key that is counted in a sketch, because the
-// budget is spent, stays as it is.
+// Reset deletes the counts of a key: its limits and the hits toward a ban. A current ban goes on;
+// remove it from [Limiter.Bans] to end it. A reservation from before is not given back when it is
+// settled. The counts of a key in a sketch, because the budget is spent, cannot be deleted.
 func (r *RuleLimiter) Reset(key ...string) error {
 	_, err := r.adjust(store.Reset, 0, 0, key)
 	return err

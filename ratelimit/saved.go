@@ -13,31 +13,28 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// Export yields all that l knows, in chunks, for a snapshot; see [Limiter.Import]. That
-// is, for each key under each rule, the newest time it was judged at and what its limits
-// and the counter of its ban hold; all bans, past ones that are remembered included; and
-// what a rule with an Adapt has measured. now is the current time of the caller, as
-// [Limiter.Now] has it. What is in no window any more then is left out, unless l has
-// NoBudget.
+// Export returns an iterator over the state of l in chunks, for a snapshot; see [Limiter.Import].
+// The state is, for each key under each rule, the time of its newest decision, its limits and the
+// counter of its ban; all bans, including past bans that are remembered; and the measured traffic
+// of rules with an [Adapt]. now is the caller's current time, see [Limiter.Now]. Counts that are
+// in no window at now are omitted, unless l has NoBudget.
 //
-// Each chunk has a checksum. Most have 64 KiB, none more than a mebibyte. A chunk is
-// valid until the loop goes on. Protect chunks like what they hold: keys, and the secret
-// of the digests of keys of more than a kibibyte.
+// Each chunk has a checksum. Most chunks have 64 KiB, none more than 1 MiB. A chunk is valid until
+// the next iteration. Protect chunks: they contain the keys, and the secret for digests of keys
+// above 1 KiB.
 //
-// Decisions continue during the export. A new key waits while those of its page, some
-// hundreds, are listed; any other waits while its own record is written. The state of a
-// key under a rule is of one moment; that of different keys or rules is not. Bans come
-// first: a ban that begins during the export may be missing, and the events that led to
-// it are then in the counters. Rules may be updated; what was exported before the update
-// may come again, and counts once.
+// Decisions continue during the export. A new key waits while the keys of its page, some hundreds,
+// are listed; any other key waits while its own record is written. Each key under a rule is
+// exported atomically; different keys and rules are not. Bans come first: a ban that begins during
+// the export may be missing, and the counters then contain the events that led to it. After an
+// Update during the export, state may be exported twice; it is imported once.
 //
-// Statistics are not exported, and neither are the sketches of keys without memory, which
-// do not know their keys: after a restart these begin at 0, as any key that was evicted.
-// So a flood that fills the budget with protected keys is undercounted for one span after
-// a restart, by N for each key without a record.
+// Statistics are not exported, nor are the sketches that count keys without memory: after a
+// restart these keys begin at 0, like evicted keys. So a flood that fills the budget with
+// protected keys is undercounted for one span after a restart, by at most N for each key without a
+// record.
 //
-// If the store is not memory, nothing is yielded. The complexity is O(k) where k is the
-// number of keys under all rules: a million keys take about a tenth of a second.
+// With a shared store, Export yields nothing. A million keys take about a tenth of a second.
 func (l *Limiter) Export(now time.Time) iter.Seq[[]byte] {
 	if l.memory == nil {
 		return func(func([]byte) bool) {}
@@ -68,32 +65,29 @@ func appendRule(dst []byte, r *Rule) []byte {
 	return snapshot.AppendBytes(dst, keyvalue.AppendShape(nil, r.Key))
 }
 
-// Import restores a chunk of [Limiter.Export], of this or another process. Use it on a
-// Limiter that has decided nothing. On any other it does no harm: what l knows already
-// stays, and a key that was judged since keeps what it has counted since. Importing a
-// chunk twice changes nothing. now is the current time of the caller, as [Limiter.Now]
-// has it.
+// Import restores a chunk of [Limiter.Export], from this or another process. Use it on a Limiter
+// that has decided nothing. On any other, existing bans and counts stay, and importing a chunk
+// twice changes nothing. now is the caller's current time, see [Limiter.Now].
 //
-// Import the first chunk first. The others may be imported in any order, and by several
-// goroutines at the same time, which is faster: each core restores more than a million
-// keys a second.
+// Import the first chunk first. The others may be imported in any order and concurrently: each
+// core restores more than a million keys a second.
 //
-// If a rule counts as it did, later decisions are those that would have been made without
-// a restart. If its limits, algorithm or ban have changed, its counts are carried as by
-// [Limiter.Update]. A rule is identified by its name and its key; the counts of any other
-// are left out. Counts beyond the present limits, which an Update keeps for the time when
-// these are raised, are not known after a restart.
+// If a rule is unchanged, later decisions are the same as without a restart. If its limits,
+// algorithm or ban have changed, its counts are carried as by [Limiter.Update]. A rule is
+// identified by its name and its key; counts of unknown rules are skipped. Counts beyond the
+// present limits, which an Update keeps for the time when limits are raised again, are lost.
 //
-// If the clock was set back since the export, nothing is held for longer: what was
-// counted after now counts at now, and a ban has as long left as it had at the export. A
-// ban that a rule began is no longer than that rule's longest from now on.
+// If the clock was set back since the export, nothing is held for longer: events after now count
+// at now, and a ban has as long left as at the export. A ban that a rule began is cut to the
+// longest ban of that rule.
 //
-// The numbers say what became of what the chunk held. When the budget is spent, keys are
-// evicted as usual, the unprotected that came first; keys without memory share a sketch.
+// [window.Imported] has the number of keys that were restored and skipped. When the budget is
+// spent, keys are evicted as usual, the unprotected keys that came first; keys without memory
+// share a sketch.
 //
-// The error says that the chunk is damaged. If its checksum is wrong, nothing was
-// restored, else what came before the damage. Memory is bounded by the length of the
-// chunk and the budget, whatever its bytes. Update waits meanwhile, decisions do not.
+// An error means that the chunk is damaged. If its checksum is wrong, nothing was restored,
+// otherwise everything before the damage. Memory is limited by the length of the chunk and the
+// budget, whatever its bytes. Update waits meanwhile; decisions do not.
 func (l *Limiter) Import(now time.Time, chunk []byte) (window.Imported, error) {
 	if l.memory == nil {
 		return window.Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")

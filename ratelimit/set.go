@@ -140,7 +140,8 @@ func checkSources(sources []match.Source) error {
 // Sources returns the sources of SetConfig.Fields, which must not be changed.
 func (s *Set) Sources() []match.Source { return s.from }
 
-// CountsAnswers reports whether a rule counts answers: whether its condition looks at one.
+// CountsAnswers reports whether the condition of a rule uses a field of the answer: status, size
+// or duration.
 func (s *Set) CountsAnswers() bool { return slices.Contains(s.answers, true) }
 
 // lackedBy appends the numbers of the rules that count answers and need a field which ev lacks.
@@ -160,9 +161,8 @@ func (s *Set) Len() int { return len(s.rules) }
 // Rule returns the i-th rule. It must not be changed.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 
-// Named returns the rule of that name, which must not be changed. The error is a
-// [*RuleError] if there is none. The cost is that of a map, and without such a rule
-// that of comparing all names.
+// Named returns the rule of that name, which must not be changed. The error is a [*RuleError] if
+// there is none. The cost is one map lookup; for an unknown name it compares all names.
 func (s *Set) Named(name string) (*Rule, error) {
 	i, ok := s.names[name]
 	if !ok {
@@ -219,7 +219,8 @@ func (l *Limiter) allows(b *BanRecord) bool {
 	return at >= 0 && at < len(b.Key) && s.allowsValue(keyvalue.Client(s.fields[i], []byte(b.Key[at])))
 }
 
-// Fields returns the names of all event fields that the set looks at.
+// Fields returns the names of the event fields that keys, conditions and limits of the set use,
+// sorted.
 func (s *Set) Fields() []string {
 	var names []string
 	if !s.allow.IsEmpty() {
@@ -235,7 +236,7 @@ func (s *Set) Fields() []string {
 	return slices.Compact(names)
 }
 
-// A RuleError says that a Set has no rule of that name.
+// A RuleError reports an unknown name of a rule.
 type RuleError struct {
 	Name    string // what was asked for, at most its first 64 bytes
 	Nearest string // the name in the Set that was probably meant, or ""
@@ -268,8 +269,8 @@ func (s *Set) noRule(name string) *RuleError {
 	return e
 }
 
-// ErrBadKey is the error of values that are not a key of the rule that is to judge
-// them: [errors.Is] reports it, and the error says what is wrong.
+// ErrBadKey is the error for values that do not form a key of the rule. The full error states what
+// is wrong.
 var ErrBadKey = errors.New("ratelimit: bad key")
 
 // A keyError is an ErrBadKey.

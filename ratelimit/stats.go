@@ -89,9 +89,9 @@ func (m *memory) Stats() Stats {
 	return s
 }
 
-// Stats returns what l has decided so far and what its store holds. With a shared
-// store, decisions are those of this limiter, bans those of the store as this process has
-// heard of them, and all else is about the memory that decides while the store is unavailable.
+// Stats returns the decisions of l so far and the state of its store. With a shared store,
+// decisions are counted by this limiter, bans are this process's copy of the store's, and all else
+// is about the memory that decides while the store is unavailable.
 func (l *Limiter) Stats() Stats {
 	s := Stats{}
 	if m := l.local.Load(); m != nil {
