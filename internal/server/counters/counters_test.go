@@ -1,0 +1,155 @@
+package counters_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/counters"
+	"github.com/lately-go/lately/internal/server/state"
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
+	"github.com/lately-go/lately/window"
+)
+
+// newCounters returns the counters of a rules file.
+func newCounters(t *testing.T, text string) *counters.Counters {
+	t.Helper()
+	all, err := counters.New(counters.Config{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(t, all, text)
+	return all
+}
+
+// use puts the counters of a rules file in force.
+func use(t *testing.T, all *counters.Counters, text string) {
+	t.Helper()
+	f, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := all.Prepare(f.Counters)
+	if err == nil {
+		err = all.Use(next)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sumOf returns the count of a key of one value over the longest span of a counter, or -1 if there is no such counter.
+func sumOf(t *testing.T, all *counters.Counters, name, value string) int {
+	t.Helper()
+	c, err := all.Named(name)
+	if err != nil {
+		return -1
+	}
+	key, err := c.Key.Join(nil, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, _, err := c.Sum(key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(count.Lo)
+}
+
+// add creates a counter of that name, if there is none, and adds to a key.
+func add(t *testing.T, all *counters.Counters, name, value string, n uint64) {
+	t.Helper()
+	c, err := all.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := c.Key.Join(nil, value)
+	if err == nil {
+		err = c.Add(key, n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const twoCounters = "version: 1\ncounters:\n  same: {key: client, spans: [1m]}\n  other: {key: client, spans: [1m]}\n"
+
+// A counter that a reload does not change keeps its counts, and so does a dynamic one, until the rules file declares its name.
+func TestUseKeepsCounts(t *testing.T) {
+	all := newCounters(t, twoCounters)
+	var ev match.Event
+	ev.SetNamedString("client", "192.0.2.1")
+	for range 3 {
+		all.Count(time.Now(), &ev, nil)
+	}
+	add(t, all, "made", "192.0.2.1", 7)
+	got := func() string {
+		return fmt.Sprint(sumOf(t, all, "same", "192.0.2.1"), sumOf(t, all, "other", "192.0.2.1"), sumOf(t, all, "made", "192.0.2.1"))
+	}
+	for _, step := range []struct{ text, want string }{
+		{twoCounters, "3 3 7"},
+		{"version: 1\ncounters:\n  same: {key: client, spans: [1m]}\n  other: {key: client, spans: [2m]}\n", "3 0 7"},
+		{"version: 1\ncounters:\n  same: {key: client, spans: [1m]}\n", "3 -1 7"},
+		{"version: 1\ncounters:\n  same: {key: client, spans: [1m]}\n  made: {key: client, spans: [1m]}\n", "3 -1 0"},
+		{"version: 1\n", "-1 -1 -1"},
+	} {
+		if use(t, all, step.text); got() != step.want {
+			t.Errorf("under %q the counters have %s, want %s", step.text, got(), step.want)
+		}
+	}
+}
+
+// Dynamic counters are bounded in their number and names.
+func TestCreate(t *testing.T) {
+	all := newCounters(t, "version: 1\n")
+	for i := range counters.MaxDynamic {
+		add(t, all, fmt.Sprint("c", i), "k", 1)
+	}
+	for name, code := range map[string]api.Code{"one-more": api.Overload, "": api.BadArg, "a b": api.BadArg, string(make([]byte, counters.MaxName+1)): api.BadArg} {
+		_, err := all.Create(name)
+		if e, ok := errors.AsType[*apierror.Error](err); !ok || e.Code != code {
+			t.Errorf("%q: %v, want %s", name, err, code)
+		}
+	}
+	if c, err := all.Create("c7"); err != nil || c.Name != "c7" || sumOf(t, all, "c7", "k") != 1 {
+		t.Errorf("a counter that is there: %v, %v", c, err)
+	}
+}
+
+// What is saved is restored: the counts of counters with the same fields, and dynamic ones, also without keys.
+func TestSaveAndRestore(t *testing.T) {
+	all := newCounters(t, twoCounters)
+	for _, name := range []string{"same", "other", "made"} {
+		add(t, all, name, "192.0.2.1", 5)
+	}
+	if _, err := all.Create("empty"); err != nil {
+		t.Fatal(err)
+	}
+	after := newCounters(t, "version: 1\ncounters:\n  same: {key: client, spans: [1m, 1h]}\n  other: {key: user, spans: [1m]}\n")
+	l, total := state.NewLoader(time.Now), window.Imported{}
+	w := state.NewWriter(func(_ byte, record []byte) error { return after.Restore(l, &total, slices.Clone(record)) })
+	all.Save(w, time.Now())
+	if err := errors.Join(w.Err(), l.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(sumOf(t, after, "other", "192.0.2.1"), sumOf(t, after, "made", "192.0.2.1"), sumOf(t, after, "empty", "k"))
+	c, err := after.Named("same")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := c.Key.Join(nil, "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if minute, _, err := c.Sum(key, time.Minute); got != "0 5 0" || err != nil || minute.Lo != 5 || total.Keys != 2 {
+		t.Errorf("%s, a minute of same %+v, %v, %d keys imported; want 0 5 0, 5, and 2 keys", got, minute, err, total.Keys)
+	}
+	if err := after.Restore(l, &total, []byte("no JSON")); err == nil {
+		t.Error("a record that is no JSON: no error")
+	}
+}
