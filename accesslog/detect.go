@@ -24,7 +24,8 @@ const (
 // all lines at least one must have an address. A line of sshd or of the firewall fits even if it is not an event,
 // and a line of a container if the line in it fits. The second result is false if no named
 // format fits. If none fits, the lines behind a prefix are tried, as grep or docker compose put
-// them in front of lines, in the first 8 KiB. Logs that need a spec are not detected.
+// them in front of lines, in the first 8 KiB, and last the formats for the logs of any program, text, text-dmy and
+// text-mdy, if the sample ends with a line end. Logs that need a spec are not detected.
 func Detect(sample []byte) (Format, bool) {
 	sample = sample[:min(len(sample), detectBytes)]
 	if whole := sample[:bytes.LastIndexByte(sample, '\n')+1]; !onlyComments(whole) {

@@ -181,6 +181,7 @@ func TestServers(t *testing.T) {
 		"[17/Apr/2018:06:25:06 +0000] MISS 404 404 - GET https a.example \"/x\" [Client 192.0.2.1] [Length 2] [Gzip -] \"b [Client 192.0.2.9]\"":                                                         "192.0.2.1 nginx-proxy-manager request",
 		"Apr 17 06:25:06 fw php-fpm[7]: /index.php: webConfigurator authentication error for user 'a' from: 192.0.2.1":                                                                                   "192.0.2.1 pfsense login failed",
 		"[2018-04-17 06:25:06.129][vaultwarden::api::admin][ERROR] Invalid admin token! IP: 192.0.2.1. Username: a":                                                                                      "192.0.2.1 vaultwarden login failed",
+		"<30>1 2018-04-17T06:25:06+08:00 gate charon 7 - - 06[JOB] <3fdb|83> deleting half open IKE_SA with 192.0.2.1 after timeout":                                                                     "192.0.2.1 charon timeout",
 		"Apr 17 06:25:06 db mysqld: 2018-04-17T06:25:06.25Z 7 [Note] Access denied for user 'a'@'192.0.2.1' (using password: YES)":                                                                       "192.0.2.1 mysqld login failed",
 	} {
 		var ev match.Event

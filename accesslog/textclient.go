@@ -267,6 +267,9 @@ func roleOf(before []byte) role {
 	case len(gap) == 1 && gap[0] == '/', string(name) == "host" && bytes.HasPrefix(gap, []byte(`: "`)):
 		return roleServer
 	}
+	if string(name) == "from" && (bytes.Contains(rest, []byte("sending ")) || bytes.Contains(rest, []byte("sent "))) { // by this machine
+		return roleServer
+	}
 	r := roleOfWord(name)
 	inBrackets := bytes.ContainsAny(gap, "[({<")
 	if r == roleServer || r == roleClient && !isNoun(name) {
