@@ -314,7 +314,7 @@ func TestConcurrentPlansUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var version, taken atomic.Int64
+	var version, taken, slowest atomic.Int64
 	var load sync.WaitGroup
 	stop := make(chan struct{})
 	for g := range 4 {
@@ -326,8 +326,11 @@ func TestConcurrentPlansUnderLoad(t *testing.T) {
 				default:
 				}
 				customer := fmt.Sprintf("customer-%07d", i*7919%lines)
-				from := version.Load()
+				from, begun := version.Load(), time.Now()
 				d := rule.Take(customer)
+				if took := int64(time.Since(begun)); took > slowest.Load() {
+					slowest.Store(took)
+				}
 				if to := version.Load(); !d.Allowed && d.Remaining > 0 || d.Err != nil || d.Limit < 5000+uint64(from) || d.Limit > 5001+uint64(to) {
 					t.Errorf("%s: %+v, between versions %d and %d", customer, d, from, to)
 					return
@@ -352,7 +355,7 @@ func TestConcurrentPlansUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	load.Wait()
-	t.Logf("%d lines reloaded %d times, the slowest in %v, during %d takes", lines, reloads, longest, taken.Load())
+	t.Logf("%d lines reloaded %d times, the slowest reload in %v, during %d takes, the slowest in %v", lines, reloads, longest, taken.Load(), time.Duration(slowest.Load()))
 	if d := rule.Peek("customer-0000000"); d.Limit != 5000+uint64(reloads) {
 		t.Errorf("judged by %d after the last reload, want %d", d.Limit, 5000+reloads)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ import (
 // askRESP sends commands that "; " separates on a connection of their own, and returns the last reply.
 func (m *matrixServer) askRESP(call, _ string) (answer string, ok bool) {
 	m.Helper()
-	conn, err := net.Dial("tcp", m.resp)
+	conn, err := dialMatrix(m.Context(), m.resp)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -53,7 +52,7 @@ func (m *matrixServer) askHTTP(call, want string) (answer string, ok bool) {
 	defer cancel()
 	method, rest, _ := strings.Cut(call, " ")
 	path, rest, _ := strings.Cut(rest, " ")
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+m.http+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, m.url(path), nil)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -76,7 +75,7 @@ func (m *matrixServer) askHTTP(call, want string) (answer string, ok bool) {
 			r.Header.Set("Content-Type", "application/json")
 		}
 	}
-	w, err := http.DefaultTransport.RoundTrip(r)
+	w, err := m.web.RoundTrip(r)
 	if err != nil {
 		m.Fatalf("%s: %v", call, err)
 	}
@@ -102,7 +101,7 @@ func (m *matrixServer) askCLI(call, want string) (answer string, ok bool) {
 	ctx, cancel := context.WithTimeout(m.Context(), time.Minute)
 	defer cancel()
 	args := strings.Fields(call)
-	if m.token != "" && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "http://") }) {
+	if m.token != "" && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "unix:") }) {
 		args = append(args, "--token-file", m.dir+"/token")
 	}
 	output := &awaited{want: want, found: func() {}}
@@ -130,12 +129,12 @@ func (m *matrixServer) askCLI(call, want string) (answer string, ok bool) {
 
 // quiet is askHTTP for goroutines.
 func (m *matrixServer) quiet(call string) (string, error) {
-	r, err := http.NewRequest("GET", "http://"+m.http+strings.TrimPrefix(call, "GET "), nil)
+	r, err := http.NewRequest("GET", m.url(strings.TrimPrefix(call, "GET ")), nil)
 	if err != nil {
 		return "", err
 	}
 	r.Header.Set("Authorization", "Bearer "+m.token)
-	w, err := http.DefaultTransport.RoundTrip(r)
+	w, err := m.web.RoundTrip(r)
 	if err != nil {
 		return "", err
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -74,7 +76,17 @@ func TestMatrix(t *testing.T) {
 			t.Errorf("no cell has the refusal %q", sentence)
 		}
 	}
-	for i, mode := range matrixModes {
+	modes := slices.Clone(matrixModes)
+	for _, mode := range matrixModes {
+		if mode.name == "memory" || mode.name == "tokens" { // again, on Unix sockets
+			mode.name, mode.like, mode.sockets = mode.name+"-on-sockets", mode.name, true
+			modes = append(modes, mode)
+		}
+	}
+	for i, mode := range modes {
+		if mode.sockets {
+			i = slices.IndexFunc(matrixModes, func(one matrixMode) bool { return one.name == mode.like })
+		}
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
 			m := newMatrixServer(t, mode)
@@ -185,6 +197,7 @@ type matrixServer struct {
 	token      string
 	session    string // of the feed that was opened last
 	dir        string
+	web        *http.Transport
 	fill       *strings.Replacer
 }
 
@@ -211,12 +224,23 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 	if mode.change != nil {
 		mode.change(m, &c)
 	}
-	m.run(&c)
-	http := "http://" + m.http
-	if m.http == "" {
-		http = "http://127.0.0.1:1" // nothing listens there
+	if mode.sockets {
+		dir, err := os.MkdirTemp("", "lately") // with a path that is short enough
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		c.RESP, c.HTTP, c.TrustUnix = "unix:"+dir+"/resp.sock", "unix:"+dir+"/http.sock", true
 	}
-	m.fill = strings.NewReplacer("$HTTP", http, "$DIR", m.dir, "$NOW", time.Now().UTC().Format(time.RFC3339))
+	m.run(&c)
+	addr := m.http
+	switch {
+	case m.http == "":
+		addr = "http://127.0.0.1:1" // nothing listens there
+	case !mode.sockets:
+		addr = m.url("")
+	}
+	m.fill = strings.NewReplacer("$HTTP", addr, "$DIR", m.dir, "$NOW", time.Now().UTC().Format(time.RFC3339))
 	m.begin(mode, redis)
 	return m
 }
@@ -288,14 +312,34 @@ func (m *matrixServer) run(c *server.Config) {
 		}
 	})
 	m.resp, m.http = s.Addresses()
+	m.web = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialMatrix(ctx, m.http) }}
+	m.Cleanup(m.web.CloseIdleConnections)
+}
+
+// dialMatrix connects to a listener: HOST:PORT or unix:PATH.
+func dialMatrix(ctx context.Context, addr string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// url returns the URL of a path of the server.
+func (m *matrixServer) url(path string) string {
+	if strings.HasPrefix(m.http, "unix:") {
+		return "http://localhost" + path
+	}
+	return "http://" + m.http + path
 }
 
 // A matrixMode is how a server of the matrix runs.
 type matrixMode struct {
 	name        string
-	live        bool // takes bans and adds
-	store, away bool // Redis, and that it is gone
-	feed        bool // a follower sends it the events of a log
+	live        bool   // takes bans and adds
+	store, away bool   // Redis, and that it is gone
+	feed        bool   // a follower sends it the events of a log
+	sockets     bool   // it listens on Unix sockets
+	like        string // the mode of the table whose column it has
 	change      func(m *matrixServer, c *server.Config)
 }
 

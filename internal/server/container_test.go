@@ -40,6 +40,24 @@ func dockerfile(t *testing.T) map[string][]string {
 	return all
 }
 
+// TestContainerHasPacks compares what the image has of the packs with what docs/packs.md says.
+func TestContainerHasPacks(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "packs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir := "/usr/share/lately/packs"; !bytes.Contains(page, []byte("`"+dir+"`")) || !slices.Contains(dockerfile(t)["COPY"], "--from=build /src/examples/packs "+dir) {
+		t.Errorf("docs/packs.md or the Dockerfile does not have the packs in %s", dir)
+	}
+	ignored, err := os.ReadFile(filepath.Join("..", "..", ".dockerignore"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(ignored), "examples") {
+		t.Errorf(".dockerignore leaves the packs out:\n%s", ignored)
+	}
+}
+
 // words returns the words of an instruction with a list.
 func words(t *testing.T, instruction []string) (list []string) {
 	t.Helper()
