@@ -44,7 +44,7 @@ internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, 
 internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue
 internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit
 internal/server/scan    -> api, internal/server/apierror
-internal/server/reservations -> internal/server/state, ratelimit, rules
+internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -52,7 +53,7 @@ func (s *Session) Queued() int {
 // same secret: the error is of code BadID, and of code Expired if its time is over. An event whose id would be too long is an error, too.
 func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err error) {
 	r := s.e.rules.Load()
-	var of request
+	var of reservations.Request
 	var reported report
 	switch {
 	case terms.Outcome:
@@ -77,7 +78,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 	if in := r.hashing.intake(s.e.secret); in != nil {
 		in.Event(ev, b.digestsOf(len(b.queries)))
 	}
-	of.fill(ev, r) // after the intake: it has digests
+	fill(ev, &of, r) // after the intake: it has digests
 	if s.key, err = r.fields.checkLength(ev, s.key); err == nil && terms.Report > 0 {
 		err = r.fields.answers.checkSize(ev)
 	}
@@ -93,7 +94,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 	}
 	b.queries = append(b.queries, ratelimit.Query{
 		Event: ev, Cost: cost, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
-		Partial: terms.ByID && of.form != r.fields.answers.form, // decided under rules that need other fields
+		Partial: terms.ByID && of.Form != r.fields.answers.form, // decided under rules that need other fields
 	})
 	b.ask(terms.Hold, terms.Report)
 	return nil

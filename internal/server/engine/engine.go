@@ -39,7 +39,7 @@ type Engine struct {
 	counters *counters.Counters
 	throttle *throttle.Limiter
 	secret   *secret.Secret
-	ids      ids
+	ids      *reservations.Sealer
 	lives    *reservations.Lives
 	settled  *reservations.Settled
 	crawlers *crawlers.Verifier
@@ -78,7 +78,7 @@ func New(c Config) (*Engine, error) {
 		crawlers: crawlers.New(c.Resolver), kept: keptevents.New(c.KeepEvents),
 		lives: reservations.NewLives(), settled: reservations.NewSettled(cmp.Or(c.Settled, 1<<20)),
 	}
-	e.ids.init()
+	e.ids = reservations.NewSealer(e.secret)
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
 	e.exempted.Store(new(match.Prefixes))
 	e.rules.Store(new(ruleSet))

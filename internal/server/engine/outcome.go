@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -43,19 +43,6 @@ func checkAnswer(ev *match.Event) error {
 		}
 	}
 	return nil
-}
-
-// A request is what an id has of a request, for its answer to be counted: the fields that rules about answers need.
-type request struct {
-	ends   time.Time        // then it can no longer be reported
-	place  keptevents.Place // where the process that has judged it keeps it, or 0
-	form   uint32           // see answerFields
-	fields []requestField
-}
-
-type requestField struct {
-	name  string
-	value []byte
 }
 
 // answerFields is the fields of requests that rules about answers need, when they are counted.
@@ -105,14 +92,14 @@ func (f *answerFields) awaits(ev *match.Event) bool {
 }
 
 // request makes r what an id has of ev, or nothing, if no answer to it counts and the event is not kept for one.
-func (f *answerFields) request(r *request, ev *match.Event, ends time.Time) {
-	if ev.HasAnswer() || !f.awaits(ev) && (r.place == 0 || f.size(ev) > maxRequest) {
+func (f *answerFields) request(r *reservations.Request, ev *match.Event, ends time.Time) {
+	if ev.HasAnswer() || !f.awaits(ev) && (r.Place == 0 || f.size(ev) > maxRequest) {
 		return
 	}
-	r.ends, r.form = ends, f.form
+	r.Ends, r.Form = ends, f.form
 	for name, value := range ev.Fields() {
 		if slices.Contains(f.names, name) {
-			r.fields = append(r.fields, requestField{name, value})
+			r.Fields = append(r.Fields, reservations.Field{Name: name, Value: value})
 		}
 	}
 }
@@ -137,39 +124,13 @@ func (f *answerFields) checkSize(ev *match.Event) error {
 }
 
 // fill gives ev the fields of r, which those of ev do not replace.
-func (r *request) fill(ev *match.Event, in *ruleSet) {
-	for _, f := range r.fields {
-		ev.SetNamed(f.name, f.value)
+func fill(ev *match.Event, r *reservations.Request, in *ruleSet) {
+	for _, f := range r.Fields {
+		ev.SetNamed(f.Name, f.Value)
 	}
-	if len(r.fields) > 0 && in.geo != nil {
+	if len(r.Fields) > 0 && in.geo != nil {
 		in.geo.Set(ev)
 	}
-}
-
-func (r *request) append(dst []byte) []byte {
-	if dst = binary.AppendVarint(dst, millisOf(r.ends)); r.ends.IsZero() {
-		return dst
-	}
-	dst = binary.LittleEndian.AppendUint32(dst, r.form)
-	dst = binary.AppendUvarint(dst, uint64(r.place))
-	dst = binary.AppendUvarint(dst, uint64(len(r.fields)))
-	for i := range r.fields {
-		dst = appendBytes(appendBytes(dst, r.fields[i].name), r.fields[i].value)
-	}
-	return dst
-}
-
-// request reads what request.append has written.
-func (d *decoder) request() (r request) {
-	if r.ends = timeOf(d.varint()); r.ends.IsZero() {
-		return r
-	}
-	r.form = uint32(d.fixed(4))
-	r.place = keptevents.Place(d.uvarint())
-	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		r.fields = append(r.fields, requestField{string(d.bytes()), d.bytes()})
-	}
-	return r
 }
 
 // A report is an outcome that is reported by the id of its decision.
@@ -182,21 +143,21 @@ type report struct {
 }
 
 // open returns the id of the decision about the request of an outcome, and the report of it.
-func (s *Session) open(text string) (request, report, error) {
-	x, number, err := s.e.ids.open(s.e.secret, text)
+func (s *Session) open(text string) (reservations.Request, report, error) {
+	x, number, err := s.e.ids.Open(text)
 	switch {
 	case err != nil:
-		return request{}, report{}, err
-	case x.asked.ends.IsZero():
-		return request{}, report{}, apierror.New(api.BadID, "id: only for SETTLE: must be of a decision that was asked for an id to report its outcome by")
-	case s.e.Now().After(x.asked.ends):
-		return request{}, report{}, apierror.New(api.Expired, "id: its time was over at %s: the answer is not counted; report it with the fields of the request", x.asked.ends.UTC().Format(time.RFC3339))
+		return reservations.Request{}, report{}, err
+	case x.Asked.Ends.IsZero():
+		return reservations.Request{}, report{}, apierror.New(api.BadID, "id: only for SETTLE: must be of a decision that was asked for an id to report its outcome by")
+	case s.e.Now().After(x.Asked.Ends):
+		return reservations.Request{}, report{}, apierror.New(api.Expired, "id: its time was over at %s: the answer is not counted; report it with the fields of the request", x.Asked.Ends.UTC().Format(time.RFC3339))
 	}
-	r := report{number: ^number, name: x.ticket.ID, ends: x.asked.ends}
-	if x.life == s.e.lives.Current() {
-		r.place = x.asked.place
+	r := report{number: ^number, name: x.Ticket.ID, ends: x.Asked.Ends}
+	if x.Life == s.e.lives.Current() {
+		r.place = x.Asked.Place
 	}
-	return x.asked, r, nil
+	return x.Asked, r, nil
 }
 
 // once has the reports of b that were made before change nothing. Where servers share a store, that remembers them; while it cannot

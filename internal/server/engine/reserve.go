@@ -5,6 +5,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -69,16 +70,16 @@ func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ra
 		return
 	}
 	x := &s.made
-	x.life, x.asked, x.ticket = s.e.lives.Current(), request{fields: x.asked.fields[:0], place: s.place}, ratelimit.Ticket{}
+	x.Life, x.Asked, x.Ticket = s.e.lives.Current(), reservations.Request{Fields: x.Asked.Fields[:0], Place: s.place}, ratelimit.Ticket{}
 	if q.Ticket != nil {
 		q.Ticket.Ends = now.Add(r.hold)
-		x.ticket = *q.Ticket
+		x.Ticket = *q.Ticket
 	}
 	if r.report > 0 {
-		s.e.rules.Load().fields.answers.request(&x.asked, q.Event, now.Add(r.report))
+		s.e.rules.Load().fields.answers.request(&x.Asked, q.Event, now.Add(r.report))
 	}
-	if q.Ticket != nil || !x.asked.ends.IsZero() {
-		s.id, s.plain = s.e.ids.seal(s.e.secret, s.id, s.plain, x)
+	if q.Ticket != nil || !x.Asked.Ends.IsZero() {
+		s.id, s.plain = s.e.ids.Seal(s.id, s.plain, x)
 	}
 }
 
@@ -90,11 +91,11 @@ func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ra
 // The error is of code BadID for a text that is not the id of a reservation, and of code Expired for one whose time
 // is over: what it has reserved stays charged.
 func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
-	x, number, err := s.e.ids.open(s.e.secret, text)
+	x, number, err := s.e.ids.Open(text)
 	if err != nil {
 		return false, err
 	}
-	now, t := s.e.Now(), &x.ticket
+	now, t := s.e.Now(), &x.Ticket
 	if t.Ends.IsZero() {
 		return false, apierror.New(api.BadID, "id: not that of a reservation: must be of one")
 	}
@@ -105,7 +106,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 		settled, err = s.e.limiter.SettleTicket(t, actual)
 		return settled, apierror.Of(err)
 	}
-	s.e.lives.Judge(x.life, t)
+	s.e.lives.Judge(x.Life, t)
 	defer s.e.settled.Lock(number).Unlock()
 	first, fits := s.e.settled.Add(now, number, t.Ends)
 	if !fits {

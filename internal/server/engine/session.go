@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -37,7 +38,7 @@ type Session struct {
 	n       uint64           // decisions
 	id      []byte           // of the last decision
 	asked   bool             // it was asked for one
-	made    id               // memory for it
+	made    reservations.ID  // memory for it
 	place   keptevents.Place // of the last event, or of the request of the next answer
 	plain   []byte           // likewise
 }

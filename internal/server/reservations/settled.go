@@ -1,5 +1,5 @@
-// Package reservations has what a server remembers of the ids that it gives out: which were settled or reported, and which of earlier
-// processes are in the counts.
+// Package reservations has the ids of decisions that a server gives out, and what it remembers of them: which were settled or reported, and
+// which of earlier processes are in the counts.
 package reservations
 
 import (

@@ -1,4 +1,4 @@
-package engine
+package reservations
 
 import (
 	"bytes"
@@ -13,30 +13,28 @@ import (
 )
 
 // someIDs are ids of several forms.
-var someIDs = []id{
+var someIDs = []ID{
 	{},
-	{life: 1, ticket: ratelimit.Ticket{At: 1, Ends: time.UnixMilli(2), Cost: 3}},
-	{life: 2, asked: request{ends: time.UnixMilli(5), form: 1 << 31, fields: []requestField{{"client", []byte("192.0.2.1")}, {"path", []byte("/login")}}}},
-	{life: 1<<64 - 1, ticket: ratelimit.Ticket{At: -1, Ends: time.UnixMilli(1 << 40), Cost: 1 << 31, Charges: []ratelimit.TicketCharge{
+	{Life: 1, Ticket: ratelimit.Ticket{At: 1, Ends: time.UnixMilli(2), Cost: 3}},
+	{Life: 2, Asked: Request{Ends: time.UnixMilli(5), Form: 1 << 31, Fields: []Field{{"client", []byte("192.0.2.1")}, {"path", []byte("/login")}}}},
+	{Life: 1<<64 - 1, Ticket: ratelimit.Ticket{At: -1, Ends: time.UnixMilli(1 << 40), Cost: 1 << 31, Charges: []ratelimit.TicketCharge{
 		{Rule: "tokens", Key: []byte("ada"), Form: 1 << 31, Mark: ratelimit.AnyMark},
 		{Rule: "fleet", Key: []byte("ada"), Form: 7, Mark: 1 << 32},
 		{Rule: "", Key: bytes.Repeat([]byte{0}, 300)},
 	}}},
 }
 
-func (x id) equal(y id) bool {
+func (x ID) equal(y ID) bool {
 	return reflect.DeepEqual(x, y)
 }
 
 func TestIDs(t *testing.T) {
-	var s ids
-	s.init()
-	from := secret.New()
+	s := NewSealer(secret.New())
 	numbers := map[uint64]bool{}
 	for _, x := range someIDs {
-		text, _ := s.seal(from, nil, nil, &x)
-		y, number, err := s.open(from, string(text))
-		if y.ticket.ID = ""; err != nil || !x.equal(y) || numbers[number] {
+		text, _ := s.Seal(nil, nil, &x)
+		y, number, err := s.Open(string(text))
+		if y.Ticket.ID = ""; err != nil || !x.equal(y) || numbers[number] {
 			t.Errorf("%+v is opened as %+v, %v, number %d", x, y, err, number)
 		}
 		numbers[number] = true
@@ -69,7 +67,7 @@ func FuzzID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		x, err := decodeID(b)
 		if err != nil {
-			if !reflect.DeepEqual(x, id{}) {
+			if !reflect.DeepEqual(x, ID{}) {
 				t.Fatalf("%x: %v, and %+v", b, err, x)
 			}
 			return
@@ -83,15 +81,13 @@ func FuzzID(f *testing.F) {
 
 // FuzzIDText opens any text: it is an id only if it is the text of one.
 func FuzzIDText(f *testing.F) {
-	var s ids
-	s.init()
-	from := secret.New()
-	text, _ := s.seal(from, nil, nil, &someIDs[3])
+	s := NewSealer(secret.New())
+	text, _ := s.Seal(nil, nil, &someIDs[3])
 	for _, seed := range []string{"", "AAAA", string(text), string(text[1:]), string(text[:len(text)-1]), string(text) + "\n"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, other string) {
-		if _, _, err := s.open(from, other); (err == nil) != (other == string(text)) {
+		if _, _, err := s.Open(other); (err == nil) != (other == string(text)) {
 			t.Fatalf("%q: %v", other, err)
 		}
 	})

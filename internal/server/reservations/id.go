@@ -1,4 +1,4 @@
-package engine
+package reservations
 
 import (
 	"crypto/aes"
@@ -15,36 +15,55 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// An id is what a client holds of a decision: all that must be known to settle its reservation, and to count its answer, sealed
+// An ID is what a client holds of a decision: all that must be known to settle its reservation, and to count its answer, sealed
 // with AES-GCM under a key of the server's secret. So it is readable and can be made by servers of that secret only, and no
 // server remembers the ids that it has given out.
-type id struct {
-	life   uint64           // of the server that made it, see lives
-	asked  request          // that ends at 0 if the id is not for an answer
-	ticket ratelimit.Ticket // that ends at 0 if the id is not for a settlement
+type ID struct {
+	Life   uint64           // of the server that made it, see Lives
+	Asked  Request          // that ends at 0 if the id is not for an answer
+	Ticket ratelimit.Ticket // that ends at 0 if the id is not for a settlement
 }
 
-// ids makes and opens the texts of ids.
-type ids struct {
-	sealer atomic.Pointer[sealer]
+// A Request is what an id has of a request, for its answer to be counted: the fields that rules about answers need.
+type Request struct {
+	Ends   time.Time        // then it can no longer be reported
+	Place  keptevents.Place // where the process that has judged it keeps it, or 0
+	Form   uint32           // identifies the rules that need these fields
+	Fields []Field
+}
+
+// A Field is a field of a request.
+type Field struct {
+	Name  string
+	Value []byte
+}
+
+// A Sealer makes and opens the texts of ids. It is safe for concurrent use. Make one with [NewSealer].
+type Sealer struct {
+	secret *secret.Secret
+	sealed atomic.Pointer[sealed]
 	prefix [4]byte       // of the nonces of this process: with count, no two servers use one twice
 	count  atomic.Uint64 // begins at a random number
 }
 
-// A sealer is the cipher of one secret.
-type sealer struct {
+// sealed is the cipher of one secret.
+type sealed struct {
 	of   secret.Value
 	aead cipher.AEAD
 }
 
-func (s *ids) init() {
+// NewSealer returns a Sealer with a key of from.
+func NewSealer(from *secret.Secret) *Sealer {
+	s := &Sealer{secret: from}
 	var start [8]byte
 	_, _ = rand.Read(s.prefix[:]) // it never fails
 	_, _ = rand.Read(start[:])
 	s.count.Store(binary.LittleEndian.Uint64(start[:]))
+	return s
 }
 
 const (
@@ -57,12 +76,12 @@ const (
 )
 
 // cipher returns the cipher for the secret of now.
-func (s *ids) cipher(from *secret.Secret) cipher.AEAD {
-	of := from.Value()
-	if c := s.sealer.Load(); c != nil && c.of == of {
+func (s *Sealer) cipher() cipher.AEAD {
+	of := s.secret.Value()
+	if c := s.sealed.Load(); c != nil && c.of == of {
 		return c.aead
 	}
-	key := from.Key("decision") // nothing else is sealed with it
+	key := s.secret.Key("decision") // nothing else is sealed with it
 	block, err := aes.NewCipher(key[:keySize])
 	if err != nil {
 		panic(err) // the size of the key is right
@@ -71,16 +90,16 @@ func (s *ids) cipher(from *secret.Secret) cipher.AEAD {
 	if err != nil {
 		panic(err) // so is that of the block
 	}
-	s.sealer.Store(&sealer{of, aead})
+	s.sealed.Store(&sealed{of, aead})
 	return aead
 }
 
-// seal appends the text of x to dst, with the memory of plain.
-func (s *ids) seal(from *secret.Secret, dst, plain []byte, x *id) (text, used []byte) {
+// Seal appends the text of x to dst, with the memory of plain.
+func (s *Sealer) Seal(dst, plain []byte, x *ID) (text, used []byte) {
 	sealed := append(plain[:0], s.prefix[:]...)
 	sealed = binary.LittleEndian.AppendUint64(sealed, s.count.Add(1))
 	sealed = appendID(sealed, x)
-	sealed = s.cipher(from).Seal(sealed[:nonceSize], sealed[:nonceSize], sealed[nonceSize:], nil)
+	sealed = s.cipher().Seal(sealed[:nonceSize], sealed[:nonceSize], sealed[nonceSize:], nil)
 	return appendText(dst, sealed)
 }
 
@@ -101,8 +120,8 @@ func appendText(dst, b []byte) (text, used []byte) {
 
 var errID = apierror.New(api.BadID, "id: not one that this server or one of its store gave out, or its secret has changed since: must be the id of a decision")
 
-// open returns the id of a text, and its number, which no other id has. Its fields are not in the memory of text.
-func (s *ids) open(from *secret.Secret, text string) (x id, number uint64, err error) {
+// Open returns the id of a text, and its number, which no other id has. Its fields are not in the memory of text.
+func (s *Sealer) Open(text string) (x ID, number uint64, err error) {
 	if len(text) > maxID || strings.ContainsAny(text, "\r\n") { // which the encoding ignores
 		return x, 0, errID
 	}
@@ -111,27 +130,27 @@ func (s *ids) open(from *secret.Secret, text string) (x id, number uint64, err e
 		return x, 0, errID
 	}
 	nonce := sealed[:nonceSize]
-	plain, err := s.cipher(from).Open(nil, nonce, sealed[nonceSize:], nil)
+	plain, err := s.cipher().Open(nil, nonce, sealed[nonceSize:], nil)
 	if err != nil {
 		return x, 0, errID
 	}
 	if x, err = decodeID(plain); err != nil {
 		return x, 0, errID
 	}
-	x.ticket.ID = base64.RawURLEncoding.EncodeToString(nonce)
+	x.Ticket.ID = base64.RawURLEncoding.EncodeToString(nonce)
 	return x, binary.LittleEndian.Uint64(nonce[len(s.prefix):]), nil
 }
 
 // appendID appends an id without its number.
-func appendID(dst []byte, x *id) []byte {
-	dst = binary.LittleEndian.AppendUint64(dst, x.life)
-	dst = x.asked.append(dst)
-	t := &x.ticket
+func appendID(dst []byte, x *ID) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, x.Life)
+	dst = x.Asked.append(dst)
+	t := &x.Ticket
 	if t.Ends.IsZero() {
 		return dst
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(t.At))
-	dst = binary.AppendVarint(dst, t.Ends.UnixMilli()-t.At/int64(time.Millisecond))
+	dst = binary.AppendVarint(dst, t.Ends.UnixNano()-t.At)
 	dst = binary.AppendUvarint(dst, t.Cost)
 	for i := range t.Charges {
 		c := &t.Charges[i]
@@ -147,53 +166,79 @@ func appendID(dst []byte, x *id) []byte {
 	return dst
 }
 
-// millisOf returns t in milliseconds since 1970, and 0 for the zero time.
-func millisOf(t time.Time) int64 {
+func (r *Request) append(dst []byte) []byte {
+	if dst = binary.AppendVarint(dst, nanosOf(r.Ends)); r.Ends.IsZero() {
+		return dst
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, r.Form)
+	dst = binary.AppendUvarint(dst, uint64(r.Place))
+	dst = binary.AppendUvarint(dst, uint64(len(r.Fields)))
+	for i := range r.Fields {
+		dst = appendBytes(appendBytes(dst, r.Fields[i].Name), r.Fields[i].Value)
+	}
+	return dst
+}
+
+// request reads what Request.append has written.
+func (d *decoder) request() (r Request) {
+	if r.Ends = timeOf(d.varint()); r.Ends.IsZero() {
+		return r
+	}
+	r.Form = uint32(d.fixed(4))
+	r.Place = keptevents.Place(d.uvarint())
+	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
+		r.Fields = append(r.Fields, Field{string(d.bytes()), d.bytes()})
+	}
+	return r
+}
+
+// nanosOf returns t in nanoseconds since 1970, and 0 for the zero time.
+func nanosOf(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
-	return t.UnixMilli()
+	return t.UnixNano()
 }
 
-// timeOf returns the time of which millisOf returns ms.
-func timeOf(ms int64) time.Time {
-	if ms == 0 {
+// timeOf returns the time of which nanosOf returns ns.
+func timeOf(ns int64) time.Time {
+	if ns == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(ms)
+	return time.Unix(0, ns)
 }
 
 func appendBytes[T string | []byte](dst []byte, b T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
-var errCut = errors.New("engine: an id that is cut")
+var errCut = errors.New("an id that is cut")
 
 // decodeID reads what appendID has written.
-func decodeID(b []byte) (x id, err error) {
+func decodeID(b []byte) (x ID, err error) {
 	d := decoder{b: b}
-	x.life = d.fixed(8)
-	x.asked = d.request()
+	x.Life = d.fixed(8)
+	x.Asked = d.request()
 	if d.err == nil && len(d.b) == 0 {
 		return x, nil
 	}
-	x.ticket.At = int64(d.fixed(8))
-	x.ticket.Ends = time.UnixMilli(x.ticket.At/int64(time.Millisecond) + d.varint())
-	x.ticket.Cost = d.uvarint()
+	x.Ticket.At = int64(d.fixed(8))
+	x.Ticket.Ends = time.Unix(0, x.Ticket.At+d.varint())
+	x.Ticket.Cost = d.uvarint()
 	for d.err == nil && len(d.b) > 0 {
 		c := ratelimit.TicketCharge{Rule: string(d.bytes())}
 		if c.Key = d.bytes(); len(c.Key) == 0 {
-			if len(x.ticket.Charges) == 0 {
-				return id{}, errCut
+			if len(x.Ticket.Charges) == 0 {
+				return ID{}, errCut
 			}
-			c.Key = x.ticket.Charges[len(x.ticket.Charges)-1].Key
+			c.Key = x.Ticket.Charges[len(x.Ticket.Charges)-1].Key
 		}
 		c.Form = uint32(d.fixed(4))
 		c.Mark = d.uvarint()
-		x.ticket.Charges = append(x.ticket.Charges, c)
+		x.Ticket.Charges = append(x.Ticket.Charges, c)
 	}
 	if d.err != nil {
-		return id{}, d.err
+		return ID{}, d.err
 	}
 	return x, nil
 }
