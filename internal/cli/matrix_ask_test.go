@@ -18,14 +18,14 @@ import (
 // askRESP sends commands that "; " separates on a connection of their own, and returns the last reply.
 func (m *matrixServer) askRESP(call, _ string) (answer string, ok bool) {
 	m.Helper()
-	conn, err := dialMatrix(m.Context(), m.resp)
+	conn, err := m.dial(m.Context(), m.resp)
 	if err != nil {
 		m.Fatal(err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	c := &talker{Conn: conn, replies: resptest.NewReader(conn)}
-	if m.token != "" {
+	if m.token != "" && m.tls == nil {
 		call = "AUTH " + m.token + "; " + call
 	}
 	for command := range strings.SplitSeq(call, "; ") {
@@ -56,7 +56,7 @@ func (m *matrixServer) askHTTP(call, want string) (answer string, ok bool) {
 	if err != nil {
 		m.Fatal(err)
 	}
-	if m.token != "" {
+	if m.token != "" && m.tls == nil {
 		r.Header.Set("X-Lately-Token", m.token)
 	}
 	for {
@@ -101,7 +101,13 @@ func (m *matrixServer) askCLI(call, want string) (answer string, ok bool) {
 	ctx, cancel := context.WithTimeout(m.Context(), time.Minute)
 	defer cancel()
 	args := strings.Fields(call)
-	if m.token != "" && slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "unix:") }) {
+	asks := slices.ContainsFunc(args, func(arg string) bool {
+		return strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "unix:")
+	})
+	switch {
+	case asks && m.tls != nil:
+		args = append(args, "--ca-file", m.dir+"/cert.pem", "--cert-file", m.dir+"/cert.pem", "--key-file", m.dir+"/key.pem")
+	case asks && m.token != "":
 		args = append(args, "--token-file", m.dir+"/token")
 	}
 	output := &awaited{want: want, found: func() {}}
@@ -133,7 +139,9 @@ func (m *matrixServer) quiet(call string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.Header.Set("Authorization", "Bearer "+m.token)
+	if m.tls == nil {
+		r.Header.Set("Authorization", "Bearer "+m.token)
+	}
 	w, err := m.web.RoundTrip(r)
 	if err != nil {
 		return "", err

@@ -2,10 +2,17 @@ package cli
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
 	"maps"
+	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -82,9 +89,13 @@ func TestMatrix(t *testing.T) {
 			mode.name, mode.like, mode.sockets = mode.name+"-on-sockets", mode.name, true
 			modes = append(modes, mode)
 		}
+		if mode.like == "tokens" { // and by the name of a certificate instead of the token
+			mode.name, mode.sockets, mode.certificate = "certificates", false, true
+			modes = append(modes, mode)
+		}
 	}
 	for i, mode := range modes {
-		if mode.sockets {
+		if mode.like != "" {
 			i = slices.IndexFunc(matrixModes, func(one matrixMode) bool { return one.name == mode.like })
 		}
 		t.Run(mode.name, func(t *testing.T) {
@@ -198,6 +209,7 @@ type matrixServer struct {
 	session    string // of the feed that was opened last
 	dir        string
 	web        *http.Transport
+	tls        *tls.Config // of a client with a certificate, or nil
 	fill       *strings.Replacer
 }
 
@@ -232,11 +244,16 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		c.RESP, c.HTTP, c.TrustUnix = "unix:"+dir+"/resp.sock", "unix:"+dir+"/http.sock", true
 	}
+	if mode.certificate {
+		m.certify(&c)
+	}
 	m.run(&c)
 	addr := m.http
 	switch {
 	case m.http == "":
 		addr = "http://127.0.0.1:1" // nothing listens there
+	case mode.certificate:
+		addr = "https://" + m.http
 	case !mode.sockets:
 		addr = m.url("")
 	}
@@ -312,16 +329,50 @@ func (m *matrixServer) run(c *server.Config) {
 		}
 	})
 	m.resp, m.http = s.Addresses()
-	m.web = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialMatrix(ctx, m.http) }}
+	m.web = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, m.http) }}
 	m.Cleanup(m.web.CloseIdleConnections)
 }
 
-// dialMatrix connects to a listener: HOST:PORT or unix:PATH.
-func dialMatrix(ctx context.Context, addr string) (net.Conn, error) {
+// dial connects to a listener: HOST:PORT or unix:PATH.
+func (m *matrixServer) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if m.tls != nil {
+		return (&tls.Dialer{Config: m.tls}).DialContext(ctx, "tcp", addr)
+	}
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// certify gives the server a certificate, which is that of its client as well and makes it an administrator.
+func (m *matrixServer) certify(c *server.Config) {
+	m.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		m.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"matrix.internal"}, IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		m.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		m.Fatal(err)
+	}
+	c.TLSCert = m.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	c.TLSKey = m.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	c.TLSClientCA = c.TLSCert
+	c.TokenFile = m.write("tokens", "admin "+m.token+"\nadmin cert:matrix.internal\n")
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.tls = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: x509.NewCertPool()}
+	m.tls.RootCAs.AddCert(pair.Leaf)
 }
 
 // url returns the URL of a path of the server.
@@ -339,6 +390,7 @@ type matrixMode struct {
 	store, away bool   // Redis, and that it is gone
 	feed        bool   // a follower sends it the events of a log
 	sockets     bool   // it listens on Unix sockets
+	certificate bool   // it uses TLS, and the name of the client's certificate has the role
 	like        string // the mode of the table whose column it has
 	change      func(m *matrixServer, c *server.Config)
 }
