@@ -132,11 +132,11 @@ rules.yaml:5:10: name: "` + strings.Repeat("x", 65) + `": must be 1 to 64 letter
 rules.yaml:7:10: name: "a": must be unique among rules and counters, and line 3 has it`,
 	},
 	{
-		"keys", oneLimit("name: x", "key: [client, Client, cost, AT, outcome, client, 'a b', [path]]", "limit: 1 per 1s"),
+		"keys", oneLimit("name: x", "key: [client, Client, cost, AT, reserve, client, 'a b', [path]]", "limit: 1 per 1s"),
 		`rules.yaml:4:19: key: field "Client": did you mean client?
 rules.yaml:4:27: key: field "cost": must be another name, as commands use this one
 rules.yaml:4:33: key: field "AT": must be another name, as commands use this one
-rules.yaml:4:37: key: field "outcome": must be another name, as commands use this one
+rules.yaml:4:37: key: field "reserve": must be another name, as commands use this one
 rules.yaml:4:46: key: field "client" twice: must be given once
 rules.yaml:4:54: key: field "a b": must be 1 to 64 letters, digits, '-', '_' and '.'
 rules.yaml:4:61: key: a list: must be a field such as client, or a list of fields`,

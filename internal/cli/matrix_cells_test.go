@@ -76,7 +76,9 @@ hot:
 // is no RESP listener ('-'); then commands on one connection, and what is in the last reply.
 const matrixRESP = `
 .........-- CHECK client 192.0.2.1 path / -> [1 
+.........-- CHECK client 192.0.2.1 path / OUTCOME 5000 -> [1 
 .........-- OUTCOME client 192.0.2.1 path / status 401 -> [1 
+IIIIIIIII-- OUTCOME nosuch status 401 -> [1 
 ......N..-- TAKE login ada -> [1 5 4 0 
 ......N..-- PEEK login eve -> [1 5 4 
 ..S...N..-- REFUND login ada -> 1
@@ -139,6 +141,9 @@ LLLLLLL.L-- AUTH hostile-admin-token-0123456789-0123456789 -> OK
 // matrixHTTP is the same for routes: METHOD path, headers, a body in which ~ is a new line, and the beginning of the answer.
 const matrixHTTP = `
 ........-.- POST /v1/outcome {"event":{"client":"192.0.2.1","status":"401"}} -> 200 {"allowed":true
+........-.- POST /v1/outcome {"id":"","event":{"status":"401"}} -> 200 {"allowed":true
+IIIIIIII-I- POST /v1/outcome {"id":"nosuch","event":{"status":"401"}} -> it
+........-.- POST /v1/check {"event":{"client":"192.0.2.1"},"outcome_ms":5000} -> 200 {"allowed":true
 ........-.- POST /v1/check {"event":{"client":"192.0.2.1"}} -> 200 {"allowed":true
 ......N.-.- POST /v1/take {"rule":"login","key":"grace"} -> 200 {"allowed":true,"limit":5,"remaining":4
 ......N.-.- POST /v1/peek {"rule":"login","key":"heidi"} -> 200 {"allowed":true,"limit":5,"remaining":4
@@ -154,6 +159,8 @@ DDDDDDDD-D- POST /v1/demo/stop {} -> it
 ..S...N.-.- POST /v1/reset {"rule":"login","key":"grace"} -> 200 {}
 ......P.-.- GET /v1/auth-outcome X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ X-Original-Status:401 -> 204
 ......P.-.- POST /v1/auth-outcome?status=401 X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
+........-.- GET /v1/auth-outcome?id=&status=401 -> 204
+......P.-.- GET /v1/auth?outcome_ms=5000 X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
 ......P.-.- GET /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
 ......P.-.- POST /v1/auth X-Forwarded-For:192.0.2.1 X-Forwarded-Uri:/ -> 204
 ........-.- GET /v1/counters -> {"counters":[

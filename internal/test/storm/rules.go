@@ -122,7 +122,10 @@ const (
 	byHand = "by-hand" // has bans by hand only
 	knock  = "knock"   // begins a ban at the event after knocks
 	spare  = "spare"   // for calls whose effect is not judged
-	knocks = 3
+
+	reported     = "spare-reported" // for outcomes by id
+	mostReported = 1000
+	knocks       = 3
 )
 
 // knockPath is the path of the events that the rule knock counts.
@@ -208,6 +211,7 @@ func (c *Config) rulesFile(version int) string {
 	}
 	fmt.Fprintf(&b, "  - {name: %s, key: agent, limit: 5 per 1s}\n", spare)
 	fmt.Fprintf(&b, "  - {name: spare-answers, key: agent, when: {status: 401}, limit: 5 per 1s}\n")
+	fmt.Fprintf(&b, "  - {name: %s, key: agent, when: {path: /spare, status: 401}, limit: %d per 1h}\n", reported, mostReported)
 	fmt.Fprintf(&b, "  - {name: spare-places, key: agent, limit: 5 at once for 1s, algorithm: in-flight}\n")
 	fmt.Fprintf(&b, "bans:\n  - {name: %s, key: client, when: {path: /by-hand}, after: 60000 hits in 1m, for: 1h}\n", byHand)
 	fmt.Fprintf(&b, "  - {name: %s, key: client, when: {path: %s}, after: %d hits in 1m, for: 1h}\n", knock, knockPath, knocks)

@@ -207,6 +207,9 @@ func (r *run) viaGo(ctx context.Context, random *rand.Rand) {
 	}
 	for ctx.Err() == nil {
 		s := r.servers[random.IntN(len(r.servers))]
+		if random.IntN(4) == 0 {
+			r.report(all, s, random)
+		}
 		c := r.Config.draw(random)
 		c.Server, c.Life, c.By, c.Start = s.index, s.alive(), "Go", r.now()
 		switch c.Verb {
@@ -260,6 +263,37 @@ func (r *run) reserve(all *client.Client, s *server, c *Call, random *rand.Rand)
 	second, err := all.Settle(ctx, held.ID, actual)
 	if err == nil && first && second && s.alive() == c.Life && !r.Config.Outages && !r.Config.Restores { // a store that has lost keys forgets it
 		r.fail("reservations", "a reservation is settled twice: "+held.ID, nil)
+	}
+}
+
+// report asks for the id of a decision, and reports its outcome several times, at any servers: it counts once.
+func (r *run) report(all []*client.Client, s *server, random *rand.Rand) {
+	ctx, key := context.Background(), fmt.Sprintf("spare-reported-%x", random.Uint64())
+	other := r.servers[random.IntN(len(r.servers))]
+	lives := [2]int{s.alive(), other.alive()}
+	d, id, err := all[s.index].CheckID(ctx, map[string]string{"agent": key, "path": "/spare"}, 1, 0)
+	if err != nil || !d.Allowed {
+		return
+	}
+	if id == "" {
+		r.fail("outcomes", "a decision has no id", nil)
+		return
+	}
+	counted := false
+	for i := range 3 {
+		of := all[[...]int{s.index, other.index, s.index}[i]]
+		failed := api.OutcomeItem{ID: id, Event: map[string]string{"status": "401"}}
+		results, err := of.Outcome(ctx, failed, failed)
+		counted = counted || err == nil && results[0].Error == nil
+	}
+	now, err := all[s.index].Peek(ctx, reported, 1, key)
+	c := r.Config
+	forgets := c.Outages || c.Restores || c.Away || c.Stops || c.Store && c.StoreTimeout != slow // then each server counts it
+	if err != nil || forgets || lives != [2]int{s.alive(), other.alive()} {
+		return
+	}
+	if used := mostReported - 1 - now.Remaining; now.Allowed && now.Limit == mostReported && (used > 1 || used == 0 && counted && !c.Store) {
+		r.fail("outcomes", fmt.Sprintf("an outcome that was reported six times by its id counts %d times", used), nil)
 	}
 }
 

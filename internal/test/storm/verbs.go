@@ -18,7 +18,7 @@ func spareKey(r *rand.Rand) string { return fmt.Sprint("spare-", r.IntN(20)) }
 
 // commands returns for each command of the program a call of it, or several that belong together.
 var commands = map[string]func(r *rand.Rand) [][]string{
-	"check":        one("CHECK", "agent", "KEY", "path", "/spare", "COST", "2"),
+	"check":        one("CHECK", "agent", "KEY", "path", "/spare", "COST", "2", "OUTCOME", "60000"),
 	"outcome":      one("OUTCOME", "agent", "KEY", "path", "/spare", "status", "401"),
 	"take":         one("TAKE", spare, "KEY"),
 	"peek":         one("PEEK", spare, "KEY"),
@@ -80,7 +80,7 @@ func one(args ...string) func(*rand.Rand) [][]string {
 
 // queued are commands of transactions.
 var queued = []func(*rand.Rand) [][]string{
-	one("TAKE", spare, "KEY"), one("CHECK", "agent", "KEY"), one("OUTCOME", "agent", "KEY", "status", "404"), one("ADD", "spare-counter", "KEY"), one("SUM", "spare-counter", "KEY"),
+	one("TAKE", spare, "KEY"), one("CHECK", "agent", "KEY"), one("OUTCOME", "agent", "KEY", "status", "404"), one("OUTCOME", "nosuch", "status", "404"), one("ADD", "spare-counter", "KEY"), one("SUM", "spare-counter", "KEY"),
 	one("BAN", "spare-ban", "KEY", "1s"), one("UNBAN", "spare-ban", "KEY"), one("PEEK", spare, "KEY"), one("RESET", spare, "KEY"),
 }
 
@@ -116,8 +116,8 @@ var routes = map[string]route{
 	"POST /v1/settle":              {body: `{"id":"nosuch","cost":1}`},
 	"GET /v1/auth-outcome":         {path: "/v1/auth-outcome?status=401"},
 	"POST /v1/auth-outcome":        {path: "/v1/auth-outcome?status=401"},
-	"POST /v1/outcome":             {body: `{"events":[{"event":{"agent":"KEY","status":"401"}},{"event":{"agent":"KEY","path":"/spare","status":"200"}}]}`},
-	"POST /v1/check":               {body: `{"events":[{"event":{"agent":"KEY"}},{"event":{"agent":"KEY","path":"/spare"}}]}`},
+	"POST /v1/outcome":             {body: `{"events":[{"event":{"agent":"KEY","status":"401"}},{"event":{"agent":"KEY","path":"/spare","status":"200"}},{"id":"nosuch","event":{"status":"401"}}]}`},
+	"POST /v1/check":               {body: `{"events":[{"event":{"agent":"KEY"},"outcome_ms":1000},{"event":{"agent":"KEY","path":"/spare"}}]}`},
 	"GET /v1/counters":             {},
 	"POST /v1/counters/{name}/add": {path: "/v1/counters/spare-counter/add", body: `{"key":["KEY"]}`},
 	"GET /v1/counters/{name}/rate": {path: "/v1/counters/spare-counter/rate?key=KEY"},
