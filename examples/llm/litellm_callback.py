@@ -49,13 +49,14 @@ class Budget(CustomLogger):
 
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
         usage = getattr(response_obj, "usage", None)
-        await self.settle(kwargs, getattr(usage, "total_tokens", None))
+        await self.settle((kwargs.get("litellm_params") or {}).get("metadata"), getattr(usage, "total_tokens", None))
 
-    async def async_log_failure_event(self, kwargs, response_obj, start_time, end_time):
-        await self.settle(kwargs, 0)
+    # Not async_log_failure_event, which LiteLLM calls for each attempt: a retry or a fallback may still succeed.
+    async def async_post_call_failure_hook(self, request_data, original_exception, user_api_key_dict, traceback_str=None):
+        await self.settle(request_data.get("metadata"), 0)
 
-    async def settle(self, kwargs, cost):
-        metadata = (kwargs.get("litellm_params") or {}).get("metadata") or {}
+    async def settle(self, metadata, cost):
+        metadata = metadata or {}
         if metadata.get("lately_id") and cost is not None:  # else it stays charged as reserved
             try:
                 await asyncio.to_thread(lately, "/v1/settle", {"id": metadata["lately_id"], "cost": cost})

@@ -239,8 +239,10 @@ async def call(user, tokens, used):
     except HTTPException as e:
         return print(e.status_code, e.detail, sorted(e.headers or {}))
     kwargs = {"litellm_params": {"metadata": data["metadata"]}}
-    if used is None:
+    if hasattr(budget, "async_log_failure_event"): # an attempt that fails, before the one that is last
         await budget.async_log_failure_event(kwargs, None, None, None)
+    if used is None:
+        await budget.async_post_call_failure_hook(data, Exception(), key)
     else:
         await budget.async_log_success_event(kwargs, types.SimpleNamespace(usage=types.SimpleNamespace(total_tokens=used)), None, None)
     print("called")
