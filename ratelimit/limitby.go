@@ -17,7 +17,7 @@ type LimitBy struct {
 	Field string
 
 	// Plans has N for each value of the field, such as the name of a plan or of a customer.
-	// Nil means that the value is N, in decimal digits.
+	// Nil means that the value is N, in decimal digits. Values of a hashed field are digests.
 	//
 	// Without N, or with an N of 0, the event is judged by N of the limit; one above AtMost
 	// is AtMost.

@@ -80,11 +80,16 @@ func (r *reader) checkTrust(n ast.Node, rule *ratelimit.Rule) {
 	}
 }
 
+// isHashed reports whether the values of a field are hashed.
+func (r *reader) isHashed(name string) bool {
+	return slices.ContainsFunc(r.fields, func(s match.Source) bool { return s.Field == name && s.Hash })
+}
+
 // checkUnhashed records a mistake, and reports false, if a field whose values are hashed stands at n, where that
 // cannot be.
 func (r *reader) checkUnhashed(n ast.Node, what, why string, names ...string) bool {
 	for _, name := range names {
-		if slices.ContainsFunc(r.fields, func(s match.Source) bool { return s.Field == name && s.Hash }) {
+		if r.isHashed(name) {
 			r.fail(n, "%s: field %q: its values are hashed, and %s: must be another field", what, name, why)
 			return false
 		}

@@ -57,7 +57,7 @@ func (r *reader) readLimitBy(n ast.Node, m map[string]ast.Node, rule *ratelimit.
 		rule.LimitBy = r.readLimitField(from, "from", rule.Key)
 	case by != nil:
 		rule.LimitBy = r.readLimitField(by, "by", rule.Key)
-		rule.LimitBy.Plans = r.readPlans(plans, l, parse)
+		rule.LimitBy.Plans = r.readPlans(plans, rule, l, parse)
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *reader) readLimitBy(n ast.Node, m map[string]ast.Node, rule *ratelimit.
 func (r *reader) readLimitField(n ast.Node, what string, key match.Key) *ratelimit.LimitBy {
 	by := new(ratelimit.LimitBy)
 	name, ok := one(r, n, what, parseText)
-	if !ok || !r.checkField(n, what, name) || !r.checkUnhashed(n, what, "no rule can have them", name) {
+	if !ok || !r.checkField(n, what, name) || what == "from" && !r.checkUnhashed(n, what, "a digest is no number", name) {
 		return by
 	}
 	by.Field = name
@@ -113,9 +113,14 @@ func (p planMap) N(value []byte) (n uint64, ok bool) {
 
 // readPlans reads plans: a mapping of their names, or the name of a file. Without at_most, that of l
 // becomes the largest of the mapping.
-func (r *reader) readPlans(n ast.Node, l *ratelimit.Limit, parse func(string) (uint64, error)) ratelimit.Plans {
+func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit, parse func(string) (uint64, error)) ratelimit.Plans {
+	field := rule.LimitBy.Field
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
+		if r.isHashed(field) {
+			r.fail(n, "plans: field %q: its values are hashed, and the rules file is shown to clients of the server: must be a file, as in \"plans: plans.txt\"", field)
+			return nil
+		}
 	default:
 		name, ok := one(r, n, "plans", func(s string) (string, error) {
 			if s == "" {
@@ -126,7 +131,11 @@ func (r *reader) readPlans(n ast.Node, l *ratelimit.Limit, parse func(string) (u
 		if !ok || l.AtMost == 0 { // without at_most, which a file needs, every number would be too large
 			return nil
 		}
-		return r.readPlanFile(n, name, l.AtMost, parse)
+		var hashed *hashedPlans
+		if r.isHashed(field) {
+			hashed = &hashedPlans{algorithm: rule.Algorithm, limit: *l}
+		}
+		return r.readPlanFile(n, name, l.AtMost, hashed, parse)
 	}
 	plans, most := planMap{}, l.N
 	pairs, _ := r.pairs(n, "plans", "")

@@ -94,11 +94,13 @@ rules.yaml:4:18: key: field "a": events without it share one key (missing: share
 		"hashed fields", "version: 1\nfields: {api_key: {header: X-API-Key, hash: true}, session: {cookie: sid, hash: maybe}}\n" +
 			"limits:\n- {name: a, key: client, when: {api_key: x}, limit: 1 per 1s}\n" +
 			"- {name: c, key: api_key, limit: {by: api_key, plans: {a: 1 per 1s}, default: 1 per 1s}}\n" +
+			"- {name: d, key: api_key, limit: {from: api_key, at_most: 9, default: 1 per 1s}}\n" +
 			"hot:\n- {name: b, key: [path, api_key | client], threshold: 1 per 1s}\n",
 		`rules.yaml:2:81: hash: "maybe": must be true or false
 rules.yaml:4:33: when: field "api_key": its values are hashed, and no rule can have them: must be another field
-rules.yaml:5:39: by: field "api_key": its values are hashed, and no rule can have them: must be another field
-rules.yaml:7:18: key: field "api_key": its values are hashed, and programs that find hot keys would not know theirs: must be another field`,
+rules.yaml:5:55: plans: field "api_key": its values are hashed, and the rules file is shown to clients of the server: must be a file, as in "plans: plans.txt"
+rules.yaml:6:41: from: field "api_key": its values are hashed, and a digest is no number: must be another field
+rules.yaml:8:18: key: field "api_key": its values are hashed, and programs that find hot keys would not know theirs: must be another field`,
 	},
 	{
 		"fields that are not declared", "version: 1\nfields: {api_key: {header: X-API-Key}, session: {cooky: sid}}\n" +

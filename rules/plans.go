@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -25,13 +26,20 @@ const (
 // a hash table of places in the text, so it costs the text and 8 bytes for each of 1.5 to 3
 // times as many slots as lines, and has no pointers that a garbage collector follows.
 type planTable struct {
-	name  string // as in the rules file
-	count int
-	text  []byte
-	slots []planSlot // a power of two of them, and a third at least are empty
+	planLines
+	name string // as in the rules file
 
 	version
 	atMost uint64
+
+	hashed *hashedPlans // instead of the text and the slots, if the keys are values of a hashed field; or nil
+}
+
+// planLines is the lines of a file of plans.
+type planLines struct {
+	count int
+	text  []byte
+	slots []planSlot // a power of two of them, and a third at least are empty
 }
 
 // planSeed is that of all tables of the process, so that two of one text are equal.
@@ -42,19 +50,23 @@ type planSlot struct{ at, n uint32 }
 
 // N implements [ratelimit.Plans].
 func (t *planTable) N(key []byte) (n uint64, ok bool) {
-	slot, found := t.find(key)
+	lines := &t.planLines
+	if t.hashed != nil {
+		lines = &t.hashed.digests.Load().planLines
+	}
+	slot, found := lines.find(key)
 	return uint64(slot.n), found
 }
 
 // find returns the slot of key, or the empty one where it would be.
-func (t *planTable) find(key []byte) (slot *planSlot, found bool) {
-	if len(t.slots) == 0 {
+func (l *planLines) find(key []byte) (slot *planSlot, found bool) {
+	if len(l.slots) == 0 {
 		return new(planSlot), false
 	}
-	mask := uint64(len(t.slots) - 1)
+	mask := uint64(len(l.slots) - 1)
 	for i := maphash.Bytes(planSeed, key) & mask; ; i = (i + 1) & mask {
-		slot = &t.slots[i]
-		if slot.n == 0 || bytes.Equal(planKey(t.text[slot.at:]), key) {
+		slot = &l.slots[i]
+		if slot.n == 0 || bytes.Equal(planKey(l.text[slot.at:]), key) {
 			return slot, slot.n != 0
 		}
 	}
@@ -73,8 +85,8 @@ func planKey(line []byte) []byte {
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // readPlanFile reads the file of plans of that name, whose numbers parse reads, or takes it as
-// it was read before. It notes which version it has read, also after a mistake.
-func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, parse func(string) (uint64, error)) *planTable {
+// it was read before. It notes which version it has read, also after a mistake. The keys are plain if hashed is nil.
+func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, hashed *hashedPlans, parse func(string) (uint64, error)) *planTable {
 	t := &planTable{name: name, atMost: atMost}
 	if t.path = name; !filepath.IsAbs(name) {
 		t.path = filepath.Join(filepath.Dir(r.file), name)
@@ -82,25 +94,27 @@ func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, parse fun
 	t.most = maxPlanFile
 	if !r.onDisk {
 		for _, known := range r.plansBefore {
-			if known.name == name {
+			if known.name == name && (known.hashed != nil) == (hashed != nil) {
 				return known
 			}
 		}
 		r.warn(at, "plans: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
 		return t
 	}
+	t.hashed = hashed
 	data, err := fileperm.ReadFile(t.path, maxPlanFile)
 	if err != nil {
 		r.fail(at, "plans: %v", err)
 	} else {
 		t.sum = sha256.Sum256(data)
 		for _, known := range r.plansBefore { // the rules have changed, or another file
-			if known.version == t.version && known.atMost == atMost && known.name == name {
+			if known.version == t.version && known.atMost == atMost && known.name == name && known.hashed.alike(hashed) {
 				t, data = known, nil
 			}
 		}
 		if data != nil {
 			r.errs = append(r.errs, t.parse(data, parse)...)
+			t.seal(r.plansBefore)
 		}
 	}
 	r.read, r.plans = append(r.read, t.version), append(r.plans, t)
@@ -152,24 +166,32 @@ func (t *planTable) add(at int, line []byte, parse func(string) (uint64, error))
 	value := bytes.TrimLeft(line[len(key):], " \t")
 	column = 1 + skipped + utf8.RuneCount(line[:len(line)-len(value)])
 	if len(value) == 0 {
-		return column, fmt.Errorf("%q: no number: must be a key and its number, such as \"acme 600\"", rulevalue.Clip(string(key)))
+		return column, fmt.Errorf("%sno number: must be a key and its number, such as \"acme 600\"", t.quoted(key))
 	}
 	n := digits(value)
 	if n == 0 {
 		if n, err = parse(string(value)); err != nil {
-			return column, fmt.Errorf("%q: %w", rulevalue.Clip(string(value)), err)
+			return column, fmt.Errorf("%s%w", t.quoted(value), err)
 		}
 	}
 	if n > t.atMost {
-		return column, fmt.Errorf("%q: must be at most at_most, %d", rulevalue.Clip(string(value)), t.atMost)
+		return column, fmt.Errorf("%smust be at most at_most, %d", t.quoted(value), t.atMost)
 	}
 	slot, found := t.find(key)
 	if found {
-		return 1 + skipped, fmt.Errorf("key %q twice: must be given once, and line %d has it", rulevalue.Clip(string(key)), 1+bytes.Count(t.text[:slot.at], []byte("\n")))
+		return 1 + skipped, fmt.Errorf("key %stwice: must be given once, and line %d has it", strings.Replace(t.quoted(key), ":", "", 1), 1+bytes.Count(t.text[:slot.at], []byte("\n")))
 	}
 	*slot = planSlot{uint32(at + skipped), uint32(n)}
 	t.count++
 	return 0, nil
+}
+
+// quoted returns a part of a line and a colon, for a mistake, or nothing if it may be a secret.
+func (t *planTable) quoted(part []byte) string {
+	if t.hashed != nil {
+		return ""
+	}
+	return fmt.Sprintf("%q: ", rulevalue.Clip(string(part)))
 }
 
 // digits returns the number of up to nine digits that is value, or 0 if it is something else.

@@ -32,7 +32,7 @@ internal/server/respapi -> api, internal/server/engine, internal/server/events, 
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/eventfield, internal/rulevalue
-internal/server/engine  -> internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield
+internal/server/engine  -> internal/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/apierror -> api, ratelimit
 internal/server/keys    -> api, internal/server/apierror, match
@@ -53,13 +53,13 @@ internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
-rules       -> internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue
+rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait
 latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
 
-internal/middleware           -> internal/ratelimitheader, ratelimit, match, internal/intake
+internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/ring, internal/test/randtest, ratelimit, match, window
 ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when
@@ -89,6 +89,7 @@ internal/ban        -> internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/keyvalue -> match
 internal/intake -> internal/keyvalue, match
+internal/hashedplans -> ratelimit
 internal/eventfield -> match
 internal/when -> match
 internal/rulevalue -> match, ratelimit, internal/limit

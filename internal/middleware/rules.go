@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/hashedplans"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/match"
@@ -111,7 +112,19 @@ func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, key [32]byte, find Fin
 	if key != [32]byte{} {
 		rs.key.Store(&key)
 	}
-	_, err := rs.hashKey(l.Set())
+	return rs.hash(l.Set())
+}
+
+// hash gets what the hashed fields of set need: a key, and plans by digests under it.
+func (rs *Rules[R]) hash(set *ratelimit.Set) error {
+	key, err := rs.hashKey(set)
+	if err != nil || key == [32]byte{} {
+		return err
+	}
+	use, err := hashedplans.Rekey(set, key)
+	if err == nil {
+		use()
+	}
 	return err
 }
 
@@ -141,7 +154,7 @@ func (rs *Rules[R]) hashKey(set *ratelimit.Set) (key [32]byte, err error) {
 
 // Check returns an error about a field that set's rules use and requests do not have, or about the key of hashed fields.
 func (rs *Rules[R]) Check(set *ratelimit.Set) error {
-	if _, err := rs.hashKey(set); err != nil {
+	if err := rs.hash(set); err != nil {
 		return err
 	}
 	_, err := NewFields(set.Fields(), set.Sources(), rs.find)

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,6 +46,7 @@ limits:
   - {name: per-page, key: page, limit: 1 per 1h}
   - {name: per-account, key: account, limit: 1 per 1h}
   - {name: uploads, key: api_key, limit: 2 at once for 1h, algorithm: in-flight, when: {path: /upload}}
+  - {name: planned, key: api_key, limit: {by: api_key, plans: plans.txt, default: 50 per 1h, at_most: 100 per 1h}}
 bans:
   - {name: flood, key: session, after: 3 hits in 1h, for: 1h}
   - {name: guessing, key: client, after: 2 distinct user in 1h, for: 1h}
@@ -80,7 +82,9 @@ func newLeakTest(t *testing.T, rules, store, log string) *leakTest {
 		t.Fatal(err)
 	}
 	l.node = newNode(t, store, func(c *Config) {
-		if err := os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600); err != nil {
+		plans := "k-" + secretMark + "-planned 60\nother-" + secretMark + " 70\n"
+		if err := errors.Join(os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600),
+			os.WriteFile(filepath.Join(filepath.Dir(c.RulesFiles[0]), "plans.txt"), []byte(plans), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		c.Data, c.KeepEvents, c.SnapshotEvery = l.data, 1<<20, time.Second

@@ -22,7 +22,7 @@ func (s *Server) restoreSecret() error {
 	if err == nil && text != nil {
 		var v secret.Value
 		if v, err = secret.Parse(string(text)); err == nil {
-			s.engine.Secret().Set(v)
+			s.useSecret(v)
 			return nil
 		}
 	}
@@ -31,6 +31,13 @@ func (s *Server) restoreSecret() error {
 	}
 	s.saveSecret(s.engine.Secret().Value())
 	return nil
+}
+
+// useSecret makes v the secret of the engine.
+func (s *Server) useSecret(v secret.Value) {
+	if err := s.engine.SetSecret(v); err != nil {
+		s.log.Error("plans by a hashed field cannot be read again for the new secret, and are not found: the default limits hold until the file is mended", "error", err)
+	}
 }
 
 // saveSecret keeps the secret in the data directory, if there is one.
@@ -53,7 +60,7 @@ func (s *Server) shareSecret(text string) {
 	if v == s.engine.Secret().Value() {
 		return
 	}
-	s.engine.Secret().Set(v)
+	s.useSecret(v)
 	s.saveSecret(v)
 	s.log.Info("the secret of the store is that of this server from now on: ids of reservations that it made with another are void")
 }

@@ -202,6 +202,9 @@ func (e *Engine) use(file *rules.File) error {
 	if err != nil {
 		return err
 	}
+	if err := e.hashPlans(file.Limits); err != nil {
+		return err
+	}
 	if e.limiter.Set() != file.Limits { // which it has from the start
 		if err := e.limiter.Update(file.Limits); err != nil {
 			return fmt.Errorf("limits: %w", err)

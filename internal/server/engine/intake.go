@@ -5,10 +5,12 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/hashedplans"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
 )
 
 // A hashing digests the values of the fields that a rules file declares as hashed, and fills in shared ones.
@@ -42,6 +44,30 @@ func (h *hashing) intake(s *secret.Secret) *intake.Intake {
 		h.current.Store(now)
 	}
 	return now.intake
+}
+
+// SetSecret makes v the secret, from which the keys of ids and of hashed fields are derived. The error is that of a file of plans
+// by a hashed field, which is read again: its plans are not found then.
+func (e *Engine) SetSecret(v secret.Value) error {
+	e.mu.Lock() // no reload is under way
+	defer e.mu.Unlock()
+	next := secret.New()
+	next.Set(v)
+	use, err := hashedplans.Rekey(e.limiter.Set(), *next.Key(secret.FieldLabel))
+	e.secret.Set(v)
+	if err == nil {
+		use()
+	}
+	return err
+}
+
+// hashPlans makes the plans of set by hashed fields digests under the current secret.
+func (e *Engine) hashPlans(set *ratelimit.Set) error {
+	use, err := hashedplans.Rekey(set, *e.secret.Key(secret.FieldLabel))
+	if err == nil {
+		use()
+	}
+	return err
 }
 
 func (e *Engine) intake() *intake.Intake { return e.rules.Load().hashing.intake(e.secret) }
