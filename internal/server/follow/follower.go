@@ -91,17 +91,19 @@ type Follower struct {
 
 	wake chan struct{} // has a value when a stream has many lines
 
-	mu         sync.Mutex // held while a block is read, and its events are judged
-	tails      []*tail    // the logs in files
-	streams    []source   // the others
-	discovered time.Time
-	turn       int       // of idle files, see rest
-	lost       time.Time // as of Lost
-	queue      queue
-	event      match.Event // of the queue
-	buf        []byte
-	batches    chan *batch // free
-	failed     error       // of Config.Passed
+	mu           sync.Mutex // held while a block is read, and its events are judged
+	tails        []*tail    // the logs in files
+	streams      []source   // the others
+	discovered   time.Time
+	patternsRead time.Time
+	patterns     map[string]*patternFiles // by the text of the format
+	turn         int                      // of idle files, see rest
+	lost         time.Time                // as of Lost
+	queue        queue
+	event        match.Event // of the queue
+	buf          []byte
+	batches      chan *batch // free
+	failed       error       // of Config.Passed
 
 	stats atomic.Pointer[[]api.FollowedLog] // of the last look or block
 }
@@ -120,7 +122,7 @@ func New(c Config) (*Follower, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	after := newLogAfter(c.Log)
-	f := &Follower{config: c, after: after, log: slog.New(after), queue: newQueue(), buf: make([]byte, blockSize), batches: newBatches(), wake: make(chan struct{}, 1)}
+	f := &Follower{config: c, after: after, log: slog.New(after), queue: newQueue(), patterns: map[string]*patternFiles{}, buf: make([]byte, blockSize), batches: newBatches(), wake: make(chan struct{}, 1)}
 	f.config.Logs = slices.Clone(c.Logs)
 	for i := range f.config.Logs {
 		if err := f.add(&f.config.Logs[i]); err != nil {
@@ -282,6 +284,7 @@ func (f *Follower) close() {
 
 // poll reads what there is to read at now.
 func (f *Follower) poll(ctx context.Context, now time.Time) {
+	f.readPatterns(now)
 	f.look(now)
 	f.read(ctx, now)
 	f.mu.Lock()

@@ -159,7 +159,7 @@ func (r *logReader) parserFor(p *lineParser, columns string, data []byte) *lineP
 			r.log.Warn("the format of the log is not known, so its lines are bad: name it after the file, as in FILE=clf", "file", r.path)
 		}
 	}
-	if p != nil {
+	if p != nil && p.format == r.format { // otherwise its files of patterns have changed
 		return p
 	}
 	p = newLineParser(r.format, r.zone)

@@ -1,0 +1,118 @@
+package follow
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lately-go/lately/accesslog"
+)
+
+// patternFiles is what was found in the files of patterns of a format.
+type patternFiles struct {
+	used, seen string // the contents that are in use, and those of the last look
+}
+
+// maxPatternBytes bounds what is read of a file of patterns: longer ones have more than a format may have.
+const maxPatternBytes = 1 << 20
+
+// readPatterns reads the files of patterns again, and uses them for the lines from now on, if their contents have changed and
+// stayed the same between two looks. If they have mistakes, the old patterns stay in use.
+func (f *Follower) readPatterns(now time.Time) {
+	if now.Sub(f.patternsRead) < discover {
+		return
+	}
+	f.patternsRead = now
+	for _, format := range f.patternFormats() {
+		text := format.String()
+		contents := contentsOf(format.PatternFiles())
+		files := f.patterns[text]
+		if files == nil {
+			f.patterns[text] = &patternFiles{contents, contents}
+			continue
+		}
+		settled := contents == files.seen
+		if files.seen = contents; contents == files.used || !settled {
+			continue
+		}
+		files.used = contents
+		parsed, err := accesslog.ParseFormat(text)
+		f.usePatterns(parsed, text, err)
+	}
+}
+
+// patternFormats returns the formats that have files of patterns, each once.
+func (f *Follower) patternFormats() map[string]accesslog.Format {
+	f.mu.Lock()
+	defer f.unlock()
+	all := map[string]accesslog.Format{}
+	add := func(format accesslog.Format) {
+		if len(format.PatternFiles()) > 0 {
+			all[format.String()] = format
+		}
+	}
+	for i := range f.config.Logs {
+		add(f.config.Logs[i].Format)
+	}
+	for s := range f.sources() {
+		add(s.reader().format)
+	}
+	return all
+}
+
+// usePatterns replaces a format by one of the same text, unless there is an error.
+func (f *Follower) usePatterns(format accesslog.Format, text string, err error) {
+	f.mu.Lock()
+	defer f.unlock()
+	if err != nil {
+		f.log.Error("the files of patterns have changed and cannot be used: the old patterns stay in use", "format", text, "error", err)
+		return
+	}
+	f.log.Info("the files of patterns have changed, and are in use", "format", text)
+	for i := range f.config.Logs {
+		if f.config.Logs[i].Format.String() == text {
+			f.config.Logs[i].Format = format
+		}
+	}
+	for s := range f.sources() {
+		if r := s.reader(); r.format.String() == text {
+			r.format = format
+		}
+	}
+}
+
+// contentsOf returns what identifies the contents of files, also of those that cannot be read.
+func contentsOf(paths []string) string {
+	var b strings.Builder
+	for _, path := range paths {
+		data, err := readUpTo(path, maxPatternBytes)
+		if err != nil {
+			data = []byte(err.Error())
+		}
+		b.Write(data)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// readUpTo returns the first n bytes of a regular file.
+func readUpTo(path string, n int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, os.ErrInvalid
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // read only
+	data := make([]byte, min(info.Size(), n))
+	read, err := file.ReadAt(data, 0)
+	if read < len(data) { // it was cut meanwhile
+		return nil, err
+	}
+	return data, nil
+}
