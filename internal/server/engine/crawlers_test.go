@@ -80,6 +80,13 @@ allow: {crawlers: google}
 		t.Error("the crawler is refused in a log")
 	}
 
+	again := restored(t, text, saved(t, e)).Session() // another process has the counts, and the crawler
+	for range 5 {
+		if d, err := again.Check(event(again, "client", "203.0.113.1", "path", "/"), 1); err != nil || !d.Allowed {
+			t.Fatalf("after a restart, the crawler is refused: %+v, %v", d, err)
+		}
+	}
+
 	// Without crawlers in the rules, it is a client like others.
 	if _, err := e.Replace(parse(t, "version: 1\nlimits:\n  - {name: all, key: client, limit: 0 per 1h}\n"), true); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) erro
 		e.lives.Save(w, now, e.Now())
 	}
 	w.Chunks(state.Caller, nil, e.throttle.Export(now))
+	w.Chunks(state.Crawler, nil, e.crawlers.Export(now))
 	e.hot.Save(w, now)
 	w.Chunks(state.History, nil, e.history.Export())
 	e.counters.Save(w, now)
@@ -69,6 +70,13 @@ func (r *Restorer) Record(record journal.Record) error {
 		return r.e.settled.Restore(r.e.Now(), data)
 	case state.Lives:
 		return r.e.lives.Restore(r.e.Now(), data)
+	case state.Crawler:
+		all, err := r.e.crawlers.Import(r.e.Now(), data)
+		if err != nil {
+			return err
+		}
+		r.e.exempt(all, nil)
+		return nil
 	case state.Caller:
 		return r.loader.Load(new(window.Imported), data, r.e.throttle.Import)
 	case state.Hot, state.HotKey, state.HotUses, state.Ignored:

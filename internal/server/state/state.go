@@ -29,6 +29,7 @@ const (
 	Ended   = 'e'
 	Caller  = 'r' // a chunk of throttle.Limiter.Export: limits that callers brought
 	Settled = 's'
+	Crawler = 'c' // a chunk of crawlers.Verifier.Export
 	Lives   = 'v' // has the time at which it was written
 )
 
