@@ -170,7 +170,7 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 // keyFields returns the fields of k as they are given: "client/24" for a network.
 func keyFields(k match.Key) []string {
 	names, fold := slices.Clone(k.Fields()), k.Fold()
-	if i := keyvalue.ClientIndex(k); i >= 0 && !fold.Off && (fold.IPv4 < 32 || fold.IPv6 < 64) {
+	if i := keyvalue.ClientIndex(k); i >= 0 && !fold.Off && (fold.IPv4 != 32 || fold.IPv6 != 64) {
 		network := fmt.Sprintf("client/%d", fold.IPv4)
 		if fold.IPv6 != 64 {
 			network += fmt.Sprintf(",%d", fold.IPv6)

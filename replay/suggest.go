@@ -39,7 +39,8 @@ type Suggestion struct {
 	Events   int64           `json:"events"`
 	First    *Epoch          `json:"first,omitempty"`
 	Last     *Epoch          `json:"last,omitempty"`
-	Field    string          `json:"field"` // Config.Key
+	Zoneless bool            `json:"zoneless,omitempty"` // see [Report]
+	Field    string          `json:"field"`              // Config.Key
 	Share    float64         `json:"share,omitempty"`
 	Outliers []Outlier       `json:"outliers"` // the busiest first; none if Share is set
 	Limits   []SuggestedRule `json:"limits"`
@@ -416,7 +417,7 @@ func banOf(n uint64, span time.Duration) *ratelimit.Ban {
 // rules file of all.
 func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion, error) {
 	r := s.run
-	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
+	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Zoneless: s.report.Zoneless, Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
 	if first, last, ok := s.span(); ok {
 		out.First, out.Last = new(epoch(first)), new(epoch(last))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -83,6 +84,29 @@ func TestSuggest(t *testing.T) {
 
 // TestSuggestOfRealLogs has suggestions for every log. A program in Python, by its own
 // parsers and windows, and replays of the limit and of one less agree with each figure.
+// TestSuggestKeepsNetworks reads the suggested rules: their key must be the one that they were found for.
+func TestSuggestKeepsNetworks(t *testing.T) {
+	var log strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&log, "2001:db8::%x - - [02/Mar/2026:10:00:%02d +0000] \"GET /%d HTTP/1.1\" 200 1\n", i%7+1, i, i%3)
+	}
+	file := writeFile(t, "log", []byte(log.String()))
+	for _, key := range []string{"client/32,128", "client/32,128,path", "client/24,96,path", "client/24,path", "path,client/32,65", "user | client/24,48"} {
+		s, err := replay.Suggest(t.Context(), replay.SuggestConfig{Config: replay.Config{Files: []string{file}, Key: key}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := rules.Parse("rules.yaml", []byte(s.Rules))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := rules.ParseKey(match.Fold{}, key)
+		if got := f.Limits.Rule(0).Key; err != nil || !got.Equal(want) {
+			t.Errorf("%s: the key of the rules is %s %+v, want %+v\n%s", key, got, got.Fold(), want.Fold(), s.Rules)
+		}
+	}
+}
+
 func TestSuggestOfRealLogs(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

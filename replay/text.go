@@ -74,6 +74,13 @@ func (w *textWriter) heading(format string, args ...any) {
 	w.f("\n%s\n", text)
 }
 
+// zoneless writes that times are read as UTC, since some name no zone.
+func (w *textWriter) zoneless(is bool) {
+	if is {
+		w.f("the times name no zone: they are read as UTC\n")
+	}
+}
+
 func (w *textWriter) totals(rep *Report) {
 	skipped := ""
 	if rep.Skipped > 0 {
@@ -84,9 +91,7 @@ func (w *textWriter) totals(rep *Report) {
 	for _, f := range rep.AssumedYears {
 		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
 	}
-	if rep.Zoneless {
-		w.f("the times name no zone: they are read as UTC\n")
-	}
+	w.zoneless(rep.Zoneless)
 	if rep.EitherOrder {
 		w.f("the dates may begin with the day or with the month: name --format text-dmy or text-mdy\n")
 	}

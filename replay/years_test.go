@@ -115,6 +115,10 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 	if !r.Zoneless || !strings.Contains(text.String(), "the times name no zone: they are read as UTC\n") {
 		t.Errorf("zoneless is %v, and the text is\n%s", r.Zoneless, text.String())
 	}
+	s, err := replay.Suggest(t.Context(), replay.SuggestConfig{Config: c})
+	if err != nil || !s.Zoneless || !strings.Contains(s.Rules, "# The times of the log name no zone: they are read as UTC.\n") {
+		t.Errorf("the suggestion does not say that there is no zone: %v", err)
+	}
 	want := fmt.Sprintf("its first line is taken to be of %s;", first[:4])
 	switch {
 	case c.Year != 0:

@@ -63,8 +63,8 @@ tests:
 		{"explain --rules rules.yaml --key 192.0.2.1 access.log", `far`, needs},
 		{"suggest --key asn access.log", `asn`, `field asn needs --geo FILE`},
 		{"diff rules.yaml rules.yaml access.log", `no difference\n$`, needs},
-		{"test rules.yaml", `must be allowed, was refused by far`, ``},
-		{"validate rules.yaml", `far: `, `rules.yaml: a rule uses the ` + needs},
+		{"test rules.yaml", `must be allowed, was refused by far`, `warning: rules.yaml:3:12: rule "far": ` + needs + `.*; without it, events of tests have it only if they name it`},
+		{"validate rules.yaml", `far: `, `rules.yaml:3:12: rule "far": ` + needs},
 		{"validate --config lately.yaml", `far: `, `far: `},
 	} {
 		for flag, want := range map[string]string{"--geo geo.mmdb": x.with, "": x.without, "--geo wrong.mmdb": `geo: wrong.mmdb: .*: must be a whole file in the mmdb format`} {
@@ -83,7 +83,7 @@ func TestServeGeo(t *testing.T) {
 	db, rules := filepath.Join(dir, "geo.mmdb"), writeRules(t, geoRules[:strings.Index(geoRules, "  - {name: network")])
 	geoFile(t, db, "AT")
 	code, answer := mistaken(t, []string{"serve", "--rules", rules})
-	if code != 2 || !strings.Contains(answer, "a rule uses the field country: it needs --geo FILE") {
+	if code != 2 || !strings.Contains(answer, `rule "far": field country: it needs --geo FILE`) {
 		t.Errorf("without --geo: exit code %d, %s", code, answer)
 	}
 	s := serve(t, "--rules", rules, "--geo", db, "--rules-poll", "10ms")

@@ -87,6 +87,9 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 	if db != nil {
 		locate = db.Set
 	}
+	if field, problem := db.Missing(file.Fields()); field != "" {
+		complain(cmd.ErrOrStderr(), "warning: "+file.FieldError(field, problem+"; without it, events of tests have it only if they name it").Error())
+	}
 	var reports []*replay.TestReport
 	for _, t := range tests {
 		r, err := replay.Test(cmd.Context(), file, t, locate)

@@ -20,7 +20,9 @@ its line and column, what was found and what must be there (exit code 2). Severa
 reads several --rules.
 
 With --config it also validates a settings file of lately serve, and the rules files that it names unless others are given. It warns about a
-rule that judges the events of several logs, of different formats, that the settings follow.`,
+rule that judges the events of several logs, of different formats, that the settings follow.
+
+It warns about conditions on log and format that no followed log can meet.`,
 		Example: "  lately validate rules.yaml\n  lately validate --config /etc/lately/lately.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && v.config == "" {
@@ -64,9 +66,10 @@ func (v *validation) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := db.Check(file.Fields()); err != nil {
-		return fmt.Errorf("%s: %w", file.Name, err)
+	if field, problem := db.Missing(file.Fields()); field != "" {
+		return file.FieldError(field, problem)
 	}
+	warn(cmd, impossibleLogs(file))
 	for _, sentence := range settings.MixedLogs(file) {
 		complain(cmd.ErrOrStderr(), "warning: "+sentence)
 	}

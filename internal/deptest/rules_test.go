@@ -23,7 +23,7 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/intake, internal/geo, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue
+internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 

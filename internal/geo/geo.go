@@ -203,8 +203,9 @@ func Uses(fields []string) bool {
 	return slices.Contains(fields, eventfield.Country) || slices.Contains(fields, eventfield.ASN)
 }
 
-// Check returns an error if d, which may be nil, cannot set one of fields that only a DB sets. The error names the flag.
-func (d *DB) Check(fields []string) error {
+// Missing returns the first of fields that only a DB sets and d, which may be nil, does not, and a sentence that
+// names the flag; none if there is none.
+func (d *DB) Missing(fields []string) (field, problem string) {
 	var has record
 	if d != nil {
 		for _, f := range d.files {
@@ -214,9 +215,9 @@ func (d *DB) Check(fields []string) error {
 	}
 	switch {
 	case has.country == "" && slices.Contains(fields, eventfield.Country):
-		return errors.New("a rule uses the field country: it needs --geo FILE, a local mmdb file that has countries, such as GeoLite2-Country.mmdb")
+		return eventfield.Country, "field country: it needs --geo FILE, a local mmdb file that has countries, such as GeoLite2-Country.mmdb"
 	case has.asn == "" && slices.Contains(fields, eventfield.ASN):
-		return errors.New("a rule uses the field asn: it needs --geo FILE, a local mmdb file that has autonomous systems, such as GeoLite2-ASN.mmdb")
+		return eventfield.ASN, "field asn: it needs --geo FILE, a local mmdb file that has autonomous systems, such as GeoLite2-ASN.mmdb"
 	}
-	return nil
+	return "", ""
 }
