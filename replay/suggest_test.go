@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
@@ -100,7 +101,7 @@ func TestSuggestKeepsNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := rules.ParseKey(match.Fold{}, key)
+		want, err := rulevalue.ParseKey(match.Fold{}, key)
 		if got := f.Limits.Rule(0).Key; err != nil || !got.Equal(want) {
 			t.Errorf("%s: the key of the rules is %s %+v, want %+v\n%s", key, got, got.Fold(), want.Fold(), s.Rules)
 		}
