@@ -79,19 +79,6 @@ func parseRegexFiles(list string) (Format, error) {
 	return f, nil
 }
 
-// PatternFiles returns the names of the files of patterns that f was read from, nil if it has none. To
-// read them again, give the text of f to [ParseFormat].
-func (f Format) PatternFiles() []string {
-	if f.inner != nil {
-		return f.inner.PatternFiles()
-	}
-	list, ok := strings.CutPrefix(f.text, "regex:")
-	if !ok || f.filters == nil {
-		return nil
-	}
-	return strings.Split(list, ",")
-}
-
 // readPatterns returns the contents of a file of patterns.
 func readPatterns(name string) ([]byte, error) {
 	if name == "" {

@@ -145,34 +145,6 @@ func (f *File) RuleError(rule, message string) *Error {
 	return &Error{at.file, at.line, at.column, fmt.Sprintf("rule %q: %s", rule, message)}
 }
 
-// FieldError returns the error that a field cannot be used, at the place of the first limit, ban,
-// counter or hot rule that looks at it.
-func (f *File) FieldError(field, message string) *Error {
-	uses := func(key match.Key, condition match.Condition) bool {
-		return slices.Contains(keyvalue.Fields(key), field) || slices.Contains(condition.Fields(), field)
-	}
-	compiled := func(w match.When) match.Condition {
-		c, _ := w.Compile() // it was compiled when the file was read
-		return c
-	}
-	for i := range f.Limits.Len() {
-		if r := f.Limits.Rule(i); uses(r.Key, compiled(r.When)) {
-			return f.RuleError(r.Name, message)
-		}
-	}
-	for i := range f.Counters {
-		if c := &f.Counters[i]; uses(c.Key, c.Condition) {
-			return f.RuleError(c.Name, message)
-		}
-	}
-	for i := range f.Hot.Len() {
-		if r := f.Hot.Rule(i); uses(r.Key, compiled(r.When)) {
-			return f.RuleError(r.Name, message)
-		}
-	}
-	return &Error{f.Name, 1, 1, message}
-}
-
 // Fields returns the names of all event fields that any rule or counter of the
 // file looks at, sorted.
 func (f *File) Fields() []string {

@@ -87,8 +87,8 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 	if db != nil {
 		locate = db.Set
 	}
-	if field, problem := db.Missing(file.Fields()); field != "" {
-		complain(cmd.ErrOrStderr(), "warning: "+file.FieldError(field, problem+"; without it, events of tests have it only if they name it").Error())
+	if err := db.Check(file); err != nil {
+		complain(cmd.ErrOrStderr(), "warning: "+err.Error()+"; without it, events of tests have it only if they name it")
 	}
 	var reports []*replay.TestReport
 	for _, t := range tests {

@@ -66,8 +66,8 @@ func (v *validation) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if field, problem := db.Missing(file.Fields()); field != "" {
-		return file.FieldError(field, problem)
+	if err := db.Check(file); err != nil {
+		return err
 	}
 	warn(cmd, impossibleLogs(file))
 	for _, sentence := range settings.MixedLogs(file) {

@@ -72,7 +72,7 @@ accesslog               -> match, internal/ring, internal/spelling, internal/reg
 sampled                 -> window
 internal/test/accesslogtest -> std
 internal/crawlers -> match
-internal/geo -> match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/eventfield
+internal/geo -> rules, internal/keyvalue, match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/eventfield
 internal/test/geotest -> std
 internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress

@@ -18,7 +18,9 @@ import (
 
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/rules"
 )
 
 // DB is one or more files, each with countries, autonomous systems or both. All methods may be called at the same time.
@@ -203,9 +205,9 @@ func Uses(fields []string) bool {
 	return slices.Contains(fields, eventfield.Country) || slices.Contains(fields, eventfield.ASN)
 }
 
-// Missing returns the first of fields that only a DB sets and d, which may be nil, does not, and a sentence that
+// missing returns the first of fields that only a DB sets and d, which may be nil, does not, and a sentence that
 // names the flag; none if there is none.
-func (d *DB) Missing(fields []string) (field, problem string) {
+func (d *DB) missing(fields []string) (field, problem string) {
 	var has record
 	if d != nil {
 		for _, f := range d.files {
@@ -220,4 +222,43 @@ func (d *DB) Missing(fields []string) (field, problem string) {
 		return eventfield.ASN, "field asn: it needs --geo FILE, a local mmdb file that has autonomous systems, such as GeoLite2-ASN.mmdb"
 	}
 	return "", ""
+}
+
+// Check returns an error if file has a rule about a field that d, which may be nil, does not set: at the place of the first one.
+func (d *DB) Check(file *rules.File) error {
+	field, problem := d.missing(file.Fields())
+	if field == "" {
+		return nil
+	}
+	if rule := ruleAbout(file, field); rule != "" {
+		return file.RuleError(rule, problem)
+	}
+	return fmt.Errorf("%s: %s", file.Name, problem) // a limit takes its number from the field
+}
+
+// ruleAbout returns the name of the first limit, ban, counter or hot rule that looks at a field.
+func ruleAbout(file *rules.File, field string) string {
+	uses := func(key match.Key, condition match.Condition) bool {
+		return slices.Contains(keyvalue.Fields(key), field) || slices.Contains(condition.Fields(), field)
+	}
+	compiled := func(w match.When) match.Condition {
+		c, _ := w.Compile() // it was compiled when the file was read
+		return c
+	}
+	for i := range file.Limits.Len() {
+		if r := file.Limits.Rule(i); uses(r.Key, compiled(r.When)) {
+			return r.Name
+		}
+	}
+	for i := range file.Counters {
+		if c := &file.Counters[i]; uses(c.Key, c.Condition) {
+			return c.Name
+		}
+	}
+	for i := range file.Hot.Len() {
+		if r := file.Hot.Rule(i); uses(r.Key, compiled(r.When)) {
+			return r.Name
+		}
+	}
+	return ""
 }

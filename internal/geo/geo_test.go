@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 		field string
 		want  string
 	}{{nil, "client", ""}, {nil, "asn", "field asn: it needs --geo FILE"}, {nil, "country", "field country: it needs --geo FILE"}, {db, "asn", ""}, {db, "country", "that has countries"}} {
-		if field, err := x.db.Missing([]string{x.field}); (field != "") != (x.want != "") || !strings.Contains(err, x.want) {
+		if field, err := x.db.missing([]string{x.field}); (field != "") != (x.want != "") || !strings.Contains(err, x.want) {
 			t.Errorf("%s: %v, want %q", x.field, err, x.want)
 		}
 	}

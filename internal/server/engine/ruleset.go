@@ -29,8 +29,8 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 	if err != nil {
 		return nil, err
 	}
-	if field, problem := config.Geo.Missing(file.Fields()); field != "" {
-		return nil, file.FieldError(field, problem)
+	if err := config.Geo.Check(file); err != nil {
+		return nil, err
 	}
 	r := &ruleSet{file: file, fields: fields, answers: file.Limits.CountsAnswers(), hashing: newHashing(file.Limits.Sources())}
 	if geo.Uses(file.Fields()) {

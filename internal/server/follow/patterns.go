@@ -23,9 +23,8 @@ func (f *Follower) readPatterns(now time.Time) {
 		return
 	}
 	f.patternsRead = now
-	for _, format := range f.patternFormats() {
-		text := format.String()
-		contents := contentsOf(format.PatternFiles())
+	for text := range f.patternFormats() {
+		contents := contentsOf(filesOfPatterns(text))
 		files := f.patterns[text]
 		if files == nil {
 			f.patterns[text] = &patternFiles{contents, contents}
@@ -41,14 +40,14 @@ func (f *Follower) readPatterns(now time.Time) {
 	}
 }
 
-// patternFormats returns the formats that have files of patterns, each once.
-func (f *Follower) patternFormats() map[string]accesslog.Format {
+// patternFormats returns the texts of the formats that have files of patterns.
+func (f *Follower) patternFormats() map[string]bool {
 	f.mu.Lock()
 	defer f.unlock()
-	all := map[string]accesslog.Format{}
+	all := map[string]bool{}
 	add := func(format accesslog.Format) {
-		if len(format.PatternFiles()) > 0 {
-			all[format.String()] = format
+		if text := format.String(); filesOfPatterns(text) != nil {
+			all[text] = true
 		}
 	}
 	for i := range f.config.Logs {
@@ -79,6 +78,15 @@ func (f *Follower) usePatterns(format accesslog.Format, text string, err error) 
 			r.format = format
 		}
 	}
+}
+
+// filesOfPatterns returns the files that a format such as regex:FILE,FILE or journald-json:regex:FILE names, nil if it has none.
+func filesOfPatterns(format string) []string {
+	outer, list, ok := strings.Cut(format, "regex:")
+	if !ok || outer != "" && strings.IndexByte(outer, ':') != len(outer)-1 {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 // contentsOf returns what identifies the contents of files, also of those that cannot be read.

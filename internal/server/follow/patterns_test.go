@@ -89,7 +89,7 @@ func TestPatternsAreReadAgain(t *testing.T) {
 	poll()
 	want("mistaken", 0, 1)
 	if n := strings.Count(said.String(), "the old patterns stay in use"); n != 2 || !strings.Contains(said.String(), "missing closing )") {
-		t.Errorf("the mistake is said %d times, want once for each format:\n%s", n, said.String())
+		t.Errorf("the log has the mistake %d times, want once for each format:\n%s", n, said.String())
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
