@@ -353,3 +353,30 @@ func randomRequest(rnd *rand.Rand) []string {
 	}
 	return fields
 }
+
+// TestOutcomeWithoutMemoryForIDs reports more ids than are remembered: each counts, and one that comes again counts again rather than none.
+func TestOutcomeWithoutMemoryForIDs(t *testing.T) {
+	e, err := engine.New(engine.Config{Rules: parse(t, answerRules), Settled: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	c := e.Session()
+	again := 0
+	for i := range 100 {
+		client := fmt.Sprint("198.51.100.", i)
+		_, id := identified(t, c, forAMinute, "client", client, "path", "/login")
+		mustReport(t, c, id, "status", "401")
+		mustReport(t, c, id, "status", "401")
+		switch n := failures(t, c, client); n {
+		case 1:
+		case 2:
+			again++
+		default:
+			t.Errorf("%s: %d failed logins", client, n)
+		}
+	}
+	if again != 100-16 {
+		t.Errorf("%d of 100 ids counted again, with memory for 16", again)
+	}
+}
