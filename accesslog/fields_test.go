@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 )
 
@@ -31,7 +32,7 @@ func TestFields(t *testing.T) {
 			}
 		}
 		for _, name := range f.Fields() {
-			if !strings.Contains(format, "=") && !strings.Contains(format, ":") && match.NeedsSource(name) {
+			if !strings.Contains(format, "=") && !strings.Contains(format, ":") && intake.NeedsSource(name) {
 				t.Errorf("%s: rules must declare the field %s, which a named format has", format, name)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -57,7 +58,7 @@ func findField(own map[string]func(*Call) string) middleware.Finder[*Call] {
 			f = field{Text: own[name]}
 		case declared.Query != "":
 			return f, fmt.Errorf("field %q in the rules: calls have no query: must be in metadata or in Config.Fields", name)
-		case declared.FromRequest():
+		case intake.FromRequest(&declared):
 			f = field{Text: partOf(declared)}
 		case ok:
 		default:

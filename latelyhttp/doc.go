@@ -32,7 +32,7 @@
 //
 // The section fields of a rules file, or [ratelimit.SetConfig.Fields], declares others that
 // are in a header, a cookie, a bearer token or the query: see [match.Source]. A request that
-// has a field several times, with different values, has the value [match.Ambiguous].
+// has a field several times, with different values, has the value "(ambiguous)".
 // [Config.Fields] adds fields that the program knows, and replaces these.
 //
 // A rule whose condition looks at status, size (bytes of the body) or duration (seconds, such

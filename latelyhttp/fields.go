@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/match"
 )
@@ -97,7 +98,7 @@ func findField(own map[string]func(*http.Request) string) middleware.Finder[*sou
 			f = field{Text: routed(own[name])}
 		case own[name] != nil:
 			f = field{Text: textOf(own[name])}
-		case declared.FromRequest():
+		case intake.FromRequest(&declared):
 			f = field{Text: partOf(declared)}
 		case ok:
 		case eventfield.IsOfAnswer(name): // which Lease.Answer fills in

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
@@ -228,7 +229,7 @@ func TestMissingFieldAgrees(t *testing.T) {
 }
 
 func TestSourceSharesOrRefuses(t *testing.T) {
-	if err := (&match.Source{Field: "x", Share: true, Refuse: true}).Validate(); err == nil {
+	if err := intake.Validate((&match.Source{Field: "x", Share: true, Refuse: true})); err == nil {
 		t.Error("a field that events without it share, and are refused for, is accepted")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
@@ -127,7 +128,7 @@ func (s *Set) require(r *Rule) {
 // checkSources returns an error about a bad source, or two of one field.
 func checkSources(sources []match.Source) error {
 	for i := range sources {
-		if err := sources[i].Validate(); err != nil {
+		if err := intake.Validate(&sources[i]); err != nil {
 			return fmt.Errorf("Fields: %w", err)
 		}
 		if slices.ContainsFunc(sources[:i], func(s match.Source) bool { return s.Field == sources[i].Field }) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -71,7 +72,7 @@ func TestSetSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Sources(); len(got) != 2 || got[0] != sources[0] || !got[0].FromRequest() || got[1].FromRequest() {
+	if got := s.Sources(); len(got) != 2 || got[0] != sources[0] || !intake.FromRequest(&got[0]) || intake.FromRequest(&got[1]) {
 		t.Errorf("the sources are %+v", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/match"
@@ -347,11 +348,11 @@ func (x *explaining) rule(f *foundRule) RuleExplanation {
 	return out
 }
 
-// partialKey returns a key that lacks fields of the explained event, with [match.Missing] in their place.
+// partialKey returns a key that lacks fields of the explained event, with [intake.Missing] in their place.
 func (x *explaining) partialKey(k match.Key) api.Key {
 	values, ev := k.Fields(), x.reader.event(x.found.event)
 	for i, name := range values {
-		values[i] = cmp.Or(string(ev.GetNamed(name)), match.Missing)
+		values[i] = cmp.Or(string(ev.GetNamed(name)), intake.Missing)
 	}
 	return api.KeyOf(values...)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
@@ -178,7 +179,7 @@ func (s *Suggestion) fields(b *strings.Builder) {
 		}
 	}
 	slices.Sort(names)
-	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !match.NeedsSource(name) })
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !intake.NeedsSource(name) })
 	for i, name := range names {
 		if i == 0 {
 			b.WriteString("fields: # as the log has them; for a server that is asked about requests, say where these have the value: {header: NAME}\n")

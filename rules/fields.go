@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
@@ -21,7 +22,7 @@ func (r *reader) readFields(n ast.Node) {
 	for _, p := range pairs {
 		mistakes := len(r.errs)
 		s := r.readSource(p)
-		if err := s.Validate(); err != nil && len(r.errs) == mistakes {
+		if err := intake.Validate(&s); err != nil && len(r.errs) == mistakes {
 			r.fail(p.at, "fields: %v", err)
 		}
 		if s.Field = p.key; len(r.errs) == mistakes {
@@ -72,7 +73,7 @@ func (r *reader) checkTrust(n ast.Node, rule *ratelimit.Rule) {
 	}
 	for _, name := range keyvalue.Fields(rule.Key) {
 		i := slices.IndexFunc(r.fields, func(s match.Source) bool { return s.Field == name })
-		if i < 0 || r.fields[i].Trusted || !r.fields[i].FromRequest() {
+		if i < 0 || r.fields[i].Trusted || !intake.FromRequest(&r.fields[i]) {
 			continue
 		}
 		r.fail(n, "key: field %q: a client can make up its values, and so get others banned: must be trusted, as in \"%s\", if a proxy sets or checks it, or have client beside it: [client, %s]",
@@ -130,11 +131,11 @@ func declaration(s *match.Source, more ...string) string {
 // sourceSentence returns the meaning of s as a sentence after its name.
 func sourceSentence(s *match.Source) string {
 	from := "what CHECK, a request in JSON, a program or a log gives"
-	if s.FromRequest() {
-		from = s.Place()
+	if intake.FromRequest(s) {
+		from = intake.Place(s)
 	}
 	text := fmt.Sprintf("field %s: %s", s.Field, from)
-	if s.FromRequest() && s.Trusted {
+	if intake.FromRequest(s) && s.Trusted {
 		text += ", which clients cannot make up"
 	}
 	if s.Hash {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -71,7 +72,7 @@ func (r *reader) readLimitField(n ast.Node, what string, key match.Key) *ratelim
 	}
 	by.Field = name
 	i := slices.IndexFunc(r.fields, func(s match.Source) bool { return s.Field == name })
-	if i >= 0 && r.fields[i].FromRequest() && !r.fields[i].Trusted && (what == "from" || !slices.Contains(key.Fields(), name)) {
+	if i >= 0 && intake.FromRequest(&r.fields[i]) && !r.fields[i].Trusted && (what == "from" || !slices.Contains(key.Fields(), name)) {
 		r.fail(n, "%s: field %q: a client can make up its values, and so choose its limit: must be trusted, as in \"%s\", if a proxy sets or checks it",
 			what, name, declaration(&r.fields[i], "trusted: true"))
 	}

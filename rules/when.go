@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/internal/when"
@@ -57,7 +58,7 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 	if !r.checkFieldName(n, what, name) {
 		return false
 	}
-	if !match.NeedsSource(name) || r.fieldsAt[name] != (place{}) {
+	if !intake.NeedsSource(name) || r.fieldsAt[name] != (place{}) {
 		return true
 	}
 	names := match.FieldNames()

@@ -20,7 +20,7 @@ var mostNames = map[string]int{
 	"latelyhttp":  48,
 	"latelyprom":  5,
 	"latelyredis": 49,
-	"match":       72,
+	"match":       66,
 	"ratelimit":   132,
 	"replay":      78,
 	"rules":       34,

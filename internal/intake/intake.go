@@ -111,7 +111,7 @@ func (in *Intake) event(e *match.Event, d *Digests, kept bool) {
 	}
 	for _, name := range in.shared {
 		if len(e.GetNamed(name)) == 0 {
-			e.SetNamedString(name, match.Missing)
+			e.SetNamedString(name, Missing)
 		}
 	}
 	query := e.Get(match.Query)
@@ -210,10 +210,10 @@ const (
 
 var digestEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// appendDigest appends the digest of v: "hmac-" and 26 letters and digits. [match.Ambiguous] and [match.Missing]
+// appendDigest appends the digest of v: "hmac-" and 26 letters and digits. [Ambiguous] and [Missing]
 // are no secrets, and stay.
 func (in *Intake) appendDigest(dst, v []byte) []byte {
-	if string(v) == match.Ambiguous || string(v) == match.Missing {
+	if string(v) == Ambiguous || string(v) == Missing {
 		return append(dst, v...)
 	}
 	mac := in.macs.Get().(hash.Hash)

@@ -64,8 +64,8 @@ func TestIntakeOfEvents(t *testing.T) {
 		t.Errorf("the digest of a kept event is %q", got)
 	}
 	e.Reset()
-	e.SetNamedString("api_key", match.Ambiguous)
-	if in.Event(&e, &d); string(e.GetNamed("api_key")) != match.Ambiguous {
+	e.SetNamedString("api_key", intake.Ambiguous)
+	if in.Event(&e, &d); string(e.GetNamed("api_key")) != intake.Ambiguous {
 		t.Errorf("an ambiguous value is %q", e.GetNamed("api_key"))
 	}
 	if other := newIntake(t, 2).Digest("s3cret"); other == digest {
@@ -162,7 +162,7 @@ func TestSharedFields(t *testing.T) {
 	var e match.Event
 	var d intake.Digests
 	in.Event(&e, &d)
-	if a, b, c := string(e.GetNamed("tenant")), string(e.GetNamed("api_key")), e.GetNamed("plan"); a != match.Missing || b != match.Missing || c != nil {
+	if a, b, c := string(e.GetNamed("tenant")), string(e.GetNamed("api_key")), e.GetNamed("plan"); a != intake.Missing || b != intake.Missing || c != nil {
 		t.Errorf("an event without fields has %q, %q and %q", a, b, c)
 	}
 	e.Reset()

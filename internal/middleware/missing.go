@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -25,7 +26,7 @@ func MissingSources(set *ratelimit.Set, missing string) (all []match.Source) {
 func MissingText(set *ratelimit.Set, missing string) string {
 	var places []string
 	for _, s := range MissingSources(set, missing) {
-		places = append(places, s.Place())
+		places = append(places, intake.Place(&s))
 	}
 	return "the request lacks " + strings.Join(places, " or ")
 }

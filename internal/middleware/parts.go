@@ -4,10 +4,9 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/match"
 )
 
-// Single returns the value that all of values are, or [match.Ambiguous] if they differ:
+// Single returns the value that all of values are, or [intake.Ambiguous] if they differ:
 // some servers take the first header of a name, others the last or all of them.
 func Single(values []string) string {
 	if len(values) == 0 {
@@ -15,13 +14,13 @@ func Single(values []string) string {
 	}
 	for _, v := range values[1:] {
 		if v != values[0] {
-			return match.Ambiguous
+			return intake.Ambiguous
 		}
 	}
 	return values[0]
 }
 
-// both returns the value that a and b are if each of them may be absent, or [match.Ambiguous].
+// both returns the value that a and b are if each of them may be absent, or [intake.Ambiguous].
 func both(a, b string) string {
 	switch {
 	case a == "" || a == b:
@@ -29,7 +28,7 @@ func both(a, b string) string {
 	case b == "":
 		return a
 	}
-	return match.Ambiguous
+	return intake.Ambiguous
 }
 
 // Cookie returns the value of the cookie of that name in lines, which are the values of the
@@ -59,7 +58,7 @@ func isCookieValue(s string) bool {
 }
 
 // Bearer returns the token in lines, which are the values of the header Authorization. It is
-// [match.Ambiguous] if there are several lines, or if there is a space in the token.
+// [intake.Ambiguous] if there are several lines, or if there is a space in the token.
 func Bearer(lines []string) (token string) {
 	const scheme = "Bearer"
 	for _, line := range lines {
@@ -68,7 +67,7 @@ func Bearer(lines []string) (token string) {
 			continue
 		}
 		if token = strings.Trim(line[len(scheme):], " \t"); len(lines) > 1 || strings.ContainsAny(token, " \t") {
-			return match.Ambiguous
+			return intake.Ambiguous
 		}
 	}
 	return token

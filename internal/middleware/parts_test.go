@@ -6,19 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/match"
 )
 
 func TestSingle(t *testing.T) {
 	for want, values := range map[string][]string{
-		"": nil, "a": {"a"}, "b": {"b", "b"}, match.Ambiguous: {"a", "b"},
+		"": nil, "a": {"a"}, "b": {"b", "b"}, intake.Ambiguous: {"a", "b"},
 	} {
 		if got := Single(values); got != want {
 			t.Errorf("%q: %q; want %q", values, got, want)
 		}
 	}
-	if got := Single([]string{"", "a"}); got != match.Ambiguous {
+	if got := Single([]string{"", "a"}); got != intake.Ambiguous {
 		t.Errorf("an empty header beside another: %q", got)
 	}
 }
@@ -40,7 +40,7 @@ func TestCookieAsNetHTTP(t *testing.T) {
 		want := ""
 		for _, c := range r.CookiesNamed("a") {
 			if c.Value != "" && want != "" && c.Value != want {
-				want = match.Ambiguous
+				want = intake.Ambiguous
 			} else if c.Value != "" && want == "" {
 				want = c.Value
 			}
@@ -50,7 +50,7 @@ func TestCookieAsNetHTTP(t *testing.T) {
 			t.Fatalf("%q: the cookie is %q; want %q", r.Header["Cookie"], got, want)
 		}
 	}
-	if !seen[match.Ambiguous] || !seen["1"] || !seen[""] {
+	if !seen[intake.Ambiguous] || !seen["1"] || !seen[""] {
 		t.Errorf("the random headers had only %v", seen)
 	}
 }
@@ -59,14 +59,14 @@ func TestBearer(t *testing.T) {
 	for line, want := range map[string]string{
 		"Bearer abc": "abc", "bearer abc": "abc", "BEARER\tabc": "abc", " Bearer  abc ": "abc",
 		"Bearer": "", "Bearer ": "", "Bearerabc": "", "Basic abc": "", "": "", "Bearer-x abc": "",
-		"Bearer a b": match.Ambiguous, "Bearer a\tb": match.Ambiguous,
+		"Bearer a b": intake.Ambiguous, "Bearer a\tb": intake.Ambiguous,
 	} {
 		if got := Bearer([]string{line}); got != want {
 			t.Errorf("%q: %q; want %q", line, got, want)
 		}
 	}
 	for _, lines := range [][]string{{"Bearer a", "Bearer b"}, {"Basic x", "Bearer a"}, {"Bearer a", "Basic x"}} {
-		if got := Bearer(lines); got != match.Ambiguous {
+		if got := Bearer(lines); got != intake.Ambiguous {
 			t.Errorf("%q: %q", lines, got)
 		}
 	}
@@ -78,8 +78,8 @@ func TestBearer(t *testing.T) {
 func TestParameter(t *testing.T) {
 	for query, want := range map[string]string{
 		"": "", "page=1": "1", "x=2&page=1": "1", "page=": "", "page": "", "p%61ge=%31": "1", "page=a+b": "a b", "page=%zz": "%zz",
-		"page=1&page=1": "1", "page=1&page=2": match.Ambiguous, "page=&page=2": "2", "Page=1": "", "page=1;page=2": "1;page=2",
-		"page=1&page=2&page=2": match.Ambiguous, "&&page=1&&": "1", "page==": "=",
+		"page=1&page=1": "1", "page=1&page=2": intake.Ambiguous, "page=&page=2": "2", "Page=1": "", "page=1;page=2": "1;page=2",
+		"page=1&page=2&page=2": intake.Ambiguous, "&&page=1&&": "1", "page==": "=",
 	} {
 		if got := Parameter(query, "page"); got != want {
 			t.Errorf("%q: %q; want %q", query, got, want)
@@ -96,10 +96,10 @@ func FuzzParts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line, other, authorization, query string) {
 		r := &http.Request{Header: http.Header{"Cookie": {line, other}}}
 		got := Cookie(r.Header["Cookie"], "sid")
-		if c, err := r.Cookie("sid"); err == nil && c.Value != "" && got != c.Value && got != match.Ambiguous {
+		if c, err := r.Cookie("sid"); err == nil && c.Value != "" && got != c.Value && got != intake.Ambiguous {
 			t.Errorf("cookies %q: %q; want %q", r.Header["Cookie"], got, c.Value)
 		}
-		if token := Bearer([]string{authorization}); token != match.Ambiguous && (!strings.Contains(authorization, token) || strings.ContainsAny(token, " \t")) {
+		if token := Bearer([]string{authorization}); token != intake.Ambiguous && (!strings.Contains(authorization, token) || strings.ContainsAny(token, " \t")) {
 			t.Errorf("%q: the token is %q", authorization, token)
 		}
 		if values, err := url.ParseQuery(query); err == nil {

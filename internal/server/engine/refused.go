@@ -39,7 +39,7 @@ func (s *Session) countRefusedEvent(set *ratelimit.Set, t time.Time, ev *match.E
 	if d.Missing != "" {
 		for _, name := range r.Key.Fields() {
 			if one, _, _ := strings.Cut(name, " | "); len(ev.GetNamed(name)) == 0 {
-				ev.SetNamedString(one, match.Missing)
+				ev.SetNamedString(one, intake.Missing)
 			}
 		}
 	}
