@@ -2,7 +2,9 @@ package ratelimit
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/ring"
 	"github.com/lately-go/lately/match"
@@ -14,18 +16,35 @@ type lack struct {
 	missing string // the field that refuses it, as in Decision; empty if the rule does not judge it
 }
 
-// requirements returns the fields of k, each as a key, without which an event is refused: those with an
-// alternative that is declared with Refuse.
-func requirements(k *match.Key, declared []match.Source) (all []match.Key) {
+// A requirement is a field of a rule's key without which an event is refused.
+type requirement struct {
+	name   string   // in the key
+	fields []string // its alternatives, of which an event must have one
+}
+
+// requirements returns the fields of k that have an alternative which is declared with Refuse.
+func requirements(k *match.Key, declared []match.Source) (all []requirement) {
 	for _, name := range k.Fields() {
-		one, err := match.NewKey(match.Fold{Off: true}, name)
-		if err == nil && slices.ContainsFunc(declared, func(s match.Source) bool {
-			return s.Refuse && slices.Contains(keyvalue.Fields(one), s.Field)
-		}) {
-			all = append(all, one)
+		fields := strings.Split(name, keyvalue.Separator)
+		if slices.ContainsFunc(declared, func(s match.Source) bool { return s.Refuse && slices.Contains(fields, s.Field) }) {
+			all = append(all, requirement{name, fields})
 		}
 	}
 	return all
+}
+
+// missing returns which field refuses e under the i-th rule, or "". intake.Missing is no value: events that were kept have it if
+// rules shared the field then.
+func (s *Set) missing(i int, e *match.Event) string {
+	for _, r := range s.required[i] {
+		if !slices.ContainsFunc(r.fields, func(name string) bool {
+			v := e.GetNamed(name)
+			return len(v) > 0 && string(v) != intake.Missing
+		}) {
+			return r.name
+		}
+	}
+	return ""
 }
 
 // lacks notes that e lacks a field of the key of the i-th rule, whose condition holds.
@@ -33,13 +52,7 @@ func (sc *scratch) lacks(set *Set, i int, e *match.Event) {
 	if e.Part == match.Answer {
 		return // the request was judged
 	}
-	missing := ""
-	for k := range set.required[i] {
-		if _, ok := sc.key(&set.required[i][k], e); !ok {
-			missing = set.requiredNames[i][k]
-			break
-		}
-	}
+	missing := set.missing(i, e)
 	sc.lacking = append(sc.lacking, lack{i, missing})
 	sc.request.Refused = sc.request.Refused || missing != "" && !set.rules[i].Shadow
 }

@@ -71,6 +71,7 @@ func TestMissingField(t *testing.T) {
 		{fieldsEvent("path", "/either", "tenant", "acme"), "", ""}, // without plan, the rule does not judge it
 		{fieldsEvent("path", "/either"), "either", "token | tenant"},
 		{fieldsEvent("path", "/watched"), "", ""},
+		{fieldsEvent("client", "192.0.2.1", "path", "/api/x", "tenant", intake.Missing), "api", "tenant"}, // kept while it was shared
 	} {
 		p := l.Peek(x.event)
 		d, outcomes := l.Judge(l.Now(), x.event, 1, nil)
@@ -98,7 +99,7 @@ func TestMissingField(t *testing.T) {
 		t.Errorf("the third event of the client: %+v; want it refused", d)
 	}
 	want := map[string][4]uint64{ // refused, shadow, lacking, lacking that were refused
-		"client": {1, 0, 5, 0}, "api": {1, 0, 1, 1}, "either": {2, 0, 3, 2}, "watched": {0, 1, 1, 1}, "banned": {},
+		"client": {2, 0, 5, 0}, "api": {2, 0, 2, 2}, "either": {2, 0, 3, 2}, "watched": {0, 1, 1, 1}, "banned": {},
 	}
 	for _, r := range l.Stats().Rules {
 		if got := [4]uint64{r.Refused, r.Shadow, r.Lacking, r.LackingRefused}; got != want[r.Rule] {

@@ -32,9 +32,7 @@ type Set struct {
 	by      []match.Key
 	reads   []bool // the rules that take more from an event than their key
 
-	// required is the fields of the key of each rule without which an event is refused, and requiredNames what they are called.
-	required      [][]match.Key
-	requiredNames [][]string
+	required [][]requirement // of each rule
 
 	answers []bool   // the rules that count answers
 	clients []int    // at which place in its key each rule has the client, or -1
@@ -85,7 +83,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		}
 		s.clients, s.fields = append(s.clients, client), append(s.fields, field)
 		s.forms = append(s.forms, formOf(&r.Key))
-		s.require(r)
+		s.required = append(s.required, requirements(&r.Key, s.from))
 		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
 			s.keys[i] = s.keys[i-1]
 		}
@@ -113,16 +111,6 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	}
 	s.conds[match.Answer] = s.conds[match.Whole]
 	return s, nil
-}
-
-// require adds what events need so that r, the next rule, does not refuse them.
-func (s *Set) require(r *Rule) {
-	fields := requirements(&r.Key, s.from)
-	var names []string
-	for _, k := range fields {
-		names = append(names, k.String())
-	}
-	s.required, s.requiredNames = append(s.required, fields), append(s.requiredNames, names)
 }
 
 // checkSources returns an error about a bad source, or two of one field.

@@ -115,6 +115,10 @@ func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *match.Prefixes
 		if !conds[i].Holds(e) {
 			continue
 		}
+		if len(set.required[i]) > 0 && set.missing(i, e) != "" {
+			sc.lacks(set, i, e)
+			continue
+		}
 		if set.keys[i] == last {
 			sc.add(i, sc.subjects[len(sc.subjects)-1].Key)
 		} else if key, ok := sc.key(&set.rules[i].Key, e); ok {

@@ -112,7 +112,7 @@ func TestSumsSaturate(t *testing.T) {
 	}
 	s.addLive(at.UnixNano(), 0, math.MinInt64)
 	if got := s.SumAt(at, 0); got != -maxSlotSum || s.Stats().Saturated != 7 {
-		t.Errorf("after a live add: sum %d, saturated %d; want %d, 7", got, s.Stats().Saturated, -maxSlotSum)
+		t.Errorf("after a live add: sum %d, saturated %d; want %d, 7", got, s.Stats().Saturated, int64(-maxSlotSum))
 	}
 	// Four slots that are full are more than an int64 holds.
 	for i := range 4 {
