@@ -276,7 +276,7 @@ func TestMessagesInAnyOrder(t *testing.T) {
 			t.Fatalf("%q is %s after others, want %s", line, got, want)
 		}
 	}
-	if events < 2000 {
+	if events < 1000 { // of some 2,100
 		t.Errorf("%d events: too few to test anything", events)
 	}
 }
