@@ -10,7 +10,7 @@ func findClient(text []byte) (client []byte) {
 	for i := 0; i < len(text); {
 		c := text[i]
 		switch {
-		case c == '"':
+		case c == '"' || c == '\'' && quotes.isQuote(text, i):
 			quotes.take(text, i)
 			i++
 			continue
@@ -21,12 +21,14 @@ func findClient(text []byte) (client []byte) {
 		n, end := addressAt(text[i:])
 		address, from, port := text[i:i+n], i, end > n
 		i += max(end, 1)
-		if n == 0 || quotes.client >= 0 && (from != quotes.client+1 || !endsQuoted(text[i:])) {
+		if n == 0 || quotes.client >= 0 && (from != quotes.client+1 || !quotes.ends(text[i:])) {
 			continue
 		}
 		role := roleOf(text[:from])
 		switch {
 		case role == roleNone && pair > 0 && from == pair+1 && port: // the other end of a connection
+			role = roleServer
+		case role == roleNone && port && isOutgoing(text[:from]):
 			role = roleServer
 		case role == roleNone && (port || isDone(text[i:])):
 			role = roleClient
@@ -53,24 +55,44 @@ func isHexDigit(c byte) bool { return isDigit(c) || (c|' ')-'a' < 6 }
 // partOfName reports whether an address cannot follow c.
 func partOfName(c byte) bool { return isWordByte(c) || c == '.' || c == '-' || c == '@' }
 
-// quotes are the double quotes that a place in a text is between.
+// isOutgoing reports whether a text before an address says that this machine connects to it.
+func isOutgoing(before []byte) bool {
+	for _, verb := range []string{"dial ", "connect to ", "connecting to ", "connected to ", "connection to ", "cannot connect ", "could not connect "} {
+		if bytes.Contains(before, []byte(verb)) {
+			return true
+		}
+	}
+	return false
+}
+
+// quotes are the quotes that a place in a text is between.
 type quotes struct {
 	message bool // the value of a key of messages, as in JSON and logfmt: a text of a program
 	client  int  // the place of the quote before a text of a client, -1 outside of one
+	mark    byte // that quote
+}
+
+// isQuote reports whether the single quote at i begins or ends a text of a client, and is no apostrophe.
+func (q *quotes) isQuote(text []byte, i int) bool {
+	if q.client >= 0 {
+		return q.mark == '\'' && (i+1 == len(text) || !isWordByte(text[i+1]))
+	}
+	return i == 0 || !isWordByte(text[i-1])
 }
 
 // take passes the quote at i. A quote in a message is behind a backslash.
 func (q *quotes) take(text []byte, i int) {
 	escaped := i > 0 && text[i-1] == '\\'
 	switch {
-	case q.message && !escaped:
+	case q.message && !escaped && text[i] == '"':
 		q.message, q.client = false, -1
+	case q.client >= 0 && q.mark != text[i]:
 	case q.client >= 0:
 		q.client = -1
-	case !escaped && isMessageKey(text[:i]):
+	case !escaped && text[i] == '"' && isMessageKey(text[:i]):
 		q.message = true
 	default:
-		q.client = i
+		q.client, q.mark = i, text[i]
 	}
 }
 
@@ -96,10 +118,10 @@ func isDone(rest []byte) bool {
 	return ok && deeds[string(word)]
 }
 
-// endsQuoted reports whether a quote ends the text that rest follows, maybe behind a port.
-func endsQuoted(rest []byte) bool {
+// ends reports whether the quote ends the text that rest follows.
+func (q *quotes) ends(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, `\`)
-	return len(rest) > 0 && rest[0] == '"'
+	return len(rest) > 0 && rest[0] == q.mark
 }
 
 // addressAt returns the length of the address that s begins with, 0 if there is none, and the index
@@ -225,9 +247,9 @@ const (
 // in remote_ip, and begin with those of servers, as in localAddress.
 var roles = rolesOf(map[role]string{
 	roleClient: "from client ip ips ipaddr ipaddress addr address remote peer src source by for host hostname visitor attacker rhost rip raddr saddr " +
-		"connection user ban banned banning block blocked blocking deny denied reject rejected refused drop dropped van von de",
+		"connection ban banned banning block blocked blocking deny denied reject rejected refused drop dropped van von de",
 	roleServer: "to at on server local localhost lip laddr daddr dst dest destination listen listening listener bind bound upstream backend via nameserver " +
-		"resolver gateway gw dns version v release route network net netmask mask subnet broadcast interface relay target node origin",
+		"resolver gateway gw dns version v release route network net netmask mask subnet broadcast interface relay target node origin public external wan own my outgoing outbound",
 })
 
 func rolesOf(words map[role]string) map[string]role {
@@ -270,13 +292,15 @@ func roleOf(before []byte) role {
 	if string(name) == "from" && (bytes.Contains(rest, []byte("sending ")) || bytes.Contains(rest, []byte("sent "))) { // by this machine
 		return roleServer
 	}
+	if string(name) == "user" || string(name) == "username" { // the name that a client gave
+		return roleServer
+	}
 	r := roleOfWord(name)
 	inBrackets := bytes.ContainsAny(gap, "[({<")
 	if r == roleServer || r == roleClient && !isNoun(name) {
 		return r
 	}
-	// The word before says whose host, or whose address it is.
-	if (r == roleClient || inBrackets) && len(rest) > 0 && roleOfName(bytes.TrimRight(rest, " =")) == roleServer {
+	if (r == roleClient || inBrackets) && isOfServer(rest) {
 		return roleServer
 	}
 	if r == roleNone && !inBrackets && !bytes.ContainsAny(gap, "=:\"'`") && !isHostName(word) {
@@ -285,10 +309,17 @@ func roleOf(before []byte) role {
 	return roleClient
 }
 
-// roleOfName returns the role of the word that a text ends with.
-func roleOfName(text []byte) role {
+// isOfServer reports whether the words before a host or an address say that it is a server's, as in
+// "server IP address".
+func isOfServer(words []byte) bool {
 	var lower lowerWord
-	return roleOfWord(lower.of(lastWord(text)))
+	words = bytes.TrimRight(words, " =")
+	word := lastWord(words)
+	if isNoun(lower.of(word)) {
+		words = bytes.TrimRight(words[:len(words)-len(word)], " =")
+		word = lastWord(words)
+	}
+	return roleOfWord(lower.of(word)) == roleServer
 }
 
 // A lowerWord holds a word in lower case; longer ones are cut.
