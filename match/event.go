@@ -97,17 +97,17 @@ func (e *Event) GetNamed(name string) []byte {
 	return r.get(e)
 }
 
-// Fields yields the names and values of the fields that e has, the well-known ones first.
+// Fields yields the names and values of the fields that e has, the well-known ones last.
 // The values must not be changed. It does not allocate.
 func (e *Event) Fields() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		for f, v := range e.known {
-			if len(v) > 0 && !yield(fieldNames[f], v) {
+		for i := range e.extra {
+			if x := &e.extra[i]; len(x.value) > 0 && !yield(x.name, x.value) {
 				return
 			}
 		}
-		for i := range e.extra {
-			if x := &e.extra[i]; len(x.value) > 0 && !yield(x.name, x.value) {
+		for f, v := range &e.known { // without &, a copy of them all is made
+			if len(v) > 0 && !yield(fieldNames[f], v) {
 				return
 			}
 		}

@@ -29,7 +29,7 @@ func IsOfAnswer(name string) bool {
 	return name == match.Status.String() || name == match.Size.String() || name == Duration
 }
 
-// Names returns the names of the fields that e has, the well-known ones first.
+// Names returns the names of the fields that e has, the well-known ones last.
 func Names(e *match.Event) (names []string) {
 	for name := range e.Fields() {
 		names = append(names, name)
@@ -41,7 +41,10 @@ func Names(e *match.Event) (names []string) {
 // custom. It finds misspelled names in events of clients.
 func Unknown(e *match.Event, custom []string) (name string, ok bool) {
 	for name := range e.Fields() {
-		if _, known := match.FieldNamed(name); !known && !slices.Contains(custom, name) {
+		if _, known := match.FieldNamed(name); known {
+			break // and so are all others, which need not be looked at: this is done for each CHECK
+		}
+		if !slices.Contains(custom, name) {
 			return name, true
 		}
 	}
