@@ -2,11 +2,14 @@ package validate
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	accesslog "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -54,28 +57,67 @@ func envoyErrors(t *testing.T, text string) (wrong []error) {
 	return wrong
 }
 
-// The documented snippet for Envoy is of the types that Envoy reads, and keeps their
-// rules. (No test runs Envoy itself.)
-func TestEnvoySnippet(t *testing.T) {
+// logErrors returns what is wrong with a configuration of one access log.
+func logErrors(t *testing.T, text string) (wrong []error) {
+	t.Helper()
+	var config struct {
+		Logs []json.RawMessage `json:"access_log"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil || len(config.Logs) != 1 {
+		return []error{fmt.Errorf("%d logs: %w", len(config.Logs), err)}
+	}
+	log := new(accesslog.AccessLog)
+	if err := protojson.Unmarshal(config.Logs[0], log); err != nil {
+		return []error{err}
+	}
+	m, err := log.GetTypedConfig().UnmarshalNew()
+	if err != nil {
+		return []error{err}
+	}
+	if err := m.(validated).ValidateAll(); err != nil {
+		wrong = append(wrong, err)
+	}
+	return wrong
+}
+
+// snippet returns the first block of YAML in a section of the page about Envoy.
+func snippet(t *testing.T, section string) string {
+	t.Helper()
 	page, err := os.ReadFile("../../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "\n## 2. Configure Envoy\n")
+	_, text, _ := strings.Cut(string(page), "\n## "+section+"\n")
 	_, text, _ = strings.Cut(text, "\n```yaml\n")
 	text, _, ok := strings.Cut(text, "\n```\n")
 	if !ok {
-		t.Fatal("the page has no snippet for Envoy")
+		t.Fatalf("the page has no snippet for Envoy under %q", section)
 	}
-	for _, err := range envoyErrors(t, text) {
-		t.Error(err)
-	}
-	for _, change := range [][2]string{
-		{"path_prefix", "pathprefix"}, {"timeout: 0.25s", "timeout: soon"}, {"{exact: referer}", "{}"}, {"type: STATIC", "type: FIXED"},
+	return text
+}
+
+// The documented snippets for Envoy are of the types that Envoy reads, and keep their
+// rules. (No test runs Envoy itself.)
+func TestEnvoySnippet(t *testing.T) {
+	for _, c := range []struct {
+		section string
+		errors  func(*testing.T, string) []error
+		broken  [][2]string
+	}{
+		{"2. Configure Envoy", envoyErrors, [][2]string{
+			{"path_prefix", "pathprefix"}, {"timeout: 0.25s", "timeout: soon"}, {"{exact: referer}", "{}"}, {"type: STATIC", "type: FIXED"},
+		}},
+		{"Rules about the answer", logErrors, [][2]string{{"path: /var", "file: /var"}, {"path: /var/log/envoy/access.log", `path: ""`}, {"FileAccessLog", "FileLog"}}},
 	} {
-		broken := strings.Replace(text, change[0], change[1], 1)
-		if broken == text || len(envoyErrors(t, broken)) == 0 {
-			t.Errorf("%s instead of %s is not found", change[1], change[0])
+		text := snippet(t, c.section)
+		for _, err := range c.errors(t, text) {
+			t.Error(err)
+		}
+		for _, change := range c.broken {
+			broken := strings.Replace(text, change[0], change[1], 1)
+			if broken == text || len(c.errors(t, broken)) == 0 {
+				t.Errorf("%s instead of %s is not found", change[1], change[0])
+			}
 		}
 	}
 }
