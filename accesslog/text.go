@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/lately-go/lately/match"
 )
@@ -70,21 +71,27 @@ func (p *Parser) plainMessage(h *head, ev *match.Event) bool {
 
 // EitherOrder reports whether a log of the format text that begins with sample has dates such as
 // 04/05/2018 only, which another order would read as another day. The formats text-dmy and text-mdy say
-// which order is meant.
-func (f Format) EitherOrder(sample []byte) bool {
+// which order is meant; nearest is the one of them whose last time is nearer to now, as that of a log
+// is that is being written.
+func (f Format) EitherOrder(sample []byte, now time.Time) (nearest Format, either bool) {
 	if f.kind != plainText.kind {
-		return false
+		return f, false
 	}
 	days, months := newGuess(plainTextDMY), newGuess(plainTextMDY)
-	either := false
 	for line := range bytes.Lines(sample) {
 		line = bytes.TrimRight(line, "\r\n")
 		if byDay, byMonth := days.take(line), months.take(line); byDay != byMonth {
-			return false
+			return f, false
 		}
 		either = either || !days.ev.Time.Equal(months.ev.Time)
 	}
-	return either
+	switch {
+	case !either:
+		return f, false
+	case now.Sub(days.ev.Time).Abs() < now.Sub(months.ev.Time).Abs():
+		return plainTextDMY, true
+	}
+	return plainTextMDY, true
 }
 
 // findHead reads the first time in a line. If only brackets are before it, the text is what follows

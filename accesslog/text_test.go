@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/match"
@@ -220,8 +221,28 @@ func TestTextOfEitherOrder(t *testing.T) {
 		"04/05/2018 06:25:06 client 192.0.2.1\n04/13/2018 06:25:06 client 192.0.2.1\n": false,
 	} {
 		f, ok := accesslog.Detect([]byte(sample))
-		if got := f.EitherOrder([]byte(sample)); !ok || got != want {
+		if _, got := f.EitherOrder([]byte(sample), time.Now()); !ok || got != want {
 			t.Errorf("%q as %s: %v, want %v", sample, f, got, want)
+		}
+	}
+}
+
+// Of two orders, the one is nearest whose last time is nearer to the clock, be it before or after it.
+func TestTextNearestOrder(t *testing.T) {
+	for now, want := range map[string]string{
+		"2018-04-07T06:00:00Z": "text-mdy", // of 04/06, 6 April, and 4 June in two months
+		"2018-05-03T06:00:00Z": "text-mdy",
+		"2018-06-04T06:20:00Z": "text-dmy",
+		"2026-01-01T00:00:00Z": "text-dmy",
+	} {
+		at, err := time.Parse(time.RFC3339, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample := []byte("04/05/2018 06:25:06 client 192.0.2.1\n04/06/2018 06:25:06 client 192.0.2.1\n")
+		f, _ := accesslog.Detect(sample)
+		if nearest, either := f.EitherOrder(sample, at); !either || nearest.String() != want {
+			t.Errorf("%s: %s, %v, want %s", now, nearest, either, want)
 		}
 	}
 }

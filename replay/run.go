@@ -235,7 +235,8 @@ func (r *run) nextBlock(l *logFile, buf []byte) (b block, ok bool) {
 			}
 			return fail(err)
 		}
-		l.next, l.eitherOrder = l.format, l.format.EitherOrder(data)
+		l.next = l.format
+		_, l.eitherOrder = l.format.EitherOrder(data, time.Time{})
 	}
 	b = block{file: l.number, format: l.next, data: data, tooLong: tooLong}
 	l.next = l.next.After(data)

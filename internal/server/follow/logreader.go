@@ -141,8 +141,9 @@ func (r *logReader) pass(ev *match.Event, each func(*match.Event), now time.Time
 // found in data.
 func (r *logReader) parserFor(p *lineParser, columns string, data []byte) *lineParser {
 	if !r.known {
-		f, found := r.format, r.format.String() != ""
-		if !found {
+		named := r.format.String() != ""
+		f, found := r.format, named
+		if !named {
 			f, found = accesslog.Detect(data)
 		}
 		if found {
@@ -150,10 +151,14 @@ func (r *logReader) parserFor(p *lineParser, columns string, data []byte) *lineP
 		}
 		switch {
 		case found:
+			nearest, either := f.EitherOrder(data, time.Now())
+			if either && !named {
+				f = nearest
+			}
 			r.format, r.known, p = f, true, nil
 			r.log.Info("the format of the log is known", "file", r.path, "format", f.String())
-			if f.EitherOrder(data) {
-				r.log.Warn("the dates of the log may begin with the day or with the month: name the order after the file, as in FILE=text-dmy or FILE=text-mdy", "file", r.path)
+			if either {
+				r.log.Warn("the dates of the log may begin with the day or with the month: name the order after the file, as in FILE=text-dmy or FILE=text-mdy", "file", r.path, "taken", f.String())
 			}
 		case p == nil:
 			r.log.Warn("the format of the log is not known, so its lines are bad: name it after the file, as in FILE=clf", "file", r.path)

@@ -169,3 +169,43 @@ func TestZoneCheck(t *testing.T) {
 		}
 	}
 }
+
+// Dates that may begin with the day or with the month are read in the order that fits the clock, unless the
+// format of the log is given. The log says what was taken.
+func TestDatesOfEitherOrder(t *testing.T) {
+	for _, tt := range []struct{ layout, format, taken string }{
+		{"02/01/2006 15:04:05", "", "text-dmy"},
+		{"01/02/2006 15:04:05", "", "text-mdy"},
+		{"02-01-2006 15:04:05", "", "text-dmy"},
+		{"01-02-2006 15:04:05", "", "text-mdy"},
+		{"01/02/2006 15:04:05", "text", "text"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Date(2000, 5, 4, 12, 0, 0, 0, time.UTC)
+			time.Sleep(time.Until(start))
+			path := filepath.Join(t.TempDir(), "shop.log")
+			line := start.Format(tt.layout) + " login of ann refused, client 192.0.2.1\n"
+			if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			followed := Log{Path: path, Zone: time.UTC}
+			if tt.format != "" {
+				var err error
+				if followed.Format, err = accesslog.ParseFormat(tt.format); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var text bytes.Buffer
+			var got time.Time
+			f, err := New(Config{Logs: []Log{followed}, Log: slog.New(slog.NewTextHandler(&text, nil)), Judge: func(ev *match.Event) { got = ev.Time }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.close()
+			f.poll(context.Background(), time.Now())
+			if !got.Equal(start) || !strings.Contains(text.String(), "taken="+tt.taken+"\n") {
+				t.Errorf("%q as %q: %v, want %v as %s:\n%s", line, tt.format, got, start, tt.taken, text.String())
+			}
+		})
+	}
+}
