@@ -86,7 +86,7 @@ func checkPlace(s *match.Source) error {
 	}
 	switch {
 	case s.Share && s.Refuse:
-		return errors.New("Share, Refuse: must be one of them")
+		return errors.New("both Share and Refuse: must be one of them")
 	case s.Header != "" && !isToken(s.Header):
 		return fmt.Errorf("header: %.80q: must be the name of a header, such as X-API-Key", s.Header)
 	case s.Cookie != "" && !isToken(s.Cookie):
