@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,7 @@ limits:
   - {name: planned, key: api_key, limit: {by: api_key, plans: plans.txt, default: 50 per 1h, at_most: 100 per 1h}}
 bans:
   - {name: flood, key: session, after: 3 hits in 1h, for: 1h}
+  - {name: failed, key: api_key, when: {status: 401}, after: 1 hits in 1h, for: 1h}
   - {name: guessing, key: client, after: 2 distinct user in 1h, for: 1h}
 hot:
   - {name: pages, key: path, threshold: 2 per 1m}
@@ -118,6 +120,7 @@ func (l *leakTest) ask(t *testing.T) {
 		l.told("events", string(text))
 	}()
 	l.forward(t)
+	l.outcomes(t)
 	l.commands()
 	l.calls(t)
 	l.lists(t)
@@ -142,7 +145,7 @@ func (l *leakTest) ask(t *testing.T) {
 
 func (l *leakTest) forward(t *testing.T) {
 	for i := range 6 {
-		r, err := http.NewRequest("GET", l.url+"/v1/auth", nil)
+		r, err := http.NewRequest("GET", l.url+"/v1/auth?outcome_ms=60000", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,6 +165,26 @@ func (l *leakTest) forward(t *testing.T) {
 		answer.Body.Close()
 		l.told("auth", fmt.Sprint(answer.StatusCode, answer.Header, string(text)))
 	}
+}
+
+// outcomes reports answers by the ids of decisions, which the test decodes, and by the fields.
+func (l *leakTest) outcomes(t *testing.T) {
+	for i := range 3 {
+		k := fmt.Sprint(secretMark, "answered", i, l.url[len(l.url)-5:]) // other servers share the store
+		lines := strings.Split(l.resp("CHECK api_key "+k+" account "+k+" OUTCOME 60000"), "\r\n")
+		id := lines[len(lines)-3] // before the answer to QUIT
+		sealed, err := base64.RawURLEncoding.DecodeString(id)
+		if err != nil || len(sealed) == 0 {
+			t.Fatalf("the id of a decision is %q: %v", id, err)
+		}
+		l.told("resp", strings.Join(lines, " ")+string(sealed))
+		l.told("resp", l.resp("OUTCOME "+id+" status 401 user "+k, "OUTCOME "+id+" status 401", "OUTCOME "+id+" status 401 token "+k, "OUTCOME api_key "+k+" status 401"))
+		code, text := posted(t, l.url+"/v1/outcome", fmt.Sprintf(`{"event":{"api_key":%q,"status":"401","session":%q}}`, k, k))
+		l.told("http", fmt.Sprint(code, text))
+	}
+	const draft = "version: 1\nfields: {api_key: {hash: true}}\nlimits: [{name: a, key: api_key, when: {status: 401}, limit: 1 per 1h}]\n"
+	code, text := posted(t, l.url+"/v1/rules/try", fmt.Sprintf(`{"rules":%q,"field":"api_key"}`, draft))
+	l.told("http", fmt.Sprint(code, text))
 }
 
 func (l *leakTest) commands() {
