@@ -16,20 +16,31 @@ const repair = "repair"
 // and the client do for each command is most of what a decision costs.
 type bundle []*call
 
-// bundled puts calls into bundles, each alone if slotted.
+// bundled puts calls into bundles, each alone if slotted. Calls about one record stay in their order, which is that of the commands of a
+// client.
 func bundled(calls []*call, slotted bool) []bundle {
 	all := make([]bundle, 0, len(calls))
 calls:
 	for _, c := range calls {
-		for i, b := range all {
-			if !slotted && b.takes(c) {
-				all[i] = append(b, c)
+		for i := len(all) - 1; i >= 0 && !slotted; i-- {
+			if all[i].takes(c) {
+				all[i] = append(all[i], c)
 				continue calls
+			}
+			if all[i].shares(c) {
+				break
 			}
 		}
 		all = append(all, bundle{c})
 	}
 	return all
+}
+
+// shares reports whether a call of b is about a record that c is about, too.
+func (b bundle) shares(c *call) bool {
+	return slices.ContainsFunc(b, func(other *call) bool {
+		return slices.ContainsFunc(other.keys, func(key string) bool { return slices.Contains(c.keys, key) })
+	})
 }
 
 // slotted reports whether the keys of a command must be in one slot.

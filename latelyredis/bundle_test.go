@@ -104,3 +104,23 @@ func TestBundleCrosses(t *testing.T) {
 		}
 	}
 }
+
+// TestBundlesKeepOrder peeks at a key, takes it, and peeks again, in one batch: the last answer has what was taken before it.
+func TestBundlesKeepOrder(t *testing.T) {
+	rules := eachRules(t)
+	limiter, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: newStore(t, redis(t).client(t), rules, prefixed())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter.TakeAll([]ratelimit.Query{{Rule: "bucket", Key: []string{"other"}, Cost: 1, Peek: true}}, nil) // loads the script, or it is sent again
+	var queries []ratelimit.Query
+	for i := range 4 * rules.Len() {
+		queries = append(queries, ratelimit.Query{Rule: rules.Rule(i % rules.Len()).Name, Key: []string{"k"}, Cost: 1, Peek: i/rules.Len()%2 == 0})
+	}
+	for i, d := range limiter.TakeAll(queries, nil) {
+		taken := uint64(i/rules.Len()/2 + 1)
+		if left := rules.Rule(i % rules.Len()).Limits[0].N - taken; d.Err != nil || d.Remaining != left {
+			t.Errorf("query %d under %s, peek %t: %+v, want %d left", i, queries[i].Rule, queries[i].Peek, d, left)
+		}
+	}
+}

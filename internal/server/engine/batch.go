@@ -60,13 +60,12 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 		if err := checkAnswer(ev); err != nil {
 			return err
 		}
-		if terms.ByID && terms.ID == "" {
-			terms.Peek = true
-		} else if terms.ByID {
+		if terms.ByID && terms.ID != "" {
 			if of, reported, err = s.open(terms.ID); err != nil {
 				return err
 			}
 		}
+		terms.Peek = terms.Peek || terms.ByID && !counts(&of)
 		ev.Part = match.Answer
 	case r.answers && !ev.HasAnswer():
 		ev.Part = match.Request
@@ -88,7 +87,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 	if ev == s.event { // the next Event is another
 		b.events, s.event = append(b.events, ev), nil
 	}
-	if terms.ID != "" {
+	if terms.ID != "" && !terms.Peek {
 		reported.query = len(b.queries)
 		b.reports = append(b.reports, reported)
 	}

@@ -91,9 +91,13 @@ func (f *answerFields) awaits(ev *match.Event) bool {
 	return slices.ContainsFunc(f.uses, func(u fieldUse) bool { return u.request.Holds(ev) })
 }
 
-// request makes r what an id has of ev, or nothing, if no answer to it counts and the event is not kept for one.
-func (f *answerFields) request(r *reservations.Request, ev *match.Event, ends time.Time) {
+// request makes r what an id has of ev. If no answer to it counts and the event is not kept for one, that is nothing, or only the time of the
+// id, if it has a reservation anyway.
+func (f *answerFields) request(r *reservations.Request, ev *match.Event, ends time.Time, reserved bool) {
 	if ev.HasAnswer() || !f.awaits(ev) && (r.Place == 0 || f.size(ev) > maxRequest) {
+		if r.Place = 0; reserved {
+			r.Ends = ends
+		}
 		return
 	}
 	r.Ends, r.Form = ends, f.form
@@ -122,6 +126,9 @@ func (f *answerFields) checkSize(ev *match.Event) error {
 	}
 	return nil
 }
+
+// counts reports whether an answer to the request of an id may count: else the id was asked for, and no rule looked at the answer.
+func counts(r *reservations.Request) bool { return len(r.Fields) > 0 || r.Form != 0 || r.Place != 0 }
 
 // fill gives ev the fields of r, which those of ev do not replace.
 func fill(ev *match.Event, r *reservations.Request, in *ruleSet) {

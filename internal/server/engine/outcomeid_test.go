@@ -137,6 +137,16 @@ func TestNoOutcomeID(t *testing.T) {
 	if d, id := identified(t, c, forAMinute, "client", "192.0.2.1", "path", "/login"); d.Allowed || id != "" {
 		t.Errorf("%+v has the id %q", d, id)
 	}
+	for _, fields := range [][]string{ // the id of a reservation, which is never empty
+		{"client", "192.0.2.5", "path", "/"}, {"client", "192.0.2.5", "path", "/login", "status", "401"},
+	} {
+		_, id := identified(t, c, engine.Terms{Hold: time.Minute, Report: time.Minute}, fields...)
+		for range 2 {
+			mustReport(t, c, id, "status", "401", "client", "192.0.2.5", "path", "/login")
+		}
+		settle(t, c, id, 0, true)
+	}
+	wantFailures(t, c, "192.0.2.5", 0, "reservations whose answers no rule looks at") // what was counted at once was taken back
 	_, id := identified(t, c, forAMinute, "client", "192.0.2.9", "path", "/login")
 	if d := mustReport(t, c, id, "status", "401"); d.Rule != "" {
 		t.Errorf("a client on the allow list: %+v", d)

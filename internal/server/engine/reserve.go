@@ -76,7 +76,7 @@ func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ra
 		x.Ticket = *q.Ticket
 	}
 	if r.report > 0 {
-		s.e.rules.Load().fields.answers.request(&x.Asked, q.Event, now.Add(r.report))
+		s.e.rules.Load().fields.answers.request(&x.Asked, q.Event, now.Add(r.report), q.Ticket != nil)
 	}
 	if q.Ticket != nil || !x.Asked.Ends.IsZero() {
 		s.id, s.plain = s.e.ids.Seal(s.id, s.plain, x)
