@@ -111,11 +111,13 @@ type profile struct {
 	hours, logHours  int
 	path             string // the most frequent
 	onPath, paths    int64
-	failed, notFound int64 // events with status 4xx, and those of 404
-	unchanged        int64 // of status 304
-	succeeded        int64 // of status 2xx and 3xx
-	posts, reads     int64 // of method POST, and of GET, HEAD and OPTIONS
-	failures         int64 // events whose reason is a failed login
+	failed, notFound int64  // events with status 4xx, and those of 404
+	unchanged        int64  // of status 304
+	succeeded        int64  // of status 2xx and 3xx
+	posts, reads     int64  // of method POST, and of GET, HEAD and OPTIONS
+	failures         int64  // events whose reason is a failed login
+	reason           string // the most frequent of the other reasons
+	faults, onReason int64  // events with these, and with that
 	agent            string
 	onAgent, agents  int64
 	robots           bool
@@ -135,13 +137,25 @@ func (s *suggesting) profile(t *tally, own []int32, logHours int) profile {
 	p.posts = method.count(e, func(v string) bool { return v == "POST" })
 	p.reads = method.count(e, func(v string) bool { return v == "GET" || v == "HEAD" || v == "OPTIONS" })
 	p.robots = path.count(e, func(v string) bool { return v == "/robots.txt" }) > 0
-	p.failures = t.field("reason").count(e, isLoginFailure)
+	reason := t.field("reason")
+	p.failures = reason.count(e, isLoginFailure)
+	for _, fault := range faults {
+		n := reason.count(e, func(v string) bool { return v == fault })
+		if p.faults += n; n > p.onReason {
+			p.reason, p.onReason = fault, n
+		}
+	}
 	return p
 }
 
-// isLoginFailure reports whether a reason of the format messages is about a login: all but that
-// of a firewall are.
-func isLoginFailure(reason string) bool { return reason != "blocked" }
+// faults are the reasons of the format messages that are about something other than a login. That of a
+// firewall says nothing about a client, since all of its clients have it.
+var faults = []string{"banned", "denied", "error", "limited", "rejected", "scan"}
+
+// isLoginFailure reports whether a reason of the format messages is about a login.
+func isLoginFailure(reason string) bool {
+	return reason != "blocked" && !slices.Contains(faults, reason)
+}
 
 // scanRate is how many events a scan has on average in an hour in which it has any. Slower ones are
 // also proxies and broken clients.
@@ -155,6 +169,8 @@ func (p *profile) kind() OutlierKind {
 	switch {
 	case atLeast(p.failures, 50), atLeast(p.posts, 50) && atLeast(p.onPath, 50) && isLogin(p.path):
 		return Login
+	case atLeast(p.faults, 50) && p.events >= scanRate*int64(p.hours):
+		return Scan
 	case atLeast(p.failed, 40) && (p.paths >= 10 || p.notFound*2 < p.failed) && p.events >= scanRate*int64(p.hours):
 		return Scan
 	case calm && p.logHours >= 4 && p.hours*3 >= p.logHours && (atLeast(p.onPath, 90) || atLeast(p.unchanged, 50)):
@@ -187,6 +203,7 @@ func (p *profile) about() string {
 		}
 	}
 	share(p.failures, "failed logins")
+	share(p.onReason, p.reason)
 	share(p.failed-p.notFound, "403 or another 4xx")
 	share(p.notFound, "404")
 	share(p.unchanged, "304")

@@ -161,3 +161,21 @@ func TestSuggestBansInProportion(t *testing.T) {
 		}
 	}
 }
+
+// A client that a server has limited is not one whose logins failed: an outlier is named by the reason that
+// the log has for most of its events.
+func TestSuggestNamesReasons(t *testing.T) {
+	for message, want := range map[string]string{
+		`limiting requests, excess: 5.000 by zone "x"`: "192.0.2.1, scan: 60 events (100.0 %), 100 % limited, in 1 of 1 hour",
+		`user "x": password mismatch`:                  "192.0.2.1, login: 60 events (100.0 %), 100 % failed logins, in 1 of 1 hour",
+	} {
+		var log strings.Builder
+		for i := range 60 {
+			fmt.Fprintf(&log, "2018/04/17 06:25:%02d [error] 1#1: *%d %s, client: 192.0.2.1, server: _, request: \"GET / HTTP/1.1\", host: \"h\"\n", i, i, message)
+		}
+		s := mustSuggest(t, replay.SuggestConfig{Config: replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Key: "client"}})
+		if !strings.Contains(s.Rules, want) {
+			t.Errorf("%s: no %q in\n%s", message, want, s.Rules)
+		}
+	}
+}

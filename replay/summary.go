@@ -20,7 +20,7 @@ func (rep *Report) summary() string {
 		k := rep.Top[0]
 		parts = append(parts, fmt.Sprintf("%s made %s of the events", keyText(k.Key), percent(k.Count, rep.Events)))
 	}
-	if t := rep.Timeline; t != nil && len(t.Events) > 1 {
+	if t := rep.Timeline; t != nil && len(t.Events) > 1 && slices.Max(t.Events) > 1 {
 		most := slices.Max(t.Events)
 		bar := time.Duration(t.BarSeconds * float64(time.Second))
 		at := t.Start.Add(time.Duration(slices.Index(t.Events, most)) * bar)
