@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,17 @@ func TestTopPause(t *testing.T) {
 	keys(m, "p")
 	if len(*asked) != 1 || !(*asked)[0].whole || (*asked)[0].span != 10*time.Second {
 		t.Errorf("going on asks for %+v", *asked)
+	}
+}
+
+// TestTopLacking has a line under each rule whose field most of its events lack, whole in a narrow panel.
+func TestTopLacking(t *testing.T) {
+	m := cannedModel(t, topPaint{}, 80, 40)
+	for lacking, want := range map[uint64]int{50: 0, 51: 1} {
+		m.rules[0].Fields, m.rules[0].Stats = []string{"api_key", "client"}, &api.RuleStats{Allowed: 100 - lacking, Lacking: lacking}
+		if got := strings.Count(m.View().Content, "  most events lack api_key or client"); got != want {
+			t.Errorf("%d of 100 events lack a field: %d lines say so, want %d, in\n%s", lacking, got, want, m.View().Content)
+		}
 	}
 }
 

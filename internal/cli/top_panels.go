@@ -12,7 +12,7 @@ import (
 
 // A topRule is what a rule has decided in the span, per second.
 type topRule struct {
-	name                          string
+	name, lacks                   string
 	all, refused, allowed, banned float64
 }
 
@@ -33,7 +33,7 @@ func (m *topModel) ruleLines() (lines []topRule, most float64) {
 			line.name += " (shadow)"
 		}
 		if r.Stats != nil && r.Stats.Lacking > r.Stats.Events()/2 {
-			line.name += " (most events lack " + m.shown(strings.Join(r.Fields, " or ")) + ")"
+			line.lacks = "most events lack " + m.shown(strings.Join(r.Fields, " or "))
 		}
 		if span != nil {
 			t, seconds := span.Rules[r.Name], max(span.To.Sub(span.From).Seconds(), 0.1)
@@ -91,6 +91,9 @@ func (m *topModel) rulePanel(width int) panel {
 			line += right(rate(r.allowed), figure)
 		}
 		p.lines = append(p.lines, line)
+		if r.lacks != "" {
+			p.lines = append(p.lines, m.paint.wrong.Render(left("  "+r.lacks, width)))
+		}
 	}
 	return p
 }
