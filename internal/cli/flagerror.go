@@ -35,8 +35,10 @@ func flagError(cmd *cobra.Command, err error) error {
 // unknownFlag says that cmd has no such flag, and which one may be meant.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) string {
 	name := e.GetSpecifiedName()
-	if e.GetSpecifiedShortnames() != "" {
-		return fmt.Sprintf("unknown flag -%s: flags have two dashes and a name", e.GetSpecifiedShortnames())
+	if names := e.GetSpecifiedShortnames(); strings.HasPrefix(names, "=") && cmd.Name() == "follow" {
+		return fmt.Sprintf("unknown flag -%s: the standard input with a format must come behind two dashes, as in -- -%s", names, names)
+	} else if names != "" {
+		return fmt.Sprintf("unknown flag -%s: flags have two dashes and a name", names)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })

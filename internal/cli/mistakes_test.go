@@ -92,6 +92,7 @@ const mistakes = `
 2 import fail2bam x -> import: "fail2bam": must be fail2ban
 2 suggest --share 200 access.log -> --share: 200: must be a percentage of more than 0 and at most 100, …
 2 follow access.log -> --rules: missing: must be a rules file, or --addr
+2 follow --rules rules.yaml -=clf -> unknown flag -=clf: the standard input with a format must come behind two dashes, as in -- -=clf; see lately follow --help
 2 follow --rules rules.yaml -> follow: no LOG: must be at least one
 2 follow --rules rules.yaml --dry-run --nftables access.log -> --dry-run: must be without …, --nftables, …
 2 follow --rules rules.yaml --name x access.log -> --name: must be with --addr
