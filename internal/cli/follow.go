@@ -119,11 +119,27 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 			stop(notWritten(err))
 		}
 	}
-	err := runServer(cmd, config, func(s *server.Server) { p.rules = s.Engine().Rules })
+	err := runServer(cmd, config, func(s *server.Server) {
+		p.rules = s.Engine().Rules
+		noteShadows(cmd.ErrOrStderr(), p.rules().Limits)
+	})
 	if cause := context.Cause(ctx); err == nil && cause != nil && cmd.Context().Err() != nil && cause != context.Canceled {
 		return cause
 	}
 	return err
+}
+
+// noteShadows says which rules refuse nothing, so that nothing of them is printed.
+func noteShadows(w io.Writer, set *ratelimit.Set) {
+	var names []string
+	for i := range set.Len() {
+		if r := set.Rule(i); r.Shadow {
+			names = append(names, visible(r.Name))
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(w, "lately: --dry-run prints nothing of rules in shadow mode: %s; remove mode: shadow to see what they would do\n", strings.Join(names, ", "))
+	}
 }
 
 // A decisionPrinter prints decisions that refuse.

@@ -42,6 +42,20 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
+// Rules in shadow mode, as import writes them, refuse nothing, and follow says that it prints nothing of them.
+func TestFollowDryRunOfShadows(t *testing.T) {
+	for mode, want := range map[string]bool{", mode: shadow": true, "": false} {
+		path := filepath.Join(t.TempDir(), "rules.yaml")
+		appendTo(t, path, "version: 1\nbans:\n  - {name: flood, key: client, after: 1 hits in 1m, for: 1h"+mode+"}\n")
+		var out, log bytes.Buffer
+		status := run(t.Context(), []string{"follow", "--rules", path, "--dry-run", "-"}, strings.NewReader(requests("192.0.2.1", time.Now(), 3)), &out, &log)
+		said := strings.Contains(log.String(), "nothing of rules in shadow mode: flood;")
+		if status != 0 || said != want || strings.Contains(out.String(), "banned") == want {
+			t.Errorf("with %q: status %d, said %v, want %v:\n%s%s", mode, status, said, want, out.String(), log.String())
+		}
+	}
+}
+
 // TestFollowDryRun prints refusals and bans of a live log as they happen, and ends with an
 // interrupt.
 func TestFollowDryRun(t *testing.T) {
