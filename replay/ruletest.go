@@ -162,6 +162,9 @@ func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 			for name, value := range e.from.Fields {
 				ev.SetNamedString(name, value)
 			}
+			if x.rules.Limits.CountsAnswers() && !ev.HasAnswer() {
+				ev.Part = match.Request // as of a server that is asked about it
+			}
 			if !yield(&ev) {
 				return
 			}

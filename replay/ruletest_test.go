@@ -94,6 +94,28 @@ tests:
 	}
 }
 
+// TestTestsOfRequests has requests without an answer beside whole events, under a rule about answers, which judges requests as in a server.
+func TestTestsOfRequests(t *testing.T) {
+	file := mustRules(t, `
+version: 1
+limits:
+  - {name: failed, key: client, when: {path: /login, status: 401}, limit: 2 per 1m}
+`)
+	r := runTests(t, file, "t.yaml", `version: 1
+tests:
+  - name: logins
+    events:
+      - {at: 0s, event: {client: 192.0.2.1, path: /login}, repeat: 5, expect: allowed}
+      - {at: 1s, event: {client: 192.0.2.1, path: /login, status: 401}, repeat: 2, expect: allowed}
+      - {at: 2s, event: {client: 192.0.2.1, path: /login}, expect: refused by failed}
+      - {at: 2s, event: {client: 192.0.2.1, path: /}, expect: allowed}
+      - {at: 61s, event: {client: 192.0.2.1, path: /login}, expect: allowed}
+`)
+	if r.Failed != 0 || r.Tests[0].Events != 10 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestTestOfFarEvents has events at times that no replay judges, some of which are too far
 // for a time.Duration.
 func TestTestOfFarEvents(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
@@ -255,9 +256,11 @@ func TestSettleAfterRestart(t *testing.T) {
 		wantUsed(t, c, "tokens", "ada", 230, "settled after the restart")
 		settle(t, c, place, 0, true)
 		wantUsed(t, c, "places", "ada", 0, "the place is free")
-		if err := c.Reset("tokens", "bob"); err != nil {
+		name := []byte("tokens") // in the buffer of a connection, for the next command
+		if err := c.Reset(unsafe.String(&name[0], len(name)), "bob"); err != nil {
 			t.Fatal(err)
 		}
+		copy(name, "others")
 		c.Take("tokens", 5, "bob")
 		settle(t, c, reset, 0, true)
 		wantUsed(t, c, "tokens", "bob", 5, "reset after the restart")

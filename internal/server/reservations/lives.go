@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,7 +89,7 @@ func (l *Lives) Reset(now time.Time, rule string) {
 	defer l.mu.Unlock()
 	if s, ok := l.since[rule]; ok {
 		s.Since = now
-		l.since[rule] = s
+		l.since[strings.Clone(rule)] = s // the map keeps it, and the session does not own its bytes
 	}
 }
 
