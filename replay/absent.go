@@ -46,6 +46,8 @@ func (l *logFile) noEvents() string {
 	text := fmt.Sprintf("%s: none of its %s is of format %s", l.path, plural(int(l.lines), "line", "lines"), l.format)
 	if why := l.format.Problem(l.firstLine); why != "" {
 		text += "; its first line: " + why
+	} else if nearest, ok := accesslog.Detect(append(l.firstLine, '\n')); ok && nearest.String() != l.format.String() {
+		text += fmt.Sprintf("; its first line is of format %s", nearest)
 	}
 	return text + "; --show-bad-lines shows lines, --format gives another format"
 }

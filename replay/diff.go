@@ -37,7 +37,7 @@ type Difference struct {
 	First  *Epoch     `json:"first,omitempty"`
 	Last   *Epoch     `json:"last,omitempty"`
 
-	Zoneless bool `json:"zoneless,omitempty"` // see [Report]
+	AssumedTimes
 
 	// Difference lists by Config.Key, at most Config.Top keys and bans.
 	api.Difference
@@ -93,7 +93,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 		}
 	}
 	report.Events -= e.answers()
-	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events, Zoneless: report.Zoneless}
+	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events, AssumedTimes: report.AssumedTimes}
 	d.Field, d.Keys, d.Bans = r.Key, []api.KeyDifference{}, []api.BanDifference{}
 	if first, last, ok := e.span(); ok {
 		d.First, d.Last = new(epoch(first)), new(epoch(last))

@@ -33,7 +33,7 @@ func (d *Difference) WriteText(out io.Writer, style TextStyle) error {
 		w.f(", from %s to %s %s", w.stamp(d.First), w.stamp(d.Last), w.zone)
 	}
 	w.f("\n")
-	w.zoneless(d.Zoneless)
+	w.assumed(&d.AssumedTimes)
 	w.cut(d.Cut)
 	w.side("old", &d.Old)
 	w.side("new", &d.New)

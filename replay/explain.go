@@ -36,14 +36,14 @@ type ExplainConfig struct {
 // An Explanation is why an event of a log was decided as it was. Its JSON is the report
 // of lately explain --json.
 type Explanation struct {
-	Zoneless bool       `json:"zoneless,omitempty"` // see [Report]
-	Cut      *CutReport `json:"cut,omitempty"`
-	Value    api.Key    `json:"value"`
-	Events   int64      `json:"events"`  // of Value, that a rule judged
-	Refused  int64      `json:"refused"` // of these
-	Event    LogLine    `json:"event"`   // the one that is explained
-	Allowed  bool       `json:"allowed"`
-	Rule     string     `json:"rule,omitempty"` // that decided
+	AssumedTimes
+	Cut     *CutReport `json:"cut,omitempty"`
+	Value   api.Key    `json:"value"`
+	Events  int64      `json:"events"`  // of Value, that a rule judged
+	Refused int64      `json:"refused"` // of these
+	Event   LogLine    `json:"event"`   // the one that is explained
+	Allowed bool       `json:"allowed"`
+	Rule    string     `json:"rule,omitempty"` // that decided
 
 	// NextPasses is from when on an event like a refused one is allowed, if none comes
 	// in between. It is nil if the event was allowed, or if no waiting helps.
@@ -307,7 +307,7 @@ func (x *explaining) before() string {
 func (x *explaining) explanation() *Explanation {
 	f := &x.found
 	out := &Explanation{
-		Zoneless: x.report.Zoneless, Cut: x.report.Cut, Value: api.KeyOf(cmp.Or(x.shown, x.config.Value)), Events: x.n, Refused: x.denied, Event: x.line(int32(f.event)),
+		AssumedTimes: x.report.AssumedTimes, Cut: x.report.Cut, Value: api.KeyOf(cmp.Or(x.shown, x.config.Value)), Events: x.n, Refused: x.denied, Event: x.line(int32(f.event)),
 		Allowed: f.decision.Allowed, Rule: f.decision.Rule, Rules: []RuleExplanation{}, Problems: x.report.Problems,
 	}
 	if !out.Allowed && f.decision.RetryAfter != ratelimit.Never {

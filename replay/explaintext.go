@@ -14,7 +14,7 @@ const shownCounted = 5
 // WriteText writes the explanation for people. Keys are escaped as in [Report.WriteText].
 func (x *Explanation) WriteText(out io.Writer, style TextStyle) error {
 	w := newTextWriter(out, style)
-	w.zoneless(x.Zoneless)
+	w.assumed(&x.AssumedTimes)
 	w.cut(x.Cut)
 	w.f("%s: %s judged, %s refused\n", keyText(x.Value), plural(int(x.Events), "event", "events"), count(x.Refused))
 	w.f("%s %s %s: ", w.place(&x.Event), exactStamp(x.Event.T, w.zone), w.zone)

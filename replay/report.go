@@ -49,13 +49,11 @@ type Report struct {
 	// Compared is the limit under each algorithm, if Config.Compare is set.
 	Compared []AlgorithmReport `json:"compared,omitempty"`
 
-	BadLines     []BadLine  `json:"bad_lines,omitempty"`
-	Jumps        []Jump     `json:"jumps,omitempty"`
-	AssumedYears []FileYear `json:"assumed_years,omitempty"`
-	Zoneless     bool       `json:"zoneless,omitempty"`     // some times name no zone, and are read as UTC
-	EitherOrder  bool       `json:"either_order,omitempty"` // some dates may begin with the day or with the month
-	Crawlers     []string   `json:"crawlers,omitempty"`     // that the rules allow, and that are judged as other clients: no DNS is asked
-	Problems     []string   `json:"problems,omitempty"`     // with files, as sentences
+	BadLines []BadLine `json:"bad_lines,omitempty"`
+	Jumps    []Jump    `json:"jumps,omitempty"`
+	AssumedTimes
+	Crawlers []string `json:"crawlers,omitempty"` // that the rules allow, and that are judged as other clients: no DNS is asked
+	Problems []string `json:"problems,omitempty"` // with files, as sentences
 
 	Events int64  `json:"events"` // a parsed line is one event, or several if it holds a list
 	Keys   int    `json:"keys"`   // distinct keys of the field that Top counts
@@ -201,14 +199,6 @@ func newBadLine(line int64, text []byte, cut bool) BadLine {
 		b.Base64 = slices.Clone(text)
 	}
 	return b
-}
-
-// A FileYear is the year that was assumed for the first line of a file whose times have
-// none, if Config.Year gives none: by the time when the file was last modified, or by
-// the present time for standard input.
-type FileYear struct {
-	File string `json:"file"`
-	Year int    `json:"year"`
 }
 
 // A Jump is a step in time of more than a day between neighbouring events of

@@ -271,8 +271,8 @@ func (r *run) formatOf(path string, sample []byte) (f accesslog.Format, err erro
 	} else if detected, ok := accesslog.Detect(sample); ok {
 		f = detected
 	} else {
-		err = fmt.Errorf("%s: no known log format fits its first lines; name one with --format: %s, or a spec such as csv:time=1@s,client=2",
-			path, strings.Join(accesslog.Formats(), ", "))
+		err = fmt.Errorf("%s: no known log format fits its first lines, such as %.100q; name one with --format: %s, or a spec such as csv:time=1@s,client=2",
+			path, firstLine(bytes.TrimLeft(sample, "\r\n")), strings.Join(accesslog.Formats(), ", "))
 	}
 	if err == nil && r.Year == 0 && r.Lateness > 0 && lacksYear(f, sample) {
 		return accesslog.Format{}, fmt.Errorf("%s: its times have no year, which --lateness needs from the first line on; give it with --year", path)

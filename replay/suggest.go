@@ -34,13 +34,13 @@ type SuggestConfig struct {
 
 // A Suggestion is limits that fit a log. Its JSON is the report of lately suggest --json.
 type Suggestion struct {
-	Files    []string        `json:"files"`
-	Cut      *CutReport      `json:"cut,omitempty"`
-	Events   int64           `json:"events"`
-	First    *Epoch          `json:"first,omitempty"`
-	Last     *Epoch          `json:"last,omitempty"`
-	Zoneless bool            `json:"zoneless,omitempty"` // see [Report]
-	Field    string          `json:"field"`              // Config.Key
+	Files  []string   `json:"files"`
+	Cut    *CutReport `json:"cut,omitempty"`
+	Events int64      `json:"events"`
+	First  *Epoch     `json:"first,omitempty"`
+	Last   *Epoch     `json:"last,omitempty"`
+	AssumedTimes
+	Field    string          `json:"field"` // Config.Key
 	Share    float64         `json:"share,omitempty"`
 	Outliers []Outlier       `json:"outliers"` // the busiest first; none if Share is set
 	Limits   []SuggestedRule `json:"limits"`
@@ -417,7 +417,7 @@ func banOf(n uint64, span time.Duration) *ratelimit.Ban {
 // rules file of all.
 func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion, error) {
 	r := s.run
-	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, Zoneless: s.report.Zoneless, Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
+	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, AssumedTimes: s.report.AssumedTimes, Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
 	if first, last, ok := s.span(); ok {
 		out.First, out.Last = new(epoch(first)), new(epoch(last))
 	}

@@ -28,8 +28,8 @@ func (s *Suggestion) header() string {
 	}
 	comment("All together refuse %s (%s) of %s, and start %s.", plural(int(s.All.Refused), "event", "events"),
 		percent(s.All.Refused, s.Events), s.All.refusedKeys(s.Share == 0), plural(int(s.All.Bans), "ban", "bans"))
-	if s.Zoneless {
-		comment("The times of the log name no zone: they are read as UTC.")
+	for note := range s.notes() {
+		comment("Note that %s.", note)
 	}
 	if s.Cut != nil {
 		comment("They are for a part of the log: %s.", s.Cut.text(time.UTC))

@@ -74,10 +74,10 @@ func (w *textWriter) heading(format string, args ...any) {
 	w.f("\n%s\n", text)
 }
 
-// zoneless writes that times are read as UTC, since some name no zone.
-func (w *textWriter) zoneless(is bool) {
-	if is {
-		w.f("the times name no zone: they are read as UTC\n")
+// assumed writes what was assumed about times.
+func (w *textWriter) assumed(a *AssumedTimes) {
+	for note := range a.notes() {
+		w.f("%s\n", note)
 	}
 }
 
@@ -88,13 +88,7 @@ func (w *textWriter) totals(rep *Report) {
 	}
 	w.f("%s in %s (%s), %s parsed%s, %s bad\n", plural(int(rep.Lines), "line", "lines"), plural(len(rep.Files), "file", "files"),
 		cmp.Or(rep.Format, "no known format"), count(rep.Parsed), skipped, count(rep.Bad))
-	for _, f := range rep.AssumedYears {
-		w.f("%s has no years: its first line is taken to be of %d; --year gives another\n", visible(f.File), f.Year)
-	}
-	w.zoneless(rep.Zoneless)
-	if rep.EitherOrder {
-		w.f("the dates may begin with the day or with the month: name --format text-dmy or text-mdy\n")
-	}
+	w.assumed(&rep.AssumedTimes)
 	if len(rep.Crawlers) > 0 {
 		w.f("crawlers of %s are judged as other clients: a replay asks no DNS\n", strings.Join(rep.Crawlers, ", "))
 	}

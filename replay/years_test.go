@@ -116,7 +116,7 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 		t.Errorf("zoneless is %v, and the text is\n%s", r.Zoneless, text.String())
 	}
 	s, err := replay.Suggest(t.Context(), replay.SuggestConfig{Config: c})
-	if err != nil || !s.Zoneless || !strings.Contains(s.Rules, "# The times of the log name no zone: they are read as UTC.\n") {
+	if err != nil || !s.Zoneless || !strings.Contains(s.Rules, "# Note that the times name no zone: they are read as UTC.\n") {
 		t.Errorf("the suggestion does not say that there is no zone: %v", err)
 	}
 	want := fmt.Sprintf("its first line is taken to be of %s;", first[:4])
@@ -125,8 +125,8 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 		if len(r.AssumedYears) != 0 || strings.Contains(text.String(), "is taken to be of") {
 			t.Errorf("with a year given, %v is assumed", r.AssumedYears)
 		}
-	case len(r.AssumedYears) != 1 || fmt.Sprint(r.AssumedYears[0].Year) != first[:4] || !strings.Contains(text.String(), want):
-		t.Errorf("assumed years %v, want %s; the text has to have %q:\n%s", r.AssumedYears, first[:4], want, text.String())
+	case len(r.AssumedYears) != 1 || fmt.Sprint(r.AssumedYears[0].Year) != first[:4] || !strings.Contains(text.String(), want) || !strings.Contains(s.Rules, want):
+		t.Errorf("assumed years %v, want %s; the text and the suggestion have to have %q:\n%s%s", r.AssumedYears, first[:4], want, text.String(), s.Rules)
 	}
 }
 

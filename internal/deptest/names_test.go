@@ -22,7 +22,7 @@ var mostNames = map[string]int{
 	"latelyredis": 49,
 	"match":       66,
 	"ratelimit":   132,
-	"replay":      78,
+	"replay":      79,
 	"rules":       34,
 	"sampled":     20,
 	"window":      110,
