@@ -73,7 +73,7 @@ CONCURRENT = client internal/crawlers latelygrpc latelyredis internal/server/fol
 export GORACE ?= atexit_sleep_ms=10
 
 # Some tests wait for other programs: one package more than there are cores runs at a time.
-PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # Tests run with -vet=off, since make lint runs vet with all its analyzers, and are linked without what
 # debuggers need, which takes a third of the time.

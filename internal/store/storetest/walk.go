@@ -114,6 +114,9 @@ func (w *walk) refund() {
 }
 
 func (w *walk) ban() {
+	if w.now < w.base-math.MaxInt64/2 {
+		return // no Duration is as long as it would take until its end
+	}
 	w.session.ban(w.anyRule(), w.anyKey(), w.base+(1+w.rnd.Int64N(5))*int64(time.Hour))
 }
 
