@@ -72,7 +72,7 @@ CONCURRENT = client internal/crawlers latelygrpc latelyredis internal/server/fol
 # tests start hundreds of them.
 export GORACE ?= atexit_sleep_ms=10
 
-# Some tests wait for other programs: one package more than there are cores runs at a time.
+# Some tests wait for other programs: two packages more than there are cores run at a time.
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # Tests run with -vet=off, since make lint runs vet with all its analyzers, and are linked without what
