@@ -1,4 +1,5 @@
-// Package intake replaces the values of fields that are declared as hashed, before any other package sees them.
+// Package intake checks where fields of requests come from, gives events the shared fields that they lack, and replaces
+// the values of hashed fields before any other package sees them.
 package intake
 
 import (

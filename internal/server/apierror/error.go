@@ -1,4 +1,4 @@
-// Package apierror has the errors that the server answers, whatever the protocol.
+// Package apierror defines the errors that all listeners send to clients.
 package apierror
 
 import (

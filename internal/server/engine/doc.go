@@ -1,5 +1,6 @@
-// Package engine counts and judges events for all listeners of a server. It holds the
-// rules in force, the limiter, the counters and the detectors of hot keys.
+// Package engine counts and judges events for all listeners of a server. It holds the rules in force and the
+// limiter. Bans, counters, hot keys and reservations have packages of their own, which it joins: listeners reach
+// the first three by [Engine.Bans], [Engine.Counters] and [Engine.Hot].
 //
 //	e, err := engine.New(engine.Config{Rules: file})
 //	...
