@@ -22,7 +22,7 @@ func bundled(calls []*call, slotted bool) []bundle {
 	all := make([]bundle, 0, len(calls))
 calls:
 	for _, c := range calls {
-		for i := len(all) - 1; i >= 0 && !slotted; i-- {
+		for i := len(all) - 1; i >= 0 && !slotted && c.script.each; i-- {
 			if all[i].takes(c) {
 				all[i] = append(all[i], c)
 				continue calls
