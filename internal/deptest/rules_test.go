@@ -61,7 +61,7 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 
 internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit
-internal/store/storetest      -> internal/store, internal/ring, internal/test/randtest, ratelimit, match, window
+internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window
 ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake
 hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
 
@@ -77,6 +77,7 @@ internal/test/geotest -> std
 internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress
 internal/test/randtest -> std
+internal/test/windowtest -> internal/limit
 internal/test/journaltest -> std
 internal/test/netnstest -> golang.org/x/sys
 internal/test/browsertest -> std

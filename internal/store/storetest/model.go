@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -22,25 +21,6 @@ type model struct {
 // A place is a rule, by name, and a key.
 type place struct{ rule, key string }
 
-// A record is the state of a key under a rule.
-type record struct {
-	rule    *ratelimit.Rule
-	newest  int64 // when it was judged last
-	limits  []*window
-	cut     bool    // whether a bucket was, and not all have been empty since
-	strikes *window // hits or refusals that count toward a ban
-	ban     ban
-}
-
-// A ban is the newest of a key, and how many there were.
-type ban struct {
-	was      bool
-	until    int64
-	count    int
-	byHand   bool
-	remember time.Duration
-}
-
 func newModel(set *ratelimit.Set, c *Config) *model {
 	return &model{
 		set: set, resolution: int64(c.Resolution), leaves: c.Leaves,
@@ -57,31 +37,6 @@ func (m *model) at(s *subject) *record {
 		m.records[p].clear(m.resolution)
 	}
 	return m.records[p]
-}
-
-// clear deletes what was counted, but no ban.
-func (rec *record) clear(resolution int64) {
-	r := rec.rule
-	rec.limits, rec.cut = nil, false
-	for _, l := range r.Limits {
-		rec.limits = append(rec.limits, newWindow(r, l, resolution))
-	}
-	rec.strikes = nil
-	if r.Ban != nil {
-		rec.strikes = newWindow(&ratelimit.Rule{Algorithm: ratelimit.Exact}, ratelimit.Limit{Span: r.Ban.Span}, resolution)
-	}
-}
-
-func (rec *record) clone() *record {
-	c := *rec
-	c.limits = nil
-	for _, w := range rec.limits {
-		c.limits = append(c.limits, w.clone())
-	}
-	if rec.strikes != nil {
-		c.strikes = rec.strikes.clone()
-	}
-	return &c
 }
 
 // An answer is the expected decision about one request.
@@ -162,144 +117,13 @@ func (m *model) known(s *subject) bool {
 
 // forget removes rec, which was made for a request that only looked, unless a refusal was counted.
 func (m *model) forget(s *subject, rec *record) {
-	if rec.ban == (ban{}) && (rec.strikes == nil || rec.strikes.used(rec.newest) == 0) {
+	if rec.ban == (ban{}) && (rec.strikes == nil || rec.strikes.Used(rec.newest) == 0) {
 		delete(m.records, place{rec.rule.Name, string(s.Key)})
-	}
-}
-
-// judge judges one rule without charging its limits. Hits and refusals count; of a request whose answer the rule
-// is to count, refusals.
-func (rec *record) judge(o *outcome, now int64, r *request, sub *subject) {
-	given, look := sub.N, sub.Look
-	rule := rec.rule
-	if rule.Ban != nil && rule.Ban.Of == ratelimit.Hits {
-		if r.Cost > 0 && !look {
-			rec.strike(o, now, r.Peek)
-		} else if len(rule.Limits) == 0 {
-			o.Limit, o.Remaining = rule.Ban.After, under(rule.Ban.After, rec.strikes.used(now))
-		}
-	}
-	over := false
-	first, above := true, false
-	var limit, remaining uint64
-	var told int
-	for i, l := range rule.Limits {
-		n := mostFor(l, given)
-		left := under(n, rec.limits[i].used(now))
-		over = over || r.Cost > left
-		// LimitIndex is the limit with the least remaining, or first of all one
-		// that is below the cost.
-		if higher := r.Cost > n; first || higher && !above || higher == above && left < remaining {
-			limit, remaining, told, above, first = n, left, i, higher, false
-			o.tied = nil
-		}
-		if r.Cost > left && left == remaining && (r.Cost > n) == above {
-			o.tied = append(o.tied, i)
-		}
-	}
-	if !o.Refused && len(rule.Limits) > 0 {
-		o.Limit, o.Remaining, o.LimitIndex = limit, remaining, told
-	}
-	if !over {
-		return
-	}
-	if r.Answer {
-		o.Refused = o.Refused || rule.Shadow
-		return
-	}
-	if rule.Ban != nil && rule.Ban.Of == ratelimit.Refusals {
-		rec.strike(o, now, r.Peek)
-	}
-	o.Refused = true
-}
-
-// strike counts a hit or a refusal, or begins a ban if that is one too many.
-func (rec *record) strike(o *outcome, now int64, peek bool) {
-	b := rec.rule.Ban
-	if n := rec.strikes.used(now); n < b.After {
-		rec.strikes.charge(now, 1)
-		if len(rec.limits) == 0 {
-			o.Limit, o.Remaining = b.After, b.After-n-1
-		}
-		return
-	}
-	o.Refused, o.Limit, o.Remaining = true, b.After, 0
-	if peek {
-		o.struck = true
-		return
-	}
-	rec.strikes.charges = nil
-	rec.ban.begin(b, now)
-	o.Banned, o.Started, o.BannedUntil = true, true, time.Unix(0, rec.ban.until)
-}
-
-// charge charges the limits if the event is to be charged, and sets what is left then.
-func (rec *record) charge(o *outcome, v answer, r *request, sub *subject, banned bool) {
-	rule, look := rec.rule, sub.Look
-	charged := !banned && !o.Banned && (v.allowed && !o.Refused ||
-		rule.CountRefused && (v.allowed || !rule.Shadow))
-	if r.Answer {
-		charged = !o.Banned && !(rule.Shadow && o.Refused)
-	}
-	charged = charged && !look
-	if charged && r.Cost > 0 && (v.allowed || !r.Peek) {
-		rec.setN(v.at, sub.N)
-	}
-	for i, w := range rec.limits {
-		if charged && r.Cost > 0 && max(rule.Limits[i].N, rule.Limits[i].AtMost) > 0 && (v.allowed || !r.Peek) {
-			rec.chargeTo(w, v.at, r.Cost)
-		}
-		if rule.Algorithm == ratelimit.LeakyBucket && v.allowed && !look && !o.Refused && rule.Limits[i].N > 0 {
-			o.Delay = max(o.Delay, w.bucket.delay(v.at))
-		}
-	}
-	if charged && len(rule.Limits) > 0 {
-		o.Charged = v.allowed && !o.Refused && !r.Peek && (r.Cost > 0 || rule.Algorithm != ratelimit.InFlight)
-		o.Remaining -= min(r.Cost, o.Remaining)
-	}
-	banned, bans := o.Banned, len(rule.Limits) == 0
-	o.expired = func(t int64) bool {
-		for _, w := range rec.limits {
-			if w.used(t) > 0 {
-				return false
-			}
-		}
-		return (!banned || t >= rec.ban.until) && (banned || !bans || rec.strikes.used(t) == 0)
-	}
-}
-
-// setN has an event at now bring n.
-func (rec *record) setN(now int64, n uint64) {
-	for _, w := range rec.limits {
-		if w.bucket != nil {
-			w.bucket.setN(now, n)
-		}
 	}
 }
 
 // never is when every window is empty and every ban over.
 const never = 3 * int64(ratelimit.MaxSpan)
-
-// under returns n - used, or 0.
-func under(n, used uint64) uint64 { return n - min(n, used) }
-
-func (b *ban) holds(t int64) bool { return b.was && t < b.until }
-
-// begin begins the next ban at now.
-func (b *ban) begin(rule *ratelimit.Ban, now int64) {
-	earlier := 0
-	if b.was && now-b.until <= int64(b.remember) {
-		earlier = b.count
-	}
-	*b = ban{was: true, until: now + int64(rule.Duration(earlier)), count: earlier + 1, remember: remembered(rule)}
-}
-
-// extend restarts a ban that a rule began, if the rule has Extend.
-func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
-	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Peek {
-		b.until = max(b.until, now+int64(rule.Ban.Duration(b.count-1)))
-	}
-}
 
 // add bans a key by hand at now, unless a ban holds for longer.
 func (m *model) add(s subject, now, ends int64) {
@@ -314,30 +138,12 @@ func (m *model) add(s subject, now, ends int64) {
 	*b = ban{was: true, until: ends, count: b.count, byHand: true, remember: remembered(rec.rule.Ban)}
 }
 
-// remembered returns how long a ban counts as an earlier one after its end.
-func remembered(rule *ratelimit.Ban) time.Duration {
-	if rule == nil {
-		rule = &ratelimit.Ban{}
-	}
-	return cmp.Or(rule.Remember, 24*time.Hour)
-}
-
 // unban ends a ban and deletes those before. It returns the ban as it was.
 func (m *model) unban(rule, key string) (was ban) {
 	if rec := m.records[place{rule, key}]; rec != nil {
 		was, rec.ban = rec.ban, ban{}
 	}
 	return was
-}
-
-// chargeTo charges one of the limits. A bucket that is full then may have lost a part of
-// the charge: nothing is given back until all limits are empty.
-func (rec *record) chargeTo(w *window, now int64, cost uint64) {
-	rec.cut = rec.cut && slices.ContainsFunc(rec.limits, func(w *window) bool { return w.used(now) > 0 })
-	w.charge(now, cost)
-	if b := w.bucket; b != nil && b.level.Cmp(b.full()) >= 0 {
-		rec.cut = true
-	}
 }
 
 // settle corrects a charge. It is for subjects that were not reset since.
@@ -352,9 +158,9 @@ func (m *model) settle(s *settlement) {
 		for _, w := range rec.limits {
 			switch {
 			case rec.rule.Algorithm == ratelimit.InFlight:
-				w.refund(now, s.At, s.Charged)
+				w.Refund(now, s.At, s.Charged)
 			case s.Actual < s.Charged:
-				w.refund(now, s.At, s.Charged-s.Actual)
+				w.Refund(now, s.At, s.Charged-s.Actual)
 			case s.Actual > s.Charged:
 				rec.chargeTo(w, now, s.Actual-s.Charged)
 			}
@@ -375,7 +181,7 @@ func (m *model) refund(r *adjustment) uint64 {
 	}
 	taken := uint64(1<<64 - 1)
 	for _, w := range rec.limits {
-		taken = min(taken, w.refundOldest(rec.newest, r.N))
+		taken = min(taken, w.RefundOldest(rec.newest, r.N))
 	}
 	return taken
 }
@@ -415,36 +221,4 @@ func (m *model) leave() map[string]map[place]*record {
 		all[fields][p] = rec
 	}
 	return all
-}
-
-// carry gives the record the limits of its rule, each of which takes over from one before.
-func (rec *record) carry(resolution int64) {
-	before := rec.limits
-	rec.limits = nil
-	for _, l := range rec.rule.Limits {
-		w := newWindow(rec.rule, l, resolution)
-		if from := w.heir(before); from != nil {
-			w.carry(from, rec.newest)
-		}
-		rec.limits = append(rec.limits, w)
-	}
-}
-
-// heir returns the window that w takes over from: that of the same limit, else that with the
-// shortest span that is no shorter, else the longest. What is under way and what has come in
-// a span have nothing in common.
-func (w *window) heir(before []*window) *window {
-	if len(before) == 0 || (w.rule.Algorithm == ratelimit.InFlight) != (before[0].rule.Algorithm == ratelimit.InFlight) {
-		return nil
-	}
-	if i := slices.IndexFunc(before, w.same); i >= 0 {
-		return before[i]
-	}
-	span := w.limit.Window()
-	return slices.MinFunc(before, func(a, b *window) int {
-		if a.limit.Window() < span || b.limit.Window() < span {
-			return cmp.Compare(b.limit.Window(), a.limit.Window())
-		}
-		return cmp.Compare(a.limit.Window(), b.limit.Window())
-	})
 }

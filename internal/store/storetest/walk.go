@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -229,7 +230,7 @@ func (w *walk) takenBackExactly() bool {
 	for i := range w.model.set.Len() {
 		r := w.model.set.Rule(i)
 		if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool {
-			return r.Algorithm == ratelimit.Sliding && max(l.N, l.AtMost) > 128 || newWindow(r, l, 1).bucket != nil && l.AtMost > 0
+			return r.Algorithm == ratelimit.Sliding && max(l.N, l.AtMost) > 128 || limit.Algorithm(r.Algorithm).Bursts() && l.AtMost > 0
 		}) {
 			return false
 		}

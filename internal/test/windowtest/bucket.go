@@ -1,30 +1,36 @@
-package storetest
+package windowtest
 
 import (
-	"cmp"
 	"math/big"
 	"time"
 
-	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A bucket is the window of GCRA and LeakyBucket: a level that drains N in a span,
 // without rounding.
 type bucket struct {
-	limit ratelimit.Limit
+	c     limit.Config
 	n     uint64   // by which it drains since the time at
 	level *big.Rat // at the time at
 	at    int64
 }
 
-func rational(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
+// most returns how much can be used: the burst or N. A limit of 0 refuses all.
+func most(c limit.Config) uint64 {
+	if c.N != 0 && c.Burst != 0 {
+		return c.Burst
+	}
+	return c.N
+}
+
+func rational(n uint64) *big.Rat { return new(big.Rat).SetUint64(n) }
 
 // drains returns how much drains in a time.
 func (b *bucket) drains(ns int64) *big.Rat { return b.drainsBy(b.n, ns) }
 
-func (b *bucket) drainsBy(by uint64, ns int64) *big.Rat {
-	n := new(big.Int).SetUint64(by)
-	return new(big.Rat).SetFrac(n.Mul(n, big.NewInt(ns)), big.NewInt(int64(b.limit.Span)))
+func (b *bucket) drainsBy(n uint64, ns int64) *big.Rat {
+	return new(big.Rat).Mul(rational(n), big.NewRat(ns, int64(b.c.Span)))
 }
 
 // levelAt returns how full the bucket is at t.
@@ -35,7 +41,7 @@ func (b *bucket) levelAt(t int64) *big.Rat {
 	return positive(new(big.Rat).Sub(b.level, b.drains(t-b.at)))
 }
 
-// positive returns r, or 0 if that is less.
+// positive returns r, or 0 if that is more.
 func positive(r *big.Rat) *big.Rat {
 	if r.Sign() < 0 {
 		return new(big.Rat)
@@ -43,12 +49,8 @@ func positive(r *big.Rat) *big.Rat {
 	return r
 }
 
-// setN makes n, or N of the limit if that is 0, that by which the bucket drains from t on.
-func (b *bucket) setN(t int64, n uint64) {
-	if b.limit.AtMost > 0 {
-		b.level, b.at, b.n = b.levelAt(t), t, cmp.Or(n, b.limit.N)
-	}
-}
+// setN makes n what the bucket drains by from t on.
+func (b *bucket) setN(t int64, n uint64) { b.level, b.at, b.n = b.levelAt(t), t, n }
 
 func (b *bucket) used(t int64) uint64 {
 	level := b.levelAt(t)
@@ -66,17 +68,17 @@ func (b *bucket) charge(t int64, cost uint64) {
 
 // full returns the highest level.
 func (b *bucket) full() *big.Rat {
-	if most := max(b.limit.AtMost, b.limit.Burst); b.limit.AtMost > 0 {
-		return rational(2 * most)
+	if b.c.AtMost > 0 {
+		return rational(2 * max(b.c.AtMost, b.c.Burst))
 	}
-	burst := most(b.limit)
-	return new(big.Rat).Add(rational(burst), rational(max(burst, b.limit.N)))
+	burst := most(b.c)
+	return new(big.Rat).Add(rational(burst), rational(max(burst, b.c.N)))
 }
 
 // refund takes back what was charged, less what may have drained of it since.
 func (b *bucket) refund(t, at int64, cost uint64) {
 	back := rational(cost)
-	if back.Sub(back, b.drainsBy(max(b.limit.N, b.limit.AtMost), t-at)); back.Sign() > 0 {
+	if back.Sub(back, b.drainsBy(max(b.c.N, b.c.AtMost), t-at)); back.Sign() > 0 {
 		level := b.levelAt(t)
 		b.level, b.at = positive(level.Sub(level, back)), t
 	}
