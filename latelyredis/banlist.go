@@ -93,7 +93,7 @@ func (c *nodeClock) at(server, sent, received int64) {
 func (c *nodeClock) server() int64 { return c.now() + c.ahead.Load() }
 
 // A mirror is the copy of the list that a node holds. Its times are those of the server, in
-// nanoseconds: a ban that is told of twice is the same.
+// nanoseconds: receiving a ban twice has no effect.
 type mirror struct {
 	nodeClock
 	table *ban.Table

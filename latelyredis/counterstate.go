@@ -10,10 +10,10 @@ import (
 )
 
 // A node that starts, or has missed entries, gets the counts of another one: that writes its state
-// into Redis when it is asked to, in parts, up to an entry of the log. While it does so, it counts
-// nothing of what comes, so that the state has the adds of exactly these entries, and of its own entries by
-// number. The first part is countsForm and the newest entry of each node that is counted; the others are the name of a
-// counter, or a chunk of its table.
+// into Redis when it is asked to, in parts, up to an entry of the log. Meanwhile it defers incoming
+// adds, so the state contains exactly the entries up to that number, and its own entries by number.
+// The first part is countsForm and the newest entry of each node that is counted; the others are
+// the name of a counter, or a chunk of its table.
 
 // The types of parts.
 const (

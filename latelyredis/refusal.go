@@ -28,8 +28,8 @@ const refusalMemory = 16 << 20
 const refusalFresh = int64(syncTimeout / time.Microsecond)
 
 // clockSet is by how much the clock of the server must have moved against that of the node for
-// refusals to end, in microseconds. It is more than what is not known of it with short round trips,
-// and less than what makes scripts move a record.
+// refusals to end, in microseconds. It is larger than the clock error of a short round trip, and
+// smaller than the step at which scripts shift a record.
 const clockSet = 50_000
 
 // The words of a record. Times are in microseconds.
@@ -48,8 +48,8 @@ const (
 type refusals struct {
 	seed maphash.Seed
 
-	// stamps are by hash. One changes when what was refused before may be allowed: a record with
-	// an earlier one is of no use, nor is an answer that was asked for under it.
+	// stamps has a generation per hash bucket. It increases when earlier refusals may be
+	// outdated; records and answers of an older generation are ignored.
 	stamps [1024]atomic.Uint64
 
 	gaveBack atomic.Bool  // this node has given something back since it told the others

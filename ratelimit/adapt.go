@@ -14,10 +14,9 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// An Adapt makes a rule's limits follow its traffic: a table says which N holds
-// at which average of events a second, all keys of the rule together, allowed
-// or not. N of each limit of the rule is then what the table says; what stands
-// in the rule is N until the first average.
+// An Adapt makes a rule's limits follow its traffic: a table gives N for the
+// average number of events a second, over all keys of the rule, allowed or not.
+// This N replaces that of each limit in the rule after the first average.
 //
 //	// 2000 while below 1000 a second, 1000 below 5000, else 500
 //	Adapt{Steps: []AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}, Above: 500}
@@ -38,10 +37,10 @@ type Adapt struct {
 	Above      uint64
 	Hysteresis float64
 
-	// Smooth, when not 0, is the time in which N comes most of the way (63 %,
-	// the time constant of exponential smoothing) to what the table says, and
-	// the table is then read as points: between two rows N lies on the line
-	// between them. From 1 s to 24 h.
+	// Smooth, when not 0, is the time constant of exponential smoothing, from 1
+	// s to 24 h: in that time N covers 63 % of the distance to its target. The
+	// rows are then points, and the target is interpolated linearly between
+	// them.
 	Smooth time.Duration
 }
 

@@ -8,34 +8,34 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 )
 
-// An Algorithm is how a limit counts. The zero Algorithm is Sliding.
+// An Algorithm counts the events of a limit. The zero Algorithm is [Sliding].
 //
 // Sliding and Exact never allow more than N in any true window (t-span, t], Fixed
 // and Calendar in their own windows, and InFlight at any moment. [Limit.MaxAllowed]
-// is what each allows at worst in any window of a span, and [Limit.MaxLate] by how
-// much longer than needed it refuses; docs/dev/proofs.md has the proofs and what a
-// key costs.
+// is the worst case of each in any window of a span, and [Limit.MaxLate] how much
+// longer than needed it may refuse; docs/dev/proofs.md has the proofs and the
+// memory of a key.
 type Algorithm uint8
 
 const (
 	// Sliding is the default. For a limit of up to 128 it is Exact. Above, it
-	// is so while no more than three are in the window, and then counts in a
-	// ring of 60 slots (64 where 60 does not divide the span into whole
-	// nanoseconds) and judges on hi, the sum that includes the oldest, partly
-	// expired slot: never more than N in any true window, and every refusal is
-	// justified by N allowed in (t-span-slot, t]. A key takes some 150 bytes,
-	// or 300 with its slots, whatever N. When the budget has no memory for
-	// slots, a key is judged by two of a span each instead.
+	// keeps up to three times, and then counts in a ring of 60 slots (64 if 60
+	// does not divide the span into whole nanoseconds). It judges on the upper
+	// bound, which includes the oldest, partly expired slot: never more than N
+	// in any true window, and a refusal means that N were allowed in
+	// (t-span-slot, t]. A key takes some 150 bytes, or 300 with its slots, for
+	// any N. If the budget has no memory for slots, a key is judged by two
+	// slots of a span each.
 	Sliding Algorithm = iota
 
 	// Exact keeps the time of each of the last N events of a key: the
 	// definition itself, at 8 bytes an event. N is at most MaxExact.
 	Exact
 
-	// TwoBucket weighs the window before by the share of it that is still in
-	// the span: two counters a key, known as the sliding window counter. It
-	// takes the window before to have been evenly filled, so that at worst
-	// 2N - 1 pass in a span.
+	// TwoBucket adds the current window and the share of the previous window
+	// that is still in the span: two counters a key, the common sliding window
+	// counter. It assumes that the previous window was filled evenly; at worst
+	// 2N - 1 are allowed in a span.
 	TwoBucket
 
 	// GCRA spaces events by span/N after a burst of Limit.Burst (the generic
@@ -45,8 +45,8 @@ const (
 	GCRA
 
 	// LeakyBucket is a queue of Limit.Burst places that is served N times a
-	// span: an event that finds a place is allowed, and [Decision.Delay]
-	// says how long until its turn.
+	// span: an event that finds a place is allowed, and [Decision.Delay] is the
+	// time until its turn.
 	LeakyBucket
 
 	// Fixed is a window that begins with a key's first event and ends a span
@@ -57,20 +57,19 @@ const (
 	// see [Limit.Per]: N in each, and at worst 2N across an edge.
 	Calendar
 
-	// InFlight bounds how many events are under way at one time: one is from
-	// its [Limiter.Reserve] until the reservation is settled or canceled, or
-	// until Span is over, which is the longest it is believed to be.
+	// InFlight limits concurrent events. An event starts with [Limiter.Reserve]
+	// and ends when its reservation is settled or canceled, or after Span.
 	InFlight
 
 	numAlgorithms
 )
 
 const (
-	// MaxExact is the largest N that Exact and InFlight, and a ban, can
-	// count: a key then takes up to 512 KiB.
+	// MaxExact is the largest N of Exact and InFlight, and of a ban: 65,535. A
+	// key then takes up to 512 KiB.
 	MaxExact = 1<<16 - 1
 
-	// MaxSliding is the largest N that the others can count.
+	// MaxSliding is the largest N of all other algorithms: 4,294,967,295.
 	MaxSliding = 1<<32 - 1
 )
 
@@ -84,8 +83,8 @@ func Algorithms() []string { return limit.Algorithms() }
 // String returns the algorithm's name as in a rules file.
 func (a Algorithm) String() string { return limit.Algorithm(a).String() }
 
-// AlgorithmNamed returns the algorithm of that name; "" is Sliding, and token-bucket
-// is GCRA. The error says which names there are.
+// AlgorithmNamed returns the algorithm of that name; "" is [Sliding], and
+// token-bucket is [GCRA]. The error lists the names.
 func AlgorithmNamed(name string) (Algorithm, error) {
 	switch name {
 	case "":

@@ -6,19 +6,19 @@ import (
 	"github.com/lately-go/lately/internal/ban"
 )
 
-// A Ban says when a rule bans a key, and for how long: after more than After hits (or
-// refusals) in Span, the next one is refused and starts a ban of For. This is maxretry of
-// fail2ban: After is one less than it.
+// A Ban sets when a rule bans a key, and for how long: after After hits (or refusals)
+// in Span, the next one is refused and starts a ban of For. After is maxretry - 1 of
+// fail2ban.
 //
-// With Distinct, the After+1st value of Field in Span starts the ban: the After+1st user
-// that a client tries to log in as, say. A value counts once, when it came last; an event
-// without one, or of a key that is given without an event, counts nothing. Counts are
-// exact, but for two values whose keyed hashes of 64 bits are equal. A key with more than
-// two values takes 16 to 32 bytes for each.
+// With Distinct, the After+1st value of Field in Span starts the ban: for example the
+// After+1st user that a client tries to log in as. A value counts once, at the last time
+// it came. An event without a value counts nothing, nor does a key that is judged without
+// an event. Counts are exact, but for two values whose keyed hashes of 64 bits are equal.
+// A key with more than two values takes 16 to 32 bytes for each.
 //
-// Bans of a key can grow, by Factor or along Steps, which is bantime.increment of fail2ban.
-// Its formula with the factor 1 is Factor 2; its multipliers are Steps of bantime times
-// each of them; its bantime.maxtime is Max.
+// Bans of a key can grow, by Factor or along Steps, as with bantime.increment in fail2ban.
+// Its formula with the factor 1 is Factor 2; its multipliers are Steps, each multiplied by
+// bantime; its bantime.maxtime is Max.
 type Ban struct {
 	After uint64        // at most MaxExact; 0 bans on the first
 	Of    Cause         // what is counted: hits, refusals or distinct values
@@ -30,9 +30,9 @@ type Ban struct {
 	// For * Factor^(k-1), but no longer than Max. With 0 and 1 all are equally long.
 	Factor float64
 
-	// Steps is how long the first ban of a key lasts, the second, and so on; the last
-	// step is that of all further ones. There are at most 64, each with the
-	// limits of For. It replaces For and Factor.
+	// Steps are the lengths of the first ban of a key, of the second, and so on; the
+	// last step is the length of all further bans. At most 64, each in the range of
+	// For. It replaces For and Factor.
 	Steps []time.Duration
 
 	// Max is the longest ban; 0 means MaxSpan.
@@ -49,8 +49,8 @@ type Ban struct {
 	// lasts as long again from that hit. By default hits during a ban change nothing.
 	Extend bool
 
-	// Remember is how long after its end a ban counts as an earlier one for Factor and
-	// Steps; 0 means 24 hours.
+	// Remember is the time after its end during which a ban counts as an earlier one
+	// for Factor and Steps; 0 means 24 hours.
 	Remember time.Duration
 }
 

@@ -109,7 +109,7 @@ const ofNetworks = 1 << 31
 // immutable.
 type networkLengths [2][]int
 
-// The shortest prefixes that can be banned: a slip of the finger must not ban everybody.
+// The shortest prefixes that can be banned: a typing error must not ban everybody.
 const (
 	minNetwork4 = 8
 	minNetwork6 = 16

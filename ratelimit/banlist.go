@@ -13,15 +13,15 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// ErrBansFull is the error of a ban for which a store has no memory.
+// ErrBansFull is the error for a ban when the store has no memory for it.
 var ErrBansFull = errors.New("ratelimit: no memory for another ban")
 
 // A BanList is the list of the bans of a [Limiter]: it lists, adds, removes, exports and
 // imports them. Get it from [Limiter.Bans]. Bans that rules begin are in it too.
 //
 // A key is the list of the values of the rule's key, in the order of its fields. A client
-// is folded like one of an event, so that an address stands for the prefix of its
-// customer. Other values are taken as they are: a path is one that was cleaned.
+// is folded as in an event: an address becomes its prefix. Other values are not changed,
+// so a path must already be clean.
 //
 // The list has no state of its own. It is safe for concurrent use.
 type BanList struct {
@@ -49,12 +49,12 @@ func (b BanList) now() int64 {
 // the empty r.Source is "manual". A ban of the key that ends later is kept instead.
 //
 // The key may be a network, such as 192.0.2.0/24, if the rule's key is the client alone and
-// the store is memory: every client in it is then banned, whatever it has counted. From
-// then on decisions of clients are slower by a look-up for each length of such a network.
+// the store is memory: every client in it is then banned, whatever it has counted.
+// Decisions then cost one more lookup for each prefix length among such networks.
 //
-// It is an error if r is not valid, if the client is any other network to which clients are
-// not folded, or if it is on the allow list. If there is no memory for another ban, the error
-// of the memory store is [ErrBansFull].
+// It is an error if r is not valid, if the client is any other network that the rule does not
+// fold clients to, or if it is on the allow list. If there is no memory for another ban, the
+// error of the memory store is [ErrBansFull].
 func (b BanList) Add(r BanRecord) error {
 	now := b.now()
 	key, allowed, err := b.limiter.checkBan(&r, now)
@@ -114,10 +114,10 @@ func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, e
 	return c.get(rule, k)
 }
 
-// All yields the bans that hold, in the order in which they end, of the copy of this process
-// if the store is not memory; see Get. No lock is held while the loop's body runs: a ban that
-// begins or ends meanwhile may be left out, but each is whole. It yields an error, and nothing
-// else, if the store has no copy yet.
+// All yields the current bans in the order in which they end. With a shared store, it reads
+// this process's copy; see Get. No lock is held while the loop's body runs: a ban that begins
+// or ends meanwhile may be missing. It yields an error, and nothing else, if the store has no
+// copy yet.
 func (b BanList) All() iter.Seq2[BanRecord, error] {
 	return func(yield func(BanRecord, error) bool) {
 		c := b.copy()
@@ -125,8 +125,8 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 	}
 }
 
-// Page returns a page of the bans that q selects, newest first. A ban that lasts from the first
-// page to the last is on exactly one of them; a ban that begins meanwhile is on none. With a
+// Page returns a page of the bans that q selects, newest first. A ban that lasts until the last
+// page is read is on exactly one page; a ban that begins after the first is on none. With a
 // shared store, Page reads this process's copy; see Get.
 //
 // The error is a [*RuleError] for an unknown rule. Otherwise it reports a cursor that no page has

@@ -31,22 +31,22 @@ type BanRecord struct {
 	// the rule counts them. A value must not be empty.
 	Key []string
 
-	// Since is when the ban began. A ban that is added holds at once, whatever Since is;
-	// the zero Since means the present.
+	// Since is when the ban began. A ban that is added takes effect at once, for any
+	// Since; zero means now.
 	Since time.Time
 
 	// Until is when the ban ends.
 	Until time.Time
 
-	// Count is how many bans of the key the rule has begun that are remembered. The
-	// length of the next one depends on it. Bans added by hand do not count. The maximum
-	// is 33,554,431.
+	// Count is the number of remembered bans of the key that the rule began. The length
+	// of the next one depends on it. Bans added by hand do not count. The maximum is
+	// 33,554,431.
 	Count uint64
 
-	// Reason says why, in at most 256 bytes of UTF-8.
+	// Reason is the reason, in at most 256 bytes of UTF-8.
 	Reason string
 
-	// Source says who began the ban: "rule" if the rule did, and else at most 64 bytes of
+	// Source is who began the ban: "rule" for the rule, or else at most 64 bytes of
 	// UTF-8; "" means "manual".
 	Source string
 }
@@ -59,7 +59,7 @@ type BanQuery struct {
 	// Text must be in a value of the key or in the reason; "" means any.
 	Text string
 
-	// Limit is how many bans are returned at most.
+	// Limit is the largest number of bans to return.
 	Limit int
 
 	// Cursor is BanPage.Next of the page before; "" means the first page.

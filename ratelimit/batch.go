@@ -21,25 +21,25 @@ type Query struct {
 	// Limit, when not 0, is N for Key, as for [RuleLimiter.TakeLimit].
 	Limit uint64
 
-	// Cost is what the limits are charged.
+	// Cost is charged to the limits.
 	Cost uint64
 
-	// Peek asks what the decision would be, and changes nothing.
+	// Peek means that the decision is returned and nothing changes.
 	Peek bool
 
-	// Partial says that Event, an answer, may lack fields that its request had: rules that count answers, and need a field
-	// which it lacks, count it as lacking.
+	// Partial means that Event, an answer, may lack fields of its request: rules that count
+	// answers, and need a field that it lacks, count it as lacking.
 	Partial bool
 
-	// Ticket, if it is not nil, is filled in with what settles the event when its cost is known.
+	// Ticket, if it is not nil, is filled in to settle the event when its cost is known.
 	Ticket *Ticket
 }
 
 // TakeAll judges the queries now, each by itself as Take does, and appends the decisions to
-// dst, in order. It is for queries that have arrived together: a store that is reached by a
-// network gets up to 256 at a time, in one round trip, and with Config.StoreTimeout for each
-// 256. Events and keys must not change meanwhile. With the memory store it does not allocate,
-// and is no faster than a loop.
+// dst, in order. It is for queries that arrive together: a store behind a network receives
+// up to 256 in one round trip, and [Config.StoreTimeout] applies to each 256. Events and
+// keys must not change until it returns. With the memory store it does not allocate, and is
+// no faster than a loop.
 func (l *Limiter) TakeAll(queries []Query, dst []Decision) []Decision {
 	now := l.now()
 	if l.memory == nil {

@@ -20,59 +20,59 @@ type Decision struct {
 	// the allow list, and for an event that shadow rules judged.
 	Unmatched bool
 
-	// Started says that this event started the ban that refuses it.
+	// Started reports that this event started the ban that refuses it.
 	Started bool
 
-	// Rule is the name of the deciding rule: of a refusal the one that
-	// refused, else the one with the least remaining. It is empty when no
-	// rule matched or the client is on the allow list; such an event is
-	// allowed, and the fields below are zero.
+	// Rule is the name of the deciding rule: the rule that refused the event,
+	// or else the rule with the least remaining. It is empty when no rule
+	// matched or the client is on the allow list; such an event is allowed, and
+	// the fields below are zero.
 	Rule string
 
-	// Missing is the field of the key of the deciding rule that the event lacks, if that is why
-	// it is refused: its [match.Source] has Refuse. RetryAfter is [Never] then, and Limit is 0. The field of alternatives
-	// is called "user | session".
+	// Missing is the field of the key of the deciding rule that the event lacks, if the event
+	// is refused for that, see Refuse of [match.Source]. RetryAfter is then [Never], and Limit
+	// is 0. A field with alternatives is called "user | session".
 	Missing string
 
-	// Limit is how much the deciding rule's limit allows at once: N, or the
-	// burst of the algorithms that have one; of a rule that only bans, and
-	// during a ban, the number of hits or refusals before it begins. Of
-	// several limits it is the one with the least left, and of such the one
-	// that refuses for longest. Remaining is what is
-	// left of Limit after this event, never above it.
+	// Limit is the number that the deciding rule's limit allows at once: N, or
+	// the burst if the algorithm has one. For a rule that only bans, and during
+	// a ban, it is the number of hits or refusals before the ban. Among several
+	// limits it is the one with the least remaining, then the one that refuses
+	// for longest. Remaining is the part of Limit that is left after this
+	// event.
 	Limit, Remaining uint64
 
-	// LimitIndex is which of the rule's Limits that is, from 0.
+	// LimitIndex is the index of that limit in the rule's Limits.
 	LimitIndex int
 
-	// RetryAfter is how long until an event like this one would be allowed
-	// by all rules, if none came in between; 0 when it was allowed, and
-	// [Never] when no waiting helps: its cost is above a limit, or it lacks a field.
+	// RetryAfter is the time until an event like this one is allowed by all
+	// rules, if no other event comes before. It is 0 if the event was allowed,
+	// and [Never] if its cost is above a limit or it lacks a field.
 	RetryAfter time.Duration
 
-	// ResetAfter is how long until the deciding rule has forgotten all it
-	// counted for this key.
+	// ResetAfter is the time until the deciding rule has no events of this key
+	// in its windows.
 	ResetAfter time.Duration
 
-	// BannedUntil is when the ban ends that refused the event; the zero
-	// time when no ban did.
+	// BannedUntil is the end of the ban that refused the event; zero if no ban
+	// did.
 	BannedUntil time.Time
 
-	// Delay is how long an event that a [LeakyBucket] allowed has to wait
-	// for its turn; the longest of all rules.
+	// Delay is the time that an event allowed by a [LeakyBucket] must wait for
+	// its turn, the longest of all rules.
 	Delay time.Duration
 
-	// Err is [ErrCost] for an event whose cost is above the deciding
-	// rule's limit. Of a [RuleLimiter] it is why no rule could judge the key.
-	// Otherwise it is why the store could not decide, and the rules' fail
-	// policies then made the decision: with the memory store, only for a key
+	// Err is [ErrCost] for an event whose cost is above the deciding rule's
+	// limit. From a [RuleLimiter] it can be the reason why no rule could judge
+	// the key. Otherwise it is the error of the store, and the rules' fail
+	// policies made the decision; the memory store has an error only for a key
 	// that is too long.
 	Err error
 }
 
-// ErrCost is the error of an event whose cost is above a limit, so that no waiting
-// helps. Of a limit of 0, which refuses everything, it is an error of [Limiter.Wait]
-// only.
+// ErrCost is the error for an event whose cost is above a limit, so that waiting
+// does not help. For a limit of 0, which refuses everything, only [Limiter.Wait]
+// returns it.
 var ErrCost = errors.New("ratelimit: cost above the limit")
 
 // A costError is an ErrCost.
@@ -93,37 +93,36 @@ func (e *costError) Error() string {
 // Never is the RetryAfter of an event that will not be allowed at any time: the longest duration.
 const Never time.Duration = math.MaxInt64
 
-// An Outcome is what one rule said of one event. Outcomes are for reports:
-// what to do about the event stands in the [Decision].
+// An Outcome is the result for one event under one rule. Outcomes are for
+// reports; the [Decision] determines what to do with the event.
 type Outcome struct {
 	Rule int // its number in the Set
 
-	// Set is the rules that Rule is a number of: those that the event was
-	// judged under, which an Update may have replaced since. A
-	// Decision is about the same ones.
+	// Set is the Set that the event was judged under, which Rule is an index
+	// of. An Update may have replaced it since.
 	Set *Set
 
-	// Refused says that the rule refuses the event. Of a shadow rule it is
-	// what it would have done.
+	// Refused reports that the rule refuses the event, or, for a shadow rule,
+	// that it would.
 	Refused bool
 
-	// Banned says that a ban of the rule refuses it, Started that this very
-	// event started that ban.
+	// Banned reports that a ban of the rule refuses the event, Started that
+	// this event started the ban.
 	Banned, Started bool
 
-	// Skipped says that the rule neither judged nor counted the event,
-	// because a ban held for it, or a refusal that a shared store had not to be asked
-	// about. RetryAfter is set all the same.
+	// Skipped reports that the rule neither judged nor counted the event,
+	// because the key is banned, or because this process knew of a refusal and
+	// did not call the shared store. RetryAfter is set.
 	Skipped bool
 
-	// Charged says that the event was allowed and the rule's limits were
-	// charged its cost, be it 0: a [Reservation] can correct that. It is false
-	// for an event that was refused, also if the rule counts refused ones, and
-	// for one of cost 0 under InFlight, which is not under way.
+	// Charged reports that the event was allowed and its cost was charged to
+	// the rule's limits, even a cost of 0; a [Reservation] can correct the
+	// charge. It is false for a refused event, even if the rule counts refused
+	// events, and for a cost of 0 under InFlight.
 	Charged bool
 
-	// Missing is the field of the key that the event lacks, if the rule refuses it for that. Then the fields below but
-	// RetryAfter, which is Never, are zero.
+	// Missing is the field of the key that the event lacks, if the rule refuses it for that.
+	// RetryAfter is then Never, and the other fields below are zero.
 	Missing string
 
 	Limit, Remaining uint64

@@ -1,10 +1,10 @@
 // Package ratelimit limits and bans: it decides about an event under all the
 // rules that match it, in one step, and counts it.
 //
-// A [Rule] says which events it is about, by which key they are counted, how
-// many are allowed in a span and what follows when there are more. A [Set] is
-// rules compiled together. A [Limiter] judges events under a Set, with the
-// windows kept in the memory of this process.
+// A [Rule] selects events, names the key that they are counted by, and sets how
+// many are allowed in a span and what happens above that. A [Set] is a list of
+// compiled rules. A [Limiter] judges events under a Set, with the windows kept
+// in the memory of this process.
 //
 //	limiter, err := ratelimit.New(ratelimit.Rule{
 //		Name:   "per-client",
@@ -19,10 +19,11 @@
 // # What a rule means
 //
 // A limit of N per span refuses the N+1st event in (t-span, t]. A ban after N
-// hits (or refusals) in span, for D, refuses the N+1st and starts the ban
-// [t, t+D); what it had counted is emptied; events during the ban are refused
-// and not recorded. What the limits of a rule with a ban have counted stays: a
-// ban shorter than the span never brings a second helping within one window.
+// hits (or refusals) in span, for D, refuses the N+1st and starts the ban [t,
+// t+D). The counter of the ban then starts again at 0, and events during the
+// ban are refused and not counted. A ban does not reset the limits of its rule:
+// after a ban that is shorter than the span, the window still holds the earlier
+// events.
 //
 // # How rules combine
 //
@@ -36,18 +37,18 @@
 // # Answers
 //
 // A rule whose condition looks at the answer (status, size or duration) can limit requests
-// that have none yet. Judge a request with the [match.Part] Request: such a rule counts
-// nothing, and refuses it if its limit is full or a ban holds, and such a refusal
+// that are not answered yet. Judge a request with the [match.Part] Request: such a rule
+// counts nothing, and refuses it if its limit is full or a ban holds, and such a refusal
 // counts toward its own ban. When the request is answered, judge the same event again with
-// Part Answer and the fields of the answer. Only these rules see it; they count it
-// whatever their limits allow, and begin bans. So a limit of 5 failed logins
-// allows a sixth only if it was under way with the fifth. An event of a log has both
+// Part Answer and the fields of the answer. Only these rules judge it: they count it even
+// above their limits, and begin bans. A limit of 5 failed logins therefore allows a sixth
+// only if it was requested before the fifth was answered. An event of a log has both
 // parts, and is judged and counted at once.
 //
 // # Other ways to judge
 //
-// To judge a key without an event, under one rule, use [Limiter.Rule]. A
-// limit that comes with each request is CL.THROTTLE of the server.
+// To judge a key without an event, under one rule, use [Limiter.Rule]. For a
+// limit that each request brings, use [RuleLimiter.TakeLimit].
 //
 // # Guarantees
 //

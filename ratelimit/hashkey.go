@@ -7,8 +7,9 @@ type keyHolder interface {
 	HashKey(ctx context.Context) ([32]byte, error)
 }
 
-// HashKey returns the secret key of the digests of hashed fields that the store holds for all processes which share it, and
-// false if it holds none, as the memory of a process. A middleware calls it that has no key of its own. The error is the store's.
+// HashKey returns the secret key for digests of hashed fields that all processes of a shared
+// store use. held is false if the store has no such key; the memory store never has one.
+// Middleware without a key of its own calls it. The error is the store's.
 func (l *Limiter) HashKey(ctx context.Context) (key [32]byte, held bool, err error) {
 	holder, held := l.store.(keyHolder)
 	if held {

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A process ends with a client at its limit, and the next one goes on from there.
-func ExampleMemory_Export() {
+// A process ends with a client at its limit. The next process continues with these counts.
+func ExampleLimiter_Export() {
 	key, _ := match.NewKey(match.Fold{}, "client")
 	set, _ := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},

@@ -16,23 +16,24 @@ type Limit struct {
 	N uint64
 
 	// Span is the length of the window: whole milliseconds, from 1 ms to
-	// MaxSpan. For InFlight it is the longest that an event is believed to
-	// be under way.
+	// MaxSpan. For InFlight it is the longest duration of an event: then it
+	// ends by itself.
 	Span time.Duration
 
-	// Burst is how many come at once at most: the burst of GCRA, the places of
-	// a LeakyBucket; at most MaxSliding. 0 means N. No other algorithm has it.
+	// Burst is the largest number allowed at once: the burst of GCRA, the queue
+	// of LeakyBucket; at most MaxSliding. 0 means N. Other algorithms do not
+	// use it.
 	Burst uint64
 
-	// Per is the window of Calendar, and Span is then 0. A Calendar limit
-	// may also give a Span of 1 s, 1 min, 1 h, 24 h or 7 days for the period
-	// of that name. No other algorithm has it.
+	// Per is the window of Calendar, and Span is then 0. A Calendar limit may
+	// also give the period as a Span of 1 s, 1 min, 1 h, 24 h or 7 days. Other
+	// algorithms do not use it.
 	Per Period
 
 	// AtMost, when not 0, makes N a default: each event may bring an N of its own, up to
-	// AtMost, by [Rule.LimitBy] or [RuleLimiter.TakeLimit]. A key has one window, whatever
-	// N its events bring: each event is judged by its own N, with all that the window
-	// holds. A record has memory for AtMost. One limit of a rule can have it.
+	// AtMost, by [Rule.LimitBy] or [RuleLimiter.TakeLimit]. A key has one window for all
+	// N: each event is compared with its own N. A record has memory for AtMost. One limit
+	// of a rule can have it.
 	AtMost uint64 `json:",omitempty"`
 }
 
@@ -40,8 +41,8 @@ type Limit struct {
 type Period uint8
 
 // The periods. A week begins on Monday. A day is from midnight to midnight in
-// the rule's zone, whatever a clock change makes of it, and a month is as long
-// as it is.
+// the rule's zone, so it may have 23 or 25 hours, and a month has 28 to 31
+// days.
 const (
 	PerSecond = Period(limit.Second)
 	PerMinute = Period(limit.Minute)
@@ -62,8 +63,8 @@ func (p Period) String() string {
 // MaxSpan is the longest span of a limit or a ban: ten years.
 const MaxSpan = 10 * 365 * 24 * time.Hour
 
-// Validate returns an error that says which value of l algorithm a cannot count, and
-// what it must be.
+// Validate returns an error that names the first value of l that algorithm a cannot
+// count, and what it must be.
 func (l Limit) Validate(a Algorithm) error {
 	switch {
 	case a < numAlgorithms && l.N > maxN(a):
@@ -98,8 +99,8 @@ func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
 // period returns the period of a Calendar limit, or 0.
 func (l Limit) period() limit.Period { return cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)) }
 
-// Window returns the length of l's window, for what has to be told as a
-// duration: Span, or the longest that the calendar's period can be.
+// Window returns the length of l's window: Span, or the longest that the
+// calendar period can be.
 func (l Limit) Window() time.Duration { return cmp.Or(l.Span, limit.Period(l.Per).Length()) }
 
 func maxN(a Algorithm) uint64 {
@@ -110,8 +111,8 @@ func maxN(a Algorithm) uint64 {
 }
 
 // MaxAllowed returns the largest total cost that algorithm a can allow for one
-// key under l in any window (t-span, t], whatever arrives at whatever times: the
-// worst case, which tests reach and never see exceeded.
+// key under l in any window (t-span, t], for any arrivals. Tests reach this
+// worst case, and none exceeds it.
 //
 //	Sliding, Exact                   N
 //	InFlight                         N under way at any moment
@@ -120,27 +121,29 @@ func maxN(a Algorithm) uint64 {
 //	Calendar                         2N, in a window no longer than the shortest of its periods
 //
 // A LeakyBucket allows that many into its queue; no more than N have their turn
-// in any window. For a rule with an [Adapt], N is the largest that it comes to.
+// in any window. For a rule with an [Adapt], N is the largest that it reaches.
 //
 // With AtMost, an event is allowed by Sliding, Exact and InFlight only if the window then
-// holds at most the N that this event brought. The other algorithms hold what their own
-// count says to that N; at worst, N is then the largest of the window and of the span before.
+// holds at most the N that this event brought. The other algorithms compare their own
+// count with that N; at worst, N is the largest in the window and in the span before it.
 //
-// It holds while the store keeps the key. A memory store whose budget is spent may
-// evict one that has used less than half of its limit, which then begins at 0:
-// with every such eviction within the window, up to (N+1)/2 - 1 more are allowed
-// (of a bucket half the Burst; of any limit up to 2 nothing). What [RuleLimiter.Refund]
-// and a [Reservation] give back can be allowed once more. A settlement may charge
-// more than a limit has left, for it is about what has already been used.
+// The bound holds while the store keeps the key. A memory store whose budget is
+// spent may evict a key that has used less than half of its limit, and the key
+// then begins at 0: each such eviction within the window allows up to (N+1)/2 - 1
+// more (half of Burst for a bucket; none for limits of 1 and 2). Units that
+// [RuleLimiter.Refund] and a [Reservation] give back can be allowed again. A
+// settlement may charge more than the rest of a limit, since the cost has already
+// been used.
 func (l Limit) MaxAllowed(a Algorithm) uint64 {
 	c := l.config(a, nil)
 	return c.MaxAllowed()
 }
 
-// MaxLate returns by how much longer algorithm a may count an event under l than
-// its span: so much longer than Exact it may refuse, and so much longer than
-// needed [Decision.RetryAfter] may be. It is a slot, a sixtieth of the span or a
-// 64th, for Sliding with N or AtMost above 128; a span for TwoBucket; and 0 for all others.
+// MaxLate returns how much longer than its span algorithm a may count an event
+// under l. It may refuse by that much longer than Exact, and
+// [Decision.RetryAfter] may be that much too long. It is a slot, a sixtieth or a
+// 64th of the span, for Sliding with N or AtMost above 128; a span for
+// TwoBucket; and 0 for all others.
 //
 // When the memory store has no budget left for the slots of a key, Sliding with N above
 // 128 counts it in two slots of a whole span.

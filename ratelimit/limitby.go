@@ -12,8 +12,8 @@ import (
 // A LimitBy takes N of a limit with [Limit.AtMost] from the event: a limit for each customer
 // that is data and not a rule.
 type LimitBy struct {
-	// Field is the field of the event that says N. If only a key is judged, the field
-	// has the value that it has in the key, or else none.
+	// Field is the field of the event that determines N. If only a key is judged, the
+	// field has the value that it has in the key, or else none.
 	Field string
 
 	// Plans has N for each value of the field, such as the name of a plan or of a customer.
@@ -31,8 +31,8 @@ type Plans interface {
 	N(value []byte) (n uint64, ok bool)
 }
 
-// ErrFixedLimit is the error of a limit that comes with a key under a rule whose limits are
-// fixed: they have no AtMost.
+// ErrFixedLimit is the error of [RuleLimiter.TakeLimit] under a rule whose limits have no
+// AtMost.
 var ErrFixedLimit = errors.New("ratelimit: the limit is fixed")
 
 // A fixedLimitError is an ErrFixedLimit.

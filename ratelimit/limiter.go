@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Limiter decides about events under the rules of a [Set].
+// A Limiter decides whether events are allowed under the rules of a Set.
 //
 // Most callers need [Limiter.Take] only, or, to judge keys under one rule,
 // [RuleLimiter.Take] of [Limiter.Rule]:
@@ -57,28 +57,28 @@ type Limiter struct {
 	fallbacks atomic.Uint64
 }
 
-// Config is how a [Limiter] keeps what it counts. Its zero value is the default:
-// this process's memory, with a budget of 256 MiB.
+// Config configures a [Limiter]. Its zero value is the default: this process's
+// memory, with a budget of 256 MiB.
 //
 // # Budget
 //
-// Memory never takes more than its budget for keys, counts and bans. When the budget
-// is spent, a new key takes the place of other keys of its rule: first of those whose
-// windows are empty, then of those that were judged longest ago. A key at half a limit
-// or more, and so every key that was just refused, is protected: it is not evicted
-// while that is in its windows. Nor is a ban in force: bans have a table of their own,
-// with places that only bans by hand take. Where protected keys fill the budget, new
-// keys share a sketch, which overcounts and never undercounts: it can refuse what
-// should be allowed, and never allows what should be refused. [Limiter.Stats] counts
-// all of this.
+// Keys, counts and bans never take more memory than the budget. When it is spent, a
+// new key evicts keys of its rule: first keys whose windows are empty, then the keys
+// that were judged longest ago. A key at half a limit or more is protected: it is
+// not evicted while these events are in its windows. So every key that was just
+// refused is protected. Current bans are not evicted: they have a table of their
+// own, in which some places are reserved for bans by hand. When protected keys fill
+// the budget, new keys share a sketch, which overcounts and never undercounts: it
+// may refuse an event that should be allowed, and never allows one that should be
+// refused. [Limiter.Stats] counts all of this.
 //
 // For each rule that counts it, a key takes 40 bytes and more, and its own length
 // above 15, at a load of 60 to 75 %: with one limit of up to 128, 64 bytes with up to
 // three times in it, and then 8 to 16 for each time; with one sliding limit above 128,
 // some 280 bytes. docs/dev/proofs.md has a table.
 type Config struct {
-	// Store is the store that processes share, which was made for the same Set; nil
-	// means this process's memory. The fields below StoreTimeout are about memory.
+	// Store is the store that processes share, made for the same Set; nil means
+	// this process's memory. The fields below StoreTimeout are about memory.
 	Store store.Store[*Set, BanRecord]
 
 	// StoreTimeout limits each call of Store, including the wait for a connection. After it,
@@ -103,8 +103,8 @@ type Config struct {
 	// JitterSeed makes the jitter of bans repeatable. 0 means a random one.
 	JitterSeed uint64
 
-	// OnBan, when not nil, is called with each ban that a rule has begun, and each time that
-	// Ban.Extend has made one longer. It is not called for bans that are added or imported, and
+	// OnBan, when not nil, is called with each ban that a rule begins, and each time that
+	// Ban.Extend makes one longer. It is not called for bans that are added or imported, and
 	// may not be called for a ban that is removed at that moment.
 	//
 	// It is called before the decision is returned, by the goroutine that decided, with nothing
@@ -131,8 +131,8 @@ func New(rules ...Rule) (*Limiter, error) {
 	return NewLimiter(s, Config{})
 }
 
-// NewLimiter returns a Limiter of s's rules that counts as c says. The error names
-// the field of c that is wrong, or the budget that the rules need.
+// NewLimiter returns a Limiter for the rules of s. The error names the first bad
+// field of c and what it must be, such as the budget that the rules need.
 func NewLimiter(s *Set, c Config) (*Limiter, error) {
 	if c.StoreTimeout < 0 {
 		return nil, fmt.Errorf("store timeout: %v: must be a time to wait, or 0 for %v", c.StoreTimeout, storeTimeout)
@@ -174,8 +174,9 @@ func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 // Set returns the current rules.
 func (l *Limiter) Set() *Set { return l.set.Load() }
 
-// Exempt makes l allow these clients as if they were on the allow list, until it is called again. It is
-// for clients that are known at run time only. Clients of an IPv6 network in a key are not among them.
+// Exempt makes l allow these clients as if they were on the allow list, until it is called again.
+// It is for clients that become known at run time. A client whose key is an IPv6 network is not
+// exempt.
 func (l *Limiter) Exempt(clients match.Prefixes) {
 	if clients.IsEmpty() {
 		l.exempt.Store(nil)
@@ -196,9 +197,9 @@ func (l *Limiter) Take(e *match.Event) (d Decision) {
 }
 
 // TakeN judges e at time t and charges the limits with n. It does not read
-// e.Time. A cost of 0 only moves the windows on: no limit refuses it, and it is
-// not a hit for a ban. Times must be from 1720 to 2220; a time beyond is judged
-// at the end of that range.
+// e.Time. A cost of 0 only advances the windows: no limit refuses it, and it is
+// not a hit for a ban. A time before 1720 or after 2220 is judged at that
+// limit.
 func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
 	l.decide(&d, &Query{Event: e, Cost: n}, nanos(t))
 	return d
@@ -206,9 +207,9 @@ func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
 
 // Peek returns what Take would decide, and changes nothing: no count, no ban, no time.
 //
-// RetryAfter and ResetAfter are for a client that does not try now. Where a refused event counts
-// (Rule.CountRefused, and a Ban after Hits), Take can return longer times, since it counts the
-// event that it refuses.
+// RetryAfter and ResetAfter are for a client that does not try now. If refused events count
+// ([Rule.CountRefused], and a [Ban] after Hits), Take can return longer times, since it counts
+// the event that it refuses.
 func (l *Limiter) Peek(e *match.Event) (d Decision) {
 	l.decide(&d, &Query{Event: e, Cost: 1, Peek: true}, l.now())
 	return d
@@ -222,8 +223,8 @@ func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) (d Decision) {
 }
 
 // Judge is TakeN that also returns the outcome of each matching rule, appended to
-// dst in the order of the rules. It is for reports and headers. For a live
-// decision, t is [Limiter.Now].
+// dst in the order of the rules, for reports and headers. For a live decision, t
+// is [Limiter.Now].
 func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (d Decision, _ []Outcome) {
 	sc := l.scratch.Get().(*scratch)
 	l.decideWith(sc, &d, &Query{Event: e, Cost: n}, nanos(t), false)

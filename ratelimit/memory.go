@@ -34,8 +34,8 @@ type memory struct {
 	rules  atomic.Pointer[memoryRules]
 	nodes  atomic.Int64 // that share each limit
 
-	// networks is nil until a network is banned by hand. Lengths stay: that its bans are
-	// over costs a look-up, and nothing else.
+	// networks is nil until a network is banned by hand. A length stays when its last
+	// ban has ended; it then costs one lookup.
 	networks atomic.Pointer[networkLengths]
 
 	mu     sync.RWMutex      // one Update at a time, and no Import meanwhile

@@ -23,8 +23,8 @@ func Per(n uint64, span time.Duration) Limit { return Limit{N: n, Span: span} }
 // A key is any text of 1 to 1,024 bytes. The algorithm is [Sliding], and the memory is
 // bounded by [DefaultBudget]; for anything else, use [New] and [Limiter.Rule].
 //
-// It panics if [Limit.Validate] rejects the limit. The cost of a decision and what is
-// guaranteed under concurrent use are those of [RuleLimiter].
+// It panics if [Limit.Validate] rejects the limit. It costs the same as any
+// [RuleLimiter] and is safe for concurrent use.
 func PerKey(n uint64, span time.Duration) *RuleLimiter {
 	const name = "per-key"
 	l, err := New(Rule{Name: name, Key: match.MustKey("key"), Limits: []Limit{Per(n, span)}})

@@ -13,18 +13,20 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Reservation is an event that has been judged and charged, and whose true
-// cost is known only later: bytes sent, tokens used, or that it is over (for
-// [InFlight]). It ends once, by Settle or Cancel; further calls do nothing. One
-// that never ends keeps its charge, and an InFlight one its place until the span
+// A Reservation is an event that was judged and charged, and whose actual cost
+// becomes known later: bytes sent, tokens used, or, for InFlight, that it has
+// ended. It ends once, by Settle or Cancel; further calls do nothing. If it
+// never ends, it keeps its charge, and under InFlight its place until the span
 // of the limit is over.
 //
 // A Reservation is safe for concurrent use.
 type Reservation struct {
-	// Decision is that of Take. If it is not Allowed, nothing was charged.
+	// Decision is the decision of Take. If it is not Allowed, nothing was
+	// charged.
 	Decision Decision
 
-	// Outcomes are what each matching rule said, in the order of the rules.
+	// Outcomes has the outcome of each matching rule, in the order of the
+	// rules.
 	Outcomes []Outcome
 
 	limiter *Limiter
@@ -40,8 +42,8 @@ type Reservation struct {
 // Reserve judges e now, charges the limits with n, and returns the reservation
 // that corrects the charge when the event is over. It allocates; see ReserveN.
 //
-// A cost of 0 reserves nothing and no limit refuses it; Settle then charges what
-// the event has cost. Under [InFlight] such an event is not under way.
+// A cost of 0 reserves nothing and no limit refuses it; Settle then charges the
+// actual cost. Under InFlight such an event does not count.
 func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
 	r := new(Reservation)
 	l.reserve(&Query{Event: e, Cost: n}, l.now(), r)
@@ -76,7 +78,7 @@ func (l *Limiter) reserve(q *Query, now int64, r *Reservation) {
 
 // Open reports whether the event is under way until the reservation ends: it was
 // allowed, and it has a place under an [InFlight] limit or in the queue of a
-// [LeakyBucket]. Any other reservation may be left as it is.
+// [LeakyBucket]. Any other reservation need not be ended.
 func (r *Reservation) Open() bool {
 	if len(r.charged) == 0 || r.ended.Load() {
 		return false
@@ -105,12 +107,12 @@ func (sc *scratch) appendOutcomes(dst []Outcome) []Outcome {
 }
 
 // Settle corrects the charge to actual, now, and ends an event that is in flight. If
-// the charge was too high, the difference is taken out of the slot in which it was
-// counted; if that has left the window, or the key was reset, nothing is taken. If it
-// was too low, the difference is charged now, even beyond the limit, so that the next
-// events wait for it. Under a rule whose limits have changed since, the reservation is
-// void: nothing is taken and nothing charged, except that InFlight ends the event. The error is the store's; the reservation has ended all the
-// same.
+// the charge was too high, the difference is subtracted in the slot in which it was
+// counted; if that slot has left the window, or the key was reset, nothing is
+// subtracted. If it was too low, the difference is charged now, even beyond the limit,
+// so that the next events wait for it. Under a rule whose limits have changed since,
+// the reservation is void: nothing is subtracted or charged, except that InFlight ends
+// the event. The error is the store's; the reservation has ended even then.
 func (r *Reservation) Settle(actual uint64) error { return r.settle(r.limiter.now(), actual) }
 
 // Cancel takes the charge back: it is Settle(0).
@@ -159,14 +161,13 @@ func renumbered(all []subject, before, set *Set) []subject {
 var ErrBanned = errors.New("ratelimit: banned")
 
 // Wait waits until e is allowed with that cost, and its turn has come if a
-// [LeakyBucket] queues it, and returns the reservation, which the caller may
-// leave as it is. It does not wait for the end of a ban, and not at all if the
-// waiting time is longer than ctx lasts. While it waits, others may be allowed
-// first: there is no order but that of a LeakyBucket.
+// [LeakyBucket] queues it, and returns the reservation, which need not be
+// ended. It does not wait for the end of a ban, nor if ctx would end before.
+// While it waits, others may be allowed first: only a LeakyBucket has an order.
 //
-// The error is ctx's, context.DeadlineExceeded if ctx would not last, [ErrCost], also
-// for a limit of 0, [ErrBanned], or the store's; nothing is charged then. What refused
-// it stands in the reservation's Decision.
+// The error is that of ctx, [context.DeadlineExceeded] if ctx would end before,
+// [ErrCost], also for a limit of 0, [ErrBanned], or from the store; nothing is
+// charged then. The reservation's Decision names the rule that refused.
 func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservation, error) {
 	return l.wait(ctx, Query{Event: e, Cost: n})
 }

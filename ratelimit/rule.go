@@ -10,41 +10,38 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Rule says which events it is about, by which key they are counted, and
-// what follows. It limits, or bans, or both.
+// A Rule limits or bans the keys of the events that it selects, or both.
 type Rule struct {
-	// Name tells the rule from the others of its Set and appears in every
-	// decision that it makes. Required.
+	// Name identifies the rule in its Set and in its decisions. Required.
 	Name string
 
 	// Key is what events are counted by. An event without it is not judged
 	// by this rule. Required.
 	Key match.Key
 
-	// When says which events the rule is about; the zero When is all.
+	// When selects the events; the zero When selects all.
 	When match.When
 
-	// Limits is how many events are allowed; each of them must allow. None
-	// makes a rule that only bans, which then needs Ban.
+	// Limits are the limits of each key; an event must be within all of them. A
+	// rule without limits only bans: it needs Ban.
 	Limits []Limit
 
-	// Algorithm is how the limits count. A ban always counts exactly.
+	// Algorithm counts the limits. A ban always counts exactly.
 	Algorithm Algorithm
 
 	// LimitBy, when not nil, takes N of the limit with AtMost from the event.
 	LimitBy *LimitBy
 
-	// Zone is where the days of a Calendar limit begin; nil means UTC.
+	// Zone is the time zone of a Calendar limit; nil means UTC.
 	Zone *time.Location
 
-	// Adapt, when not nil, makes the limits follow the measured traffic of
-	// the rule: what it says replaces N of each limit.
+	// Adapt, when not nil, makes the limits follow the measured traffic of the
+	// rule: it sets N of each limit.
 	Adapt *Adapt
 
-	// CountRefused makes refused events count toward the limits like
-	// allowed ones: a client that keeps trying stays out. Events during a
-	// ban are never counted. Not for InFlight: what is refused is never under
-	// way.
+	// CountRefused makes refused events count toward the limits like allowed
+	// ones: a client that keeps trying stays refused. Events during a ban are
+	// never counted. It cannot be set for InFlight.
 	CountRefused bool
 
 	// Ban, when not nil, starts a ban after too many hits or refusals.
@@ -53,7 +50,7 @@ type Rule struct {
 	// Shadow makes the rule decide and report, but refuse nothing.
 	Shadow bool
 
-	// OnStoreFailure is what the rule does while its store cannot decide.
+	// OnStoreFailure decides while the store cannot.
 	OnStoreFailure FailPolicy
 }
 
@@ -139,8 +136,8 @@ func (r *Rule) distinct() (match.Key, error) {
 	return k, nil
 }
 
-// A FailPolicy is what a rule does while its store cannot decide. The memory
-// store always can.
+// A FailPolicy is the decision of a rule while its store cannot decide. The
+// memory store always can.
 type FailPolicy uint8
 
 const (

@@ -23,8 +23,8 @@ import (
 // allow list is allowed and not counted.
 //
 // A RuleLimiter stays valid when [Limiter.Update] changes the rules: it uses the
-// rule that has its name at that time. While there is none, decisions are Allowed
-// and Unmatched, as for an event that no rule matches, and Decision.Err is a
+// current rule of its name. While there is no such rule, decisions are Allowed and
+// Unmatched, as for an event that no rule matches, and Decision.Err is a
 // [*RuleError]; the other methods return that error. If the values are not a key
 // of the rule, because one is empty or their number is wrong, the decision refuses
 // and Err says why.
@@ -106,10 +106,10 @@ func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 }
 
 // TakeLimit judges a key now by a limit that comes with the event, such as the plan of a
-// customer: limit takes the place of N in the rule's limit with [Limit.AtMost], and is at
-// most that. The key has one window, so an upgrade or a downgrade takes effect in the middle
-// of it. n is the cost, and a limit of 0 is N of the rule, which [Rule.LimitBy] may find by the key. The Err of a decision
-// under a rule without AtMost is [ErrFixedLimit]; it refuses.
+// customer: limit replaces N in the rule's limit with [Limit.AtMost], which caps it. The key
+// has one window, so an upgrade or a downgrade takes effect in the middle of it. n is the
+// cost, and a limit of 0 is N of the rule, which [Rule.LimitBy] may determine from the key.
+// The Err of a decision under a rule without AtMost is [ErrFixedLimit]; it refuses.
 func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) (d Decision) {
 	l := r.limiter
 	if at := r.current(); limit > 0 && at.atMost > 0 && len(key) == 1 && key[0] != "" {
@@ -146,11 +146,11 @@ func (r *RuleLimiter) Wait(ctx context.Context, n uint64, key ...string) (*Reser
 	return r.limiter.wait(ctx, Query{Rule: r.name, Key: key, Cost: n})
 }
 
-// Charge adds n to a key's counts, now, for a cost that was not known to Take, such as the tokens
-// of an answer. It refuses nothing and may exceed the limit; the key is then refused until the
-// charge has left the window. A charge beyond the limit saturates: a log keeps at most as many
-// times as its limit, and a bucket at most twice its burst. The guarantee of at most N in any
-// window does not include charges.
+// Charge adds n to a key's counts, now, for a cost that becomes known after Take, such as the
+// tokens of an answer. It refuses nothing and may exceed the limit; the key is then refused until
+// the charge has left the window. A charge beyond the limit saturates: a log keeps at most as
+// many times as its limit, and a bucket at most twice its burst. The guarantee of at most N in
+// any window does not include charges.
 //
 // Charge is not a hit for a ban, and a key whose client is on the allow list is not charged. The
 // key can be evicted like any other when the budget is spent.
@@ -164,14 +164,14 @@ func (r *RuleLimiter) Charge(n uint64, key ...string) error {
 // after an upload that failed.
 //
 // The oldest events are returned, because the caller does not identify its events. So Refund gives
-// no credit: at no later time is more available than if just the caller's events had not come, and
-// no window allows more than the limit and what was given back in it.
+// no credit: later, no more is available than without the caller's events, and no window allows
+// more than the limit and the units given back in it.
 //
-// A bucket (GCRA, LeakyBucket) gives back whole units, and nothing that has drained. Units that
-// have left the window are not given back, nor are units that a sketch counts because the budget
-// is spent, nor charges beyond what a bucket holds, until it has been empty. Under [InFlight],
-// each returned unit ends one event. Hits and refusals that count toward a ban stay, and a current
-// ban goes on.
+// A bucket (GCRA, LeakyBucket) gives back whole units that have not drained. Units are not given
+// back if they have left the window, if a sketch counts them because the budget is spent, or if
+// they were charged beyond the size of a bucket that has not been empty since. Under [InFlight],
+// each returned unit ends one event. Hits and refusals that count toward a ban stay, and a
+// current ban continues.
 //
 // Do not also settle a Reservation of the same event: it would be given back twice.
 func (r *RuleLimiter) Refund(n uint64, key ...string) (uint64, error) {
@@ -205,9 +205,10 @@ func (r *RuleLimiter) adjust(change store.Change, now int64, n uint64, key []str
 	return sc.adjust.Taken, err
 }
 
-// Reset deletes the counts of a key: its limits and the hits toward a ban. A current ban goes on;
-// remove it from [Limiter.Bans] to end it. A reservation from before is not given back when it is
-// settled. The counts of a key in a sketch, because the budget is spent, cannot be deleted.
+// Reset deletes the counts of a key: its limits and the hits toward a ban. A current ban
+// continues; remove it from [Limiter.Bans] to end it. A reservation from before is not given back
+// when it is settled. The counts of a key in a sketch, because the budget is spent, cannot be
+// deleted.
 func (r *RuleLimiter) Reset(key ...string) error {
 	_, err := r.adjust(store.Reset, 0, 0, key)
 	return err

@@ -23,15 +23,15 @@ import (
 // the next iteration. Protect chunks: they contain the keys, and the secret for digests of keys
 // above 1 KiB.
 //
-// Decisions continue during the export. A new key waits while the keys of its page, some hundreds,
+// Decisions continue during the export. A new key waits while the some hundred keys of its page
 // are listed; any other key waits while its own record is written. Each key under a rule is
 // exported atomically; different keys and rules are not. Bans come first: a ban that begins during
 // the export may be missing, and the counters then contain the events that led to it. After an
 // Update during the export, state may be exported twice; it is imported once.
 //
-// Statistics are not exported, nor are the sketches that count keys without memory: after a
-// restart these keys begin at 0, like evicted keys. So a flood that fills the budget with
-// protected keys is undercounted for one span after a restart, by at most N for each key without a
+// Statistics are not exported, nor are the sketches for keys that do not fit: after a restart
+// these keys begin at 0, like evicted keys. A flood that fills the budget with protected keys is
+// therefore undercounted for one span after a restart, by at most N for each key without a
 // record.
 //
 // With a shared store, Export yields nothing. A million keys take about a tenth of a second.
@@ -74,11 +74,11 @@ func appendRule(dst []byte, r *Rule) []byte {
 //
 // If a rule is unchanged, later decisions are the same as without a restart. If its limits,
 // algorithm or ban have changed, its counts are carried as by [Limiter.Update]. A rule is
-// identified by its name and its key; counts of unknown rules are skipped. Counts beyond the
-// present limits, which an Update keeps for the time when limits are raised again, are lost.
+// identified by its name and its key; counts of unknown rules are skipped. Counts above the
+// current limits are lost; an Update keeps them, in case the limits are raised again.
 //
-// If the clock was set back since the export, nothing is held for longer: events after now count
-// at now, and a ban has as long left as at the export. A ban that a rule began is cut to the
+// If the clock was set back since the export, nothing lasts longer: events after now count at
+// now, and a ban has the same time left as at the export. A ban that a rule began is cut to the
 // longest ban of that rule.
 //
 // [window.Imported] has the number of keys that were restored and skipped. When the budget is
@@ -87,7 +87,7 @@ func appendRule(dst []byte, r *Rule) []byte {
 //
 // An error means that the chunk is damaged. If its checksum is wrong, nothing was restored,
 // otherwise everything before the damage. Memory is limited by the length of the chunk and the
-// budget, whatever its bytes. Update waits meanwhile; decisions do not.
+// budget, for any bytes. Update waits during an import; decisions do not.
 func (l *Limiter) Import(now time.Time, chunk []byte) (window.Imported, error) {
 	if l.memory == nil {
 		return window.Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")

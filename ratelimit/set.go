@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Set is rules compiled together: what a [Limiter] judges events under. It
+// A Set is a list of compiled rules, under which a [Limiter] judges events. It
 // holds no counts. A Set is immutable and safe for concurrent use.
 type Set struct {
 	rules []Rule
@@ -41,22 +41,23 @@ type Set struct {
 	forms   []uint32 // of the keys of each rule, for tickets
 }
 
-// SetConfig is what a Set has besides its rules. Its zero value adds nothing.
+// SetConfig configures a [Set] apart from its rules. Its zero value adds
+// nothing.
 type SetConfig struct {
 	// Allow lists clients, by address or prefix, that are never limited,
 	// never banned and never counted: one's own proxies and monitors.
 	Allow []netip.Prefix
 
-	// Fields declares where requests have the fields of rules that are not well known,
-	// for a middleware.
+	// Fields declares the sources in requests of fields that are not well known, for
+	// middleware.
 	Fields []match.Source
 }
 
 // MaxRules is the largest number of rules in a Set.
 const MaxRules = 1024
 
-// NewSet compiles rules, in the order in which they are reported. The error
-// names the rule, the bad value and what is allowed.
+// NewSet validates and compiles rules. Reports list them in this order. The
+// error names the rule, the bad value and what it must be.
 func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
@@ -150,8 +151,8 @@ func (s *Set) Len() int { return len(s.rules) }
 // Rule returns the i-th rule. It must not be changed.
 func (s *Set) Rule(i int) *Rule { return &s.rules[i] }
 
-// Named returns the rule of that name, which must not be changed. The error is a [*RuleError] if
-// there is none. The cost is one map lookup; for an unknown name it compares all names.
+// Named returns the rule of that name, which must not be changed. The error is a *[RuleError] if
+// the name is unknown. The cost is one map lookup; for an unknown name it compares all names.
 func (s *Set) Named(name string) (*Rule, error) {
 	i, ok := s.names[name]
 	if !ok {
@@ -227,14 +228,14 @@ func (s *Set) Fields() []string {
 
 // A RuleError reports an unknown name of a rule.
 type RuleError struct {
-	Name    string // what was asked for, at most its first 64 bytes
+	Name    string // the unknown name, at most its first 64 bytes
 	Nearest string // the name in the Set that was probably meant, or ""
 
 	others []string // the names in the Set
 }
 
-// Error names the unknown rule, and the one that was probably meant or some of those
-// that there are.
+// Error names the unknown rule, and the rule that was probably meant or some
+// existing rules.
 func (e *RuleError) Error() string {
 	const shown = 3
 	switch n := len(e.others); {

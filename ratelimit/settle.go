@@ -59,9 +59,9 @@ func (mr *memoryRule) settle(s *settlement, subject *subject, stored []byte) boo
 	})
 }
 
-// correct calls f with the record of a key as Memory.stored has it, with all that was counted
-// of it in the table before. A key that was evicted, or is counted in a sketch, has none. It
-// reports false if the table has moved, and has done nothing.
+// correct calls f with the key's record, after the counts of the previous table were carried
+// to it; stored is the key as Memory.stored has it. An evicted key, or one that a sketch
+// counts, has no record. It returns false, having done nothing, if the table has moved.
 func (rs *records) correct(stored []byte, f func(r keytable.Record, hash uint64)) bool {
 	key := unsafe.String(unsafe.SliceData(stored), len(stored)) // only read
 	hash := rs.table.Hash(key)

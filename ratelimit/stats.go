@@ -7,31 +7,30 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// Stats is what a [Limiter] has decided so far, and what its memory holds. Its
+// Stats are the decisions of a [Limiter] so far, and its use of memory. Its
 // size depends on the number of rules, never on the number of keys.
 type Stats struct {
 	Rules []RuleStats
 
-	// Budget is the bound of the memory store in bytes, or NoBudget. Bytes is what
-	// limits and bans use of it, and Reserved what is kept free in it for bans by
-	// hand, and for the sketches of keys that do not fit, until they are needed.
-	// Bytes + Reserved is at most Budget. All are 0 for another store.
+	// Budget is the bound of the memory store in bytes, or NoBudget. Limits and
+	// bans use Bytes of it. Reserved is kept free for bans by hand, and for the
+	// sketches of keys that do not fit. Bytes + Reserved is at most Budget. All
+	// are 0 for another store.
 	Budget, Bytes, Reserved int64
 
-	// Bans is how many keys are banned, at the newest time at which a key was added; with
-	// more than 10,000 bans, those that have ended are found 10 µs for each later.
-	// Remembered is how many keys are banned or were. BansRefused is how many bans
-	// could not begin because the table was full, and BansDropped how many bans that
-	// were over were deleted early to make place.
+	// Bans counts the banned keys, as of the newest time at which a key was added; with
+	// more than 10,000 bans, an ended ban may count for another 10 µs per ban. Remembered
+	// includes past bans. BansRefused counts bans that could not begin because the table
+	// was full, BansDropped ended bans that were deleted early to free a place.
 	Bans, Remembered, BansRefused, BansDropped uint64
 
-	// Fallbacks is how many decisions were made by fail policies, because the
-	// store could not decide.
+	// Fallbacks counts decisions by fail policies, because the store could not
+	// decide.
 	Fallbacks uint64
 }
 
-// RuleStats is what one rule has decided: each event that it judged is
-// one of Allowed, Refused, Banned, Shadow and Skipped.
+// RuleStats counts the decisions of one rule. Each event that it judged is in
+// exactly one of Allowed, Refused, Banned, Shadow and Skipped.
 type RuleStats struct {
 	Rule string
 
@@ -41,16 +40,16 @@ type RuleStats struct {
 	Shadow  uint64 // that a shadow rule would have refused, by a limit or a ban
 	Skipped uint64 // not judged, because a ban of another rule held
 
-	// Lacking is how many events matched the rule and lack a field of its key. It does not judge them, or refuses them if
-	// the [match.Source] of the field has Refuse: LackingRefused of them, which are among Refused, or among Shadow under
-	// a shadow rule.
+	// Lacking counts events that match the rule and lack a field of its key. The rule does not
+	// judge them, or refuses them if the [match.Source] of the field has Refuse. LackingRefused
+	// counts the latter; they are included in Refused, or in Shadow under a shadow rule.
 	Lacking, LackingRefused uint64
 
 	BansStarted uint64
 
 	Keys     int    // that it holds
 	Bans     int    // that hold
-	Limit    uint64 // N of the first limit as it is now, which an Adapt moves
+	Limit    uint64 // current N of the first limit, which an Adapt may change
 	Expired  uint64 // keys evicted with empty windows
 	Evicted  uint64 // unprotected keys evicted to free memory
 	Sketched uint64 // decisions about keys that the sketch counts
@@ -90,8 +89,8 @@ func (m *memory) Stats() Stats {
 }
 
 // Stats returns the decisions of l so far and the state of its store. With a shared store,
-// decisions are counted by this limiter, bans are this process's copy of the store's, and all else
-// is about the memory that decides while the store is unavailable.
+// the decisions are those of this limiter, the bans are its copy of the store's list, and
+// all else is about the memory that decides while the store is unavailable.
 func (l *Limiter) Stats() Stats {
 	s := Stats{}
 	if m := l.local.Load(); m != nil {

@@ -24,8 +24,8 @@ type (
 // storeTimeout is Config.StoreTimeout by default.
 const storeTimeout = 20 * time.Millisecond
 
-// ErrKeyTooLong is the error of a key that a store does not take. With the memory
-// store that is a key of 1 MiB or more.
+// ErrKeyTooLong is the error for a key that is too long for the store. For the
+// memory store that is 1 MiB or more.
 var ErrKeyTooLong = errors.New("ratelimit: key too long")
 
 // whileStale calls do with the rules as they are, again while the store has moved to
@@ -53,33 +53,30 @@ func (l *Limiter) within(timeout time.Duration) (context.Context, context.Cancel
 	return context.WithTimeout(context.Background(), timeout)
 }
 
-// Update changes the rules while l is in use. No decision is made without the
-// rules, none is delayed for longer than it takes to carry some hundred keys, and
-// what was counted is carried:
+// Update changes the rules while l is in use. Every decision is made under the
+// old or the new rules, none waits for longer than it takes to carry some
+// hundred keys, and counts are carried over:
 //
-//   - A rule is known by its name. One that is new, or has another key than
-//     before, starts with nothing counted; one that is gone is forgotten, with
-//     its bans.
-//   - A rule that counts as before (its limits, algorithm, zone, and what the ban
-//     counts) keeps its counts as they are. How long bans last, what it matches,
-//     shadow and fail policy may change at any time.
-//   - Else each limit takes over from the limit before with the shortest span that is
-//     no shorter than its own, or if all are shorter from the longest; a ban that counts
-//     the same takes over from the ban. The new limit is charged with what the one before
-//     still counted, at no earlier times, and judges with that: never more is allowed
-//     than N in its own count. A bucket (GCRA, LeakyBucket) holds no more than its burst
-//     and as much again, or N if that is more, so one that is lowered and raised again
-//     loses what was above that.
-//   - So it is when the algorithm changes. What the limit before no longer counted, the
-//     new one does not learn: what has drained from a bucket, and what came in an earlier
-//     window of Fixed or an earlier period of Calendar. Over a change from one of these
-//     three, a window may have what the limit before allows at worst and what the new one
-//     does. InFlight counts what is under way: a change from or to it starts with nothing
-//     counted.
-//   - Bans that hold go on.
+//   - Rules are identified by name. A new rule, or one whose key changed,
+//     starts at zero. The counts and bans of a removed rule are deleted.
+//   - A rule with the same limits, algorithm, zone and counter of its ban keeps
+//     its counts. Its condition, the length of bans, shadow and fail policy may
+//     change at any time.
+//   - Otherwise each limit inherits the counts of the old limit with the shortest
+//     span that is at least as long, or of the longest if all are shorter; a ban
+//     inherits if it counts the same. The new limit is charged with the events that
+//     the old one still counted, at the same times or later: it never allows more
+//     than N in its own count. A bucket (GCRA, LeakyBucket) holds at most twice its
+//     burst, or N if that is more, so a limit that is lowered and raised again loses
+//     what was above that.
+//   - The same holds when the algorithm changes. The new limit does not receive events
+//     that the old one no longer counted: those that drained from a bucket, or came in
+//     an earlier window of Fixed or Calendar. A window across such a change may
+//     therefore contain the worst case of the old limit and that of the new one.
+//     InFlight counts cannot be converted: a change from or to InFlight starts at zero.
+//   - Current bans continue.
 //
-// The error says what is wrong with the rules, or is the store's; nothing has
-// changed then.
+// The error is about the rules, or from the store; nothing has changed then.
 func (l *Limiter) Update(set *Set) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Ticket is a [Reservation] that can be settled without the limiter that made it: later, in another process that shares the
-// store, or after a restart from [Limiter.Export]. [Limiter.TakeAll] makes it, with the memory that it has. Its fields are for
-// an encoder.
+// A Ticket is a [Reservation] that can be settled without the limiter that made it: later, in
+// another process that shares the store, or after a restart from [Limiter.Export].
+// [Limiter.TakeAll] fills it in and reuses its memory. Its fields are for an encoder.
 //
-// Where limits are in the memory of a process, the caller must settle a ticket once at most, and after a restart
-// only if the counts of its time were restored.
+// If limits are in the memory of a process, the caller must settle a ticket at most once, and after
+// a restart only if the counts of its time were restored.
 type Ticket struct {
-	// At is when the event was judged, in nanoseconds since 1970, and Cost what was charged.
+	// At is the time of the decision, in nanoseconds since 1970, and Cost the charge.
 	At   int64
 	Cost uint64
 
-	// Charges is what was charged, by rule. There are none if nothing was, or if a fail policy decided while the store was
-	// unavailable.
+	// Charges are the charges by rule: none if nothing was charged, or if a fail policy decided
+	// while the store was unavailable.
 	Charges []TicketCharge
 
-	// ID is what a shared store knows the ticket by. It remembers until Ends that the ticket was settled.
+	// ID identifies the ticket in a shared store, which remembers until Ends that it was settled.
 	ID   string
 	Ends time.Time
 }
@@ -34,14 +34,15 @@ type Ticket struct {
 type TicketCharge struct {
 	Rule string
 	Key  []byte // as Rule.Key joins it
-	Form uint32 // of the rule's key: a rule of the same name that counts other keys is another one
+	Form uint32 // form of the rule's key: after a change of the key, it is another rule
 
-	// Mark is how a store detects that the key was reset, or its limits changed, since the charge. AnyMark
-	// settles without this check.
+	// Mark lets a store detect that the key was reset, or its limits changed, since the charge.
+	// [AnyMark] settles without this check.
 	Mark uint64
 }
 
-// AnyMark is the Mark of a charge that was not reset and whose limits have not changed, as the caller knows.
+// AnyMark is the Mark of a charge if the caller knows that the key was not reset and its limits
+// have not changed.
 const AnyMark = math.MaxUint64
 
 // fill makes t the ticket of a query that was decided with d, and of which r was asked. It has no charges if nothing was charged,
@@ -70,9 +71,10 @@ func formOf(k *match.Key) uint32 {
 	return h.Sum32()
 }
 
-// SettleTicket is [Reservation.Settle] for a ticket, now. Charges under rules that are gone, or count other keys, are left
-// as they are. It reports whether it was this call that has settled the ticket: in a shared store, a second one with
-// the same ID changes nothing. After an error of a shared store, it can be called again with the same ID.
+// SettleTicket is [Reservation.Settle] for a ticket, now. Charges under rules that were removed, or
+// count other keys now, do not change. settled is true if this call settled the ticket: in a shared
+// store, a second call with the same ID changes nothing. After an error of a shared store, it can
+// be called again with the same ID.
 func (l *Limiter) SettleTicket(t *Ticket, actual uint64) (settled bool, err error) {
 	ctx, cancel := l.bounded()
 	defer cancel()

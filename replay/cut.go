@@ -21,9 +21,9 @@ type Cut struct {
 	Since, Until Bound
 
 	// Where is conditions FIELD=PATTERN about any fields of the log. They mean what they
-	// mean under when in a rules file: of several about one field one must hold, and for
-	// each field one. FIELD!=PATTERN is an exception, none of which must hold. In one text,
-	// " || " is between alternatives.
+	// mean under when in a rules file: conditions on one field are alternatives; those on
+	// different fields must all hold. FIELD!=PATTERN is an exception, none of which must
+	// hold. In one text, " || " is between alternatives.
 	Where []string
 }
 

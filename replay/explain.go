@@ -414,8 +414,8 @@ func (x *explaining) sinceEmpty(l ratelimit.Limit, counted []int32) []int32 {
 	return counted[first:]
 }
 
-// inSlots returns the events in slots of that width of which a part is in the window that
-// ends at the event that is explained.
+// inSlots returns the events whose slot overlaps the window that ends at the explained
+// event.
 func (x *explaining) inSlots(width, span int64, counted []int32) []int32 {
 	tick := int64(max(x.run.Resolution, time.Nanosecond))
 	first := (ring.FloorDiv(x.times[x.found.event]-span, tick) + 1) * tick

@@ -15,9 +15,9 @@ var peakWindows = []struct {
 	{"1s", time.Second}, {"10s", 10 * time.Second}, {"60s", time.Minute}, {"300s", 5 * time.Minute}, {"3600s", time.Hour},
 }
 
-// A SuggestedLimit is which limits would fit: for one span, the least N that so many
-// of the keys never exceed in any window of that span. A limit of P99 per span would
-// have refused nothing to 99 % of the keys.
+// A SuggestedLimit gives, for one span, the smallest N that 90, 99 and 99.9 % of the
+// keys never exceed in any window. A limit of P99 per span would have refused
+// nothing to 99 % of the keys.
 type SuggestedLimit struct {
 	Span string `json:"span"`
 	P90  int64  `json:"p90"`

@@ -67,7 +67,7 @@ type SuggestedTotals struct {
 }
 
 // A SuggestedRule is the least limit for a span that refuses no more keys than it may.
-// Both halves of that were judged: its own limit, and that of one less.
+// Both N and N-1 were verified by a replay.
 type SuggestedRule struct {
 	Name        string  `json:"name"`
 	Group       string  `json:"group,omitempty"`

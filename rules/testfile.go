@@ -61,7 +61,7 @@ func (e Expectation) String() string {
 // maxTestEvents is the largest number of events in one Test.
 const maxTestEvents = 1_000_000
 
-// testStart is when tests begin that do not say it: a Monday.
+// testStart is the default start time of tests, a Monday.
 var testStart = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 var (

@@ -27,7 +27,8 @@ type followCommand struct {
 	json     bool
 }
 
-// The settings of a server that follow has, and those of them that --dry-run excludes.
+// Server settings that follow accepts, and those that cannot be combined with
+// --dry-run.
 var (
 	followSettings  = []string{"rules", "tz", "lateness", "silence", "trusted-proxy", "geo", "memory", "rules-poll", "log-format", "log-level"}
 	followEnforcing = []string{"data", "snapshot-every", "nftables", "deny-file", "deny-format", "deny-command", "deny-every", "webhook", "webhook-secret-file"}

@@ -20,8 +20,8 @@ const MaxBases = 8
 // piece, headers would all be in the same few sets of the processor's cache.
 //
 // A group grows in place of itself, by being replaced by a larger one, and one of
-// full size is split. Of a group that was published, places, size and keys do not
-// change: a group with another layout is another group.
+// full size is split. The layout of a published group never changes; a new layout
+// means a new group.
 //
 // The mutex is for what changes the group: a new record, and all that moves
 // records, which locks the records that it moves first. So a goroutine that has

@@ -34,7 +34,7 @@ func (b *Blocks) Len(l []uint64) int { return int(l[0] & logLen) }
 // what was dropped was no newer than any that is left.
 func (b *Blocks) Lost(l []uint64) bool { return l[0]&logLost != 0 }
 
-// Lose says of l, unless it is empty, what Lost reports: it was made of another log
+// Lose marks the non-empty log l as incomplete, see Lost: it was copied from a log
 // that had dropped a time.
 func (b *Blocks) Lose(l []uint64) {
 	if b.Len(l) > 0 {

@@ -2,10 +2,9 @@ package limit
 
 import "time"
 
-// A Bucket is one level of GCRA for a limit that comes with the question, and not
-// with a rule: less than a [Counter], so that it is made for each decision. Its words
-// are those of a level: the time at which it will be empty, as keytable.Stamp has it,
-// and the rest in 1/n ns.
+// A Bucket is a GCRA bucket whose limit is given with each call. It is small enough
+// to be made for each decision. Its words are those of a level: the time at which it
+// will be empty, as keytable.Stamp has it, and the rest in 1/n ns.
 //
 // The zero Bucket is not usable; call NewBucket.
 type Bucket struct {

@@ -259,7 +259,7 @@ func (m *Counter) RefundOldest(w []uint64, b *keytable.Blocks, t int64, cost uin
 
 // Wait returns how long after t cost fits under n, if nothing is added: 0 if it
 // does now, [Never] if it never will. It is exact: a nanosecond earlier it does
-// not fit. The algorithms with a burst take that for n.
+// not fit. Algorithms with a burst ignore n and use the burst.
 func (m *Counter) Wait(w []uint64, b *keytable.Blocks, t int64, n, cost uint64) time.Duration {
 	if m.level != nil || m.most == 0 {
 		n = m.most

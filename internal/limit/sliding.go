@@ -22,9 +22,9 @@ import (
 // in a span, as most are, costs one cache line and is counted exactly, and one
 // that is seen often costs no more than its slots.
 //
-// When times go to their slots, those that have left the window are left out. So
-// never more is used than if slots had counted from the start, and never less
-// than what is in the window.
+// When the list is converted to slots, expired times are dropped. So the sum is
+// never larger than if slots had counted from the start, and never smaller than
+// the window's true count.
 //
 // The block has one word more than the counts: since when slots count. A time that
 // had left by then must not be taken out of its slot.

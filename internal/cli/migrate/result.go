@@ -112,7 +112,7 @@ version: 1
 `
 
 const clients = `
-# One IPv6 address is one client, as there. The default of Lately is its /64, which one client can have whole.
+# As in the source, each IPv6 address is a client. Lately's default is /64, since one client often has a whole /64.
 client: {ipv4: 32, ipv6: 128}
 `
 

@@ -174,8 +174,8 @@ func (f *filter) selects(d *api.CrowdSecDecision) bool {
 		(f.kind == "" || f.kind == d.Type) && (f.value == "" || f.value == d.Value)
 }
 
-// decision returns c as bouncers read it. Some read a duration below a second as so many
-// seconds, and one of 0 as for ever, so it is of whole seconds, rounded up.
+// decision returns c as bouncers read it. Durations are whole seconds, rounded up: some
+// bouncers misread fractions, and take 0 as forever.
 func (c *change) decision(now time.Time) api.CrowdSecDecision {
 	left := c.ban.Until.Sub(now)
 	if left = left.Truncate(time.Second); !c.ended {

@@ -76,8 +76,7 @@ func costOf(gens []*generation) (n int) {
 	return n
 }
 
-// settled calls open with the rotated files of the log, which it is to open, and calls it again
-// if they were renamed meanwhile: it may have opened one under the name of another, or none.
+// settled calls open with the rotated files, and repeats that if files were renamed in between.
 func (t *tail) settled(last *place, open func([]rotated)) {
 	for range maxRenames {
 		files := t.rotatedFiles(last)
@@ -129,9 +128,9 @@ func find(p *place, files []rotated) int {
 	return index
 }
 
-// add opens a rotated file, where it was left if it was read before. One that has nothing
-// more to read is not needed, unless it may grow; nor is a copy of the current file, which is
-// about to be truncated, one that is open, and one that was just renamed. current may be nil.
+// add opens a rotated file, where it was left if it was read before. Skipped are files
+// that are fully read and cannot grow, files already open, files renamed meanwhile, and
+// copies of the current file (copytruncate). current may be nil.
 func (t *tail) add(r rotated, current *generation, grows bool, now time.Time) {
 	if t.open(r.info) >= 0 || current != nil && os.SameFile(r.info, current.info) {
 		return

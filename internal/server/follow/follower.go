@@ -234,7 +234,7 @@ func (f *Follower) newReader(path string, l *Log) logReader {
 	}
 }
 
-// Open opens the files that there are, after Resume. It reports whether one is the first of its log: save
+// Open opens the existing files, after Resume. It reports whether one is the first of its log: save
 // its place before Run reads a line, and it is found again after any rotation.
 func (f *Follower) Open() (first bool) {
 	first = f.refresh(time.Now())

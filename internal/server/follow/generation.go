@@ -134,8 +134,8 @@ func (g *generation) replaced(n int) bool {
 	return false
 }
 
-// look notes the size and the time of the file. While nothing of it is read, the time stays:
-// rotated files that are newer were this one.
+// look notes the size and the time of the file. The time is kept until the first read: newer
+// rotated files are earlier names of this one.
 func (g *generation) look(info fs.FileInfo) {
 	g.size, g.written = info.Size(), info.ModTime()
 	if g.Offset > 0 {

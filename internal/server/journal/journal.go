@@ -58,8 +58,8 @@ type Journal struct {
 	running      sync.WaitGroup // the goroutine that writes
 }
 
-// A batch is the records that go to disk together. It begins with those of the one before, if
-// that could not be written.
+// A batch is the records that go to disk together. If the previous batch failed, its records
+// come first.
 type batch struct {
 	bytes []byte        // encoded
 	done  chan struct{} // closed when err is known

@@ -24,7 +24,7 @@ const (
 
 // ErrNewer is the error of [Open] for a file of a version that this program does not know.
 // Nothing has been changed.
-var ErrNewer = errors.New("it was written by a newer program, of which this one would lose what it cannot read")
+var ErrNewer = errors.New("written by a newer version; opening it would lose data")
 
 // errDamaged is part of every error about the bytes of a file.
 var errDamaged = errors.New("damaged")

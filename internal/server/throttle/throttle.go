@@ -19,11 +19,10 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// A Limiter limits keys by limits that come with each call: so many in a period,
-// and a burst. It is for callers who keep their limits elsewhere, and answers what
-// Redis' CL.THROTTLE does (redis-cell, B. Leach, after GCRA of ATM Forum, Traffic
-// Management 4.0, 1996). A limit that is known beforehand is better off as a [ratelimit.Rule],
-// which can be replayed, changed and listed.
+// A Limiter limits keys by limits that each call brings: a count, a period and a burst. It is
+// for callers that keep their limits elsewhere, and returns what Redis' CL.THROTTLE does
+// (redis-cell, B. Leach, after GCRA of ATM Forum, Traffic Management 4.0, 1996). If the limit
+// is known in advance, use a [ratelimit.Rule], which can be replayed, changed and listed.
 //
 // A key is a bucket that drains count in a period, holds burst+1, and allows
 // what fits: at most burst+1 at once, and in any window of a period at most
