@@ -5,13 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // documentedUser makes the user of docs/redis.md on servers.
@@ -58,18 +56,14 @@ func TestDocumentedACL(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := store.Ban(ctx, ratelimit.BanRecord{Rule: "a", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
-		t.Error(err)
-	}
+	ban(t, store, "a", "k")
 	if err := store.Check(ctx); err != nil {
 		t.Error(err)
 	}
 	if n := len(listed(t, store)); n != 1 {
 		t.Errorf("%d bans are listed, want 1", n)
 	}
-	if held, err := store.Unban(ctx, "a", []byte("k")); !held || err != nil {
-		t.Errorf("Unban reports %v, %v", held, err)
-	}
+	unban(t, store, "a", "k")
 	if err := client.Do(ctx, client.B().Get().Key("another").Build()).Error(); err == nil {
 		t.Error("the user can read other keys")
 	}

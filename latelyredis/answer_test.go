@@ -40,11 +40,7 @@ func TestAnswersOfOthers(t *testing.T) {
 			c.Batched = config.batched
 			var nodes [2]*ratelimit.Limiter
 			for i := range nodes {
-				l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: newStore(t, s, rules, c), StoreTimeout: 10 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
-				nodes[i] = l
+				nodes[i] = limiterOf(t, rules, newStore(t, s, rules, c))
 			}
 			take := func(node int, e *match.Event) ratelimit.Decision {
 				d := nodes[node].Take(e)

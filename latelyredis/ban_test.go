@@ -24,14 +24,7 @@ func banning(name string, key match.Key, after uint64) ratelimit.Rule {
 func pair(t testing.TB, rules *ratelimit.Set) (a, b *latelyredis.Store) {
 	t.Helper()
 	client, config := redis(t).client(t), prefixed()
-	stores := make([]*latelyredis.Store, 2)
-	for i := range stores {
-		var err error
-		if stores[i], err = latelyredis.NewQuiet(client, rules, config); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return stores[0], stores[1]
+	return quiet(t, client, rules, config), quiet(t, client, rules, config)
 }
 
 // listed returns the bans that a store lists after it has read the newest changes.
@@ -46,11 +39,7 @@ func listed(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 // known returns the bans that a store lists, which takes no round trip.
 func known(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 	t.Helper()
-	limiter, err := ratelimit.NewLimiter(s.Bans().Set, ratelimit.Config{Store: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for b, err := range limiter.Bans().All() {
+	for b, err := range limiterOf(t, s.Bans().Set, s).Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,11 +51,39 @@ func known(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 // ask has the store decide about one event.
 func ask(t testing.TB, s *latelyredis.Store, rules *ratelimit.Set, subjects ...latelyredis.Subject) []latelyredis.Subject {
 	t.Helper()
-	r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: subjects}
-	if s.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
+	r := one(rules, subjects...)
+	if s.Decide(t.Context(), []*latelyredis.Request{r}); r.Err != nil {
 		t.Fatal(r.Err)
 	}
 	return subjects
+}
+
+// ban bans a key by hand for an hour, or until a time.
+func ban(t testing.TB, s *latelyredis.Store, rule, key string, until ...time.Time) {
+	t.Helper()
+	b := ratelimit.BanRecord{Rule: rule, Key: []string{key}, Until: time.Now().Add(time.Hour), Reason: "abuse", Source: "resp"}
+	if len(until) > 0 {
+		b.Until = until[0]
+	}
+	if err := s.Ban(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unban ends a ban that holds.
+func unban(t testing.TB, s *latelyredis.Store, rule, key string) {
+	t.Helper()
+	if held, err := s.Unban(t.Context(), rule, []byte(key)); !held || err != nil {
+		t.Fatalf("Unban reports %v, %v, want a ban that held", held, err)
+	}
+}
+
+// loseList deletes the list of bans.
+func loseList(t testing.TB, client rueidis.Client, c latelyredis.Config) {
+	t.Helper()
+	for key := range strings.FieldsSeq(strings.Trim(do(t, client, "KEYS", c.Prefix+"{bans}:*"), "[]")) {
+		do(t, client, "DEL", key)
+	}
 }
 
 // TestBansAreShared begins a ban on one node: it holds on the other, which lists it with the
@@ -89,9 +106,7 @@ func TestBansAreShared(t *testing.T) {
 			t.Errorf("%+v is listed, want the ban of k until about %v", got, began.BannedUntil)
 		}
 	}
-	if held, err := a.Unban(context.Background(), "flood", []byte("k")); !held || err != nil {
-		t.Errorf("Unban reports %v, %v", held, err)
-	}
+	unban(t, a, "flood", "k")
 	if o := ask(t, b, rules, about(0, "k"))[0].Outcome; o.Refused {
 		t.Errorf("%+v after the ban was ended on another node", o)
 	}
@@ -105,24 +120,14 @@ func TestBansAreShared(t *testing.T) {
 func TestLostListing(t *testing.T) {
 	rules := set(t, limited("limits", match.MustKey("path"), ratelimit.Sliding, 10), banning("flood", match.MustKey("path"), 0))
 	client, config := redis(t).client(t), prefixed()
-	store := func() *latelyredis.Store {
-		s, err := latelyredis.NewQuiet(client, rules, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	store := func() *latelyredis.Store { return quiet(t, client, rules, config) }
 	first := store()
 	ask(t, first, rules, about(1, "by rule"))
-	if err := first.Ban(context.Background(), ratelimit.BanRecord{Rule: "limits", Key: []string{"by hand"}, Until: time.Now().Add(time.Hour), Reason: "abuse"}); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, first, "limits", "by hand")
 	if n := len(listed(t, store())); n != 2 {
 		t.Fatalf("%d bans are listed, want 2", n)
 	}
-	for _, key := range strings.Fields(strings.Trim(do(t, client, "KEYS", config.Prefix+"{bans}:*"), "[]")) {
-		do(t, client, "DEL", key)
-	}
+	loseList(t, client, config)
 	second := store()
 	if o := ask(t, second, rules, about(0, "by hand"))[0].Outcome; !o.Banned {
 		t.Errorf("%+v, want banned by hand", o)
@@ -138,32 +143,17 @@ func TestLostListing(t *testing.T) {
 func TestReasonOfBanByHand(t *testing.T) {
 	rules := set(t, limited("limits", match.MustKey("path"), ratelimit.Sliding, 10))
 	client, config := redis(t).client(t), prefixed()
-	store := func() *latelyredis.Store {
-		s, err := latelyredis.NewQuiet(client, rules, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	store := func() *latelyredis.Store { return quiet(t, client, rules, config) }
 	first, second := store(), store()
-	byHand := ratelimit.BanRecord{Rule: "limits", Key: []string{"bob"}, Until: time.Now().Add(time.Hour), Reason: "abuse", Source: "resp"}
-	ban := func() {
-		if err := first.Ban(t.Context(), byHand); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ban()
-	for _, key := range strings.Fields(strings.Trim(do(t, client, "KEYS", config.Prefix+"{bans}:*"), "[]")) {
-		do(t, client, "DEL", key) // as before first has listed it
-	}
+	until := time.Now().Add(time.Hour)
+	byHand := func() { ban(t, first, "limits", "bob", until) }
+	byHand()
+	loseList(t, client, config) // as before first has listed it
 	if o := ask(t, second, rules, about(0, "bob"))[0].Outcome; !o.Banned {
 		t.Fatalf("%+v, want banned", o)
 	}
-	ban() // lists it
+	byHand() // lists it
 	for _, s := range []*latelyredis.Store{first, second, store()} {
-		if err := s.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		if got := listed(t, s); len(got) != 1 || got[0].Reason != "abuse" || got[0].Source != "resp" {
 			t.Errorf("%+v is listed, want one ban with its reason and its source", got)
 		}
@@ -200,10 +190,7 @@ func TestBanExpiry(t *testing.T) {
 	r.Ban.For, r.Ban.Remember = 50*time.Millisecond, 50*time.Millisecond
 	rules := set(t, r)
 	client, config := redis(t).client(t), prefixed()
-	store, err := latelyredis.NewQuiet(client, rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, client, rules, config)
 	ask(t, store, rules, about(0, "k"))
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		keys := do(t, client, "KEYS", config.Prefix+"*")
@@ -228,12 +215,8 @@ func TestExtended(t *testing.T) {
 	r.Ban.Extend = true
 	rules := set(t, r)
 	client, config := redis(t).client(t), prefixed()
-	var now atomic.Int64
-	now.Store(time.Now().UnixMicro())
-	store, err := latelyredis.NewAt(client, rules, config, &now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := clockAt(time.Now())
+	store := storeAt(t, client, rules, config, now)
 	for range 40 { // 4 s
 		o := ask(t, store, rules, about(0, "k"))[0].Outcome
 		if want := time.UnixMicro(now.Load()).Add(r.Ban.For); !o.BannedUntil.Equal(want) {
@@ -252,13 +235,8 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 	rules := set(t, banning("flood", match.MustKey("path"), 1000))
 	config := prefixed()
 	store := func(client rueidis.Client, c latelyredis.Config) *latelyredis.Store {
-		s, err := latelyredis.NewQuiet(client, rules, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		s := quiet(t, client, rules, c)
+		listed(t, s)
 		return s
 	}
 	var began, ended atomic.Int64
@@ -270,14 +248,12 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 	ask(t, late, rules, about(0, "before")) // so that the scripts are known
 	// sees has the node see the ban, if its script runs within a pause, and hear of that after the ban was ended.
 	sees := func(pause time.Duration) bool {
-		if err := other.Ban(t.Context(), ratelimit.BanRecord{Rule: "flood", Key: []string{"bob"}, Until: time.Now().Add(time.Hour), Reason: "abuse"}); err != nil {
-			t.Fatal(err)
-		}
+		ban(t, other, "flood", "bob")
 		seen := proxy.Scripts()
 		proxy.Hold(2)
 		answered := make(chan bool)
 		go func() {
-			r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "bob")}}
+			r := one(rules, about(0, "bob"))
 			late.Decide(context.Background(), []*latelyredis.Request{r})
 			answered <- r.Err == nil && r.Subjects[0].Outcome.Banned
 		}()
@@ -285,9 +261,7 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(pause)
-		if held, err := other.Unban(t.Context(), "flood", []byte("bob")); err != nil || !held {
-			t.Fatalf("%v, %v", held, err)
-		}
+		unban(t, other, "flood", "bob")
 		proxy.Release()
 		return <-answered
 	}
@@ -297,9 +271,6 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*latelyredis.Store{"that was late": late, "that has ended it": other, "that is new": store(redis(t).client(t), config)} {
-		if err := s.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		if got := listed(t, s); len(got) > 0 {
 			t.Errorf("the node %s lists %+v", name, got)
 		}
@@ -308,10 +279,8 @@ func TestConcurrentEndedMeanwhile(t *testing.T) {
 		t.Errorf("told of %d bans that began, and %d that ended", began.Load(), ended.Load())
 	}
 	// Another ban of the key is another matter.
-	if err := other.Ban(t.Context(), ratelimit.BanRecord{Rule: "flood", Key: []string{"bob"}, Until: time.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := late.Sync(t.Context()); err != nil || len(listed(t, late)) != 1 {
-		t.Errorf("%v, %+v listed after the next ban, want one", err, listed(t, late))
+	ban(t, other, "flood", "bob")
+	if got := listed(t, late); len(got) != 1 {
+		t.Errorf("%+v listed after the next ban, want one", got)
 	}
 }

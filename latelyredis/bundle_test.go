@@ -88,10 +88,7 @@ func TestBundleCrosses(t *testing.T) {
 	s := &server{redistest.NewCluster(t, 1).Nodes[0]}
 	p, client := watched(t, s)
 	rules := set(t, limited("bucket", match.MustKey("path"), ratelimit.GCRA, 10))
-	store, err := latelyredis.NewQuiet(client, rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, client, rules, prefixed())
 	for round := range 3 {
 		before := p.Scripts()
 		for _, r := range askEach(store, rules, 10) {
@@ -108,10 +105,7 @@ func TestBundleCrosses(t *testing.T) {
 // TestBundlesKeepOrder peeks at a key, takes it, and peeks again, in one batch: the last answer has what was taken before it.
 func TestBundlesKeepOrder(t *testing.T) {
 	rules := eachRules(t)
-	limiter, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: newStore(t, redis(t).client(t), rules, prefixed())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := limiterOf(t, rules, newStore(t, redis(t).client(t), rules, prefixed()))
 	limiter.TakeAll([]ratelimit.Query{{Rule: "bucket", Key: []string{"other"}, Cost: 1, Peek: true}}, nil) // loads the script, or it is sent again
 	var queries []ratelimit.Query
 	for i := range 4 * rules.Len() {

@@ -91,13 +91,7 @@ func TestDamagedReplies(t *testing.T) {
 		d.damageOneIn(0)
 		limiters := make([]*ratelimit.Limiter, workers)
 		for i := range limiters {
-			store, err := latelyredis.NewQuiet(s.Client(t, damaged(d)), rules, config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if limiters[i], err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: store}); err != nil {
-				t.Fatal(err)
-			}
+			limiters[i] = briefly(t, rules, quiet(t, s.Client(t, damaged(d)), rules, config))
 		}
 		d.damageOneIn(50)
 		done, unseen := d.counts()
@@ -206,14 +200,7 @@ func TestDamagedTopology(t *testing.T) {
 	run := func(t *testing.T, client func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client, change func(*rueidis.ClientOption)) {
 		t.Parallel()
 		d := newDamager(randtest.Seed(t))
-		store, err := latelyredis.NewQuiet(client(t, change, damaged(d)), rules, prefixed())
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := briefly(t, rules, quiet(t, client(t, change, damaged(d)), rules, prefixed()))
 		want := 100
 		if longForm() {
 			want = 2000

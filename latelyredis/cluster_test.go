@@ -254,7 +254,7 @@ func testClusterBans(t *testing.T, c *redistest.Cluster) {
 		t.Helper()
 		for i := first; i < last; i++ {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, fmt.Sprint("k", i))}}
+			r := one(rules, about(0, fmt.Sprint("k", i)))
 			nodes[i%2].Decide(ctx, []*latelyredis.Request{r})
 			cancel()
 			if r.Err != nil || !r.Subjects[0].Outcome.Started {

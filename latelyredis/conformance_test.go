@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/internal/store/storetest"
-	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -30,10 +29,7 @@ func conforms(t *testing.T, client rueidis.Client, steps int) {
 	}
 	var now atomic.Int64
 	open := func(t testing.TB, set *ratelimit.Set) storetest.Store {
-		s, err := latelyredis.NewAt(client, set, prefixed(), &now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := storeAt(t, client, set, prefixed(), &now)
 		if err := s.Sync(t.Context()); err != nil { // once: its own bans must be in the copy without another
 			t.Fatal(err)
 		}

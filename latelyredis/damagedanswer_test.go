@@ -81,10 +81,7 @@ func TestDamagedAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		store.NeverAway()
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := limiterOf(t, rules, store)
 		c, err := latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: config.Prefix})
 		if err != nil {
 			t.Fatal(err)

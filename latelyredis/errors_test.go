@@ -2,7 +2,6 @@ package latelyredis_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -55,14 +54,15 @@ func TestServerErrors(t *testing.T) {
 		},
 		{"OOM", [][]string{{"CONFIG", "SET", "maxmemory", "1"}}, [][]string{{"CONFIG", "SET", "maxmemory", "0"}}, "raise maxmemory"},
 		{"NOPERM", [][]string{{"ACL", "SETUSER", "default", "-set"}}, [][]string{{"ACL", "SETUSER", "default", "+set"}}, "ACL user"},
+		{"WRONGTYPE", [][]string{{"RPUSH", "lately:{path=k}:b", "x"}}, [][]string{{"DEL", "lately:{path=k}:b"}}, "a prefix of its own"},
 		{"NOREPLICAS", [][]string{{"CONFIG", "SET", "min-replicas-to-write", "3"}}, [][]string{{"CONFIG", "SET", "min-replicas-to-write", "0"}}, "min-replicas"},
 	}
 	s := own(t)
 	client, admin := s.client(t), s.client(t)
 	rules := anyRules(t)
-	store := open(t, client, rules)
+	store := newStore(t, client, rules, latelyredis.Config{})
 	ctx := context.Background()
-	if r := take(ctx, store, rules, "k"); r.Err != nil {
+	if r := take(ctx, store, rules, "before"); r.Err != nil { // sends the scripts
 		t.Fatal(r.Err)
 	}
 	for _, c := range cases {
@@ -74,8 +74,8 @@ func TestServerErrors(t *testing.T) {
 			do(t, admin, command...)
 		}
 	}
-	if r := take(ctx, store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 8 {
-		t.Errorf("after all errors: %v, %d left, want 8: two were decided", r.Err, r.Subjects[0].Outcome.Remaining)
+	if r := take(ctx, store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 9 {
+		t.Errorf("after all errors: %v, %d left, want 9: one was decided", r.Err, r.Subjects[0].Outcome.Remaining)
 	}
 }
 
@@ -124,38 +124,6 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWrongType has a key of another program in the place of a record.
-func TestWrongType(t *testing.T) {
-	client := redis(t).client(t)
-	rules := anyRules(t)
-	config := prefixed()
-	store := newStore(t, client, rules, config)
-	do(t, client, "RPUSH", config.Prefix+"{path=k}:b", "x")
-	r := take(context.Background(), store, rules, "k")
-	var answer *latelyredis.ServerError
-	if !errors.As(r.Err, &answer) || answer.Code != "WRONGTYPE" {
-		t.Errorf("%v, want a ServerError with the code WRONGTYPE", r.Err)
-	}
-	do(t, client, "DEL", config.Prefix+"{path=k}:b")
-	if r := take(context.Background(), store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != 9 {
-		t.Errorf("%v, %+v, want 9 left: what failed has counted nothing", r.Err, r.Subjects[0].Outcome)
-	}
-}
-
-// TestScriptFlush has the server forget the scripts: they are sent again.
-func TestScriptFlush(t *testing.T) {
-	s := own(t)
-	client := s.client(t)
-	rules := anyRules(t)
-	store := open(t, client, rules)
-	for i := range 5 {
-		do(t, client, "SCRIPT", "FLUSH")
-		if r := take(context.Background(), store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Remaining != uint64(9-i) {
-			t.Fatalf("%v, %+v, want %d left", r.Err, r.Subjects[0].Outcome, 9-i)
-		}
-	}
-}
-
 // TestRejectedRules has rules that Redis does not keep: the error names the rule.
 func TestRejectedRules(t *testing.T) {
 	path := match.MustKey("path")
@@ -175,10 +143,7 @@ func TestRejectedRules(t *testing.T) {
 	if _, err := latelyredis.NewQuiet(nil, anyRules(t), latelyredis.Config{Prefix: "{lately}:"}); err == nil {
 		t.Error("a prefix with a hash tag was accepted")
 	}
-	store, err := latelyredis.NewQuiet(nil, anyRules(t), latelyredis.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, nil, anyRules(t), latelyredis.Config{})
 	if err := store.Update(context.Background(), set(t, adapts), func() { t.Error("published was called") }); err == nil {
 		t.Error("an update to a rule that adapts was accepted")
 	}

@@ -3,7 +3,6 @@ package latelyredis_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +14,7 @@ import (
 // TestFlood has goroutines ask for a key that is refused: no script runs, and a decision does not
 // allocate. A rule that counts refusals, or bans after them, sees all of them.
 func TestFlood(t *testing.T) {
-	var now atomic.Int64
-	now.Store(time.Now().UnixMicro())
+	now := clockAt(time.Now())
 	path := match.MustKey("path")
 	plain := limited("r", path, ratelimit.Sliding, 5)
 	counting, inFlight, both, shadow := plain, plain, limited("both", path, ratelimit.GCRA, 1000), plain
@@ -39,14 +37,8 @@ func TestFlood(t *testing.T) {
 	} {
 		p, client := watched(t, redis(t))
 		rules := set(t, c.rules...)
-		store, err := latelyredis.NewKnowing(client, rules, prefixed(), &now, &now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := knowing(t, client, rules, prefixed(), now, now)
+		l := limiterOf(t, rules, store)
 		if err := store.Sync(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +64,7 @@ func TestFlood(t *testing.T) {
 			t.Errorf("%s: %d scripts for %d events, want that %d reach Redis", c.name, got, flood, c.want)
 		}
 		if c.want == 0 {
-			r := &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "/")}}
+			r := one(rules, about(0, "/"))
 			if n := testing.AllocsPerRun(100, func() { store.DecideKnown(r) }); n > 0 || !r.Subjects[0].Outcome.Refused {
 				t.Errorf("%s: %v allocations, %+v", c.name, n, r.Subjects[0].Outcome)
 			}

@@ -23,9 +23,8 @@ import (
 // that was answered meanwhile said: then it only lowers the grant.
 
 const (
-	// mergeEvery is how long admissions are collected until they are sent, by default, and maxMergeEvery at most.
-	mergeEvery    = 5 * time.Millisecond
-	maxMergeEvery = time.Second
+	// mergeEvery is how long admissions are collected until they are sent.
+	mergeEvery = 5 * time.Millisecond
 
 	// mergeAgain is how long after a failure they are sent again.
 	mergeAgain = 100 * time.Millisecond
@@ -229,7 +228,7 @@ func (s *Store) startMerging(ctx context.Context) {
 			case <-ctx.Done():
 			}
 			select {
-			case <-time.After(s.mergeEvery):
+			case <-time.After(mergeEvery):
 			case <-ctx.Done():
 				bounded, cancel := context.WithTimeout(context.Background(), mergeTimeout)
 				defer cancel()

@@ -69,7 +69,7 @@ func (l *load) run(t testing.TB, rnd *rand.Rand, spoil func(*latelyredis.Store))
 			spoil(s)
 		}
 		for range rnd.Uint64N(l.limit.N/4 + 2) {
-			r := &latelyredis.Request{Set: l.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+			r := one(l.rules, about(0, "k"))
 			known := s.DecideKnown(r)
 			if !known {
 				s.Decide(context.Background(), []*latelyredis.Request{r})
@@ -179,7 +179,7 @@ func (c *contest) run(t testing.TB) {
 				for c.admitted.Load() >= c.upTo.Load() {
 					time.Sleep(time.Millisecond)
 				}
-				r := &latelyredis.Request{Set: c.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+				r := one(c.rules, about(0, "k"))
 				if store.DecideKnown(r) {
 					c.alone.Add(1)
 				} else if store.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
@@ -207,7 +207,7 @@ func TestBatchedLoad(t *testing.T) {
 	c.run(t)
 	stores, rules := c.stores, c.rules
 	another := func(s *latelyredis.Store) bool {
-		return s.DecideKnown(&latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "another")}})
+		return s.DecideKnown(one(rules, about(0, "another")))
 	}
 	ask(t, stores[0], rules, about(0, "another"))
 	if !another(stores[0]) {
@@ -219,11 +219,8 @@ func TestBatchedLoad(t *testing.T) {
 	if another(stores[0]) {
 		t.Error("a store admits by itself after Close")
 	}
-	quiet, err := latelyredis.NewQuiet(s.client(t), rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := ask(t, quiet, rules, about(0, "k"))[0].Outcome
+	late := quiet(t, s.client(t), rules, config)
+	o := ask(t, late, rules, about(0, "k"))[0].Outcome
 	if !o.Refused {
 		t.Errorf("%+v after all was told, want it refused", o)
 	}
@@ -237,10 +234,7 @@ func TestBatchedOnce(t *testing.T) {
 	f := newFleet(t, redis(t), set(t, r), config)
 	s, ctx := f.stores[0], context.Background()
 	config.Batched = false
-	exact, err := latelyredis.NewAt(redis(t).client(t), f.rules, config, &f.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exact := storeAt(t, redis(t).client(t), f.rules, config, &f.now)
 	left := func() uint64 { return ask(t, exact, f.rules, about(0, "k"))[0].Outcome.Remaining }
 	take := func() *latelyredis.Request {
 		t.Helper()
@@ -327,7 +321,7 @@ func TestBatchedUnanswered(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // nothing is answered
 	n := 0
-	for n < 1000 && s.DecideKnown(&latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}) {
+	for n < 1000 && s.DecideKnown(one(f.rules, about(0, "k"))) {
 		n++
 		s.Merge(ctx)
 	}
@@ -358,7 +352,7 @@ func TestBatchedRules(t *testing.T) {
 	} {
 		f := newFleet(t, redis(t), set(t, plain, c.rule), batched())
 		ask(t, f.stores[0], f.rules, about(0, "k"), about(1, "k"))
-		r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k"), about(1, "k")}}
+		r := one(f.rules, about(0, "k"), about(1, "k"))
 		if got := f.stores[0].DecideKnown(r); got != c.alone {
 			t.Errorf("%s: admitted without a round trip: %v", name, got)
 		}
@@ -374,18 +368,14 @@ func TestMergesTogether(t *testing.T) {
 	s := redis(t)
 	p := s.Watch(t)
 	rules, config := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 8000)), batched()
-	now := new(atomic.Int64)
-	now.Store(time.Now().UnixMicro())
-	store, err := latelyredis.NewKnowing(p.Client(t), rules, config, now, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := clockAt(time.Now())
+	store := knowing(t, p.Client(t), rules, config, now, now)
 	if err := store.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	const keys, admitted = 64, 5
 	request := func(i int) *latelyredis.Request {
-		return &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, fmt.Sprint("k", i))}}
+		return one(rules, about(0, fmt.Sprint("k", i)))
 	}
 	for round := range 2 {
 		for i := range keys {
@@ -430,13 +420,9 @@ func TestMergesTogether(t *testing.T) {
 func TestNodesAtLeast(t *testing.T) {
 	rules, client, config := anyRules(t), redis(t).client(t), prefixed()
 	config.Nodes = 2
-	now := new(atomic.Int64)
-	now.Store(time.Now().UnixMicro())
+	now := clockAt(time.Now())
 	for heard := range 4 {
-		store, err := latelyredis.NewKnowing(client, rules, config, now, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := knowing(t, client, rules, config, now, now)
 		if n := store.Nodes(); n != 2 {
 			t.Errorf("%d nodes before any was heard of, want 2", n)
 		}
@@ -447,9 +433,7 @@ func TestNodesAtLeast(t *testing.T) {
 			t.Errorf("%d nodes when %d were heard of", n, heard+1)
 		}
 	}
-	for _, c := range []latelyredis.Config{{Nodes: -1}, {MergeEvery: time.Millisecond}, {MergeEvery: -1, Batched: true}, {MergeEvery: time.Minute, Batched: true}} {
-		if _, err := latelyredis.NewQuiet(client, rules, c); err == nil {
-			t.Errorf("%+v was accepted", c)
-		}
+	if _, err := latelyredis.NewQuiet(client, rules, latelyredis.Config{Nodes: -1}); err == nil {
+		t.Error("-1 nodes were accepted")
 	}
 }

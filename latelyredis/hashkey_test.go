@@ -29,16 +29,10 @@ func TestHashKeyIsShared(t *testing.T) {
 	client, c := redis(t).client(t), prefixed()
 	var limiters []*ratelimit.Limiter
 	program := func(s *ratelimit.Set, key [32]byte) *latelyhttp.Middleware {
-		l, err := ratelimit.NewLimiter(s, ratelimit.Config{Store: newStore(t, client, s, c), StoreTimeout: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := limiterOf(t, s, newStore(t, client, s, c))
 		m, err := latelyhttp.New(l, latelyhttp.Config{HashKey: key})
-		if err != nil {
-			t.Fatal(err)
-		}
 		limiters = append(limiters, l)
-		return m
+		return made(t, m, err)
 	}
 	ask := func(m *latelyhttp.Middleware) int {
 		t.Helper()
@@ -87,21 +81,15 @@ func TestHashKeyWithoutStore(t *testing.T) {
 	client, c := redis(t).client(t), prefixed()
 	do(t, client, "SET", c.Prefix+"{nodes}:secret", "damaged")
 	s := hashedSet(t)
-	l, err := ratelimit.NewLimiter(s, ratelimit.Config{Store: newStore(t, client, s, c)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = latelyhttp.New(l, latelyhttp.Config{}); err == nil || !strings.Contains(err.Error(), "{nodes}:secret: not a secret") {
+	l := briefly(t, s, newStore(t, client, s, c))
+	if _, err := latelyhttp.New(l, latelyhttp.Config{}); err == nil || !strings.Contains(err.Error(), "{nodes}:secret: not a secret") {
 		t.Errorf("with a damaged secret: %v", err)
 	}
 	if _, err := latelyhttp.New(l, latelyhttp.Config{HashKey: [32]byte{1}}); err != nil {
 		t.Errorf("with a key of its own: %v", err)
 	}
 	plain := set(t, ratelimit.Rule{Name: "clients", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}}})
-	if l, err = ratelimit.NewLimiter(plain, ratelimit.Config{Store: newStore(t, client, plain, c)}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := latelyhttp.New(l, latelyhttp.Config{})
+	m, err := latelyhttp.New(briefly(t, plain, newStore(t, client, plain, c)), latelyhttp.Config{})
 	if err != nil {
 		t.Errorf("without hashed fields: %v", err)
 	} else if m.Check(s) == nil {

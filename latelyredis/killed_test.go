@@ -31,10 +31,7 @@ func newOutage(t testing.TB, s *server, n uint64) (o *outage, rules *ratelimit.S
 	o = &outage{limit: local.Limits[0]}
 	for range 3 {
 		store := newStore(t, s.client(t), rules, config)
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := limiterOf(t, rules, store)
 		o.limiters, o.stores = append(o.limiters, l), append(o.stores, store)
 	}
 	for _, store := range o.stores {
@@ -135,10 +132,7 @@ func TestKilled(t *testing.T) {
 		if err := s.Run(); err != nil {
 			t.Fatal(err)
 		}
-		later, err := latelyredis.NewQuiet(s.client(t), rules, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		later := quiet(t, s.client(t), rules, config)
 		fallen := -1
 		eventually(t, "Redis decides again", func() bool {
 			fallen, o.fallen = o.fallen, 0
@@ -153,11 +147,7 @@ func TestKilled(t *testing.T) {
 			return fallen == 0
 		})
 		for i := range o.limiters {
-			eventually(t, "each ban is in its record again", func() bool {
-				r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(3, banned(i))}}
-				later.Decide(t.Context(), []*latelyredis.Request{r})
-				return r.Err == nil && r.Subjects[0].Outcome.Banned
-			})
+			eventually(t, "each ban is in its record again", func() bool { return peek(t, later, rules, about(3, banned(i))).Banned })
 		}
 	}
 }

@@ -2,12 +2,10 @@ package latelyredis_test
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -29,11 +27,7 @@ func TestRefusalOfALimit(t *testing.T) {
 		f := newFleet(t, redis(t), planned(t, a, 2, 8), prefixed())
 		take := func(node int, limit uint64) ratelimit.Decision {
 			t.Helper()
-			r, err := f.limiters[node].Rule("limit")
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := r.TakeLimit(limit, 1, "/")
+			d := ruleOf(t, f.limiters[node]).TakeLimit(limit, 1, "/")
 			if d.Err != nil || d.Limit != max(limit, 2) {
 				t.Fatalf("%v: under %d: %+v", a, limit, d)
 			}
@@ -57,23 +51,10 @@ func TestNodesWithOtherLimitsOfEvents(t *testing.T) {
 	rng := randtest.New(t)
 	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
 		for _, most := range [][2]uint64{{40, 100}, {100, 300}, {129, 128}} {
-			var now atomic.Int64
-			now.Store(time.Now().Truncate(time.Hour).UnixMicro())
 			var nodes [2]*ratelimit.RuleLimiter
-			config := prefixed() // of both
+			now, config := clockAt(time.Now().Truncate(time.Hour)), prefixed() // of both
 			for i := range nodes {
-				rules := planned(t, a, 5, most[i])
-				store, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
-				if err != nil {
-					t.Fatal(err)
-				}
-				l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if nodes[i], err = l.Rule("limit"); err != nil {
-					t.Fatal(err)
-				}
+				nodes[i] = ruleOf(t, nodeAt(t, planned(t, a, 5, most[i]), config, now))
 			}
 			key, span := fmt.Sprintf("/%v/%d", a, most[0]), time.Minute.Microseconds()
 			var admitted []int64

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -26,21 +24,11 @@ func TestLockstep(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
-		var now atomic.Int64
-		now.Store(time.Now().UnixMicro())
+		now := clockAt(time.Now())
 		rules := set(t, randomRules(rnd)...)
-		memory, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: ratelimit.NoBudget})
-		if err != nil {
-			t.Fatal(err)
-		}
-		store, err := latelyredis.NewAt(client, rules, prefixed(), &now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		redis, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		memory := microMemory(t, rules)
+		store := storeAt(t, client, rules, prefixed(), now)
+		redis := limiterOf(t, rules, store)
 		var done []string
 		var wait time.Duration
 		for range steps {

@@ -2,7 +2,6 @@ package latelyredis_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,12 +23,8 @@ func TestOnBanCallsStore(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			rules, client, config := set(t, banning("flood", match.MustKey("path"), 0)), redis(t).client(t), prefixed()
-			now := new(atomic.Int64)
-			now.Store(time.Now().UnixMicro())
-			first, err := latelyredis.NewKnowing(client, rules, config, now, now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			now := clockAt(time.Now())
+			first := knowing(t, client, rules, config, now, now)
 			var second *latelyredis.Store
 			told, locked := 0, false
 			config.OnBan = func(b ratelimit.BanRecord) {
@@ -44,9 +39,7 @@ func TestOnBanCallsStore(t *testing.T) {
 					t.Errorf("OnBan is told of %+v, and %+v are listed", b, got)
 				}
 			}
-			if second, err = latelyredis.NewKnowing(client, rules, config, now, now); err != nil {
-				t.Fatal(err)
-			}
+			second = knowing(t, client, rules, config, now, now)
 			if err := second.Sync(t.Context()); err != nil { // what held before is not told
 				t.Fatal(err)
 			}

@@ -156,13 +156,7 @@ func TestPartition(t *testing.T) {
 	if nodes[2].Copied("flood", "during") {
 		t.Error("the node that is cut off has learned of a ban")
 	}
-	left := func() uint64 {
-		r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(0, "/other")}}
-		if nodes[0].Decide(t.Context(), []*latelyredis.Request{r}); r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		return r.Subjects[0].Outcome.Remaining
-	}
+	left := func() uint64 { return peek(t, nodes[0], rules, about(0, "/other")).Remaining }
 	before := left()
 
 	heal()
@@ -193,21 +187,12 @@ func TestBatchedPartition(t *testing.T) {
 	rules.Rule(0).Limits[0].Span = time.Hour
 	far := newStore(t, p.far(t), rules, config)
 	eventually(t, "the node has read the list", far.Read)
-	near, err := latelyredis.NewQuiet(p.server.client(t), rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	left := func() int {
-		r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(0, "k")}}
-		if near.Decide(t.Context(), []*latelyredis.Request{r}); r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		return int(r.Subjects[0].Outcome.Remaining) + 1 // as if it had been taken
-	}
+	near := quiet(t, p.server.client(t), rules, config)
+	left := func() int { return int(peek(t, near, rules, about(0, "k")).Remaining) + 1 } // as if it had been taken
 	ask(t, far, rules, about(0, "k"))
 	admitted := 1
 	admit := func() bool {
-		known := far.DecideKnown(&latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}})
+		known := far.DecideKnown(one(rules, about(0, "k")))
 		if known {
 			admitted++
 		}

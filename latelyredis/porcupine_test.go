@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,14 +192,10 @@ func history(t testing.TB, rnd *rand.Rand, do func(op operation, s *latelyredis.
 	r := limited("r", match.MustKey("path"), ratelimit.Exact, porcupineLimit)
 	r.Ban = &ratelimit.Ban{After: porcupineStrikes, Of: ratelimit.Refusals, Span: time.Hour, For: 2 * time.Hour}
 	rules, config := set(t, r), prefixed()
-	var now atomic.Int64
-	now.Store(time.Now().UnixMicro())
+	now := clockAt(time.Now())
 	var stores []*latelyredis.Store
 	for range 2 {
-		s, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := storeAt(t, redis(t).client(t), rules, config, now)
 		stores = append(stores, s)
 	}
 	const goroutines, operations = 5, 14

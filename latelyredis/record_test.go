@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,10 +20,7 @@ func TestExpiry(t *testing.T) {
 		a := ratelimit.Algorithm(i)
 		for _, n := range []uint64{10, 1000} {
 			rules, config := set(t, limited("r", match.MustKey("path"), a, n)), prefixed()
-			store, err := latelyredis.NewQuiet(client, rules, config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := quiet(t, client, rules, config)
 			key := config.Prefix + "{path=k}:r"
 			for range 6 {
 				began := time.Now()
@@ -57,12 +53,8 @@ func TestClockSetBack(t *testing.T) {
 				l = ratelimit.Limit{N: n, Per: ratelimit.PerMinute}
 			}
 			rules := set(t, ratelimit.Rule{Name: "r", Key: match.MustKey("path"), Algorithm: a, Limits: []ratelimit.Limit{l}})
-			var now atomic.Int64
-			now.Store(time.Date(2026, 11, 23, 12, 0, 30, 1e8, time.UTC).UnixMicro())
-			store, err := latelyredis.NewAt(client, rules, prefixed(), &now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			now := clockAt(time.Date(2026, 11, 23, 12, 0, 30, 1e8, time.UTC))
+			store := storeAt(t, client, rules, prefixed(), now)
 			takeAll(t, store, rules, n)
 			now.Add(-time.Hour.Microseconds())
 			if n := takeAll(t, store, rules, 1); n != 0 {
@@ -96,16 +88,12 @@ func TestClockSetBackBeforeUpdate(t *testing.T) {
 		rules, config := set(t, r), prefixed()
 		r.Limits = []ratelimit.Limit{l}
 		r.Limits[0].N = 5
-		var now atomic.Int64
-		now.Store(time.Date(2026, 11, 23, 12, 0, 30, 1e8, time.UTC).UnixMicro())
+		now := clockAt(time.Date(2026, 11, 23, 12, 0, 30, 1e8, time.UTC))
 		for _, x := range []struct {
 			rules *ratelimit.Set
 			want  uint64
 		}{{rules, 4}, {set(t, r), 1}} {
-			store, err := latelyredis.NewAt(client, x.rules, config, &now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			store := storeAt(t, client, x.rules, config, now)
 			if got := takeAll(t, store, x.rules, 10); got != x.want {
 				t.Errorf("%v: %d are allowed, want %d", a, got, x.want)
 			}
@@ -117,12 +105,8 @@ func TestClockSetBackBeforeUpdate(t *testing.T) {
 // TestClockSetBackALittle has a record judged at its newest time, as in memory.
 func TestClockSetBackALittle(t *testing.T) {
 	rules := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 2))
-	var now atomic.Int64
-	now.Store(time.Now().UnixMicro())
-	store, err := latelyredis.NewAt(redis(t).client(t), rules, prefixed(), &now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := clockAt(time.Now())
+	store := storeAt(t, redis(t).client(t), rules, prefixed(), now)
 	first := take(context.Background(), store, rules, "k")
 	now.Add(-50_000)
 	if r := take(context.Background(), store, rules, "k"); r.Now != first.Now {
@@ -169,13 +153,9 @@ func TestBytes(t *testing.T) {
 	}
 	for _, c := range cases {
 		rules := set(t, limited("per-client", match.MustKey("client"), c.a, c.n))
-		var now atomic.Int64
-		now.Store(time.Now().UnixMicro())
+		now := clockAt(time.Now())
 		config := prefixed()
-		store, err := latelyredis.NewAt(client, rules, config, &now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := storeAt(t, client, rules, config, now)
 		const address = "203.0.113.219"
 		for range 61 { // a slot each, up to the limit
 			r := &latelyredis.Request{Set: rules, Cost: max(c.n/61, 1), Subjects: []latelyredis.Subject{about(0, address)}}

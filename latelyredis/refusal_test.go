@@ -33,22 +33,11 @@ func newFleet(t testing.TB, s *server, rules *ratelimit.Set, config latelyredis.
 	f.now.Store(start)
 	f.node.Store(start - 5_000_000)
 	client := s.client(t)
-	limiter := func(store *latelyredis.Store, err error) *ratelimit.Limiter {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
 	for range 3 {
-		store, err := latelyredis.NewKnowing(client, rules, config, &f.now, &f.node)
-		f.stores, f.limiters = append(f.stores, store), append(f.limiters, limiter(store, err))
+		store := knowing(t, client, rules, config, &f.now, &f.node)
+		f.stores, f.limiters = append(f.stores, store), append(f.limiters, limiterOf(t, rules, store))
 	}
-	f.exact = limiter(latelyredis.NewAt(client, rules, prefixed(), &f.now))
+	f.exact = limiterOf(t, rules, storeAt(t, client, rules, prefixed(), &f.now))
 	f.sync(t)
 	return f
 }
@@ -297,7 +286,7 @@ func TestRefusalsOfTheKilled(t *testing.T) {
 	} {
 		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
 		killed, other := f.stores[1], f.stores[0]
-		r := &latelyredis.Request{Set: f.rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+		r := one(f.rules, about(0, "k"))
 		if killed.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Refused || !f.refused(t) {
 			t.Fatalf("%v, %+v, want the first event allowed and the second refused", r.Err, r.Subjects[0].Outcome)
 		}
@@ -317,10 +306,7 @@ func TestRefusalsOfTheKilled(t *testing.T) {
 // TestRefusalMemory refuses more keys than are remembered: those that are refused for longest stay.
 func TestRefusalMemory(t *testing.T) {
 	rules := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 5))
-	store, err := latelyredis.NewQuiet(redis(t).client(t), rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, redis(t).client(t), rules, prefixed())
 	store.RememberRefusal("longest", 3600e6)
 	most := 0
 	for i := range 250_000 {

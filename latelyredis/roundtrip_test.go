@@ -32,10 +32,7 @@ func TestRoundTrips(t *testing.T) {
 		limited("by path", path, ratelimit.Sliding, 5), limited("too", path, ratelimit.GCRA, 1000),
 		limited("by host", host, ratelimit.Sliding, 1000),
 	)
-	store, err := latelyredis.NewQuiet(client, rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, client, rules, prefixed())
 	ask := func(subjects ...latelyredis.Subject) *latelyredis.Request {
 		return &latelyredis.Request{Set: rules, Cost: 1, Subjects: subjects}
 	}
@@ -102,10 +99,7 @@ func TestRefusedElsewhere(t *testing.T) {
 	p, client := watched(t, redis(t))
 	rules := set(t,
 		limited("by path", match.MustKey("path"), ratelimit.Sliding, 0), limited("by host", match.MustKey("host"), ratelimit.Exact, 10))
-	store, err := latelyredis.NewQuiet(client, rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, client, rules, prefixed())
 	for range 3 {
 		before := p.Scripts()
 		r := &latelyredis.Request{Set: rules, Cost: 2, Subjects: []latelyredis.Subject{about(0, "/"), about(1, "h")}}

@@ -3,7 +3,6 @@ package latelyredis_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,22 +15,14 @@ import (
 // differing has two nodes with different limits for one rule decide about one key, and returns the most that both have admitted
 // in any window.
 func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uint64, config latelyredis.Config, change ...func(*ratelimit.Rule)) (most int) {
-	var now atomic.Int64
-	now.Store(time.Now().Truncate(24 * time.Hour).UnixMicro())
+	now := clockAt(time.Now().Truncate(24 * time.Hour))
 	var nodes [2]*ratelimit.Limiter
 	for i := range nodes {
 		rule := limited("limit", match.MustKey("path"), as[i], n[i])
 		for _, c := range change {
 			c(&rule)
 		}
-		rules := set(t, rule)
-		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if nodes[i], err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		nodes[i] = nodeAt(t, set(t, rule), config, now)
 	}
 	span := time.Minute.Microseconds()
 	if as[0] == ratelimit.Calendar {
@@ -65,6 +56,21 @@ func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uin
 		most = max(most, len(admitted))
 	}
 	return most
+}
+
+// allowedOf takes n times, and returns how often it was allowed.
+func allowedOf(t testing.TB, l *ratelimit.Limiter, n int) (allowed int) {
+	t.Helper()
+	for range n {
+		d := takePath(l, "/")
+		if d.Err != nil {
+			t.Fatal(d.Err)
+		}
+		if d.Allowed {
+			allowed++
+		}
+	}
+	return allowed
 }
 
 // TestRulesThatDiffer has two servers enforce the same rule with different N, as during a rollout of rules: both together
@@ -166,9 +172,7 @@ func TestCorrectionsByRulesThatDiffer(t *testing.T) {
 	} {
 		for _, n := range [][2]uint64{{222, 15}, {100, 15}, {300, 140}} {
 			t.Run(fmt.Sprint(c.name, n), func(t *testing.T) {
-				config := prefixed()
-				var now atomic.Int64
-				now.Store(time.Now().UnixMicro())
+				config, now := prefixed(), clockAt(time.Now())
 				var nodes [2]*ratelimit.Limiter
 				for i := range nodes {
 					rule := limited("limit", match.MustKey("path"), ratelimit.Sliding, n[i])
@@ -176,41 +180,18 @@ func TestCorrectionsByRulesThatDiffer(t *testing.T) {
 					if c.name == "refund" {
 						rule.Ban = nil
 					}
-					rules := set(t, rule)
-					store, err := latelyredis.NewAt(redis(t).client(t), rules, config, &now)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if nodes[i], err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute}); err != nil {
-						t.Fatal(err)
-					}
+					nodes[i] = nodeAt(t, set(t, rule), config, now)
 				}
-				take := func(l *ratelimit.Limiter) (allowed int) {
-					for range 2 * n[0] {
-						d := takePath(l, "/")
-						if d.Err != nil {
-							t.Fatal(d.Err)
-						}
-						if d.Allowed {
-							allowed++
-						}
-					}
-					return allowed
-				}
-				if got := take(nodes[0]); got != int(n[0]) {
+				if got := allowedOf(t, nodes[0], 2*int(n[0])); got != int(n[0]) {
 					t.Fatalf("%d of %d allowed", got, n[0])
 				}
 				now.Add(1000)
-				low, err := nodes[1].Rule("limit")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := c.correct(nodes[1], low); err != nil {
+				if err := c.correct(nodes[1], ruleOf(t, nodes[1])); err != nil {
 					t.Fatal(err)
 				}
 				now.Add(1_000_000)
 				time.Sleep(600 * time.Millisecond) // the refusals that a node remembers end within half a second
-				if got := take(nodes[0]); got > c.back {
+				if got := allowedOf(t, nodes[0], 2*int(n[0])); got > c.back {
 					t.Errorf("%d more allowed, want at most %d", got, c.back)
 				}
 			})
@@ -221,33 +202,15 @@ func TestCorrectionsByRulesThatDiffer(t *testing.T) {
 // TestCalendarsByRulesThatDiffer has a node charge a key whose record counts more than its own limits can hold, in a minute of which
 // nothing is counted yet: it does not know the minutes of the other node's calendar, and what it counts is over a minute later.
 func TestCalendarsByRulesThatDiffer(t *testing.T) {
-	config, now := prefixed(), new(atomic.Int64)
-	now.Store(time.Date(2026, 11, 23, 12, 0, 30, 0, time.UTC).UnixMicro())
+	config, now := prefixed(), clockAt(time.Date(2026, 11, 23, 12, 0, 30, 0, time.UTC))
 	open := func(a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratelimit.Limiter {
-		rules := set(t, ratelimit.Rule{Name: "limit", Key: match.MustKey("path"), Algorithm: a, Limits: limits})
-		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		return nodeAt(t, set(t, ratelimit.Rule{Name: "limit", Key: match.MustKey("path"), Algorithm: a, Limits: limits}), config, now)
 	}
 	const perMinute = 5
 	higher := open(ratelimit.Calendar, ratelimit.Limit{N: 1000, Per: ratelimit.PerDay}, ratelimit.Limit{N: perMinute, Per: ratelimit.PerMinute})
 	lower := open(ratelimit.Sliding, ratelimit.Limit{N: 10, Span: 24 * time.Hour})
-	take := func() (allowed int) {
-		for range 2 * perMinute {
-			d := takePath(higher, "/")
-			if d.Err != nil {
-				t.Fatal(d.Err)
-			}
-			if d.Allowed {
-				allowed++
-			}
-		}
+	take := func() int {
+		allowed := allowedOf(t, higher, 2*perMinute)
 		now.Add(time.Minute.Microseconds())
 		time.Sleep(600 * time.Millisecond) // the refusals that a node remembers end within half a second
 		return allowed
@@ -257,11 +220,7 @@ func TestCalendarsByRulesThatDiffer(t *testing.T) {
 			t.Fatalf("%d allowed in a minute, want %d", got, perMinute)
 		}
 	}
-	rule, err := lower.Rule("limit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rule.Charge(1, "/"); err != nil {
+	if err := ruleOf(t, lower).Charge(1, "/"); err != nil {
 		t.Fatal(err)
 	}
 	now.Add(time.Minute.Microseconds())
@@ -274,19 +233,14 @@ func TestCalendarsByRulesThatDiffer(t *testing.T) {
 
 // TestZoneThatChanges has a day begin elsewhere: what is used counts until the day ends there, and no day lets through more than N.
 func TestZoneThatChanges(t *testing.T) {
-	config, now := prefixed(), new(atomic.Int64)
-	now.Store(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).UnixMicro())
+	config, now := prefixed(), clockAt(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	const n = 5
 	take := func(zone *time.Location) (allowed int) {
 		rules := set(t, ratelimit.Rule{
 			Name: "limit", Key: match.MustKey("path"), Algorithm: ratelimit.Calendar, Zone: zone,
 			Limits: []ratelimit.Limit{{N: n, Per: ratelimit.PerDay}},
 		})
-		store, err := latelyredis.NewAt(redis(t).client(t), rules, config, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return int(takeAll(t, store, rules, 2*n))
+		return int(takeAll(t, storeAt(t, redis(t).client(t), rules, config, now), rules, 2*n))
 	}
 	east := time.FixedZone("east", 5*3600+1800)
 	if got := take(east); got != n {
@@ -311,25 +265,15 @@ func TestZoneThatChanges(t *testing.T) {
 // that.
 func TestMergeByRulesThatDiffer(t *testing.T) {
 	const high, low, admitted = 300, 100, 5
-	config, now := batched(), new(atomic.Int64)
-	now.Store(time.Now().UnixMicro())
+	config, now := batched(), clockAt(time.Now())
 	open := func(n uint64) (*latelyredis.Store, *ratelimit.Set) {
-		if config.Batched, config.MergeEvery = n == low, 0; n == low {
-			config.MergeEvery = time.Second
-		}
+		config.Batched = n == low
 		rules := set(t, limited("limit", match.MustKey("path"), ratelimit.Sliding, n))
-		store, err := latelyredis.NewKnowing(redis(t).client(t), rules, config, now, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		store := knowing(t, redis(t).client(t), rules, config, now, now)
+		listed(t, store)
 		return store, rules
 	}
-	request := func(rules *ratelimit.Set) *latelyredis.Request {
-		return &latelyredis.Request{Set: rules, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
-	}
+	request := func(rules *ratelimit.Set) *latelyredis.Request { return one(rules, about(0, "k")) }
 	lower, lowRules := open(low)
 	higher, highRules := open(high)
 	if lower.Decide(t.Context(), []*latelyredis.Request{request(lowRules)}); !lower.DecideKnown(request(lowRules)) {
@@ -338,27 +282,14 @@ func TestMergeByRulesThatDiffer(t *testing.T) {
 	for range admitted - 1 {
 		lower.DecideKnown(request(lowRules))
 	}
-	fill := func() (allowed int) {
-		for range 2 * high {
-			r := request(highRules)
-			higher.Decide(t.Context(), []*latelyredis.Request{r})
-			if r.Err != nil {
-				t.Fatal(r.Err)
-			}
-			if !r.Subjects[0].Outcome.Refused {
-				allowed++
-			}
-		}
-		return allowed
-	}
-	if n := fill(); n != high-1 {
+	if n := takeAll(t, higher, highRules, 2*high); n != high-1 {
 		t.Fatalf("%d of %d allowed", n, high)
 	}
 	if !lower.Merge(t.Context()) {
 		t.Fatal("the merge was not answered")
 	}
 	now.Add(1_000_000)
-	if n := fill(); n != 0 {
+	if n := takeAll(t, higher, highRules, 1); n != 0 {
 		t.Errorf("%d more allowed after a merge by the node with %d", n, low)
 	}
 }

@@ -1,7 +1,6 @@
 package latelyredis_test
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,16 +80,9 @@ func TestFailover(t *testing.T) {
 	if before != 80 || lost < 120 || before+after > limit || before+after < limit-counted.Load() {
 		t.Errorf("%d allowed before the cut, %d lost, and %d after the failover: want 80, at least 120, and %d before and after", before, lost, after, limit)
 	}
-	quiet, err := latelyredis.NewQuiet(w.Client(t), rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := quiet(t, w.Client(t), rules, config)
 	for _, key := range []string{"before", "lost"} {
-		eventually(t, "the ban is in its record on the new primary: "+key, func() bool {
-			r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(1, key)}}
-			quiet.Decide(context.Background(), []*latelyredis.Request{r})
-			return r.Err == nil && r.Subjects[0].Outcome.Banned
-		})
+		eventually(t, "the ban is in its record on the new primary: "+key, func() bool { return peek(t, late, rules, about(1, key)).Banned })
 	}
 	for _, n := range nodes {
 		n.wantTold(t, 2)

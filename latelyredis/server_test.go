@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -73,6 +74,86 @@ func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latel
 	}
 	t.Cleanup(s.Close)
 	return s
+}
+
+// quiet returns a store that runs nothing in the background, and decides without a copy of the bans.
+func quiet(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config) *latelyredis.Store {
+	t.Helper()
+	s, err := latelyredis.NewQuiet(client, rules, c)
+	return made(t, s, err)
+}
+
+// storeAt is quiet for a clock of the server that the test moves.
+func storeAt(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config, now *atomic.Int64) *latelyredis.Store {
+	t.Helper()
+	s, err := latelyredis.NewAt(client, rules, c, now)
+	return made(t, s, err)
+}
+
+// knowing is storeAt with the copy of the bans and the refusals of a node whose clock is node.
+func knowing(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config, now, node *atomic.Int64) *latelyredis.Store {
+	t.Helper()
+	s, err := latelyredis.NewKnowing(client, rules, c, now, node)
+	return made(t, s, err)
+}
+
+// nodeAt returns a limiter whose store has a clock of the server that the test moves.
+func nodeAt(t testing.TB, rules *ratelimit.Set, c latelyredis.Config, now *atomic.Int64) *ratelimit.Limiter {
+	t.Helper()
+	return limiterOf(t, rules, storeAt(t, redis(t).client(t), rules, c, now))
+}
+
+// ruleOf returns the first rule of l.
+func ruleOf(t testing.TB, l *ratelimit.Limiter) *ratelimit.RuleLimiter {
+	t.Helper()
+	r, err := l.Rule(l.Stats().Rules[0].Rule)
+	return made(t, r, err)
+}
+
+// limiterOf returns a limiter whose calls of the store have all the time that they need.
+func limiterOf(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
+	t.Helper()
+	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: s, StoreTimeout: time.Minute})
+	return made(t, l, err)
+}
+
+// briefly returns a limiter whose calls of the store have as long as by default.
+func briefly(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
+	t.Helper()
+	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: s})
+	return made(t, l, err)
+}
+
+// made returns x, or ends the test if there is an error.
+func made[T any](t testing.TB, x T, err error) T {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// clockAt returns a clock in microseconds.
+func clockAt(now time.Time) *atomic.Int64 {
+	c := new(atomic.Int64)
+	c.Store(now.UnixMicro())
+	return c
+}
+
+// one is a request for an event of cost 1.
+func one(rules *ratelimit.Set, subjects ...latelyredis.Subject) *latelyredis.Request {
+	return &latelyredis.Request{Set: rules, Cost: 1, Subjects: subjects}
+}
+
+// peek returns what a store would decide about an event.
+func peek(t testing.TB, s *latelyredis.Store, rules *ratelimit.Set, subject latelyredis.Subject) latelyredis.Outcome {
+	t.Helper()
+	r := one(rules, subject)
+	r.Peek = true
+	if s.Decide(t.Context(), []*latelyredis.Request{r}); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return r.Subjects[0].Outcome
 }
 
 // do runs a command of redis-cli's form, and returns the answer as text.

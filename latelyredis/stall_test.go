@@ -134,10 +134,7 @@ func TestStalled(t *testing.T) {
 	r.Limits[0].Span = time.Hour
 	rules := set(t, r)
 	store := newStore(t, server.client(t, asServed), rules, prefixed())
-	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := briefly(t, rules, store)
 	eventually(t, "the store has read the list", store.Read)
 	s := &stream{limiter: l, every: time.Second / 2000, workers: 100}
 	s.run()
@@ -201,10 +198,7 @@ func TestDeadlineWhileConnecting(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	store, err := latelyredis.NewQuiet(client, rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, client, rules, prefixed())
 	if r := take(context.Background(), store, rules, "k"); r.Err != nil {
 		t.Fatal(r.Err)
 	}
@@ -234,4 +228,19 @@ func TestDeadlineWhileConnecting(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// TestAskedTime has Redis away: the time of a request is that of the caller, who decides instead.
+func TestAskedTime(t *testing.T) {
+	s := own(t)
+	rules := anyRules(t)
+	store := quiet(t, s.client(t), rules, prefixed())
+	s.Process().Kill()
+	const asked = 12345
+	r := &latelyredis.Request{Set: rules, Now: asked, Cost: 1, Subjects: []latelyredis.Subject{about(0, "k")}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if store.Decide(ctx, []*latelyredis.Request{r}); r.Err == nil || r.Now != asked {
+		t.Errorf("%v at %d, want an error, and the time that was asked for, %d", r.Err, r.Now, asked)
+	}
 }

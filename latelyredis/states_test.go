@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,10 +41,7 @@ func TestStates(t *testing.T) {
 	client, admin := s.client(t), s.client(t)
 	rules := anyRules(t)
 	// Without questions for changes: one that is not answered in time takes its connection with it.
-	store, err := latelyredis.NewQuiet(client, rules, prefixed())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := quiet(t, client, rules, prefixed())
 	remaining := uint64(10)
 	decided := func() {
 		t.Helper()
@@ -174,12 +170,8 @@ func TestForgottenScripts(t *testing.T) {
 func TestAllAgain(t *testing.T) {
 	client := own(t).client(t)
 	rules := set(t, limited("daily", match.MustKey("path"), ratelimit.Calendar, 10))
-	var now atomic.Int64
-	now.Store(time.Now().AddDate(0, 0, 10).UnixMicro())
-	store, err := latelyredis.NewAt(client, rules, prefixed(), &now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := clockAt(time.Now().AddDate(0, 0, 10))
+	store := storeAt(t, client, rules, prefixed(), now)
 	for i := range 3 {
 		if r := take(context.Background(), store, rules, "k"); r.Err != nil || r.Subjects[0].Outcome.Refused {
 			t.Fatalf("%v, %+v on day %d", r.Err, r.Subjects[0].Outcome, 10-2*i)
@@ -195,10 +187,7 @@ func testOneNode(t *testing.T, c *redistest.Cluster) {
 	rules := anyRules(t)
 	owner, slot := c.Owner(t, "{path=k}")
 	store := func(node int) *latelyredis.Store {
-		s, err := latelyredis.NewQuiet(c.Nodes[node].Client(t), rules, prefixed())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := quiet(t, c.Nodes[node].Client(t), rules, prefixed())
 		return s
 	}
 	other := (owner + 1) % 3

@@ -36,11 +36,6 @@ type Config struct {
 	// nodes together allow at most an eighth of a limit more than without Batched.
 	Batched bool
 
-	// MergeEvery is how often a node with Batched reports to Redis; 0 means 5 ms, the maximum is a second. With a longer
-	// time, busy keys cost Redis less, and other nodes see their counts later. It does not change how much all nodes
-	// together allow.
-	MergeEvery time.Duration
-
 	// Nodes is the minimum number of nodes for the share of each limit that a node enforces while Redis is unreachable. A
 	// node that has just started, or that started while Redis was unreachable, does not know the others yet. 0 means 1.
 	Nodes int
@@ -91,10 +86,8 @@ type Store struct {
 	least    int64 // Config.Nodes
 	refusals refusals
 	batched  bool
-
-	mergeEvery time.Duration // Config.MergeEvery
-	closed     atomic.Bool   // nothing is admitted without a round trip any more
-	merges     merges
+	closed   atomic.Bool // nothing is admitted without a round trip any more
+	merges   merges
 
 	syncing sync.Mutex
 	have    string // the newest change of the list that the copy has; guarded by syncing
@@ -121,15 +114,11 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	if c.MergeEvery < 0 || c.MergeEvery > maxMergeEvery || c.MergeEvery > 0 && !c.Batched {
-		return nil, fmt.Errorf("latelyredis: merge every: %v: must be at most %v, and Batched set, or 0", c.MergeEvery, maxMergeEvery)
-	}
 	if c.Nodes < 0 {
 		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
 	}
 	s := &Store{conn: conn, prefix: prefix, script: clock, clock: newNodeClock(), mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), stop: func() {}}
-	s.refusals.seed, s.batched = s.mirror.seed, c.Batched
-	s.mergeEvery, s.least = cmp.Or(c.MergeEvery, mergeEvery), int64(c.Nodes)
+	s.refusals.seed, s.batched, s.least = s.mirror.seed, c.Batched, int64(c.Nodes)
 	s.breakers.began = time.Now()
 	return s, s.use(set)
 }

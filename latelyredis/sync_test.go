@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -58,13 +57,7 @@ func (n *node) wantTold(t testing.TB, want int) {
 // if it is not decided.
 func (n *node) banned(t testing.TB, rule int, key string) bool {
 	t.Helper()
-	r := &latelyredis.Request{Set: n.rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(rule, key)}}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if n.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	return r.Subjects[0].Outcome.Banned
+	return peek(t, n.Store, n.rules, about(rule, key)).Banned
 }
 
 // eventually waits until ok, which must be soon.
@@ -88,9 +81,7 @@ func TestCopies(t *testing.T) {
 		eventually(t, "each node knows of the others and has read the list", func() bool { return n.Nodes() == 3 && n.Read() })
 	}
 	ask(t, nodes[0].Store, rules, about(0, "flooder"))
-	if err := nodes[1].Ban(context.Background(), ratelimit.BanRecord{Rule: "limits", Key: []string{"by hand"}, Until: time.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, nodes[1].Store, "limits", "by hand")
 	late := newNode(t, s.client(t), rules, config)
 	nodes = append(nodes, late)
 	for _, n := range nodes {
@@ -106,9 +97,7 @@ func TestCopies(t *testing.T) {
 		t.Errorf("%+v are listed while the server is stopped, want both bans", got)
 	}
 	s.Process().Signal(syscall.SIGCONT)
-	if held, err := nodes[2].Unban(context.Background(), "flood", []byte("flooder")); err != nil || !held {
-		t.Fatalf("Unban reports %v, %v", held, err)
-	}
+	unban(t, nodes[2].Store, "flood", "flooder")
 	for _, n := range nodes {
 		eventually(t, "the ban has ended on each node", func() bool { return !n.banned(t, 0, "flooder") })
 	}
@@ -121,12 +110,8 @@ func TestCopies(t *testing.T) {
 // TestReady asks a store whether it is ready before it has read the bans, while the server is away, and when it is back.
 func TestReady(t *testing.T) {
 	s, rules := own(t), anyRules(t)
-	now := new(atomic.Int64)
-	now.Store(time.Now().UnixMicro())
-	store, err := latelyredis.NewKnowing(s.client(t), rules, prefixed(), now, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := clockAt(time.Now())
+	store := knowing(t, s.client(t), rules, prefixed(), now, now)
 	if err := store.Ready(); err == nil || !strings.Contains(err.Error(), "bans was not read") {
 		t.Errorf("Ready returns %v before the bans were read", err)
 	}
@@ -177,19 +162,10 @@ func TestReasserted(t *testing.T) {
 	}
 	client := s.client(t)
 	do(t, client, "FLUSHALL")
-	quiet, err := latelyredis.NewQuiet(client, rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	peek := func(key string) latelyredis.Outcome {
-		r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(0, key)}}
-		if quiet.Decide(context.Background(), []*latelyredis.Request{r}); r.Err != nil {
-			t.Fatal(r.Err)
-		}
-		return r.Subjects[0].Outcome
-	}
-	eventually(t, "the bans are in their records again", func() bool { return peek("a").Banned && peek("b").Banned })
-	if n := len(listed(t, quiet)); n != 2 {
+	late := quiet(t, client, rules, config)
+	banned := func(key string) bool { return peek(t, late, rules, about(0, key)).Banned }
+	eventually(t, "the bans are in their records again", func() bool { return banned("a") && banned("b") })
+	if n := len(listed(t, late)); n != 2 {
 		t.Errorf("%d bans are listed, want 2", n)
 	}
 	for _, n := range nodes {
@@ -203,13 +179,7 @@ func TestEndedAfterLoss(t *testing.T) {
 	config := prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0))
 	client := redis(t).client(t)
-	var nodes [2]*latelyredis.Store
-	for i := range nodes {
-		var err error
-		if nodes[i], err = latelyredis.NewQuiet(client, rules, config); err != nil {
-			t.Fatal(err)
-		}
-	}
+	nodes := []*latelyredis.Store{quiet(t, client, rules, config), quiet(t, client, rules, config)}
 	ask(t, nodes[0], rules, about(0, "ended"), about(0, "goes on"))
 	for _, n := range nodes {
 		if got := listed(t, n); len(got) != 2 {
@@ -222,15 +192,12 @@ func TestEndedAfterLoss(t *testing.T) {
 		t.Fatal(newest, err)
 	}
 	do(t, client, "XDEL", changes, newest[0].ID)
-	if held, err := nodes[0].Unban(t.Context(), "flood", []byte("ended")); !held || err != nil {
-		t.Fatalf("%v, %v; want a ban that held", held, err)
-	}
+	unban(t, nodes[0], "flood", "ended")
 	if got := listed(t, nodes[1]); len(got) != 1 || nodes[1].Copied("flood", "ended") {
 		t.Errorf("%+v are listed, want the one that goes on", got)
 	}
-	r := &latelyredis.Request{Set: rules, Cost: 1, Peek: true, Subjects: []latelyredis.Subject{about(0, "ended")}}
-	if nodes[0].Decide(t.Context(), []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Banned {
-		t.Errorf("the ban that was ended: %v, banned %v", r.Err, r.Subjects[0].Outcome.Banned)
+	if peek(t, nodes[0], rules, about(0, "ended")).Banned {
+		t.Error("the ban that was ended holds")
 	}
 }
 
@@ -240,20 +207,12 @@ func TestTrimmed(t *testing.T) {
 	config := prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0))
 	client := redis(t).client(t)
-	first, err := latelyredis.NewQuiet(client, rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := latelyredis.NewQuiet(client, rules, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := quiet(t, client, rules, config)
+	second := quiet(t, client, rules, config)
 	ask(t, first, rules, about(0, "ended"), about(0, "goes on"))
 	ask(t, first, rules, about(0, "goes on"))
 	listed(t, second)
-	if _, err := first.Unban(context.Background(), "flood", []byte("ended")); err != nil {
-		t.Fatal(err)
-	}
+	unban(t, first, "flood", "ended")
 	ask(t, first, rules, about(0, "new"))
 	do(t, client, "XTRIM", config.Prefix+"{bans}:changes", "MAXLEN", "1")
 	if got := listed(t, second); len(got) != 2 || second.Copied("flood", "ended") {

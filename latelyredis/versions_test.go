@@ -29,10 +29,7 @@ var nextForm = strings.NewReplacer("if byte(v) ~= form then", "if byte(v) ~= for
 func microMemory(t testing.TB, rules *ratelimit.Set) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: ratelimit.NoBudget})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return made(t, l, err)
 }
 
 // randomEvent goes on to the next event of a lockstep.
@@ -45,25 +42,19 @@ func randomEvent(rnd *rand.Rand, rules *ratelimit.Set, now *atomic.Int64) (at ti
 // versionsLockstep has three versions of the scripts decide random events in turn, each with a Config of
 // its own, and compares them with one memory. It returns what differs first.
 func versionsLockstep(t *testing.T, rnd *rand.Rand, config func() latelyredis.Config) (differs string) {
-	var now atomic.Int64
-	now.Store(time.Now().UnixMicro())
+	now := clockAt(time.Now())
 	rules := set(t, randomRules(rnd)...)
 	memory := microMemory(t, rules)
 	var nodes [3]*ratelimit.Limiter
 	for i := range nodes {
-		store, err := latelyredis.NewAt(redis(t).client(t), rules, config(), &now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := storeAt(t, redis(t).client(t), rules, config(), now)
 		if i > 0 {
 			store.EditScripts(i == 1, otherScripts)
 		}
-		if nodes[i], err = ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
+		nodes[i] = limiterOf(t, rules, store)
 	}
 	for step := range 100 {
-		at, e, n, peek := randomEvent(rnd, rules, &now)
+		at, e, n, peek := randomEvent(rnd, rules, now)
 		node := rnd.IntN(len(nodes))
 		want, _ := outcomes(memory, at, &e, n, peek)
 		if got, _ := outcomes(nodes[node], at, &e, n, peek); !slices.Equal(got, want) {
@@ -145,9 +136,7 @@ func TestVersionsShareCounts(t *testing.T) {
 		}
 		for i, s := range stores {
 			key := strconv.Itoa(i)
-			if err := s.Ban(context.Background(), ratelimit.BanRecord{Rule: "one", Key: []string{key}, Until: time.Now().Add(time.Hour)}); err != nil {
-				t.Fatal(err)
-			}
+			ban(t, s, "one", key)
 			eventually(t, "the ban of the other version is known", func() bool { return stores[1-i].Copied("one", key) })
 		}
 	}
@@ -168,10 +157,7 @@ func TestNewerForm(t *testing.T) {
 		rules, config, client := set(t, r), prefixed(), redis(t).client(t)
 		var stores [2]*latelyredis.Store
 		for i := range stores {
-			var err error
-			if stores[i], err = latelyredis.NewQuiet(client, rules, config); err != nil {
-				t.Fatal(err)
-			}
+			stores[i] = quiet(t, client, rules, config)
 		}
 		old, next := stores[0], stores[1]
 		next.EditScripts(true, nextForm)
@@ -220,10 +206,7 @@ func testOld(t *testing.T, name string, old *latelyredis.Store, rules *ratelimit
 	if _, err := old.Unban(ctx, "r", []byte("k")); err == nil {
 		t.Errorf("%s: the older version ends a ban in a record that it cannot read", name)
 	}
-	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: old, StoreTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := limiterOf(t, rules, old)
 	r, err := l.Rule("r")
 	if err != nil {
 		t.Fatal(err)
@@ -246,9 +229,7 @@ func TestNewerBans(t *testing.T) {
 	}
 	do(t, client, "XADD", tag+"changes", "*", newer, "\xff\xff another form")
 	writer := newStore(t, client, rules, config)
-	if err := writer.Ban(context.Background(), ratelimit.BanRecord{Rule: "a", Key: []string{"k"}, Until: time.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, writer, "a", "k")
 	late := newStore(t, client, rules, config)
 	for what, s := range map[string]*latelyredis.Store{"that reads changes": reader, "that reads the list": late} {
 		eventually(t, "a node "+what+" knows the ban", func() bool { return s.Copied("a", "k") })
