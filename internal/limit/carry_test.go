@@ -9,12 +9,13 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // TestCarry changes N, the span and the algorithm of a limit in use, and goes on. From then
-// on at least as much is used as in a counter that was charged from the start, at the true
-// times, with what the old one still held. (When a Fixed window ends, what comes then
-// depends on when its first event came.)
+// on as much is used as by the definition of what is carried. (More may be used of a bucket of
+// TwoBucket that is about to leave. When a Fixed window ends depends on its first event, which
+// the others do not keep.)
 func TestCarry(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 3
@@ -36,74 +37,30 @@ func TestCarry(t *testing.T) {
 
 func checkCarry(t *testing.T, rnd *rand.Rand, from, to limit.Config) {
 	t.Helper()
-	level := from.Algorithm == limit.GCRA || from.Algorithm == limit.LeakyBucket
-	old, truth, dst := newSubject(t, from), newSubject(t, to), newSubject(t, to)
-	model := newModel(&old.Counter, from)
-	span := max(int64(from.Span), int64(time.Second))
-	var held charges
-	slack := uint64(0)
-	carried, changeAt, i, ends := false, 50+rnd.IntN(100), 0, int64(math.MaxInt64)
-	arrivals(rnd, span, 1, 400, func(now int64) bool {
-		cost := 1 + rnd.Uint64N(3)
-		if i++; i < changeAt {
-			if old.take(now, cost) {
-				model.charge(now, cost)
-				held.charge(now, cost)
-			}
-			return true
-		}
-		if !carried {
-			carried = true
-			if to.Algorithm == limit.Fixed {
-				ends = now
-				if begun := now + int64(old.reset(now)) - int64(from.Span); from.Algorithm == limit.Fixed && old.used(now) > 0 {
-					ends = begun + int64(to.Span)
-				}
-			}
-			used := old.advance(now)
-			if !dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, now) {
+	s, model := newSubject(t, from), windowtest.New(from)
+	i, changeAt := 0, 50+rnd.IntN(100)
+	arrivals(rnd, max(int64(from.Span), int64(time.Second)), 1, 400, func(now int64) bool {
+		if i++; i == changeAt {
+			s.advance(now)
+			old, before := s, model
+			s, model = newSubject(t, to), windowtest.New(to)
+			if !s.Carry(s.w, s.b, &old.Counter, old.w, old.b, now) {
 				t.Fatalf("%+v to %+v: no memory", from, to)
 			}
-			if level {
-				truth.advance(now)
-				truth.charge(now, used) // rounded up
-				if from == to {
-					slack = 1
-				}
-			}
-			for _, c := range held {
-				if !level && stillHeld(old, model, c, now) {
-					truth.advance(c.t)
-					truth.charge(c.t, c.cost)
-				}
-			}
+			model.Carry(before, now)
 		}
-		want, got := truth.advance(now), dst.advance(now)
-		if got+slack < min(want, truth.Most()) && now < ends {
-			t.Fatalf("%+v to %+v: %d used at %d, %d by the true times", from, to, got, now, want)
+		got, want := min(s.advance(now), s.Most()), min(model.Used(now), s.Most())
+		if i >= changeAt && to.Algorithm == limit.Fixed && from.Algorithm != limit.Fixed {
+			return false
 		}
-		if cost <= dst.Most()-min(got, dst.Most()) {
-			truth.charge(now, cost)
-			dst.charge(now, cost)
+		if got < want || got > want && from.Algorithm != limit.TwoBucket {
+			t.Fatalf("%+v to %+v: %d used at %d, want %d", from, to, got, now, want)
+		}
+		if cost := 1 + rnd.Uint64N(3); s.take(now, cost) {
+			model.Charge(now, cost)
 		}
 		return true
 	})
-}
-
-// stillHeld reports whether the old counter counts c at now: whether the definition
-// says less without it.
-func stillHeld(old *subject, m model, c charge, now int64) bool {
-	switch m := m.(type) {
-	case *windowModel:
-		return c.t > now-m.span
-	case *slotModel:
-		return c.t >= floorDiv(now-m.span+1, m.width)*m.width
-	case *fixedModel:
-		return m.used(now) > 0 && c.t > now-int64(old.reset(now))-m.span && c.t >= now+old.reset(now)-m.span
-	case *calendarModel:
-		return shown(m.period, c.t, m.zone) == shown(m.period, now, m.zone)
-	}
-	return false
 }
 
 // TestCarryKeeps has the changes that lose nothing: another N, or another counter
@@ -168,11 +125,11 @@ func TestEach(t *testing.T) {
 	for _, n := range []uint64{5, 150, 1000} {
 		for _, c := range allKinds(n, time.Second) {
 			s := newSubject(t, c)
-			model := newModel(&s.Counter, c)
-			_, slotted := model.(*slotModel)
+			model := windowtest.New(c)
+			slotted := c.Algorithm == limit.TwoBucket
 			arrivals(rnd, int64(time.Second), 1, 2000, func(now int64) bool {
 				if s.take(now, 1) {
-					model.charge(now, 1)
+					model.Charge(now, 1)
 				}
 				sum, last := uint64(0), int64(math.MinInt64)
 				for at, count := range s.Each(s.w, s.b, now) {

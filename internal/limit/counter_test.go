@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // TestAgainstModels lets events come and compares each decision, and what is
@@ -40,7 +41,7 @@ func TestAgainstModels(t *testing.T) {
 func checkAgainstModel(t *testing.T, rnd *rand.Rand, c limit.Config) (refused int) {
 	t.Helper()
 	s := newSubject(t, c)
-	model := newModel(&s.Counter, c)
+	model := windowtest.New(c)
 	span, events := int64(c.Span), 300
 	if c.Algorithm == limit.Calendar {
 		span = int64(30 * time.Hour)
@@ -55,7 +56,7 @@ func checkAgainstModel(t *testing.T, rnd *rand.Rand, c limit.Config) (refused in
 			cost = most/2 + 1
 		}
 		where := fmt.Sprintf("%+v at %d, cost %d", c, now, cost)
-		before := model.used(now)
+		before := model.Used(now)
 		if got := s.advance(now); got != before {
 			t.Fatalf("%s: %d used, want %d", where, got, before)
 		}
@@ -65,11 +66,11 @@ func checkAgainstModel(t *testing.T, rnd *rand.Rand, c limit.Config) (refused in
 			t.Fatalf("%s: allowed: %t, %d of %d used", where, got, before, most)
 		}
 		if allowed {
-			model.charge(now, cost)
+			model.Charge(now, cost)
 		} else {
 			refused++
 		}
-		if got, want := s.used(now), model.used(now); got != want {
+		if got, want := s.used(now), model.Used(now); got != want {
 			t.Fatalf("%s: %d used afterwards, want %d", where, got, want)
 		}
 		checkReset(t, where, s, model, now)
@@ -78,7 +79,7 @@ func checkAgainstModel(t *testing.T, rnd *rand.Rand, c limit.Config) (refused in
 	return refused
 }
 
-func checkWait(t *testing.T, where string, s *subject, model model, now int64, cost uint64) {
+func checkWait(t *testing.T, where string, s *subject, model *windowtest.Limit, now int64, cost uint64) {
 	t.Helper()
 	most, wait := s.Most(), s.wait(now, cost)
 	switch {
@@ -86,18 +87,18 @@ func checkWait(t *testing.T, where string, s *subject, model model, now int64, c
 		if wait != int64(limit.Never) {
 			t.Fatalf("%s: the wait is %d for what never fits", where, wait)
 		}
-	case wait < 0 || wait == 0 && model.used(now)+cost > most:
-		t.Fatalf("%s: the wait is %d, %d of %d used", where, wait, model.used(now), most)
-	case wait > 0 && (model.used(now+wait)+cost > most || model.used(now+wait-1)+cost <= most):
-		t.Fatalf("%s: after the wait of %d, %d of %d used; a nanosecond before it %d", where, wait, model.used(now+wait), most, model.used(now+wait-1))
+	case wait < 0 || wait == 0 && model.Used(now)+cost > most:
+		t.Fatalf("%s: the wait is %d, %d of %d used", where, wait, model.Used(now), most)
+	case wait > 0 && (model.Used(now+wait)+cost > most || model.Used(now+wait-1)+cost <= most):
+		t.Fatalf("%s: after the wait of %d, %d of %d used; a nanosecond before it %d", where, wait, model.Used(now+wait), most, model.Used(now+wait-1))
 	}
 }
 
-func checkReset(t *testing.T, where string, s *subject, model model, now int64) {
+func checkReset(t *testing.T, where string, s *subject, model *windowtest.Limit, now int64) {
 	t.Helper()
 	reset := s.reset(now)
-	if model.used(now+reset) != 0 || reset > 0 && model.used(now+reset-1) == 0 || reset < 0 {
-		t.Fatalf("%s: after the reset of %d, %d used", where, reset, model.used(now+reset))
+	if model.Used(now+reset) != 0 || reset > 0 && model.Used(now+reset-1) == 0 || reset < 0 {
+		t.Fatalf("%s: after the reset of %d, %d used", where, reset, model.Used(now+reset))
 	}
 }
 
@@ -171,12 +172,12 @@ func TestLowerLimit(t *testing.T) {
 		if s.Most() != 150 {
 			continue // a burst is what it is
 		}
-		model := newModel(&s.Counter, c)
+		model := windowtest.New(c)
 		now := int64(1e12)
 		for range 140 {
 			now += rnd.Int64N(1e6)
 			s.take(now, 1)
-			model.charge(now, 1)
+			model.Charge(now, 1)
 		}
 		for _, n := range []uint64{0, 1, 50, 139, 140, 141, 150} {
 			wait := int64(s.Wait(s.w, s.b, now, n, 1))
@@ -189,8 +190,8 @@ func TestLowerLimit(t *testing.T) {
 				if wait != 0 {
 					t.Errorf("gcra: the wait under a lower n is %d; it goes by its burst", wait)
 				}
-			case model.used(now+wait) >= n, wait > 0 && model.used(now+wait-1) < n:
-				t.Errorf("%v: the wait for 1 under %d is %d, then %d are used", c.Algorithm, n, wait, model.used(now+wait))
+			case model.Used(now+wait) >= n, wait > 0 && model.Used(now+wait-1) < n:
+				t.Errorf("%v: the wait for 1 under %d is %d, then %d are used", c.Algorithm, n, wait, model.Used(now+wait))
 			}
 		}
 	}

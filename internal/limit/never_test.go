@@ -8,23 +8,24 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // A trail is what was allowed, by brute force: every event, and the sum of those
 // in the window that ends with the newest.
 type trail struct {
 	span   int64
-	events charges
+	events windowtest.Charges
 	first  int // of the events, in the window
 	sum    uint64
 	worst  uint64 // the largest sum there was
 }
 
 func (tr *trail) allow(t int64, cost uint64) {
-	tr.events.charge(t, cost)
+	tr.events.Add(t, cost)
 	tr.sum += cost
-	for tr.events[tr.first].t <= t-tr.span {
-		tr.sum -= tr.events[tr.first].cost
+	for tr.events[tr.first].At <= t-tr.span {
+		tr.sum -= tr.events[tr.first].N
 		tr.first++
 	}
 	tr.worst = max(tr.worst, tr.sum)
@@ -177,7 +178,7 @@ func TestGoodput(t *testing.T) {
 			}
 			gap := float64(c.span) / float64(c.n) / load
 			for at := 1e18; at < 1e18+spans*float64(c.span); at += rnd.ExpFloat64() * gap {
-				now := floorDiv(int64(at), int64(c.resolution)) * int64(c.resolution)
+				now := windowtest.FloorDiv(int64(at), int64(c.resolution)) * int64(c.resolution)
 				for i, s := range subjects {
 					if s.take(now, 1) {
 						allowed[kinds[i]]++

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // An oldestTrial charges a counter one unit at a time, takes some back without saying
@@ -39,7 +40,7 @@ func (tr *oldestTrial) spills() bool {
 }
 
 // arrive sends n arrivals; it charges the allowed ones, and the models with them.
-func (tr *oldestTrial) arrive(n int, models []model, check func()) {
+func (tr *oldestTrial) arrive(n int, models []*windowtest.Limit, check func()) {
 	base := tr.now
 	first, begun := int64(0), false
 	arrivals(tr.rnd, max(int64(tr.Span), 1e6), 1, n, func(t int64) bool {
@@ -52,7 +53,7 @@ func (tr *oldestTrial) arrive(n int, models []model, check func()) {
 			tr.s.charge(tr.now, 1)
 			tr.units = append(tr.units, tr.now)
 			for _, m := range models {
-				m.charge(tr.now, 1)
+				m.Charge(tr.now, 1)
 			}
 		}
 		check()
@@ -69,8 +70,8 @@ func (tr *oldestTrial) counted() (counted []int) {
 		return counted
 	}
 	for i, at := range tr.units {
-		m := newModel(&tr.s.Counter, tr.Config)
-		if m.charge(at, 1); m.used(tr.now) > 0 {
+		m := windowtest.New(tr.Config)
+		if m.Charge(at, 1); m.Used(tr.now) > 0 {
 			counted = append(counted, i)
 		}
 	}
@@ -78,11 +79,11 @@ func (tr *oldestTrial) counted() (counted []int) {
 }
 
 // without returns the model of the units but those.
-func (tr *oldestTrial) without(gone []int) model {
-	m := newModel(&tr.s.Counter, tr.Config)
+func (tr *oldestTrial) without(gone []int) *windowtest.Limit {
+	m := windowtest.New(tr.Config)
 	for i, at := range tr.units {
 		if !slices.Contains(gone, i) {
-			m.charge(at, 1)
+			m.Charge(at, 1)
 		}
 	}
 	return m
@@ -110,26 +111,31 @@ func (tr *oldestTrial) run(refund func(s *subject, t int64, cost uint64) uint64)
 	subsets := [][]int{counted[:n], counted[len(counted)-n:], slices.Clone(counted)}
 	tr.rnd.Shuffle(len(counted), func(i, j int) { subsets[2][i], subsets[2][j] = subsets[2][j], subsets[2][i] })
 	subsets[2] = subsets[2][:n]
-	var models []model
+	var models []*windowtest.Limit
 	for _, gone := range subsets {
 		models = append(models, tr.without(gone))
 	}
-	slots := &slotModel{span: int64(tr.Span), width: int64(tr.Span) / int64(max(tr.s.Slots(), 1)), resolution: 1}
-	if tr.spills() {
-		for i, at := range tr.units {
-			if !slices.Contains(subsets[0], i) {
-				slots.charge(at, 1)
-			}
+	var kept windowtest.Charges
+	for i, at := range tr.units {
+		if !slices.Contains(subsets[0], i) {
+			kept.Add(at, 1)
 		}
-		models = append(models, slots)
 	}
+	slots := func() uint64 { // used if all that was not taken back had been counted in slots
+		width := models[0].Width
+		return kept.Sum(func(at int64) bool { return (windowtest.FloorDiv(at, width)+1)*width-1 > tr.now-int64(tr.Span) })
+	}
+	charged := len(tr.units)
 	check := func() {
 		used := tr.s.advance(tr.now)
-		if most := slots.used(tr.now); tr.spills() && used > most {
-			wrong = fmt.Sprintf("at %d, %d used; without the oldest, %d in slots", tr.now, used, most)
+		for ; charged < len(tr.units); charged++ {
+			kept.Add(tr.units[charged], 1)
 		}
-		for i, m := range models[:len(subsets)] {
-			switch want := min(m.used(tr.now), tr.s.Most()); {
+		if tr.spills() && used > slots() {
+			wrong = fmt.Sprintf("at %d, %d used; without the oldest, %d in slots", tr.now, used, slots())
+		}
+		for i, m := range models {
+			switch want := min(m.Used(tr.now), tr.s.Most()); {
 			case wrong != "":
 			case used < want:
 				wrong = fmt.Sprintf("at %d, %d used; without units %v of %v, %d: a credit", tr.now, used, subsets[i], tr.units, want)

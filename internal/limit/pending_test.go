@@ -7,6 +7,7 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // TestManyInTheNewestSlot counts more in a slot than the ring holds beside its counts,
@@ -18,8 +19,8 @@ func TestManyInTheNewestSlot(t *testing.T) {
 	for round := range 60 {
 		c := limit.Config{Algorithm: limit.Sliding, N: []uint64{200, 60_000, 1 << 31}[round%3], Span: time.Second}
 		s := newSubject(t, c)
-		want := newModel(&s.Counter, c)
-		var charged []charge
+		want := windowtest.New(c)
+		var charged windowtest.Charges
 		now := rnd.Int64N(1e12)
 		for range 300 {
 			if rnd.IntN(8) == 0 {
@@ -30,20 +31,20 @@ func TestManyInTheNewestSlot(t *testing.T) {
 			if i := rnd.IntN(len(charged) + 4); i < len(charged) {
 				was := charged[i]
 				charged = append(charged[:i], charged[i+1:]...)
-				taken := s.refund(now, was.t, was.cost)
-				if want.refund(was.t, taken); was.t == now && taken != was.cost {
-					t.Fatalf("%+v: %d taken back of a cost of %d", c, taken, was.cost)
+				taken := s.refund(now, was.At, was.N)
+				if want.Refund(now, was.At, taken); was.At == now && taken != was.N {
+					t.Fatalf("%+v: %d taken back of a cost of %d", c, taken, was.N)
 				}
 			} else if cost > 0 {
-				charged = append(charged, charge{now, cost})
-				want.charge(now, cost)
+				charged.Add(now, cost)
+				want.Charge(now, cost)
 				if _, ok := s.CountNewest(s.w, now, cost); ok {
 					quick++
 				} else {
 					s.charge(now, cost)
 				}
 			}
-			checkCounts(t, c, s, now, want.used(now))
+			checkCounts(t, c, s, now, want.Used(now))
 		}
 	}
 	if quick == 0 {

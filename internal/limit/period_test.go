@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 var zoneNames = []string{
@@ -136,8 +137,8 @@ func checkPeriod(t *testing.T, rnd *rand.Rand, p limit.Period, z *time.Location)
 	if _, e := p.Bounds(start-1, z); e != start {
 		t.Errorf("the %v before that of %v in %v ends at %d, not at its start %d", p, now.In(z), z, e, start)
 	}
-	if shown(p, start, z) == shown(p, start-1, z) {
-		t.Errorf("the %v of %v in %v begins although the clock shows %s as before", p, now.In(z), z, shown(p, start, z))
+	if windowtest.Shown(p, start, z) == windowtest.Shown(p, start-1, z) {
+		t.Errorf("the %v of %v in %v begins although the clock shows %s as before", p, now.In(z), z, windowtest.Shown(p, start, z))
 	}
 }
 

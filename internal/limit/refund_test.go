@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // TestRefund takes back what was charged, at any later time. What is used
@@ -33,15 +33,15 @@ func TestRefund(t *testing.T) {
 func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 	t.Helper()
 	s := newSubject(t, c)
-	model := newModel(&s.Counter, c)
+	model := windowtest.New(c)
 	level := c.Algorithm == limit.GCRA || c.Algorithm == limit.LeakyBucket
 	span, back := max(int64(c.Span), 1e6), 0
-	var charged charges
+	var charged windowtest.Charges
 	arrivals(rnd, span, 1, 200, func(now int64) bool {
 		cost := 1 + rnd.Uint64N(min(s.Most(), 4))
 		if s.take(now, cost) {
-			model.charge(now, cost)
-			charged.charge(now, cost)
+			model.Charge(now, cost)
+			charged.Add(now, cost)
 		}
 		for range rnd.IntN(3) {
 			if len(charged) == 0 {
@@ -50,32 +50,26 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 			// Mostly something young; all of it, or a part.
 			i := max(len(charged)-1-rnd.IntN(1+rnd.IntN(20)), 0)
 			r, part := charged[i], uint64(0)
-			if part = rnd.Uint64N(r.cost + 1); rnd.IntN(3) > 0 {
-				part = r.cost
+			if part = rnd.Uint64N(r.N + 1); rnd.IntN(3) > 0 {
+				part = r.N
 			}
 			before := s.used(now)
-			got := s.refund(now, r.t, part)
+			got := s.refund(now, r.At, part)
 			after := s.used(now)
-			charged[i].cost -= part
-			charged = slices.DeleteFunc(charged, func(c charge) bool { return c.cost == 0 })
-			model.refund(r.t, part)
-			want, where := model.used(now), fmt.Sprintf("%+v: refund at %d of %d from %d", c, now, part, r.t)
+			charged[i].N -= part
+			charged = slices.DeleteFunc(charged, func(c windowtest.Charge) bool { return c.N == 0 })
+			model.Refund(now, r.At, part)
+			want, where := model.Used(now), fmt.Sprintf("%+v: refund at %d of %d from %d", c, now, part, r.At)
 			switch {
 			case got > part || after > before || before-after > part:
 				t.Fatalf("%s: takes back %d, %d used, before %d", where, got, after, before)
 			case after < want:
 				t.Fatalf("%s: %d used, want %d: a credit", where, after, want)
-			case !level && (after != want || got > before-after && c.Algorithm != limit.TwoBucket):
+			case after != want, !level && got > before-after && c.Algorithm != limit.TwoBucket, level && now == r.At && got != part:
 				t.Fatalf("%s: takes back %d, %d used, before %d, want %d", where, got, after, before, want)
-			case level && now == r.t && (after != want || got != part):
-				t.Fatalf("%s: takes back %d at once, %d used, want %d", where, got, after, want)
 			}
 			if got > 0 {
 				back++
-			}
-			if level && now != r.t { // it may have kept more, so start over
-				s.Clear(s.w, s.b)
-				charged, model = nil, newModel(&s.Counter, c)
 			}
 		}
 		return true
@@ -115,31 +109,26 @@ func TestRefundOfABusyBucket(t *testing.T) {
 		n := 1 + rnd.Uint64N(12)
 		c := limit.Config{Algorithm: limit.GCRA, N: n, Burst: n + rnd.Uint64N(4*n), Span: []time.Duration{time.Second, 7 * time.Second}[rnd.IntN(2)]}
 		s := newSubject(t, c)
-		m := &levelModel{n: n, span: c.Span}
-		level, last := new(big.Rat), int64(0)
-		var charged charges
+		model := windowtest.New(c)
+		var charged windowtest.Charges
+		now := int64(0)
 		for range 200 {
-			now := last + rnd.Int64N(2*int64(c.Span)/int64(n))
-			m.drain(level, now-last)
-			last = now
+			now += rnd.Int64N(2 * int64(c.Span) / int64(n))
 			if cost := 1 + rnd.Uint64N(c.Burst); s.take(now, cost) {
-				level.Add(level, new(big.Rat).SetUint64(cost))
-				charged.charge(now, cost)
+				model.Charge(now, cost)
+				charged.Add(now, cost)
 			}
 			if rnd.IntN(4) == 0 && len(charged) > 0 {
 				i := max(len(charged)-1-rnd.IntN(8), 0)
 				r := charged[i]
 				charged = slices.Delete(charged, i, i+1)
-				s.refund(now, r.t, r.cost)
-				left := m.drain(new(big.Rat).SetUint64(r.cost), now-r.t)
-				if left.Sign() > 0 && now-r.t > int64(c.Span) {
+				before := model.Used(now)
+				s.refund(now, r.At, r.N)
+				if model.Refund(now, r.At, r.N); model.Used(now) < before && now-r.At > int64(c.Span) {
 					back++
 				}
-				if level.Sub(level, left); level.Sign() < 0 {
-					level.SetInt64(0)
-				}
 			}
-			if used, want := s.used(now), ceil(level); used != want {
+			if used, want := s.used(now), model.Used(now); used != want {
 				t.Fatalf("%+v: at %d, %d used, want %d", c, now, used, want)
 			}
 		}
@@ -175,23 +164,30 @@ func TestCreditIsCaught(t *testing.T) {
 func findCredit(t *testing.T, rnd *rand.Rand, c limit.Config, refund func(*subject, int64, int64, uint64) uint64) (credit string) {
 	t.Helper()
 	s := newSubject(t, c)
-	model := newModel(&s.Counter, c)
-	var charged charges
+	model := windowtest.New(c)
+	var charged windowtest.Charges
 	arrivals(rnd, int64(time.Second), 1, 100, func(now int64) bool {
 		s.advance(now)
 		if rnd.IntN(2) == 0 || len(charged) == 0 {
 			cost := 1 + rnd.Uint64N(1+rnd.Uint64N(3*c.N))
 			s.charge(now, cost)
-			model.charge(now, cost)
-			charged.charge(now, cost)
+			model.Charge(now, cost)
+			charged.Add(now, cost)
 		} else {
 			i := max(len(charged)-1-rnd.IntN(1+rnd.IntN(10)), 0)
-			refund(s, now, charged[i].t, charged[i].cost)
-			model.refund(charged[i].t, charged[i].cost)
-			charged = slices.Delete(charged, i, i+1)
+			r := charged[i]
+			refund(s, now, r.At, r.N)
+			if charged = slices.Delete(charged, i, i+1); c.Algorithm == limit.GCRA || c.Algorithm == limit.LeakyBucket {
+				model = windowtest.New(c) // as if r had never been
+				for _, r := range charged {
+					model.Charge(r.At, r.N)
+				}
+			} else {
+				model.Refund(now, r.At, r.N)
+			}
 		}
 		// What is beyond the limit refuses just the same.
-		if used, want := s.used(now), model.used(now); used < min(want, s.Most()) {
+		if used, want := s.used(now), model.Used(now); used < min(want, s.Most()) {
 			credit = fmt.Sprintf("at %d, %d used, want %d", now, used, want)
 		}
 		return credit == ""

@@ -9,6 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // TestSpillAndBack has more times in a window than fit in a record, lets
@@ -60,7 +61,7 @@ func TestWaitAfterRefunds(t *testing.T) {
 			{Algorithm: limit.Exact, N: 1 + rnd.Uint64N(100), Span: time.Second},
 		} {
 			s := newSubject(t, c)
-			var charged []charge
+			var charged windowtest.Charges
 			now := rnd.Int64N(1e12)
 			for range 60 {
 				now += rnd.Int64N(int64(c.Span) / 20)
@@ -69,13 +70,13 @@ func TestWaitAfterRefunds(t *testing.T) {
 				switch {
 				case rnd.IntN(3) > 0:
 					if s.take(now, cost) {
-						charged = append(charged, charge{now, cost})
+						charged.Add(now, cost)
 					}
 				case rnd.IntN(2) == 0:
 					s.RefundOldest(s.w, s.b, now, cost)
 				case len(charged) > 0:
 					i := rnd.IntN(len(charged))
-					s.refund(now, charged[i].t, charged[i].cost)
+					s.refund(now, charged[i].At, charged[i].N)
 					charged = slices.Delete(charged, i, i+1)
 				}
 				used := s.used(now)
@@ -141,11 +142,12 @@ func TestSpillWithoutMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := subjectOf(m, keytable.NewBudget(0))
-		model := &spillModel{slots: slotModel{span: int64(c.Span), width: int64(c.Span), resolution: resolution}}
-		var charged charges
+		model := windowtest.New(c)
+		model.Width = int64(c.Span)
+		var charged windowtest.Charges
 		arrivals(rnd, int64(c.Span), resolution, 400, func(now int64) bool {
 			used := s.advance(now)
-			if want := model.used(now); used != want {
+			if want := model.Used(now); used != want {
 				t.Fatalf("%+v at %d: %d used, want %d", c, now, used, want)
 			}
 			if used > limit.Inline {
@@ -156,15 +158,15 @@ func TestSpillWithoutMemory(t *testing.T) {
 				t.Fatal("no memory")
 			}
 			if s.take(now, cost) {
-				model.charge(now, cost)
-				charged.charge(now, cost)
+				model.Charge(now, cost)
+				charged.Add(now, cost)
 			} else {
 				refused++
 			}
 			if i := len(charged) - 1 - rnd.IntN(5); i >= 0 && rnd.IntN(4) == 0 {
-				before, taken := s.used(now), s.refund(now, charged[i].t, charged[i].cost)
-				if model.refund(charged[i].t, charged[i].cost); s.used(now) != model.used(now) || before-s.used(now) != taken {
-					t.Fatalf("%+v at %d: %d taken back, %d used, want %d", c, now, taken, s.used(now), model.used(now))
+				before, taken := s.used(now), s.refund(now, charged[i].At, charged[i].N)
+				if model.Refund(now, charged[i].At, charged[i].N); s.used(now) != model.Used(now) || before-s.used(now) != taken {
+					t.Fatalf("%+v at %d: %d taken back, %d used, want %d", c, now, taken, s.used(now), model.Used(now))
 				}
 				charged = slices.Delete(charged, i, i+1)
 			}
@@ -180,7 +182,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 					continue
 				}
 				at := now + int64(s.Wait(s.w, s.b, now, s.Most(), s.Most()-most))
-				if before, after := model.used(at-resolution), model.used(at); before <= most && resolution == 1 || after > most {
+				if before, after := model.Used(at-resolution), model.Used(at); before <= most && resolution == 1 || after > most {
 					t.Fatalf("%+v at %d: %d or less at %d, but there are %d, and %d before", c, now, most, at, after, before)
 				}
 			}

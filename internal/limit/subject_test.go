@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // longTests reports whether the tests that have a long form are to run it; it
@@ -115,16 +116,8 @@ func arrivals(rnd *rand.Rand, span, resolution int64, n int, yield func(t int64)
 		default:
 			t += rnd.Int64N(span/40 + 1)
 		}
-		if !yield(floorDiv(t, resolution) * resolution) {
+		if !yield(windowtest.FloorDiv(t, resolution) * resolution) {
 			return
 		}
 	}
-}
-
-// floorDiv returns a/b, rounded down.
-func floorDiv(a, b int64) int64 {
-	if r := a % b; r < 0 {
-		return (a - r - b) / b
-	}
-	return a / b
 }
