@@ -68,8 +68,8 @@ SLOW = ./latelyredis ./internal/cli ./internal/deptest ./internal/server ./repla
 CONCURRENT = client internal/crawlers latelygrpc latelyredis internal/server/follow internal/server/enforce internal/server/journal internal/server/loglimit internal/server \
 	internal/server/access internal/server/engine internal/server/events internal/server/hotkeys internal/server/listen internal/server/httpapi internal/server/respapi
 
-# By default a program with the race detector sleeps for a second before it exits. The
-# tests start hundreds of them.
+# By default a program with the race detector, the test of each package too, sleeps for a
+# second before it exits.
 export GORACE ?= atexit_sleep_ms=10
 
 # Some tests wait for other programs: two packages more than there are cores run at a time.

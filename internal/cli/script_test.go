@@ -21,15 +21,43 @@ import (
 // update rewrites the expected outputs in the scripts.
 var update = flag.Bool("update", false, "rewrite what the scripts expect")
 
+// TestMain makes the program of the tests the command lately in PATH, for tests that need a process.
 func TestMain(m *testing.M) {
 	journaltest.Main()
-	testscript.Main(m, map[string]func(){"lately": func() { os.Exit(Main()) }})
+	if filepath.Base(os.Args[0]) == "lately" {
+		os.Exit(Main())
+	}
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	bin, err := os.MkdirTemp("", "lately")
+	if err != nil {
+		panic(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "lately")); err != nil {
+		panic(err)
+	}
+	os.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	code := m.Run()
+	os.RemoveAll(bin)
+	os.Exit(code)
 }
 
 // TestScripts runs the scripts of testdata, one for each thing that the command
 // does; each begins with why.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, scripts("testdata"))
+	testscript.RunT(sequential{t}, scripts("testdata"))
+}
+
+// A sequential test runs scripts one after another, since lately runs in the working directory of the process.
+type sequential struct{ *testing.T }
+
+func (sequential) Parallel()     {}
+func (sequential) Verbose() bool { return testing.Verbose() }
+
+func (s sequential) Run(name string, f func(testscript.T)) {
+	s.T.Run(name, func(t *testing.T) { f(sequential{t}) })
 }
 
 // TestServerScripts runs the scripts about commands that ask a server. Each has one of its
@@ -46,7 +74,7 @@ func TestServerScripts(t *testing.T) {
 		return nil
 	}
 	params.Cmds["take"] = takeKey
-	testscript.Run(t, params)
+	testscript.RunT(sequential{t}, params)
 }
 
 // scripts returns how the scripts of a directory are run.
@@ -58,20 +86,43 @@ func scripts(dir string) testscript.Params {
 			"code":    exitCode,
 			"hexfile": hexFile,
 			"json":    jsonValue,
+			"lately":  success,
 			"plain":   plainBytes,
 		},
 	}
 }
 
-// exitCode runs a command and compares its exit code: code N command args...
-func exitCode(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: code N command args...")
+// success runs lately, which must succeed: lately args...
+func success(ts *testscript.TestScript, neg bool, args []string) {
+	if code := inProcess(ts, args); neg || code != exitOK {
+		ts.Fatalf("exit code %d, want 0; for another: code N lately args...", code)
 	}
-	want := args[0]
-	got := "0"
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		_, got, _ = strings.Cut(err.Error(), "exit status ")
+}
+
+// inProcess runs lately in this process, in a seventh of the time of a process of its own. What needs standard input or
+// variables is a process: exec lately args...
+func inProcess(ts *testscript.TestScript, args []string) int {
+	dir, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	code := run(context.Background(), args, strings.NewReader(""), ts.Stdout(), ts.Stderr())
+	ts.Check(os.Chdir(dir))
+	return code
+}
+
+// exitCode compares an exit code: code N lately args..., or code N exec command args...
+func exitCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: code N lately args..., or code N exec command args...")
+	}
+	want, got := args[0], "0"
+	switch args[1] {
+	case "lately":
+		got = strconv.Itoa(inProcess(ts, args[2:]))
+	case "exec":
+		if err := ts.Exec(args[2], args[3:]...); err != nil {
+			_, got, _ = strings.Cut(err.Error(), "exit status ")
+		}
 	}
 	if got != want {
 		ts.Fatalf("exit code %s, want %s", got, want)
