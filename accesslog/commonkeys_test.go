@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -69,7 +70,7 @@ func FuzzCommon(f *testing.F) {
 				continue
 			}
 			client := string(ev.Get(match.Client))
-			if _, ok := match.ParseAddr(client); !ok || !strings.Contains(line, client) && !strings.Contains(line, `\`) {
+			if _, ok := address.Parse(client); !ok || !strings.Contains(line, client) && !strings.Contains(line, `\`) {
 				t.Fatalf("client %q of %q", client, line)
 			}
 			if p == json && !utf8.ValidString(line) {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -191,7 +192,7 @@ type seenEvent struct {
 
 // is reports whether the event is the one of the other project.
 func (e seenEvent) is(w wantedEvent) bool {
-	addr, isAddr := match.ParseAddr(w.client)
+	addr, isAddr := address.Parse(w.client)
 	return (e.name == w.client || isAddr && e.client == addr) && (w.time.IsZero() || sameClock(e.time, w.time, e.local))
 }
 
@@ -206,7 +207,7 @@ func eventsIn(t *testing.T, name string, text []byte, f accesslog.Format) iter.S
 			if !p.Parse(line, &ev) {
 				continue
 			}
-			addr, ok := match.ParseAddr(string(ev.Get(match.Client)))
+			addr, ok := address.Parse(string(ev.Get(match.Client)))
 			if ok && !bytes.Contains(line, ev.Get(match.Client)) && !bytes.Contains(line, []byte(addr.String())) {
 				t.Errorf("%s: client %s is not in %q", name, addr, line)
 			}
@@ -364,13 +365,13 @@ func hubLogs(t *testing.T, dir string) (logs []sampleLog) {
 			}
 		}
 		for _, e := range events {
-			if _, ok := match.ParseAddr(e.client); ok && !e.time.IsZero() {
+			if _, ok := address.Parse(e.client); ok && !e.time.IsZero() {
 				wanted[e] = true
 			}
 		}
 		if len(wanted) == 0 {
 			for _, e := range events {
-				if _, ok := match.ParseAddr(e.client); ok {
+				if _, ok := address.Parse(e.client); ok {
 					wanted[e] = true
 				}
 			}
@@ -379,7 +380,7 @@ func hubLogs(t *testing.T, dir string) (logs []sampleLog) {
 			found, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "scenario.assert"))
 			for _, m := range hubSource.FindAllStringSubmatch(string(found), -1) {
 				client := cmp.Or(m[1], m[2])
-				if _, ok := match.ParseAddr(client); ok && strings.Contains(string(text), client) {
+				if _, ok := address.Parse(client); ok && strings.Contains(string(text), client) {
 					wanted[wantedEvent{client: client}] = true
 				}
 			}

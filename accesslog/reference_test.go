@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -146,7 +147,7 @@ func slowCLF(line string) (r reading) {
 		})
 	}
 	optional := map[string]string{"user": m[3], "size": m[7]}
-	_, client := match.ParseAddr(slowClient(m[2]))
+	_, client := address.Parse(slowClient(m[2]))
 	if _, user, ok := strings.Cut(m[3], " "); ok && client && nameForm.MatchString(m[1]) {
 		r.fields["host"], r.fields["client"], optional["user"] = m[1], slowClient(m[2]), user
 	}

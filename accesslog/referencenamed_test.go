@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -170,7 +171,7 @@ func slowPeer(s string) string {
 	if host := slowClient(s); host != s || i < 1 {
 		return host
 	}
-	if _, ok := match.ParseAddr(s[:i]); ok {
+	if _, ok := address.Parse(s[:i]); ok {
 		return s[:i]
 	}
 	return s

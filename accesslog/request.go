@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -142,7 +143,7 @@ func peerAddress(s []byte) []byte {
 
 // isAddress reports whether s is an address, without a copy of it.
 func isAddress(s []byte) bool {
-	_, ok := match.ParseAddr(unsafe.String(unsafe.SliceData(s), len(s)))
+	_, ok := address.Parse(unsafe.String(unsafe.SliceData(s), len(s)))
 	return ok
 }
 

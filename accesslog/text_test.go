@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -260,7 +261,7 @@ func FuzzText(f *testing.F) {
 				continue
 			}
 			client := string(ev.Get(match.Client))
-			if _, ok := match.ParseAddr(client); !ok || !strings.Contains(string(line), client) {
+			if _, ok := address.Parse(client); !ok || !strings.Contains(string(line), client) {
 				t.Fatalf("client %q of %q", client, line)
 			}
 			if !strings.Contains(string(line), string(ev.GetNamed("message"))) || !strings.Contains(string(ev.GetNamed("message")), client) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -111,7 +112,7 @@ func NewIdentity(c IdentityConfig) (*Identity, error) {
 func proxyPrefix(p netip.Prefix) (netip.Prefix, error) {
 	switch {
 	case !p.IsValid():
-		return p, errors.New("invalid prefix: must be one such as 192.0.2.0/24, see match.ParsePrefix")
+		return p, errors.New("invalid prefix: must be one such as 192.0.2.0/24")
 	case p.Addr().Is4In6() && p.Bits() < 96:
 		return p, fmt.Errorf("%v: spans IPv4 and IPv6: must be the IPv4 prefix", p)
 	case p.Addr().Is4In6():
@@ -134,7 +135,7 @@ func (id *Identity) Client(r *http.Request) Client {
 // peerOf returns the address of r's peer, if it has one, and else whether it is on a Unix
 // socket.
 func peerOf(r *http.Request) (addr netip.Addr, unix bool) {
-	addr, ok := match.ParseAddr(r.RemoteAddr)
+	addr, ok := address.Parse(r.RemoteAddr)
 	if !ok {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		unix = local != nil && local.Network() == "unix"
@@ -155,7 +156,7 @@ func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
 	case *net.UnixAddr:
 		unix = true
 	default:
-		addr, _ = match.ParseAddr(p.String())
+		addr, _ = address.Parse(p.String())
 	}
 	return id.counted(id.find(addr, unix, lines))
 }
@@ -193,7 +194,7 @@ func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
 			at.Source, at.plain = NoHeader, id.config.ProxiesAreClients
 			return at
 		}
-		addr, ok := match.ParseAddr(node)
+		addr, ok := address.Parse(node)
 		if !ok {
 			at.Source, at.plain = BadHeader, id.config.ProxiesAreClients
 			return at
@@ -260,7 +261,7 @@ const ForwardedForField = "x_forwarded_for"
 // request: with ev's client as the peer, and its ForwardedForField. A client that is not
 // an address stays.
 func (id *Identity) SetClient(ev *match.Event) {
-	peer, ok := match.ParseAddr(string(ev.Get(match.Client)))
+	peer, ok := address.Parse(string(ev.Get(match.Client)))
 	if !ok {
 		return
 	}

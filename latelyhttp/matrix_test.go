@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/match"
 )
 
 // The matrix S1: clients that write what they like into headers, behind chains
@@ -277,7 +277,7 @@ func controls(t testing.TB) map[string]answerer {
 				element, _, _ = strings.Cut(element, ";")
 				element = strings.Trim(element, `"`)
 			}
-			if addr, ok := match.ParseAddr(strings.TrimSpace(element)); ok {
+			if addr, ok := address.Parse(strings.TrimSpace(element)); ok {
 				all = append(all, addr.String())
 			}
 		}

@@ -3,6 +3,8 @@ package match
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/lately-go/lately/internal/address"
 )
 
 // Fold makes the key of a client from its address, so that one client has one key
@@ -51,11 +53,11 @@ func (f Fold) Append(dst, client []byte) []byte {
 		return append(dst, client...)
 	}
 	if f.IPv4 == 0 || f.IPv4 == 32 {
-		if _, ok := parseIPv4(text(client)); ok {
-			return append(dst, client...) // it has no other text
+		if address.IsIPv4(text(client)) {
+			return append(dst, client...)
 		}
 	}
-	a, ok := parseAddr(client)
+	a, ok := address.Parse(text(client))
 	if !ok {
 		return append(dst, client...)
 	}

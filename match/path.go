@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"encoding/hex"
 	"slices"
 )
 
@@ -221,24 +222,9 @@ func decodeAt(p []byte, i int) (c byte, ok bool) {
 	if i+2 >= len(p) {
 		return 0, false
 	}
-	hi, lo := unhex(p[i+1]), unhex(p[i+2])
-	if hi|lo == 255 {
-		return 0, false
-	}
-	return hi<<4 | lo, true
-}
-
-// unhex returns the value of a hex digit, or 255.
-func unhex(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
+	var b [1]byte
+	_, err := hex.Decode(b[:], p[i+1:i+3])
+	return b[0], err == nil
 }
 
 // pathReadings are the ways in which the path of an event is read.

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/lately-go/lately/internal/address"
 )
 
 // When selects the events of a rule. Each part that is given must hold; a part with
@@ -23,8 +25,8 @@ type When struct {
 	Path []string
 	// Status is response statuses: "404", a class "5xx" or a range "500-504".
 	Status []string
-	// Client is addresses and CIDR prefixes, see [ParsePrefix]. They do not
-	// contain a client that is not an address.
+	// Client is addresses and CIDR prefixes, of which those of IPv4-mapped IPv6 addresses are the IPv4
+	// ones. They do not contain a client that is not an address.
 	Client []netip.Prefix
 	// Fields has patterns, written as in Path, for other fields by
 	// name, at least one for each. If the path field is named here, it is
@@ -47,7 +49,7 @@ type Condition struct {
 	methods  []pattern // exact
 	paths    []pattern
 	statuses []statusRange
-	clients  Prefixes
+	clients  address.Set
 	fields   []fieldPatterns
 	any, not []Condition
 	some     bool // one of these is not empty
@@ -86,7 +88,7 @@ func (w When) Compile() (Condition, error) {
 			return Condition{}, fmt.Errorf("client: invalid prefix: must be an address or a CIDR prefix")
 		}
 	}
-	c.clients = NewPrefixes(w.Client...)
+	c.clients = address.NewSet(w.Client...)
 	for _, name := range slices.Sorted(maps.Keys(w.Fields)) {
 		if name == "" {
 			return Condition{}, fmt.Errorf("field: empty name: must be the name of a field")
@@ -209,42 +211,6 @@ func (c *Condition) holdsFields(e *Event) bool {
 		}
 	}
 	return true
-}
-
-// ParsePrefix parses an address or a CIDR prefix. An address is the prefix
-// that holds just it, and an IPv4-mapped one is the IPv4 one. Bits beyond the
-// prefix length must be zero.
-func ParsePrefix(s string) (netip.Prefix, error) {
-	const must = "must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
-	if !strings.Contains(s, "/") {
-		a, err := netip.ParseAddr(s)
-		if err != nil || a.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%q: %s", s, must)
-		}
-		a = a.Unmap()
-		return netip.PrefixFrom(a, a.BitLen()), nil
-	}
-	p, err := netip.ParsePrefix(s)
-	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q: %s", s, must)
-	}
-	if p.Addr().Is4In6() && p.Bits() < 96 {
-		return netip.Prefix{}, fmt.Errorf("%q: spans IPv4 and IPv6: must be the IPv4 prefix", s)
-	}
-	p = unmap(p)
-	if p.Masked() != p {
-		return netip.Prefix{}, fmt.Errorf("%q: bits beyond the prefix length: did you mean %s?", s, p.Masked())
-	}
-	return p, nil
-}
-
-// unmap returns the IPv4 prefix that a prefix of mapped addresses stands for,
-// since clients are looked up unmapped, and any other prefix unchanged.
-func unmap(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p
 }
 
 type statusRange struct{ from, to int }

@@ -164,31 +164,3 @@ func TestConditionFields(t *testing.T) {
 		t.Errorf("the zero Condition looks at %v", got)
 	}
 }
-
-func TestParsePrefix(t *testing.T) {
-	for s, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1/32", "192.0.2.0/24": "192.0.2.0/24", "0.0.0.0/0": "0.0.0.0/0",
-		"::ffff:192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.0/120": "192.0.2.0/24", "::ffff:0:0/96": "0.0.0.0/0",
-		"2001:DB8::/32": "2001:db8::/32", "::1": "::1/128", "::/0": "::/0",
-	} {
-		if got, err := ParsePrefix(s); err != nil || got.String() != want {
-			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", s, got, err, want)
-		}
-	}
-	const must = "must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
-	for s, want := range map[string]string{
-		"":                     `"": ` + must,
-		"example.com":          `"example.com": ` + must,
-		"fe80::1%eth0":         `"fe80::1%eth0": ` + must,
-		"192.0.2.0/33":         `"192.0.2.0/33": ` + must,
-		"192.0.2.0/":           `"192.0.2.0/": ` + must,
-		"192.0.2.1/24":         `"192.0.2.1/24": bits beyond the prefix length: did you mean 192.0.2.0/24?`,
-		"2001:db8::1/32":       `"2001:db8::1/32": bits beyond the prefix length: did you mean 2001:db8::/32?`,
-		"::ffff:192.0.2.1/120": `"::ffff:192.0.2.1/120": bits beyond the prefix length: did you mean 192.0.2.0/24?`,
-		"::ffff:192.0.2.0/95":  `"::ffff:192.0.2.0/95": spans IPv4 and IPv6: must be the IPv4 prefix`,
-	} {
-		if got, err := ParsePrefix(s); err == nil || err.Error() != want {
-			t.Errorf("ParsePrefix(%q) = %v, %v; want %s", s, got, err, want)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
@@ -158,7 +159,7 @@ func (mr *memoryRule) networkOf(key []byte) (netip.Prefix, bool) {
 	if !mr.byClient {
 		return netip.Prefix{}, false
 	}
-	p, err := match.ParsePrefix(unsafe.String(unsafe.SliceData(key), len(key))) // only read
+	p, err := address.ParsePrefix(unsafe.String(unsafe.SliceData(key), len(key))) // only read
 	return p, err == nil
 }
 

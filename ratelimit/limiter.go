@@ -3,11 +3,13 @@ package ratelimit
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
@@ -48,7 +50,7 @@ type Limiter struct {
 
 	scratch sync.Pool // *scratch
 
-	exempt atomic.Pointer[match.Prefixes] // beside the allow list; nil: none
+	exempt atomic.Pointer[address.Set] // beside the allow list; nil: none
 
 	// mu keeps updates and the making of local apart.
 	mu sync.Mutex
@@ -177,11 +179,11 @@ func (l *Limiter) Set() *Set { return l.set.Load() }
 // Exempt makes l allow these clients as if they were on the allow list, until it is called again.
 // It is for clients that become known at run time. A client whose key is an IPv6 network is not
 // exempt.
-func (l *Limiter) Exempt(clients match.Prefixes) {
-	if clients.IsEmpty() {
+func (l *Limiter) Exempt(clients []netip.Prefix) {
+	if len(clients) == 0 {
 		l.exempt.Store(nil)
 	} else {
-		l.exempt.Store(&clients)
+		l.exempt.Store(new(address.NewSet(clients...)))
 	}
 }
 

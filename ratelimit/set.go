@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
@@ -19,7 +20,7 @@ import (
 type Set struct {
 	rules []Rule
 	conds [match.Answer + 1][]match.Condition // of each rule, for each part of an event
-	allow match.Prefixes
+	allow address.Set
 	names map[string]int // the number of each rule
 	from  []match.Source
 
@@ -62,7 +63,7 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	if len(rules) > MaxRules {
 		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
 	}
-	s := &Set{allow: match.NewPrefixes(c.Allow...), names: make(map[string]int, len(rules)), from: slices.Clone(c.Fields)}
+	s := &Set{allow: address.NewSet(c.Allow...), names: make(map[string]int, len(rules)), from: slices.Clone(c.Fields)}
 	if err := checkSources(c.Fields); err != nil {
 		return nil, err
 	}
@@ -165,9 +166,6 @@ func (s *Set) Named(name string) (*Rule, error) {
 func (s *Set) Allowed(e *match.Event) bool {
 	return s.allow.Contains(e.Get(match.Client))
 }
-
-// Allow returns the addresses on the allow list.
-func (s *Set) Allow() match.Prefixes { return s.allow }
 
 // allowsKey reports whether the client in a key of the i-th rule is on the allow
 // list: an address that is, or a prefix of which all addresses are.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
@@ -105,7 +106,7 @@ func errorDecision(err error) Decision {
 // collectEvent finds the rules of set that match e, with their keys. Adjacent rules
 // with the same key share its bytes, so a store recognizes them without comparing. Clients that are exempt
 // are allowed as if they were listed.
-func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *match.Prefixes) {
+func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *address.Set) {
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
 	if sc.listed = set.Allowed(e) || exempt != nil && exempt.Contains(e.Get(match.Client)); sc.listed {
 		return
@@ -180,7 +181,7 @@ func (sc *scratch) add(rule int, key []byte) {
 
 // collectKey finds the rule of set that q names, with its key. Clients that are exempt are allowed as if they were
 // listed.
-func (sc *scratch) collectKey(set *Set, q *Query, exempt *match.Prefixes) (err error) {
+func (sc *scratch) collectKey(set *Set, q *Query, exempt *address.Set) (err error) {
 	if err = sc.collectRule(set, q.Rule, q.Key); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (sc *scratch) collectRule(set *Set, rule string, values []string) (err erro
 
 // exempts reports whether the value of that field of a key is an exempt client. The value is as it was
 // given: the key has cut it to a network.
-func exempts(exempt *match.Prefixes, field, value string) bool {
+func exempts(exempt *address.Set, field, value string) bool {
 	return exempt.Contains(keyvalue.Client(field, bytesOf(value)))
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -271,7 +272,7 @@ func newKeyList(field string, values []string) *keyList {
 	l := &keyList{field: field, values: make(map[string]bool)}
 	for _, v := range values {
 		l.values[v] = true
-		if p, err := match.ParsePrefix(v); err == nil && field == match.Client.String() {
+		if p, err := address.ParsePrefix(v); err == nil && field == match.Client.String() {
 			l.networks = append(l.networks, p)
 		}
 	}
@@ -297,7 +298,7 @@ func (l *keyList) has(value string) bool {
 	if l.values[value] || len(l.networks) == 0 {
 		return l.values[value]
 	}
-	a, ok := match.ParseAddr(value)
+	a, ok := address.Parse(value)
 	return ok && l.overlaps(netip.PrefixFrom(a, a.BitLen()))
 }
 
@@ -316,7 +317,7 @@ func (l *keyList) hasAny(fields, values []string) bool {
 		if l.has(value) {
 			return true
 		}
-		if p, err := match.ParsePrefix(value); err == nil && l.overlaps(p) {
+		if p, err := address.ParsePrefix(value); err == nil && l.overlaps(p) {
 			return true
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/match"
 )
 
 // An Outlier is a key whose events differ from those of most keys. The suggested limits do
@@ -250,6 +250,6 @@ func (s *suggesting) findFloods(g *suggestGroup) {
 
 // allowPrefix returns what an entry of allow contains for an outlier.
 func (o *Outlier) allowPrefix() (p netip.Prefix, ok bool) {
-	p, err := match.ParsePrefix(o.Values()[0])
+	p, err := address.ParsePrefix(o.Values()[0])
 	return p, err == nil
 }

@@ -35,8 +35,7 @@ type ruleset struct {
 
 // rulesOf returns the ruleset of a rules file.
 func rulesOf(f *rules.File) ruleset {
-	allow := f.Limits.Allow()
-	return ruleset{limits: f.Limits, hot: f.Hot, allows: !allow.IsEmpty(), absent: make(map[string]bool)}
+	return ruleset{limits: f.Limits, hot: f.Hot, allows: len(f.Allow.Clients)+len(f.Allow.Files) > 0, absent: make(map[string]bool)}
 }
 
 // limitsOf returns the limits and bans of a rules file, without its hot rules.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -187,7 +188,7 @@ func (w *textWriter) busiest(rep *Report) {
 func isAddress(k TopKey) bool {
 	for _, value := range k.Values() {
 		host, _, _ := strings.Cut(value, "/")
-		if _, ok := match.ParseAddr(host); ok {
+		if _, ok := address.Parse(host); ok {
 			return true
 		}
 	}

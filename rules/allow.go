@@ -13,10 +13,10 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/match"
 )
 
 // An Allow is the section allow: clients that are never limited, never banned and never
@@ -222,7 +222,7 @@ func parsePrefixes(path string, data []byte) (list []netip.Prefix, errs Errors) 
 		if word == "" {
 			continue
 		}
-		p, err := match.ParsePrefix(rulevalue.Clip(word))
+		p, err := address.ParsePrefix(rulevalue.Clip(word))
 		if err == nil && p.Bits() == 0 {
 			err = fmt.Errorf("%s: every address of its kind: must be a smaller network", p)
 		}

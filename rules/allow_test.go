@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/address"
 )
 
 // allowFolder returns a folder with these files, by name.
@@ -44,7 +46,7 @@ func TestAllowFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allow := f.Limits.Allow()
+	allow := address.NewSet(f.Allow.prefixes()...)
 	for client, want := range map[string]bool{
 		"10.1.2.3": true, "192.0.2.9": true, "203.0.113.7": true, "203.0.113.8": false, "2001:db8::1": true, "198.51.100.1": true, "198.51.100.2": false,
 	} {
@@ -62,7 +64,7 @@ func TestAllowFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if allow := draft.Limits.Allow(); !allow.Contains([]byte("192.0.2.9")) || allow.Contains([]byte("198.51.100.1")) {
+	if allow := address.NewSet(draft.Allow.prefixes()...); !allow.Contains([]byte("192.0.2.9")) || allow.Contains([]byte("198.51.100.1")) {
 		t.Error("the draft must allow what cdn.txt has, and nothing else")
 	}
 	if got, want := draft.Warnings.Error(), `draft:2:26: files: "/etc/passwd": not read: the rules in force do not name it, and only a rules file on disk reads files`; got != want {

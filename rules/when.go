@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
@@ -159,7 +160,7 @@ func parseText(s string) (string, error) {
 // readPrefixes reads addresses and prefixes, called what in messages.
 func (r *reader) readPrefixes(n ast.Node, what string) (prefixes []netip.Prefix) {
 	for at, s := range each(r, n, what, parseText) {
-		p, err := match.ParsePrefix(s)
+		p, err := address.ParsePrefix(s)
 		if err != nil {
 			r.fail(at, "%s: %v", what, err)
 			continue

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/geo"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -51,7 +51,7 @@ func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config)
 		}
 	}
 	for _, text := range f.proxies {
-		network, err := match.ParsePrefix(text)
+		network, err := address.ParsePrefix(text)
 		if err != nil {
 			return fmt.Errorf("--trusted-proxy: %w", err)
 		}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/match"
 )
 
 // A keyAnswer is what a server knows about a key, once for each list of fields that the
@@ -98,7 +98,7 @@ func proxied(fields, key []string) []string {
 	if i < 0 {
 		return nil
 	}
-	addr, ok := match.ParseAddr(key[i])
+	addr, ok := address.Parse(key[i])
 	if !ok {
 		return nil
 	}
@@ -136,7 +136,7 @@ func unknownKey(all []api.KeyReport) []string {
 			plain = i
 		}
 	}
-	isAddr := func(v string) bool { _, ok := match.ParseAddr(v); return ok }
+	isAddr := func(v string) bool { _, ok := address.Parse(v); return ok }
 	if hashed < 0 || plain >= 0 && !slices.ContainsFunc(all[plain].Values(), func(v string) bool { return !isAddr(v) }) {
 		return all[plain].Values()
 	}

@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/lately-go/lately/match"
 )
 
 // A keptClient is a crawler in a record.
@@ -53,7 +51,7 @@ func (v *Verifier) crawlersAt(now time.Time) (all []keptClient) {
 
 // Import adds the crawlers of a record whose answers hold at now, for a day at most, and returns the addresses of all. Those of
 // operators that are not verified are left out.
-func (v *Verifier) Import(now time.Time, record []byte) (all match.Prefixes, err error) {
+func (v *Verifier) Import(now time.Time, record []byte) (all []netip.Prefix, err error) {
 	var kept []keptClient
 	if err := json.Unmarshal(record, &kept); err != nil {
 		return all, fmt.Errorf("record of crawlers: %w", err)

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/address"
 )
 
 // A Verifier asks DNS about clients that were refused, and has the addresses that are crawlers. Its
@@ -111,7 +111,7 @@ func (v *Verifier) Refused(client, agent []byte) {
 	if len(agent) > 0 && !slices.ContainsFunc(*enabled, func(o operator) bool { return o.claims(agent) }) {
 		return
 	}
-	addr, ok := match.ParseAddr(string(client))
+	addr, ok := address.Parse(string(client))
 	if !ok || !addr.IsGlobalUnicast() || addr.IsPrivate() {
 		return
 	}
@@ -165,7 +165,7 @@ func (v *Verifier) forget(addr netip.Addr) {
 
 // Run asks DNS until ctx is done. It calls publish with all addresses that are verified whenever
 // they change, and with the one that was added, or nil.
-func (v *Verifier) Run(ctx context.Context, publish func(all match.Prefixes, added *Client)) {
+func (v *Verifier) Run(ctx context.Context, publish func(all []netip.Prefix, added *Client)) {
 	answers := make(chan answer)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -207,7 +207,7 @@ func (v *Verifier) Run(ctx context.Context, publish func(all match.Prefixes, add
 
 // learn keeps an answer. If it is about a crawler, it returns the addresses of all: others are too many to go through what
 // is known for each, while refusals wait.
-func (v *Verifier) learn(a answer) (all match.Prefixes, crawler bool) {
+func (v *Verifier) learn(a answer) (all []netip.Prefix, crawler bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.known[a.client.Addr] = a
@@ -219,7 +219,7 @@ func (v *Verifier) learn(a answer) (all match.Prefixes, crawler bool) {
 
 // sweep deletes answers that no longer hold. If other operators are enabled, these are all but
 // those about crawlers of the enabled ones.
-func (v *Verifier) sweep(now time.Time, others bool) (all match.Prefixes, changed bool) {
+func (v *Verifier) sweep(now time.Time, others bool) (all []netip.Prefix, changed bool) {
 	enabled := *v.enabled.Load()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -237,7 +237,7 @@ func (v *Verifier) sweep(now time.Time, others bool) (all match.Prefixes, change
 // all returns the addresses of all crawlers.
 //
 // REQUIRES: v.mu.
-func (v *Verifier) all() match.Prefixes {
+func (v *Verifier) all() []netip.Prefix {
 	var all []netip.Prefix
 	for addr, a := range v.known {
 		if a.client.Operator != "" {
@@ -245,7 +245,7 @@ func (v *Verifier) all() match.Prefixes {
 		}
 	}
 	v.verified.Store(int64(len(all)))
-	return match.NewPrefixes(all...)
+	return all
 }
 
 // ask asks DNS about an address.

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/test/dnstest"
-	"github.com/lately-go/lately/match"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,7 +22,7 @@ type running struct {
 	added chan Client
 
 	mu  sync.Mutex
-	all match.Prefixes
+	all address.Set
 }
 
 func run(t *testing.T, dns *dnstest.Server, operators ...string) *running {
@@ -31,9 +31,9 @@ func run(t *testing.T, dns *dnstest.Server, operators ...string) *running {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		r.Run(ctx, func(all match.Prefixes, added *Client) {
+		r.Run(ctx, func(all []netip.Prefix, added *Client) {
 			r.mu.Lock()
-			r.all = all
+			r.all = address.NewSet(all...)
 			r.mu.Unlock()
 			if added != nil {
 				r.added <- *added
@@ -142,7 +142,7 @@ func TestCrawlers(t *testing.T) {
 
 	// Answers end.
 	all, changed := v.sweep(time.Now().Add(crawlerFor+time.Minute), false)
-	if v.mu.Lock(); !changed || !all.IsEmpty() || len(v.known) != 0 {
+	if v.mu.Lock(); !changed || len(all) != 0 || len(v.known) != 0 {
 		t.Errorf("a day later %d answers are kept", len(v.known))
 	}
 	v.mu.Unlock()
@@ -203,7 +203,7 @@ func TestOthersCostLittle(t *testing.T) {
 		t.Errorf("one that is no crawler: a crawler: %t; all were counted: %t", crawler, v.verified.Load() != -1)
 	}
 	all, crawler := v.learn(answer{until, Client{Addr: netip.MustParseAddr("203.0.113.2"), Operator: "google"}})
-	if !crawler || v.verified.Load() != 1 || !all.Contains([]byte("203.0.113.2")) || all.Contains([]byte("203.0.113.1")) {
+	if !crawler || v.verified.Load() != 1 || len(all) != 1 || all[0].Addr() != netip.MustParseAddr("203.0.113.2") {
 		t.Errorf("a crawler: %t; %d are verified", crawler, v.verified.Load())
 	}
 }

@@ -23,38 +23,38 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue
+internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue, internal/address
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rulevalue
+internal/server         -> internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/address
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rulevalue
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/eventfield, internal/rulevalue
-internal/server/engine  -> internal/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield
+internal/server/engine  -> internal/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield, internal/address
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/apierror -> api, ratelimit
-internal/server/keys    -> api, internal/server/apierror, match
+internal/server/keys    -> api, internal/server/apierror, match, internal/address
 internal/server/events  -> api
 internal/server/history -> api
 internal/server/refused -> match, ratelimit, window, internal/keyvalue
 internal/server/keptevents -> match, internal/server/eventlist
 internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, internal/server/state, internal/server/journal, hotkey, match, window, internal/heap, internal/keyvalue
 internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue
-internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit
+internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address
 internal/server/scan    -> api, internal/server/apierror
 internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
-rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue
-latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield, internal/intake
+rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue, internal/address
+latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield, internal/intake, internal/address
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/intake
 latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
@@ -62,17 +62,17 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window
-ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake
+ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address
 hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
 
-internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield
+internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield, internal/address
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/ring, internal/spelling, internal/regex, internal/eventfield
+accesslog               -> match, internal/ring, internal/spelling, internal/regex, internal/eventfield, internal/address
 sampled                 -> window
 internal/test/accesslogtest -> std
-internal/crawlers -> match
-internal/geo -> rules, internal/keyvalue, match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/eventfield
+internal/crawlers -> match, internal/address
+internal/geo -> rules, internal/keyvalue, match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/eventfield, internal/address
 internal/test/geotest -> std
 internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress
@@ -84,7 +84,7 @@ internal/test/browsertest -> std
 internal/test/freeport -> std
 window                  -> internal/ring, internal/keytable, internal/snapshot
 
-match               -> std
+match               -> internal/address
 api                 -> std
 internal/ban        -> internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
@@ -92,8 +92,9 @@ internal/keyvalue -> match
 internal/intake -> internal/keyvalue, match, internal/eventfield
 internal/hashedplans -> ratelimit
 internal/eventfield -> match
-internal/when -> match
+internal/when -> match, internal/address
 internal/rulevalue -> match, ratelimit, internal/limit
+internal/address    -> std
 internal/heap       -> std
 internal/secret     -> std
 internal/ring       -> std
@@ -111,7 +112,7 @@ internal/server/journal    -> internal/fileperm
 internal/server/loglimit   -> std
 internal/spelling    -> std
 internal/wait       -> std
-internal/server/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait, internal/keyvalue
+internal/server/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait, internal/keyvalue, internal/address
 internal/deptest    -> std
 `
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/keyvalue"
@@ -162,7 +163,7 @@ func decode(found maxminddb.Result) (*record, error) {
 // for records that were not used lately.
 func (d *DB) Set(ev *match.Event) {
 	client := ev.Get(match.Client)
-	addr, ok := match.ParseAddr(unsafe.String(unsafe.SliceData(client), len(client)))
+	addr, ok := address.Parse(unsafe.String(unsafe.SliceData(client), len(client)))
 	if !ok {
 		return
 	}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/events"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -29,12 +29,11 @@ func (s *Server) startEnforcing() (err error) {
 	if !c.Enforce.Any() {
 		return nil
 	}
-	proxies := match.NewPrefixes(c.TrustedProxies...)
+	proxies := address.NewSet(c.TrustedProxies...)
 	s.enforce, err = enforce.New(enforce.Config{
 		Rule: func(name string) (*ratelimit.Rule, error) { return s.engine.Limiter().Set().Named(name) },
 		Protected: func(network netip.Prefix) bool {
-			allow, crawlers := s.engine.Limiter().Set().Allow(), s.engine.Exempted()
-			return proxies.Overlaps(network) || allow.Overlaps(network) || crawlers.Overlaps(network)
+			return proxies.Overlaps(network) || s.engine.Allows(network)
 		},
 		Now: s.engine.Now, MaxNetworks: c.maxEnforced, Targets: c.Enforce, Log: s.log,
 	})

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -239,7 +239,7 @@ var (
 	size       = form[int64]{"a number of bytes such as 268435456, 256MiB or 2GiB", valid(rulevalue.ParseBytes)}
 	logFormat  = form[bool]{"text or json", func(s string) (isJSON, ok bool) { return s == "json", s == "json" || s == "text" }}
 	logLevel   = form[slog.Level]{"debug, info, warn or error", parseLevel}
-	network    = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8, or unix", valid(match.ParsePrefix)}
+	network    = form[netip.Prefix]{"addresses and networks such as 10.0.0.0/8, or unix", valid(address.ParsePrefix)}
 	socketMode = form[fs.FileMode]{"permissions in octal digits such as 0660", func(s string) (fs.FileMode, bool) {
 		mode, err := strconv.ParseUint(s, 8, 32)
 		return fs.FileMode(mode), err == nil && 0 < mode && mode <= 0o777

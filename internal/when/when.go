@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -48,7 +49,7 @@ func Add(w *match.When, field, pattern string) error {
 	case "status":
 		one.Status = []string{pattern}
 	case "client":
-		prefix, err := match.ParsePrefix(pattern)
+		prefix, err := address.ParsePrefix(pattern)
 		if err != nil {
 			return fmt.Errorf("client: %w", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
@@ -136,11 +137,11 @@ func checkBanned(rule *ratelimit.Rule, key []string) error {
 // isMistyped reports whether client is no address or network, but looks like one: it has no letters,
 // or is an address with space around it or another end.
 func isMistyped(client string) bool {
-	if _, err := match.ParsePrefix(client); err == nil {
+	if _, err := address.ParsePrefix(client); err == nil {
 		return false
 	}
-	address, _, _ := strings.Cut(strings.TrimSpace(client), "/")
-	if _, ok := match.ParseAddr(address); ok {
+	before, _, _ := strings.Cut(strings.TrimSpace(client), "/")
+	if _, ok := address.Parse(before); ok {
 		return true
 	}
 	return strings.ContainsAny(client, ".:/") && strings.IndexFunc(client, unicode.IsLetter) < 0

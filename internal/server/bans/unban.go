@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/keys"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -57,7 +57,7 @@ func (l *List) proxied(name string, key []string) []string {
 		return nil
 	}
 	client := string(keyvalue.Client(rule.Key.Fields()[i], []byte(key[i])))
-	addr, ok := match.ParseAddr(client)
+	addr, ok := address.Parse(client)
 	if !ok {
 		return nil
 	}

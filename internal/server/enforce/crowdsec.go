@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/address"
 )
 
 // CrowdSec answers the bouncers of CrowdSec as its local API does: programs that ask for
@@ -113,7 +113,7 @@ func newFilter(query url.Values) (f filter, err error) {
 		if text == "" {
 			continue
 		}
-		network, err := match.ParsePrefix(text)
+		network, err := address.ParsePrefix(text)
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("%s: %w", name, err)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/match"
 )
 
 // bouncing returns an Enforcer for bouncers, whose clock is now.
@@ -232,8 +232,8 @@ func FuzzDecisions(f *testing.F) {
 			if !slices.Contains(all, d) {
 				t.Errorf("%q: %+v is not one of all decisions", text, d)
 			}
-			asked, err := match.ParsePrefix(q.Get("ip"))
-			banned, _ := match.ParsePrefix(d.Value)
+			asked, err := address.ParsePrefix(q.Get("ip"))
+			banned, _ := address.ParsePrefix(d.Value)
 			if q.Get("range") == "" && err == nil && contains && (!banned.Contains(asked.Addr()) || banned.Bits() > asked.Bits()) {
 				t.Errorf("%q: %s does not contain the address", text, d.Value)
 			}

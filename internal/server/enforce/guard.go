@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -47,7 +47,7 @@ func networkOf(rule *ratelimit.Rule, key []string, byHand bool) (netip.Prefix, s
 		return netip.Prefix{}, notAddress
 	}
 	client := keyvalue.Client(rule.Key.Fields()[0], []byte(key[0]))
-	network, err := match.ParsePrefix(string(client))
+	network, err := address.ParsePrefix(string(client))
 	if err != nil || !isClient(rule, network, client) && !(byHand && hasClients(rule, network)) {
 		return netip.Prefix{}, notAddress
 	}

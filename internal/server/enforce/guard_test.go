@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -79,9 +80,9 @@ func unprotected(netip.Prefix) bool { return false }
 
 // Whatever a log names as its client, nobody is locked out.
 func TestGuard(t *testing.T) {
-	safe := match.NewPrefixes(netip.MustParsePrefix("198.51.100.7/32"), netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("2001:db8:5::/48"))
+	safe := address.NewSet(netip.MustParsePrefix("198.51.100.7/32"), netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("2001:db8:5::/48"))
 	why := func(client string) skip {
-		network, err := match.ParsePrefix(client)
+		network, err := address.ParsePrefix(client)
 		if err != nil {
 			return notAddress
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -105,15 +106,15 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 			}
 		}
 	}
-	address, ok := match.ParseAddr(client)
+	addr, ok := address.Parse(client)
 	if !ok || byHand || fold.Off {
 		return
 	}
 	bits := l.Set().Rule(0).Key.Fold().IPv4
-	if address.Is6() {
+	if addr.Is6() {
 		bits = l.Set().Rule(0).Key.Fold().IPv6
 	}
-	network, _ := address.Prefix(bits)
+	network, _ := addr.Prefix(bits)
 	if guard(network, unprotected, false) == enforced && !slices.ContainsFunc(networks, network.Overlaps) {
 		t.Errorf("%q with the fold %+v: %v is not enforced", client, fold, network)
 	}

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"net/netip"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
@@ -20,8 +22,8 @@ func (e *Engine) verifyCrawlers() {
 }
 
 // exempt allows the clients that are crawlers, and ends the bans of the one that was added, if it is not nil.
-func (e *Engine) exempt(all match.Prefixes, added *crawlers.Client) {
-	e.exempted.Store(&all)
+func (e *Engine) exempt(all []netip.Prefix, added *crawlers.Client) {
+	e.exempted.Store(new(address.NewSet(all...)))
 	e.limiter.Exempt(all)
 	if added == nil {
 		return
@@ -44,5 +46,7 @@ func (e *Engine) exempt(all match.Prefixes, added *crawlers.Client) {
 	}
 }
 
-// Exempted returns the clients that are allowed because they are crawlers.
-func (e *Engine) Exempted() match.Prefixes { return *e.exempted.Load() }
+// Allows reports whether network has an address of the allow list or of a crawler.
+func (e *Engine) Allows(network netip.Prefix) bool {
+	return e.rules.Load().allow.Overlaps(network) || e.exempted.Load().Overlaps(network)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
@@ -43,7 +44,7 @@ type Engine struct {
 	lives    *reservations.Lives
 	settled  *reservations.Settled
 	crawlers *crawlers.Verifier
-	exempted atomic.Pointer[match.Prefixes] // the crawlers
+	exempted atomic.Pointer[address.Set] // the crawlers
 
 	rules atomic.Pointer[ruleSet]
 
@@ -80,7 +81,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e.ids = reservations.NewSealer(e.secret)
 	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
-	e.exempted.Store(new(match.Prefixes))
+	e.exempted.Store(new(address.Set))
 	e.rules.Store(new(ruleSet))
 	e.reloads.Since = e.started.UTC()
 	if err := e.open(&c); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
@@ -194,7 +195,7 @@ func (v *askedValue) isIn(r *ratelimit.Rule, key []byte) bool {
 
 // shown returns the value for the answer. What may be the value of a hashed field is not shown.
 func (v *askedValue) shown() string {
-	if _, isAddr := match.ParseAddr(v.text); v.named || isAddr || v.digest == "" || intake.IsDigest(v.text) {
+	if _, isAddr := address.Parse(v.text); v.named || isAddr || v.digest == "" || intake.IsDigest(v.text) {
 		return v.text
 	}
 	return v.digest

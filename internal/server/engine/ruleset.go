@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
@@ -17,6 +18,7 @@ import (
 // A ruleSet is the rules in force, with what decisions need of them. It does not change; a reload replaces it.
 type ruleSet struct {
 	file    *rules.File
+	allow   address.Set
 	fields  eventFields
 	answers bool     // a limit or ban counts answers
 	geo     *geo.DB  // nil if no rule uses its fields
@@ -32,11 +34,20 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 	if err := config.Geo.Check(file); err != nil {
 		return nil, err
 	}
-	r := &ruleSet{file: file, fields: fields, answers: file.Limits.CountsAnswers(), hashing: newHashing(file.Limits.Sources())}
+	r := &ruleSet{file: file, allow: AllowList(file), fields: fields, answers: file.Limits.CountsAnswers(), hashing: newHashing(file.Limits.Sources())}
 	if geo.Uses(file.Fields()) {
 		r.geo = config.Geo
 	}
 	return r, nil
+}
+
+// AllowList returns the addresses that file allows.
+func AllowList(file *rules.File) address.Set {
+	all := slices.Clone(file.Allow.Clients)
+	for i := range file.Allow.Files {
+		all = append(all, file.Allow.Files[i].Prefixes...)
+	}
+	return address.NewSet(all...)
 }
 
 // noRules returns the file of an engine without one.
@@ -72,7 +83,7 @@ func changesOf(before, next *rules.File) api.RuleChanges {
 // partsOf returns the rules and counters of a file by name, as values that can be
 // compared.
 func partsOf(f *rules.File) map[string]any {
-	parts := map[string]any{"allow list": []any{f.Limits.Allow(), f.Allow.Crawlers}}
+	parts := map[string]any{"allow list": []any{AllowList(f), f.Allow.Crawlers}}
 	for i := range f.Limits.Len() {
 		parts[f.Limits.Rule(i).Name] = *f.Limits.Rule(i)
 	}

@@ -1,6 +1,9 @@
 package follow
 
-import "github.com/lately-go/lately/match"
+import (
+	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/match"
+)
 
 // manyClients is how many clients that are no addresses are reported, if no other was seen.
 const manyClients = 20
@@ -22,7 +25,7 @@ func (c *clientCheck) look(ev *match.Event) {
 	if len(client) == 0 {
 		return
 	}
-	if _, c.finished = match.ParseAddr(string(client)); !c.finished {
+	if _, c.finished = address.Parse(string(client)); !c.finished {
 		c.others++
 		c.last = string(client)
 	}

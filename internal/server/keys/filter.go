@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/server/apierror"
-	"github.com/lately-go/lately/match"
 )
 
 // A Filter selects keys. A key is selected if it satisfies every field that is set;
@@ -27,7 +27,7 @@ func ParseFilter(pattern, network string) (f Filter, err error) {
 	}
 	f.Pattern = pattern
 	if network != "" {
-		if f.Network, err = match.ParsePrefix(network); err != nil {
+		if f.Network, err = address.ParsePrefix(network); err != nil {
 			return f, apierror.New(api.BadArg, "network: %.64q: must be an address or a network such as 192.0.2.0/24", network)
 		}
 	}
@@ -45,7 +45,7 @@ func (f *Filter) matches(key []string) bool {
 }
 
 func (f *Filter) contains(value string) bool {
-	p, err := match.ParsePrefix(value)
+	p, err := address.ParsePrefix(value)
 	return err == nil && p.Bits() >= f.Network.Bits() && f.Network.Contains(p.Addr())
 }
 

@@ -1,19 +1,20 @@
-package match
+package address
 
 import (
 	"cmp"
 	"encoding/binary"
 	"net/netip"
 	"slices"
+	"unsafe"
 )
 
-// Prefixes is a set of addresses, given as prefixes, such as an allow list. An IPv4-mapped IPv6
+// A Set is a set of addresses, given as prefixes, such as an allow list. An IPv4-mapped IPv6
 // address or prefix is the IPv4 one; an IPv6 prefix contains no IPv4 address.
 //
 // A lookup is a binary search that does not allocate. A prefix takes 32 bytes; prefixes that
-// overlap or adjoin share them. Prefixes is immutable and safe for concurrent use. The zero value
+// overlap or adjoin share them. A Set is immutable and safe for concurrent use. The zero value
 // is empty.
-type Prefixes struct{ v4, v6 []span }
+type Set struct{ v4, v6 []span }
 
 // A span is all addresses from one to another.
 type span struct{ from, to number }
@@ -51,20 +52,20 @@ func spanOf(p netip.Prefix) span {
 	return span{from, number{from.hi | mask.hi, from.lo | mask.lo}}
 }
 
-// NewPrefixes returns the set of the addresses in prefixes. It skips invalid prefixes.
-func NewPrefixes(prefixes ...netip.Prefix) Prefixes {
-	var ps Prefixes
+// NewSet returns the set of the addresses in prefixes. It skips invalid prefixes.
+func NewSet(prefixes ...netip.Prefix) Set {
+	var s Set
 	for _, p := range prefixes {
 		switch p = unmap(p); {
 		case !p.IsValid():
 		case p.Addr().Is4():
-			ps.v4 = append(ps.v4, spanOf(p))
+			s.v4 = append(s.v4, spanOf(p))
 		default:
-			ps.v6 = append(ps.v6, spanOf(p))
+			s.v6 = append(s.v6, spanOf(p))
 		}
 	}
-	ps.v4, ps.v6 = merge(ps.v4), merge(ps.v6)
-	return ps
+	s.v4, s.v6 = merge(s.v4), merge(s.v6)
+	return s
 }
 
 // merge sorts spans, and makes one of those that overlap or adjoin.
@@ -88,49 +89,49 @@ func merge(spans []span) []span {
 	return slices.Clip(merged)
 }
 
-// IsEmpty reports whether ps contains no address.
-func (ps *Prefixes) IsEmpty() bool { return len(ps.v4)+len(ps.v6) == 0 }
+// IsEmpty reports whether s contains no address.
+func (s *Set) IsEmpty() bool { return len(s.v4)+len(s.v6) == 0 }
 
-// Contains reports whether client is an address in ps, in a form that [ParseAddr] takes.
-func (ps *Prefixes) Contains(client []byte) bool {
-	if ps.IsEmpty() {
+// Contains reports whether client is an address in s, in a form that [Parse] takes.
+func (s *Set) Contains(client []byte) bool {
+	if s.IsEmpty() {
 		return false // without parsing
 	}
-	a, ok := parseAddr(client)
+	a, ok := Parse(unsafe.String(unsafe.SliceData(client), len(client))) // only read
 	if !ok {
 		return false
 	}
-	all, n := ps.v6, numberOf(a)
+	all, n := s.v6, numberOf(a)
 	if a.Is4() {
-		all = ps.v4
+		all = s.v4
 	}
 	i := endsFrom(all, n)
 	return i < len(all) && !n.less(all[i].from)
 }
 
-// ContainsPrefix reports whether ps contains every address of p.
-func (ps *Prefixes) ContainsPrefix(p netip.Prefix) bool {
-	all, s, ok := ps.of(p)
-	i := endsFrom(all, s.from)
-	return ok && i < len(all) && !s.from.less(all[i].from) && !all[i].to.less(s.to)
+// ContainsPrefix reports whether s contains every address of p.
+func (s *Set) ContainsPrefix(p netip.Prefix) bool {
+	all, x, ok := s.of(p)
+	i := endsFrom(all, x.from)
+	return ok && i < len(all) && !x.from.less(all[i].from) && !all[i].to.less(x.to)
 }
 
-// Overlaps reports whether ps contains an address of p.
-func (ps *Prefixes) Overlaps(p netip.Prefix) bool {
-	all, s, ok := ps.of(p)
-	i := endsFrom(all, s.from)
-	return ok && i < len(all) && !s.to.less(all[i].from)
+// Overlaps reports whether s contains an address of p.
+func (s *Set) Overlaps(p netip.Prefix) bool {
+	all, x, ok := s.of(p)
+	i := endsFrom(all, x.from)
+	return ok && i < len(all) && !x.to.less(all[i].from)
 }
 
 // of returns the spans of p's family, and that of p.
-func (ps *Prefixes) of(p netip.Prefix) (all []span, s span, ok bool) {
+func (s *Set) of(p netip.Prefix) (all []span, x span, ok bool) {
 	if p = unmap(p); !p.IsValid() {
-		return nil, s, false
+		return nil, x, false
 	}
 	if p.Addr().Is4() {
-		return ps.v4, spanOf(p), true
+		return s.v4, spanOf(p), true
 	}
-	return ps.v6, spanOf(p), true
+	return s.v6, spanOf(p), true
 }
 
 // endsFrom returns the first of the sorted spans that ends at n or later.

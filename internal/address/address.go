@@ -1,17 +1,19 @@
-package match
+// Package address parses the addresses of clients, in the forms that logs and requests have, and keeps sets of them.
+package address
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 )
 
-// ParseAddr parses an address as proxies, sockets and logs write it: bare, in
+// Parse parses an address as proxies, sockets and logs write it: bare, in
 // brackets, with a port or a zone. It unmaps the address and drops port and zone.
 //
 // It takes what [netip.ParseAddr] takes, with a zone that is a token, and does not allocate
-// for other text: host names are as frequent as addresses in some logs. ParseAddr of netip
+// for other text: host names are as frequent as addresses in some logs. [netip.ParseAddr]
 // returns an error with the text, which then escapes: it takes twice as long.
-func ParseAddr(s string) (netip.Addr, bool) {
+func Parse(s string) (netip.Addr, bool) {
 	if ip, ok := parseIPv4(s); ok { // as most
 		return netip.AddrFrom4(ip), true
 	}
@@ -27,9 +29,46 @@ func ParseAddr(s string) (netip.Addr, bool) {
 	return netip.AddrFrom16(ip).Unmap(), true
 }
 
-// parseAddr is ParseAddr for the value of a field.
-func parseAddr(b []byte) (netip.Addr, bool) {
-	return ParseAddr(text(b))
+// IsIPv4 reports whether s is a bare IPv4 address, which has no other text.
+func IsIPv4(s string) bool {
+	_, ok := parseIPv4(s)
+	return ok
+}
+
+// ParsePrefix parses an address or a CIDR prefix. An address is the prefix
+// that holds just it, and an IPv4-mapped one is the IPv4 one. Bits beyond the
+// prefix length must be zero.
+func ParsePrefix(s string) (netip.Prefix, error) {
+	const must = "must be an address such as 192.0.2.1 or a prefix such as 192.0.2.0/24"
+	if !strings.Contains(s, "/") {
+		a, err := netip.ParseAddr(s)
+		if err != nil || a.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q: %s", s, must)
+		}
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q: %s", s, must)
+	}
+	if p.Addr().Is4In6() && p.Bits() < 96 {
+		return netip.Prefix{}, fmt.Errorf("%q: spans IPv4 and IPv6: must be the IPv4 prefix", s)
+	}
+	p = unmap(p)
+	if p.Masked() != p {
+		return netip.Prefix{}, fmt.Errorf("%q: bits beyond the prefix length: did you mean %s?", s, p.Masked())
+	}
+	return p, nil
+}
+
+// unmap returns the IPv4 prefix that a prefix of mapped addresses stands for,
+// since clients are looked up unmapped, and any other prefix unchanged.
+func unmap(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p
 }
 
 // withoutPort returns the host of host:port, [host]:port or [host], and anything
@@ -153,4 +192,17 @@ func hexGroup(s string) (v uint, digits int) {
 		digits++
 	}
 	return v, digits
+}
+
+// unhex returns the value of a hex digit, or 255.
+func unhex(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 255
 }

@@ -1,4 +1,4 @@
-package match
+package address
 
 import (
 	"encoding/binary"
@@ -12,17 +12,25 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-func TestPrefixes(t *testing.T) {
-	ps := NewPrefixes(append(prefixes("192.0.2.0/24", "fe80::/10", "::ffff:198.51.100.0/120", "203.0.113.9/24"), netip.Prefix{})...)
+func prefixes(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+func TestSet(t *testing.T) {
+	s := NewSet(append(prefixes("192.0.2.0/24", "fe80::/10", "::ffff:198.51.100.0/120", "203.0.113.9/24"), netip.Prefix{})...)
 	for client, want := range map[string]bool{
 		"192.0.2.77": true, "::ffff:192.0.2.77": true, "fe80::1%eth0": true, "198.51.100.7": true, "203.0.113.255": true, "[192.0.2.0]:80": true,
 		"192.0.3.1": false, "192.0.1.255": false, "::192.0.2.77": false, "example.com": false, "192.0.2.0/24": false, "": false,
 	} {
-		if got := ps.Contains([]byte(client)); got != want {
+		if got := s.Contains([]byte(client)); got != want {
 			t.Errorf("%q: %t; want %t", client, got, want)
 		}
 	}
-	none, v4, v6 := Prefixes{}, NewPrefixes(prefixes("0.0.0.0/0")...), NewPrefixes(prefixes("::/0")...)
+	none, v4, v6 := Set{}, NewSet(prefixes("0.0.0.0/0")...), NewSet(prefixes("::/0")...)
 	for _, client := range []string{"0.0.0.0", "255.255.255.255", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"} {
 		c := []byte(client)
 		is4 := netip.MustParseAddr(client).Is4()
@@ -36,17 +44,17 @@ func TestPrefixes(t *testing.T) {
 }
 
 // A prefix is contained if others cover it together.
-func TestPrefixesMerge(t *testing.T) {
-	ps := NewPrefixes(prefixes("10.128.0.0/9", "10.0.0.0/9", "10.1.0.0/16", "2001:db8::/33", "2001:db8:8000::/33", "255.0.0.0/8")...)
-	if len(ps.v4) != 2 || len(ps.v6) != 1 {
-		t.Errorf("%d and %d spans, want 2 and 1", len(ps.v4), len(ps.v6))
+func TestSetMerge(t *testing.T) {
+	s := NewSet(prefixes("10.128.0.0/9", "10.0.0.0/9", "10.1.0.0/16", "2001:db8::/33", "2001:db8:8000::/33", "255.0.0.0/8")...)
+	if len(s.v4) != 2 || len(s.v6) != 1 {
+		t.Errorf("%d and %d spans, want 2 and 1", len(s.v4), len(s.v6))
 	}
 	for _, p := range prefixes("10.0.0.0/8", "2001:db8::/32", "::ffff:10.0.0.0/104") {
-		if !ps.ContainsPrefix(p) {
+		if !s.ContainsPrefix(p) {
 			t.Errorf("%v is not contained", p)
 		}
 	}
-	if ps.ContainsPrefix(netip.MustParsePrefix("10.0.0.0/7")) || !ps.Overlaps(netip.MustParsePrefix("10.0.0.0/7")) || ps.Overlaps(netip.MustParsePrefix("11.0.0.0/8")) {
+	if s.ContainsPrefix(netip.MustParsePrefix("10.0.0.0/7")) || !s.Overlaps(netip.MustParsePrefix("10.0.0.0/7")) || s.Overlaps(netip.MustParsePrefix("11.0.0.0/8")) {
 		t.Error("10.0.0.0/7 must overlap and not be contained, and 11.0.0.0/8 must not overlap")
 	}
 }
@@ -61,25 +69,25 @@ func randomPrefix(rnd *rand.Rand) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(b), []int{48, 63, 64, 65, 127, 128, 120 + rnd.IntN(9)}[rnd.IntN(7)])
 }
 
-// TestPrefixesModel compares with the prefixes one by one.
-func TestPrefixesModel(t *testing.T) {
+// TestSetModel compares with the prefixes one by one.
+func TestSetModel(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 300 {
 		var list []netip.Prefix
 		for range rnd.IntN(20) {
 			list = append(list, randomPrefix(rnd))
 		}
-		ps := NewPrefixes(list...)
+		s := NewSet(list...)
 		for range 100 {
 			p := randomPrefix(rnd)
 			a := p.Addr()
-			if got, want := ps.Contains([]byte(a.String())), slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) }); got != want {
+			if got, want := s.Contains([]byte(a.String())), slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) }); got != want {
 				t.Fatalf("%v in %v: %t, want %t", a, list, got, want)
 			}
-			if got, want := ps.Overlaps(p), slices.ContainsFunc(list, p.Overlaps); got != want {
+			if got, want := s.Overlaps(p), slices.ContainsFunc(list, p.Overlaps); got != want {
 				t.Fatalf("%v overlaps %v: %t, want %t", p, list, got, want)
 			}
-			if got, one := ps.ContainsPrefix(p), slices.ContainsFunc(list, func(l netip.Prefix) bool { return l.Bits() <= p.Bits() && l.Contains(a) }); got != one && (one || !coveredTogether(list, p)) {
+			if got, one := s.ContainsPrefix(p), slices.ContainsFunc(list, func(l netip.Prefix) bool { return l.Bits() <= p.Bits() && l.Contains(a) }); got != one && (one || !coveredTogether(list, p)) {
 				t.Fatalf("%v contained in %v: %t", p, list, got)
 			}
 		}
@@ -110,14 +118,14 @@ func apart(n int) []netip.Prefix {
 	return list
 }
 
-func BenchmarkPrefixes(b *testing.B) {
+func BenchmarkSet(b *testing.B) {
 	for _, n := range []int{1, 10, 1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			list := apart(n)
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			ps := NewPrefixes(list...)
+			s := NewSet(list...)
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			var clients [1024][]byte
@@ -129,7 +137,7 @@ func BenchmarkPrefixes(b *testing.B) {
 			}
 			i := 0
 			for b.Loop() {
-				ps.Contains(clients[i%len(clients)])
+				s.Contains(clients[i%len(clients)])
 				i++
 			}
 			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc), "heap-bytes")
