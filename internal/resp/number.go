@@ -14,8 +14,17 @@ func ParseInt(b []byte) (n int64, ok bool) {
 	if len(b) > 1 && (b[0] == '0' || b[0] == '+' || b[0] == '-' && b[1] == '0') {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return n, err == nil
+	if len(b) > maxDigits || b[0] == '-' {
+		n, err := strconv.ParseInt(string(b), 10, 64)
+		return n, err == nil
+	}
+	for _, c := range b { // most are short
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+	}
+	return n, true
 }
 
 // What lengthLine returns instead of an index.

@@ -32,44 +32,28 @@ func shownReplies(pieces []string, limits resp.Limits) string {
 	}
 }
 
+// TestReplyReader reads replies with all kinds of values, and has each fault in its words. TestScanner has the grammar.
 func TestReplyReader(t *testing.T) {
-	limits := resp.Limits{Bulk: 100, Args: 8, Command: 200, Buffer: 16}
+	limits, long := resp.Limits{Bulk: 100, Args: 8, Command: 400, Buffer: 16}, strings.Repeat("a", 300)
 	for _, tt := range []struct{ stream, want string }{
 		{"+OK\r\n-ERR no\r\n:-7\r\n", "+0\"OK\" \n-0\"ERR no\" \n:-7\"\" \nEOF"},
+		{"+" + long + "\r\n", "+0\"" + long + "\" \nEOF"},
 		{"$3\r\na\r\n\r\n$0\r\n\r\n$-1\r\n*-1\r\n_\r\n", "$0\"a\\r\\n\" \n$0\"\" \n_0\"\" \n_0\"\" \n_0\"\" \nEOF"},
 		{"*2\r\n:1\r\n*1\r\n+a\r\n*0\r\n", "*2\"\" :1\"\" *1\"\" +0\"a\" \n*0\"\" \nEOF"},
 		{"%1\r\n+a\r\n#t\r\n>2\r\n+hot\r\n#f\r\n~1\r\n,1.5\r\n=5\r\ntxt:x\r\n(12\r\n", "%2\"\" +0\"a\" #1\"\" \n>2\"\" +0\"hot\" #0\"\" \n~1\"\" ,0\"1.5\" \n=0\"txt:x\" \n(0\"12\" \nEOF"},
 		{"*1\r\n", "unexpected EOF"},
 		{"$3\r\nab", "unexpected EOF"},
-		{"x", "Protocol error: not a reply"},
-		{":1a\r\n", "Protocol error: not a reply"},
-		{"+a\nb\r\n", "Protocol error: not a reply"},
-		{"+a\rb\r\n", "Protocol error: not a reply"},
-		{"$1\r\nab\r\n", "Protocol error: not a reply"},
-		{"$1\r\na\rb", "Protocol error: not a reply"},
-		{"%-1\r\n", "Protocol error: not a reply"},
-		{"#x\r\n", "Protocol error: not a reply"},
-		{"|1\r\n+a\r\n+b\r\n", "Protocol error: not a reply"},
+		{":1\r\n|1\r\n+a\r\n+b\r\n", ":1\"\" \nProtocol error: not a reply"},
+		{":" + long, "Protocol error: too long line in a reply"},
 		{"$101\r\n", "Protocol error: invalid bulk length"},
-		{"*9\r\n", "Protocol error: too many values in a reply"},
 		{"*7\r\n*1\r\n", "Protocol error: too many values in a reply"},
-		{"%4\r\n", "Protocol error: too many values in a reply"},
-		{"*999999999999999999\r\n", "Protocol error: too many values in a reply"},
-		{"%999999999999999999\r\n", "Protocol error: too many values in a reply"},
-		{"*3\r\n$99\r\n" + strings.Repeat("a", 99) + "\r\n$99\r\n", "Protocol error: too big reply"},
-		{"+" + strings.Repeat("a", 200), "Protocol error: too big reply"},
+		{"*7\r\n" + strings.Repeat("$99\r\n"+long[:99]+"\r\n", 4), "Protocol error: too big reply"},
+		{"*1\r\n>1\r\n", "Protocol error: a push message within a reply"},
 	} {
 		for _, pieces := range [][]string{{tt.stream}, singles(tt.stream)} {
 			if got := shownReplies(pieces, limits); got != tt.want {
 				t.Errorf("%q in %d pieces:\n got %s\nwant %s", tt.stream, len(pieces), got, tt.want)
 			}
-		}
-	}
-	for _, n := range []int{2046, 2047, 2048, 5000} {
-		whole, line := "+"+strings.Repeat("a", n)+"\r\n", "Protocol error: too long line in a reply"
-		one, many := shownReplies([]string{whole}, resp.Limits{}), shownReplies(singles(whole), resp.Limits{})
-		if one != many || (n > 2047) != (one == line) {
-			t.Errorf("a line of %d bytes: %.60q, in pieces %.60q", n, one, many)
 		}
 	}
 }
@@ -103,7 +87,7 @@ func randomReply(rng *rand.Rand, w *resp.Writer, out *strings.Builder, depth int
 		mark := byte('*')
 		switch kind {
 		case 6:
-			head, mark = w.Push, '>'
+			head, mark = w.Set, '~'
 		case 7:
 			head, mark, elements = w.Map, '%', 2*n
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// maxDepth is how deep aggregates may be nested: readers of replies are recursive.
+	// maxDepth is how deep aggregates may be nested: other readers of replies are recursive.
 	maxDepth = 32
 
 	// MaxScanText is how many bytes of texts a [Scanner] keeps.
@@ -16,23 +16,28 @@ const (
 	maxLine   = 64 * kib // bytes of a simple string or an error, without its end
 )
 
-// The reasons of a [ProtocolError] of a Scanner, next to those of a [ReplyReader].
+// The reasons of a [ProtocolError] of a Scanner.
 const (
-	faultDepth = "too deeply nested reply"
-	faultPush  = "a push message within a reply"
+	faultReply  = "not a reply"
+	faultLine   = "too long line in a reply"
+	faultValues = "too many values in a reply"
+	faultBig    = "too big reply"
+	faultDepth  = "too deeply nested reply"
+	faultPush   = "a push message within a reply"
 )
 
 // A Scanner finds the ends of values in a stream that something else reads: replies, or commands, which are arrays.
-// Its grammar is that of a [ReplyReader], except that it accepts longer lines, and no push message within another
-// value. Make one with [NewScanner]. A Scanner is for one goroutine at a time.
+// Make one with [NewScanner]. A Scanner is for one goroutine at a time.
 //
 // It keeps the beginning of the texts, and allocates nothing. What it finds depends on the bytes only, not on how they
-// are split.
+// are split. Attributes and streamed values, which servers send only if asked for, are errors, and so are push messages within
+// another value.
 type Scanner struct {
 	limits Limits
 	value  Value // so far; its Text is in text
 	text   [MaxScanText]byte
-	texts  int // in it
+	texts  int   // in it
+	list   *list // has all values for a ReplyReader, or nil
 	begun  bool
 	size   int // bytes of the value so far
 	values int // that it has announced
@@ -41,9 +46,10 @@ type Scanner struct {
 	left  [maxDepth]int // values to come of each
 	body  int           // bytes to come of a string and its end
 
-	kept [maxNumber]byte // the beginning of the line that is being scanned
-	line int             // its bytes so far
-	cr   bool            // the last of them was a CR
+	kept []byte // the beginning of a line that comes in pieces
+	kind byte   // of the line
+	line int    // its bytes so far
+	cr   bool   // the last of them was a CR
 
 	err error
 }
@@ -95,43 +101,58 @@ func (s *Scanner) scanString(b []byte) int {
 		return s.fail(faultReply)
 	}
 	if s.body -= n; s.body == 0 {
-		s.ended()
+		s.textEnds()
 	}
 	return n
 }
 
 // scanLine scans a part of a line, and returns its length.
 func (s *Scanner) scanLine(b []byte) int {
-	if s.line == 0 && strings.IndexByte(kinds, b[0]) < 0 {
-		return s.fail(faultReply)
+	if s.line == 0 {
+		if s.kind = b[0]; strings.IndexByte(kinds, s.kind) < 0 {
+			return s.fail(faultReply)
+		}
 	}
 	part := b
 	end := bytes.IndexByte(b, '\n')
 	if end >= 0 {
 		part = b[:end]
 	}
-	if s.line < maxNumber {
-		copy(s.kept[s.line:], part)
-	}
 	cr := bytes.IndexByte(part, '\r')
 	if s.cr && len(part) > 0 || cr >= 0 && cr < len(part)-1 || end >= 0 && cr < 0 && !s.cr {
 		return s.fail(faultReply)
 	}
+	longest, line := maxNumber, part
+	if s.kind == KindSimple || s.kind == KindError {
+		longest = maxLine
+	}
+	if s.line > 0 || end < 0 {
+		line = s.keepLine(part)
+	}
 	s.line, s.cr = s.line+len(part), s.cr || cr >= 0
-	switch most := s.longest(); {
-	case s.line > most+len("\r"):
+	switch {
+	case s.line > longest+len("\r"):
 		return s.fail(faultLine)
 	case end < 0:
 		return len(b)
 	}
-	s.lineEnds(s.kept[:min(s.line-len("\r"), maxNumber)])
+	s.lineEnds(line[:min(s.line-len("\r"), s.keepsOfLine())])
 	s.line, s.cr = 0, false
 	return end + 1
 }
 
-// longest returns how long the current line may be, without its end.
-func (s *Scanner) longest() int {
-	if kind := s.kept[0]; kind == KindSimple || kind == KindError {
+// keepLine keeps a piece of the line, and returns what is kept of it.
+func (s *Scanner) keepLine(part []byte) []byte {
+	if s.line == 0 {
+		s.kept = s.kept[:0]
+	}
+	s.kept = append(s.kept, part[:min(len(part), s.keepsOfLine()-len(s.kept))]...)
+	return s.kept
+}
+
+// keepsOfLine returns how much of a line is kept: all of it for a list.
+func (s *Scanner) keepsOfLine() int {
+	if s.list != nil {
 		return maxLine
 	}
 	return maxNumber
@@ -155,6 +176,9 @@ func (s *Scanner) lineEnds(line []byte) {
 		s.fail(faultPush)
 		return
 	}
+	if s.list != nil {
+		s.list.add(v)
+	}
 	switch v.Kind {
 	case KindBulk, KindVerbatim:
 		s.stringBegins(v.N)
@@ -163,7 +187,7 @@ func (s *Scanner) lineEnds(line []byte) {
 	case KindSimple, KindError, KindDouble, KindBig:
 		s.textBegins()
 		s.keep(v.Text)
-		s.ended()
+		s.textEnds()
 	default:
 		s.ended()
 	}
@@ -213,6 +237,10 @@ func (s *Scanner) ended() {
 
 // keep appends b to the text of the value, up to its longest.
 func (s *Scanner) keep(b []byte) {
+	if s.list != nil {
+		s.list.text = append(s.list.text, b...)
+		return
+	}
 	n := len(s.value.Text)
 	s.value.Text = s.text[:n+copy(s.text[n:], b)]
 }
@@ -224,6 +252,14 @@ func (s *Scanner) textBegins() {
 		s.value.Text = s.text[:n+1]
 	}
 	s.texts++
+}
+
+// textEnds notes the end of a value with a text.
+func (s *Scanner) textEnds() {
+	if s.list != nil {
+		s.list.ended()
+	}
+	s.ended()
 }
 
 func (s *Scanner) fail(reason string) int {

@@ -179,7 +179,7 @@ var scans = []string{
 	"*1\r\n>1\r\n+a\r\n", "$-1\r\n*-1\r\n_\r\n#t\r\n#f\r\n,1.5\r\n,-inf\r\n(12345678901234567890\r\n=5\r\ntxt:a\r\n~1\r\n*0\r\n",
 	"$-5\r\n", "*2147483647\r\n", "$9223372036854775807\r\n", "%4611686018427387904\r\n", "$0\r\n\r\n", "$1\r\nab\r\n", "+a\rb\r\n", "+a\n", "$01\r\n", ":+1\r\n",
 	"%-1\r\n", ">-1\r\n", "=-1\r\n", "#x\r\n", ",1..2\r\n", ",1e999\r\n", "(\r\n", "_1\r\n", "$?\r\n", "|1\r\n", "!1\r\na\r\n", "\r\n", "\x00", "$ 1\r\n", "-ERR no\r\n",
-	strings.Repeat("*1\r\n", 32) + ":1\r\n", strings.Repeat("*1\r\n", 33) + ":1\r\n", "*2\r\n*2\r\n:1\r\n:2\r\n$2\r\nab\r\n", "*6\r\n", "$2\r\nab\r\r", "*1\r\n$3\r\na",
+	strings.Repeat("*1\r\n", 32) + ":1\r\n", strings.Repeat("*1\r\n", 33) + ":1\r\n", "*2\r\n*2\r\n:1\r\n:2\r\n$2\r\nab\r\n", "*6\r\n", "*4\r\n*1\r\n", "%3\r\n", "$2\r\nab\r\r", "*1\r\n$3\r\na",
 	":" + strings.Repeat("1", 300), "+" + strings.Repeat("a", 80), "$41\r\n", "*2\r\n$40\r\n" + strings.Repeat("a", 40) + "\r\n$40\r\n",
 }
 

@@ -6,6 +6,38 @@ import (
 	"strings"
 )
 
+// A Value is a reply of a server, or an element of one. See [ReplyReader.Next].
+type Value struct {
+	// Kind is the byte with which the value begins on the wire, and '_' for every null.
+	Kind byte
+
+	// N is the number of an integer, 1 for true, and of an aggregate the number of its
+	// elements: for a map, of keys and values together.
+	N int64
+
+	// Text is what strings, errors, doubles and big numbers have.
+	Text []byte
+}
+
+// The kinds of values.
+const (
+	KindSimple   = '+'
+	KindError    = '-'
+	KindInt      = ':'
+	KindBulk     = '$'
+	KindArray    = '*'
+	KindNull     = '_'
+	KindBool     = '#'
+	KindDouble   = ','
+	KindBig      = '('
+	KindVerbatim = '=' // its Text begins with the format: "txt:"
+	KindMap      = '%'
+	KindSet      = '~'
+	KindPush     = '>'
+
+	kinds = "+-:$*_#,(=%~>"
+)
+
 // parse parses the line with which a value begins, without its end, and reports whether it is well-formed. N is
 // the length of a string, and Text that of the line.
 func (v *Value) parse(line []byte) (ok bool) {
