@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keyvalue"
+	limits "github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -51,76 +53,6 @@ func plannedTrace(rng *rand.Rand, atMost uint64) (trace []planned) {
 	return trace
 }
 
-// A ledger says by the definition of an algorithm how much of a limit is used, from a list of
-// all that was allowed.
-type ledger struct {
-	a       ratelimit.Algorithm
-	slots   bool // Sliding above 128
-	begin   int64
-	charges []planned
-	level   int64 // of a bucket, in costs times the span, after the last charge
-}
-
-// used returns how much is used at the time t.
-func (l *ledger) used(t int64) (n uint64) {
-	span := int64(plannedSpan)
-	switch l.a {
-	case ratelimit.Fixed:
-		first := int64(-1)
-		for _, c := range l.charges {
-			if first < 0 || c.at >= first+span {
-				first, n = c.at, 0
-			}
-			n += c.cost
-		}
-		if first < 0 || t >= first+span {
-			return 0
-		}
-		return n
-	case ratelimit.Calendar:
-		return l.sum(func(at int64) bool { return (l.begin+at)/span == (l.begin+t)/span })
-	case ratelimit.TwoBucket:
-		k := (l.begin + t) / span
-		newer := l.sum(func(at int64) bool { return (l.begin+at)/span == k })
-		older := l.sum(func(at int64) bool { return (l.begin+at)/span == k-1 })
-		left := (k+1)*span - 1 - (l.begin + t) // of the older bucket, in the window
-		return newer + (older*uint64(left)+uint64(span)-1)/uint64(span)
-	case ratelimit.GCRA, ratelimit.LeakyBucket:
-		return uint64(l.levelAt(t)+span-1) / uint64(span)
-	}
-	if !l.slots {
-		return l.sum(func(at int64) bool { return at > t-span })
-	}
-	return l.sum(func(at int64) bool { // the whole of a slot counts until all of it has left
-		slot := span / 60
-		last := ((l.begin+at)/slot+1)*slot - 1 - l.begin
-		return last > t-span
-	})
-}
-
-func (l *ledger) sum(holds func(at int64) bool) (n uint64) {
-	for _, c := range l.charges {
-		if holds(c.at) {
-			n += c.cost
-		}
-	}
-	return n
-}
-
-// levelAt returns the level of a bucket at t: it drains by the N of what was charged last.
-func (l *ledger) levelAt(t int64) int64 {
-	if len(l.charges) == 0 {
-		return 0
-	}
-	last := l.charges[len(l.charges)-1]
-	return max(0, l.level-int64(last.n)*(t-last.at))
-}
-
-func (l *ledger) charge(e planned) {
-	l.level = l.levelAt(e.at) + int64(e.cost)*int64(plannedSpan)
-	l.charges = append(l.charges, e)
-}
-
 // plannedRule is a rule by which a client has the N of its field plan.
 func plannedRule(a ratelimit.Algorithm, n, atMost uint64, key ...string) ratelimit.Rule {
 	l := ratelimit.Limit{N: n, Span: plannedSpan, AtMost: atMost}
@@ -149,7 +81,10 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 				t.Fatal(err)
 			}
 		}
-		own := ledger{a: rule.Algorithm, begin: begin + int64(i)*6*int64(time.Hour) + rng.Int64N(int64(time.Hour)), slots: rule.Algorithm == ratelimit.Sliding && atMost > 128}
+		start := begin + int64(i)*6*int64(time.Hour) + rng.Int64N(int64(time.Hour))
+		own := windowtest.New(limits.Config{
+			Algorithm: limits.Algorithm(rule.Algorithm), N: n, Span: plannedSpan, AtMost: atMost, Period: limits.Minute,
+		})
 		client := "c" + strconv.Itoa(i)
 
 		for j, ev := range plannedTrace(rng, atMost) {
@@ -160,19 +95,17 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 			} else {
 				ev.n = n
 			}
-			d := limiter.TakeN(time.Unix(0, own.begin+ev.at), &e, ev.cost)
-			exact := own.sum(func(at int64) bool { return at > ev.at-int64(plannedSpan) })
-			used := own.used(ev.at)
-
-			allowed := used+ev.cost <= ev.n || own.slots && exact+ev.cost <= ev.n && d.Allowed
+			at := start + ev.at
+			d, used := limiter.TakeN(time.Unix(0, at), &e, ev.cost), own.Used(at)
 			switch {
-			case d.Err == nil && d.Allowed != allowed:
+			case d.Err == nil && d.Allowed != (used+ev.cost <= ev.n):
 				return fmt.Sprintf("%v, at most %d: event %d of cost %d under %d: allowed %v, with %d used", rule.Algorithm, atMost, j, ev.cost, ev.n, d.Allowed, used)
 			case d.Limit != ev.n:
 				return fmt.Sprintf("%v: an event under %d was told of a limit of %d", rule.Algorithm, ev.n, d.Limit)
 			}
 			if d.Allowed {
-				own.charge(ev)
+				own.SetN(at, ev.n)
+				own.Charge(at, ev.cost)
 			}
 		}
 	}

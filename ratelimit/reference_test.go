@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"time"
 
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -19,16 +20,11 @@ type reference struct {
 type refRecord struct {
 	newest  int64
 	judged  bool
-	charged []refCharge // what the limits recorded
-	strikes []int64     // what the ban recorded; emptied when it starts
+	charged windowtest.Charges // what the limits recorded
+	strikes windowtest.Charges // what the ban recorded; emptied when it starts
 	until   int64
 	banned  bool // until has been set
 	bans    int
-}
-
-type refCharge struct {
-	t    int64
-	cost uint64
 }
 
 func newReference(set *ratelimit.Set, rules []ratelimit.Rule) *reference {
@@ -44,17 +40,6 @@ type refRule struct {
 	record                            *refRecord
 	refused, banned, started, skipped bool
 	until                             int64
-}
-
-// in returns how much of the charges is in (t-span, t].
-func in(charges []refCharge, t int64, span time.Duration) uint64 {
-	n := uint64(0)
-	for _, c := range charges {
-		if t-int64(span) < c.t && c.t <= t {
-			n += c.cost
-		}
-	}
-	return n
 }
 
 func (ref *reference) judge(t int64, e *match.Event, cost uint64) refVerdict {
@@ -105,7 +90,7 @@ func (ref *reference) judge(t int64, e *match.Event, cost uint64) refVerdict {
 			continue
 		}
 		if v.allowed && !rr.refused || r.CountRefused {
-			rr.record.charged = append(rr.record.charged, refCharge{t, cost})
+			rr.record.charged.Add(t, cost)
 		}
 	}
 	return v
@@ -114,7 +99,7 @@ func (ref *reference) judge(t int64, e *match.Event, cost uint64) refVerdict {
 func (ref *reference) judgeRule(r *ratelimit.Rule, rr *refRule, t int64, cost uint64) {
 	over := false
 	for _, l := range r.Limits {
-		if cost > 0 && in(rr.record.charged, t, l.Span)+cost > l.N {
+		if cost > 0 && rr.record.charged.In(t, int64(l.Span))+cost > l.N {
 			over = true
 		}
 	}
@@ -123,14 +108,8 @@ func (ref *reference) judgeRule(r *ratelimit.Rule, rr *refRule, t int64, cost ui
 	if !strike {
 		return
 	}
-	rr.record.strikes = append(rr.record.strikes, t)
-	recent := uint64(0)
-	for _, s := range rr.record.strikes {
-		if t-int64(r.Ban.Span) < s {
-			recent++
-		}
-	}
-	if recent <= r.Ban.After {
+	rr.record.strikes.Add(t, 1)
+	if rr.record.strikes.In(t, int64(r.Ban.Span)) <= r.Ban.After {
 		return
 	}
 	remember := r.Ban.Remember

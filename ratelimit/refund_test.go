@@ -11,25 +11,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
-
-// A given is what was allowed, or given back, at a time.
-type given struct {
-	t int64
-	n uint64
-}
-
-// givenIn adds up what is in (t-span, t].
-func givenIn(all []given, t, span int64) (n uint64) {
-	for i := len(all) - 1; i >= 0 && all[i].t > t-span; i-- {
-		if all[i].t <= t {
-			n += all[i].n
-		}
-	}
-	return n
-}
 
 // worst is the most that a limit may allow in a window of its span.
 func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
@@ -59,7 +44,7 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 	r.Algorithm = a
 	l := mustLimiter(t, mustSet(t, r, limit(t, "other", per(1, time.Hour))), ratelimit.Config{})
 	keys := []string{"k", "a key of more than fifteen bytes"}
-	var allowed, refunded [2][]given
+	var allowed, refunded [2]windowtest.Charges
 	now := int64(1_700_000_000e9)
 	for range n {
 		span := int64(r.Limits[rnd.IntN(len(r.Limits))].Window())
@@ -83,7 +68,7 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 				taken = asked
 			}
 			if taken > 0 {
-				refunded[k] = append(refunded[k], given{now, taken})
+				refunded[k].Add(now, taken)
 			}
 			continue
 		}
@@ -92,13 +77,13 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 		if !d.Allowed {
 			continue
 		}
-		allowed[k] = append(allowed[k], given{now, cost})
+		allowed[k].Add(now, cost)
 		for _, lim := range r.Limits {
 			span := int64(lim.Window())
 			if a == ratelimit.Calendar {
 				continue // its periods are what the counters' tests look at
 			}
-			got, may := givenIn(allowed[k], now, span), worst(a, lim)+givenIn(refunded[k], now, span)
+			got, may := allowed[k].In(now, span), worst(a, lim)+refunded[k].In(now, span)
 			if got > may {
 				return fmt.Sprintf("%v, %+v: %d allowed in a window that ends at %d, of which %d may be with what was given back", a, lim, got, now, may), back
 			}

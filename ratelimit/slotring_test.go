@@ -6,99 +6,33 @@ import (
 	"testing"
 	"time"
 
+	limits "github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A hiModel is the definition of sliding above 128: it keeps every charge and adds
-// up, for each question, those that are in the window, or, once there were more
-// than three of them and until all have left, those in a slot of which a
-// representable time may still be in the window.
-type hiModel struct {
-	n                       uint64
-	span, width, resolution int64
-	charges                 []refCharge
-	last                    []int64 // of each charge, until when it counts: see lastTime
-	slotted                 bool
-}
-
-func newHiModel(n uint64, span, resolution time.Duration) *hiModel {
-	m := &hiModel{n: n, span: int64(span), width: int64(span) / 60, resolution: max(int64(resolution), 1)}
-	if m.span%60 != 0 {
-		m.width = m.span / 64
-	}
-	return m
-}
-
-func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
-
-func (m *hiModel) charge(t int64, cost uint64) {
-	used := m.hi(t)
-	if used == 0 {
-		m.charges, m.last, m.slotted = nil, nil, false
-	}
-	if !m.slotted && (cost > 3 || used+cost > 3) {
-		m.slotted = true
-		for i, c := range m.charges {
-			if m.last[i] > t-m.span {
-				m.last[i] = m.lastTime(c.t)
-			}
-		}
-	}
-	last := t
-	if m.slotted {
-		last = m.lastTime(t)
-	}
-	m.charges = append(m.charges, refCharge{t, cost})
-	m.last = append(m.last, last)
-}
-
-// lastTime returns the last representable time of the slot that t, which is
-// representable, is in.
-func (m *hiModel) lastTime(t int64) int64 {
-	slot := floorDiv(t, m.width)
-	for floorDiv(t+m.resolution, m.width) == slot {
-		t += m.resolution
-	}
-	return t
-}
-
-// hi returns what counts at time t, which need not be representable.
-func (m *hiModel) hi(t int64) (sum uint64) {
-	for i := len(m.charges) - 1; i >= 0; i-- {
-		c := m.charges[i]
-		if c.t <= t-m.span-m.width {
-			break
-		}
-		if m.last[i] > t-m.span {
-			sum += c.cost
-		}
-	}
-	return sum
-}
-
-// differs says how d, the decision at time t for cost, is not what m says, and
+// partThatDiffers returns which part of d, the decision at time t for cost, is not as m has it, and
 // charges m.
-func (m *hiModel) differs(d ratelimit.Decision, t int64, cost uint64, countRefused bool) string {
-	before := m.hi(t)
-	left := m.n - min(before, m.n)
+func partThatDiffers(m *windowtest.Limit, d ratelimit.Decision, t int64, cost uint64, countRefused bool) string {
+	left := m.N - min(m.Used(t), m.N)
 	if d.Allowed != (cost <= left) {
 		return "the decision"
 	}
 	if d.Allowed || countRefused {
-		m.charge(t, cost)
+		m.Charge(t, cost)
 	}
-	after := m.hi(t)
-	if d.Limit != m.n || d.Remaining != m.n-min(after, m.n) {
+	after := m.Used(t)
+	if d.Limit != m.N || d.Remaining != m.N-min(after, m.N) {
 		return "what remains"
 	}
 	switch wait := int64(d.RetryAfter); {
 	case d.Allowed && wait != 0:
 		return "a retry-after of what is allowed"
-	case !d.Allowed && (m.hi(t+wait)+cost > m.n || m.hi(t+wait-1)+cost <= m.n):
+	case !d.Allowed && (m.Used(t+wait)+cost > m.N || m.Used(t+wait-1)+cost <= m.N):
 		return "the retry-after"
 	}
-	if reset := int64(d.ResetAfter); m.hi(t+reset) != 0 || after > 0 && m.hi(t+reset-1) == 0 {
+	if reset := int64(d.ResetAfter); m.Used(t+reset) != 0 || after > 0 && m.Used(t+reset-1) == 0 {
 		return "the reset-after"
 	}
 	return ""
@@ -120,17 +54,17 @@ func randomArrivals(rnd *rand.Rand, span, resolution time.Duration, n int, yield
 		default:
 			t += rnd.Int64N(int64(span)/60 + 1)
 		}
-		t = floorDiv(t, r) * r
+		t = windowtest.FloorDiv(t, r) * r
 		if !yield(t) {
 			return
 		}
 	}
 }
 
-// TestSlidingAgainstHi compares every field of every decision with the
+// TestSlidingDefinition compares every field of every decision with the
 // definition, at resolutions finer and coarser than a slot, that divide it, are
 // divided by it, and neither.
-func TestSlidingAgainstHi(t *testing.T) {
+func TestSlidingDefinition(t *testing.T) {
 	rnd := randtest.New(t)
 	refused, round, arrivals := 0, 0, 2000
 	if testing.Short() {
@@ -139,10 +73,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 	for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 60 * time.Millisecond, 997 * time.Millisecond, time.Second, time.Minute, 100 * time.Second} {
 		for _, resolution := range []time.Duration{0, 1, 7, time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second} {
 			n := uint64(129 + rnd.IntN(2)*rnd.IntN(60))
-			model := newHiModel(n, span, resolution)
-			if model.resolution < model.width/20_000 {
-				continue // the model would take too long to find the last time of a slot
-			}
+			model := windowtest.New(limits.Config{N: n, Span: span, Resolution: resolution})
 			round++
 			r := limit(t, "r", per(n, span))
 			r.CountRefused = round%3 == 0
@@ -153,7 +84,7 @@ func TestSlidingAgainstHi(t *testing.T) {
 				if !d.Allowed {
 					refused++
 				}
-				if diff := model.differs(d, now, cost, r.CountRefused); diff != "" {
+				if diff := partThatDiffers(model, d, now, cost, r.CountRefused); diff != "" {
 					t.Fatalf("%d per %v, resolution %v, at %d, cost %d: %s differs: %+v", n, span, resolution, now, cost, diff, d)
 				}
 				return true
@@ -173,7 +104,7 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 	rnd := randtest.New(t)
 	refused := 0
 	for _, span := range []time.Duration{30 * time.Millisecond, 997 * time.Millisecond, time.Minute} {
-		width := time.Duration(newHiModel(0, span, 0).width)
+		width := time.Duration(windowtest.New(limits.Config{Span: span}).Width)
 		for _, resolution := range []time.Duration{width, width + 1, 2*width - 1, 3 * width, span / 7, span / 2, span, 3 * span, 2 * width / 3, width / 2, 1} {
 			n := uint64(129 + rnd.IntN(40))
 			set := func(a ratelimit.Algorithm) *ratelimit.Limiter {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -51,29 +52,15 @@ type liveRule struct {
 
 // liveKey is what was allowed of a key.
 type liveKey struct {
-	events []charge
+	events windowtest.Charges
 	known  int64 // what was allowed at or before is not known to the current rule
 	banned bool
-}
-
-// charge is how much was allowed at one time.
-type charge struct {
-	t int64
-	n uint64
 }
 
 func (r liveRule) rule(t testing.TB) ratelimit.Rule {
 	rule := limit(t, "r", r.limit)
 	rule.Algorithm, rule.Ban = r.algorithm, r.ban
 	return rule
-}
-
-// since returns how much was allowed after t.
-func (k *liveKey) since(t int64) (n uint64) {
-	for i := len(k.events) - 1; i >= 0 && k.events[i].t > t; i-- {
-		n += k.events[i].n
-	}
-	return n
 }
 
 // run does so many changes, and says in broken what is not as documented.
@@ -90,7 +77,7 @@ func (l *liveRules) run(changes int) {
 				k.known = max(k.known, l.now-int64(shortest.limit.Span))
 			}
 			if n := allowed[i]; n > 0 {
-				k.events = append(k.events, charge{l.now, n})
+				k.events.Add(l.now, n)
 				l.check(i, k.known, all)
 			}
 		}
@@ -162,7 +149,7 @@ func (l *liveRules) hammer(inForce []liveRule) (allowed [liveKeys]uint64) {
 func (l *liveRules) check(key int, known int64, rules []liveRule) {
 	said := ""
 	for _, r := range rules {
-		n := l.keys[key].since(max(l.now-int64(r.limit.Span), known))
+		n := l.keys[key].events.In(l.now, min(int64(r.limit.Span), l.now-known))
 		if n <= r.limit.N {
 			return
 		}
@@ -182,7 +169,7 @@ func (l *liveRules) full(key int, inForce []liveRule) {
 	}
 	d := peekKeyN(l.limiter, time.Unix(0, l.now), fmt.Sprint("k", key), 1)
 	const slack = int64(500 * time.Millisecond)
-	if used := k.since(l.now - int64(r.limit.Span) - slack); !d.Allowed && d.BannedUntil.IsZero() && used < r.limit.N {
+	if used := k.events.In(l.now, int64(r.limit.Span)+slack); !d.Allowed && d.BannedUntil.IsZero() && used < r.limit.N {
 		l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is refused by %v %v, and has used %d: %+v",
 			l.step, l.changes, key, r.algorithm, r.limit, used, d))
 	}
