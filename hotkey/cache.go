@@ -13,23 +13,23 @@ import (
 )
 
 // A Cache keeps the values of hot keys in this process, so that they are loaded once per
-// process and renewal instead of once per use. Most callers need [Cache.Get] alone. How long
-// a value is kept is part of the rule; see [CachePolicy].
+// process and renewal instead of once per use. Most callers need [Cache.Get] alone. The rule
+// sets how long a value is kept; see [CachePolicy].
 //
 // Get counts a use of the key under the rule. While the key is not hot, it calls
 // Load. When the key is hot, it returns the value that is kept. The first use
 // without a value loads it, and all others wait for that one load. Between 80 and
 // 95 % of the TTL, at random for each value, the next use starts one load beside
-// it; until that load ends, all callers get the value before. A load that fails
+// it; until that load ends, all callers get the old value. A load that fails
 // changes nothing: the value is used until its MaxAge, and the next load is tried a
-// tenth of the TTL later. So no value is older than MaxAge, and a renewal never
-// leaves a key without a value.
+// tenth of the TTL later. No value is older than MaxAge, and a renewal never leaves
+// a key without a value.
 //
 // A value that was stored by Set, or removed by Delete, is never replaced by a load
 // that began before.
 //
-// Values are kept while their key is hot, at most MaxBytes of them by Size. If they
-// need more, those that were not used lately are removed.
+// Values are kept while their key is hot, at most MaxBytes of them by Size. Beyond
+// that, values that were not used lately are removed.
 //
 // A use of a hot key costs two look-ups and does not allocate. A Cache has
 // goroutines only while it loads. It is safe for concurrent use. The zero
@@ -48,10 +48,10 @@ type CacheConfig[V any] struct {
 	Rule string
 
 	// Load returns the value of a key from its source. An error that wraps ErrAbsent
-	// means that the key has no value, which is kept like a value; any other error is
-	// not kept. The context of a load for a hot key, whose result is for all
-	// callers, has the values of the first caller's but not its end: Load must
-	// bound its own time. A panic becomes an error if the key is hot. Required.
+	// means that the key has no value, and is kept like a value; other errors are not
+	// kept. The context of a load for a hot key, whose result is for all callers, has
+	// the values of the first caller's but not its end: Load must bound its own time.
+	// A panic becomes an error if the key is hot. Required.
 	Load func(ctx context.Context, key string) (V, error)
 
 	// Size returns the bytes of a value. Required if the rule has MaxBytes.
@@ -60,12 +60,12 @@ type CacheConfig[V any] struct {
 
 // A CachePolicy bounds the age and the size of the values that a [Cache] keeps for a rule.
 type CachePolicy struct {
-	// TTL is the age at which a value ought to have been renewed, from 1 ms to
-	// MaxSpan. Required.
+	// TTL is the age by which a value should be renewed, from 1 ms to MaxSpan.
+	// Required.
 	TTL time.Duration
 
-	// MaxAge is the age up to which a value is used although it could not be
-	// renewed, from TTL to MaxSpan. 0 means TTL.
+	// MaxAge is the age up to which a value is used if it cannot be renewed,
+	// from TTL to MaxSpan. 0 means TTL.
 	MaxAge time.Duration
 
 	// MaxBytes bounds the keys and values that are kept, in bytes, with 160 for
@@ -87,10 +87,10 @@ func (p *CachePolicy) validate() error {
 	return nil
 }
 
-// ErrAbsent is the error of a key that has no value at its source.
+// ErrAbsent is the error for a key without a value at its source.
 var ErrAbsent = errors.New("hotkey: no value")
 
-// CacheStats are the numbers of uses and loads of a [Cache] since it was made.
+// CacheStats counts the uses and loads of a [Cache] since it was made.
 type CacheStats struct {
 	Hits   uint64 // uses of a hot key that found a value, absent or not
 	Misses uint64 // all other uses: the key was not hot, or had no value yet
@@ -155,8 +155,8 @@ func (c *Cache[V]) IsHot(key string) bool {
 }
 
 // Peek returns the value of key, whether there is one, and whether the key is hot. Values
-// of keys that are not hot are not returned, and a key whose load returned ErrAbsent has
-// none. Peek does not count a use, and loads nothing.
+// of keys that are not hot are not returned, nor is an absent value (see [ErrAbsent]).
+// Peek does not count a use, and loads nothing.
 func (c *Cache[V]) Peek(key string) (value V, ok, hot bool) {
 	now := c.now()
 	if now >= c.rule.hotUntil(key) {
@@ -173,8 +173,8 @@ func (c *Cache[V]) Peek(key string) (value V, ok, hot bool) {
 	return v.value, true, true
 }
 
-// Set keeps v as the value of key if key is hot, and reports whether it is. It does
-// not count a use.
+// Set stores v as the value of key if key is hot, and reports whether it is. It
+// does not count a use.
 func (c *Cache[V]) Set(key string, v V) bool {
 	hash, now := c.hash(key), c.now()
 	until := c.rule.hotUntil(key)

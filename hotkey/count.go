@@ -132,11 +132,11 @@ func (t *table) decide(w []uint64, hash uint64, now int64, edge *Edge) (until in
 // Forward calls f for each event that d counts, for example to send the counts to another
 // process: with the index of the rule in the Set, the key, the number of events, their time,
 // and whether the key is hot. key is valid until f returns. f is called by all goroutines
-// that count, so it must be safe for concurrent use and return soon. It does not get the
-// events of keys that are never counted.
+// that count, so it must be safe for concurrent use and return soon. It is not called for
+// keys that are never counted.
 //
-// A Detector has one such function, the last. nil ends it, but calls under way may still
-// call f. A client.Fleet calls Forward.
+// A Detector has one such function: the last one set. nil removes it, but calls in
+// progress may still call f. A client.Fleet calls Forward.
 func (d *Detector) Forward(f func(rule int, key string, n uint64, t time.Time, hot bool)) {
 	for i, t := range d.tables {
 		if f == nil {

@@ -21,18 +21,18 @@ import (
 //
 // A key is hot when the lower bound of its count reaches the threshold. Up to
 // ExactThreshold, and for a rule that is Exact, the count is exact: the T-th event of a
-// key in (t-span, t] returns an [Edge], and no other event does until the hold is
-// over. Above, events are counted in slots of a sixtieth of the span or less, and the
-// lower bound does not include the oldest slot if a part of it has left the span. So a
-// key is never hot too early. It is hot at the latest when it has T events in the last
-// 59/60 of the span, if there is memory for its slots.
+// key in (t-span, t] returns an [Edge], and no other event does until the hold is over.
+// Above, events are counted in slots of a sixtieth of the span or less, and the lower
+// bound does not include the oldest slot if a part of it has left the span. A key is
+// therefore never hot too early. It is hot at the latest when it has T events in the
+// last 59/60 of the span, if there is memory for its slots.
 //
 // Add counts an event now, AddAt counts several at a given time; [Detector.Rule] returns a
 // handle that counts keys without an event. Now is the wall time when the Detector was made
-// plus the time since. An event that is earlier than the newest event of its key, or than its
-// slot, is counted at the time of the newest, and one of a new key at no earlier time
-// than that at which other keys were removed because they had no event in the span. So
-// the time at which an event is counted differs from its own by at most its lateness.
+// plus the time since. An event earlier than the newest event of its key, or than that
+// event's slot, is counted at the time of the newest. An event of a new key is counted no
+// earlier than the time at which idle keys were last removed. So the time at which an event
+// is counted differs from its own by at most its lateness.
 //
 // An event costs one look-up for each rule that matches it, and waits only for
 // events of the same key. A key takes about 85 bytes, and its own length if that is
@@ -68,12 +68,12 @@ type Detector struct {
 // DetectorConfig configures a [Detector]. Its zero value is the default.
 type DetectorConfig struct {
 	// Budget bounds the memory of all rules together, in bytes. 0 means
-	// DefaultBudget, and NoBudget that memory may grow without bound.
+	// DefaultBudget, and NoBudget no bound.
 	Budget int64
 }
 
 const (
-	// DefaultBudget is the Budget by default: 64 MiB.
+	// DefaultBudget is the default Budget: 64 MiB.
 	DefaultBudget = 64 << 20
 
 	// NoBudget is the Budget of a Detector that evicts no key.
@@ -89,12 +89,12 @@ type Edge struct {
 	First bool      // the key was not hot under this rule before
 
 	// Lo and Hi are the bounds of the number of events in the span. Hi is
-	// math.MaxUint64 if it is unknown: where times are kept, if there were more
-	// events than ExactThreshold and T, or than there was memory for.
+	// [math.MaxUint64] if it is unknown: when times are kept, and there were
+	// more events than ExactThreshold and T, or than fit into memory.
 	Lo, Hi uint64
 }
 
-// A KeyCount is how many events of a key are in a span.
+// A KeyCount has the bounds of a key's count in a span.
 type KeyCount struct {
 	Key    string
 	Lo, Hi uint64    // as in an [Edge]
@@ -151,10 +151,10 @@ func (d *Detector) Set() *Set { return d.set }
 // 256 bytes. A key of 1 MiB or more is not counted.
 func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.add(unread, e, 1, dst) }
 
-// AddAt counts n events like e at time t and appends the edges to dst; see
-// [Detector.Add]. Times before 1720 and after 2220 count as the nearest time of that
-// range. Where times are kept, each of the n events is a store, up to ExactThreshold or T of
-// them: a hundred cost about twice what they cost in slots.
+// AddAt counts n events like e at time t and appends the edges to dst; see [Detector.Add].
+// Times before 1720 and after 2220 count as the nearest time of that range. If times are
+// kept, each of the n events is stored, up to ExactThreshold or T of them: a hundred cost
+// about twice as much as in slots.
 func (d *Detector) AddAt(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
 	return d.add(keytable.Nanos(t, MaxSpan), e, n, dst)
 }
@@ -180,10 +180,10 @@ func (d *Detector) add(now int64, e *match.Event, n uint64, dst []Edge) []Edge {
 
 // Errors of a [RuleDetector] for keys that cannot be counted or made hot.
 var (
-	// ErrNever is the error of a key that is never counted under the rule.
+	// ErrNever is the error for a key that is never counted under the rule.
 	ErrNever = errors.New("hotkey: the key is never counted under this rule")
 
-	// ErrNoMemory is the error of a new key for which there is no memory.
+	// ErrNoMemory is the error for a new key that does not fit into memory.
 	ErrNoMemory = errors.New("hotkey: no memory for another key")
 
 	errKeyTooLong = fmt.Errorf("hotkey: the key is too long (max %d bytes)", maxKey)

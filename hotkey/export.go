@@ -22,9 +22,8 @@ import (
 // event may have been, 0 or 1 and how long after that its hold ends, and the state of its window.
 
 // Export returns an iterator over the events and the hold of each key under each rule, in
-// chunks, for a snapshot; see [Detector.Import]. t is the current time of the
-// caller. Keys that have no event within their span and were never hot are left
-// out.
+// chunks, for a snapshot; see [Detector.Import]. t is the current time of the caller.
+// Keys without an event in their span that were never hot are omitted.
 //
 // The chunks contain digests of long keys, and the secret with which these are made:
 // protect chunks like the keys.
@@ -34,7 +33,7 @@ import (
 // valid until the loop goes on. The loop may use d.
 //
 // Counting continues during the export. Each key is exported atomically; different keys
-// are not of one moment.
+// are not.
 func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		now := keytable.Nanos(t, MaxSpan)
@@ -86,18 +85,18 @@ func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 }
 
 // Import restores a chunk of [Detector.Export], of this or another process. Use it
-// on a Detector that has counted nothing. On any other it does no harm: keys that
-// are held stay as they are. t is the current time of the caller. Several
-// goroutines may import chunks of one export at the same time.
+// on a Detector that has counted nothing. In any other, keys that are held keep
+// their events. t is the current time of the caller. Several goroutines may import
+// chunks of one export at the same time.
 //
 // Later edges are the same as without a restart. If the threshold
 // or the span of a rule has changed, the last times of its keys count under the new
 // ones. A rule is identified by its name and its key. A key of more than 256 bytes
 // is restored only if no key was held before the first chunk.
 //
-// If the clock was set back since the export, what was counted after t counts at
-// t, and a hold lasts as long as it had left at the export. No hold is longer than
-// its rule's from t on.
+// If the clock was set back since the export, events after t count at t, and a
+// hold has the same time left as at the export. No hold is longer than its
+// rule's from t on.
 //
 // An error means that the chunk is damaged. If its checksum is wrong, nothing was
 // restored. Memory is bounded by the length of the chunk.

@@ -7,13 +7,13 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// JD returns the window that the workers of JD hotkey use for a rule of that
+// JD returns the window that JD hotkey's workers use for a rule of that
 // duration: 5 slots up to 5 s and 10 slots above. The duration must be whole
 // seconds from 1 s to 600 s. Any other duration is an error; JD hotkey reduces
 // longer ones to 600 s silently.
 //
-// The other form of their rules, the length of a slice and the number of slices,
-// is window.Window{Span: slices * slice, Slot: slice}.
+// Their other form of rules, with a slice and a number of slices, is
+// window.Window{Span: slices * slice, Slot: slice}.
 //
 // A [Rule] needs no such window, because a Detector counts exactly. Use JD to
 // compare with JD hotkey, with a [window.Counter].

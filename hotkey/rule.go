@@ -40,8 +40,8 @@ type Rule struct {
 	// whole milliseconds up to MaxSpan. 0 means Span.
 	Hold time.Duration
 
-	// Always are keys that are hot at all times, and Never keys that are not
-	// counted, both as Key makes them, see [match.Key.Join].
+	// Always are keys that are always hot, and Never keys that are not counted,
+	// in the form of [match.Key.Join].
 	Always, Never []string
 
 	// Cache bounds the values that a Cache keeps for the keys; nil means no Cache.

@@ -34,8 +34,8 @@ func (r *RuleDetector) Add(key string) (edge Edge, hot bool, err error) {
 	return edge, c.hot, err
 }
 
-// AddAt counts n events of key at time t; see [RuleDetector.Add]. If the key is hot already,
-// hot is false, and the Edge has Until, the end of the hold, and nothing else.
+// AddAt counts n events of key at time t; see [RuleDetector.Add]. If the key is already hot,
+// hot is false, and only Until of the Edge is set: the end of the hold.
 func (r *RuleDetector) AddAt(t time.Time, key string, n uint64) (edge Edge, hot bool, err error) {
 	c, err := r.d.count(r.i, keytable.Nanos(t, MaxSpan), key, n, &edge)
 	if !c.hot && c.now < c.until {
@@ -44,10 +44,10 @@ func (r *RuleDetector) AddAt(t time.Time, key string, n uint64) (edge Edge, hot 
 	return edge, c.hot, err
 }
 
-// SetHot makes key hot until a time, however few events it has, unless it is hot for
-// longer. It returns no Edge: an operator or another Detector has decided. Events are
-// counted meanwhile, and the first that leaves the key at or above the threshold afterwards
-// returns an Edge. A key that is always hot stays so.
+// SetHot makes key hot until a time, for any count, unless it is already hot for
+// longer. It returns no Edge: an operator or another Detector has decided. Events
+// still count, and the first event after that time that finds the key at or above
+// the threshold returns an Edge. A key in Always stays hot.
 //
 // It returns [ErrNever] or [ErrNoMemory] if the key cannot be kept.
 func (r *RuleDetector) SetHot(key string, until time.Time) error {
@@ -75,10 +75,10 @@ func (r *RuleDetector) SetHot(key string, until time.Time) error {
 	return nil
 }
 
-// SetNever sets whether key is never counted, as [Rule].Never does from the start. A key
-// that is hot ceases to be. It is meant for some hundred keys: each call copies the list of
-// them. It returns an error, and changes nothing, if the rule itself lists the key in Always
-// or Never.
+// SetNever sets whether key is never counted, as [Rule].Never does from the start. A hot
+// key is then no longer hot. It is meant for some hundred keys: each call copies the list.
+// It returns an error, and changes nothing, if the rule itself lists the key in Always or
+// Never.
 func (r *RuleDetector) SetNever(key string, never bool) error {
 	rule := r.table.rule
 	if slices.Contains(rule.Always, key) || slices.Contains(rule.Never, key) {
@@ -121,10 +121,10 @@ type Stats struct {
 	Bytes int64 // memory of the Detector, for all its rules together
 
 	Events  uint64 // events counted
-	Late    uint64 // events among them that were counted at a later time than their own
+	Late    uint64 // of these, events that were counted at a later time than their own
 	Evicted uint64 // keys that were evicted because the budget was spent
 	Refused uint64 // calls for new keys that counted nothing, because no key could be evicted
-	Lost    uint64 // calls after which events of their key ceased to count early, for lack of memory
+	Lost    uint64 // calls after which events of their key stopped counting early, because memory was full
 }
 
 // Stats returns the statistics of the rule.

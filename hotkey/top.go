@@ -12,9 +12,9 @@ import (
 
 // Top returns the n keys with the most events in the last span, by their lower bounds, the
 // largest first. span must not exceed the rule's span; 0 means the rule's span. Keys that
-// were evicted are not included, and neither are keys of
-// more than 256 bytes, because only their digests are kept. Where times are kept, a
-// lower bound is at most ExactThreshold or T, whichever is larger.
+// were evicted are not included, and neither are keys of more than 256 bytes, because only
+// their digests are kept. If times are kept, a lower bound is at most the larger of
+// ExactThreshold and T.
 //
 // It inspects all keys of the rule, and locks each for a moment.
 func (r *RuleDetector) Top(n int, span time.Duration) ([]KeyCount, error) {

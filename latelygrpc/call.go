@@ -46,7 +46,7 @@ func (c *Call) reset() {
 // forwardedFor is the metadata in which a proxy names its client.
 const forwardedFor = "x-forwarded-for"
 
-// IdentityStats counts the calls for which no client's address was found since i was made.
+// IdentityStats returns the number of calls without a client address since i was made.
 // Calls under rules that do not use the client are not counted.
 func (i *Interceptor) IdentityStats() latelyhttp.IdentityStats { return i.identity.Stats() }
 

@@ -25,8 +25,8 @@ type Config struct {
 	// only if the rules use its field; "" means that the call does not have it.
 	Fields map[string]func(*Call) string
 
-	// Cost returns what a call costs; nil is 1 for each. Limits neither refuse
-	// nor count a call of cost 0.
+	// Cost returns what a call costs; nil means 1. Limits neither refuse nor
+	// count a call of cost 0.
 	Cost func(*Call) uint64
 
 	// Skip reports whether a call passes without being judged, such as a health
@@ -40,23 +40,23 @@ type Config struct {
 	// "policy-1" for the first rule of the Set, and so on.
 	HideNames bool
 
-	// HashKey is the secret key of the digests of fields that [ratelimit.SetConfig.Fields]
-	// declares as hashed. Processes that share a store must have the same. Zero means the one that
-	// the store holds for them, see [ratelimit.Limiter.HashKey]; New and Check return the error of a store
-	// that does not answer. Without such a store it means a random key of the process, so that digests are others after
-	// each start.
+	// HashKey is the secret key for digests of fields that [ratelimit.SetConfig.Fields]
+	// declares as hashed. Processes that share a store need the same key. Zero means the
+	// key that the store holds for them, see [ratelimit.Limiter.HashKey]; New and Check
+	// return the error of a store that does not answer. Without a shared store, zero means
+	// a random key for this process, so digests change at each start.
 	HashKey [32]byte
 
 	// Observe, if not nil, is called for every judged call, before it is answered
-	// or served: for logs and metrics, and for what shadow rules would have refused.
+	// or served: for logs, metrics and the decisions of shadow rules.
 	Observe func(*Call, Verdict)
 
-	// OnRefused, if not nil, may replace err, the error of a refused call, which is
+	// OnRefused, if not nil, may replace err, the error of a refused call; err is
 	// sent if OnRefused returns nil.
 	OnRefused func(c *Call, v Verdict, err error) error
 }
 
-// A Verdict is the outcome of one call.
+// A Verdict is the decision about one call, for the functions of [Config].
 type Verdict struct {
 	// Decision is the decision under all rules of Set.
 	Decision ratelimit.Decision

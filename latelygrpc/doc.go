@@ -1,5 +1,5 @@
-// Package latelygrpc limits and bans the calls of a gRPC server with a
-// [ratelimit.Limiter]. A refused call gets a status with the time after which to try again.
+// Package latelygrpc limits and bans the calls of a gRPC server with a [ratelimit.Limiter].
+// A refused call gets a status with the time after which the client may retry.
 //
 //	i, err := latelygrpc.New(limiter, latelygrpc.Config{})
 //	...
@@ -23,9 +23,9 @@
 //	referer  the referer
 //
 // The section fields of a rules file, or [ratelimit.SetConfig.Fields], declares others that
-// are in metadata, which it calls headers: see [match.Source]. [Config.Fields] adds those
-// that the program knows, such as an authenticated user. New rejects rules that use fields
-// that calls do not have.
+// are in metadata, which it calls headers: see [match.Source]. [Config.Fields] adds fields
+// that the program computes, such as an authenticated user. New rejects rules that use
+// fields that calls do not have.
 //
 // # Client identity
 //
@@ -68,9 +68,9 @@
 // time for gRPC's own retries (grpc-retry-pushback-ms of gRPC proposal A6); it
 // forbids a retry if the call's deadline is earlier.
 //
-// The limits are in the fields ratelimit and ratelimit-policy of
-// draft-ietf-httpapi-ratelimit-headers-11: in the header of an allowed call, in the
-// trailer of a refused one, since gRPC clients do not retry a call that got a header.
-// Under an algorithm that counts in slots, the time to wait may be longer than needed,
-// and than w, by [ratelimit.Limit.MaxLate].
+// The metadata fields ratelimit and ratelimit-policy of
+// draft-ietf-httpapi-ratelimit-headers-11 contain the limits. They are in the header
+// of an allowed call, and in the trailer of a refused one, since gRPC clients do not
+// retry a call that received a header. Under an algorithm that counts in slots, the
+// time to wait may be longer than needed, and than w, by [ratelimit.Limit.MaxLate].
 package latelygrpc

@@ -82,6 +82,6 @@ func partOf(declared match.Source) func(*Call) string {
 
 func (c *Call) metadata(key string) []string { return metadata.ValueFromIncomingContext(c.ctx, key) }
 
-// Check returns an error about a rule of s that uses a field that i cannot fill in, so
-// that it would never match. Call it before you change the rules of the limiter to s.
+// Check returns an error if a rule of s uses a field that i cannot fill in: such a
+// rule would never match. Call it before you change the rules of the limiter to s.
 func (i *Interceptor) Check(s *ratelimit.Set) error { return i.rules.Check(s) }

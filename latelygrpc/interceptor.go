@@ -69,8 +69,8 @@ func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnarySe
 	return handler(ctx, request)
 }
 
-// Stream judges a stream before its handler runs; its messages are for the handler to
-// limit, see the package documentation. It is a grpc.StreamServerInterceptor.
+// Stream judges a stream before its handler runs; the handler limits its messages,
+// see the package documentation. It is a grpc.StreamServerInterceptor.
 func (i *Interceptor) Stream(server any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	c := i.calls.Get().(*Call)
 	c.FullMethod, c.Stream, c.ctx, c.identity = info.FullMethod, info, ss.Context(), i.identity

@@ -29,12 +29,13 @@ const (
 	// ReasonBanned is the reason of a call that a ban refused.
 	ReasonBanned = "BANNED"
 
-	// ReasonStore is the reason of a call that was refused because the
-	// store failed, under a rule that then refuses.
+	// ReasonStore is the reason of a call that was refused because the store
+	// failed, under a rule with FailClosed.
 	ReasonStore = "STORE_UNAVAILABLE"
 
-	// ReasonMissing is the reason of a call that lacks a field, the metadata that a rule counts by and whose
-	// source has Refuse. The metadata of the ErrorInfo has it as "missing".
+	// ReasonMissing is the reason of a call that lacks a field of a rule's key, if the
+	// [match.Source] of the field has Refuse. The metadata of the ErrorInfo names the field as
+	// "missing".
 	ReasonMissing = "FIELD_MISSING"
 
 	// ReasonKey is the reason of a call with a key that is too long for a store.

@@ -9,13 +9,13 @@ type Client struct {
 	// invalid on a Unix socket and when the peer is unknown.
 	Addr netip.Addr
 
-	// Source is where Addr comes from.
+	// Source is the origin of Addr.
 	Source Source
 
 	plain bool // the text has no "proxy:" in front
 }
 
-// A Source is where a client's address comes from.
+// A Source is the origin of a client's address.
 type Source uint8
 
 const (
@@ -42,7 +42,7 @@ const maxClientText = len("proxy:") + len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff
 
 // AppendTo appends the client as rules see it, the value of the event field
 // "client": an address in its canonical text, "unix" for a peer on a Unix
-// socket, "unknown" for one without address. If a trusted proxy did not name its
+// socket, "unknown" without an address. If a trusted proxy did not name its
 // client, the text begins with "proxy:", so that it matches no allow list.
 func (c Client) AppendTo(dst []byte) []byte {
 	if !c.plain && (c.Source == NoHeader || c.Source == BadHeader) {

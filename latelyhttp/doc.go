@@ -33,23 +33,23 @@
 // The section fields of a rules file, or [ratelimit.SetConfig.Fields], declares others that
 // are in a header, a cookie, a bearer token or the query: see [match.Source]. A request that
 // has a field several times, with different values, has the value "(ambiguous)".
-// [Config.Fields] adds fields that the program knows, and replaces these.
+// [Config.Fields] adds fields that the program computes, and replaces these.
 //
 // A rule whose condition looks at status, size (bytes of the body) or duration (seconds, such
 // as 0.250) counts answers: it refuses a request if its limit is full, and [Middleware.Wrap]
 // counts the answer when the handler has returned. With a shared store that takes a round trip
 // before the end of the response. New rejects a rule with one of these fields in its key.
 //
-// A client can avoid a rule on a field that it may leave out; put such a rule beside
-// one on client. With a field that it can make up (user, a header, a cookie), it
-// can use up the limits of others and get them banned; ban by client, or by a field of
-// Config.Fields that was verified. Since a client can vary the path ("/a", "/A",
-// "/a;b"), use pattern as the key of a limit for each route.
+// A client can avoid a rule by a field that it may omit: add a rule by client. With
+// a field that it can invent (user, a header, a cookie), it can use up the limits of
+// others and get them banned: ban by client, or by a verified field of
+// [Config.Fields]. Since a client can vary the path ("/a", "/A", "/a;b"), use
+// pattern as the key of a limit for each route.
 //
 // # Responses
 //
 // A refused request gets 429 Too Many Requests with an exact Retry-After: a client that
-// waits that long and does nothing else meanwhile is admitted. The body is
+// waits that long and sends nothing else is allowed. The body is
 // application/problem+json (RFC 9457) of a registered type. All judged requests get the
 // RateLimit and RateLimit-Policy fields of draft-ietf-httpapi-ratelimit-headers-11, see
 // [Headers].

@@ -24,8 +24,8 @@ const unrouted = "unrouted"
 //		"pattern": latelyhttp.PatternOf(mux),
 //	}}
 //
-// It costs a second search of the routes. A middleware within mux, around one
-// handler, needs none: the request then has its Pattern.
+// It costs a second search of the routes. Middleware within mux, around one
+// handler, does not need it: the request already has its Pattern.
 func PatternOf(mux *http.ServeMux) func(*http.Request) string {
 	return func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
@@ -168,16 +168,17 @@ type EventFields struct {
 	fields middleware.Fields[*source]
 }
 
-// NewEventFields returns the EventFields of these names, such as
-// [ratelimit.Set.Fields] returns, of which some may be declared. It skips names that no
-// request has, which a [Middleware] would reject: such a field stays absent from every event.
+// NewEventFields returns EventFields for these names, for example those of
+// [ratelimit.Set.Fields]. declared has the sources of fields that are not well
+// known. A name that no request has, which a Middleware would reject, is
+// skipped: the field is absent from every event.
 func NewEventFields(names []string, declared []match.Source) *EventFields {
 	fields, _ := middleware.NewFields(names, declared, findField(nil))
 	return &EventFields{fields}
 }
 
-// Fill gives e the fields of r, which client has sent. e holds views of r. Fill
-// allocates for the fields client, host and user.
+// Fill sets the fields of e from r, which client has sent. e holds views of r.
+// Fill allocates for the fields client, host and user.
 func (f *EventFields) Fill(e *match.Event, r *http.Request, client Client) {
 	f.fields.Fill(e, &source{request: r, client: client, known: true})
 }

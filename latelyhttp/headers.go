@@ -20,18 +20,18 @@ const (
 	// the window behind it where the rule has several limits ("api/60s").
 	//
 	// w and t are seconds, rounded up. t is the time until the limit is unused
-	// again, or in a refusal until a request can be admitted; it is never longer
+	// again, or in a refusal until a request can be allowed; it is never longer
 	// than Retry-After. Under an algorithm that counts in slots (Sliding above
-	// 128, TwoBucket) t and Retry-After may be longer than needed, and
-	// than w, by [ratelimit.Limit.MaxLate]: a sixtieth of w for Sliding. A burst
-	// is a quota over the time in which it is refilled. An InFlight limit has
-	// the unit "concurrent-requests" and no w; q of an adaptive limit is its
-	// present value. There is no partition key. Shadow rules, and rules that only
-	// ban, have no item. Both fields are lists, and are added to existing ones.
+	// 128, TwoBucket) t and Retry-After may be longer than needed, and than w, by
+	// [ratelimit.Limit.MaxLate]: a sixtieth of w for Sliding. A burst is a quota
+	// over the time in which it is refilled. An InFlight limit has the unit
+	// "concurrent-requests" and no w; q of an adaptive limit is its current
+	// value. There is no partition key. Shadow rules, and rules that only ban,
+	// have no item. Both fields are lists, and are added to existing ones.
 	Draft11 Headers = iota
 
-	// Legacy is X-RateLimit-Limit, -Remaining and -Reset of the deciding
-	// rule, with Reset in seconds from now. It has no Limit during a ban.
+	// Legacy is X-RateLimit-Limit, -Remaining and -Reset of the deciding rule,
+	// with Reset in seconds from now. During a ban, Limit is omitted.
 	Legacy
 
 	// LegacyEpoch is Legacy with Reset in seconds since 1970.

@@ -28,11 +28,10 @@ type IdentityConfig struct {
 	// TrustUnix makes peers on a Unix socket trusted proxies.
 	TrustUnix bool
 
-	// Hops is the largest number of proxies between a client and this
-	// server: at most so many addresses are read from the header, from the
-	// right, and the last of them is the client even if it is in
-	// TrustedProxies. With 0, the client is the first address that is not of a
-	// trusted proxy.
+	// Hops is the largest number of proxies between a client and this server:
+	// at most Hops addresses are read from the header, from the right, and the
+	// last of them is the client even if it is in TrustedProxies. With 0, the
+	// client is the first address outside TrustedProxies.
 	Hops int
 
 	// Header is the header that the proxies append to. "" is X-Forwarded-For;
@@ -48,9 +47,9 @@ type IdentityConfig struct {
 	// (Connection: X-Forwarded-For).
 	ProxiesAreClients bool
 
-	// Fold is how [Identity.AppendKey] cuts addresses to prefixes; the zero
-	// Fold is IPv6 by /64 and IPv4 whole. The rules of a Limiter use the Fold
-	// of their own keys.
+	// Fold sets the prefixes to which [Identity.AppendKey] cuts addresses; the
+	// zero Fold cuts IPv6 to /64 and keeps IPv4. The rules of a Limiter use the
+	// Fold of their own keys.
 	Fold match.Fold
 }
 
@@ -212,9 +211,9 @@ func (id *Identity) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(id.config.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// AppendKey appends to dst the key of r's client: its address cut to the
-// prefix that Fold says, or the text of [Client.AppendTo] without an address. It counts
-// nothing for [Identity.Stats]: a middleware, or Client, has counted r.
+// AppendKey appends to dst the key of r's client: its address cut to the prefix
+// of Fold, or, without an address, the text of [Client.AppendTo]. It does not
+// count for [Identity.Stats]: Client or the middleware has counted r.
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
 	var text [maxClientText]byte
 	addr, unix := peerOf(r)
@@ -253,8 +252,8 @@ func translated(a netip.Addr) netip.Addr {
 	return v4
 }
 
-// ForwardedForField is the field of events of a log that has the X-Forwarded-For of the
-// request.
+// ForwardedForField is the event field with the X-Forwarded-For header of the request,
+// in events from a log.
 const ForwardedForField = "x_forwarded_for"
 
 // SetClient gives ev, an event of a log, the client that [Identity.Client] returns for the

@@ -29,8 +29,8 @@ type Config struct {
 	// it.
 	Fields map[string]func(*http.Request) string
 
-	// Cost returns what a request costs; nil is 1 for each. Limits neither
-	// refuse nor count a request of cost 0.
+	// Cost returns what a request costs; nil means 1. Limits neither refuse nor
+	// count a request of cost 0.
 	Cost func(*http.Request) uint64
 
 	// Skip reports whether a request passes without being judged, such as a
@@ -40,37 +40,36 @@ type Config struct {
 	// Headers selects the response fields about limits.
 	Headers Headers
 
-	// Jitter is the most that is added at random to each Retry-After, in whole
-	// seconds, so that clients of a limit that resets for all at one time do
-	// not come back at one time. At most an hour.
+	// Jitter adds a random time up to Jitter to each Retry-After, in whole
+	// seconds and at most an hour, so that clients whose limit resets at the
+	// same time do not return at the same time.
 	Jitter time.Duration
 
 	// HideNames hides the names of rules from clients, which see "policy-1"
 	// for the first rule of the Set, and so on.
 	HideNames bool
 
-	// HashKey is the secret key of the digests of fields that [ratelimit.SetConfig.Fields]
-	// declares as hashed. Processes that share a store must have the same. Zero means the one that
-	// the store holds for them, see [ratelimit.Limiter.HashKey]; New and Check return the error of a store
-	// that does not answer. Without such a store it means a random key of the process, so that digests are others after
-	// each start.
+	// HashKey is the secret key for digests of fields that [ratelimit.SetConfig.Fields]
+	// declares as hashed. Processes that share a store need the same key. Zero means the
+	// key that the store holds for them, see [ratelimit.Limiter.HashKey]; New and Check
+	// return the error of a store that does not answer. Without a shared store, zero means
+	// a random key for this process, so digests change at each start.
 	HashKey [32]byte
 
 	// Observe, if not nil, is called for every judged request, before it is
-	// answered or served: for logs and metrics, and for what shadow rules
-	// would have refused.
+	// answered or served: for logs, metrics and the decisions of shadow rules.
 	Observe func(*http.Request, Verdict)
 
 	// Page, if not nil, is the body of refusals for clients that prefer HTML to JSON, such as
-	// browsers. Others, and all if it is nil, get a problem document (RFC 9457).
+	// browsers. Other clients get a problem document (RFC 9457), as do all if Page is nil.
 	Page *Page
 
-	// OnRefused, if not nil, writes status and body of refused requests.
-	// RateLimit fields, Retry-After, WWW-Authenticate and Cache-Control are set. It excludes Page.
+	// OnRefused, if not nil, writes status and body of refused requests. RateLimit fields,
+	// Retry-After, WWW-Authenticate and Cache-Control are set. It cannot be set with Page.
 	OnRefused func(http.ResponseWriter, *http.Request, Verdict)
 }
 
-// A Verdict is the outcome of one request.
+// A Verdict is the decision about one request, for the functions of [Config].
 type Verdict struct {
 	// Client is the client that the Identity found, also if Config.Fields
 	// replaces the field "client".
@@ -149,7 +148,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 // that need the client.
 func (m *Middleware) Identity() *Identity { return m.identity }
 
-// Check returns an error about a field that s's rules use and m cannot fill in: such a
+// Check returns an error if the rules of s use a field that m cannot fill in: such a
 // rule would never match. Call it before you change the rules of the limiter to s.
 func (m *Middleware) Check(s *ratelimit.Set) error {
 	if err := m.rules.Check(s); err != nil {
@@ -248,15 +247,16 @@ func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease)
 	return v, held
 }
 
-// A Lease is an admitted request. The zero Lease holds nothing.
+// A Lease is a request that was allowed and must be ended with Done. The zero
+// Lease needs no Done.
 type Lease struct {
 	lease  middleware.Lease
 	answer *openAnswer // nil if no rule counts answers
 }
 
-// Answer counts the answer to the request, whose body has so many bytes, under the rules that count answers. It must
-// be called before Done, once the status is known; otherwise the answer does not count. Calls after the first, or
-// after Done, do nothing.
+// Answer counts the answer to the request, with a body of size bytes, under the rules that count
+// answers. It must be called before Done, once the status is known; otherwise the answer does not
+// count. Calls after the first, or after Done, do nothing.
 func (l Lease) Answer(status int, size int64) {
 	if l.answer != nil {
 		l.answer.count(status, size)

@@ -19,9 +19,10 @@ type Page struct {
 
 var placeholder = regexp.MustCompile(`\{\{[ \t]*(\w*)[ \t]*\}\}`)
 
-// NewPage returns the page of an HTML text, in which {{retry_after}} stands for the seconds of
-// Retry-After (nothing if no waiting helps), {{status}} for the status code, and {{title}} for what was
-// exceeded, as in the problem document. The error names another placeholder and its line.
+// NewPage returns the page of an HTML text, in which {{retry_after}} is replaced by the
+// seconds of Retry-After (nothing if waiting does not help), {{status}} by the status code,
+// and {{title}} by the title of the problem document. The error names an unknown placeholder
+// and its line.
 func NewPage(text string) (*Page, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("empty: must be an HTML page")

@@ -143,8 +143,8 @@ func appendViolated(buf []byte, p *ratelimitheader.Policies, v *Verdict) []byte 
 }
 
 // A Responder writes the fields and bodies of a [Middleware] with Draft11, for programs
-// that judge events themselves. A decision has only the outcome of the deciding rule, so
-// there are fields for that rule alone. A Responder has the rules of one Set, does not
+// that judge events themselves. A decision contains only the deciding rule, so the
+// fields are about that rule alone. A Responder has the rules of one Set, does not
 // change, and is safe for concurrent use. The zero Responder has no rules.
 type Responder struct {
 	set      *ratelimit.Set
@@ -167,9 +167,10 @@ func (r *Responder) WriteHeaders(h http.Header, d *ratelimit.Decision) {
 	writeDraft(h, &r.policies, &v, nil)
 }
 
-// AppendBody appends the body of the refusal d to dst, and returns it with its media type and the status that goes
-// with it. The body is the problem document (RFC 9457), or page, unless it is nil, if the client prefers HTML. request
-// has the header fields of the client, answer those of the answer, after [Responder.WriteHeaders].
+// AppendBody appends the body of the refusal d to dst, and returns it with its media type and
+// status code. The body is page if page is not nil and the client prefers HTML, or else the problem
+// document (RFC 9457). request is the header of the request; answer is the header of the response,
+// after [Responder.WriteHeaders].
 func (r *Responder) AppendBody(dst []byte, d *ratelimit.Decision, page *Page, request, answer http.Header) (body []byte, media string, status int) {
 	problem := problemOf(d)
 	if page != nil && prefersPage(request) {

@@ -13,8 +13,8 @@ import (
 
 // Config configures a [Collector]. Its zero value adds no labels.
 type Config struct {
-	// Labels are added to every series. Several Limiters in one registry
-	// need them: {"limiter": "login"}. The names rule and outcome are taken.
+	// Labels are added to every series. Several Limiters in one registry need
+	// them: {"limiter": "login"}. The names rule and outcome are reserved.
 	Labels prometheus.Labels
 }
 
@@ -102,7 +102,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the present values. It is for the registry.
+// Collect sends the current values. It is for the registry.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	stats := c.limiter.Stats()
 	for i := range stats.Rules {

@@ -4,9 +4,9 @@
 //	...
 //	registry.MustRegister(collector)
 //
-// The statistics are read at each scrape; decisions cost nothing more. Labels are the
-// names of rules and five outcomes: the number of series depends on the rules, never on
-// the keys. For the keys, see the list of bans and the reports.
+// The statistics are read at each scrape; decisions do not become slower. Labels are
+// the names of rules and five outcomes: the number of series depends on the rules,
+// never on the keys.
 //
 //	lately_events_total{rule,outcome}    events that match the rule, each with one outcome:
 //	                                     allowed; refused, by a limit; banned, refused by a ban;
@@ -18,15 +18,15 @@
 //	lately_events_full_total{rule}       events refused because the memory budget is spent
 //	lately_limit{rule}                   N of the rule's first limit, which may adapt
 //	lately_keys{rule}                    keys that the rule holds
-//	lately_keys_expired_total{rule}      keys removed with nothing left to count
+//	lately_keys_expired_total{rule}      keys evicted with empty windows
 //	lately_evictions_total{rule}         keys evicted at the memory budget
-//	lately_bans{rule}                    bans that hold
+//	lately_bans{rule}                    current bans
 //	lately_bans_started_total{rule}      bans that the rule began
-//	lately_bans_remembered               keys that are banned or were
+//	lately_bans_remembered               keys that are or were banned
 //	lately_bans_refused_total            bans that could not begin: the list is full
 //	lately_bans_dropped_total            bans that were over and removed early
-//	lately_memory_bytes                  what limits and bans use
+//	lately_memory_bytes                  memory of limits and bans
 //	lately_memory_reserved_bytes         kept free for bans by hand and keys that do not fit
-//	lately_memory_budget_bytes           the most that both may be, if there is a bound
-//	lately_fallbacks_total               decisions by fail policies, while the store was away
+//	lately_memory_budget_bytes           upper bound of both, if there is one
+//	lately_fallbacks_total               decisions by fail policies, while the store was unavailable
 package latelyprom

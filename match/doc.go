@@ -1,5 +1,5 @@
-// Package match provides the events of rules, conditions and keys: a [Condition] selects
-// an [Event], and a [Key] returns what it is counted by.
+// Package match provides events, conditions and keys for rules: a [Condition] selects an
+// [Event], and a [Key] extracts the bytes that the event is counted by.
 //
 // An event is one thing that happened: a time and some fields (client, path,
 // status, ...). Conditions and keys are compiled once and then used without

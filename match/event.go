@@ -18,7 +18,7 @@ type Event struct {
 	// Time is the time of the event. Methods that use the current time ignore it.
 	Time time.Time
 
-	// Part is whether the event is a request, its answer, or both.
+	// Part tells a request, its answer, or both.
 	Part Part
 
 	known [numFields][]byte
@@ -40,8 +40,8 @@ func (e *Event) Reset() {
 	e.path.form = pathUnread
 }
 
-// Set gives the well-known field f the value v. Set panics if f is not one of
-// the constants of this package.
+// Set sets the well-known field f to v. Set panics if f is not one of the
+// constants of this package.
 func (e *Event) Set(f Field, v []byte) {
 	e.known[f] = v
 	if f == Path {
@@ -52,7 +52,7 @@ func (e *Event) Set(f Field, v []byte) {
 // SetString is Set for a string, without copying it.
 func (e *Event) SetString(f Field, v string) { e.Set(f, view(v)) }
 
-// SetNamed gives the field of that name, well known or not, the value v.
+// SetNamed sets the named field, well known or not, to v.
 func (e *Event) SetNamed(name string, v []byte) {
 	if f, ok := FieldNamed(name); ok {
 		e.Set(f, v)
@@ -75,8 +75,8 @@ func (e *Event) setExtra(name string, v []byte) {
 // SetNamedString is SetNamed for a string, without copying it.
 func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
 
-// SetOrigin sets the fields log and format, without copying them: the file that e is from, and
-// the format of its lines.
+// SetOrigin sets the fields log and format to the source file of e and the format of its
+// lines, without copying them.
 func (e *Event) SetOrigin(log, format string) {
 	e.setExtra("log", view(log))
 	e.setExtra("format", view(format))
@@ -87,8 +87,9 @@ func (e *Event) SetOrigin(log, format string) {
 // of this package.
 func (e *Event) Get(f Field) []byte { return e.known[f] }
 
-// GetNamed returns the value of the field of that name, empty when absent. For
-// "user | client" it is the first that e has. The caller must not change the bytes.
+// GetNamed returns the value of the named field, empty when absent. For "user |
+// client" it is the value of the first field that e has. The caller must not
+// change the bytes.
 func (e *Event) GetNamed(name string) []byte {
 	if v := e.named(name); v != nil {
 		return v
@@ -115,7 +116,7 @@ func (e *Event) Fields() iter.Seq2[string, []byte] {
 }
 
 // CopyTo makes dst a copy of e that stays valid when the bytes that e was given change. It
-// appends the values to buf, and returns the extended buffer: dst is a view of that. It
+// appends the values to buf, and returns the extended buffer, which dst refers to. It
 // allocates only to extend buf.
 func (e *Event) CopyTo(dst *Event, buf []byte) []byte {
 	dst.Reset()
@@ -143,8 +144,8 @@ func (e *Event) named(name string) []byte {
 	return nil
 }
 
-// SetTarget sets Path, Object and Query from a request target as it was sent. What is
-// before the first '?' is the path and the object, what follows it is the query.
+// SetTarget sets Path, Object and Query from an undecoded request target. The part
+// before the first '?' is the path and the object, the rest is the query.
 func (e *Event) SetTarget(target []byte) {
 	path := target
 	if q := bytes.IndexByte(target, '?'); q >= 0 {
@@ -161,11 +162,11 @@ func (e *Event) SetTargetString(target string) { e.SetTarget(view(target)) }
 // CleanPath returns the Path field as nginx reads it, for keys: without scheme and
 // authority ("http://host/path"), up to the first '?' or '#', with %XX decoded once,
 // runs of '/' merged, and "." and ".." resolved, never above the root. A trailing '/'
-// stays. What does not begin with '/' ("*", "host:443") is only cut and decoded.
+// stays. A path that does not begin with '/' ("*", "host:443") is only cut and
+// decoded.
 //
 // The result must not be changed. It is valid until Path is set again, e is reset, or
-// a Condition is evaluated on e. A path that is clean already costs one scan and no
-// copy.
+// a Condition is evaluated on e. A clean path costs one scan and no copy.
 func (e *Event) CleanPath() []byte {
 	if e.path.form == pathUnread {
 		e.path.read(e.known[Path])

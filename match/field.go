@@ -10,10 +10,10 @@ type Field uint8
 // [Field.String] returns.
 const (
 	Client   Field = iota // the client: an address, a host name, an API key
-	Object                // what was requested, as logged: a path, a port, a name
+	Object                // the requested object as logged: a path, a port, a name
 	Method                // request method
 	Path                  // request path as sent, without the query; see Event.CleanPath
-	Query                 // what follows the first '?' of the target
+	Query                 // the part of the target after the first '?'
 	Protocol              // HTTP/1.1, HTTP/2.0, ...
 	Status                // response status, in decimal
 	Size                  // response size in bytes, in decimal
@@ -37,7 +37,7 @@ func (f Field) String() string {
 	return "field?"
 }
 
-// FieldNamed returns the well-known field of that name.
+// FieldNamed returns the well-known field with that name.
 func FieldNamed(name string) (f Field, ok bool) {
 	switch name { // half the time of a search of fieldNames, for each named field of a line of a log
 	case "client":

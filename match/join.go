@@ -8,19 +8,18 @@ import (
 )
 
 // Join appends to dst the key of an event with these values, in the order of
-// [Key.Fields]: for callers that have the values and no event. It folds clients and
-// cleans paths as [Key.Append] does. The value of a field with alternatives begins
-// with the name of one of them: "user:ada".
+// [Key.Fields], for callers without an event. It folds clients and cleans paths as
+// [Key.Append] does. The value of a field with alternatives begins with the name of
+// one of them: "user:ada".
 //
-// Join returns an error, and dst unchanged, if there are more or fewer values than
-// fields, or an empty value: such an event has no key. It allocates only to grow dst,
-// and does not keep the values.
+// Join returns an error, and dst unchanged, for a wrong number of values or an empty
+// value. It allocates only to grow dst, and does not keep the values.
 func (k Key) Join(dst []byte, values ...string) ([]byte, error) {
 	return k.join(dst, values, true)
 }
 
-// Rejoin is [Key.Join] for values that [Key.Parts] has returned: a path among them is
-// clean already, and is not changed.
+// Rejoin is [Key.Join] for values that [Key.Parts] has returned: it does not clean
+// paths again.
 func (k Key) Rejoin(dst []byte, values ...string) ([]byte, error) {
 	return k.join(dst, values, false)
 }

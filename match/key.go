@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// A Key makes the key that an event is counted by from one or several of its fields.
+// A Key makes the key that an event is counted by, from one or several of its
+// fields.
 //
 // The key of one field is the field's bytes. The key of several has the length of
 // each value in front of it, so that ("a:b", "c") and ("a", "b:c") are different
@@ -19,11 +20,11 @@ import (
 //
 // A field may have alternatives: "user | client" is the user of an event that has
 // one, and otherwise its client. Such a value begins with the name of its field,
-// "user:ada" or "client:192.0.2.1", so that a user whose name is an address does not
-// share the key of that address.
+// "user:ada" or "client:192.0.2.1", so that a user whose name is an address and that
+// address have different keys.
 //
-// No event has a key under the zero Key. A Key is immutable, safe for concurrent use and as
-// small as a pointer. Compare keys with [Key.Equal].
+// Under the zero Key, no event has a key. A Key is immutable, safe for concurrent use and
+// as small as a pointer. Compare keys with [Key.Equal].
 type Key struct {
 	_    [0]func() // not by ==
 	made *madeKey  // nil for the zero Key
@@ -47,13 +48,12 @@ func (k Key) get() *madeKey {
 	return k.made
 }
 
-// MaxKeyFields is the largest number of fields of a Key: 8.
+// MaxKeyFields is the largest number of fields of a [Key].
 const MaxKeyFields = 8
 
-// NewKey returns the Key of the named fields, well known or not. Each of them may be
-// several names with '|' between them. It returns an error without a field, for
-// more than MaxKeyFields, if a name is empty or given twice, and if the fold is out of
-// range.
+// NewKey returns the Key for the named fields, well known or not. A name may be
+// several names with '|' between them. It returns an error for no fields, for more
+// than [MaxKeyFields], for an empty or repeated name, and for a fold out of range.
 func NewKey(fold Fold, names ...string) (Key, error) {
 	if err := fold.validate(); err != nil {
 		return Key{}, err
@@ -126,8 +126,7 @@ func (k Key) Fields() []string {
 	return names[:len(names):len(names)]
 }
 
-// Fold returns how k makes keys of clients. Parts of it that k does not depend on are
-// zero.
+// Fold returns the fold of clients in k. Its fields that k does not use are zero.
 func (k Key) Fold() Fold { return k.get().fold }
 
 // String returns the field's name, or the names joined by commas.
@@ -184,7 +183,7 @@ func (k *madeKey) appendValue(dst []byte, r *ref, v []byte) []byte {
 	return append(dst, v...)
 }
 
-// Parts returns the values of a key that k has made, in the order of its fields.
+// Parts returns the values in key, which k has made, in the order of its fields.
 func (k Key) Parts(key []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if len(k.get().refs) == 1 {

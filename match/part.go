@@ -8,7 +8,7 @@ import "slices"
 type Part uint8
 
 const (
-	Whole   Part = iota // a request and its answer, as a line of a log has them; the default
+	Whole   Part = iota // a request and its answer, as in a line of a log; the default
 	Request             // a request that has no answer yet
 	Answer              // a request with its answer, which was judged as a Request before
 )
@@ -37,7 +37,8 @@ func (c *Condition) ownAnswer() bool {
 	return len(c.statuses) > 0 || slices.ContainsFunc(c.fields, func(f fieldPatterns) bool { return f.ref.isOfAnswer() })
 }
 
-// Request returns the condition for a request under which c holds for some answer to it.
+// Request returns the condition that a request must meet so that c can hold for some
+// answer to it.
 func (c *Condition) Request() Condition {
 	r, never := c.beforeAnswer(true)
 	if never {

@@ -14,27 +14,27 @@ import (
 // When selects the events of a rule. Each part that is given must hold; a part with
 // several values holds if one of them does. The zero When holds for every event.
 type When struct {
-	// Method is request methods, compared exactly: "GET", "POST".
+	// Method are request methods, compared exactly: "GET", "POST".
 	Method []string
-	// Path is patterns of the decoded path without dot segments ([Event.CleanPath]).
-	// Where servers differ about the path that a target names, as for
-	// "/x\..\login", one of their readings must match. '*' stands for any run of
-	// bytes within a segment, "**" for any run; every other byte stands for itself.
-	// "/login" is exact, "/api/**" is everything below /api/. A pattern that begins
-	// with "(?i)" matches ASCII letters of either case.
+	// Path are patterns of the decoded path without dot segments
+	// ([Event.CleanPath]). Where servers differ about the path that a target names,
+	// as for "/x\..\login", one of their readings must match. '*' stands for any run
+	// of bytes within a segment, "**" for any run; every other byte stands for
+	// itself. "/login" is exact, "/api/**" is everything below /api/. A pattern that
+	// begins with "(?i)" matches ASCII letters of either case.
 	Path []string
-	// Status is response statuses: "404", a class "5xx" or a range "500-504".
+	// Status are response statuses: "404", a class "5xx" or a range "500-504".
 	Status []string
 	// Client is addresses and CIDR prefixes, of which those of IPv4-mapped IPv6 addresses are the IPv4
 	// ones. They do not contain a client that is not an address.
 	Client []netip.Prefix
-	// Fields has patterns, written as in Path, for other fields by
-	// name, at least one for each. If the path field is named here, it is
-	// matched as it was sent. In a pattern of agent, '*' matches '/' too.
+	// Fields has patterns, written as in Path, for other fields by name, at
+	// least one for each. The path field, if named here, is matched as the
+	// client sent it. In a pattern of agent, '*' matches '/' too.
 	Fields map[string][]string
-	// Any is alternatives: one of them must hold.
+	// Any are alternatives: one must hold.
 	Any []When
-	// Not is exceptions: none of them must hold.
+	// Not are exceptions: each must not hold.
 	Not []When
 }
 
@@ -60,8 +60,7 @@ type fieldPatterns struct {
 	patterns []pattern
 }
 
-// Compile returns w's Condition. The error names the part that is wrong and what it
-// must be.
+// Compile returns w's Condition. The error names the bad part and what it must be.
 func (w When) Compile() (Condition, error) {
 	c := Condition{some: !w.isZero()}
 	for _, m := range w.Method {
@@ -126,8 +125,8 @@ func compileAll(what string, ws []When) (all []Condition, err error) {
 	return all, nil
 }
 
-// Holds reports whether c holds for e. A part about a field that e lacks does
-// not hold.
+// Holds reports whether c holds for e. A part that needs a field which e lacks
+// does not hold.
 func (c *Condition) Holds(e *Event) bool { return !c.some || c.holds(e) }
 
 func (c *Condition) holds(e *Event) bool {

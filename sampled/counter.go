@@ -9,7 +9,8 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// MinShare is the smallest share of events that a [Counter] can count.
+// MinShare is the smallest share of events that a Counter can count: one in a
+// billion.
 const MinShare = 1e-9
 
 const zeroValue = "sampled: this value is the zero value of its type, which is not usable: make it with its constructor, New or Counter.Sampler"
@@ -20,7 +21,7 @@ const zeroValue = "sampled: this value is the zero value of its type, which is n
 // Every event is counted with probability p, independently of all others. With
 // k events counted, the estimate is k/p. It is unbiased: its mean is the true
 // number, for any p. Its standard error is sqrt(k(1-p))/p, so 10,000 counted
-// events give 1 %, and 100 give 10 %, whatever the number of events; see
+// events give 1 %, and 100 give 10 %, for any number of events; see
 // [Estimate.Interval]. The edge of the window adds its own error, as with any
 // counter of slots; see [Counter.Bounds].
 //
@@ -32,8 +33,8 @@ const zeroValue = "sampled: this value is the zero value of its type, which is n
 // All methods are safe for concurrent use. The zero Counter is not usable: it
 // panics; call [New]. A Counter must not be copied.
 //
-// To skip a geometrically distributed number of records instead of drawing a
-// number for each is the method of Fan, Muller and Rezucha (1962) and Vitter
+// Skipping a geometrically distributed number of events, instead of drawing a
+// number for each, is the method of Fan, Muller and Rezucha (1962) and Vitter
 // (1984).
 type Counter struct {
 	counted *window.Counter
@@ -61,8 +62,8 @@ func New(w window.Window, p float64) (*Counter, error) {
 // P returns the share of events that is counted.
 func (c *Counter) P() float64 { return c.p }
 
-// Counted returns the counter of the events that c has counted, about a share
-// p of all. Use it for the window, the slots and the statistics.
+// Counted returns the window.Counter of the sample. Use it for the window, the
+// slots and the statistics.
 func (c *Counter) Counted() *window.Counter { return c.counted }
 
 // Add records n events that happen now: each is counted with probability p. It
@@ -74,9 +75,8 @@ func (c *Counter) Add(n uint64) {
 	}
 }
 
-// AddAt records n events that happened at t. The events that are to be counted,
-// and only those, are refused if they are late or future; see
-// [window.Counter.AddAt].
+// AddAt records n events that happened at t. Only the events of the sample can
+// be refused as late or future; see [window.Counter.AddAt].
 func (c *Counter) AddAt(t time.Time, n uint64) {
 	if hits := c.hits(n); hits > 0 {
 		c.counted.AddAt(t, hits)

@@ -17,14 +17,14 @@ func (e Estimate) Count() float64 { return float64(e.Counted) / e.P }
 
 // StdErr returns the standard error of Count: in two cases out of three the
 // true number differs from Count by less. If nothing was counted it is 0 and
-// means nothing; Interval is valid even then.
+// has no meaning; Interval is valid even then.
 func (e Estimate) StdErr() float64 {
 	return math.Sqrt(float64(e.Counted)*(1-e.P)) / e.P
 }
 
-// Interval returns an interval that contains the true number with the
-// confidence that z stands for, or more: z = 1.96 for 95 %, 2.58 for 99 %. That
-// is true for few counted events as well, and for none.
+// Interval returns an interval that contains the true number with at least the
+// confidence of z: 1.96 for 95 %, 2.58 for 99 %. This holds even if few or no
+// events were counted.
 //
 // It is the score interval of Wilson (1927) with the continuity correction: all
 // numbers of events N for which the number counted, corrected by half an event,

@@ -13,8 +13,8 @@ type Count struct {
 	// cuts.
 	Hi uint64
 
-	// Estimate is Lo and the share of that slot that is inside the span, as if its events
-	// were spread evenly. For steady traffic it is unbiased; its error is at most Hi-Lo.
+	// Estimate is Lo and the part of that slot's events that is inside the span, if they
+	// are spread evenly. For steady traffic it is unbiased; its error is at most Hi-Lo.
 	Estimate uint64
 }
 

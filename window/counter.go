@@ -13,12 +13,12 @@ import (
 // Add counts events that happen now, AddAt events that happened at a given time;
 // most callers need [Counter.Add] and [Counter.Sum] or [Counter.Estimate].
 //
-// It is exact. Every add that is not refused counts in precisely one slot, and
-// stays counted for as long as that slot is in the window, with any number of
-// goroutines, across slot changes, after any idle time, whatever the clocks do. Only
-// the left edge of the window is not exact, since it lies somewhere in the oldest
-// slot: [Counter.Sum] leaves that slot out, and [Counter.Bounds] returns the bounds
-// of the true count.
+// It is exact. Every add that is not refused counts in precisely one slot, and stays
+// counted for as long as that slot is in the window, with any number of goroutines,
+// across slot changes, after any idle time, and if clocks are changed. Only the left
+// edge of the window is not exact, since it lies somewhere in the oldest slot:
+// [Counter.Sum] leaves that slot out, and [Counter.Bounds] returns the bounds of the
+// true count.
 //
 // Now is the wall time when the Counter was made plus the monotonic time since, so
 // setting the wall clock changes nothing; while the machine sleeps, now does not
@@ -43,9 +43,9 @@ import (
 // far below 2^64.
 //
 // All methods are safe for concurrent use, and none blocks. A read that runs beside
-// adds sees at least the adds that ended before it began, and at most those that
-// began before it ended; it is not a snapshot of one moment. The zero Counter is not
-// usable: it panics; call [NewCounter]. A Counter must not be copied.
+// adds includes all adds that ended before it began, and some of those that began
+// before it ended; it is not atomic. The zero Counter is not usable: it panics;
+// call [NewCounter]. A Counter must not be copied.
 type Counter struct {
 	ring   ring.Ring
 	window Window
@@ -64,8 +64,8 @@ const (
 	minTime = -maxTime
 )
 
-// NewCounter returns an empty Counter for the window w. The error, if any,
-// names the field that is wrong, its value and what is allowed.
+// NewCounter returns an empty Counter for the window w. The error names the bad
+// field, its value and what it must be.
 func NewCounter(w Window) (*Counter, error) {
 	w, err := w.checked()
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Counter) Window() Window { return c.window }
 // Add counts n events that happen now. It is never refused.
 //
 // If the goroutine is held up between reading the clock and counting, the
-// events count in a slot that the window has reached meanwhile. If AddAt has
+// events count in the slot that the window has reached by then. If AddAt has
 // put the window ahead of the clock, by more than the window is long, they
 // count in the newest slot; the live reads look there too.
 func (c *Counter) Add(n uint64) { c.ring.AddLive(c.clock.now(), n) }
@@ -116,8 +116,8 @@ func (c *Counter) isFuture(t int64) bool {
 // AddSum counts n events that happen now and returns the sum that follows,
 // those n included. It is Add and Sum with one reading of the clock, not one
 // atomic step: of two goroutines that add at the same time, both or only one
-// may see the other's events. What must happen exactly once when a limit is
-// passed needs a decision in one step, as package ratelimit takes it.
+// may see the other's events. If something must happen exactly once when a
+// limit is passed, use package ratelimit, whose decisions are atomic.
 func (c *Counter) AddSum(n uint64) uint64 {
 	m := live(c.clock.now())
 	c.ring.AddLive(m.t, n)

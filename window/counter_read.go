@@ -16,22 +16,23 @@ func (c *Counter) Sum() uint64 { return c.sum(live(c.clock.now()), 0) }
 // A Counter keeps the slots of one window, the one that ends in the newest slot
 // added to, and the partly expired slot before it. A read at a time later than
 // all events is exact as well, and moves nothing. A read at an earlier t gets
-// the part of that window that is still kept: the slots that have left since count as
-// empty, and the slot of t counts with the events in it after t. This holds for
-// all methods that read at a given time.
+// the part of that window that is still kept: slots that have left since count
+// as empty, and the slot of t includes its events after t. This holds for all
+// methods that read at a given time.
 func (c *Counter) SumAt(t time.Time) uint64 { return c.sum(c.clock.at(t), 0) }
 
-// Bounds returns what the true count of the window that ends now lies between:
-// lo counts the slots wholly inside it, the current one included, hi also the
-// oldest one, which is partly inside. They differ by the count of that slot; at
-// the very end of the current slot, when it has expired, by nothing.
+// Bounds returns bounds of the true count of the window that ends now: lo
+// counts the slots wholly inside it, the current one included, hi also the
+// oldest one, which is partly inside. They differ by the count of the oldest
+// slot, and are equal at the end of the current slot, when the oldest has
+// expired.
 func (c *Counter) Bounds() (lo, hi uint64) {
 	lo, hi, _ = c.bounds(live(c.clock.now()), int64(c.window.Span))
 	return lo, hi
 }
 
 // BoundsAt is Bounds for the window that ends at t. For a t before the newest
-// event they are bounds of the part of that window that is still kept; see SumAt.
+// event, they cover the part of the window that is still kept; see SumAt.
 func (c *Counter) BoundsAt(t time.Time) (lo, hi uint64) {
 	lo, hi, _ = c.bounds(c.clock.at(t), int64(c.window.Span))
 	return lo, hi
@@ -85,10 +86,10 @@ func (c *Counter) RateAt(t time.Time, span time.Duration) (float64, error) {
 	return c.rate(c.clock.at(t), span)
 }
 
-// PeakRate returns the highest rate of any one slot of the window that ends
-// now, in events a second: the largest count of a slot, by the slot's width. The
-// slots are those that Sum adds up, the current one included, whose count may
-// still rise.
+// PeakRate returns the highest rate of any one slot of the window that ends now,
+// in events a second: the largest count of a slot, by the slot's width. It reads
+// the slots that Sum adds up, including the current one, whose count may still
+// rise.
 func (c *Counter) PeakRate() float64 { return c.peakRate(live(c.clock.now())) }
 
 // PeakRateAt is PeakRate for the window that ends at t.
@@ -102,9 +103,9 @@ func (c *Counter) SlotAt(t time.Time) (count uint64, ok bool) {
 }
 
 // Slots returns the slots that Sum adds up, oldest first, empty ones included:
-// the start of each, in UTC, and its count. The window is that of the moment
-// when the iteration begins; each slot is read when its turn comes, and is
-// empty if it has left the window by then.
+// the start of each, in UTC, and its count. The window ends when the iteration
+// begins. Each slot is read when the iterator reaches it, and is empty if it
+// has left the window by then.
 func (c *Counter) Slots() iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) { c.each(live(c.clock.now()), yield) }
 }

@@ -13,13 +13,13 @@
 // down. It is absolute, so slots of the same width begin at the same time in all
 // windows.
 //
-// Because events are counted per slot and not kept one by one, a window is small
-// and fast. The cost is at its left edge, which cuts through a slot.
-// [Counter.Bounds] returns lo, the count of the slots wholly inside, and hi, lo and
-// the count of the slot that is cut. The true count lies in [lo, hi]. [Counter.Sum]
-// is lo. To display one figure, use [Counter.Estimate]; for a span shorter than the
-// window, [Counter.Count]. Counts are exact within these bounds: no add is lost or counted
-// twice, with any number of goroutines and whatever the clocks do.
+// Because events are counted per slot and not kept one by one, a window is small and fast.
+// The cost is at its left edge, which cuts through a slot. [Counter.Bounds] returns lo,
+// the count of the slots wholly inside, and hi, lo and the count of the slot that is cut.
+// The true count lies in [lo, hi]. [Counter.Sum] is lo. To display one figure, use
+// [Counter.Estimate]; for a span shorter than the window, [Counter.Count]. Counts are
+// exact within these bounds: no add is lost or counted twice, with any number of
+// goroutines and any changes of the clocks.
 //
 // # Which type
 //
@@ -37,7 +37,7 @@
 //
 // There are two ways to give a time. The short form of a method uses the current time, read
 // from the monotonic clock once per call. The form with At takes a time as its first
-// argument, for example that of a log line, in any order:
+// argument, such as the time of a log line, in any order:
 //
 //	ok := c.AddAt(line.Time, 1)
 //	n := c.SumAt(line.Time)
@@ -66,6 +66,6 @@
 // # Dependencies and compatibility
 //
 // The package imports the standard library only. It follows semantic versioning:
-// before version 1 names may change, and the change log says which. The figures in
-// these comments are measurements, not promises.
+// before version 1 names may change, as the change log lists. The figures in these
+// comments are measurements, not promises.
 package window

@@ -11,11 +11,12 @@ import (
 
 // RecentConfig configures a [Recent]. Only Span is required.
 type RecentConfig struct {
-	// Span is how long an event is kept: at time t, the events of (t-Span, t] are.
-	// From 1 ms to MaxSpan, in whole milliseconds.
+	// Span is the length of the window: at time t, the events in (t-Span, t] are
+	// kept. From 1 ms to MaxSpan, in whole milliseconds.
 	Span time.Duration
 
-	// Max is the most events that are kept, from 1 to 2^30; 0 means 1024.
+	// Max is the largest number of events that are kept, from 1 to 2^30; 0
+	// means 1024.
 	Max int
 
 	// RefuseNew makes a full Recent refuse new events. By default it drops the
@@ -33,8 +34,8 @@ type Event[T any] struct {
 	Value T
 }
 
-// A Recent keeps the events of the last Span themselves, not only their number: the
-// trades of the last five minutes, the last errors.
+// A Recent keeps the events of the last Span, not only their number: the trades of
+// the last five minutes, the last errors.
 //
 // It is exact to the nanosecond: the window is (t-Span, t], without slots. It is
 // bounded: beyond [RecentConfig].Max events it drops the oldest event or refuses the
@@ -45,9 +46,10 @@ type Event[T any] struct {
 //
 // An add costs a mutex, and a late one some nanoseconds for each newer event. It
 // also removes the events that have left the window, so that what T points to can be
-// collected. Without adds they stay until [Recent.Expire] is called. Memory is that
-// of an Event less 16 bytes, for the largest number of events held so far, rounded
-// up to a power of two. Only that growth and the reads that return events allocate.
+// collected. Without adds they stay until [Recent.Expire] is called. Memory is the
+// size of an Event less 16 bytes, for the largest number of events held so far,
+// rounded up to a power of two. Only that growth and the reads that return events
+// allocate.
 //
 // All methods are safe for concurrent use. A read is a snapshot of one moment. The
 // zero Recent is not usable: it panics; call [NewRecent]. A Recent must not be
@@ -213,7 +215,7 @@ func (r *Recent[T]) expireAt(m moment) int {
 func (r *Recent[T]) Len() int { return r.length(live(r.clock.now())) }
 
 // LenAt returns the number of events of the window that ends at t. For times
-// before the newest event it is the part of that window that is still kept.
+// before the newest event it counts the part of the window that is still kept.
 func (r *Recent[T]) LenAt(t time.Time) int { return r.length(r.clock.at(t)) }
 
 func (r *Recent[T]) length(m moment) int {
@@ -269,7 +271,7 @@ func (r *Recent[T]) append(m moment, dst []Event[T]) []Event[T] {
 // RecentStats are the numbers of events that a [Recent] dropped or refused since
 // it was made.
 type RecentStats struct {
-	Dropped uint64 // dropped before their time because there were more than Max
+	Dropped uint64 // dropped early because there were more than Max
 	Refused uint64 // refused because there were Max; see RecentConfig.RefuseNew
 	Late    uint64 // refused because they are older than the window
 	Future  uint64 // refused because they are too far ahead; see RecentConfig.Ahead

@@ -31,9 +31,10 @@ type RollupConfig struct {
 // It is exact within bounds: [Rollup.Count] returns the counts of two windows, Lo of
 // one that is at most a slot shorter than the span, Hi of one that is at most a slot
 // longer, and the true count lies between. A slot is a 60th of the span, or a 64th
-// where 60 does not divide it into whole nanoseconds. No add that is not refused is
-// lost or counted twice, with any number of goroutines, after any idle time, whatever
-// the clocks do. A slot counts up to 2^62-1, and a span up to 2^63-1; see [Stats].
+// if 60 does not divide it into whole nanoseconds. No add that is not refused is
+// lost or counted twice, with any number of goroutines, after any idle time, and if
+// clocks are changed. A slot counts up to 2^62-1, and a span up to 2^63-1; see
+// [Stats].
 //
 // Most methods have two forms, for now and for a given time, as in [Counter]. A mutex
 // guards the windows: an add costs a clock reading and two to three nanoseconds for each
@@ -106,8 +107,8 @@ func (r *Rollup) addLive(now int64, n uint64) {
 
 // AddAt counts n events that happened at t, in any order of times, in all
 // windows that reach back to t. It reports whether they are counted. If not,
-// they were refused: as late, because t is older than what any span keeps, or as
-// future, see [RollupConfig]. [Rollup.Stats] has the numbers of both.
+// they were refused: as late, because t is older than all spans, or as future,
+// see [RollupConfig]. [Rollup.Stats] has the numbers of both.
 //
 // AddAt(t, 0) counts nothing, but moves the windows on to t.
 func (r *Rollup) AddAt(t time.Time, n uint64) bool { return r.addAt(r.clock.nanos(t), n) }

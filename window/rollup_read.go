@@ -5,23 +5,23 @@ import "time"
 // Count returns the count of the span that ends now. A slot is a 60th of the span, or a
 // 64th where 60 does not divide it into whole nanoseconds.
 //
-// The span may be any up to the longest of r. One that r does not have is answered from the
-// next longer one, in slots of that. Count returns an error if span is not positive or is
-// longer than all spans of r.
+// span may be any up to the longest of r. If r does not have it, the next longer one is
+// read, with its slots. Count returns an error if span is not positive or is longer than
+// all spans of r.
 func (r *Rollup) Count(span time.Duration) (Count, error) {
 	return r.countOf(live(r.clock.now()), span)
 }
 
-// CountAt is Count for the span that ends at t. For times before the newest event it is
-// about the part of that window that is still kept, as in [Counter.SumAt].
+// CountAt is Count for the span that ends at t. For times before the newest event it
+// counts the part of the window that is still kept, as in [Counter.SumAt].
 func (r *Rollup) CountAt(t time.Time, span time.Duration) (Count, error) {
 	return r.countOf(r.clock.at(t), span)
 }
 
 // AppendCounts appends the count of each span of r, in the order of [Rollup.Spans], to dst,
-// and returns it. All are as of one moment, now, so a longer span never counts less, unless
-// it is so little longer, by less than a 30th, that the widths of the slots matter more. If
-// dst has enough capacity, it does not allocate.
+// and returns it. All end at the same moment, so a longer span never counts less, unless it
+// is longer by less than a 30th: then the widths of the slots matter more. If dst has
+// enough capacity, it does not allocate.
 func (r *Rollup) AppendCounts(dst []Count) []Count {
 	return r.appendCounts(live(r.clock.now()), dst)
 }

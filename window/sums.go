@@ -51,7 +51,7 @@ type Sums struct {
 }
 
 // NewSums returns n sums over the window w, all 0. n is from 1 to 1024; the
-// indexes of the sums are 0 to n-1. The error names the value that is wrong.
+// indexes of the sums are 0 to n-1. The error names the bad value.
 func NewSums(w Window, n int) (*Sums, error) {
 	w, err := w.checked()
 	if err != nil {
@@ -114,7 +114,8 @@ func (s *Sums) AddAt(t time.Time, i int, n int64) bool {
 func (s *Sums) Sum(i int) int64 { return s.sum(live(s.clock.now()), i) }
 
 // SumAt returns sum i of the window that ends at t. For a t before the newest
-// event it is about the part of that window that is still kept; see [Counter.SumAt].
+// event it adds up the part of the window that is still kept; see
+// [Counter.SumAt].
 func (s *Sums) SumAt(t time.Time, i int) int64 { return s.sum(s.clock.at(t), i) }
 
 // Bounds returns bounds of the true sum i of the window that ends now, if all

@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// MaxTableKey is the longest key of a [Table], in bytes.
+// MaxTableKey is the largest length of a key of a [Table], in bytes.
 const MaxTableKey = 1024
 
 const (
@@ -30,15 +30,15 @@ type TableConfig struct {
 	Budget int64
 
 	// RefuseNew makes a table whose budget is spent refuse new keys, unless there
-	// are expired keys to evict. To look for these is a scan of a whole group, so
-	// it is done for the first key refused and then only after an eighth as many
-	// refusals as there are keys in the group.
+	// are expired keys to evict. Finding these takes a scan of a whole group, so
+	// it is done for the first refused key, and then only after an eighth as many
+	// refusals as the group has keys.
 	//
-	// By default the table evicts keys to make space: first expired keys, those
-	// with nothing left in their windows, and if there are none the eighth of
-	// the keys of one group (some hundreds) with the lowest counts in the longest
-	// window; of equal counts, the keys that have been silent longest. A flood of
-	// new keys thus evicts its own kind, not the keys that are counted often.
+	// By default the table evicts keys to make space: first expired keys, whose
+	// windows are empty, and then, of the some hundred keys in one group, the
+	// eighth with the lowest counts in the longest window; among equal counts,
+	// the keys without an event for longest. A flood of new keys thus evicts
+	// its own keys, not those that are counted often.
 	RefuseNew bool
 }
 
@@ -69,18 +69,18 @@ type TableConfig struct {
 // Keys of up to 15 bytes are compared in full. A longer one is identified by 128 bits of
 // hashes with random seeds.
 //
-// A window of one slot is the cheapest. It keeps the current slot and the one
-// before, so Bounds differ by up to a whole window. Its Estimate is the weighted sum
-// of the two, known as the sliding window counter.
+// A window of one slot is the cheapest. It keeps the current and the previous
+// slot, so Bounds differ by up to a whole window. Its Estimate is the weighted
+// sum of the two, the common sliding window counter.
 //
 // An add costs a clock reading, the lock of the key's record and a cache miss or
-// two, the first of which overlaps with the clock reading. A sum costs the same and
+// two; the first miss overlaps with the clock reading. A sum costs the same and
 // about two nanoseconds per slot. Both wait for other goroutines only at the same
 // key, or, for a fraction of a millisecond, while the group of the key grows or is
-// swept. Nothing allocates except growth. There is no goroutine and no timer, so
-// nothing to close: expired keys are removed when memory is short, and by a sweep
-// that advances as new keys come. If no new keys come, expired keys keep their
-// memory until [Table.Expire] is called.
+// swept. Nothing allocates except growth. It has no goroutine and no timer, so
+// there is nothing to close: expired keys are removed when memory is short, and by
+// a sweep that advances as new keys come. If no new keys come, expired keys keep
+// their memory until [Table.Expire] is called.
 //
 // All methods are safe for concurrent use. The zero Table is not usable: it panics;
 // call [NewTable]. A Table must not be copied.
@@ -103,8 +103,8 @@ type Table struct {
 
 // NewTable returns an empty Table that counts in these windows, 1 to 8 of up to 4,096 slots
 // each. Their order does not matter; spans must differ. If several have an Ahead, the
-// smallest holds for the table. The error names the field that is wrong,
-// its value and what it must be.
+// smallest holds for the table. The error names the bad field, its value and what it must
+// be.
 func NewTable(c TableConfig, windows ...Window) (*Table, error) {
 	if len(windows) == 0 || len(windows) > maxTableWindows {
 		return nil, fmt.Errorf("window: table with %d windows: must be from 1 to %d", len(windows), maxTableWindows)
@@ -202,10 +202,10 @@ func (tb *Table) Remove(key string) bool {
 	return tb.in.Remove(tb.in.Hash(key), key)
 }
 
-// Expire removes all keys with nothing left in their windows, as of now or of the
-// newest event, whichever is later, and frees their memory. Call it only to free
-// memory early. Other goroutines wait for one group at most. The complexity is O(n)
-// where n = Len().
+// Expire removes all keys whose windows are empty now, or at the time of the newest
+// event if that is later, and frees their memory. Call it only to free memory
+// early. Other goroutines wait for one group at most. The complexity is O(n) where
+// n = Len().
 func (tb *Table) Expire() {
 	tb.ExpireAt(tb.clock.base.Add(time.Duration(tb.clock.now() - tb.clock.wall)))
 }
@@ -235,8 +235,8 @@ type TableStats struct {
 	Saturated uint64 // calls that did not fit into their slot, and there was no memory for a larger record
 }
 
-// Stats returns the statistics of tb. If other goroutines change the table
-// meanwhile, the numbers are not of one moment.
+// Stats returns the statistics of tb. It is not atomic while other goroutines
+// change the table.
 func (tb *Table) Stats() TableStats {
 	tb.mustBeMade()
 	gone := tb.in.Stats()

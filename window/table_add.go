@@ -11,8 +11,8 @@ import (
 // counted. If not, the key is new and there is no memory for it, see [TableConfig],
 // or it is longer than MaxTableKey; [TableStats] counts these calls as Refused.
 //
-// Times are as in [Counter.Add]: a goroutine that is held up counts in a slot
-// that the window has reached meanwhile. The table copies key, and keeps no
+// Times are as in [Counter.Add]: a goroutine that is delayed counts in the slot
+// that the window has reached by then. The table copies key, and keeps no
 // reference to it.
 func (tb *Table) Add(key string, n uint64) bool {
 	tb.mustBeMade()
@@ -44,9 +44,9 @@ func (tb *Table) AddAt(t time.Time, key string, n uint64) bool {
 }
 
 // AddSum counts n events of key that happen now and returns the sum that
-// follows, those n included, in one step: of several adds that bring the sum
-// from below a number to above, exactly one sees it pass. ok is as in Add; if
-// false, the sum is 0.
+// follows, those n included, atomically: if concurrent adds raise the sum past
+// a number, exactly one of them returns it. ok is as in Add; if false, the sum
+// is 0.
 func (tb *Table) AddSum(key string, n uint64) (sum uint64, ok bool) {
 	tb.mustBeMade()
 	hash := tb.in.Hash(key)

@@ -16,18 +16,16 @@ import (
 // newest in the head, and their counts from the newest on.
 
 // Export returns an iterator over the counts of each key in all windows, in chunks, for
-// a snapshot; see [Table.Import]. Keys with nothing left in any window are left
-// out.
+// a snapshot; see [Table.Import]. Keys whose windows are empty are omitted.
 //
 // Each chunk can be imported without the others, and has a checksum. Most chunks
 // have 64 KiB, none more than half a mebibyte. A chunk is valid until the loop goes
 // on. The loop may use the table.
 //
-// Adds continue during the export. Each key is exported atomically; different keys
-// are not of one moment. A key that is held from beginning to end is in exactly
-// one chunk. Other goroutines wait for one key at most, and new keys while the keys
-// of a group, some hundreds, are listed. The complexity is O(k) where k = Len(), times
-// the slots.
+// Adds continue during the export. Each key is exported atomically; different keys are
+// not. A key that is held from beginning to end is in exactly one chunk. Other
+// goroutines wait for one key at most, and new keys while the keys of a group, some
+// hundreds, are listed. The complexity is O(k) where k = Len(), times the slots.
 func (tb *Table) Export() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) { tb.export(tb.clock.now(), yield) }
 }

@@ -16,7 +16,7 @@ type Imported struct {
 	Keys    int // keys that were restored
 	Bans    int // bans that were restored, with past ones that count for escalation; ratelimit only
 	Expired int // keys and bans that have expired
-	Kept    int // held already, and not changed
+	Kept    int // existing ones, which were not changed
 	Unknown int // rule is missing or has another key; hotkey and ratelimit only
 	Allowed int // bans of clients on the allow list; ratelimit only
 	Refused int // no memory
@@ -34,20 +34,20 @@ func (i *Imported) Add(o Imported) {
 }
 
 // Import restores a chunk of [Table.Export], of this or another process. Use it on
-// an empty table. On any other it does no harm: keys that are held stay as they
-// are. Several goroutines may import chunks of one export at the same time.
+// an empty table. In any other, keys that are held keep their counts. Several
+// goroutines may import chunks of one export at the same time.
 //
 // Later reads return what the exported table would have returned. A window is
 // identified by its slot: a window with the same slot and another span gets the
 // slots that were exported, any other stays empty. The budget holds as with Add;
 // keys are evicted or refused; see [TableConfig.RefuseNew].
 //
-// If the clock was set back since the export, what was counted after now counts
-// now, so nothing is held for longer than its windows.
+// If the clock was set back since the export, events after now count at now, so
+// nothing is held for longer than its windows.
 //
 // An error means that the chunk is damaged. If its checksum is wrong, nothing was
-// restored. Memory is bounded by the length of the chunk and the budget, whatever
-// its bytes.
+// restored. Memory is bounded by the length of the chunk and the budget, for any
+// bytes.
 func (tb *Table) Import(chunk []byte) (Imported, error) { return tb.importAt(tb.clock.now(), chunk) }
 
 // ImportAt is Import at t. The windows move to the newest time that was exported,

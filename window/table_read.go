@@ -28,9 +28,9 @@ func (tb *Table) SumAt(t time.Time, key string) uint64 {
 	return lo
 }
 
-// Bounds returns what the true count of key in the longest window, which ends
-// now, lies between: lo counts the slots wholly inside it, the current one
-// included, hi also the oldest one, which is partly inside.
+// Bounds returns bounds of the true count of key in the longest window, which
+// ends now: lo counts the slots wholly inside it, the current one included, hi
+// also the oldest one, which is partly inside.
 func (tb *Table) Bounds(key string) (lo, hi uint64) {
 	c := tb.count(key, live(tb.clock.now()), tb.longest())
 	return c.Lo, c.Hi

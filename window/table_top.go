@@ -10,22 +10,21 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// A KeyCount is a key with its count in the span of [Table.Top].
+// A KeyCount is a key and its count in the span of [Table.Top].
 type KeyCount struct {
 	Key string
 	Count
 }
 
-// Top returns the n keys with the largest sums over a span that ends now, the
-// largest first; of equal sums, the alphabetically first key first. The sum is Lo. Keys
-// whose sum is 0 are left out, and with n <= 0 all are. It returns an error if span is
-// not positive or is longer than all windows.
+// Top returns the n keys with the largest sums over a span that ends now, the largest
+// first; of equal sums, the alphabetically first key first. The sum is Lo. Keys whose
+// sum is 0 are omitted. With n <= 0, Top returns no keys. It returns an error if span
+// is not positive or is longer than all windows.
 //
-// It goes through the table once, group by group: each key is read atomically;
-// different keys are not of one moment. Other goroutines wait for a key at most, and new keys
-// for a group.
-// The complexity is O(k + m log n) where k = Len() and m <= k is how often a key
-// is among the first n of those seen so far.
+// It goes through the table once, group by group: each key is read atomically; different keys
+// are not. Other goroutines wait for a key at most, and new keys for a group. The complexity
+// is O(k + m log n) where k = Len() and m <= k counts the keys that are among the first n of
+// those read before them.
 func (tb *Table) Top(n int, span time.Duration) ([]KeyCount, error) {
 	return tb.top(n, live(tb.clock.now()), span)
 }
@@ -130,10 +129,10 @@ func (tb *Table) appendCounts(counts []uint64, r keytable.Record, t int64) []uin
 }
 
 // All returns an iterator over the keys with their counts now, in no order. Each
-// Reading is of one moment, different ones are not; the windows of all end at the time
-// when the iteration began. A key that is held from beginning to end is yielded once,
-// one that is added or removed meanwhile at most once. Keys with nothing in their
-// windows are left out.
+// key is read atomically; different keys are not. All windows end when the
+// iteration begins. A key that is held from beginning to end is yielded once, a
+// key that is added or removed meanwhile at most once. Keys whose windows are
+// empty are omitted.
 //
 // The loop may use the table. It allocates for each key. The complexity is O(k)
 // where k = Len(), times the slots.
@@ -194,8 +193,8 @@ func (r Reading) Count(span time.Duration) (Count, error) {
 
 // Slots returns the slots of the shortest window that holds span, oldest first,
 // the partly expired one left out and empty ones included: the start of each, in
-// UTC, and its count. There are none if span is not positive or longer than all
-// windows.
+// UTC, and its count. If span is not positive or longer than all windows, the
+// iterator is empty.
 func (r Reading) Slots(span time.Duration) iter.Seq2[time.Time, uint64] {
 	return func(yield func(time.Time, uint64) bool) {
 		part, err := r.tb.part(span)

@@ -10,8 +10,8 @@ import (
 
 // Bounds of a [Window].
 const (
-	// MaxSlots is the largest number of slots of a window: a day in seconds
-	// fits. Such a window takes 1 MiB.
+	// MaxSlots is the largest number of slots of a window, enough for a day in
+	// seconds. Such a window takes 1 MiB.
 	MaxSlots = 100_000
 
 	// MaxSpan is the longest span of a window, ten years of 365 days.
@@ -21,13 +21,13 @@ const (
 // A Window is the span of time in which events are counted: the last Span, in slots of
 // width Slot.
 //
-// At time t the window is (t-Span, t]: an event exactly Span ago is out. What
-// leaves does so a slot at a time, so the slot is the resolution: more slots
-// give tighter bounds (see [Counter.Bounds]), at 8 bytes and about a
-// nanosecond a read each.
+// At time t the window is (t-Span, t]: an event exactly Span ago is out. Events
+// leave the window a slot at a time, so the slot is the resolution: more slots
+// give tighter bounds (see [Counter.Bounds]), at 8 bytes and about a nanosecond
+// a read each.
 //
-// The zero Window is not valid: only Span has no default. A Window is a plain
-// value; it is checked once, by the constructor that takes it.
+// The zero Window is not valid: Span has no default. A Window is a plain value;
+// it is checked once, by the constructor that takes it.
 type Window struct {
 	// Span is the length of the window, in whole milliseconds, from 1 ms to
 	// MaxSpan.
@@ -43,14 +43,14 @@ type Window struct {
 	// An event further ahead is refused as future, so that one line dated 2099
 	// cannot empty the window. A second such event, within one Span of the
 	// refused one, confirms that time has really jumped: it is counted and the
-	// window moves on. The newest event is known by its slot, and Ahead is
-	// measured from the end of that slot: up to a Slot more than Ahead may pass.
-	// An empty window accepts any time.
+	// window moves on. Ahead is measured from the end of the newest event's
+	// slot, so an event up to a Slot further than Ahead may be accepted. An
+	// empty window accepts any time.
 	Ahead time.Duration
 }
 
-// Last returns a window of that span in 60 slots: slots of a second for a
-// minute, of a minute for an hour. Where 60 does not divide the span into whole
+// Last returns a window of that span with 60 slots: a second each for a minute,
+// a minute each for an hour. If 60 does not divide the span into whole
 // nanoseconds, it has 64 slots. Last checks nothing; the constructor that is
 // given the window does.
 func Last(span time.Duration) Window {
