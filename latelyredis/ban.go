@@ -89,8 +89,8 @@ func (s *Store) forget(l *layout, b *ban.Ban) {
 	}
 }
 
-// Ban bans the key in b from b.Since on, now if that is zero, in its record and in the list.
-// A ban of the key that ends later stays as it is.
+// Ban bans the key in b from b.Since, or from now if that is zero, in its record and in the
+// list. An existing ban that ends later is kept.
 func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
 	l := s.layout.Load()
 	rl, err := l.named(b.Rule)
@@ -178,7 +178,7 @@ func (s *Store) Unban(ctx context.Context, rule string, key []byte) (held bool, 
 	return taken > 0, s.exchange(ctx, l, []*call{s.listing(l, rl, &gone, at, taken > 0)})
 }
 
-// Bans implements the store of a Limiter: the copy of the list that this node has.
+// Bans implements the store of a Limiter: it returns this node's copy of the list.
 func (s *Store) Bans() store.BanCopy[*ratelimit.Set] {
 	l := s.layout.Load()
 	return store.BanCopy[*ratelimit.Set]{

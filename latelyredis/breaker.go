@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrAway means that a call was not sent, because Redis, or the node of a cluster that has the key, did not answer the
-// last 20 calls. One call is sent every 250 ms; when it is answered, all are sent again.
+// ErrAway means that a call was not sent, because Redis, or the cluster node with the key, did not
+// answer the last 20 calls. One call is sent every 250 ms; after an answer, all are sent again.
 var ErrAway = errors.New("latelyredis: Redis does not answer: calls fail at once until it does")
 
 const (

@@ -10,9 +10,10 @@ import (
 // ErrEvicts means that the server evicts keys when its memory is full; see [Store.Check].
 var ErrEvicts = errors.New("must be noeviction, or the server evicts limits and bans when its memory is full")
 
-// Check verifies that the server, or each node of a cluster, can keep limits and bans. Call it at the start of a program.
-// The error says that a server does not answer or that its ACL or Lua lacks what the store needs, or is [ErrEvicts]:
-// evicting a key resets a limit or ends a ban.
+// Check verifies that the server, or each node of a cluster, can keep limits and bans. Call it at
+// the start of a program. The error reports that a server does not answer, or that its ACL or Lua
+// lacks a function that the store needs, or is [ErrEvicts]: evicting a key resets a limit or ends a
+// ban.
 func (s *Store) Check(ctx context.Context) error {
 	nodes, err := s.conn.Nodes(ctx)
 	if err != nil {

@@ -31,13 +31,16 @@ func Dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.C
 // the library. Libraries trust replies: one damaged length makes rueidis and go-redis panic in a goroutine of their own,
 // which ends the program, or allocate gigabytes.
 //
-// A reply must be well-formed, in version 2 or 3 of the protocol, with at most 32 MiB, 262,144 values and 32 levels, which
-// is more than a [Store] or [Counters] need. There must be no more replies than commands, and the addresses that rueidis
-// reads without a check must be present: those in replies about a primary, in MOVED, and in messages of Sentinel. After any
-// other reply the connection is closed, reads return the reason, and damaged, unless it is nil, is called with it once.
+// A reply must be well-formed, in version 2 or 3 of the protocol, with at most 32 MiB, 262,144
+// values and 32 levels, which is more than a [Store] or [Counters] need. There must be no more
+// replies than commands, and addresses that rueidis reads without a check must be present: in
+// replies about a primary, in MOVED, and in messages of Sentinel. After any other reply the
+// connection is closed, reads return the reason, and damaged, unless it is nil, is called with it
+// once.
 //
-// Changed bytes within a string or a number are not detected. Do not use commands with any number of replies but one
-// (MONITOR, CLIENT REPLY, SUBSCRIBE in a transaction), attributes, or the key tracking of Redis 6, whose messages interrupt replies.
+// Changed bytes within a string or a number are not detected. Do not use commands that do not have
+// exactly one reply (MONITOR, CLIENT REPLY, SUBSCRIBE in a transaction), attributes, or the key
+// tracking of Redis 6, whose messages interrupt replies.
 //
 // It costs about half a microsecond and no allocation for a command of a store and its reply.
 func CheckedConn(conn net.Conn, damaged func(error)) net.Conn {

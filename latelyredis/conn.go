@@ -11,17 +11,17 @@ import (
 // A Conn sends scripts to Redis for a [Store] and [Counters] by a client library, see [NewConn]. Its methods
 // are safe for concurrent use.
 type Conn interface {
-	// Run sends commands, those to one node together, and returns their replies in order,
-	// when ctx ends at the latest. It follows MOVED and ASK. Apart from that it sends no command
-	// twice: one whose connection fails may have been run.
+	// Run sends commands and returns their replies in order, no later than ctx ends.
+	// Commands to one node are sent together. It follows MOVED and ASK, and otherwise
+	// sends no command twice: if a connection fails, the command may have run.
 	Run(ctx context.Context, commands []Command) []Reply
 
-	// Nodes returns a Conn to each node of a cluster, by its address; without a cluster,
-	// one to the server.
+	// Nodes returns a Conn to each node of a cluster by its address, or to the single
+	// server.
 	Nodes(ctx context.Context) (map[string]Conn, error)
 
-	// Clustered reports whether the client is one for clusters: the keys of each command are in
-	// one slot then, and otherwise in any.
+	// Clustered reports whether the client is for a cluster: then all keys of a command must be
+	// in one slot.
 	Clustered() bool
 }
 
@@ -29,14 +29,14 @@ type Conn interface {
 //
 //	Name Script numkeys Keys... Args...
 type Command struct {
-	Name   string // EVALSHA, or EVAL for a script that the server does not know
+	Name   string // EVALSHA, or EVAL for a script that the server does not have
 	Script string // its digest or its text
 	Keys   []string
 	Args   []string
 }
 
-// A Reply is the answer to a Command: a string, or an error. An error that the server answered
-// is a [ServerError].
+// A Reply is the reply to a [Command]: a string or an error. An error from the server is a
+// [ServerError].
 type Reply struct {
 	Data string
 	Err  error
@@ -74,7 +74,8 @@ func (s *Store) run(ctx context.Context, calls []*call, commands []Command) []Re
 	}
 }
 
-// NewConn returns a Conn by client, one of rueidis.NewClient for a single server, Sentinel or a cluster.
+// NewConn returns a Conn over a client of [rueidis.NewClient], for a single server, Sentinel or a
+// cluster.
 func NewConn(client rueidis.Client) Conn { return rueidisConn{client} }
 
 // rueidisConn sends by a client of rueidis, which also puts together the commands of

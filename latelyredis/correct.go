@@ -50,8 +50,8 @@ func (c *call) corrected() (now int64, taken uint64, err error) {
 	return readUint56(c.data), uint64(readUint56(c.data[uint56:])), nil
 }
 
-// Settle implements the store of a Limiter. What a request has charged is known by its time
-// and by how often its record had been reset.
+// Settle implements the store of a Limiter. It identifies a charge by its time and the
+// number of resets of its record.
 func (s *Store) Settle(ctx context.Context, st *settlement) error {
 	l := s.of(st.Set)
 	if l == nil {

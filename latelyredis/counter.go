@@ -22,8 +22,8 @@ const (
 	maxOpen = 1 << 18
 )
 
-// A Counter counts in a table of windows for each key, which processes share; see [Counters].
-// It is safe for concurrent use.
+// A Counter counts events per key in windows that processes share; see [Counters]. It is safe
+// for concurrent use.
 type Counter struct {
 	of      *Counters
 	name    string
@@ -49,8 +49,8 @@ type slice struct {
 	counts map[string]*uint64
 }
 
-// Add adds n to the count of a key now. It reports false, and nothing is counted, if there
-// is no memory for the key. It copies the key.
+// Add adds n to the count of a key now. It returns false, and counts nothing, if there is
+// no memory for the key. It copies the key.
 func (x *Counter) Add(key string, n uint64) bool {
 	s := &x.shards[maphash.String(x.of.seed, key)%addShards]
 	s.mu.Lock()
@@ -100,8 +100,9 @@ func (x *Counter) between(at int64) (from, until int64) {
 	return from, until
 }
 
-// Counts returns the counts of all processes, and the current time by the clock of Redis: pass it to the methods of the
-// table. Do not keep the table: another may replace it. To add, use Add.
+// Counts returns the counts of all processes, and the current time by the clock of Redis: pass it
+// to the methods of the table. Do not keep the table, since another may replace it, and do not add
+// to it: use Add.
 func (x *Counter) Counts() (table *window.Table, now time.Time) {
 	return x.table.Load(), time.Unix(0, x.of.now())
 }

@@ -33,19 +33,20 @@ const (
 	joinTries, startTries = 10, 30
 )
 
-// CountersConfig is how [Counters] use Redis. Its zero value is the default.
+// CountersConfig configures [Counters]. Its zero value is the default.
 type CountersConfig struct {
-	// Prefix begins the name of every key; "" means "lately:". It must not contain a brace.
+	// Prefix is the beginning of every key's name; "" means "lately:". It must not contain
+	// a brace.
 	Prefix string
 
-	// Unknown, when not nil, is called with the name of a counter that another process has and
-	// this one does not. It may make the counter with that name. One goroutine calls it.
+	// Unknown, when not nil, is called with the name of a counter that only other processes
+	// have. It may make the counter with that name. One goroutine calls it.
 	Unknown func(name string)
 }
 
-// Counters are counters that processes share by Redis or Valkey: what is added in any process
-// is, within some hundred milliseconds, in the counts of all. Each process has all counts in its memory, so
-// reads and adds need no round trip, and go on while Redis is away.
+// Counters are counters that processes share through Redis or Valkey: an add in any process
+// is in the counts of all within some hundred milliseconds. Each process has all counts in
+// its memory, so reads and adds need no round trip, and continue while Redis is unavailable.
 //
 //	counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
 //	pages, err := counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour))
@@ -56,8 +57,8 @@ type CountersConfig struct {
 //	table, now := pages.Counts()
 //	top, err := table.TopAt(now, 10, time.Hour)
 //
-// Each process counts an add once, whatever calls fail. A process that starts
-// gets the counts of another. docs/redis.md lists the effects of failures.
+// Each process counts an add once, even if calls fail. A new process receives
+// the counts of another. docs/redis.md lists the effects of failures.
 //
 // Counters are safe for concurrent use. The zero value is not usable; call [NewCounters].
 type Counters struct {
@@ -95,8 +96,8 @@ type read struct{ seq, at uint64 }
 // countScripts are the scripts of counters.
 type countScripts struct{ pass, write, page *script }
 
-// NewCounters returns Counters that count by themselves until Connect. The error names what is
-// wrong with c.
+// NewCounters returns Counters that count in this process only until Connect. The error names
+// the bad field of c and what it must be.
 func NewCounters(c CountersConfig) (*Counters, error) { return newCounters(c, source("clock")) }
 
 func newCounters(config CountersConfig, clock string) (*Counters, error) {
@@ -111,7 +112,7 @@ func newCounters(config CountersConfig, clock string) (*Counters, error) {
 	}, nil
 }
 
-// Connect begins to share by conn, which is as for [New]. Call it once. The caller closes the Counters, and
+// Connect starts sharing through conn, see [New]. Call it once. The caller closes the Counters, and
 // then the client. It does not wait for the server.
 func (c *Counters) Connect(conn Conn) {
 	ctx, stop := context.WithCancel(context.Background())
@@ -139,15 +140,15 @@ func (c *Counters) Close() {
 	c.background.Wait()
 }
 
-// Complete reports whether this process has the counts of the others, as of when Redis answered last.
+// Complete reports whether this process had the counts of the others at the last answer of Redis.
 func (c *Counters) Complete() bool { return c.complete.Load() }
 
-// Unshared returns how many adds were not sent to other processes, because memory was full while Redis did not answer.
-// They count in this process only.
+// Unshared returns the number of adds that were not sent to other processes, because memory was
+// full while Redis did not answer. They count in this process only.
 func (c *Counters) Unshared() uint64 { return c.unshared.Load() }
 
-// Unread returns how many entries were skipped because a newer version of this program wrote them in another form. Their
-// adds are missing in the counts of this process: upgrade it.
+// Unread returns the number of entries that were skipped because a newer version wrote them in
+// another format. Their adds are missing in the counts of this process: upgrade it.
 func (c *Counters) Unread() uint64 { return c.unread.Load() }
 
 // Counter returns a new counter with that name, of at most 1,024 bytes, and replaces an earlier one. config and windows are as
@@ -168,11 +169,11 @@ func (c *Counters) Counter(name string, config window.TableConfig, windows ...wi
 	return x, nil
 }
 
-// Refresh gets the counts of another process again. Use it after adding counters after Connect that other processes
-// already have.
+// Refresh loads the counts of another process again. Use it if Counter is called after Connect for
+// counters that other processes already have.
 func (c *Counters) Refresh() { c.again.Store(true) }
 
-// Remove ends the sharing of x. Adds that were not sent yet are not sent any more.
+// Remove ends the sharing of x. Adds that were not sent yet are not sent.
 func (c *Counters) Remove(x *Counter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -49,11 +49,11 @@ var errAnswer = errors.New("latelyredis: the server answered with something else
 // Decide implements the store of a Limiter: it judges each request in one step for each
 // subject, all of the batch in one round trip to each node.
 //
-// A request about several subjects, of rules with different key fields, is judged as if
-// each were alone. If one refuses, what was charged to the others is taken back in a
-// second round trip; for that moment, it counts. If that is not answered, it stays
-// charged. A ban that the request would begin does so in a round trip of its own, unless a ban of another subject
-// holds, and so does a full limit that counts what it refuses.
+// A request with several subjects (rules with different key fields) is judged for each
+// separately. If one refuses, the charges of the others are taken back in a second
+// round trip; they count until then, and stay if it fails. A ban that the request would
+// begin takes a round trip of its own, unless a ban of another subject holds, and so
+// does a full limit that counts refused events.
 func (s *Store) Decide(ctx context.Context, batch []*request) {
 	l := s.layout.Load()
 	var groups []*group
@@ -76,8 +76,9 @@ func (s *Store) Decide(ctx context.Context, batch []*request) {
 	s.finish(l, groups)
 }
 
-// DecideKnown implements the store of a Limiter: it decides about an event that a ban or
-// a refusal refuses which this node knows of, or that it was granted to admit.
+// DecideKnown implements the store of a Limiter: it decides without a round trip about a
+// key whose ban or refusal this node has recorded, or for which Redis has granted it
+// units.
 func (s *Store) DecideKnown(r *request) bool {
 	l := s.layout.Load()
 	return r.Set == l.set && s.decideKnown(l, r)

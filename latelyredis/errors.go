@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A ServerError is an error reply of the server. Its text says what to do about it. The call was not
+// A ServerError is an error reply of the server. Its text states what to do. The call was not
 // retried, and nothing was counted.
 type ServerError struct {
 	// Code is the first word of the answer, such as READONLY.
@@ -19,7 +19,7 @@ type ServerError struct {
 // of [Conn].
 func NewServerError(err error) *ServerError { return &ServerError{Code: codeOf(err.Error()), Err: err} }
 
-// Error returns the answer and what to do about it.
+// Error returns the server's text and what to do about it.
 func (e *ServerError) Error() string {
 	if advice, ok := advices[e.Code]; ok {
 		return fmt.Sprintf("latelyredis: %s: %v", advice, e.Err)
@@ -36,13 +36,13 @@ func codeIs(err error, code string) bool {
 	return ok && answer.Code == code
 }
 
-// A RuleError says that a rule cannot be kept in Redis.
+// A RuleError reports a rule that cannot be kept in Redis.
 type RuleError struct {
 	Rule string // its name
-	Err  error  // what cannot be kept
+	Err  error  // the part that cannot be kept
 }
 
-// Error names the rule and what cannot be kept.
+// Error names the rule and the part that cannot be kept.
 func (e *RuleError) Error() string { return fmt.Sprintf("latelyredis: rule %q: %v", e.Rule, e.Err) }
 
 // Unwrap returns e.Err.

@@ -10,9 +10,9 @@ import (
 // hashKeyScript sets a secret if there is none, and returns the one there is.
 var hashKeyScript = newScript("redis.call('SET', KEYS[1], ARGV[1], 'NX') return redis.call('GET', KEYS[1])")
 
-// HashKey returns the key of the digests of hashed fields: that of all processes with this prefix, and of
-// servers of Lately. The first of them writes a random secret to Redis, from which the key is derived. A middleware without a
-// HashKey of its own uses it, see [ratelimit.Limiter.HashKey].
+// HashKey returns the key for digests of hashed fields, which all processes with this prefix and
+// servers of Lately share. The first process writes a random secret to Redis, from which the key is
+// derived. A middleware without a HashKey of its own uses it, see [ratelimit.Limiter.HashKey].
 func (s *Store) HashKey(ctx context.Context) ([32]byte, error) {
 	offered := secret.New().Value()
 	c := command{script: hashKeyScript, full: true, keys: []string{s.prefix + "{nodes}:secret"}, args: []string{offered.Text()}}

@@ -24,25 +24,26 @@ type (
 	adjustment = store.Adjustment[*ratelimit.Set]
 )
 
-// Config is how a [Store] uses Redis. Its zero value is the default.
+// Config configures a [Store]. Its zero value is the default.
 type Config struct {
-	// Prefix begins the name of every key; "" means "lately:". Stores with different
-	// prefixes share nothing. It must not contain a brace.
+	// Prefix is the beginning of every key's name; "" means "lately:". Stores with
+	// different prefixes share nothing. It must not contain a brace.
 	Prefix string
 
 	// Batched makes a node allow events without a round trip, and report them to Redis some
-	// milliseconds later. Redis still decides when a limit is nearly reached, about keys without recent
-	// events, and under rules with LeakyBucket, InFlight or a ban after hits. All
-	// nodes together allow at most an eighth of a limit more than without Batched.
+	// milliseconds later. Redis still decides near a limit, for keys without recent events, and
+	// under rules with LeakyBucket, InFlight or a ban after hits. All nodes together allow at most
+	// an eighth of a limit more than without Batched.
 	Batched bool
 
-	// Nodes is the minimum number of nodes for the share of each limit that a node enforces while Redis is unreachable. A
-	// node that has just started, or that started while Redis was unreachable, does not know the others yet. 0 means 1.
+	// Nodes is the minimum number of nodes for the share of each limit that a node enforces while
+	// Redis is unreachable. A node that has just started, or started while Redis was unreachable,
+	// has not counted the others yet. 0 means 1.
 	Nodes int
 
-	// OnBan, when not nil, is called once on each node for each ban that a rule begins on any node, each extension
-	// of a ban by a second (Ban.Extend), and each ban that is added by hand on another node. Bans from before the start of the
-	// node are left out.
+	// OnBan, when not nil, is called once on each node for each ban that a rule begins on any node,
+	// each extension of a ban by a second (Ban.Extend), and each ban that is added by hand on
+	// another node. Bans that began before the node started are omitted.
 	//
 	// On the node that began the ban, the deciding goroutine calls it before it returns the decision; the other nodes call it
 	// within a second. It may call the Store.
@@ -96,11 +97,13 @@ type Store struct {
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
 
-// New returns a Store that keeps the counts of set in Redis by conn: that of [NewConn], or of another client library,
-// such as go-redis with the module adapters/goredis. The caller closes the Store, and then the client.
+// New returns a Store that keeps the counts of set in Redis. conn is from [NewConn], or for another
+// client library, such as go-redis with the module adapters/goredis. The caller closes the Store,
+// and then the client.
 //
-// New does not wait for the server. The error names what is wrong with c, or is a [*RuleError] for a rule that
-// cannot be kept in Redis: one with Adapt, or with a ban after distinct values.
+// New does not wait for the server. The error names the bad field of c and what it must be, or is a
+// *[RuleError] for a rule that cannot be kept in Redis: with Adapt, or with a ban after distinct
+// values.
 func New(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
 	s, err := newStore(conn, set, c, source("clock"))
 	if err == nil {
@@ -158,9 +161,9 @@ func (s *Store) of(set *ratelimit.Set) *layout {
 }
 
 // Update moves the store to another rule set, see [ratelimit.Limiter.Update]. It does not
-// talk to Redis: the records of a rule that has changed are carried over one by one, when
-// they are next used. Unlike in memory, the counts of a rule that is gone stay until
-// they expire, and with another algorithm counts beyond the new limit are dropped.
+// call Redis: the records of a rule that has changed are carried over one by one, when
+// they are next used. Unlike in memory, the counts of a removed rule stay until they
+// expire, and when the algorithm changes, counts above the new limit are dropped.
 func (s *Store) Update(_ context.Context, set *ratelimit.Set, published func()) error {
 	if err := s.use(set); err != nil {
 		return err

@@ -88,8 +88,8 @@ func (s *Store) probe(ctx context.Context) {
 	}
 }
 
-// Close ends the goroutines of the store, and waits for them. It does not close the
-// client. Later decisions still go to Redis, but the copy of the bans is not updated any more.
+// Close ends the goroutines of the store, and waits for them. It does not close the client.
+// Later decisions still go to Redis, but the copy of the bans is no longer updated.
 func (s *Store) Close() {
 	s.closed.Store(true)
 	s.stop()
@@ -109,11 +109,12 @@ func (s *Store) SyncAge() time.Duration {
 	return max(0, time.Since(s.breakers.began)-time.Duration(s.synced.Load()))
 }
 
-// Ready returns nil if Redis answers and this node has the bans of all nodes: use it for the readiness of a program. The
-// error says why the bans were not read yet or how old the copy is, or is [ErrAway]. It takes no round trip.
+// Ready returns nil if Redis answers and this node has the bans of all nodes: use it as a readiness
+// check. The error states why the bans were not read yet or how old the copy is, or is [ErrAway].
+// It takes no round trip.
 //
-// In a cluster it is nil as long as any node answers. If the node with the list of bans does not, no Store
-// gets new bans into its copy; Redis decides with the bans in its records.
+// In a cluster it returns nil if any node answers. If the node with the list of bans does not, no
+// Store gets new bans into its copy; Redis decides with the bans in its records.
 func (s *Store) Ready() error {
 	if err := s.listUnread(); err != nil {
 		return err

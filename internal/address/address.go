@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Parse parses an address as proxies, sockets and logs write it: bare, in
-// brackets, with a port or a zone. It unmaps the address and drops port and zone.
+// Parse parses an address in the forms of proxies, sockets and logs: plain, in
+// brackets, with a port or a zone. It unmaps the address and drops port and
+// zone.
 //
-// It takes what [netip.ParseAddr] takes, with a zone that is a token, and does not allocate
-// for other text: host names are as frequent as addresses in some logs. [netip.ParseAddr]
-// returns an error with the text, which then escapes: it takes twice as long.
+// It accepts the addresses of [netip.ParseAddr] whose zone is a token. It does not allocate
+// for other text, unlike netip.ParseAddr: host names are as frequent as addresses in some
+// logs.
 func Parse(s string) (netip.Addr, bool) {
 	if ip, ok := parseIPv4(s); ok { // as most
 		return netip.AddrFrom4(ip), true

@@ -92,7 +92,8 @@ func merge(spans []span) []span {
 // IsEmpty reports whether s contains no address.
 func (s *Set) IsEmpty() bool { return len(s.v4)+len(s.v6) == 0 }
 
-// Contains reports whether client is an address in s, in a form that [Parse] takes.
+// Contains reports whether client is an address in s, in a form that [Parse]
+// accepts.
 func (s *Set) Contains(client []byte) bool {
 	if s.IsEmpty() {
 		return false // without parsing
@@ -116,7 +117,7 @@ func (s *Set) ContainsPrefix(p netip.Prefix) bool {
 	return ok && i < len(all) && !x.from.less(all[i].from) && !all[i].to.less(x.to)
 }
 
-// Overlaps reports whether s contains an address of p.
+// Overlaps reports whether s contains any address of p.
 func (s *Set) Overlaps(p netip.Prefix) bool {
 	all, x, ok := s.of(p)
 	i := endsFrom(all, x.from)
