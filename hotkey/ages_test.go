@@ -3,12 +3,12 @@ package hotkey_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -28,7 +28,7 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 	if err != nil {
 		return err
 	}
-	events := map[string][]time.Time{}
+	events := windowtest.Keys[string]{}
 	now := time.Unix(1e9, 0)
 	edges := 0
 	for range 8000 {
@@ -36,22 +36,14 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 		under(d, "r").AddAt(now, fmt.Sprint("cold", rnd.Uint64()), 1)
 		key, n := fmt.Sprint("k", rnd.IntN(150)), 1+rnd.IntN(threshold/2+1)
 		at := now.Add(-time.Duration(rnd.Int64N(int64(maxAge))))
-		events[key] = slices.DeleteFunc(events[key], func(t time.Time) bool { return now.Sub(t) > 4*span })
-		for range n {
-			events[key] = append(events[key], at)
-		}
+		events.Of(key).Add(at.UnixNano(), uint64(n))
 		edge, hot, err := under(d, "r").AddAt(at, key, uint64(n))
 		if !hot || err != nil {
 			continue
 		}
 		edges++
-		in := func(long, slot time.Duration) (n uint64) {
-			for _, t := range events[key] {
-				if t.After(edge.Time.Add(-long)) && !t.After(edge.Time.Add(slot)) {
-					n++
-				}
-			}
-			return n
+		in := func(long, slot time.Duration) uint64 {
+			return events.Of(key).In(edge.Time.Add(slot).UnixNano(), int64(long+slot))
 		}
 		slot := time.Duration(0) // an event that is earlier than its slot is counted when the slot begins
 		if threshold > hotkey.ExactThreshold {

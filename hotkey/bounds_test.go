@@ -9,37 +9,8 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
-
-// A truth knows every event of every key.
-type truth map[string][]weighted
-
-type weighted struct {
-	at int64
-	n  uint64
-}
-
-// add counts n events at t.
-func (tr truth) add(key string, t int64, n uint64) { tr[key] = append(tr[key], weighted{t, n}) }
-
-// newest returns the newest time of these events.
-func newest(events []weighted) int64 {
-	newest := int64(math.MinInt64)
-	for _, e := range events {
-		newest = max(newest, e.at)
-	}
-	return newest
-}
-
-// count returns the number of events in (t-span, t].
-func (tr truth) count(key string, t, span int64) (n uint64) {
-	for _, e := range tr[key] {
-		if t-span < e.at && e.at <= t {
-			n += e.n
-		}
-	}
-	return n
-}
 
 // boundsRule returns a rule whose thresholds are on both sides of ExactThreshold.
 func boundsRule(t testing.TB, rnd *rand.Rand) hotkey.Rule {
@@ -60,7 +31,7 @@ type trace struct {
 	step       int64 // between two events, at most
 	d          *hotkey.Detector
 	now        int64
-	true       truth
+	true       windowtest.Keys[string]
 	record     map[string]int   // the first event of a key since the Detector keeps it
 	hot        map[string]int64 // the ends of holds
 	edges      int
@@ -76,7 +47,7 @@ func newTrace(t testing.TB, rnd *rand.Rand) *trace {
 		rule:   boundsRule(t, rnd),
 		budget: []int64{hotkey.NoBudget, 0, leastBudget + rnd.Int64N(4*leastBudget)}[rnd.IntN(3)],
 		keys:   []int{1, 5, 500, 4000}[rnd.IntN(4)],
-		now:    1e18, true: truth{}, record: map[string]int{}, hot: map[string]int64{},
+		now:    1e18, true: windowtest.Keys[string]{}, record: map[string]int{}, hot: map[string]int64{},
 	}
 	tr.busy = min(tr.keys, 3)
 	if tr.keys == 500 {
@@ -134,15 +105,15 @@ func (tr *trace) event(rnd *rand.Rand) error {
 	}
 	at := max(now, hotkey.Removed(tr.d, "r"))
 	if kept {
-		at = max(now, newest(tr.true[key][tr.record[key]:]))
+		at = max(now, (*tr.true.Of(key))[tr.record[key]:].Newest())
 	} else {
-		tr.record[key] = len(tr.true[key])
+		tr.record[key] = len(*tr.true.Of(key))
 	}
-	tr.true.add(key, at, n)
+	tr.true.Of(key).Add(at, n)
 	span, threshold := int64(tr.rule.Span), tr.rule.Threshold
-	exact := tr.true.count(key, at, span)
+	exact := tr.true.Of(key).In(at, span)
 	stats := under(tr.d, "r").Stats()
-	surely := tr.true.count(key, at, span-span/60-1) >= threshold && stats.Evicted == 0 && stats.Lost == 0
+	surely := tr.true.Of(key).In(at, span-span/60-1) >= threshold && stats.Evicted == 0 && stats.Lost == 0
 	switch {
 	case became && (edge.Lo > exact || edge.Hi < exact || edge.Lo < threshold || edge.Time.UnixNano() < now || edge.Time.UnixNano() > at):
 		return fmt.Errorf("edge of %s %+v, true %d at %d", key, edge, exact, at)
@@ -167,8 +138,8 @@ func (tr *trace) event(rnd *rand.Rand) error {
 // top compares the busiest keys in a part of the span with the truth.
 func (tr *trace) top(rnd *rand.Rand) error {
 	now, within := tr.now, rnd.Int64N(int64(tr.rule.Span)+1)
-	for key := range tr.true {
-		now = max(now, newest(tr.true[key]))
+	for _, events := range tr.true {
+		now = max(now, events.Newest())
 	}
 	top, err := under(tr.d, "r").TopAt(time.Unix(0, now), 10, time.Duration(within))
 	if err != nil {
@@ -178,7 +149,7 @@ func (tr *trace) top(rnd *rand.Rand) error {
 		within = int64(tr.rule.Span)
 	}
 	for i, k := range top {
-		if n := tr.true.count(k.Key, now, within); k.Lo > n || k.Hi < n || i > 0 && k.Lo > top[i-1].Lo {
+		if n := tr.true.Of(k.Key).In(now, within); k.Lo > n || k.Hi < n || i > 0 && k.Lo > top[i-1].Lo {
 			return fmt.Errorf("top %d of the last %v: %+v, true %d", i, time.Duration(within), k, n)
 		}
 	}
@@ -254,11 +225,11 @@ func TestTopIsExact(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span = 100, time.Second
 	d := mustDetector(t, r)
-	tr := truth{}
+	tr := windowtest.Keys[string]{}
 	for i := range int64(2000) {
 		key := fmt.Sprint(rnd.IntN(1 + rnd.IntN(40)))
 		addKey(d, time.UnixMilli(i), "r", key)
-		tr.add(key, time.UnixMilli(i).UnixNano(), 1)
+		tr.Of(key).Add(time.UnixMilli(i).UnixNano(), 1)
 	}
 	now := time.UnixMilli(2100)
 	for _, span := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
@@ -271,13 +242,13 @@ func TestTopIsExact(t *testing.T) {
 		}
 		least, counted := top[6].Lo, map[string]bool{}
 		for i, k := range top {
-			n := tr.count(k.Key, now.UnixNano(), int64(span))
+			n := tr.Of(k.Key).In(now.UnixNano(), int64(span))
 			if counted[k.Key] = true; k.Hi != k.Lo || k.Lo != n || i > 0 && (k.Lo > top[i-1].Lo || k.Lo == top[i-1].Lo && k.Key < top[i-1].Key) {
 				t.Errorf("%v: %d is %+v, true %d", span, i, k, n)
 			}
 		}
 		for key := range tr {
-			if n := tr.count(key, now.UnixNano(), int64(span)); !counted[key] && n > least {
+			if n := tr.Of(key).In(now.UnixNano(), int64(span)); !counted[key] && n > least {
 				t.Errorf("%v: %s has %d events and is not among the first seven, which end at %d", span, key, n, least)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
 )
 
@@ -31,7 +32,7 @@ func at(ms int64) time.Time { return time.UnixMilli(ms) }
 type reference map[string]*refKey // by rule and key
 
 type refKey struct {
-	times []int64
+	windowtest.Charges
 	until int64
 	hot   bool // has been
 }
@@ -46,14 +47,9 @@ func (ref reference) key(rule int, key string) *refKey {
 
 func (ref reference) add(rule int, r *hotkey.Rule, key string, t int64) (hotkey.Edge, bool) {
 	k := ref.key(rule, key)
-	t = max(t, slices.Max(append([]int64{t}, k.times...)))
-	k.times = append(k.times, t)
-	count := uint64(0)
-	for _, u := range k.times {
-		if t-r.Span.Milliseconds() < u && u <= t {
-			count++
-		}
-	}
+	t = max(t, k.Newest())
+	k.Add(t, 1)
+	count := k.In(t, r.Span.Milliseconds())
 	if count < r.Threshold || k.hot && t < k.until {
 		return hotkey.Edge{}, false
 	}
@@ -68,7 +64,7 @@ func (ref reference) add(rule int, r *hotkey.Rule, key string, t int64) (hotkey.
 
 func (ref reference) hotAt(rule int, key string, t int64) bool {
 	k := ref.key(rule, key)
-	return k.hot && max(t, slices.Max(k.times)) < k.until
+	return k.hot && max(t, k.Newest()) < k.until
 }
 
 func randomRules(t testing.TB, rnd *rand.Rand) []hotkey.Rule {
@@ -131,7 +127,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 				if !ok || !cond.Holds(&e) {
 					continue
 				}
-				if times := ref.key(i, string(key)).times; len(times) > 0 && now < slices.Max(times) {
+				if now < ref.key(i, string(key)).Newest() {
 					late[i]++
 				}
 				if under(d, rules[i].Name).Stats().Late > late[i] {

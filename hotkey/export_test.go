@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/window"
 )
@@ -241,7 +242,7 @@ func TestImportOfSlots(t *testing.T) {
 	rnd := randtest.New(t)
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 300, time.Second, time.Second
-	d, tr := mustDetector(t, r), truth{}
+	d, tr := mustDetector(t, r), windowtest.Keys[string]{}
 	now := time.Unix(1_700_000_000, 0)
 	add := func(d *hotkey.Detector, at time.Time, n uint64, key string) (hotkey.Edge, bool) {
 		return addKeyN(d, at, "r", key, n)
@@ -250,7 +251,7 @@ func TestImportOfSlots(t *testing.T) {
 		key, n := fmt.Sprint("k", rnd.IntN(1+rnd.IntN(60))), 1+rnd.Uint64N(3)
 		now = now.Add(time.Duration(rnd.Int64N(int64(200 * time.Microsecond))))
 		add(d, now, n, key)
-		tr.add(key, now.UnixNano(), n)
+		tr.Of(key).Add(now.UnixNano(), n)
 	}
 	exact := r
 	exact.Exact = true
@@ -268,7 +269,7 @@ func TestImportOfSlots(t *testing.T) {
 				at := now.Add(time.Duration(after) * 230 * time.Millisecond)
 				want, wantHot := under(d, "r").HotAt(at, key)
 				got, hot := under(back, "r").HotAt(at, key)
-				count := tr.count(key, at.UnixNano(), int64(r.Span))
+				count := tr.Of(key).In(at.UnixNano(), int64(r.Span))
 				if got.Hi < count || got.Lo > want.Hi || rule.Threshold == 300 && !rule.Exact && (got != want || hot != wantHot) {
 					t.Fatalf("threshold %d: %s after %d: %+v, %t; want %+v, %t, true %d", rule.Threshold, key, after, got, hot, want, wantHot, count)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/internal/sketch"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // newRand returns a random source whose seed is in the log of a failed test.
@@ -73,20 +74,9 @@ func (w late) HandOn(hash uint64, t int64) iter.Seq2[int64, uint64] {
 	}
 }
 
-// A charge is one event of a key as the model keeps it, for ever.
-type charge struct {
-	t    int64
-	cost uint64
-}
-
-// since returns how much was charged after t, and saturates.
-func since(charges []charge, t int64) (sum uint64) {
-	for _, c := range charges {
-		if c.t > t {
-			sum += min(c.cost, math.MaxUint64-sum)
-		}
-	}
-	return sum
+// since returns how much was charged after t.
+func since(charges windowtest.Charges, t int64) uint64 {
+	return charges.Sum(func(at int64) bool { return at > t })
 }
 
 // A world is a window, what it was made of, and the model of what it was
@@ -95,7 +85,7 @@ type world struct {
 	c       counter
 	n       uint64
 	span    int64
-	charges map[uint64][]charge
+	charges windowtest.Keys[uint64]
 	keys    uint64
 	rnd     *rand.Rand
 	now     int64
@@ -144,7 +134,7 @@ func (w *world) act() error {
 	case 0:
 		cost := w.cost()
 		w.c.Charge(key, w.now, cost)
-		w.charges[key] = append(w.charges[key], charge{w.now, cost})
+		w.charges.Of(key).Add(w.now, cost)
 		return nil
 	case 1:
 		return w.handOn(key)
@@ -153,7 +143,7 @@ func (w *world) act() error {
 }
 
 func (w *world) take(key, cost uint64) error {
-	truth := since(w.charges[key], w.now-w.span)
+	truth := since(*w.charges.Of(key), w.now-w.span)
 	before := w.c.Used(key, w.now)
 	if before < truth {
 		return fmt.Errorf("at %d: used %d, but %d were charged", w.now, before, truth)
@@ -173,7 +163,7 @@ func (w *world) take(key, cost uint64) error {
 	}
 	if ok {
 		w.allowed++
-		w.charges[key] = append(w.charges[key], charge{w.now, cost})
+		w.charges.Of(key).Add(w.now, cost)
 		return nil
 	}
 	w.refused++
@@ -198,17 +188,18 @@ func (w *world) waited(key, cost uint64, wait time.Duration) error {
 // handOn checks that what HandOn says of a key is no less than what was charged,
 // in any window from now on.
 func (w *world) handOn(key uint64) error {
-	var moved []charge
+	var moved windowtest.Charges
 	last := int64(math.MinInt64)
 	for t, n := range w.c.HandOn(key, w.now) {
 		if t < last || n == 0 {
 			return fmt.Errorf("at %d: hands on %d at %d after %d", w.now, n, t, last)
 		}
-		moved, last = append(moved, charge{t, n}), t
+		moved.Add(t, n)
+		last = t
 	}
 	for range 20 {
 		gone := w.now - w.span + w.rnd.Int64N(2*w.span)
-		if have, want := since(moved, gone), since(w.charges[key], gone); have < want {
+		if have, want := since(moved, gone), since(*w.charges.Of(key), gone); have < want {
 			return fmt.Errorf("at %d: hands on %d after %d, but %d were charged: %v", w.now, have, gone, want, moved)
 		}
 	}
@@ -223,14 +214,8 @@ func (w *world) run(steps int) error {
 			return err
 		}
 		if i%4096 == 4095 {
-			for key, charges := range w.charges {
-				var kept []charge
-				for _, c := range charges {
-					if c.t > w.now-8*w.span {
-						kept = append(kept, c)
-					}
-				}
-				w.charges[key] = kept
+			for _, charges := range w.charges {
+				charges.Drop(func(at int64) bool { return at <= w.now-8*w.span })
 			}
 		}
 	}
@@ -271,7 +256,7 @@ func TestNeverTooLittle(t *testing.T) {
 func testWorld(t *testing.T, rnd *rand.Rand, n uint64, counters int) {
 	span := []time.Duration{sketch.MinSpan, 1_000_003, time.Minute, 25 * time.Hour}[rnd.IntN(4)]
 	c := sketch.Config{N: n, Span: span, Counters: counters}
-	w := &world{c: whole{sketch.New(c)}, n: n, span: int64(span), charges: map[uint64][]charge{}, keys: 1 + rnd.Uint64N(40), rnd: rnd}
+	w := &world{c: whole{sketch.New(c)}, n: n, span: int64(span), charges: windowtest.Keys[uint64]{}, keys: 1 + rnd.Uint64N(40), rnd: rnd}
 	w.now = starts[rnd.IntN(len(starts))]
 	if w.now > 1e18 {
 		w.now -= modelSteps * int64(span) / 4 // where it may arrive
@@ -295,7 +280,7 @@ func TestModelFindsBrokenWindows(t *testing.T) {
 		"nothing (this one must not be noticed)": nil,
 	} {
 		sw := sketch.New(c)
-		w := &world{c: whole{sw}, n: c.N, span: int64(c.Span), charges: map[uint64][]charge{}, keys: 10, rnd: rnd}
+		w := &world{c: whole{sw}, n: c.N, span: int64(c.Span), charges: windowtest.Keys[uint64]{}, keys: 10, rnd: rnd}
 		if broken != nil {
 			w.c = broken(whole{sw})
 		}

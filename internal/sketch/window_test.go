@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/sketch"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // One key alone is counted exactly while it comes, leaves after the span and an
@@ -56,7 +57,7 @@ func TestOneKeyIsNotCountedMuchTooMuch(t *testing.T) {
 	for _, n := range []uint64{1, 254, 255, 256, 65_534, 65_535, 65_536, math.MaxUint32 - 1} {
 		span := int64(80 * time.Second)
 		w := sketch.New(sketch.Config{N: n, Span: time.Duration(span), Counters: 1})
-		var charges []charge
+		var charges windowtest.Charges
 		at := int64(-1e12)
 		for range 10_000 {
 			at += rnd.Int64N(span / 20)
@@ -69,11 +70,9 @@ func TestOneKeyIsNotCountedMuchTooMuch(t *testing.T) {
 				t.Fatalf("n %d at %d: used %d, charged %d to %d", n, at, used, least, most)
 			}
 			if ok, _, _ := w.Take(1, at, cost); ok {
-				charges = append(charges, charge{at, cost})
+				charges.Add(at, cost)
 			}
-			for len(charges) > 0 && charges[0].t < at-4*span {
-				charges = charges[1:]
-			}
+			charges.Drop(func(t int64) bool { return t < at-4*span })
 		}
 	}
 }

@@ -9,17 +9,13 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// A ledger is the reference: all that was charged to a key, each entry at its time.
+// A ledger is all that was charged to a key.
 type ledger struct {
-	entries []entry
-	over    time.Time // when it was last charged beyond the limit
-}
-
-type entry struct {
-	at time.Time
-	n  uint64
+	windowtest.Charges
+	over time.Time // when it was last charged beyond the limit
 }
 
 // A held is a reservation of the reference.
@@ -32,17 +28,7 @@ type held struct {
 	settled bool
 }
 
-// used returns what was charged in (now-span, now].
-func (l *ledger) used(now time.Time, span time.Duration) (n uint64) {
-	for _, e := range l.entries {
-		if now.Sub(e.at) < span {
-			n += e.n
-		}
-	}
-	return n
-}
-
-func (l *ledger) add(at time.Time, n uint64) { l.entries = append(l.entries, entry{at, n}) }
+func (l *ledger) used(now time.Time) uint64 { return l.In(now.UnixNano(), int64(modelSpan)) }
 
 // TestReservationsModel has random takes, reservations, settlements, also late, twice and for more than was reserved, and
 // charges, and compares with a ledger. Where no charge has exceeded the limit, an exact rule decides as the ledger does.
@@ -115,7 +101,7 @@ func (m *reservationModel) take(key int, cost uint64) {
 		m.Fatal(err)
 	}
 	l, now := &m.keys[key], time.Now()
-	used := l.used(now, modelSpan)
+	used := l.used(now)
 	for d, err := range m.c.Decide() {
 		if err != nil && d.Err == nil {
 			m.Fatal(err)
@@ -130,9 +116,9 @@ func (m *reservationModel) take(key int, cost uint64) {
 		if !d.Allowed {
 			continue
 		}
-		l.add(now, cost)
+		l.Add(now.UnixNano(), cost)
 		if id, _ := m.c.ID(); terms.Hold > 0 {
-			m.held = append(m.held, held{id: string(id), key: key, cost: cost, entry: len(l.entries) - 1, ends: now.Add(terms.Hold)})
+			m.held = append(m.held, held{id: string(id), key: key, cost: cost, entry: len(l.Charges) - 1, ends: now.Add(terms.Hold)})
 		}
 	}
 }
@@ -157,28 +143,28 @@ func (m *reservationModel) settle() {
 	}
 	h.settled = true
 	if actual <= h.cost {
-		l.entries[h.entry].n = actual
+		l.Charges[h.entry].N = actual
 		return
 	}
-	l.add(now, actual-h.cost)
+	l.Add(now.UnixNano(), actual-h.cost)
 	m.exceeded(l, now)
 }
 
 // charge charges what fits, or more.
 func (m *reservationModel) charge(key int, cost uint64) {
 	l, now := &m.keys[key], time.Now()
-	if !m.over && l.used(now, modelSpan)+cost > m.n {
+	if !m.over && l.used(now)+cost > m.n {
 		return
 	}
 	if err := m.c.Charge("r", cost, fmt.Sprint("k", key)); err != nil {
 		m.Error(err)
 	}
-	l.add(now, cost)
+	l.Add(now.UnixNano(), cost)
 	m.exceeded(l, now)
 }
 
 func (m *reservationModel) exceeded(l *ledger, now time.Time) {
-	if l.used(now, modelSpan) > m.n {
+	if l.used(now) > m.n {
 		l.over = now
 	}
 }

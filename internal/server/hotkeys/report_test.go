@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 // report counts one record.
@@ -37,19 +38,10 @@ func reportBy(t testing.TB, k *hotkeys.Keys, process, rule string, n uint64, age
 type bruteHot struct {
 	span      time.Duration
 	threshold int
-	old       bool                   // the fault: an event of any age is counted
-	counted   map[string][]time.Time // in order
-	true      map[string][]time.Time
+	old       bool // the fault: an event of any age is counted
+	counted   windowtest.Keys[string]
+	true      windowtest.Keys[string]
 	hot       map[string]bool
-}
-
-func within(times []time.Time, from, to time.Time) (n int) {
-	for _, t := range times {
-		if t.After(from) && !t.After(to) {
-			n++
-		}
-	}
-	return n
 }
 
 // add counts n events of a key at now less age, and reports whether they are counted.
@@ -57,13 +49,11 @@ func (b *bruteHot) add(now time.Time, key string, n int, age time.Duration) bool
 	if age >= b.span && !b.old {
 		return false
 	}
-	at := now.Add(-age)
-	b.true[key] = append(b.true[key], slices.Repeat([]time.Time{at}, n)...)
-	if all := b.counted[key]; len(all) > 0 && all[len(all)-1].After(at) {
-		at = all[len(all)-1]
-	}
-	b.counted[key] = append(b.counted[key], slices.Repeat([]time.Time{at}, n)...)
-	if within(b.counted[key], at.Add(-b.span), at) >= b.threshold {
+	at := now.Add(-age).UnixNano()
+	b.true.Of(key).Add(at, uint64(n))
+	at = max(at, b.counted.Of(key).Newest())
+	b.counted.Of(key).Add(at, uint64(n))
+	if b.counted.Of(key).In(at, int64(b.span)) >= uint64(b.threshold) {
 		b.hot[key] = true
 	}
 	return true
@@ -76,7 +66,7 @@ func compareReports(t testing.TB, seed uint64, old bool) (err error) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	threshold := 2 + rnd.IntN(30)
 	e, _ := newKeys(t, fmt.Sprintf(`{version: 1, hot: [{name: page, key: path, threshold: %d per 2s, hold: 24h}]}`, threshold))
-	b := &bruteHot{2 * time.Second, threshold, old, map[string][]time.Time{}, map[string][]time.Time{}, map[string]bool{}}
+	b := &bruteHot{2 * time.Second, threshold, old, windowtest.Keys[string]{}, windowtest.Keys[string]{}, map[string]bool{}}
 	for step := range 400 {
 		time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
 		var r hotkeys.Report
@@ -104,7 +94,7 @@ func compareReports(t testing.TB, seed uint64, old bool) (err error) {
 			if !b.hot[key] {
 				return fmt.Errorf("seed %d, step %d: %s is hot, and should not be", seed, step, key)
 			}
-			if n := within(b.true[key], k.Since.Add(-2*b.span), k.Since); n < threshold {
+			if n := b.true.Of(key).In(k.Since.UnixNano(), 2*int64(b.span)); n < uint64(threshold) {
 				return fmt.Errorf("seed %d, step %d: %s is hot with %d events in 4 s", seed, step, key, n)
 			}
 		}

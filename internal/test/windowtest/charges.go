@@ -59,3 +59,14 @@ func (cs Charges) Take(n uint64, counts func(at int64) bool) (taken uint64) {
 func (cs *Charges) Drop(gone func(at int64) bool) {
 	*cs = slices.DeleteFunc(*cs, func(c Charge) bool { return gone(c.At) })
 }
+
+// Keys are the events of many keys.
+type Keys[K comparable] map[K]*Charges
+
+// Of returns the events of a key.
+func (ks Keys[K]) Of(key K) *Charges {
+	if ks[key] == nil {
+		ks[key] = new(Charges)
+	}
+	return ks[key]
+}
