@@ -15,17 +15,17 @@ const (
 	prefixBytes = 8 << 10
 )
 
-// Detect finds the named format of a log from its first bytes, decompressed;
-// it reads 256 KiB at most, and 64 KiB if no line of these fits. It ignores a last line without a line end, which may be cut
-// off, unless it is the only one that is no comment.
+// Detect finds the named format of a log from its first bytes, decompressed; it reads at most 256
+// KiB, and 64 KiB if no line in these fits. It ignores a last line without a line end, which may be
+// incomplete, unless all lines before it are comments.
 //
-// The format is the one that fits most of the lines; it must fit one in ten of those
-// that are not empty. A line fits if its client is an address, or the name of a host; of
-// all lines at least one must have an address. A line of sshd or of the firewall fits even if it is not an event,
-// and a line of a container if the line in it fits. The second result is false if no named
-// format fits. If none fits, the lines behind a prefix are tried, as grep or docker compose put
-// them in front of lines, in the first 8 KiB, and last the formats for the logs of any program, text, text-dmy and
-// text-mdy, if the sample ends with a line end. Logs that need a spec are not detected.
+// The result is the format that fits the most lines, and at least one in ten of those that are not
+// empty. A line fits if its client is an address or a host name; at least one line must have an
+// address. A line of sshd or of the firewall fits even if it is not an event, and a line of a
+// container if the line in it fits. The second result is false if no named format fits. If none
+// fits, Detect tries the first 8 KiB without the prefixes that grep or docker compose add, and
+// then, if the sample ends with a line end, the formats for logs of any program: text, text-dmy
+// and text-mdy. Logs that need a spec are not detected.
 func Detect(sample []byte) (Format, bool) {
 	sample = sample[:min(len(sample), detectBytes)]
 	if whole := sample[:bytes.LastIndexByte(sample, '\n')+1]; !onlyComments(whole) {
@@ -98,10 +98,10 @@ func detectInside(outer Format, sample []byte) (Format, bool) {
 	return outer.with(inner), true
 }
 
-// Inside returns f for a log that begins with sample. If the lines of f hold lines of
-// another format, which its name leaves open (docker-json, grep), that is the one that Detect
-// finds. Other formats are returned as they are. The result is false if the format inside
-// is not known: then no line can be parsed.
+// Inside returns f for a log that begins with sample. If the lines of f contain lines
+// of another format (docker-json, grep) that its name does not give, [Detect] finds
+// that format. Other formats are returned unchanged. The result is false if the inner
+// format is unknown: then no line can be parsed.
 func (f Format) Inside(sample []byte) (Format, bool) {
 	if !f.wraps() || f.kind == journalLines || f.inner != nil {
 		return f, true

@@ -47,9 +47,9 @@ func (f Format) Fields() []string {
 	return slices.Compact(names)
 }
 
-// Problem says in a sentence why a line is bad, for an error message, if the format
-// can tell; otherwise it is empty. For a spec it names the place that the line lacks, and
-// the one that was probably meant. It is not meant to be fast.
+// Problem returns a sentence about why line is bad, for an error message, or "" if
+// the reason is unknown. For a spec it names the place that the line lacks, and the
+// place that was probably meant. It is slow.
 func (f Format) Problem(line []byte) string {
 	line = trimMarks(line)
 	switch f.kind {

@@ -9,7 +9,7 @@ import (
 )
 
 // A Format describes the lines of a log. [ParseFormat] and [Detect] return one. It is
-// immutable and may be used by several goroutines. In the zero Format every line is bad.
+// immutable and safe for concurrent use. In the zero Format every line is bad.
 type Format struct {
 	kind *lineKind // nil: every line is bad
 	text string    // name or spec
@@ -90,7 +90,7 @@ func namedJSON(name string, u unit, wants []want) Format {
 func (f Format) String() string { return f.text }
 
 // TextKeys reports whether the values of events are text in UTF-8, as in JSON
-// formats. In all other formats they are the bytes of the line, of no stated
+// formats. In all other formats they are the bytes of the line, in an unknown
 // encoding.
 func (f Format) TextKeys() bool {
 	if f.inner != nil {
@@ -99,8 +99,8 @@ func (f Format) TextKeys() bool {
 	return f.kind == jsonLines || f.kind == journalLines || f.kind == commonJSON.kind
 }
 
-// Yearless reports whether the times of the format may have no year, as in syslog: those
-// for which [Parser.Yearless] is true; see [Options] and [InYear].
+// Yearless reports whether times of the format may lack a year, as in syslog; see
+// [Parser.Yearless], [Options] and [InYear].
 func (f Format) Yearless() bool {
 	if f.inner != nil {
 		return f.inner.Yearless()
@@ -108,8 +108,8 @@ func (f Format) Yearless() bool {
 	return f.kind != nil && f.kind.message != nil
 }
 
-// Zoneless reports whether the times of the format may name no zone: those for which
-// [Parser.Zoneless] is true; see [Options].
+// Zoneless reports whether times of the format may lack a zone; see
+// [Parser.Zoneless] and [Options].
 func (f Format) Zoneless() bool {
 	if f.filters != nil {
 		return f.filters.zoneless()
@@ -136,24 +136,24 @@ func (f Format) wraps() bool {
 // prefix (syslog, compose, kubectl, stern and grep) may be followed by ":FORMAT", the format of
 // the lines inside theirs.
 //
-// Object and Path of a web request are the target up to the first '?', as it was sent; a
+// Object and Path of a web request are the undecoded target up to the first '?'; a
 // request that is not METHOD SP TARGET has neither. A "-" counts as absent, except as
 // Client.
 //
 // # Format strings
 //
 // "nginx:" is followed by the text of nginx's log_format, "apache:" by that of Apache's
-// LogFormat. They must have a time. A variable of nginx that is no well-known field is a
-// field of its own name, since users define variables; a directive that Apache does not
-// have is an error. If a field has several variables, the most precise is used, or the
-// first. A value ends where the text after its variable begins for the first time. One in
-// quotes ends at the first quote without a backslash before it, and a user at the place where a time
-// follows. Status, size and duration are numbers or a dash; a line with another value is bad.
+// LogFormat. They must have a time. An nginx variable without a well-known field becomes
+// a field of its name, since users define variables; an unknown directive of Apache is an
+// error. If a field has several variables, the most precise is used, or the first. A
+// value ends at the first occurrence of the text after its variable, a quoted value at
+// the first quote without a backslash before it, and a user where a time follows. Status,
+// size and duration are numbers or a dash; a line with another value is bad.
 //
 // # Patterns
 //
-// "regex:" is followed by the name of a file of patterns, or several with a comma between.
-// Its lines are
+// "regex:" is followed by the name of a file of patterns, or several joined by commas. Its
+// lines are
 //
 //	# a comment
 //	time   %Y-%m-%d %H:%M:%S
@@ -161,28 +161,28 @@ func (f Format) wraps() bool {
 //	match  ^login failed for (?P<user>\S+) from <HOST>
 //	ignore ^login failed for monitor
 //
-// A line of the log is an event if a match has a client and no ignore matches, too. There must
-// be a match; all but prefix may be repeated. Without time, one of the well-known times is
-// found at the begin of the line, or else anywhere. The time is cut out of the
-// line before the patterns see it, and what is around it stays. If there is a prefix, a line
-// must match it, and the others see only its group content. Groups are fields by their names;
-// <HOST> is an address or a host name, and <ADDR> an address, of the client. All events
-// have the field filter, the name of the file without its ending. With several files, a line
-// has an event for each of them that matches.
+// A line of the log is an event if a match finds a client and no ignore matches. At least one
+// match is required; all but prefix may be repeated. Without time, a well-known time is
+// searched at the beginning of the line, then anywhere. The time is cut out of the line before
+// the patterns are applied. If there is a prefix, a line must match it, and the other patterns
+// are applied to its group content. Named groups become fields; <HOST> is an address or a host
+// name, and <ADDR> an address, of the client. All events have the field filter: the file's
+// name without its extension. With several files, a line has an event for each of them that
+// matches.
 //
 // In journald-json:regex:FILE the patterns see HOST PROGRAM[PROCESS]: MESSAGE, and the time is
 // that of the entry.
 //
-// The syntax is that of package regexp, with the lookaround, the backreferences (?P=name) and
-// the conditions (?(name)yes|no) of Python. Times have the directives of strptime; %s is
-// seconds since the epoch, or milliseconds, microseconds or nanoseconds by its number of digits,
-// and {DATE} one of the well-known times. A pattern of a time is one of text, too: the time is
-// its first group without a name, or all of it. A time without a year is the last one that is
-// at most a day ahead of the clock.
+// The syntax is that of package regexp, and from Python lookaround, the backreferences (?P=name)
+// and the conditions (?(name)yes|no). Times have the directives of strptime; %s is seconds since
+// the epoch, or milliseconds, microseconds or nanoseconds by its number of digits, and {DATE}
+// any well-known time. The pattern is also a regular expression: the time is its first unnamed
+// group, or else the whole match. A time without a year is the latest one that is at most a day
+// ahead of the clock.
 //
 // # Specs
 //
-// A spec names the kind of line and says where each field is:
+// A spec names the kind of line and the place of each field:
 //
 //	json:time=PATH@UNIT,client=PATH,object=PATH
 //	csv:time=N@UNIT,client=N,object=N
@@ -191,29 +191,26 @@ func (f Format) wraps() bool {
 // The time is required; UNIT is s, ms, us or ns, numbers since the epoch with
 // or without a fraction, or rfc3339, or clf (17/Apr/2018:06:25:06 +0000).
 // Client and object are optional, and any other field may be added, well known
-// (status=PATH) or of a new name. A line is bad when its time is not of the
-// unit, when it lacks the client of the spec, and, in CSV and TSV,
-// when it lacks a column of the spec. So a header line is bad. An empty
-// object is none.
+// (status=PATH) or new. A line is bad if its time does not have the unit, if it
+// lacks the client of the spec, and, in CSV and TSV, if it lacks a column of
+// the spec. So a header line is bad. An empty object counts as absent.
 //
 // The object is taken whole. With @path after its place it is cut at the first
 // '?', and Path and Query are set too; with @request it is a request line,
 // which also gives Method and Protocol.
 //
 // N is the number of a column, from 1. CSV cells may be quoted (RFC 4180), but
-// not hold a line end. TSV knows no quotes.
+// must not contain a line end. TSV has no quotes.
 //
-// PATH is a key, or several with a dot between for objects in objects, at most
-// 6. A key that has dots itself is found as it is: "id.orig_h" finds the value
-// of {"id.orig_h": 1} and of {"id": {"orig_h": 1}}. If a line has both, or a key twice,
-// the last one counts. A backslash takes its meaning
-// from the next byte, so that `\.` is a dot inside a key only. Strings, numbers
-// (their text in the line) and booleans are values; null, objects and lists
-// are not. If the PATH of the object ends in [], it names a list, and each of its
-// strings and numbers is an event, see [Parser.Next]; a line without the list
-// is bad.
+// PATH is a key, or at most 6 keys joined by dots for nested objects. A key that
+// contains dots is found, too: "id.orig_h" finds the value of {"id.orig_h": 1} and of
+// {"id": {"orig_h": 1}}. If a line has both, or a key twice, the last one counts. A
+// backslash removes the meaning of the next byte, so that `\.` is a dot inside a key.
+// Strings, numbers (their text in the line) and booleans are values; null, objects and
+// lists are not. If the PATH of the object ends in [], it names a list, and each of its
+// strings and numbers is an event, see [Parser.Next]; a line without the list is bad.
 //
-// The error names the part that is wrong and what it must be.
+// The error names the bad part and what it must be.
 func ParseFormat(nameOrSpec string) (Format, error) {
 	if f, ok := formatNamed(nameOrSpec); ok {
 		return f, nil

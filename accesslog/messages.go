@@ -312,9 +312,9 @@ func beforeSlash(program []byte) []byte {
 	return program
 }
 
-// Yearless reports whether the last event's line names no year. Unless [Options] has one, the
-// time is in the stand-in calendar of [InYear]. Only formats with [Format.Yearless] have such
-// lines, maybe beside lines with a year.
+// Yearless reports whether the last event's line lacks the year. Unless [Options] has one,
+// the time is then in the stand-in calendar of [InYear]. Only formats with [Format.Yearless]
+// have such lines, possibly besides lines with a year.
 func (p *Parser) Yearless() bool {
 	if p.inner != nil {
 		return p.inner.Yearless()
@@ -322,8 +322,8 @@ func (p *Parser) Yearless() bool {
 	return p.yearless
 }
 
-// Zoneless reports whether the last event's line names no zone, for formats with
-// [Format.Zoneless].
+// Zoneless reports whether the last event's line lacks the zone, for formats
+// with [Format.Zoneless].
 func (p *Parser) Zoneless() bool {
 	if p.inner != nil {
 		return p.inner.Zoneless()

@@ -2,7 +2,7 @@ package accesslog
 
 import "slices"
 
-// A NamedFormat is a format that has a name, with what lists show of it.
+// A NamedFormat describes a format that has a name, for lists.
 type NamedFormat struct {
 	Name    string   `json:"name"`
 	About   string   `json:"about"`
@@ -13,8 +13,8 @@ type NamedFormat struct {
 	format Format
 }
 
-// NamedFormats returns the named formats. [ParseFormat] takes their names and aliases,
-// which are the names that GoAccess has for the same formats.
+// NamedFormats returns the named formats. [ParseFormat] accepts their names and
+// aliases, which are GoAccess's names for the same formats.
 func NamedFormats() []NamedFormat {
 	all := slices.Clone(named)
 	for i := range all {

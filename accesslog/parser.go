@@ -12,23 +12,23 @@ import (
 // Options are the settings of a [Parser]. The zero value is the default.
 type Options struct {
 	// Year is the year of the first dated line of a yearless format, 1 to
-	// 9999. By default, times are in the stand-in calendar of InYear, for readers that
-	// find the year later. Formats whose times have a year ignore it.
+	// 9999. By default, times are in the stand-in calendar of [InYear], for readers
+	//       that determine the year later. Formats whose times have a year ignore it.
 	Year int
 
-	// Zone is the zone of times that name none, as those of syslog and HAProxy do. nil
-	// means UTC. Times in the stand-in calendar have no zone.
+	// Zone is the zone of times without a zone, as in syslog and HAProxy. nil means
+	// UTC. Times in the stand-in calendar have no zone.
 	Zone *time.Location
 }
 
 // A Parser reads lines of one [Format], one at a time: Parse reads a line and
-// fills in its first event, Next gives the others, which only a line with a
-// list has.
+// fills in its first event; Next returns the further events of a line with a
+// list.
 //
-// The cost of a line is linear in its length, whatever it holds, and nothing is
-// allocated for it, except scratch memory that is reused. A Parser must not be used
-// by several goroutines at once. Make one for each with [Format.NewParser]; for the
-// zero Parser every line is bad.
+// The cost of a line is linear in its length, for any content. Only scratch memory
+// is allocated, and reused. A Parser must not be used by several goroutines at
+// once. Make one for each with [Format.NewParser]; for the zero Parser every line
+// is bad.
 type Parser struct {
 	kind  *lineKind
 	clock clfClock
@@ -56,8 +56,8 @@ type Parser struct {
 	patterns *regexReader // of files of patterns
 }
 
-// NewParser returns a parser of the format. It returns an error if Options.Year is
-// not a year.
+// NewParser returns a parser of the format. It returns an error if [Options.Year]
+// is out of range.
 func (f Format) NewParser(o Options) (*Parser, error) {
 	if o.Year != 0 && (o.Year < minYear || o.Year > maxYear) {
 		return nil, fmt.Errorf("accesslog: Options.Year is %d; set it to the year of the log's first line, %d to %d, or to 0 when that is not known",
@@ -85,8 +85,8 @@ func (p *Parser) use(s *spec) {
 
 // Parse reads one line without its line end (see [CutLine]), and sets ev to its first
 // event. If the line is bad, or of another kind (see Skipped), it returns false, and ev
-// has no fields. Byte order marks in front of the line, as where files of Windows
-// programs were joined, are ignored.
+// has no fields. Byte order marks before the line, as in joined files of Windows
+// programs, are ignored.
 //
 // The values of ev are views of line or of memory of p. They are valid until the next
 // call of Parse, while line does not change. A value that is empty in the line is empty,
@@ -283,8 +283,8 @@ func (p *Parser) clfTime(s []byte) (sec, nsec int64, ok bool) {
 
 // Dated returns the times of the first and the last dated line since p was made or
 // Reset was called, in the stand-in calendar of [InYear]. A line is dated if it begins
-// with a syslog time, whatever follows; ok is false if there was none. By [YearsAfter],
-// readers of a yearless log in parallel join their chunks with it.
+// with a syslog time; ok is false if there was none. Parallel readers of a yearless
+// log pass them to [YearsAfter] to join their chunks.
 func (p *Parser) Dated() (first, last time.Time, ok bool) {
 	if p.inner != nil {
 		return p.inner.Dated()
@@ -292,13 +292,13 @@ func (p *Parser) Dated() (first, last time.Time, ok bool) {
 	return utc(p.years.first, 0), utc(p.years.last, 0), p.years.dated
 }
 
-// Skipped reports whether the last line for which Parse returned false is not bad but an
-// ordinary line of another kind: one that another program wrote to the same log, one of
-// the program's own messages beside its requests, or a comment, which begins with '#'.
+// Skipped reports whether the last line for which Parse returned false is not bad but of
+// another kind: a line of another program in the same log, a message of the program
+// itself, or a comment, which begins with '#'.
 func (p *Parser) Skipped() bool { return p.skipped }
 
 // Reset returns p to its initial state: the next dated line is the first, and columns
-// are those of the format, not of a line that named them.
+// that a line named are reset to those of the format.
 func (p *Parser) Reset() {
 	p.years, p.zone.last = sysYears{year: p.years.year}, 0
 	p.hasNext, p.repeats = false, 0
@@ -310,15 +310,14 @@ func (p *Parser) Reset() {
 	}
 }
 
-// MaxLine is the length of the longest good line in bytes, without its line
-// end. A longer one is bad for every format, and readers skip it without
-// holding it.
+// MaxLine is the maximum length of a line, 64 KiB without its line end. A
+// longer line is bad in every format, and readers skip it without storing it.
 const MaxLine = 64 << 10
 
 // CutLine cuts data at its first '\n', which is in neither part, and removes
 // one '\r' from the end of the line. When data has no '\n', the line is all of
-// data, less such a '\r', rest is empty and ok is false: only the caller knows
-// whether that is the last line or a part of one.
+// data, without a '\r' at its end, rest is empty and ok is false: only the
+// caller can tell the last line from a part of a line.
 func CutLine(data []byte) (line, rest []byte, ok bool) {
 	line, rest, ok = bytes.Cut(data, []byte{'\n'})
 	return trimReturn(line), rest, ok

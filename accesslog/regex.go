@@ -101,8 +101,8 @@ func readPatterns(name string) ([]byte, error) {
 	return data, err
 }
 
-// ParsePatterns returns the format of a file of patterns, whose text is data; see
-// [ParseFormat]. The error names file, line and column, and shows the pattern.
+// ParsePatterns returns the format of a file of patterns with the text data; see
+// [ParseFormat]. The error names file, line and column, and contains the pattern.
 func ParsePatterns(file string, data []byte) (Format, error) {
 	base := filepath.Base(file)
 	f := &filter{name: strings.TrimSuffix(base, filepath.Ext(base))}

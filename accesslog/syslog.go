@@ -159,30 +159,30 @@ func standInMonth(second int64) int {
 	return month
 }
 
-// YearsAfter returns the year, of the stand-in calendar of [InYear], of a dated line
-// at first that follows one at last. It is the year of last; one more if that is in
-// December and first in January; and one less if last is in January and first a line
-// of December that came late, by less than a day. The year of first does not matter.
+// YearsAfter returns the year in the stand-in calendar (see [InYear]) of a dated
+// line at first that follows a line at last. It is the year of last; one more from
+// December to January; and one less if last is in January and first is in December,
+// late by less than a day. The year of first does not matter.
 //
-// It is for readers of a yearless log in parallel: it is how many years are to be
-// added to the times of a chunk that begins with the line at first. See
+// It is for parallel readers of a yearless log: the result is the number of years
+// to add to the times of a chunk that begins with the line at first. See
 // [Parser.Dated].
 func YearsAfter(last, first time.Time) int {
 	inYear := first.Unix() - ring.FloorDiv(first.Unix(), yearSeconds)*yearSeconds
 	return int(yearsAfter(last.Unix(), inYear))
 }
 
-// InYear turns a time of the stand-in calendar into the real one, year being
-// the year that index 0 stands for.
+// InYear converts a time in the stand-in calendar to the real calendar; year is
+// the real year of index 0.
 //
-// In the stand-in calendar, which a yearless [Format] uses while [Options]
-// names no Year, every year has 366 days, February always 29; year index 0
-// begins at the Unix epoch and is that of the first dated line; and the index goes
-// up where a line of December is followed by one of January. It orders the times of
-// a log before the year of any of them is known.
+// A yearless [Format] uses the stand-in calendar if [Options] has no Year.
+// Every year has 366 days, February always 29. Year index 0, the year of the
+// first dated line, begins at the Unix epoch, and the index increases where a
+// December line is followed by a January line. So the times of a log are
+// ordered before any year is known.
 //
-// The result is false for February 29 when the year is a common one, and for a
-// year outside 1 to 9999.
+// It returns false for February 29 in a common year, and for a year outside 1
+// to 9999.
 func InYear(t time.Time, year int) (time.Time, bool) {
 	second := t.Unix()
 	index := ring.FloorDiv(second, yearSeconds)

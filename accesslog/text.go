@@ -69,10 +69,10 @@ func (p *Parser) plainMessage(h *head, ev *match.Event) bool {
 	return true
 }
 
-// EitherOrder reports whether a log of the format text that begins with sample has dates such as
-// 04/05/2018 only, which another order would read as another day. The formats text-dmy and text-mdy say
-// which order is meant; nearest is the one of them whose last time is nearer to now, as that of a log
-// is that is being written.
+// EitherOrder reports whether a log of the format text that begins with sample has only dates
+// such as 04/05/2018, in which day and month can be exchanged. The formats text-dmy and text-mdy
+// fix the order; nearest is the one whose last time is nearer to now, as in a log that is being
+// written.
 func (f Format) EitherOrder(sample []byte, now time.Time) (nearest Format, either bool) {
 	if f.kind != plainText.kind {
 		return f, false

@@ -164,10 +164,10 @@ func (f Format) columns(directive []byte) *spec {
 	return w3cSpec(string(directive))
 }
 
-// After returns the format of the lines that follow these, which are of format f. It
-// differs from f only if f has columns that a line of the log names (w3c, cloudfront),
-// and these lines have such a line. Parallel readers need it, since a block of lines
-// may be read with the columns that an earlier block named.
+// After returns the format of the lines that follow lines, which have format f. It
+// differs from f only if a line of the log names the columns (w3c, cloudfront) and
+// lines contains such a line. Parallel readers need it, since a block of lines may be
+// read with the columns that an earlier block named.
 func (f Format) After(lines []byte) Format {
 	if f.kind == nil || !f.kind.namesColumns || !bytes.Contains(lines, []byte(fieldsDirective)) {
 		return f

@@ -25,8 +25,8 @@ type Allow struct {
 	Clients []netip.Prefix // in the rules file itself
 	Files   []AllowFile    // in the order of the rules file
 
-	// Crawlers is operators of crawlers, such as google. Only the server verifies crawlers and allows them; in a
-	// program and in a replay, they are clients like others.
+	// Crawlers are operators of crawlers, such as google. Only the server verifies and allows
+	// crawlers; in a program and in a replay, they are ordinary clients.
 	Crawlers []string
 }
 

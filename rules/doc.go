@@ -1,6 +1,6 @@
 // Package rules parses the rules file, reports its mistakes, and compiles it to a
-// [ratelimit.Set] and a [hotkey.Set]. The server enforces it, and a replay runs it over
-// yesterday's log.
+// [ratelimit.Set] and a [hotkey.Set]. The server and Go programs enforce the
+// file, and a replay tests it on a log.
 //
 //	limiter, err := rules.Open("rules.yaml")
 //	if err != nil {
@@ -18,9 +18,9 @@
 //
 // A file with mistakes returns [Errors]: an [Error] for each of them, in the order of
 // the file, with line, column, the value and what it must be. A file is accepted as a
-// whole or not at all. What is valid but probably not intended is a warning, see
-// [File.Warnings].
+// whole or not at all. Values that are valid but probably not intended are warnings,
+// see [File.Warnings].
 //
-// Anchors, aliases, merge keys and tags are rejected, so that each rule is where it is
-// read. A file has at most 1 MiB and 16 levels.
+// Anchors, aliases, merge keys and tags are rejected, so that each rule is complete
+// where it stands. A file has at most 1 MiB and 16 levels.
 package rules

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An Error is one mistake in a rules file, or a warning about it.
+// An Error is a mistake in a rules file, or a warning.
 type Error struct {
 	File    string // the name given to Parse or Load
 	Line    int    // of the offending value, from 1
@@ -20,8 +20,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 }
 
-// Errors is the mistakes of one file in the order of their positions. As the
-// error of Parse and Load it is never empty.
+// Errors are the mistakes in one file, in the order of their positions. An
+// error of [Parse] or [Load] is never empty.
 type Errors []*Error
 
 // Error returns the mistakes, one a line.

@@ -16,14 +16,14 @@ import (
 // maxSize is the size of the largest rules file, in bytes.
 const maxSize = 1 << 20
 
-// A File is a rules file, or several that are one set of rules, checked and compiled. It
-// holds no counts. A File is safe for concurrent use as long as it is not changed.
+// A File is a valid and compiled rules file, or several that form one rule set. It holds
+// no counts. A File is safe for concurrent use as long as it is not changed.
 type File struct {
-	// Name is the file's name as it was given. Several have a comma between them.
+	// Name is the file's name as given, or several joined by commas.
 	Name string
 
-	// Text is the contents of the file. Several are the documents of one YAML text, which
-	// Parse reads.
+	// Text is the contents of the file. Several files are the documents of one YAML text,
+	// which [Parse] reads.
 	Text []byte
 
 	// Fold makes the keys of clients in all rules.
@@ -32,19 +32,20 @@ type File struct {
 	// Allow is the allow list.
 	Allow Allow
 
-	// Counters is what to count, in the order of the files.
+	// Counters are the counters, in the order of the files.
 	Counters []Counter
 
-	// Limits is the rules of the sections limits and bans: first the limits,
+	// Limits has the rules of the sections limits and bans, first the limits,
 	// then the bans, each in the order of the files, and the allow list. It is
-	// never nil and has no rule when there is none.
+	// never nil, but may be empty.
 	Limits *ratelimit.Set
 
-	// Hot is the rules of the section hot, in the order of the files. It is
-	// never nil and has no rule when there is none.
+	// Hot has the rules of the section hot, in the order of the files. It is
+	// never nil, but may be empty.
 	Hot *hotkey.Set
 
-	// Warnings is what is valid but probably not intended, in the order of the file.
+	// Warnings are about values that are valid but probably not intended, in the
+	// order of the file.
 	Warnings Errors
 
 	sources []source
@@ -62,12 +63,12 @@ type Counter struct {
 	Spans     []time.Duration // in the order of the file, no two alike
 }
 
-// Load reads, checks and compiles the rules files at paths, which must be regular files
-// of at most 1 MiB together, with the files of their allow lists and plans, whose paths are relative to the
-// folder of the rules file that names them. Several files are one set of rules: their sections
-// are joined, in the order of the paths, names are unique among all of them, and the section client, if
-// several have it, must be the same. The error is [Errors] when one of them has mistakes, else that
-// of reading the rules files.
+// Load reads, validates and compiles the rules files at paths: regular files of at most
+// 1 MiB together. It also reads the files of their allow lists and plans, whose paths
+// are relative to the directory of the rules file that names them. Several files form
+// one rule set: their sections are joined in the order of the paths, names must be
+// unique among all, and the section client must be the same in all files that have it.
+// The error is [Errors] if a file has mistakes, or else the error of reading the files.
 func Load(paths ...string) (*File, error) {
 	sources, err := readFiles(paths)
 	if err != nil {
@@ -102,17 +103,19 @@ func readFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Parse checks and compiles data as the rules file called name. The error is
-// [Errors]. Time and memory are bounded for any data: a file made to be slow takes about
-// a second. A file may have several YAML documents, which are read as Load reads several files.
+// Parse validates and compiles data as the rules file called name. The error is
+// [Errors]. Time and memory are bounded for any data: the slowest file takes
+// about a second. Several YAML documents in data are joined like several files
+// of [Load].
 //
-// Parse reads no other file: files of the allow list and of plans are empty, with a warning.
+// Parse does not read other files: files of the allow list and of plans are empty, with a
+// warning.
 func Parse(name string, data []byte) (*File, error) {
 	return new(reader).readWhole([]source{{name, string(data)}})
 }
 
-// Draft is Parse for data that may replace f: files of the allow list and of plans that f
-// names, too, have the contents that they have in f.
+// Draft is [Parse] for data that may replace f: files of the allow list and of plans that
+// f also names keep their contents from f.
 func (f *File) Draft(name string, data []byte) (*File, error) {
 	return (&reader{allowFiles: f.Allow.Files, plansBefore: f.plans}).readWhole([]source{{name, string(data)}})
 }
@@ -138,15 +141,14 @@ func (r *reader) readWhole(sources []source) (f *File, err error) {
 	return f, nil
 }
 
-// RuleError returns the error that the rule of that name cannot be used, at the place of the
-// name in the file.
+// RuleError returns an error with message at the position of the rule's name in the file.
 func (f *File) RuleError(rule, message string) *Error {
 	at := f.names[rule]
 	return &Error{at.file, at.line, at.column, fmt.Sprintf("rule %q: %s", rule, message)}
 }
 
-// Fields returns the names of all event fields that any rule or counter of the
-// file looks at, sorted.
+// Fields returns the names of all event fields that a rule or counter of the
+// file uses, sorted.
 func (f *File) Fields() []string {
 	names := append(f.Limits.Fields(), f.Hot.Fields()...)
 	for i := range f.Counters {

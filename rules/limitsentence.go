@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// LimitSentence returns the meaning of r as sentences after its name: what is allowed,
-// the consequence of exceeding it, and what differs from the defaults.
+// LimitSentence returns the meaning of r as sentences that follow its name: the limit,
+// the consequence of exceeding it, and settings that differ from the defaults.
 func LimitSentence(r *ratelimit.Rule) string {
 	s := sentence{}
 	who := forRequests(r.When) + article(keyNoun(r.Key))
@@ -272,8 +272,9 @@ func growth(b *ratelimit.Ban) string {
 	return s
 }
 
-// LackingSentence returns how many of the events that match a limit or ban lack a field of its key, and what became of them, or "" if
-// none does: "9,812 of 10,000 events had no api_key: the rule refused them". Of those that lack one, it has refused so many.
+// LackingSentence returns a sentence about the events that match a limit or ban and lack a field of
+// its key, or "" if lacking is 0: "9,812 of 10,000 events had no api_key: the rule refused them".
+// refused of the lacking events were refused.
 func LackingSentence(r *ratelimit.Rule, lacking, refused, events uint64) string {
 	if lacking == 0 {
 		return ""

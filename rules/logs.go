@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A Log is a log that a server follows.
+// A Log describes a log that a server follows.
 type Log struct {
 	Name, Format string   // as events have them, see [match.Event.SetOrigin]
 	Fields       []string // that its events can have
@@ -18,8 +18,8 @@ type Log struct {
 // selecting is the fields that say what kind of event it is.
 var selecting = []string{eventfield.Log, eventfield.Format, "filter", "program"}
 
-// MixedLogs returns a sentence for each limit and ban that does not say which logs it is about, if
-// events of several, of different formats, have all its fields.
+// MixedLogs returns a sentence for each limit and ban that does not select logs, if several logs
+// of different formats have all its fields.
 func (f *File) MixedLogs(logs []Log) (sentences []string) {
 	for i := range f.Limits.Len() {
 		r := f.Limits.Rule(i)

@@ -52,7 +52,7 @@ func (c *Counter) Sentence() string {
 		c.Name, upperFirst(requests(c.When)), keyNoun(c.Key), join(spans, "and"))
 }
 
-// HotSentence returns the meaning of r as a sentence after its name.
+// HotSentence returns the meaning of r as a sentence that follows its name.
 func HotSentence(r *hotkey.Rule) string {
 	s := fmt.Sprintf("%s: %s%s that is hit %s within %s is hot for %s.",
 		r.Name, forRequests(r.When), article(keyNoun(r.Key)), times(r.Threshold), rulevalue.FormatDuration(r.Span), rulevalue.FormatDuration(cmp.Or(r.Hold, r.Span)))

@@ -9,17 +9,17 @@ import (
 	"github.com/lately-go/lately/internal/spelling"
 )
 
-// A Setting is one setting of a settings file, with its value as it was written:
-// one text, or several if it was a list.
+// A Setting is one setting of a settings file, with its unparsed value: one
+// text, or several for a list.
 type Setting struct {
 	Name         string
 	Values       []string
 	Line, Column int // of the value
 }
 
-// ParseSettings reads a file of settings, as a server has: YAML like a rules file,
-// under the same restrictions, but only a mapping from names to texts or lists of
-// texts. What is not among names is a mistake. The error is [Errors]; the caller
+// ParseSettings parses a settings file of the server: YAML with the restrictions
+// of a rules file, and only a mapping from names to texts or lists of texts. A
+// name that is not in names is a mistake. The error is [Errors]; the caller
 // validates the values and reports errors with [Setting.Error].
 func ParseSettings(file string, data []byte, names []string) ([]Setting, error) {
 	r := &reader{file: file}
@@ -55,7 +55,7 @@ func (r *reader) unknownSetting(p pair, names []string) {
 	r.fail(p.at, "unknown setting %q: must be one that lately serve --help lists, such as %s", rulevalue.Clip(p.key), names[0])
 }
 
-// Error returns the error of file whose setting s is wrong.
+// Error returns an error with message at the position of s in file.
 func (s *Setting) Error(file, message string) *Error {
 	return &Error{file, s.Line, s.Column, message}
 }

@@ -12,45 +12,47 @@ import (
 	"github.com/lately-go/lately/internal/rulevalue"
 )
 
-// A TestFile is tests of a rules file: what becomes of given events, and which keys of
-// given logs must never be refused. Package replay runs them.
+// A TestFile contains tests of a rules file: the outcomes of given events, and keys in
+// given logs that must never be refused. Package replay runs them.
 type TestFile struct {
 	Name     string // of the file, as it was given
 	Tests    []Test // in the order of the file
-	Warnings Errors // what is valid but probably not intended
+	Warnings Errors // about values that are valid but probably not intended
 }
 
-// A Test is judged with rules that have counted nothing before it. It has Events or Logs.
+// A Test is judged with rules that start at zero. It has Events or Logs.
 type Test struct {
 	Name   string
-	Line   int       // where it begins in the file
+	Line   int       // first line in the file
 	Start  time.Time // the time from which At of events is counted
 	Events []TestEvent
 	Logs   []string // files, relative to that of the tests
 	Format string   // of Logs; "" is to detect it
 
-	// Key is the field of which NeverRefuse has values; for clients networks, too.
+	// Key is the field of the values in NeverRefuse; for clients, these may be
+	// networks.
 	Key         string
 	NeverRefuse []string
 }
 
-// A TestEvent is one event of a Test, or several alike.
+// A TestEvent is one event of a [Test], or several equal ones.
 type TestEvent struct {
 	Line, Column int
 	At           time.Duration // after Start
 	Fields       map[string]string
-	Repeat       int           // how many there are, at least 1
+	Repeat       int           // number of events, at least 1
 	Every        time.Duration // from one to the next
 	Expect       Expectation
 }
 
-// An Expectation is what must become of an event. The zero Expectation is anything.
+// An Expectation is the required outcome of an event. The zero Expectation accepts
+// any outcome.
 type Expectation struct {
 	Outcome string // "allowed", "refused" (also by a ban), "banned", or "" for any
-	Rule    string // that decides a refusal; "" is any
+	Rule    string // the rule that refuses it; "" means any
 }
 
-// String returns the expectation as a test file has it.
+// String returns the expectation in the syntax of a test file.
 func (e Expectation) String() string {
 	if e.Rule != "" {
 		return e.Outcome + " by " + e.Rule
@@ -71,7 +73,7 @@ var (
 )
 
 // LoadTests reads the test file at path. Its expectations may name the rules of f. The
-// error is [Errors] if the file has mistakes, else that of reading it.
+// error is [Errors] if the file has mistakes, or else the error of reading it.
 func LoadTests(path string, f *File) (*TestFile, error) {
 	data, err := readFile(path)
 	if err != nil {

@@ -17,8 +17,8 @@ const pollInterval = 2 * time.Second
 const settleTime = 50 * time.Millisecond
 
 // Open returns a Limiter that enforces the limits and bans of the rules files at paths,
-// with a memory store of the default size. A Limiter does not count the counters and
-// hot rules of a file. The error is that of [Load].
+// with a memory store of the default size. The counters and hot rules of a file are
+// ignored. The errors are those of [Load].
 func Open(paths ...string) (*ratelimit.Limiter, error) {
 	f, err := Load(paths...)
 	if err != nil {
@@ -27,8 +27,8 @@ func Open(paths ...string) (*ratelimit.Limiter, error) {
 	return ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
 }
 
-// Watch puts the rules files at paths in force in limiter, at once and after each change
-// of one of them, until ctx is done. Run it in its own goroutine:
+// Watch applies the rules files at paths to limiter, at once and after each change of a
+// file, until ctx is done. Run it in its own goroutine:
 //
 //	report := func(f *rules.File, err error) {
 //		if err != nil {
@@ -40,12 +40,12 @@ func Open(paths ...string) (*ratelimit.Limiter, error) {
 //	go rules.Watch(ctx, limiter, report, "rules.yaml")
 //
 // Watch calls report, unless it is nil, once for each version of the files: with the
-// File that is now in force, or with the reason why the rules before it stay in force.
-// A file that is missing or has mistakes changes nothing. Counts and bans are carried
-// over as [ratelimit.Limiter.Update] says.
+// new File, or with the reason why the old rules stay. A file that is missing or has
+// mistakes changes nothing. Counts and bans are carried over, see
+// [ratelimit.Limiter.Update].
 //
-// Watch reads the files and those of their allow lists every 2 seconds, by their
-// paths: editors may replace them, and they may be symbolic links.
+// Watch reads the files, and the files of their allow lists and plans, every 2
+// seconds by their paths: they may be replaced, and may be symbolic links.
 func Watch(ctx context.Context, limiter *ratelimit.Limiter, report func(*File, error), paths ...string) {
 	for f, err := range changes(ctx, paths, never, pollInterval) {
 		if err == nil {
@@ -60,10 +60,10 @@ func Watch(ctx context.Context, limiter *ratelimit.Limiter, report func(*File, e
 	}
 }
 
-// Changes reads the files that f was loaded from, those of their allow lists and those of plans, once per
-// interval, and yields it each time that the contents of one have changed, at first from
-// those of f: the new File, or the error of [Load]. A file that cannot be read yields one
-// error until it can be read again. The sequence ends when ctx is done.
+// Changes reads the files that f was loaded from, with their allow lists and plans, once per
+// interval. Each time that the contents of one have changed, compared first with f, it yields the
+// new File or the error of [Load]. A file that cannot be read yields one error until it can be read
+// again. The sequence ends when ctx is done.
 func (f *File) Changes(ctx context.Context, interval time.Duration) iter.Seq2[*File, error] {
 	paths := make([]string, len(f.sources))
 	for i, s := range f.sources {
