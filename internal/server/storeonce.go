@@ -16,12 +16,13 @@ const (
 	onceSkew = time.Minute
 )
 
-// once remembers names until their ends, and reports which were remembered before, by any server. It returns nil if the store
-// does not answer.
+// once remembers names until their ends, and reports which the store has had before, from any server: none of those about
+// which it does not answer.
 func (s *sharedStore) once(names []string, ends []time.Time) []bool {
+	before := make([]bool, len(names))
 	client := s.conn.client()
 	if client == nil {
-		return nil
+		return before
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -30,13 +31,13 @@ func (s *sharedStore) once(names []string, ends []time.Time) []bool {
 		lives := max(time.Until(ends[i]), 0) + onceSkew
 		commands[i] = client.B().Set().Key(cmp.Or(s.config.Prefix, "lately:") + "~" + name).Value("1").Nx().PxMilliseconds(lives.Milliseconds()).Build()
 	}
-	before := make([]bool, len(names))
+	var failed error
 	for i, reply := range client.DoMulti(ctx, commands...) {
 		err := reply.Error()
 		if before[i] = rueidis.IsRedisNil(err); err != nil && !before[i] {
-			s.note(err)
-			return nil
+			failed = err
 		}
 	}
+	s.note(failed)
 	return before
 }

@@ -18,7 +18,7 @@ limits:
 `
 
 // TestOutcomeAtAnotherServer reports, at one server of a store, the answer to a request that another has judged: once, also when both are
-// told, and in one pipeline.
+// told, in one pipeline, and while the store answers about some ids only, or not at all.
 func TestOutcomeAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -55,14 +55,41 @@ func TestOutcomeAtAnotherServer(t *testing.T) {
 	time.Sleep(2 * time.Millisecond)
 	b.wantAnswer("OUTCOME "+short+" status 401", "-EXPIRED id: its time was over at ", "late")
 
+	// The store answers about the ids that were reported, and not about another: at another server, they are known.
+	later := a.reserve(check)
+	user := []string{"ACL", "SETUSER", "default", "resetkeys", "~lately:{*"}
+	for key := range strings.FieldsSeq(strings.Trim(keys, "[]")) {
+		user = append(user, "~"+key)
+	}
+	redis.Do(t, user...)
+	if got := b.resp("OUTCOME "+id+" status 401", "OUTCOME "+later+" status 401"); strings.Count(got, "*7\r\n:1\r\n") != 2 {
+		t.Errorf("one of two ids is known: %q", got)
+	}
+	b.wantLeft("192.0.2.1", 1, "a repetition, and an id about which the store does not answer")
+	redis.Do(t, "ACL", "SETUSER", "default", "allkeys")
+	b.wantAnswer("OUTCOME "+later+" status 401", "*7\r\n:1\r\n", "when the store answers again")
+	b.wantLeft("192.0.2.1", 1, "counted while the store did not answer, and repeated")
+
+	before := a.reserve("CHECK client 192.0.2.8 path /login user kim OUTCOME 60000")
+	a.wantAnswer("OUTCOME "+before+" status 401", "*7\r\n:1\r\n", "before the store goes away")
 	redis.Kill()
 	eventually(t, "the store is away", func() bool { return !a.state().Up })
-	id = a.reserve(strings.Replace(check, "192.0.2.1", "192.0.2.9", 1))
-	for range 2 {
+	left8 := a.resp("PEEK shared 192.0.2.8")
+	id = a.reserve("CHECK client 192.0.2.9 path /login user eve OUTCOME 60000")
+	for _, id := range []string{id, id, before} {
 		a.wantAnswer("OUTCOME "+id+" status 401", "*7\r\n:1\r\n", "without a store")
+	}
+	if got := a.resp("PEEK shared 192.0.2.8"); wordsOf(got) != wordsOf(left8) {
+		t.Errorf("repeated without a store: %q, before that %q", got, left8)
 	}
 	var limit, left int // of the limit, or of this server's part of it
 	if _, err := fmt.Sscanf(a.resp("PEEK shared 192.0.2.9"), "*7\r\n:1\r\n:%d\r\n:%d\r\n", &limit, &left); err != nil || left != limit-2 {
 		t.Errorf("reported twice without a store: %d of %d are left after the next, %v", left, limit, err)
 	}
+}
+
+// wordsOf returns a decision without its times.
+func wordsOf(decision string) string {
+	words := strings.Fields(decision)
+	return strings.Join(words[:4], " ")
 }

@@ -63,8 +63,8 @@ type Config struct {
 	// counter that another server has. nil means that counters are of this process only.
 	Counters func(unknown func(name string)) (*latelyredis.Counters, error)
 
-	// Once remembers these names until these times in the store that servers share, and reports which of them were remembered
-	// before. It returns nil if it cannot be reached. A nil Once means that there is no such store.
+	// Once remembers these names until these times in the store that servers share, and reports which of them it has had
+	// before. What the store does not answer is false. A nil Once means that there is no such store.
 	Once func(names []string, ends []time.Time) (before []bool)
 
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.

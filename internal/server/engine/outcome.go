@@ -167,26 +167,25 @@ func (s *Session) open(text string) (reservations.Request, report, error) {
 	return x.Asked, r, nil
 }
 
-// once has the reports of b that were made before change nothing. Where servers share a store, that remembers them; while it cannot
-// be reached, this process does.
+// once has the reports of b that were made before change nothing: those that the store of the servers has had, and those that this
+// process has counted, also while the store did not answer.
 func (s *Session) once(now time.Time, b *batch) {
-	again := s.e.reportedElsewhere(b.reports)
+	elsewhere := s.e.reportedElsewhere(b.reports)
 	for i := range b.reports {
 		r := &b.reports[i]
 		q := &b.queries[r.query]
-		if again != nil {
-			q.Peek = again[i]
-		} else if first, fits := s.e.settled.Add(now, r.number, r.ends); fits { // else it is counted, perhaps twice, rather than never
-			q.Peek = !first
+		if q.Peek = elsewhere[i]; q.Peek {
+			continue // it is not remembered here: of two at the same time, one has to count
 		}
+		first, fits := s.e.settled.Add(now, r.number, r.ends)
+		q.Peek = fits && !first // else it is counted, perhaps twice, rather than never
 	}
 }
 
-// reportedElsewhere reports which ids were reported before, to any server of the store. It returns nil if there is no store, or
-// it does not answer.
+// reportedElsewhere reports which ids the store of the servers has had before.
 func (e *Engine) reportedElsewhere(reports []report) []bool {
 	if e.config.Once == nil {
-		return nil
+		return make([]bool, len(reports))
 	}
 	names, ends := make([]string, len(reports)), make([]time.Time, len(reports))
 	for i := range reports {
