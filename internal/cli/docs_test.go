@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
@@ -208,14 +210,17 @@ func TestOtherOutputIsFound(t *testing.T) {
 
 // demoLog writes the log of make demo, compressed.
 func demoLog(name string) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	z := gzip.NewWriter(f)
-	_, err = accesslogtest.Write(z, accesslogtest.Config{})
-	return errors.Join(err, z.Close(), f.Close())
+	log, err := madeDemoLog()
+	return errors.Join(err, os.WriteFile(name, log, 0o600))
 }
+
+var madeDemoLog = sync.OnceValues(func() ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := accesslogtest.Write(z, accesslogtest.Config{})
+	err = errors.Join(err, z.Close())
+	return b.Bytes(), err
+})
 
 // A server starts with the rules of examples/rules.yaml, and logs no warning.
 func TestExampleRules(t *testing.T) {
