@@ -2,6 +2,7 @@ package deptest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,10 +60,11 @@ func downloaded(folder string) bool {
 	return cmd.Run() == nil
 }
 
-// TestDocumentedProgramsCompile compiles every program in README.md and docs/ against this checkout.
+// TestDocumentedProgramsCompile compiles every program in README.md and docs/ against this checkout, those of a module
+// together.
 func TestDocumentedProgramsCompile(t *testing.T) {
-	root := filepath.Join("..", "..")
 	checked := map[string]bool{} // translations have the same programs
+	modules := map[string]map[string]string{}
 	for _, path := range pages(t) {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -73,16 +75,21 @@ func TestDocumentedProgramsCompile(t *testing.T) {
 				continue
 			}
 			checked[program] = true
-			folder := root
+			module := root
 			if m := adapter.FindStringSubmatch(program); m != nil {
-				if folder = filepath.Join(root, "adapters", m[1]); !downloaded(folder) {
-					t.Logf("SKIP %s, program %d: the modules of adapters/%s cannot be downloaded", path, i+1, m[1])
-					continue
-				}
+				module = filepath.Join(root, "adapters", m[1])
 			}
-			if out, err := compile(t, folder, program); err != nil {
-				t.Errorf("%s, program %d: %v\n%s", path, i+1, err, out)
+			if modules[module] == nil {
+				modules[module] = map[string]string{}
 			}
+			modules[module][fmt.Sprintf("%s-program-%d", filepath.Base(path), i+1)] = program
+		}
+	}
+	for module, programs := range modules {
+		if module != root && !downloaded(module) {
+			t.Logf("SKIP the programs with %s: its modules cannot be downloaded", module)
+		} else if out, err := compile(t, module, programs); err != nil {
+			t.Errorf("%v\n%s", err, out)
 		}
 	}
 	if len(checked) < 2 {
@@ -264,19 +271,35 @@ func TestBrokenProgramIsFound(t *testing.T) {
 	if len(found) != 1 {
 		t.Fatalf("%d programs found, want 1", len(found))
 	}
-	if out, err := compile(t, filepath.Join("..", ".."), found[0]); err == nil {
-		t.Errorf("a program that does not compile was taken: %s", out)
+	out, err := compile(t, root, map[string]string{"good": "package main\n\nfunc main() {}\n", "bad": found[0]})
+	if err == nil || !strings.Contains(string(out), "/bad:3:15: undefined: lately") {
+		t.Errorf("a program that does not compile: error %v\n%s", err, out)
 	}
 }
 
-// compile compiles a program in the module at root, as a package that is no main, so that it is not linked.
-func compile(t *testing.T, root, program string) ([]byte, error) {
+// compile compiles programs by name in a module, each as a package that is no main, so that it is not linked.
+func compile(t *testing.T, module string, programs map[string]string) ([]byte, error) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "program.go")
-	if err := os.WriteFile(file, []byte(strings.Replace(program, "package main", "package program", 1)), 0o600); err != nil {
+	module, err := filepath.Abs(module)
+	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", "build", file)
-	cmd.Dir = root
+	dir, files := t.TempDir(), map[string]string{}
+	for name, program := range programs {
+		file := filepath.Join(dir, name)
+		files[filepath.Join(module, "documented", name, "program.go")] = file
+		if err := os.WriteFile(file, []byte(strings.Replace(program, "package main", "package program", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay"), "./documented/...")
+	cmd.Dir = module
 	return cmd.CombinedOutput()
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 )
@@ -78,9 +79,6 @@ func parse(fsys fs.FS, name string) (source, error) {
 		comment: strings.TrimSpace(file.Doc.Text()) != "",
 		text:    string(text),
 	}
-	if f.folder == "." {
-		f.folder = "."
-	}
 	for _, spec := range file.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -144,9 +142,12 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 // root is the checkout, seen from this folder.
 const root = "../.."
 
+// loaded is the files of this module, which several tests look at.
+var loaded = sync.OnceValues(func() ([]source, error) { return load(os.DirFS(root)) })
+
 func loadModule(t *testing.T) []source {
 	t.Helper()
-	files, err := load(os.DirFS(root))
+	files, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
