@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -12,8 +13,8 @@ import (
 // r stays within q, and t within Retry-After, for every algorithm.
 func TestFieldsOfEveryAlgorithm(t *testing.T) {
 	rnd := randtest.New(t)
-	for _, name := range ratelimit.Algorithms() {
-		a, err := ratelimit.AlgorithmNamed(name)
+	for _, name := range limit.Algorithms() {
+		a, err := limit.AlgorithmNamed(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -110,7 +111,7 @@ func TestDraftHeadersParse(t *testing.T) {
 		for i, name := range []string{"plain", `with "quotes" and \`, "line\nbreak", "ümlaut", ", ;=", "\x00\xff", "%41", strings.Repeat("long", 100)} {
 			r := limited(t, name, 1<<rnd.IntN(8), time.Duration(1+rnd.IntN(90_000))*time.Millisecond, []string{"client", "tenant"}[i%2])
 			if i%3 == 0 {
-				r.Limits = append(r.Limits, ratelimit.Limit{N: math.MaxUint32, Span: ratelimit.MaxSpan})
+				r.Limits = append(r.Limits, ratelimit.Limit{N: math.MaxUint32, Span: limit.MaxSpan})
 			}
 			if i%4 == 0 {
 				r.Ban = &ratelimit.Ban{After: 20, Of: ratelimit.Refusals, Span: time.Minute, For: 10 * time.Second}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
@@ -215,8 +216,8 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 		"hits":     {hits},
 		"all":      {exact, several, banning, hits, limited(t, "ring", 65, ms(5000, 60_000))},
 	}
-	for _, name := range ratelimit.Algorithms() {
-		a, err := ratelimit.AlgorithmNamed(name)
+	for _, name := range limit.Algorithms() {
+		a, err := limit.AlgorithmNamed(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -22,7 +23,7 @@ func planned(t testing.TB, a ratelimit.Algorithm, n, atMost uint64) *ratelimit.S
 // nothing about the others.
 func TestRefusalOfALimit(t *testing.T) {
 	t.Parallel()
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		f := newFleet(t, redis(t), planned(t, a, 2, 8), prefixed())
 		take := func(node int, limit uint64) ratelimit.Decision {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -43,7 +44,7 @@ func TestLockstep(t *testing.T) {
 			done = append(done, fmt.Sprintf("at %v: %d for %s, peek %v", at, n, e.Get(match.Path), peek))
 			want, _ := outcomes(memory, at, &e, n, peek)
 			got, d := outcomes(redis, at, &e, n, peek)
-			if wait = d.RetryAfter; wait > ratelimit.MaxSpan/2 {
+			if wait = d.RetryAfter; wait > limit.MaxSpan/2 {
 				wait = 0
 			}
 			if !slices.Equal(got, want) {
@@ -93,7 +94,7 @@ func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek
 func randomRules(rnd *rand.Rand) (rules []ratelimit.Rule) {
 	single := rnd.IntN(2) == 0 // a rule of one limit has scripts of its own
 	for i := range 1 + rnd.IntN(3) {
-		r := ratelimit.Rule{Name: fmt.Sprint("r", i), Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms())))}
+		r := ratelimit.Rule{Name: fmt.Sprint("r", i), Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(rnd.IntN(len(limit.Algorithms())))}
 		r.Shadow, r.CountRefused = rnd.IntN(4) == 0, rnd.IntN(4) == 0
 		switch r.Algorithm {
 		case ratelimit.InFlight:
@@ -122,7 +123,7 @@ func randomRules(rnd *rand.Rand) (rules []ratelimit.Rule) {
 }
 
 func randomBan(rnd *rand.Rand) *ratelimit.Ban {
-	spans := []time.Duration{time.Millisecond, 48 * time.Millisecond, time.Second, time.Hour, 24 * time.Hour, ratelimit.MaxSpan}
+	spans := []time.Duration{time.Millisecond, 48 * time.Millisecond, time.Second, time.Hour, 24 * time.Hour, limit.MaxSpan}
 	b := &ratelimit.Ban{
 		After: []uint64{0, 1, 2, 5, 20}[rnd.IntN(5)], Of: ratelimit.Cause(rnd.IntN(2)), Span: spans[rnd.IntN(6)],
 		Extend: rnd.IntN(4) == 0, Remember: []time.Duration{0, time.Millisecond, time.Hour}[rnd.IntN(3)],
@@ -141,7 +142,7 @@ func randomBan(rnd *rand.Rand) *ratelimit.Ban {
 }
 
 func randomLimit(rnd *rand.Rand, a ratelimit.Algorithm) ratelimit.Limit {
-	l := ratelimit.Limit{N: []uint64{0, 1, 3, 10, 100, 128, 129, 300, 1000, 70_000, ratelimit.MaxSliding}[rnd.IntN(11)]}
+	l := ratelimit.Limit{N: []uint64{0, 1, 3, 10, 100, 128, 129, 300, 1000, 70_000, limit.MaxN}[rnd.IntN(11)]}
 	switch a {
 	case ratelimit.Calendar:
 		l.Per = ratelimit.PerSecond + ratelimit.Period(rnd.IntN(6))
@@ -150,11 +151,11 @@ func randomLimit(rnd *rand.Rand, a ratelimit.Algorithm) ratelimit.Limit {
 		l.N = min(l.N, 1000)
 	case ratelimit.GCRA, ratelimit.LeakyBucket:
 		if l.N > 0 && rnd.IntN(2) == 0 {
-			l.Burst = 1 + rnd.Uint64N(min(2*l.N, ratelimit.MaxSliding))
+			l.Burst = 1 + rnd.Uint64N(min(2*l.N, limit.MaxN))
 		}
 	}
 	l.Span = []time.Duration{1, 7, 48, 100, 997, 1000, 60_000, 3_600_001, 315_360_000_000}[rnd.IntN(9)] * time.Millisecond
-	if l.Span == ratelimit.MaxSpan {
+	if l.Span == limit.MaxSpan {
 		l.Burst = min(l.Burst, l.N) // more would take longer than that to drain
 	}
 	return l

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -16,7 +17,7 @@ import (
 // not before what it counts has left. A key without a time to live gets one.
 func TestExpiry(t *testing.T) {
 	client := redis(t).client(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		for _, n := range []uint64{10, 1000} {
 			rules, config := set(t, limited("r", match.MustKey("path"), a, n)), prefixed()
@@ -45,7 +46,7 @@ func TestExpiry(t *testing.T) {
 // a slot.
 func TestClockSetBack(t *testing.T) {
 	client := redis(t).client(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		for _, n := range []uint64{4, 200} {
 			l := ratelimit.Limit{N: n, Span: 10 * time.Second}
@@ -79,7 +80,7 @@ func TestClockSetBack(t *testing.T) {
 // later counts as of now, under that.
 func TestClockSetBackBeforeUpdate(t *testing.T) {
 	client := redis(t).client(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a, l := ratelimit.Algorithm(i), ratelimit.Limit{N: 4, Span: time.Minute}
 		if a == ratelimit.Calendar {
 			l = ratelimit.Limit{N: 4, Per: ratelimit.PerMinute}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -174,7 +175,7 @@ func (f *fleet) run(t testing.TB, rnd *rand.Rand, steps int, spoil func(*latelyr
 		if wait, wrong = f.take(rnd, e, n, peek); wrong != "" {
 			return fmt.Sprintf("after %q, %s", done[max(0, len(done)-20):], wrong)
 		}
-		if wait > ratelimit.MaxSpan/2 {
+		if wait > limit.MaxSpan/2 {
 			wait = 0
 		}
 	}

@@ -173,7 +173,7 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 	}
 	if r.Algorithm == ratelimit.Calendar {
 		zone := cmp.Or(r.Zone, time.UTC)
-		rl.calendars = append(rl.calendars, calendar{len(rl.told), cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)), zone})
+		rl.calendars = append(rl.calendars, calendar{len(rl.told), cmp.Or(l.Per, limit.PeriodOf(l.Span)), zone})
 		rl.told = append(rl.told, make([]byte, 3*uint56)...)
 		rl.head = binary.BigEndian.AppendUint32(rl.head, zoneSum(zone))
 	}
@@ -265,7 +265,7 @@ func keep(r *ratelimit.Rule) int64 {
 		}
 		if l.N > 0 { // a bucket holds twice its burst, or its burst and N, at most
 			drains := math.Ceil(float64(max(l.Burst, l.N)) / float64(l.N))
-			longest = max(longest, 2*min(time.Duration(drains)*l.Window(), ratelimit.MaxSpan))
+			longest = max(longest, 2*min(time.Duration(drains)*l.Window(), limit.MaxSpan))
 		}
 	}
 	return longest.Microseconds()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -82,7 +83,7 @@ func TestRulesThatDiffer(t *testing.T) {
 		rounds = 1
 	}
 	rng := randtest.New(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		for _, n := range [][2]uint64{{20, 17}, {100, 30}, {150, 140}, {300, 100}, {129, 128}, {300, 1}, {300, 0}} {
 			if a == ratelimit.InFlight {
@@ -114,8 +115,8 @@ func TestWritesByRulesThatDiffer(t *testing.T) {
 		"a ban of refusals":    ban(ratelimit.Refusals),
 		"a ban of hits":        ban(ratelimit.Hits),
 	} {
-		other := ratelimit.Algorithm(rng.IntN(len(ratelimit.Algorithms())))
-		for i := range ratelimit.Algorithms() {
+		other := ratelimit.Algorithm(rng.IntN(len(limit.Algorithms())))
+		for i := range limit.Algorithms() {
 			a := ratelimit.Algorithm(i)
 			if a == ratelimit.InFlight || testing.Short() && a != ratelimit.Sliding && a != other {
 				continue // in flight is what is under way
@@ -135,7 +136,7 @@ func TestWritesByRulesThatDiffer(t *testing.T) {
 func TestAlgorithmsThatDiffer(t *testing.T) {
 	t.Parallel()
 	rng := randtest.New(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
 		if a == ratelimit.InFlight || a == ratelimit.Calendar {
 			continue // which count what is under way, or in days

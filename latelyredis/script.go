@@ -148,7 +148,7 @@ func familiesOf(a ratelimit.Algorithm, l ratelimit.Limit) []string {
 
 // isVariable reports whether l is a bucket whose N is data.
 func isVariable(a ratelimit.Algorithm, l ratelimit.Limit) bool {
-	return l.AtMost > 0 && limit.Algorithm(a).Bursts()
+	return l.AtMost > 0 && a.Bursts()
 }
 
 // source returns the file of that name.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -20,8 +21,8 @@ import (
 // all returns the scripts of a rule set with each window.
 func all(t testing.TB) []string {
 	var rules []ratelimit.Rule
-	for i, name := range ratelimit.Algorithms() {
-		l := ratelimit.Limit{N: 1000, Span: ratelimit.MaxSpan}
+	for i, name := range limit.Algorithms() {
+		l := ratelimit.Limit{N: 1000, Span: limit.MaxSpan}
 		if a := ratelimit.Algorithm(i); a == ratelimit.Calendar {
 			l = ratelimit.Limit{N: 1000, Per: ratelimit.PerDay}
 		}

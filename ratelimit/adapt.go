@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
 )
@@ -58,7 +59,7 @@ func (a *Adapt) most() uint64 {
 }
 
 func (a *Adapt) validate(r *Rule) error {
-	if r.Algorithm.bursts() {
+	if r.Algorithm.Bursts() {
 		return fmt.Errorf("adapt: algorithm %s turns N into a rate: must be one that counts", r.Algorithm)
 	}
 	if len(r.Limits) == 0 {
@@ -259,8 +260,8 @@ func (in *chunkImport) adapt() error {
 	mr, r := in.rule(), in.r
 	config := r.Bytes(r.Len())
 	next, last := in.written+r.Varint(), in.written+r.Varint()
-	n, limit, smooth := r.Uvarint(), r.Uvarint(), math.Float64frombits(r.Uvarint())
-	if r.Failed() || !snapshot.ValidTime(next, int64(MaxSpan)) || !snapshot.ValidTime(last, int64(MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
+	n, above, smooth := r.Uvarint(), r.Uvarint(), math.Float64frombits(r.Uvarint())
+	if r.Failed() || !snapshot.ValidTime(next, int64(limit.MaxSpan)) || !snapshot.ValidTime(last, int64(limit.MaxSpan)) || !(smooth >= -1 && smooth < math.MaxUint32) {
 		return errEntry
 	}
 	if mr == nil || mr.adapt == nil || fmt.Sprint(mr.adapt.config) != string(config) {
@@ -276,12 +277,12 @@ func (in *chunkImport) adapt() error {
 	}
 	for r.Len() > 0 {
 		t, count := in.written-r.Varint(), r.Uvarint()
-		if r.Failed() || !snapshot.ValidTime(t, int64(MaxSpan)) {
+		if r.Failed() || !snapshot.ValidTime(t, int64(limit.MaxSpan)) {
 			return errEntry
 		}
 		ad.traffic.AddAt(time.Unix(0, min(t, in.now)), count)
 	}
-	for ad.row < len(ad.config.Steps) && ad.config.limit(ad.row) != limit {
+	for ad.row < len(ad.config.Steps) && ad.config.limit(ad.row) != above {
 		ad.row++
 	}
 	ad.n.Store(min(n, max(ad.config.most(), mr.Limits[0].N)))

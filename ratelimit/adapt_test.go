@@ -11,7 +11,7 @@ import (
 // adaptive returns a limiter whose rule is the table of origin O3.5: below 1000
 // a second 2000, below 5000 1000, else 500.
 func adaptive(t *testing.T, a ratelimit.Adapt) *ratelimit.Limiter {
-	r := limit(t, "r", per(2000, time.Second))
+	r := limitRule(t, "r", per(2000, time.Second))
 	a.Steps = []ratelimit.AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}
 	a.Above = 500
 	r.Adapt = &a
@@ -89,7 +89,7 @@ func TestAdaptSmooth(t *testing.T) {
 
 // TestAdaptIsTheLimit refuses by the N that holds, not by the one in the rule.
 func TestAdaptIsTheLimit(t *testing.T) {
-	r := limit(t, "r", per(5, time.Minute))
+	r := limitRule(t, "r", per(5, time.Minute))
 	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 5}}, Above: 2}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	now := at(0)

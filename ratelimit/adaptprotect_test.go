@@ -12,7 +12,7 @@ import (
 // then a flood of new keys fill the budget: a key that was just refused is not
 // evicted for it. N as it stands in the rule would protect from 1,000 on.
 func TestAdaptedLimitProtects(t *testing.T) {
-	r := limit(t, "r", per(2000, time.Hour))
+	r := limitRule(t, "r", per(2000, time.Hour))
 	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 50, Limit: 2000}}, Above: 100}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Budget: 4 << 20})
 	now := time.Unix(1_700_000_000, 0)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -29,7 +30,7 @@ func TestAlgorithmChange(t *testing.T) {
 			case buckets[to]:
 				want = n - 6 + drained[from]
 			}
-			r := limit(t, "r", per(n, time.Minute))
+			r := limitRule(t, "r", per(n, time.Minute))
 			r.Algorithm = from
 			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 			for i := range int64(6) {
@@ -50,7 +51,7 @@ func TestAlgorithmChange(t *testing.T) {
 
 // notInFlight returns all algorithms but InFlight.
 func notInFlight() (all []ratelimit.Algorithm) {
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		if a := ratelimit.Algorithm(i); a != ratelimit.InFlight {
 			all = append(all, a)
 		}
@@ -62,7 +63,7 @@ func notInFlight() (all []ratelimit.Algorithm) {
 // allowed while what was carried is more than the new limit, and all of that when the
 // carried has left.
 func TestAlgorithmChangeOfBeyond(t *testing.T) {
-	r := limit(t, "r", per(100, time.Minute))
+	r := limitRule(t, "r", per(100, time.Minute))
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	if d := takeKeyN(l, at(0), "k", 100); !d.Allowed {
 		t.Fatal(d)
@@ -113,7 +114,7 @@ func TestReservationUnderOtherLimits(t *testing.T) {
 		{"the span of what is under way", ratelimit.InFlight, []func(*ratelimit.Rule){second(time.Hour)}, 8},
 		{"to what is under way", ratelimit.Exact, []func(*ratelimit.Rule){algorithm(ratelimit.InFlight)}, 0},
 	} {
-		r := limit(t, "r", per(20, time.Minute))
+		r := limitRule(t, "r", per(20, time.Minute))
 		r.Algorithm = c.algorithm
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		before := reserveN(l, at(0), keyEvent(l, "k"), 8)

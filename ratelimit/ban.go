@@ -20,11 +20,11 @@ import (
 // Its formula with the factor 1 is Factor 2; its multipliers are Steps, each multiplied by
 // bantime; its bantime.maxtime is Max.
 type Ban struct {
-	After uint64        // at most MaxExact; 0 bans on the first
+	After uint64        // at most 65,535; 0 bans on the first
 	Of    Cause         // what is counted: hits, refusals or distinct values
 	Field string        // whose distinct values are counted, with Distinct
-	Span  time.Duration // whole milliseconds, from 1 ms to MaxSpan
-	For   time.Duration // whole milliseconds, from 1 ms to MaxSpan; 0 with Steps
+	Span  time.Duration // whole milliseconds, from 1 ms to 10 years
+	For   time.Duration // whole milliseconds, from 1 ms to 10 years; 0 with Steps
 
 	// Factor makes each further ban of a key longer: the k-th lasts
 	// For * Factor^(k-1), but no longer than Max. With 0 and 1 all are equally long.
@@ -35,7 +35,7 @@ type Ban struct {
 	// For. It replaces For and Factor.
 	Steps []time.Duration
 
-	// Max is the longest ban; 0 means MaxSpan.
+	// Max is the longest ban; 0 means 10 years.
 	Max time.Duration
 
 	// Jitter makes each ban longer by a random part of it between 0 and Jitter, which is

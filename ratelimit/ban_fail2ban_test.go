@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -32,7 +33,7 @@ func fail2banMultipliers(bantime time.Duration, multipliers []int, factor float6
 	steps := []time.Duration{bantime}
 	for _, m := range multipliers[1:] {
 		d := float64(bantime) * float64(m) * factor
-		steps = append(steps, time.Duration(min(d, float64(ratelimit.MaxSpan))))
+		steps = append(steps, time.Duration(min(d, float64(limit.MaxSpan))))
 	}
 	return steps
 }
@@ -112,7 +113,7 @@ func TestFail2banTables(t *testing.T) {
 // the formula and a factor, for bantimes from a second to a day.
 func TestFail2banFormula(t *testing.T) {
 	for _, bantime := range []time.Duration{time.Second, time.Minute, fail2banTime, 3600 * time.Second, 24 * time.Hour} {
-		for _, maxtime := range []time.Duration{24 * time.Hour, 30 * 24 * time.Hour, ratelimit.MaxSpan} {
+		for _, maxtime := range []time.Duration{24 * time.Hour, 30 * 24 * time.Hour, limit.MaxSpan} {
 			top := time.Duration(min(float64(maxtime), math.Ldexp(float64(bantime), 20)))
 			b := ratelimit.Ban{For: bantime, Factor: 2, Max: top}
 			for count := range 100 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -15,11 +16,11 @@ func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
 		spoil func(*ratelimit.Ban)
 		want  []string
 	}{
-		"after":        {func(b *ratelimit.Ban) { b.After = ratelimit.MaxExact + 1 }, []string{"ban: after: 65536", "at most 65535"}},
+		"after":        {func(b *ratelimit.Ban) { b.After = limit.MaxLog + 1 }, []string{"ban: after: 65536", "at most 65535"}},
 		"cause":        {func(b *ratelimit.Ban) { b.Of = 3 }, []string{"ban: cause number: 3", "must be Hits, Refusals or Distinct"}},
 		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban: span: 0s", spans}},
 		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban: for: -1h", spans}},
-		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * ratelimit.MaxSpan }, []string{"ban: for: 175200h", spans}},
+		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * limit.MaxSpan }, []string{"ban: for: 175200h", spans}},
 		"factor":       {func(b *ratelimit.Ban) { b.Factor = 0.99 }, []string{"ban: factor: 0.99", "must be 1 to 1000"}},
 		"factor high":  {func(b *ratelimit.Ban) { b.Factor = 1001 }, []string{"ban: factor: 1001", "must be 1 to 1000"}},
 		"factor NaN":   {func(b *ratelimit.Ban) { b.Factor = math.NaN() }, []string{"ban: factor: NaN", "must be 1 to 1000"}},
@@ -35,7 +36,7 @@ func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
 			[]string{"ban: for: 10m", "longer than the longest, 14m", "jitter of 0.5", "at most 9m20s"},
 		},
 		"jitter span": {
-			func(b *ratelimit.Ban) { b.Jitter, b.For, b.Max = 1, ratelimit.MaxSpan, 0 },
+			func(b *ratelimit.Ban) { b.Jitter, b.For, b.Max = 1, limit.MaxSpan, 0 },
 			[]string{"ban: for: 87600h", "longer than the longest, 87600h", "at most 43800h"},
 		},
 		"both":      {func(b *ratelimit.Ban) { b.Steps = steps }, []string{"ban: factor: 2", "must be 0 with steps"}},
@@ -78,8 +79,8 @@ func TestBanDuration(t *testing.T) {
 		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 20 * s}, 2, 12 * s},
 		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 20 * s}, 3, 20 * s},
 		{ratelimit.Ban{For: 3 * s, Factor: 2, Max: 20 * s}, math.MaxInt, 20 * s},
-		{ratelimit.Ban{For: 3 * s, Factor: 2}, math.MaxInt, ratelimit.MaxSpan},
-		{ratelimit.Ban{For: ratelimit.MaxSpan, Factor: 1000}, 1, ratelimit.MaxSpan},
+		{ratelimit.Ban{For: 3 * s, Factor: 2}, math.MaxInt, limit.MaxSpan},
+		{ratelimit.Ban{For: limit.MaxSpan, Factor: 1000}, 1, limit.MaxSpan},
 		{ratelimit.Ban{For: 2 * s, Factor: 1.5}, 2, 4500 * time.Millisecond},
 		{ratelimit.Ban{For: 3 * s, Factor: 1.13}, 1, 3390 * time.Millisecond}, // as float64, a hair less
 		{ratelimit.Ban{For: time.Millisecond, Factor: 1.2}, 1, time.Millisecond},
@@ -180,9 +181,9 @@ func TestEscalation(t *testing.T) {
 // around that moment: the client has to wait for the ban, and for no more.
 func TestWaitDuringBan(t *testing.T) {
 	for _, n := range []uint64{1, 100} {
-		own := limit(t, "own", per(n, time.Millisecond))
+		own := limitRule(t, "own", per(n, time.Millisecond))
 		own.Ban = &ratelimit.Ban{After: n, Span: time.Second, For: time.Minute}
-		l := mustLimiter(t, mustSet(t, own, limit(t, "other", per(n, time.Millisecond))), ratelimit.Config{})
+		l := mustLimiter(t, mustSet(t, own, limitRule(t, "other", per(n, time.Millisecond))), ratelimit.Config{})
 		for range n + 1 {
 			takeKeyN(l, at(0), "k", 1)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 )
 
@@ -75,8 +76,8 @@ func (l *Limiter) checkBan(b *BanRecord, now int64) (key []byte, allowed bool, e
 	if err != nil {
 		return nil, false, err
 	}
-	if latest := time.Unix(0, now).Add(MaxSpan); b.Until.After(latest) {
-		return nil, false, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), MaxSpan, formatTime(latest))
+	if latest := time.Unix(0, now).Add(limit.MaxSpan); b.Until.After(latest) {
+		return nil, false, fmt.Errorf("until: %s: must be at most %v from now, %s", formatTime(b.Until), limit.MaxSpan, formatTime(latest))
 	}
 	if key, err = banKey(r.Key, b.Key); err != nil {
 		return nil, false, err

@@ -84,7 +84,7 @@ func testBanOf(t *testing.T, l *ratelimit.Limiter) {
 }
 
 func TestBanOfKeys(t *testing.T) {
-	strict := limit(t, "strict", per(0, time.Hour))
+	strict := limitRule(t, "strict", per(0, time.Hour))
 	strict.Ban = &ratelimit.Ban{Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 	l := banLimiter(t, ratelimit.Config{}, append(banOfRules(t), strict)...)
 	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "one", Key: []string{"2001:db8::7"}, Until: l.Now().Add(time.Hour)}); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bans "github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -66,7 +67,7 @@ func newLimiterTarget(t testing.TB, keys []string) *limiterTarget {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: client, Limits: []ratelimit.Limit{{N: ratelimit.MaxSliding, Span: time.Hour}}})
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: client, Limits: []ratelimit.Limit{{N: limit.MaxN, Span: time.Hour}}})
 	if err != nil {
 		t.Fatal(err)
 	}

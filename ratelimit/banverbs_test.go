@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -124,7 +125,7 @@ func TestBanListErrors(t *testing.T) {
 		"no key": {ratelimit.BanRecord{Rule: "pair", Until: hour}, []string{"key: missing"}},
 		"over":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: l.Now().Add(-1)}, []string{"until: ", "must be after since"}},
 		"passed": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Since: time.Unix(1, 0), Until: l.Now().Add(-1)}, []string{"until: ", "must be in the future"}},
-		"long":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour.Add(ratelimit.MaxSpan)}, []string{"until: ", "must be at most 87600h0m0s from now"}},
+		"long":   {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour.Add(limit.MaxSpan)}, []string{"until: ", "must be at most 87600h0m0s from now"}},
 		"allow":  {ratelimit.BanRecord{Rule: "pair", Key: []string{"10.1.2.3", "b"}, Until: hour}, []string{`"10.1.2.3"`, "on the allow list"}},
 		"reason": {ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b"}, Until: hour, Reason: strings.Repeat("x", 257)}, []string{"reason: 257 bytes"}},
 	} {
@@ -242,7 +243,7 @@ func TestBanImportCounts(t *testing.T) {
 	if report != (window.Imported{Kept: 1}) {
 		t.Errorf("%+v before the bad line, want 1 kept", report)
 	}
-	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(ratelimit.MaxSpan + time.Hour)}
+	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(limit.MaxSpan + time.Hour)}
 	_, err = l.Bans().Import(bytes.NewReader(writeBans(t, bans[0], far)))
 	wantParts(t, "far", err, "ban 2: until: ", "must be at most 87600h0m0s from now")
 }

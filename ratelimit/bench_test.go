@@ -120,7 +120,7 @@ func BenchmarkRuleTake(b *testing.B) {
 	} {
 		for _, keys := range benchKeys {
 			b.Run(fmt.Sprintf("%s/keys=%d", c.name, keys), func(b *testing.B) {
-				r := limit(b, "r", per(c.n, time.Minute))
+				r := limitRule(b, "r", per(c.n, time.Minute))
 				r.Algorithm = c.a
 				l := mustLimiter(b, mustSet(b, r), ratelimit.Config{})
 				one := mustRule(l, "r")
@@ -133,9 +133,9 @@ func BenchmarkRuleTake(b *testing.B) {
 // BenchmarkTake takes an event of a client under one limit, and under a limit
 // with a ban, where the key has to be made first.
 func BenchmarkTake(b *testing.B) {
-	banned := limit(b, "ban", per(60, time.Minute))
+	banned := limitRule(b, "ban", per(60, time.Minute))
 	banned.Ban = &ratelimit.Ban{After: 600, Span: time.Minute, For: time.Minute}
-	for _, r := range []ratelimit.Rule{limit(b, "limit", per(60, time.Minute)), banned} {
+	for _, r := range []ratelimit.Rule{limitRule(b, "limit", per(60, time.Minute)), banned} {
 		b.Run(r.Name, func(b *testing.B) {
 			l := mustLimiter(b, mustSet(b, r), ratelimit.Config{})
 			events := sync.Pool{New: func() any { return new(match.Event) }}

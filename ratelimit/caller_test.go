@@ -12,7 +12,7 @@ import (
 // TestSetHasItsOwnRules changes all slices, maps and pointers of a rule after a Set was made
 // of it: the Set stays as it was.
 func TestSetHasItsOwnRules(t *testing.T) {
-	r := limit(t, "r", per(5, time.Minute))
+	r := limitRule(t, "r", per(5, time.Minute))
 	r.When = match.When{
 		Method: []string{"GET"}, Path: []string{"/p"}, Status: []string{"200"},
 		Client: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Fields: map[string][]string{"user": {"ada"}},
@@ -36,9 +36,9 @@ func TestSetHasItsOwnRules(t *testing.T) {
 // TestConcurrentOpenAndSettle asks a reservation whether it is open while it is settled under
 // rules that have changed. The race detector knows more of it.
 func TestConcurrentOpenAndSettle(t *testing.T) {
-	r := limit(t, "r", per(5, time.Minute))
+	r := limitRule(t, "r", per(5, time.Minute))
 	r.Algorithm = ratelimit.InFlight
-	l := mustLimiter(t, mustSet(t, limit(t, "other", per(100_000, time.Minute)), r), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "other", per(100_000, time.Minute)), r), ratelimit.Config{})
 	for range 50 {
 		reserved := l.Reserve(keyEvent(l, "k"), 1)
 		if !reserved.Open() {
@@ -53,7 +53,7 @@ func TestConcurrentOpenAndSettle(t *testing.T) {
 		if err := <-done; err != nil || reserved.Open() {
 			t.Fatalf("%v, open %v", err, reserved.Open())
 		}
-		if err := l.Update(mustSet(t, limit(t, "other", per(100_000, time.Minute)), r)); err != nil {
+		if err := l.Update(mustSet(t, limitRule(t, "other", per(100_000, time.Minute)), r)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -15,8 +16,8 @@ import (
 // algorithm: a charge is never refused, then the key is, until RetryAfter is over,
 // which is no longer than two windows.
 func TestCharge(t *testing.T) {
-	for _, name := range ratelimit.Algorithms() {
-		a, err := ratelimit.AlgorithmNamed(name)
+	for _, name := range limit.Algorithms() {
+		a, err := limit.AlgorithmNamed(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,12 +67,12 @@ func testCharge(t *testing.T, a ratelimit.Algorithm, n, charged uint64) {
 // TestChargeOfOtherKeys charges keys that are not the rule's, on the allow list, and
 // under a rule that is gone.
 func TestChargeOfOtherKeys(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(10, time.Hour)), limit(t, "goes", per(10, time.Hour))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(10, time.Hour)), limitRule(t, "goes", per(10, time.Hour))), ratelimit.Config{})
 	r, goes := mustRule(l, "r"), mustRule(l, "goes")
 	if err := r.Charge(1, "k", "too many"); err == nil {
 		t.Error("a key of two values is charged under a rule of one")
 	}
-	if err := l.Update(mustSet(t, limit(t, "r", per(10, time.Hour)))); err != nil {
+	if err := l.Update(mustSet(t, limitRule(t, "r", per(10, time.Hour)))); err != nil {
 		t.Fatal(err)
 	}
 	if err, ok := goes.Charge(1, "k").(*ratelimit.RuleError); !ok || err.Name != "goes" {

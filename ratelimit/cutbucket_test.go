@@ -71,7 +71,7 @@ func TestRefundOfACutBucket(t *testing.T) {
 // reservation that cost more in the end, or by refused events that count.
 func cutBucket(t *testing.T, a ratelimit.Algorithm, counted bool, charged uint64) cutSide {
 	t.Helper()
-	r := limit(t, "r", per(10, time.Minute))
+	r := limitRule(t, "r", per(10, time.Minute))
 	r.Algorithm, r.CountRefused = a, counted
 	m, l := mustMemory(t, mustSet(t, r), ratelimit.Config{})
 	if counted {

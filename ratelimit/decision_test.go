@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// limit and ban make rules on the client for tests that work by hand.
-func limit(t testing.TB, name string, limits ...ratelimit.Limit) ratelimit.Rule {
+// limitRule and ban make rules on the client for tests that work by hand.
+func limitRule(t testing.TB, name string, limits ...ratelimit.Limit) ratelimit.Rule {
 	return ratelimit.Rule{Name: name, Key: mustKey(t, "client"), Limits: limits}
 }
 
@@ -53,7 +53,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // TestTwoLimitsOfOneRule works 2 per second and 3 per minute through by hand.
 func TestTwoLimitsOfOneRule(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(2, time.Second), per(3, time.Minute))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(2, time.Second), per(3, time.Minute))), ratelimit.Config{})
 	checkSteps(t, l, []step{
 		{0, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 1, ResetAfter: ms(60_000)}},
 		{300, 1, ratelimit.Decision{Allowed: true, Rule: "r", Limit: 2, Remaining: 0, ResetAfter: ms(60_000)}},
@@ -75,7 +75,7 @@ func TestTwoLimitsOfOneRule(t *testing.T) {
 // longest retry-after, then the order of the rules; of an allowed event, the
 // least remaining.
 func TestDecidingRule(t *testing.T) {
-	second, minute := limit(t, "second", per(1, time.Second)), limit(t, "minute", per(2, time.Minute))
+	second, minute := limitRule(t, "second", per(1, time.Second)), limitRule(t, "minute", per(2, time.Minute))
 	for name, c := range map[string]struct {
 		rules []ratelimit.Rule
 		steps []step
@@ -83,7 +83,7 @@ func TestDecidingRule(t *testing.T) {
 		"least remaining": {[]ratelimit.Rule{minute, second}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "second", Limit: 1, Remaining: 0, ResetAfter: ms(1000)}},
 		}},
-		"first of equals": {[]ratelimit.Rule{limit(t, "a", per(2, time.Second)), limit(t, "b", per(2, time.Minute))}, []step{
+		"first of equals": {[]ratelimit.Rule{limitRule(t, "a", per(2, time.Second)), limitRule(t, "b", per(2, time.Minute))}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "a", Limit: 2, Remaining: 1, ResetAfter: ms(1000)}},
 		}},
 		"longest retry-after": {[]ratelimit.Rule{second, minute}, []step{
@@ -92,14 +92,14 @@ func TestDecidingRule(t *testing.T) {
 			{1000, 1, ratelimit.Decision{Allowed: true, Rule: "second", Limit: 1, ResetAfter: ms(1000)}},
 			{1500, 1, ratelimit.Decision{Rule: "minute", Limit: 2, RetryAfter: ms(58_500), ResetAfter: ms(59_500)}},
 		}},
-		"file order": {[]ratelimit.Rule{limit(t, "a", per(1, time.Second)), limit(t, "b", per(1, time.Second))}, []step{
+		"file order": {[]ratelimit.Rule{limitRule(t, "a", per(1, time.Second)), limitRule(t, "b", per(1, time.Second))}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "a", Limit: 1, ResetAfter: ms(1000)}},
 			{1, 1, ratelimit.Decision{Rule: "a", Limit: 1, RetryAfter: ms(999), ResetAfter: ms(999)}},
 		}},
 		// The limit's wait of a minute is longer than the ban's second, and the
 		// client has to sit out both; but the ban is what it is told about.
 		"a ban first": {[]ratelimit.Rule{
-			limit(t, "minute", per(1, time.Minute)),
+			limitRule(t, "minute", per(1, time.Minute)),
 			ban(t, "ban", ratelimit.Ban{After: 1, Span: time.Hour, For: time.Second}),
 		}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "minute", Limit: 1, ResetAfter: ms(60_000)}},
@@ -122,7 +122,7 @@ func TestDecidingRule(t *testing.T) {
 			{0, 1, ratelimit.Decision{Rule: "ban", Started: true, RetryAfter: ratelimit.Never, ResetAfter: ms(1000), BannedUntil: at(1000)}},
 			{1000, 1, ratelimit.Decision{Rule: "ban", Started: true, RetryAfter: ratelimit.Never, ResetAfter: ms(1000), BannedUntil: at(2000)}},
 		}},
-		"never before any wait": {[]ratelimit.Rule{limit(t, "a", per(2, time.Minute)), limit(t, "b", per(1, time.Hour)), limit(t, "c", per(1, time.Second)), limit(t, "d", per(3, time.Hour))}, []step{
+		"never before any wait": {[]ratelimit.Rule{limitRule(t, "a", per(2, time.Minute)), limitRule(t, "b", per(1, time.Hour)), limitRule(t, "c", per(1, time.Second)), limitRule(t, "d", per(3, time.Hour))}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "b", Limit: 1, ResetAfter: time.Hour}},
 			{10, 2, ratelimit.Decision{Rule: "b", Limit: 1, RetryAfter: ratelimit.Never, ResetAfter: ms(3_599_990)}},
 		}},
@@ -137,7 +137,7 @@ func TestDecidingRule(t *testing.T) {
 		// The refused event was the second hit, and the next one would ban:
 		// waiting for the limit alone is not enough.
 		"a ban that is near": {[]ratelimit.Rule{
-			limit(t, "limit", per(1, time.Second)),
+			limitRule(t, "limit", per(1, time.Second)),
 			ban(t, "ban", ratelimit.Ban{After: 2, Span: time.Minute, For: time.Hour}),
 		}, []step{
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "limit", Limit: 1, ResetAfter: ms(1000)}},
@@ -152,7 +152,7 @@ func TestDecidingRule(t *testing.T) {
 
 // TestRefusedChargesNothing has one rule refuse what the other would allow.
 func TestRefusedChargesNothing(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "two", per(2, time.Minute)), limit(t, "ten", per(10, time.Minute))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "two", per(2, time.Minute)), limitRule(t, "ten", per(10, time.Minute))), ratelimit.Config{})
 	var outcomes []ratelimit.Outcome
 	for range 7 {
 		_, outcomes = l.Judge(at(0), keyEvent(l, "k"), 1, outcomes[:0])
@@ -167,7 +167,7 @@ func TestRefusedChargesNothing(t *testing.T) {
 func TestCountRefused(t *testing.T) {
 	for _, n := range []uint64{2, 70} { // a log and a ring
 		for _, counted := range []bool{false, true} {
-			r := limit(t, "r", per(n, time.Second))
+			r := limitRule(t, "r", per(n, time.Second))
 			r.CountRefused = counted
 			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 			allowed := 0
@@ -194,7 +194,7 @@ func TestCountRefused(t *testing.T) {
 // TestCountRefusedRemaining charges a refused event of a cost that only just
 // does not fit: nothing is left then.
 func TestCountRefusedRemaining(t *testing.T) {
-	r := limit(t, "r", per(5, time.Second))
+	r := limitRule(t, "r", per(5, time.Second))
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	checkSteps(t, l, []step{
@@ -206,9 +206,9 @@ func TestCountRefusedRemaining(t *testing.T) {
 
 // TestShadow has a shadow rule say what it would do, and nothing more.
 func TestShadow(t *testing.T) {
-	shadow := limit(t, "shadow", per(1, time.Minute))
+	shadow := limitRule(t, "shadow", per(1, time.Minute))
 	shadow.Shadow, shadow.Ban = true, &ratelimit.Ban{After: 3, Span: time.Minute, For: time.Minute}
-	l := mustLimiter(t, mustSet(t, shadow, limit(t, "real", per(3, time.Minute))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, shadow, limitRule(t, "real", per(3, time.Minute))), ratelimit.Config{})
 	for i, want := range []struct{ allowed, would, banned, started bool }{
 		{true, false, false, false},
 		{true, true, false, false},
@@ -235,7 +235,7 @@ func TestShadow(t *testing.T) {
 // TestLimitZero refuses all, and no waiting helps.
 func TestLimitZero(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
-		r := limit(t, "none", per(0, time.Second))
+		r := limitRule(t, "none", per(0, time.Second))
 		r.Algorithm = a
 		checkSteps(t, mustLimiter(t, mustSet(t, r), ratelimit.Config{}), []step{
 			{0, 1, ratelimit.Decision{Rule: "none", RetryAfter: ratelimit.Never}},
@@ -248,7 +248,7 @@ func TestLimitZero(t *testing.T) {
 // TestCostAboveLimit refuses for ever, whatever the cost, and charges nothing.
 func TestCostAboveLimit(t *testing.T) {
 	for _, n := range []uint64{5, 70} {
-		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Second))), ratelimit.Config{})
+		l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(n, time.Second))), ratelimit.Config{})
 		for _, cost := range []uint64{n + 1, math.MaxUint32, math.MaxUint32 + 1, math.MaxUint64} {
 			d := takeKeyN(l, at(0), "k", cost)
 			if want := (ratelimit.Decision{Rule: "r", Limit: n, Remaining: n, RetryAfter: ratelimit.Never}); !sameDecision(d, want) {
@@ -265,7 +265,7 @@ func TestCostAboveLimit(t *testing.T) {
 // and again: neither counts it.
 func TestCostZeroOnlyLooks(t *testing.T) {
 	l := mustLimiter(t, mustSet(t,
-		limit(t, "limit", per(2, time.Minute)),
+		limitRule(t, "limit", per(2, time.Minute)),
 		ban(t, "ban", ratelimit.Ban{After: 3, Span: time.Minute, For: time.Minute}),
 	), ratelimit.Config{})
 	look := func(limitLeft, banLeft uint64) {
@@ -293,7 +293,7 @@ func TestCostZeroOnlyLooks(t *testing.T) {
 
 // TestNoRuleMatches allows what no rule is about, and says nothing of a rule.
 func TestNoRuleMatches(t *testing.T) {
-	r := limit(t, "r", per(0, time.Second))
+	r := limitRule(t, "r", per(0, time.Second))
 	r.When.Path = []string{"/login"}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	for path, client := range map[string]string{"/": "a", "/login": ""} {
@@ -309,7 +309,7 @@ func TestNoRuleMatches(t *testing.T) {
 // TestCostErrorIsAboutALimit asks during a ban for more than the limit allows: what
 // the ban allows is hits, which have no cost.
 func TestCostErrorIsAboutALimit(t *testing.T) {
-	r := limit(t, "r", per(5, time.Minute))
+	r := limitRule(t, "r", per(5, time.Minute))
 	r.Ban = &ratelimit.Ban{After: 20, Span: time.Minute, For: time.Hour}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	for range 21 {

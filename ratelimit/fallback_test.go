@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -98,7 +99,7 @@ func TestShare(t *testing.T) {
 // counted, and a reservation from before ends.
 func TestUpdateAway(t *testing.T) {
 	rules := func(n uint64) *ratelimit.Set {
-		return mustSet(t, limit(t, "r", per(n, time.Hour)))
+		return mustSet(t, limitRule(t, "r", per(n, time.Hour)))
 	}
 	first := rules(5)
 	m, err := ratelimit.NewMemory(first, ratelimit.Config{})
@@ -122,7 +123,7 @@ func TestUpdateAway(t *testing.T) {
 // TestShareWithoutBudget changes the number of nodes while local memory has no budget for a
 // second table: it has the share of the new number at once, and begins with nothing counted.
 func TestShareWithoutBudget(t *testing.T) {
-	set := mustSet(t, limit(t, "r", per(9, time.Hour)))
+	set := mustSet(t, limitRule(t, "r", per(9, time.Hour)))
 	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,7 @@ func TestInFlightAway(t *testing.T) {
 
 // TestShareOfLimitOfEvent takes the store away from one of three nodes: what an event brings is shared like the limit of a rule.
 func TestShareOfLimitOfEvent(t *testing.T) {
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		rule := plannedRule(ratelimit.Algorithm(i), 30, 300, "tenant")
 		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
 		if err != nil {

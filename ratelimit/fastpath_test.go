@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -52,8 +53,8 @@ func (l *byOutcomes) take(t int64, key string, cost uint64) (d ratelimit.Decisio
 // bannedRule returns a rule of any kind, in half of all cases with a ban, or one
 // that only bans.
 func bannedRule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
-	a := ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms())))
-	r := limit(t, "r", someLimit(rnd, a, 1, 200))
+	a := ratelimit.Algorithm(rnd.IntN(len(limit.Algorithms())))
+	r := limitRule(t, "r", someLimit(rnd, a, 1, 200))
 	r.Algorithm, r.CountRefused, r.Shadow = a, rnd.IntN(6) == 0 && a != ratelimit.InFlight, rnd.IntN(12) == 0
 	if a == ratelimit.Calendar {
 		r.Zone = newYork(t)
@@ -81,7 +82,7 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	r := bannedRule(t, rnd)
 	attacked := r
 	if r.Limits == nil {
-		attacked = limit(t, "r", per(max(r.Ban.After, 1), r.Ban.Span)) // what callers aim at
+		attacked = limitRule(t, "r", per(max(r.Ban.After, 1), r.Ban.Span)) // what callers aim at
 	}
 	a := newAttack(0, attacked)
 	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
@@ -93,7 +94,7 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	long := mustLimiter(t, mustSet(t, r), c)
 	var quick judge = &byKey{limiterJudge{Limiter: short}}
 	if rnd.IntN(2) == 0 {
-		other := limit(t, "about other paths", per(1, time.Hour))
+		other := limitRule(t, "about other paths", per(1, time.Hour))
 		other.When.Path = []string{"/other"}
 		short = mustLimiter(t, mustSet(t, r, other), c)
 		quick = &byEvent{limiterJudge{Limiter: short}}
@@ -146,10 +147,10 @@ func TestConcurrentShortWaySaysTheSame(t *testing.T) {
 // have more used than they may, and compares the ways until the windows are empty.
 func TestShortWayUnderALoweredLimit(t *testing.T) {
 	rnd := randtest.New(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		for range 20 {
 			a := ratelimit.Algorithm(i)
-			r := limit(t, "r", someLimit(rnd, a, 20, 200))
+			r := limitRule(t, "r", someLimit(rnd, a, 20, 200))
 			r.Algorithm = a
 			short, long := mustLimiter(t, mustSet(t, r), ratelimit.Config{}), mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 			tw := &twins{a: &byKey{limiterJudge{Limiter: short}}, b: &byOutcomes{limiterJudge{Limiter: long}}}

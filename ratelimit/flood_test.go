@@ -145,7 +145,7 @@ const (
 
 func floodRules(t testing.TB) []ratelimit.Rule {
 	return []ratelimit.Rule{
-		limit(t, "limit", per(floodLimit, floodSpan)),
+		limitRule(t, "limit", per(floodLimit, floodSpan)),
 		ban(t, "ban", ratelimit.Ban{After: floodAfter, Span: floodSpan, For: 24 * time.Hour}),
 	}
 }
@@ -274,7 +274,7 @@ func TestFloodOfNamesGivesNoAttempts(t *testing.T) {
 	if testing.Short() {
 		names, budget, room = 20_000, 1<<18, 2_000
 	}
-	l, _ := newFlooded(t, budget, limit(t, "login", per(10, floodSpan)))
+	l, _ := newFlooded(t, budget, limitRule(t, "login", per(10, floodSpan)))
 	if more, fewer := cycle(t, limiterBouncer{l}, names, 2); more != 0 || fewer != 0 {
 		t.Errorf("the victims had %d attempts too many and %d too few", more, fewer)
 	}
@@ -320,7 +320,7 @@ func TestFloodOfKeysAtTheirLimit(t *testing.T) {
 	if testing.Short() {
 		keys, budget, room = 15_000, int64(1_000*128), 1_000
 	}
-	l, watch := newFlooded(t, budget, limit(t, "once", per(1, floodSpan)))
+	l, watch := newFlooded(t, budget, limitRule(t, "once", per(1, floodSpan)))
 	allowed, again := onceEach(limiterBouncer{l}, keys)
 	watch.look()
 	watch.check(t)

@@ -37,7 +37,7 @@ func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, used uint64) {
 func TestFullTable(t *testing.T) {
 	const n, guests = 4, 500
 	now := time.Unix(1_000_000, 0)
-	l, watch := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
+	l, watch := newFlooded(t, roomBudget, limitRule(t, "r", per(n, floodSpan)))
 	fillUp(t, l, now, n/2)
 	before := l.Stats().Rules[0]
 	often, outside := map[int]int{}, 0
@@ -85,7 +85,7 @@ func TestFullTable(t *testing.T) {
 // key at last.
 func TestRoomComesBack(t *testing.T) {
 	const n, guests = 4, 500
-	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
+	l, _ := newFlooded(t, roomBudget, limitRule(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
 	fillUp(t, l, start, n/2)
 	allowed := [guests]int{}
@@ -134,7 +134,7 @@ func TestRoomComesBack(t *testing.T) {
 
 // A budget too small for a sketch refuses new keys, and says so.
 func TestNoRoomAtAll(t *testing.T) {
-	rules := []ratelimit.Rule{limit(t, "r", per(1, floodSpan))}
+	rules := []ratelimit.Rule{limitRule(t, "r", per(1, floodSpan))}
 	s := mustSet(t, rules...)
 	least := int64(1)
 	for ; least < 1<<24; least += least / 16 {
@@ -181,7 +181,7 @@ func TestMemoryLadder(t *testing.T) {
 		rungs = []int{5_000, 10_000}
 	}
 	for _, keys := range rungs {
-		l, watch := newFlooded(t, int64(keys)*200, limit(t, "r", per(10, time.Minute)))
+		l, watch := newFlooded(t, int64(keys)*200, limitRule(t, "r", per(10, time.Minute)))
 		empty := heapNow() - watch.before
 		now := time.Unix(1_000_000, 0)
 		for i := range keys {
@@ -214,7 +214,7 @@ func TestMemoryLadder(t *testing.T) {
 // while residents expire and memory is freed and taken.
 func TestConcurrentFullTableFromManySides(t *testing.T) {
 	const n, guests, goroutines = 4, 200, 4
-	l, _ := newFlooded(t, 1<<20, limit(t, "r", per(n, floodSpan)))
+	l, _ := newFlooded(t, 1<<20, limitRule(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
 	fillUp(t, l, start, n/2)
 	var allowed [guests]atomic.Int64
@@ -289,7 +289,7 @@ func TestSketchKeepsToTheRate(t *testing.T) {
 
 // testRate returns how many decisions the sketch made.
 func testRate(t *testing.T, a ratelimit.Algorithm, lim ratelimit.Limit) uint64 {
-	rule := limit(t, "r", lim)
+	rule := limitRule(t, "r", lim)
 	rule.Algorithm = a
 	l, _ := newFlooded(t, 1<<20, rule)
 	start := time.Unix(1_000_000, 0)

@@ -50,7 +50,7 @@ func BenchmarkImport(b *testing.B) {
 }
 
 func millionKeys(b *testing.B, n uint64) (*ratelimit.Memory, *ratelimit.Set, ratelimit.Config) {
-	set, config := mustSet(b, limit(b, "r", per(n, time.Minute))), ratelimit.Config{Budget: 1 << 30}
+	set, config := mustSet(b, limitRule(b, "r", per(n, time.Minute))), ratelimit.Config{Budget: 1 << 30}
 	m, l := mustMemory(b, set, config)
 	for i := range 3_000_000 {
 		takeKeyN(l, second(int64(i)/1e6), fmt.Sprint("203.0.", i%1_000_000), 1)

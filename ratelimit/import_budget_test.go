@@ -16,7 +16,7 @@ func TestImportHasTheRoomThatThereWas(t *testing.T) {
 	if testing.Short() {
 		budget, least = 2<<20, 1250
 	}
-	set := mustSet(t, limit(t, "r", per(1000, time.Hour)))
+	set := mustSet(t, limitRule(t, "r", per(1000, time.Hour)))
 	open := func() (*ratelimit.Memory, *ratelimit.Limiter) {
 		m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
 		if err != nil {

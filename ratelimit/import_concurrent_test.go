@@ -17,9 +17,9 @@ import (
 func TestConcurrentExportWhileDecisionsGoOn(t *testing.T) {
 	const keys, most = 40, 20_000
 	rules := func(n uint64) *ratelimit.Set {
-		r := limit(t, "r", per(n, time.Hour))
+		r := limitRule(t, "r", per(n, time.Hour))
 		r.Algorithm = ratelimit.Exact
-		other := limit(t, "other", per(n, time.Hour))
+		other := limitRule(t, "other", per(n, time.Hour))
 		other.Algorithm = ratelimit.GCRA
 		return mustSet(t, r, other)
 	}
@@ -87,7 +87,7 @@ func TestImportConcurrently(t *testing.T) {
 	if testing.Short() {
 		keys /= 10
 	}
-	set := mustSet(t, limit(t, "r", per(10, time.Hour)), limit(t, "many", per(1000, time.Hour)))
+	set := mustSet(t, limitRule(t, "r", per(10, time.Hour)), limitRule(t, "many", per(1000, time.Hour)))
 	a, la := mustMemory(t, set, ratelimit.Config{})
 	for i := range keys {
 		takeKeyN(la, second(0), fmt.Sprint("a key of that length ", i), uint64(1+i%7))

@@ -17,7 +17,7 @@ import (
 // cut is restored, and the error says where the damaged entry begins.
 func TestImportOfCutChunk(t *testing.T) {
 	const keys = 20
-	r := limit(t, "r", per(5, time.Minute))
+	r := limitRule(t, "r", per(5, time.Minute))
 	r.Ban = &ratelimit.Ban{After: 5, Span: time.Minute, For: time.Hour}
 	set := mustSet(t, r)
 	m, l := mustMemory(t, set, ratelimit.Config{})

@@ -15,7 +15,7 @@ import (
 // dumpRules are rules of all kinds.
 func dumpRules(t testing.TB) (rules []ratelimit.Rule) {
 	for _, f := range foes {
-		r := limit(t, f.name, per(min(f.high, 300), time.Minute), per(400, time.Hour))
+		r := limitRule(t, f.name, per(min(f.high, 300), time.Minute), per(400, time.Hour))
 		r.Algorithm = f.algorithm
 		if f.algorithm == ratelimit.Calendar {
 			r.Zone = newYork(t)
@@ -23,7 +23,7 @@ func dumpRules(t testing.TB) (rules []ratelimit.Rule) {
 		r.Ban = &ratelimit.Ban{After: 20, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour, Factor: 2}
 		rules = append(rules, r)
 	}
-	adapt := limit(t, "adapt", per(50, time.Minute))
+	adapt := limitRule(t, "adapt", per(50, time.Minute))
 	adapt.Adapt = &ratelimit.Adapt{Above: 3, Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 40}}}
 	return append(rules, adapt)
 }

@@ -53,7 +53,7 @@ func TestImportUnderOtherRules(t *testing.T) {
 // TestImportUnderAnotherAlgorithm imports counts of an algorithm under another: they are
 // carried as by an Update, and so is what counts toward the ban.
 func TestImportUnderAnotherAlgorithm(t *testing.T) {
-	was := limit(t, "r", per(5, time.Hour))
+	was := limitRule(t, "r", per(5, time.Hour))
 	was.Ban = &ratelimit.Ban{After: 2, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 	is := was
 	is.Algorithm, is.Limits = ratelimit.GCRA, []ratelimit.Limit{per(8, time.Hour)}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
@@ -118,7 +119,7 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 		r := bannedRule(t, rnd)
 		attacked := r
 		if r.Limits == nil {
-			attacked = limit(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
+			attacked = limitRule(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
 		}
 		a, c = newAttack(0, attacked), ratelimit.Config{Budget: 32 << 20}
 		rules = []ratelimit.Rule{r, bannedRule(t, rnd)}
@@ -194,7 +195,7 @@ func TestConcurrentFaultyImportsAreCaught(t *testing.T) {
 		"a byte is changed": func(chunks [][]byte) [][]byte {
 			for i, chunk := range chunks {
 				again := append([]byte(nil), chunk...)
-				m, _ := mustMemory(t, mustSet(t, limit(t, "unknown", per(1, time.Second))), ratelimit.Config{})
+				m, _ := mustMemory(t, mustSet(t, limitRule(t, "unknown", per(1, time.Second))), ratelimit.Config{})
 				again[len(again)-5] ^= 1 // before the checksum
 				again = sealed(again)
 				if _, err := m.Import(time.Unix(0, 0), again); err == nil {
@@ -219,7 +220,7 @@ func TestConcurrentFaultyImportsAreCaught(t *testing.T) {
 
 // TestImportTwice imports into a store that knows already.
 func TestImportTwice(t *testing.T) {
-	r := limit(t, "r", per(3, time.Minute), per(100, time.Hour))
+	r := limitRule(t, "r", per(3, time.Minute), per(100, time.Hour))
 	r.Ban = &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
 	set := mustSet(t, r)
 	a, la := mustMemory(t, set, ratelimit.Config{})
@@ -257,7 +258,7 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 		if f.algorithm == ratelimit.Calendar {
 			l = ratelimit.Limit{N: f.high, Per: ratelimit.PerMinute}
 		}
-		r := limit(t, "r", l)
+		r := limitRule(t, "r", l)
 		r.Algorithm = f.algorithm
 		set := mustSet(t, r)
 		a, la := mustMemory(t, set, ratelimit.Config{})
@@ -320,7 +321,7 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 func TestImportFollowsTraffic(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, smooth := range []time.Duration{0, 30 * time.Second} {
-		r := limit(t, "r", per(50, time.Second))
+		r := limitRule(t, "r", per(50, time.Second))
 		r.Adapt = &ratelimit.Adapt{
 			Span: 5 * time.Second, Smooth: smooth, Above: 3,
 			Steps: []ratelimit.AdaptStep{{Below: 20, Limit: 40}, {Below: 60, Limit: 20}, {Below: 100, Limit: 9}},
@@ -345,7 +346,7 @@ func TestImportFollowsTraffic(t *testing.T) {
 // times: each chunk is at most a mebibyte, and nothing is lost.
 func TestExportCutsLargeKeys(t *testing.T) {
 	rnd := randtest.New(t)
-	r := limit(t, "r", per(ratelimit.MaxExact, time.Hour), per(60_000, 7*time.Hour), per(50_000, 8*time.Hour))
+	r := limitRule(t, "r", per(limit.MaxLog, time.Hour), per(60_000, 7*time.Hour), per(50_000, 8*time.Hour))
 	r.Algorithm = ratelimit.Exact
 	set := mustSet(t, r)
 	a, la := mustMemory(t, set, ratelimit.Config{})
@@ -382,7 +383,7 @@ func TestExportCutsLargeKeys(t *testing.T) {
 // TestImportKeepsToTheBudget imports more than there is memory for: the budget holds,
 // and a key without memory is counted as full, not as new.
 func TestImportKeepsToTheBudget(t *testing.T) {
-	set := mustSet(t, limit(t, "r", per(2, time.Hour)))
+	set := mustSet(t, limitRule(t, "r", per(2, time.Hour)))
 	a, la := mustMemory(t, set, ratelimit.Config{Budget: 64 << 20})
 	n := 100_000
 	if testing.Short() {

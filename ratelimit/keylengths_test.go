@@ -67,7 +67,7 @@ func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *
 // no others, whatever lengths came before.
 func TestKeysHeldAfterOtherLengths(t *testing.T) {
 	rule := func(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
-		r := limit(t, "r", per(n, time.Hour))
+		r := limitRule(t, "r", per(n, time.Hour))
 		r.Algorithm = a
 		return r
 	}
@@ -116,7 +116,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 	}
 	for _, a := range algorithms {
 		t.Run(a.String(), func(t *testing.T) {
-			r := limit(t, "r", per(200, time.Hour))
+			r := limitRule(t, "r", per(200, time.Hour))
 			r.Algorithm = a
 			s := mustSet(t, r)
 			m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: 3 << 19})

@@ -39,11 +39,11 @@ func newLayout(r *Rule, before *memoryRule) layout {
 	}
 	for i := range l.limits {
 		rl := &l.limits[i]
-		if l.algorithm.bursts() && rl.AtMost == 0 && r.Adapt == nil {
+		if l.algorithm.Bursts() && rl.AtMost == 0 && r.Adapt == nil {
 			rl.Burst = cmp.Or(rl.Burst, rl.N)
 		}
 		keep := max(rl.N, l.most)
-		if !l.algorithm.bursts() {
+		if !l.algorithm.Bursts() {
 			keep = max(keep, rl.AtMost)
 		}
 		l.keep = append(l.keep, keep)
@@ -61,7 +61,7 @@ const retainedTimes = 1024
 // again, what was counted before is still known. The size of a log costs memory only
 // when it is taken.
 func (l *layout) retain(old *layout) {
-	if l.algorithm.bursts() {
+	if l.algorithm.Bursts() {
 		return // what a bucket holds is bounded by its N
 	}
 	for i := range l.limits {

@@ -11,17 +11,17 @@ import (
 // A Limit allows N events in any window of Span; what a window is depends on
 // the [Algorithm].
 type Limit struct {
-	// N is how many are allowed. 0 refuses all. At most MaxSliding, or
-	// MaxExact for Exact and InFlight.
+	// N is how many are allowed. 0 refuses all. At most 4,294,967,295, or
+	// 65,535 for Exact and InFlight.
 	N uint64
 
 	// Span is the length of the window: whole milliseconds, from 1 ms to
-	// MaxSpan. For InFlight it is the longest duration of an event: then it
+	// 10 years. For InFlight it is the longest duration of an event: then it
 	// ends by itself.
 	Span time.Duration
 
 	// Burst is the largest number allowed at once: the burst of GCRA, the queue
-	// of LeakyBucket; at most MaxSliding. 0 means N. Other algorithms do not
+	// of LeakyBucket; at most 4,294,967,295. 0 means N. Other algorithms do not
 	// use it.
 	Burst uint64
 
@@ -37,44 +37,34 @@ type Limit struct {
 	AtMost uint64 `json:",omitempty"`
 }
 
-// A Period is a window of the calendar.
-type Period uint8
+// A Period is a window of the calendar. Its String is its name, such as "day", or "" if there
+// is none.
+type Period = limit.Period
 
 // The periods. A week begins on Monday. A day is from midnight to midnight in
 // the rule's zone, so it may have 23 or 25 hours, and a month has 28 to 31
 // days.
 const (
-	PerSecond = Period(limit.Second)
-	PerMinute = Period(limit.Minute)
-	PerHour   = Period(limit.Hour)
-	PerDay    = Period(limit.Day)
-	PerWeek   = Period(limit.Week)
-	PerMonth  = Period(limit.Month)
+	PerSecond Period = limit.Second
+	PerMinute Period = limit.Minute
+	PerHour   Period = limit.Hour
+	PerDay    Period = limit.Day
+	PerWeek   Period = limit.Week
+	PerMonth  Period = limit.Month
 )
-
-// String returns the period's name, such as "day", or "" if there is none.
-func (p Period) String() string {
-	if p == 0 {
-		return ""
-	}
-	return limit.Period(p).String()
-}
-
-// MaxSpan is the longest span of a limit or a ban: ten years.
-const MaxSpan = 10 * 365 * 24 * time.Hour
 
 // Validate returns an error that names the first value of l that algorithm a cannot
 // count, and what it must be.
 func (l Limit) Validate(a Algorithm) error {
 	switch {
-	case a < numAlgorithms && l.N > maxN(a):
+	case a.Known() && l.N > maxN(a):
 		return fmt.Errorf("limit: %d: must be at most %d with %s", l.N, maxN(a), a)
 	case l.AtMost != 0 && (l.AtMost < l.N || l.AtMost > maxN(a)):
 		return fmt.Errorf("at most: %d: must be the limit, %d, or more, and at most %d with %s", l.AtMost, l.N, maxN(a), a)
-	case l.AtMost != 0 && l.N == 0 && a.bursts():
+	case l.AtMost != 0 && l.N == 0 && a.Bursts():
 		return fmt.Errorf("limit: 0 requests: must be 1 or more with %s where events bring their limit", a)
-	case l.Burst > MaxSliding && a.bursts():
-		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(MaxSliding))
+	case l.Burst > limit.MaxN && a.Bursts():
+		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(limit.MaxN))
 	case a == Calendar && l.Per != 0 && l.Span != 0:
 		return fmt.Errorf("limit: period %s and span %v: must be one of them", l.Per, l.Span)
 	case a == Calendar && l.period() == 0:
@@ -86,28 +76,28 @@ func (l Limit) Validate(a Algorithm) error {
 
 // config returns how l is counted by a, in a zone if that is Calendar.
 func (l Limit) config(a Algorithm, zone *time.Location) limit.Config {
-	c := limit.Config{Algorithm: limit.Algorithm(a), N: l.N, Span: l.Span, Burst: l.Burst, Period: limit.Period(l.Per)}
+	c := limit.Config{Algorithm: a, N: l.N, Span: l.Span, Burst: l.Burst, Period: l.Per}
 	if a == Calendar {
 		c.Span, c.Period, c.Zone = 0, l.period(), zone
 	}
-	if a.bursts() {
+	if a.Bursts() {
 		c.AtMost = l.AtMost
 	}
 	return c
 }
 
 // period returns the period of a Calendar limit, or 0.
-func (l Limit) period() limit.Period { return cmp.Or(limit.Period(l.Per), limit.PeriodOf(l.Span)) }
+func (l Limit) period() limit.Period { return cmp.Or(l.Per, limit.PeriodOf(l.Span)) }
 
 // Window returns the length of l's window: Span, or the longest that the
 // calendar period can be.
-func (l Limit) Window() time.Duration { return cmp.Or(l.Span, limit.Period(l.Per).Length()) }
+func (l Limit) Window() time.Duration { return cmp.Or(l.Span, l.Per.Length()) }
 
 func maxN(a Algorithm) uint64 {
 	if a == Exact || a == InFlight {
-		return MaxExact
+		return limit.MaxLog
 	}
-	return MaxSliding
+	return limit.MaxN
 }
 
 // MaxAllowed returns the largest total cost that algorithm a can allow for one

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 )
 
@@ -116,7 +117,7 @@ func parseN(value []byte) (n uint64) {
 		if c < '0' || c > '9' {
 			return 0
 		}
-		if n <= MaxSliding {
+		if n <= limit.MaxN {
 			n = n*10 + uint64(c-'0')
 		}
 	}

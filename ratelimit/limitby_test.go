@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keyvalue"
-	limits "github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -82,8 +82,8 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 			}
 		}
 		start := begin + int64(i)*6*int64(time.Hour) + rng.Int64N(int64(time.Hour))
-		own := windowtest.New(limits.Config{
-			Algorithm: limits.Algorithm(rule.Algorithm), N: n, Span: plannedSpan, AtMost: atMost, Period: limits.Minute,
+		own := windowtest.New(limit.Config{
+			Algorithm: limit.Algorithm(rule.Algorithm), N: n, Span: plannedSpan, AtMost: atMost, Period: limit.Minute,
 		})
 		client := "c" + strconv.Itoa(i)
 
@@ -120,7 +120,7 @@ func TestLimitOfEventIsHeld(t *testing.T) {
 	if longForm() {
 		traces = 125_000
 	}
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		for _, atMost := range []uint64{40, 128, 200} {
 			t.Run(fmt.Sprint(ratelimit.Algorithm(i), " ", atMost), func(t *testing.T) {
 				t.Parallel()
@@ -135,7 +135,7 @@ func TestLimitOfEventIsHeld(t *testing.T) {
 // TestSecondWindowIsCaught is the control: a window for each plan lets a client begin again with
 // each change.
 func TestSecondWindowIsCaught(t *testing.T) {
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		if overPlan(t, randtest.New(t), plannedRule(ratelimit.Algorithm(i), 10, 40, "tenant", "plan"), 1000) == "" {
 			t.Errorf("%v: a second window was not found", ratelimit.Algorithm(i))
 		}

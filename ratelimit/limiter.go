@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )
@@ -91,7 +92,7 @@ type Config struct {
 	// Resolution is the precision of the times, if they were rounded down to it, as replay does
 	// with the seconds of a log. A slot of a sliding window then leaves as soon as its last
 	// possible time has left. Where slots are no wider than Resolution, decisions are the same as
-	// with Exact. 0 means nanoseconds; the maximum is MaxSpan.
+	// with Exact. 0 means nanoseconds; the maximum is 10 years.
 	Resolution time.Duration
 
 	// Budget limits the memory, in bytes. 0 means DefaultBudget, NoBudget no limit. The minimum
@@ -160,7 +161,7 @@ func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 		counts:  shared,
 		timeout: storeTimeout,
 		start:   start,
-		base:    keytable.Nanos(start, MaxSpan),
+		base:    keytable.Nanos(start, limit.MaxSpan),
 		scratch: sync.Pool{New: func() any { return new(scratch) }},
 	}
 	if memory != nil {
@@ -237,7 +238,7 @@ func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (d
 
 func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }
 
-func nanos(t time.Time) int64 { return keytable.Nanos(t, MaxSpan) }
+func nanos(t time.Time) int64 { return keytable.Nanos(t, limit.MaxSpan) }
 
 // bytesOf returns the bytes of key, which nobody writes to.
 func bytesOf(key string) []byte { return unsafe.Slice(unsafe.StringData(key), len(key)) }

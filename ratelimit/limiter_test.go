@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -19,7 +20,7 @@ import (
 // neither reads the event's own time.
 func TestTakeIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := limit(t, "r", per(3, time.Second))
+		r := limitRule(t, "r", per(3, time.Second))
 		r.Ban = &ratelimit.Ban{After: 4, Of: ratelimit.Refusals, Span: 10 * time.Second, For: time.Minute}
 		byEvent, err := ratelimit.New(r)
 		if err != nil {
@@ -112,7 +113,7 @@ func (s *brokenStore) decided(r *ratelimit.Request) error {
 // the event that the store has allowed.
 func TestStoreFailure(t *testing.T) {
 	rule := func(name string, n uint64, p ratelimit.FailPolicy) ratelimit.Rule {
-		r := limit(t, name, per(n, time.Hour))
+		r := limitRule(t, name, per(n, time.Hour))
 		r.OnStoreFailure = p
 		return r
 	}
@@ -188,10 +189,10 @@ func btoi(b bool) int {
 func TestKeyTooLong(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	build := func(change func(*ratelimit.Rule)) *ratelimit.Limiter {
-		r := limit(t, "path", per(5, time.Second))
+		r := limitRule(t, "path", per(5, time.Second))
 		r.Key = mustKey(t, "path")
 		change(&r)
-		return mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), r), ratelimit.Config{})
+		return mustLimiter(t, mustSet(t, limitRule(t, "client", per(3, time.Hour)), r), ratelimit.Config{})
 	}
 	var fits, tooLong match.Event
 	for e, path := range map[*match.Event]string{&fits: long[1:], &tooLong: long} {
@@ -224,7 +225,7 @@ func TestKeyTooLong(t *testing.T) {
 
 // TestKeyTooLongForTheOnlyRule takes the short way to the store.
 func TestKeyTooLongForTheOnlyRule(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(5, time.Second))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(5, time.Second))), ratelimit.Config{})
 	for n, fits := range map[int]bool{0: true, 1<<20 - 1: true, 1 << 20: false} {
 		d := takeKeyN(l, at(0), strings.Repeat("x", n), 1)
 		if d.Allowed != fits || errors.Is(d.Err, ratelimit.ErrKeyTooLong) == fits {
@@ -239,12 +240,12 @@ func TestExtremeTimes(t *testing.T) {
 	year := func(y int) time.Time { return time.Date(y, 6, 1, 0, 0, 0, 0, time.UTC) }
 	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact} {
 		for _, n := range []uint64{2, 100} {
-			for _, resolution := range []time.Duration{0, time.Second, ratelimit.MaxSpan} {
-				r := limit(t, "r", per(n, ratelimit.MaxSpan))
+			for _, resolution := range []time.Duration{0, time.Second, limit.MaxSpan} {
+				r := limitRule(t, "r", per(n, limit.MaxSpan))
 				r.Algorithm = a
 				r.Ban = &ratelimit.Ban{
-					After: 1, Of: ratelimit.Refusals, Span: ratelimit.MaxSpan, For: ratelimit.MaxSpan / 4,
-					Factor: 2, Remember: ratelimit.MaxSpan,
+					After: 1, Of: ratelimit.Refusals, Span: limit.MaxSpan, For: limit.MaxSpan / 4,
+					Factor: 2, Remember: limit.MaxSpan,
 				}
 				l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Resolution: resolution})
 				for _, y := range []int{1, 1750, 1970, 2200, 9999} {
@@ -254,11 +255,11 @@ func TestExtremeTimes(t *testing.T) {
 						}
 					}
 					first, second := takeKeyN(l, year(y), "k", 1), takeKeyN(l, year(y), "k", 1)
-					if first.Allowed || first.RetryAfter < ratelimit.MaxSpan-2*resolution || first.RetryAfter > ratelimit.MaxSpan+ratelimit.MaxSpan/60 {
+					if first.Allowed || first.RetryAfter < limit.MaxSpan-2*resolution || first.RetryAfter > limit.MaxSpan+limit.MaxSpan/60 {
 						t.Errorf("%v, N %d, R %v, year %d: the first refusal is %+v", a, n, resolution, y, first)
 					}
 					// The years are far enough apart for the ban to be forgotten.
-					if got := second.BannedUntil.Sub(clamped(year(y))); second.Allowed || got != ratelimit.MaxSpan/4 {
+					if got := second.BannedUntil.Sub(clamped(year(y))); second.Allowed || got != limit.MaxSpan/4 {
 						t.Errorf("%v, N %d, R %v, year %d: the ban lasts %v", a, n, resolution, y, got)
 					}
 				}
@@ -280,7 +281,7 @@ func TestBanMemoryOfAgesAgo(t *testing.T) {
 
 // clamped returns t, or the documented end of the range of times beyond it.
 func clamped(t time.Time) time.Time {
-	const most = 1<<63 - 1 - 4*int64(ratelimit.MaxSpan)
+	const most = 1<<63 - 1 - 4*int64(limit.MaxSpan)
 	switch {
 	case t.Year() < 1720:
 		return time.Unix(0, -most)
@@ -294,7 +295,7 @@ func clamped(t time.Time) time.Time {
 // nor freezes it.
 func TestClockSetBack(t *testing.T) {
 	for _, n := range []uint64{5, 100} {
-		l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Minute))), ratelimit.Config{})
+		l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(n, time.Minute))), ratelimit.Config{})
 		const back = -600_000
 		now := int64(0)
 		for range n - 1 {
@@ -318,7 +319,7 @@ func TestClockSetBack(t *testing.T) {
 func TestDecisionsDoNotAllocate(t *testing.T) {
 	both := mustKey(t, "client", "path")
 	rules := []ratelimit.Rule{
-		limit(t, "sliding", per(1000, time.Second), per(40, time.Second)),
+		limitRule(t, "sliding", per(1000, time.Second), per(40, time.Second)),
 		{Name: "exact", Key: both, Algorithm: ratelimit.Exact, Limits: []ratelimit.Limit{per(100, time.Second)}},
 		ban(t, "ban", ratelimit.Ban{After: 20, Span: time.Second, For: time.Second}),
 	}
@@ -354,7 +355,7 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 
 // TestDecisionAppends keeps what dst holds, and takes nil for none.
 func TestDecisionAppends(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "a", per(1, time.Second)), limit(t, "b", per(2, time.Second))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "a", per(1, time.Second)), limitRule(t, "b", per(2, time.Second))), ratelimit.Config{})
 	dst := []ratelimit.Outcome{{Rule: 77}}
 	_, dst = l.Judge(at(0), keyEvent(l, "k"), 1, dst)
 	if len(dst) != 3 || dst[0].Rule != 77 || dst[1].Rule != 0 || dst[2].Rule != 1 {
@@ -369,7 +370,7 @@ func TestDecisionAppends(t *testing.T) {
 func TestConcurrentManyRules(t *testing.T) {
 	var rules []ratelimit.Rule
 	for i := range 30 {
-		rules = append(rules, limit(t, fmt.Sprint("r", i), per(uint64(50-i), time.Second)))
+		rules = append(rules, limitRule(t, fmt.Sprint("r", i), per(uint64(50-i), time.Second)))
 	}
 	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{})
 	var allowed atomic.Int64

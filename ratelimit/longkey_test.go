@@ -14,7 +14,7 @@ import (
 // digest, or a replay would report other bans each time.
 func TestJitterOfLongKeys(t *testing.T) {
 	until := func(seed uint64) time.Time {
-		r := limit(t, "r")
+		r := limitRule(t, "r")
 		r.Limits = nil
 		r.Ban = &ratelimit.Ban{Span: time.Minute, For: time.Hour, Jitter: 0.5}
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{JitterSeed: seed})
@@ -31,7 +31,7 @@ func TestJitterOfLongKeys(t *testing.T) {
 // No digest of a long key begins like a key of several fields, so that no part of it is
 // listed as a value.
 func TestDigestsHaveNoParts(t *testing.T) {
-	m, _ := mustMemory(t, mustSet(t, limit(t, "r", per(1, time.Second))), ratelimit.Config{})
+	m, _ := mustMemory(t, mustSet(t, limitRule(t, "r", per(1, time.Second))), ratelimit.Config{})
 	k := match.MustKey("user", "path")
 	key := []byte(strings.Repeat("k", 2000))
 	for i := range 20_000 {

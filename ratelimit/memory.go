@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/sketch"
 )
 
@@ -46,8 +47,8 @@ type memory struct {
 // newMemory returns an empty Memory for the rules of s, which has the share of one of so
 // many nodes in each limit.
 func newMemory(s *Set, c Config, nodes int64) (*memory, error) {
-	if c.Resolution < 0 || c.Resolution > MaxSpan {
-		return nil, fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, MaxSpan)
+	if c.Resolution < 0 || c.Resolution > limit.MaxSpan {
+		return nil, fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, limit.MaxSpan)
 	}
 	if c.Budget < NoBudget {
 		return nil, fmt.Errorf("budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
@@ -139,7 +140,7 @@ func (m *memory) build(s *Set, old *memoryRules, nodes int64) (*memoryRules, err
 
 func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, error) {
 	mr := &memoryRule{Rule: r, byClient: byClient(r.Key), varying: r.varying()}
-	mr.setsN = mr.varying >= 0 && r.Algorithm.bursts()
+	mr.setsN = mr.varying >= 0 && r.Algorithm.Bursts()
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)
 	if before != nil && before.Key.Equal(r.Key) {

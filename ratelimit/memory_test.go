@@ -149,7 +149,7 @@ func differs(d ratelimit.Decision, outcomes []ratelimit.Outcome, want refVerdict
 // TestKeysThatShareBytes hands the store keys that begin at one byte but are of
 // different lengths: they are different keys.
 func TestKeysThatShareBytes(t *testing.T) {
-	set := mustSet(t, limit(t, "a", per(5, time.Second)), limit(t, "b", per(5, time.Second)))
+	set := mustSet(t, limitRule(t, "a", per(5, time.Second)), limitRule(t, "b", per(5, time.Second)))
 	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,7 @@ func TestConcurrentFlawsAreCaught(t *testing.T) {
 		{"forgets the oldest slot", (*flawed).forgetsOldest, true, false},
 		{"refuses the last", (*flawed).tooStrict, false, true},
 	} {
-		a := newAttack(0, limit(t, "r", flawedLimit))
+		a := newAttack(0, limitRule(t, "r", flawedLimit))
 		a.setBack = true
 		f := &flawed{
 			limiterJudge: limiterJudge{Limiter: mustLimiter(t, mustSet(t, a.rules...), ratelimit.Config{Budget: ratelimit.NoBudget})},
@@ -157,7 +157,7 @@ func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 		{ratelimit.Calendar, 5, claim{extent: fromFirst, span: s, most: 5}},
 		{ratelimit.InFlight, 4, claim{extent: fromFirst, span: 100 * s, most: 4}},
 	} {
-		r := limit(t, "r", per(c.n, time.Second))
+		r := limitRule(t, "r", per(c.n, time.Second))
 		r.Algorithm = c.algorithm
 		if c.algorithm == ratelimit.Calendar {
 			r.Limits = []ratelimit.Limit{{N: c.n, Per: ratelimit.PerSecond}}
@@ -170,7 +170,7 @@ func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 		}
 	}
 	// And twins that are not alike.
-	r := limit(t, "r", per(129, time.Second))
+	r := limitRule(t, "r", per(129, time.Second))
 	a := newAttack(0, r)
 	exact := r
 	exact.Algorithm = ratelimit.Exact
@@ -209,7 +209,7 @@ func TestWorstCasesAreReached(t *testing.T) {
 		{ratelimit.GCRA, burst, nil, n + burst - 1},
 		{ratelimit.LeakyBucket, burst, nil, n + burst - 1},
 	} {
-		r := limit(t, "r", ratelimit.Limit{N: n, Span: time.Second, Burst: c.burst})
+		r := limitRule(t, "r", ratelimit.Limit{N: n, Span: time.Second, Burst: c.burst})
 		if r.Algorithm = c.algorithm; r.Algorithm == ratelimit.Calendar {
 			r.Limits = []ratelimit.Limit{{N: n, Per: ratelimit.PerSecond}}
 		}

@@ -286,7 +286,7 @@ var foes = []foe{
 // attack returns one of that kind, with one limit or two, alone or with another
 // rule, and what times and memory are like.
 func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
-	r := limit(t, "r", someLimit(rnd, f.algorithm, f.low, f.high))
+	r := limitRule(t, "r", someLimit(rnd, f.algorithm, f.low, f.high))
 	if r.Algorithm = f.algorithm; r.Algorithm == ratelimit.Calendar {
 		r.Zone = newYork(t)
 	}
@@ -298,7 +298,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	r.CountRefused = rnd.IntN(6) == 0 && r.Algorithm != ratelimit.Fixed && r.Algorithm != ratelimit.InFlight
 	rules := []ratelimit.Rule{r}
 	if rnd.IntN(4) == 0 {
-		other := limit(t, "other")
+		other := limitRule(t, "other")
 		other.Algorithm = []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA}[rnd.IntN(4)]
 		other.Limits = []ratelimit.Limit{someLimit(rnd, other.Algorithm, 1, 300)}
 		rules = append(rules, other)

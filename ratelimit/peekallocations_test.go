@@ -14,7 +14,7 @@ import (
 func TestLooksDoNotAllocate(t *testing.T) {
 	var many []ratelimit.Rule
 	for i := range 20 {
-		many = append(many, limit(t, fmt.Sprint(i), per(1000, time.Second), per(40, time.Second)))
+		many = append(many, limitRule(t, fmt.Sprint(i), per(1000, time.Second), per(40, time.Second)))
 	}
 	under := mustLimiter(t, mustSet(t, many...), ratelimit.Config{})
 	l := mustLimiter(t, mustSet(t, many[:2]...), ratelimit.Config{})
@@ -50,7 +50,7 @@ func TestLooksDoNotAllocate(t *testing.T) {
 
 // fullLimiter returns a limiter whose budget is taken by keys that are protected.
 func fullLimiter(t *testing.T) *ratelimit.Limiter {
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(1, time.Hour))), ratelimit.Config{Budget: 1 << 20})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(1, time.Hour))), ratelimit.Config{Budget: 1 << 20})
 	for i := range 40_000 {
 		takeKeyN(l, at(0), fmt.Sprint("key ", i), 1)
 	}

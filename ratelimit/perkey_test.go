@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -28,7 +29,7 @@ func ExamplePerKey() {
 func TestPerKeyRejectsLimits(t *testing.T) {
 	for name, per := range map[string]func(){
 		"no span":   func() { ratelimit.PerKey(1, 0) },
-		"long span": func() { ratelimit.PerKey(1, ratelimit.MaxSpan+time.Second) },
+		"long span": func() { ratelimit.PerKey(1, limit.MaxSpan+time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -39,7 +39,7 @@ func TestPlainRulesSayTheSame(t *testing.T) {
 	allowed, refused := 0, 0
 	for range rounds {
 		rules := severalRules(t, rnd)
-		shadow := limit(t, "shadow", per(1, time.Hour))
+		shadow := limitRule(t, "shadow", per(1, time.Hour))
 		shadow.Shadow = true
 		short := mustLimiter(t, mustSet(t, rules...), c)
 		long := mustLimiter(t, mustSet(t, append(rules, shadow)...), c)
@@ -83,9 +83,9 @@ func TestPlainRulesSayTheSame(t *testing.T) {
 // that was charged far beyond its burst is empty again: what was cut no longer matters.
 func TestPlainRulesAfterCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bucket := limit(t, "bucket", per(10, time.Minute))
+		bucket := limitRule(t, "bucket", per(10, time.Minute))
 		bucket.Algorithm = ratelimit.GCRA
-		l := mustLimiter(t, mustSet(t, bucket, limit(t, "window", per(1000, time.Minute))), ratelimit.Config{})
+		l := mustLimiter(t, mustSet(t, bucket, limitRule(t, "window", per(1000, time.Minute))), ratelimit.Config{})
 		rule, err := l.Rule("bucket")
 		if err != nil {
 			t.Fatal(err)

@@ -61,7 +61,7 @@ const (
 )
 
 func (p porcupineRule) rule(t testing.TB) ratelimit.Rule {
-	r := limit(t, "r", per(uint64(p.n), p.span))
+	r := limitRule(t, "r", per(uint64(p.n), p.span))
 	r.Algorithm = p.algorithm
 	r.Ban = &ratelimit.Ban{After: porcupineStrikes, Of: ratelimit.Refusals, Span: porcupineStrikeSpan, For: p.ban}
 	return r

@@ -108,7 +108,7 @@ func (rs *records) place(counters []limit.Counter) {
 			rm.view = rm.blocks.View()
 		}
 		if i < len(rs.layout.limits) {
-			if rm.most = mt.Most(); !rs.layout.algorithm.bursts() {
+			if rm.most = mt.Most(); !rs.layout.algorithm.Bursts() {
 				rm.most = rs.layout.limits[i].N
 			}
 			rm.fixed = rs.layout.algorithm == Fixed

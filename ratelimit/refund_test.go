@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -37,12 +38,12 @@ func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
 // there and what was given back there: of two limits, one may have given back all
 // that was asked for. refund is how it gives back.
 func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, refund func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64) (wrong string, back int) {
-	r := limit(t, "r", someLimit(rnd, a, 2, 150))
+	r := limitRule(t, "r", someLimit(rnd, a, 2, 150))
 	if rnd.IntN(2) == 0 {
 		r.Limits = append(r.Limits, someLimit(rnd, a, 2, 150))
 	}
 	r.Algorithm = a
-	l := mustLimiter(t, mustSet(t, r, limit(t, "other", per(1, time.Hour))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, r, limitRule(t, "other", per(1, time.Hour))), ratelimit.Config{})
 	keys := []string{"k", "a key of more than fifteen bytes"}
 	var allowed, refunded [2]windowtest.Charges
 	now := int64(1_700_000_000e9)
@@ -109,7 +110,7 @@ func TestRefundIsNoCredit(t *testing.T) {
 	if longForm() {
 		rounds, events = 100, 4000
 	}
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a, back := ratelimit.Algorithm(i), 0
 		for range rounds {
 			wrong, n := refundTrial(t, rnd, a, events, refundRule)
@@ -131,7 +132,7 @@ func TestRefundTwiceIsCaught(t *testing.T) {
 	twice := func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64 {
 		return max(refundRule(l, at, key, n), refundRule(l, at, key, n))
 	}
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		a, caught := ratelimit.Algorithm(i), ""
 		for n := 0; n < 100 && caught == "" && a != ratelimit.Calendar; n++ {
 			caught, _ = refundTrial(t, rnd, a, 1000, twice)
@@ -144,7 +145,7 @@ func TestRefundTwiceIsCaught(t *testing.T) {
 
 // TestRefund gives back by hand.
 func TestRefund(t *testing.T) {
-	two := limit(t, "two", per(5, time.Second), per(8, time.Minute))
+	two := limitRule(t, "two", per(5, time.Second), per(8, time.Minute))
 	bans := ban(t, "bans", ratelimit.Ban{After: 2, Span: time.Minute, For: time.Minute})
 	l := mustLimiter(t, mustSet(t, two, bans), ratelimit.Config{})
 	take := func(ms int64, cost, want uint64) {
@@ -191,7 +192,7 @@ func TestRefund(t *testing.T) {
 // the end nothing is used, and at no time more than the limit was out.
 func TestRefundConcurrently(t *testing.T) {
 	const n = 20
-	l := mustLimiter(t, mustSet(t, limit(t, "r", per(n, time.Hour)), limit(t, "many", per(1000, time.Hour))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(n, time.Hour)), limitRule(t, "many", per(1000, time.Hour))), ratelimit.Config{})
 	each := 5000
 	if testing.Short() {
 		each = 500

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -18,7 +19,7 @@ import (
 
 func with(t testing.TB, a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratelimit.Limiter {
 	t.Helper()
-	r := limit(t, "r", limits...)
+	r := limitRule(t, "r", limits...)
 	r.Algorithm = a
 	return mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 }
@@ -87,9 +88,9 @@ func TestNoCredit(t *testing.T) {
 
 // TestSettleAfterUpdate settles what was reserved under the rules before.
 func TestSettleAfterUpdate(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "gone", per(9, time.Minute)), limit(t, "r", per(9, time.Minute))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "gone", per(9, time.Minute)), limitRule(t, "r", per(9, time.Minute))), ratelimit.Config{})
 	r := reserveN(l, at(0), keyEvent(l, "k"), 4)
-	if err := l.Update(mustSet(t, limit(t, "new", per(9, time.Minute)), limit(t, "r", per(9, time.Minute)))); err != nil {
+	if err := l.Update(mustSet(t, limitRule(t, "new", per(9, time.Minute)), limitRule(t, "r", per(9, time.Minute)))); err != nil {
 		t.Fatal(err)
 	}
 	if d := peekKeyN(l, at(0), "k", 0); d.Rule != "r" || d.Remaining != 5 {
@@ -108,10 +109,10 @@ func TestSettleAfterUpdate(t *testing.T) {
 // future, and compares with a limiter that was never asked.
 func TestPeekChangesNothing(t *testing.T) {
 	rnd := randtest.New(t)
-	for _, name := range ratelimit.Algorithms() {
-		a, _ := ratelimit.AlgorithmNamed(name)
+	for _, name := range limit.Algorithms() {
+		a, _ := limit.AlgorithmNamed(name)
 		for _, n := range []uint64{4, 80} {
-			r := limit(t, "r", per(n, time.Second))
+			r := limitRule(t, "r", per(n, time.Second))
 			r.Algorithm = a
 			r.Ban = &ratelimit.Ban{After: 6, Of: ratelimit.Refusals, Span: time.Second, For: 300 * time.Millisecond}
 			asked, other := mustLimiter(t, mustSet(t, r), ratelimit.Config{}), mustLimiter(t, mustSet(t, r), ratelimit.Config{})
@@ -276,7 +277,7 @@ func TestConcurrentWaitInTheLeakyBucket(t *testing.T) {
 }
 
 func TestWaitDoesNotWaitForABan(t *testing.T) {
-	r := limit(t, "r", per(1, time.Second))
+	r := limitRule(t, "r", per(1, time.Second))
 	r.Ban = &ratelimit.Ban{After: 0, Of: ratelimit.Refusals, Span: time.Second, For: time.Hour}
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	takeKey(l, "k")
@@ -316,9 +317,9 @@ func ExampleLimiter_Reserve() {
 // TestReservationOpen has an open reservation where a rule that matches has the event
 // under way, and no other; decision and outcomes are those of Judge.
 func TestReservationOpen(t *testing.T) {
-	inFlight := limit(t, "in-flight", per(2, time.Hour))
+	inFlight := limitRule(t, "in-flight", per(2, time.Hour))
 	inFlight.Algorithm, inFlight.When = ratelimit.InFlight, match.When{Method: []string{"POST"}}
-	set := mustSet(t, limit(t, "count", per(9, time.Hour)), inFlight)
+	set := mustSet(t, limitRule(t, "count", per(9, time.Hour)), inFlight)
 	l, other := mustLimiter(t, set, ratelimit.Config{}), mustLimiter(t, set, ratelimit.Config{})
 	var get, post match.Event
 	get.SetString(match.Client, "192.0.2.1")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -14,8 +15,8 @@ import (
 // it: what it comes to is charged, under every algorithm but InFlight, where an
 // event of cost 0 is not under way.
 func TestReserveNothing(t *testing.T) {
-	for _, name := range ratelimit.Algorithms() {
-		a, err := ratelimit.AlgorithmNamed(name)
+	for _, name := range limit.Algorithms() {
+		a, err := limit.AlgorithmNamed(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,7 @@ func TestReserveNothing(t *testing.T) {
 
 // TestChargedIsWhatCanBeSettled says of each event whether a settlement corrects it.
 func TestChargedIsWhatCanBeSettled(t *testing.T) {
-	r := limit(t, "r", per(1, time.Hour))
+	r := limitRule(t, "r", per(1, time.Hour))
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	for i, want := range []bool{true, false} { // the second is refused, and counts
@@ -80,7 +81,7 @@ func TestWaitUnderALimitOfZero(t *testing.T) {
 // TestPeekUnderCountRefused is how far Peek and Take differ: Take has counted the
 // event that it refuses, and a client that only looked has not.
 func TestPeekUnderCountRefused(t *testing.T) {
-	r := limit(t, "r", per(1, time.Minute))
+	r := limitRule(t, "r", per(1, time.Minute))
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	takeKeyN(l, at(0), "k", 1)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -14,7 +15,7 @@ import (
 // retryRule returns a rule with that algorithm and one limit or two, which refuses
 // for one reason or another.
 func retryRule(t testing.TB, rnd *rand.Rand, name string, a ratelimit.Algorithm) ratelimit.Rule {
-	r := limit(t, name)
+	r := limitRule(t, name)
 	r.Algorithm, r.CountRefused = a, rnd.IntN(4) == 0 && a != ratelimit.InFlight
 	if a == ratelimit.Calendar && rnd.IntN(2) == 0 {
 		r.Zone = newYork(t)
@@ -47,7 +48,7 @@ func retryBan(rnd *rand.Rand) *ratelimit.Ban {
 // retryRules returns rules of all kinds together, on two keys.
 func retryRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
 	for i := range 1 + rnd.IntN(4) {
-		r := retryRule(t, rnd, fmt.Sprint("r", i), ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms()))))
+		r := retryRule(t, rnd, fmt.Sprint("r", i), ratelimit.Algorithm(rnd.IntN(len(limit.Algorithms()))))
 		r.Shadow = rnd.IntN(8) == 0
 		if rnd.IntN(3) == 0 {
 			r.Key = mustKey(t, "path")
@@ -170,7 +171,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		}
 		t.Logf("%d refusals, after %d of which the client came too early: all true", total, hasty)
 	}
-	for i, name := range ratelimit.Algorithms() {
+	for i, name := range limit.Algorithms() {
 		t.Run(name, func(t *testing.T) {
 			lives(t, nil, func(rnd *rand.Rand) ([]ratelimit.Rule, bool) {
 				return []ratelimit.Rule{retryRule(t, rnd, "r", ratelimit.Algorithm(i))}, true
@@ -191,7 +192,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			rules = retryRules(t, rnd)
 			return rules, false
 		})
-		if all := len(ratelimit.Algorithms()) + 1; len(kinds) < all && !testing.Short() {
+		if all := len(limit.Algorithms()) + 1; len(kinds) < all && !testing.Short() {
 			t.Errorf("refused were %v, want refusals of all %d kinds: the test has no teeth", kinds, all)
 		}
 	})
@@ -201,9 +202,9 @@ func TestRetryAfterIsTrue(t *testing.T) {
 // than what is true.
 func TestFalseRetryAfterIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		for _, by := range []time.Duration{-1, 1, time.Millisecond} {
-			r := limit(t, "r", per(3, time.Second))
+			r := limitRule(t, "r", per(3, time.Second))
 			if r.Algorithm = ratelimit.Algorithm(i); r.Algorithm == ratelimit.Calendar {
 				r.Limits = []ratelimit.Limit{{N: 3, Per: ratelimit.PerSecond}}
 			}

@@ -65,7 +65,7 @@ func (r *Rule) validate() error {
 	if len(r.Limits) == 0 && r.Ban == nil {
 		return errors.New("the rule has neither a limit nor a ban")
 	}
-	if r.Algorithm >= numAlgorithms {
+	if !r.Algorithm.Known() {
 		return fmt.Errorf("algorithm: %d: must be Sliding to InFlight", r.Algorithm)
 	}
 	if r.OnStoreFailure >= numFailPolicies {

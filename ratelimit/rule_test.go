@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -52,25 +53,25 @@ func TestRuleErrors(t *testing.T) {
 			[]string{"fail policy: 3", "must be FailLocal, FailOpen or FailClosed"},
 		},
 		"limit of sliding": {
-			func(r *ratelimit.Rule) { r.Limits[0].N = ratelimit.MaxSliding + 1 },
+			func(r *ratelimit.Rule) { r.Limits[0].N = limit.MaxN + 1 },
 			[]string{"limit: 4294967296", "must be at most 4294967295 with sliding"},
 		},
 		"limit of gcra": {
-			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.GCRA, ratelimit.MaxSliding+1 },
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.GCRA, limit.MaxN+1 },
 			[]string{"limit: 4294967296", "must be at most 4294967295 with gcra"},
 		},
 		"limit of fixed": {
-			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Fixed, ratelimit.MaxSliding+1 },
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Fixed, limit.MaxN+1 },
 			[]string{"limit: 4294967296", "must be at most 4294967295 with fixed"},
 		},
 		"limit of calendar": {
 			func(r *ratelimit.Rule) {
-				r.Algorithm, r.Limits[0] = ratelimit.Calendar, ratelimit.Limit{N: ratelimit.MaxSliding + 1, Per: ratelimit.PerDay}
+				r.Algorithm, r.Limits[0] = ratelimit.Calendar, ratelimit.Limit{N: limit.MaxN + 1, Per: ratelimit.PerDay}
 			},
 			[]string{"limit: 4294967296", "must be at most 4294967295 with calendar"},
 		},
 		"limit of exact": {
-			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact+1 },
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, limit.MaxLog+1 },
 			[]string{"limit: 65536", "must be at most 65535 with exact"},
 		},
 		"burst of none": {
@@ -78,12 +79,12 @@ func TestRuleErrors(t *testing.T) {
 			[]string{"burst: 3", "must be 0 with sliding"},
 		},
 		"burst too large": {
-			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, ratelimit.MaxSliding+1 },
+			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, limit.MaxN+1 },
 			[]string{"burst: 4294967296", "at most 4294967295"},
 		},
 		"burst that takes for ever": {
 			func(r *ratelimit.Rule) {
-				r.Algorithm, r.Limits[0] = ratelimit.GCRA, ratelimit.Limit{N: 1, Span: ratelimit.MaxSpan, Burst: 2}
+				r.Algorithm, r.Limits[0] = ratelimit.GCRA, ratelimit.Limit{N: 1, Span: limit.MaxSpan, Burst: 2}
 			},
 			[]string{"burst: 2", "must be at most 1"},
 		},
@@ -126,7 +127,7 @@ func TestRuleErrors(t *testing.T) {
 		"span not ms":   {func(r *ratelimit.Rule) { r.Limits[0].Span = time.Millisecond + 1 }, []string{"span: 1.000001ms", spans}},
 		"span negative": {func(r *ratelimit.Rule) { r.Limits[0].Span = -time.Second }, []string{"span: -1s", spans}},
 		"span too long": {
-			func(r *ratelimit.Rule) { r.Limits[0].Span = ratelimit.MaxSpan + time.Millisecond },
+			func(r *ratelimit.Rule) { r.Limits[0].Span = limit.MaxSpan + time.Millisecond },
 			[]string{"span: 87600h0m0.001s", spans},
 		},
 		"refusals of nothing": {
@@ -151,13 +152,13 @@ func TestRuleBounds(t *testing.T) {
 			*r.Ban = ratelimit.Ban{After: 0, Span: time.Millisecond, For: time.Millisecond}
 		},
 		"most": func(r *ratelimit.Rule) {
-			r.Limits[0] = ratelimit.Limit{N: ratelimit.MaxSliding, Span: ratelimit.MaxSpan}
+			r.Limits[0] = ratelimit.Limit{N: limit.MaxN, Span: limit.MaxSpan}
 			*r.Ban = ratelimit.Ban{
-				After: ratelimit.MaxExact, Span: ratelimit.MaxSpan, For: ratelimit.MaxSpan,
-				Factor: 1000, Max: ratelimit.MaxSpan, Remember: ratelimit.MaxSpan,
+				After: limit.MaxLog, Span: limit.MaxSpan, For: limit.MaxSpan,
+				Factor: 1000, Max: limit.MaxSpan, Remember: limit.MaxSpan,
 			}
 		},
-		"most of exact": func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, ratelimit.MaxExact },
+		"most of exact": func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, limit.MaxLog },
 		"only a ban":    func(r *ratelimit.Rule) { r.Limits = nil },
 		"only a limit":  func(r *ratelimit.Rule) { r.Ban = nil },
 	} {

@@ -14,7 +14,7 @@ func TestRuleError(t *testing.T) {
 	const is = `ratelimit: unknown rule %q: `
 	var rules []ratelimit.Rule
 	for _, name := range []string{"login", "login-ip", "per-client", "upload", "Ünïcode", "x"} {
-		rules = append(rules, limit(t, name, per(1, time.Second)))
+		rules = append(rules, limitRule(t, name, per(1, time.Second)))
 	}
 	set := mustSet(t, rules...)
 	long := strings.Repeat("abcdefgh", 20)
@@ -62,7 +62,7 @@ func TestRuleError(t *testing.T) {
 
 // TestRuleErrorOfVerbs asks every verb by rule for one that there is not.
 func TestRuleErrorOfVerbs(t *testing.T) {
-	l := mustLimiter(t, mustSet(t, limit(t, "login", per(1, time.Second))), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "login", per(1, time.Second))), ratelimit.Config{})
 	for name, verb := range map[string]func(rule string) error{
 		"Rule":        func(r string) error { _, err := l.Rule(r); return err },
 		"Bans.Remove": func(r string) error { _, err := l.Bans().Remove(r, "k"); return err },

@@ -42,7 +42,7 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	r := bannedRule(t, rnd)
 	attacked := r
 	if r.Limits == nil {
-		attacked = limit(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
+		attacked = limitRule(t, "r", per(max(r.Ban.After, 1), r.Ban.Span))
 	}
 	a := newAttack(0, attacked)
 	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
@@ -51,9 +51,9 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 		c.Budget = ratelimit.NoBudget
 	}
 	r.When.Path = []string{"/nowhere"} // what it matches does not matter
-	tight := limit(t, "tight", per(1, time.Hour))
+	tight := limitRule(t, "tight", per(1, time.Hour))
 	tight.Ban = &ratelimit.Ban{After: 1, Span: time.Hour, For: time.Hour}
-	set := mustSet(t, tight, r, limit(t, "other", per(0, time.Hour)))
+	set := mustSet(t, tight, r, limitRule(t, "other", per(0, time.Hour)))
 	var byName judge
 	if m, err := ratelimit.NewMemory(set, c); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestConcurrentCarelessRuleLimiterIsCaught(t *testing.T) {
 // TestRuleLimiterLive judges now, and leaves other rules and keys alone.
 func TestRuleLimiterLive(t *testing.T) {
 	both := ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}}
-	l := mustLimiter(t, mustSet(t, limit(t, "client", per(3, time.Hour)), both), ratelimit.Config{})
+	l := mustLimiter(t, mustSet(t, limitRule(t, "client", per(3, time.Hour)), both), ratelimit.Config{})
 	byClient, byBoth := mustRule(l, "client"), mustRule(l, "both")
 	for i, want := range []uint64{1, 0, 0} {
 		if d := byBoth.Take("203.0.113.9", "ada"); d.Allowed != (i < 2) || d.Remaining != want || d.Rule != "both" {
@@ -236,8 +236,8 @@ func TestVerbsAllow(t *testing.T) {
 // TestConcurrentRuleLimiterUpdate takes by name while rules come and go: each take is decided
 // by a rule of that name, or there is none.
 func TestConcurrentRuleLimiterUpdate(t *testing.T) {
-	with := mustSet(t, limit(t, "a", per(1e6, time.Hour)), limit(t, "b", per(2e6, time.Hour)))
-	without := mustSet(t, limit(t, "b", per(2e6, time.Hour)))
+	with := mustSet(t, limitRule(t, "a", per(1e6, time.Hour)), limitRule(t, "b", per(2e6, time.Hour)))
+	without := mustSet(t, limitRule(t, "b", per(2e6, time.Hour)))
 	l := mustLimiter(t, with, ratelimit.Config{})
 	a, b := mustRule(l, "a"), mustRule(l, "b")
 	var wg sync.WaitGroup
@@ -281,8 +281,8 @@ func TestConcurrentRuleLimiterUpdate(t *testing.T) {
 
 // TestOutcomesSayTheirSet changes the rules between two events.
 func TestOutcomesSayTheirSet(t *testing.T) {
-	one := mustSet(t, limit(t, "a", per(5, time.Second)))
-	two := mustSet(t, limit(t, "b", per(5, time.Second)), limit(t, "a", per(5, time.Second)))
+	one := mustSet(t, limitRule(t, "a", per(5, time.Second)))
+	two := mustSet(t, limitRule(t, "b", per(5, time.Second)), limitRule(t, "a", per(5, time.Second)))
 	l := mustLimiter(t, one, ratelimit.Config{})
 	for _, set := range []*ratelimit.Set{one, two} {
 		if err := l.Update(set); err != nil {
@@ -299,10 +299,10 @@ func TestOutcomesSayTheirSet(t *testing.T) {
 
 // TestRuleLimiterDoNotAllocate takes and gives back under one of several rules.
 func TestRuleLimiterDoNotAllocate(t *testing.T) {
-	bans := limit(t, "banned", per(1000, time.Second))
+	bans := limitRule(t, "banned", per(1000, time.Second))
 	bans.Ban = &ratelimit.Ban{After: 5000, Span: time.Second, For: time.Second}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-		limit(t, "a", per(3, time.Second)), bans, limit(t, "two", per(1000, time.Second), per(40, time.Second)),
+		limitRule(t, "a", per(3, time.Second)), bans, limitRule(t, "two", per(1000, time.Second), per(40, time.Second)),
 		ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}})
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func BenchmarkRule(b *testing.B) {
 	for _, n := range []int{1, 8, 1000} {
 		var rules []ratelimit.Rule
 		for i := range n {
-			rules = append(rules, limit(b, fmt.Sprint("per-client-", i), per(60, time.Minute)))
+			rules = append(rules, limitRule(b, fmt.Sprint("per-client-", i), per(60, time.Minute)))
 		}
 		l := mustLimiter(b, mustSet(b, rules...), ratelimit.Config{Budget: 1 << 30})
 		name := rules[n/2].Name

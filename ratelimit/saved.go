@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
 )
@@ -122,7 +123,7 @@ func (m *memory) Import(now time.Time, chunk []byte) (window.Imported, error) {
 // openChunk is snapshot.Open for the chunks of this package.
 func openChunk(chunk []byte, kinds ...snapshot.Kind) (snapshot.Kind, *snapshot.Reader, int64, error) {
 	kind, r, written, err := snapshot.Open(chunk, kinds...)
-	if err == nil && !snapshot.ValidTime(written, int64(MaxSpan)) {
+	if err == nil && !snapshot.ValidTime(written, int64(limit.MaxSpan)) {
 		err = errors.New("chunk is damaged in its header")
 	}
 	if err != nil {
@@ -233,7 +234,7 @@ func (in *chunkImport) bans() error {
 // ban restores a ban under a rule. One that the rule began is cut at its longest.
 func (in *chunkImport) ban(mr *memoryRule, b *ban.Ban) {
 	if in.now < b.Until {
-		most := int64(MaxSpan)
+		most := int64(limit.MaxSpan)
 		if mr.Ban != nil && b.Source == ban.SourceRule {
 			most = int64(mr.Ban.policy().Longest())
 		}

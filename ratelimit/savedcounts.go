@@ -58,7 +58,7 @@ func (x *exporter) next(done map[*records]bool) *memoryRule {
 func (x *exporter) entry(rs *records, key []byte, r keytable.Record) {
 	w := r.Words()
 	newest := keytable.Time(w[wordNewest])
-	if !snapshot.ValidTime(newest, int64(MaxSpan)) || rs.over(w, newest, x.now) {
+	if !snapshot.ValidTime(newest, int64(limit.MaxSpan)) || rs.over(w, newest, x.now) {
 		return
 	}
 	start := len(x.Buf)
@@ -179,7 +179,7 @@ func looseRecords(l layout, resolution time.Duration) (*records, error) {
 func (c *countsImport) read(k *savedKey) bool {
 	newest := c.written - c.r.Varint()
 	k.cut = c.r.UpTo(1) == 1
-	if !snapshot.ValidTime(newest, int64(MaxSpan)) {
+	if !snapshot.ValidTime(newest, int64(limit.MaxSpan)) {
 		c.r.Fail()
 	}
 	if c.r.Failed() {
@@ -295,7 +295,7 @@ func savedLayoutOf(b []byte, none uint64) (layout, time.Duration, error) {
 	if json.Unmarshal(b, &s) != nil {
 		return layout{}, 0, errHead
 	}
-	algorithm, err := AlgorithmNamed(s.Algorithm)
+	algorithm, err := limit.AlgorithmNamed(s.Algorithm)
 	if err != nil || !s.valid(algorithm) {
 		return layout{}, 0, errHead
 	}
@@ -319,7 +319,7 @@ func savedLayoutOf(b []byte, none uint64) (layout, time.Duration, error) {
 func (s *savedLayout) valid(a Algorithm) bool {
 	most := maxN(a)
 	if len(s.Keep) != len(s.Limits) || len(s.Limits) == 0 && s.Ban == nil || s.Most > most ||
-		s.Resolution < 0 || s.Resolution > MaxSpan || s.Offset < -26*3600 || s.Offset > 26*3600 {
+		s.Resolution < 0 || s.Resolution > limit.MaxSpan || s.Offset < -26*3600 || s.Offset > 26*3600 {
 		return false
 	}
 	for i, l := range s.Limits {
@@ -327,5 +327,5 @@ func (s *savedLayout) valid(a Algorithm) bool {
 			return false
 		}
 	}
-	return s.Ban == nil || s.Ban.After <= MaxExact && s.Ban.Of <= Distinct && limit.ValidateSpan("span", s.Ban.Span) == nil
+	return s.Ban == nil || s.Ban.After <= limit.MaxLog && s.Ban.Of <= Distinct && limit.ValidateSpan("span", s.Ban.Span) == nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -39,7 +40,7 @@ func TestMemoryErrors(t *testing.T) {
 		want   string
 	}{
 		"resolution":          {ratelimit.Config{Resolution: -1}, "resolution: -1ns: must be 0 (nanoseconds) to 87600h"},
-		"resolution too wide": {ratelimit.Config{Resolution: ratelimit.MaxSpan + 1}, "resolution: 87600h0m0.000000001s: must be 0"},
+		"resolution too wide": {ratelimit.Config{Resolution: limit.MaxSpan + 1}, "resolution: 87600h0m0.000000001s: must be 0"},
 		"budget":              {ratelimit.Config{Budget: -2}, "budget: -2: must be a number of bytes, 0 (268435456) or NoBudget"},
 		"small budget":        {ratelimit.Config{Budget: 1000}, `rule 1 ("r"): budget 1000: an empty table takes`},
 		"bans":                {ratelimit.Config{Bans: -1}, "bans: -1: must be 0 (1048576) to"},

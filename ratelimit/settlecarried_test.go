@@ -13,7 +13,7 @@ import (
 func TestSettleAfterALongerSpan(t *testing.T) {
 	const n = 100
 	rule := func(a ratelimit.Algorithm, l ratelimit.Limit) ratelimit.Rule {
-		r := limit(t, "r", l)
+		r := limitRule(t, "r", l)
 		if r.Algorithm = a; a == ratelimit.Calendar {
 			r.Limits[0].Per, r.Limits[0].Span = ratelimit.PerHour, 0
 			if l.Span == time.Second {
@@ -64,7 +64,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 // already dropped a time that still counts: that one must not let another in.
 func TestSettleAfterALostTime(t *testing.T) {
 	for _, update := range []bool{false, true} {
-		r := limit(t, "r", per(2, time.Second))
+		r := limitRule(t, "r", per(2, time.Second))
 		r.Algorithm, r.CountRefused = ratelimit.Exact, true
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		takeKeyN(l, at(0), "k", 1)

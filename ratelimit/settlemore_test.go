@@ -17,7 +17,7 @@ func TestSettleMoreThanIsKnown(t *testing.T) {
 		ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA, ratelimit.Fixed,
 	} {
 		t.Run(fmt.Sprint(a), func(t *testing.T) {
-			rule := limit(t, "r", per(n, time.Minute))
+			rule := limitRule(t, "r", per(n, time.Minute))
 			rule.Algorithm = a
 			l := mustLimiter(t, mustSet(t, rule), ratelimit.Config{Budget: 1 << 20})
 			more := reserveN(l, at(0), keyEvent(l, "more"), 1)
@@ -46,7 +46,7 @@ func TestSettleMoreThanIsKnown(t *testing.T) {
 func TestSettleMoreInTheSketch(t *testing.T) {
 	const n = 4
 	now := time.Unix(1_000_000, 0)
-	l, _ := newFlooded(t, roomBudget, limit(t, "r", per(n, floodSpan)))
+	l, _ := newFlooded(t, roomBudget, limitRule(t, "r", per(n, floodSpan)))
 	fillUp(t, l, now, n/2)
 	tried := 0
 	for i := range 100 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	limits "github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -73,9 +73,9 @@ func TestSlidingDefinition(t *testing.T) {
 	for _, span := range []time.Duration{time.Millisecond, 7 * time.Millisecond, 60 * time.Millisecond, 997 * time.Millisecond, time.Second, time.Minute, 100 * time.Second} {
 		for _, resolution := range []time.Duration{0, 1, 7, time.Microsecond, 300 * time.Microsecond, time.Millisecond, 3 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second} {
 			n := uint64(129 + rnd.IntN(2)*rnd.IntN(60))
-			model := windowtest.New(limits.Config{N: n, Span: span, Resolution: resolution})
+			model := windowtest.New(limit.Config{N: n, Span: span, Resolution: resolution})
 			round++
-			r := limit(t, "r", per(n, span))
+			r := limitRule(t, "r", per(n, span))
 			r.CountRefused = round%3 == 0
 			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Resolution: resolution})
 			randomArrivals(rnd, span, resolution, arrivals, func(now int64) bool {
@@ -104,11 +104,11 @@ func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 	rnd := randtest.New(t)
 	refused := 0
 	for _, span := range []time.Duration{30 * time.Millisecond, 997 * time.Millisecond, time.Minute} {
-		width := time.Duration(windowtest.New(limits.Config{Span: span}).Width)
+		width := time.Duration(windowtest.New(limit.Config{Span: span}).Width)
 		for _, resolution := range []time.Duration{width, width + 1, 2*width - 1, 3 * width, span / 7, span / 2, span, 3 * span, 2 * width / 3, width / 2, 1} {
 			n := uint64(129 + rnd.IntN(40))
 			set := func(a ratelimit.Algorithm) *ratelimit.Limiter {
-				r := limit(t, "r", per(n, span))
+				r := limitRule(t, "r", per(n, span))
 				r.Algorithm = a
 				return mustLimiter(t, mustSet(t, r), ratelimit.Config{Resolution: resolution})
 			}
@@ -140,7 +140,7 @@ func TestSlidingUpTo64IsExact(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, n := range []uint64{1, 2, 63, 64} {
 		span := time.Duration(1+rnd.IntN(2000)) * time.Millisecond
-		r := limit(t, "r", per(n, span))
+		r := limitRule(t, "r", per(n, span))
 		sliding := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		r.Algorithm = ratelimit.Exact
 		exact := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
@@ -157,8 +157,8 @@ func TestSlidingUpTo64IsExact(t *testing.T) {
 // TestSlidingSaturates counts refused events of huge cost: a slot that is full
 // stays full, and nothing wraps to let the client in.
 func TestSlidingSaturates(t *testing.T) {
-	const most = ratelimit.MaxSliding
-	r := limit(t, "r", per(most, time.Minute))
+	const most = limit.MaxN
+	r := limitRule(t, "r", per(most, time.Minute))
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 	const gone = 61*time.Second - 1 // the last nanosecond of the slot leaves

@@ -15,7 +15,7 @@ func TestRulesChangeWhileTheProcessStalls(t *testing.T) {
 	const n = 14
 	for _, stall := range []time.Duration{0, time.Minute, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			r := limit(t, "r", per(n, time.Minute))
+			r := limitRule(t, "r", per(n, time.Minute))
 			r.Algorithm = ratelimit.Exact
 			l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 			allowed := 0

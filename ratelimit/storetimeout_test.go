@@ -35,7 +35,7 @@ func (hanging) Unban(ctx context.Context, _ string, _ []byte) (bool, error) {
 
 // TestStoreBanTimeout bans and unbans by a store that does not answer: that may take longer than a decision.
 func TestStoreBanTimeout(t *testing.T) {
-	set := mustSet(t, limit(t, "r", per(1, time.Minute)))
+	set := mustSet(t, limitRule(t, "r", per(1, time.Minute)))
 	for timeout, want := range map[time.Duration]time.Duration{0: 2 * time.Second, time.Minute: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: hanging{}, StoreTimeout: timeout})

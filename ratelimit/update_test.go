@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -58,7 +59,7 @@ type liveKey struct {
 }
 
 func (r liveRule) rule(t testing.TB) ratelimit.Rule {
-	rule := limit(t, "r", r.limit)
+	rule := limitRule(t, "r", r.limit)
 	rule.Algorithm, rule.Ban = r.algorithm, r.ban
 	return rule
 }
@@ -250,7 +251,7 @@ func TestConcurrentLiveLimit(t *testing.T) {
 func TestConcurrentLiveAlgorithms(t *testing.T) {
 	some := func(rnd *rand.Rand) liveRule {
 		r := someLogRule(rnd)
-		if r.algorithm = ratelimit.Algorithm(rnd.IntN(len(ratelimit.Algorithms()))); r.algorithm == ratelimit.Calendar {
+		if r.algorithm = ratelimit.Algorithm(rnd.IntN(len(limit.Algorithms()))); r.algorithm == ratelimit.Calendar {
 			r.limit = ratelimit.Limit{N: r.limit.N, Per: ratelimit.PerMinute}
 		}
 		return r

@@ -70,7 +70,7 @@ var families = []family{
 // its window, and perhaps a ban after hits or refusals.
 func (f *family) rule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 	l := per(1+rnd.Uint64N(1<<(1+rnd.IntN(8))), []time.Duration{20 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 64 * time.Millisecond}[rnd.IntN(4)])
-	r := limit(t, "r")
+	r := limitRule(t, "r")
 	switch r.Algorithm = f.algorithms[rnd.IntN(len(f.algorithms))]; r.Algorithm {
 	case ratelimit.Calendar:
 		l.Span, l.Per = 0, ratelimit.PerSecond+ratelimit.Period(rnd.IntN(2))

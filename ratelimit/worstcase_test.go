@@ -29,7 +29,7 @@ func TestWaitIsNeeded(t *testing.T) {
 		{ratelimit.Exact, 200},
 		{ratelimit.TwoBucket, 50},
 	} {
-		r := limit(t, "r", per(c.n, span))
+		r := limitRule(t, "r", per(c.n, span))
 		r.Algorithm = c.algorithm
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 		late := r.Limits[0].MaxLate(c.algorithm)
@@ -85,7 +85,7 @@ func TestWorstCaseAtTheBudget(t *testing.T) {
 	}
 	for _, n := range limits {
 		most := (n+1)/2 - 1
-		r := limit(t, "r", per(n, time.Hour))
+		r := limitRule(t, "r", per(n, time.Hour))
 		l := mustLimiter(t, mustSet(t, r), ratelimit.Config{Budget: budget})
 		now := time.Unix(1_700_000_000, 0)
 		allowed, evictions, others := uint64(0), uint64(0), 0

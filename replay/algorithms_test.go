@@ -9,6 +9,7 @@ import (
 	"time"
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -40,8 +41,8 @@ func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
 func TestEveryAlgorithm(t *testing.T) {
 	data, moments := clientLog(t, 4000)
 	path := writeFile(t, "log.csv", data)
-	for _, name := range replay.Algorithms() {
-		algorithm, err := ratelimit.AlgorithmNamed(name)
+	for _, name := range limit.AlgorithmNames() {
+		algorithm, err := limit.AlgorithmNamed(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -43,11 +44,8 @@ func (c *Config) compareRulesets(fields []string) (rulesets []ruleset, err error
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range ratelimit.Algorithms() {
-		a, err := ratelimit.AlgorithmNamed(name)
-		if err != nil {
-			return nil, err
-		}
+	for i, name := range limit.Algorithms() {
+		a := limit.Algorithm(i)
 		rs, err := w.ruleset(key, a, c.CountRefused)
 		if c.CountRefused && a == ratelimit.InFlight {
 			err = errors.New("a refused event is never under way")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -22,9 +23,9 @@ func TestCompareIsEachAlgorithmAlone(t *testing.T) {
 	c := replay.Config{Format: "clf", Files: []string{writeFile(t, "log", log)}, WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "4/1m")}}
 	alone := make(map[string]*replay.RuleReport)
 	most := make(map[string]int64)
-	for _, name := range ratelimit.Algorithms() {
+	for _, name := range limit.Algorithms() {
 		var err error
-		if c.Algorithm, err = ratelimit.AlgorithmNamed(name); err != nil {
+		if c.Algorithm, err = limit.AlgorithmNamed(name); err != nil {
 			t.Fatal(err)
 		}
 		r, decisions := replayed(t, c)

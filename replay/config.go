@@ -116,11 +116,6 @@ type Config struct {
 	blockSize, chunkEvents, frequent int
 }
 
-// Algorithms returns the names of the algorithms that a limit can count by.
-func Algorithms() []string {
-	return slices.Insert(ratelimit.Algorithms(), int(ratelimit.GCRA)+1, "token-bucket") // another name of gcra
-}
-
 const (
 	defaultTop      = 20
 	defaultBadLines = 10

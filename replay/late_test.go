@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -65,7 +66,7 @@ hot:
 // window of it.
 func algorithmRules() string {
 	text := "version: 1\nlimits:\n"
-	for i, name := range ratelimit.Algorithms() {
+	for i, name := range limit.Algorithms() {
 		limit := map[string]string{"calendar": "30 per hour", "in-flight": "4 at once for 20s"}[name]
 		text += fmt.Sprintf("- {name: %s, key: %s, algorithm: %s, limit: %s, mode: shadow, ban: {after: 3 refusals in 2m, for: 1m, factor: 2, max: 1h, remember: %dm}}\n",
 			name, []string{"client", "[client, path]"}[i%2], name, cmp.Or(limit, "4 per 20s"), 1+10*i)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
@@ -234,7 +235,7 @@ func (s *suggesting) rule(g *suggestGroup, n uint64, span time.Duration) ratelim
 
 // all returns a rule that judges each event of g and refuses none.
 func (s *suggesting) all(g *suggestGroup) ratelimit.Rule {
-	return s.rule(g, ratelimit.MaxSliding, time.Second)
+	return s.rule(g, limit.MaxN, time.Second)
 }
 
 // prepare finds the events and keys of each group, the outliers, and with which limits its
@@ -407,7 +408,7 @@ func (s *suggesting) totals(j *judging) (sum SuggestedTotals) {
 // banOf returns the ban beside a limit: of keys that make more than twice the limit, for ten
 // times its span, from a minute to a day. It refuses no key that the limit does not refuse.
 func banOf(n uint64, span time.Duration) *ratelimit.Ban {
-	if n > ratelimit.MaxExact {
+	if n > limit.MaxLog {
 		return nil
 	}
 	return &ratelimit.Ban{After: n, Of: ratelimit.Refusals, Span: span, For: max(span, min(max(10*span, time.Minute), 24*time.Hour))}

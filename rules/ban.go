@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -115,8 +116,8 @@ func parseAfter(s string) (b ratelimit.Ban, err error) {
 			return b, fmt.Errorf("%q: must be hits, refusals or distinct FIELD", rulevalue.Clip(w[1]))
 		}
 		b.After, b.Span, err = rulevalue.Pair(w[0], w[3])
-		if err == nil && b.After > ratelimit.MaxExact {
-			err = fmt.Errorf("must be at most %d", ratelimit.MaxExact)
+		if err == nil && b.After > limit.MaxLog {
+			err = fmt.Errorf("must be at most %d", limit.MaxLog)
 		}
 		return b, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -125,7 +126,7 @@ func TestBorders(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := f.Limits.Rule(0)
-	if r.Limits[0].N != ratelimit.MaxSliding || r.Limits[1].Span != ratelimit.MaxSpan || r.Ban.After != ratelimit.MaxExact {
+	if r.Limits[0].N != limit.MaxN || r.Limits[1].Span != limit.MaxSpan || r.Ban.After != limit.MaxLog {
 		t.Errorf("the rule is %+v", r)
 	}
 }

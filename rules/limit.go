@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -82,7 +83,7 @@ func (r *reader) readAlgorithm(n ast.Node) (a ratelimit.Algorithm, ok bool) {
 		r.fail(n, "algorithm: %s: must be left out for the default", describe(n))
 		return a, false
 	}
-	a, err := ratelimit.AlgorithmNamed(rulevalue.Clip(s))
+	a, err := limit.AlgorithmNamed(rulevalue.Clip(s))
 	if err != nil {
 		r.fail(n, "%v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -60,7 +61,7 @@ func TestFormsOfAlgorithms(t *testing.T) {
 		"60 at once for 1m":   {"in-flight"},
 	}
 	for text, takers := range texts {
-		for _, name := range ratelimit.Algorithms() {
+		for _, name := range limit.Algorithms() {
 			f, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: "+text, "algorithm: "+name)))
 			if takes := strings.Contains(" "+strings.Join(takers, " ")+" ", " "+name+" "); takes != (err == nil) {
 				t.Errorf("%s, %s: %v", text, name, err)

@@ -12,7 +12,7 @@ import (
 // with a ban, eight rules on one key.
 func ours() []subject {
 	var all []subject
-	for _, a := range ratelimit.Algorithms() {
+	for _, a := range limit.Algorithms() {
 		for _, n := range []uint64{60, usual} {
 			all = append(all, subject{
 				name: fmt.Sprintf("ratelimit,%s,%d-a-minute", a, n),
@@ -43,7 +43,7 @@ func ruleOf(algorithm string, limit uint64) ratelimit.Rule {
 	}
 	l := ratelimit.Limit{N: limit, Span: time.Minute}
 	if (a == ratelimit.Exact || a == ratelimit.InFlight) && limit == plenty {
-		l = ratelimit.Limit{N: ratelimit.MaxExact, Span: time.Millisecond}
+		l = ratelimit.Limit{N: limit.MaxLog, Span: time.Millisecond}
 	}
 	return rule(algorithm, a, l)
 }
@@ -65,7 +65,7 @@ func ruleWithBan(limit uint64) ratelimit.Rule {
 // eightRules allow the same rate over spans from a minute to a day.
 func eightRules(limit uint64) (rules []ratelimit.Rule) {
 	for i, m := range []time.Duration{1, 2, 5, 10, 30, 60, 360, 1440} {
-		l := ratelimit.Limit{N: min(limit*uint64(m), ratelimit.MaxSliding), Span: m * time.Minute}
+		l := ratelimit.Limit{N: min(limit*uint64(m), limit.MaxN), Span: m * time.Minute}
 		rules = append(rules, rule(fmt.Sprint("rule-", i), ratelimit.Sliding, l))
 	}
 	return rules

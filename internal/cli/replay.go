@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/replaypage"
-	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -39,7 +39,7 @@ func newReplay() *cobra.Command {
 the times of the log, with the code that enforces the rules: either the rules of a file together,
 as the server does, or each --limit, --ban and --hot alone.
 
-Algorithms of --limit: ` + strings.Join(replay.Algorithms(), ", ") + `.
+Algorithms of --limit: ` + strings.Join(limit.AlgorithmNames(), ", ") + `.
   calendar counts in UTC, in spans of 1s, 1m, 1h, 24h and 7d or by names: 1000/day, 1000/month
   in-flight assumes that each event is under way for the whole span, since a log has no ends
   gcra and the buckets allow N at once; a rules file can set another burst
@@ -78,7 +78,7 @@ wrong; 130 interrupted.`,
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	flags.BoolVar(&f.formats, "formats", false, "list the log formats with an example of each, and read no log")
 	flags.BoolVar(&f.bad, "show-bad-lines", false, "show the first bad lines")
-	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(replay.Algorithms(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("algorithm", cobra.FixedCompletions(limit.AlgorithmNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"count", "peak", "refused"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -180,7 +180,7 @@ func (f *replayFlags) parse(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if c.Algorithm, err = ratelimit.AlgorithmNamed(f.algorithm); err != nil {
+	if c.Algorithm, err = limit.AlgorithmNamed(f.algorithm); err != nil {
 		return fmt.Errorf("--algorithm: %w", err)
 	}
 	if cmd.Flags().Changed("rules") {

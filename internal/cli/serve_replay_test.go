@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -167,7 +167,7 @@ func TestServeAgreesInMilliseconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	const format = "csv:time=1@ms,client=2"
-	for _, algorithm := range replay.Algorithms() {
+	for _, algorithm := range limit.AlgorithmNames() {
 		t.Run(algorithm, func(t *testing.T) {
 			limit := "[40 per 2s, 500 per 1m]"
 			switch algorithm {

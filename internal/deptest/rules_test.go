@@ -23,12 +23,12 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue, internal/address
+internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue, internal/address, internal/limit
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
 internal/server         -> internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/address
-internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rulevalue
+internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/limit
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/eventfield, internal/rulevalue
@@ -42,13 +42,13 @@ internal/server/refused -> match, ratelimit, window, internal/keyvalue
 internal/server/keptevents -> match, internal/server/eventlist
 internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, internal/server/state, internal/server/journal, hotkey, match, window, internal/heap, internal/keyvalue
 internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue
-internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address
+internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address, internal/limit
 internal/server/scan    -> api, internal/server/apierror
 internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
@@ -60,7 +60,7 @@ latelyredis -> internal/secret, window, ratelimit, match, internal/store, intern
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
 
 internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
-internal/ratelimitheader      -> ratelimit
+internal/ratelimitheader      -> ratelimit, internal/limit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window
 ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address
 hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when

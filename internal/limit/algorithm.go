@@ -1,18 +1,20 @@
 package limit
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// An Algorithm is how a [Counter] counts. ratelimit.Algorithm says what each is;
+// An Algorithm is how a [Counter] counts. The constants of package ratelimit document each;
 // docs/dev/proofs.md has what it allows at worst, what it refuses wrongly, and what it
 // costs.
 type Algorithm uint8
 
-// The algorithms, in the order of ratelimit's constants.
 const (
 	Sliding     Algorithm = iota // exact up to SlidingExact, above it a ring of slots
 	Exact                        // the time of each event
@@ -75,6 +77,31 @@ func Algorithms() (names []string) {
 	}
 	return names
 }
+
+// AlgorithmNames returns the names by which [AlgorithmNamed] finds an algorithm. One of them
+// has two.
+func AlgorithmNames() []string { return slices.Insert(Algorithms(), int(GCRA)+1, tokenBucket) }
+
+// tokenBucket is another name for GCRA.
+const tokenBucket = "token-bucket"
+
+// AlgorithmNamed returns the algorithm of that name; "" is Sliding. The error says which names
+// there are.
+func AlgorithmNamed(name string) (Algorithm, error) {
+	switch name {
+	case "":
+		return Sliding, nil
+	case tokenBucket:
+		return GCRA, nil
+	}
+	if i := slices.Index(Algorithms(), name); i >= 0 {
+		return Algorithm(i), nil
+	}
+	return 0, fmt.Errorf("algorithm: %q: must be %s", name, strings.Join(AlgorithmNames(), ", "))
+}
+
+// Known reports whether there is such an algorithm.
+func (a Algorithm) Known() bool { return a < numAlgorithms }
 
 // String returns the algorithm's name as in a rules file.
 func (a Algorithm) String() string {

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -13,6 +14,9 @@ const (
 
 	// MaxLog is the largest N of the algorithms that keep each time.
 	MaxLog = 1<<16 - 1
+
+	// MaxN is the largest N of a rule with any other algorithm.
+	MaxN = math.MaxUint32
 )
 
 // Config says what a [Counter] counts. The zero Config is not usable: a limit has
@@ -98,7 +102,7 @@ func (c *Config) validate() error {
 	case c.Algorithm != Calendar && ValidateSpan("span", c.Span) != nil:
 		return ValidateSpan("span", c.Span)
 	case c.Algorithm == Calendar && (c.Period == 0 || c.Period >= numPeriods):
-		return fmt.Errorf("period: %v: must be second, minute, hour, day, week or month with %s", c.Period, m.name)
+		return fmt.Errorf("period: %s: must be second, minute, hour, day, week or month with %s", cmp.Or(c.Period.String(), "none"), m.name)
 	case c.Algorithm != Calendar && c.Period != 0:
 		return fmt.Errorf("period: %v: must be none with %s, which has a span", c.Period, m.name)
 	case c.Algorithm != Calendar && c.Zone != nil:

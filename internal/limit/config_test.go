@@ -79,7 +79,7 @@ func TestNames(t *testing.T) {
 	if limit.Sliding.String() != "sliding" || limit.InFlight.String() != "in-flight" || limit.Algorithm(9).String() != "algorithm?" {
 		t.Error("names of algorithms")
 	}
-	if limit.Second.String() != "second" || limit.Month.String() != "month" || limit.Period(0).String() != "none" || limit.Period(7).String() != "period?" {
+	if limit.Second.String() != "second" || limit.Month.String() != "month" || limit.Period(0).String() != "" || limit.Period(7).String() != "period?" {
 		t.Error("names of periods")
 	}
 }

@@ -22,9 +22,9 @@ const (
 	numPeriods
 )
 
-var periodNames = [numPeriods]string{"none", "second", "minute", "hour", "day", "week", "month"}
+var periodNames = [numPeriods]string{"", "second", "minute", "hour", "day", "week", "month"}
 
-// String returns the period's name as in a rules file.
+// String returns the period's name as in a rules file, or "" for 0.
 func (p Period) String() string {
 	if p < numPeriods {
 		return periodNames[p]

@@ -6,11 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A limit is one limit in the terms of the draft: a quota policy.
-type limit struct {
+// A policy is one limit in the terms of the draft: a quota policy.
+type policy struct {
 	most   uint64        // the most it allows at once: N, or the burst
 	past   time.Duration // the longest time for which it counts an event
 	name   string
@@ -20,10 +21,10 @@ type limit struct {
 	policy string // the item of RateLimit-Policy
 }
 
-// newLimit returns the policy of l. A burst is a quota over the time in which it is
+// newPolicy returns the policy of l. A burst is a quota over the time in which it is
 // refilled: 10 a second with a burst of 100 is 100 in 10 seconds.
-func newLimit(name string, l ratelimit.Limit, a ratelimit.Algorithm) limit {
-	q := limit{most: l.N, past: l.Window(), name: name, json: quoteJSON(name), quoted: quote(name)}
+func newPolicy(name string, l ratelimit.Limit, a ratelimit.Algorithm) policy {
+	q := policy{most: l.N, past: l.Window(), name: name, json: quoteJSON(name), quoted: quote(name)}
 	if l.Burst > 0 {
 		q.most = l.Burst
 		q.past = scaled(q.past, l.Burst, l.N)
@@ -40,10 +41,10 @@ func newLimit(name string, l ratelimit.Limit, a ratelimit.Algorithm) limit {
 // scaled returns d * n / per, at most MaxSpan.
 func scaled(d time.Duration, n, per uint64) time.Duration {
 	x := float64(d) * float64(n) / float64(max(per, 1))
-	return time.Duration(math.Ceil(min(x, float64(ratelimit.MaxSpan))))
+	return time.Duration(math.Ceil(min(x, float64(limit.MaxSpan))))
 }
 
-func (l *limit) appendPolicy(buf []byte, quota uint64) []byte {
+func (l *policy) appendPolicy(buf []byte, quota uint64) []byte {
 	buf = append(buf, l.quoted...)
 	buf = append(buf, ";q="...)
 	buf = strconv.AppendUint(buf, min(quota, maxInteger), 10)
@@ -52,7 +53,7 @@ func (l *limit) appendPolicy(buf []byte, quota uint64) []byte {
 
 // appendLeft appends the service limit: how much is left, and how long until that
 // changes, unless it never does.
-func (l *limit) appendLeft(buf []byte, left uint64, wait time.Duration) []byte {
+func (l *policy) appendLeft(buf []byte, left uint64, wait time.Duration) []byte {
 	buf = append(buf, l.quoted...)
 	buf = append(buf, ";r="...)
 	buf = strconv.AppendUint(buf, min(left, maxInteger), 10)

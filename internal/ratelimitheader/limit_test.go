@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -19,13 +20,13 @@ func TestPolicies(t *testing.T) {
 	}{
 		{[]ratelimit.Limit{{N: 60, Span: time.Minute}}, ratelimit.Sliding, `"a";q=60;w=60`},
 		{[]ratelimit.Limit{{N: 0, Span: 1 * time.Millisecond}}, ratelimit.Exact, `"a";q=0;w=1`},
-		{[]ratelimit.Limit{{N: ratelimit.MaxSliding, Span: ratelimit.MaxSpan}}, ratelimit.Sliding, `"a";q=4294967295;w=315360000`},
+		{[]ratelimit.Limit{{N: limit.MaxN, Span: limit.MaxSpan}}, ratelimit.Sliding, `"a";q=4294967295;w=315360000`},
 		{[]ratelimit.Limit{{N: 5, Span: time.Second}, {N: 9, Span: 2500 * time.Millisecond}}, ratelimit.TwoBucket, `"a/1s";q=5;w=1, "a/2500ms";q=9;w=3`},
 		{[]ratelimit.Limit{{N: 10, Span: time.Second}}, ratelimit.GCRA, `"a";q=10;w=1`},
 		{[]ratelimit.Limit{{N: 10, Span: time.Second, Burst: 100}}, ratelimit.GCRA, `"a";q=100;w=10`},
 		{[]ratelimit.Limit{{N: 10, Span: time.Second, Burst: 5}}, ratelimit.GCRA, `"a";q=5;w=1`},
 		{[]ratelimit.Limit{{N: 3, Span: time.Minute, Burst: 10}}, ratelimit.LeakyBucket, `"a";q=10;w=200`},
-		{[]ratelimit.Limit{{N: 0, Span: ratelimit.MaxSpan, Burst: ratelimit.MaxSliding}}, ratelimit.GCRA, `"a";q=4294967295;w=315360000`},
+		{[]ratelimit.Limit{{N: 0, Span: limit.MaxSpan, Burst: limit.MaxN}}, ratelimit.GCRA, `"a";q=4294967295;w=315360000`},
 		{[]ratelimit.Limit{{N: 1, Per: ratelimit.PerSecond}, {N: 2, Per: ratelimit.PerDay}, {N: 3, Per: ratelimit.PerMonth}}, ratelimit.Calendar, `"a/second";q=1;w=1, "a/day";q=2;w=86400, "a/month";q=3;w=2678400`},
 		{[]ratelimit.Limit{{N: 7, Span: time.Minute}}, ratelimit.InFlight, `"a";q=7;qu="concurrent-requests"`},
 	} {

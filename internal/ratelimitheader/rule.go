@@ -17,7 +17,7 @@ type Rule struct {
 	shadow bool
 	adapts bool // its N changes
 	comes  int  // the limit whose N comes with the event, or -1
-	limits []limit
+	limits []policy
 }
 
 // A Violation is what refused an event: a limit, or a rule's ban.
@@ -36,7 +36,7 @@ func newRule(name string, r *ratelimit.Rule) Rule {
 		if len(r.Limits) > 1 {
 			own += "/" + windowText(l, r.Algorithm)
 		}
-		q.limits = append(q.limits, newLimit(own, l, r.Algorithm))
+		q.limits = append(q.limits, newPolicy(own, l, r.Algorithm))
 	}
 	return q
 }
@@ -51,7 +51,7 @@ func (r *Rule) violation(o *ratelimit.Outcome) Violation {
 }
 
 // quota returns what l allowed when o was judged.
-func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
+func (r *Rule) quota(l *policy, o *ratelimit.Outcome) uint64 {
 	if (r.adapts || r.comes == o.LimitIndex && l == &r.limits[r.comes]) && !o.Skipped && !o.Banned {
 		return o.Limit
 	}
@@ -61,10 +61,10 @@ func (r *Rule) quota(l *limit, o *ratelimit.Outcome) uint64 {
 // tightest returns the limit that o is about. The rule has at least one limit. Without
 // a LimitIndex, as in a decision that was sent over a network, it is the first limit of
 // that size.
-func (r *Rule) tightest(o *ratelimit.Outcome) *limit {
+func (r *Rule) tightest(o *ratelimit.Outcome) *policy {
 	at := o.LimitIndex
 	if at >= len(r.limits) || r.limits[at].most != o.Limit && !r.adapts && at != r.comes {
-		at = max(0, slices.IndexFunc(r.limits, func(l limit) bool { return l.most == o.Limit }))
+		at = max(0, slices.IndexFunc(r.limits, func(l policy) bool { return l.most == o.Limit }))
 	}
 	return &r.limits[at]
 }

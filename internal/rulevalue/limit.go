@@ -90,7 +90,7 @@ func LimitOf(s string, a ratelimit.Algorithm) (ratelimit.Limit, error) {
 
 // PeriodOf returns the period of a limit of the calendar, or 0.
 func PeriodOf(l ratelimit.Limit) ratelimit.Period {
-	return cmp.Or(l.Per, ratelimit.Period(limit.PeriodOf(l.Span)))
+	return cmp.Or(l.Per, limit.PeriodOf(l.Span))
 }
 
 // AnyLimit parses a limit of any form. A slash stands for "per".

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 const (
@@ -18,12 +18,12 @@ const (
 	week = 7 * Day
 )
 
-// errDuration names [ratelimit.MaxSpan].
+// errDuration names [limit.MaxSpan].
 var errDuration = errors.New("must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d")
 
 // ParseDuration parses a duration in the syntax of rules files: what
 // [time.ParseDuration] takes, and d for days and w for weeks, without a sign.
-// It must be whole milliseconds from 1ms to [ratelimit.MaxSpan].
+// It must be whole milliseconds from 1ms to [limit.MaxSpan].
 func ParseDuration(s string) (time.Duration, error) {
 	d, err := Duration(s)
 	if err != nil {
@@ -66,7 +66,7 @@ func Duration(s string) (time.Duration, error) {
 		sum += d * scale
 		rest = rest[end:]
 	}
-	if sum < time.Millisecond || sum > ratelimit.MaxSpan || sum%time.Millisecond != 0 {
+	if sum < time.Millisecond || sum > limit.MaxSpan || sum%time.Millisecond != 0 {
 		return 0, errDuration
 	}
 	return sum, nil

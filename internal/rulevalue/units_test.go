@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 func TestParseDuration(t *testing.T) {
@@ -16,7 +16,7 @@ func TestParseDuration(t *testing.T) {
 		"1ms": time.Millisecond, "500ms": 500 * time.Millisecond, "60s": time.Minute, "1m": time.Minute,
 		"1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, ".5s": 500 * time.Millisecond, "1d": 24 * time.Hour,
 		"7d": 7 * 24 * time.Hour, "1w": 7 * 24 * time.Hour, "1d12h": 36 * time.Hour, "0.5d": 12 * time.Hour,
-		"1000us": time.Millisecond, "1000000ns": time.Millisecond, "3650d": ratelimit.MaxSpan, "01s": time.Second,
+		"1000us": time.Millisecond, "1000000ns": time.Millisecond, "3650d": limit.MaxSpan, "01s": time.Second,
 	}
 	for s, want := range good {
 		if got, err := ParseDuration(s); err != nil || got != want {
@@ -76,12 +76,12 @@ func TestDurationRoundTrip(t *testing.T) {
 	for range 10_000 {
 		// Round numbers of each unit as well as odd ones.
 		unit := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, Day}[rng.IntN(5)]
-		d := time.Duration(1+rng.Int64N(int64(ratelimit.MaxSpan/unit))) * unit
+		d := time.Duration(1+rng.Int64N(int64(limit.MaxSpan/unit))) * unit
 		if got, err := ParseDuration(FormatDuration(d)); err != nil || got != d {
 			t.Fatalf("seed %d: %v is written %q and read as %v, %v", seed, d, FormatDuration(d), got, err)
 		}
 	}
-	if longest := FormatDuration(ratelimit.MaxSpan); !strings.Contains(errDuration.Error(), " "+longest+",") {
+	if longest := FormatDuration(limit.MaxSpan); !strings.Contains(errDuration.Error(), " "+longest+",") {
 		t.Errorf("the message %q does not name the longest span, %s", errDuration, longest)
 	}
 }

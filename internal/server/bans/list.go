@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
@@ -104,8 +105,8 @@ func (l *List) Ban(name string, key []string, d time.Duration, reason, source st
 	if err := checkBanned(rule, r.Key); err != nil {
 		return r, err
 	}
-	if d <= 0 || d > ratelimit.MaxSpan {
-		return r, apierror.New(api.BadArg, "duration: %v: must be from 1ms to %v", d, ratelimit.MaxSpan)
+	if d <= 0 || d > limit.MaxSpan {
+		return r, apierror.New(api.BadArg, "duration: %v: must be from 1ms to %v", d, limit.MaxSpan)
 	}
 	pending, err := l.ban(&r)
 	if err == nil {

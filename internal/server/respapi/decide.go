@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
@@ -353,8 +354,8 @@ var throttleArgs = [4]struct {
 	name        string
 	least, most int64
 }{
-	{"max_burst", 0, ratelimit.MaxSliding - 1},
-	{"count", 1, ratelimit.MaxSliding - 1},
+	{"max_burst", 0, limit.MaxN - 1},
+	{"count", 1, limit.MaxN - 1},
 	{"period", 1, maxPeriod},
 	{"quantity", 0, engine.MaxCost},
 }

@@ -50,7 +50,7 @@ type Limiter struct {
 const defaultBudget = 64 << 20
 
 // maxCount is the largest count, and the largest burst, of a Limiter.
-const maxCount = ratelimit.MaxSliding - 1
+const maxCount = limit.MaxN - 1
 
 // New returns an empty Limiter with a budget in bytes; 0 means 64 MiB. The
 // error says what the least budget is.
@@ -59,7 +59,7 @@ func New(budget int64) (*Limiter, error) {
 		return nil, fmt.Errorf("budget: %d: must be a number of bytes, or 0 for %d", budget, defaultBudget)
 	}
 	t := &Limiter{start: time.Now(), budget: keytable.NewBudget(cmp.Or(budget, defaultBudget))}
-	t.base = keytable.Nanos(t.start, ratelimit.MaxSpan)
+	t.base = keytable.Nanos(t.start, limit.MaxSpan)
 	t.levels.now.Store(math.MinInt64)
 	t.levels.expired.Store(math.MinInt64)
 	var err error
@@ -76,9 +76,9 @@ func New(budget int64) (*Limiter, error) {
 // Of the decision, Allowed, Limit, which is burst+1, Remaining, RetryAfter and
 // ResetAfter are set.
 //
-// The error names what is out of range: count is from 1 to ratelimit.MaxSliding-1, burst at
-// most that, period whole milliseconds from 1 ms to ratelimit.MaxSpan, and burst+1 at that
-// pace take no longer than ratelimit.MaxSpan to drain. It is ratelimit.ErrKeyTooLong for a key of more
+// The error names what is out of range: count is from 1 to limit.MaxN-1, burst at
+// most that, period whole milliseconds from 1 ms to limit.MaxSpan, and burst+1 at that
+// pace take no longer than limit.MaxSpan to drain. It is ratelimit.ErrKeyTooLong for a key of more
 // than 1,024 bytes.
 func (t *Limiter) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
 	return t.take(t.base+int64(time.Since(t.start)), key, burst, count, period, quantity)
@@ -94,7 +94,7 @@ func (t *Limiter) take(now int64, key string, burst, count uint64, period time.D
 	d.Limit = burst + 1
 	bucket, ok := limit.NewBucket(count, d.Limit, period)
 	if !ok {
-		return d, fmt.Errorf("burst: %d: at %d in %v, one more than that takes longer than %v to drain: must be less", burst, count, period, ratelimit.MaxSpan)
+		return d, fmt.Errorf("burst: %d: at %d in %v, one more than that takes longer than %v to drain: must be less", burst, count, period, limit.MaxSpan)
 	}
 	hash := t.table.Hash(key)
 	r, state := t.table.Lock(hash, key)
@@ -238,7 +238,7 @@ func (l *levels) Weight(r keytable.Record) uint64 {
 // moment.
 func (t *Limiter) Export(now time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		written := keytable.Nanos(now, ratelimit.MaxSpan)
+		written := keytable.Nanos(now, limit.MaxSpan)
 		w := snapshot.NewWriter(snapshot.Throttle, written, yield)
 		t.table.Export(w, func(key []byte, r keytable.Record) { w.Buf = appendEntry(w.Buf, key, r, written) })
 	}
@@ -267,16 +267,16 @@ func appendEntry(dst, key []byte, r keytable.Record, now int64) []byte {
 // been restored.
 func (t *Limiter) Import(now time.Time, chunk []byte) (done window.Imported, err error) {
 	_, r, written, err := snapshot.Open(chunk, snapshot.Throttle)
-	if err == nil && !snapshot.ValidTime(written, int64(ratelimit.MaxSpan)) {
+	if err == nil && !snapshot.ValidTime(written, int64(limit.MaxSpan)) {
 		err = errors.New("chunk is damaged in its header")
 	}
 	if err != nil {
 		return done, fmt.Errorf("throttle: %w", err)
 	}
-	at := keytable.Nanos(now, ratelimit.MaxSpan)
+	at := keytable.Nanos(now, limit.MaxSpan)
 	keytable.Raise(&t.levels.now, at)
 	damaged := keytable.Import(t.table, r, make([]entry, importAhead), func(e *entry) bool {
-		empty := min(written, at) + int64(r.UpTo(uint64(2*ratelimit.MaxSpan)))
+		empty := min(written, at) + int64(r.UpTo(uint64(2*limit.MaxSpan)))
 		if e.count = r.UpTo(maxCount); e.count == 0 {
 			r.Fail()
 		}

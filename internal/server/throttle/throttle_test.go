@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -132,7 +133,7 @@ func TestIsExact(t *testing.T) {
 		th, b := mustThrottle(t, 4<<20), &ratBucket{}
 		burst, count := rnd.Uint64N(1+rnd.Uint64N(100)), 1+rnd.Uint64N(1+rnd.Uint64N(5000))
 		if rnd.IntN(10) == 0 {
-			burst, count = rnd.Uint64N((ratelimit.MaxSliding - 1)), 1+rnd.Uint64N((ratelimit.MaxSliding-1))
+			burst, count = rnd.Uint64N((limit.MaxN - 1)), 1+rnd.Uint64N((limit.MaxN-1))
 		}
 		period := time.Duration(1+rnd.Int64N(1+rnd.Int64N(100_000))) * time.Millisecond
 		now, wait := rnd.Int64N(4e18)-2e18, int64(0)
@@ -229,8 +230,8 @@ func TestErrors(t *testing.T) {
 		{math.MaxUint64, 1, time.Second, "burst: 18446744073709551615: must be 0 to 4294967294"},
 		{1, 1, 0, "period: 0s: must be whole milliseconds from 1ms"},
 		{1, 1, -time.Second, "period: -1s: must be"},
-		{1, 1, ratelimit.MaxSpan + time.Millisecond, "period: 87600h0m0.001s: must be"},
-		{(ratelimit.MaxSliding - 1), 1, time.Second, "burst: 4294967294: at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
+		{1, 1, limit.MaxSpan + time.Millisecond, "period: 87600h0m0.001s: must be"},
+		{(limit.MaxN - 1), 1, time.Second, "burst: 4294967294: at 1 in 1s, one more than that takes longer than 87600h0m0s to drain"},
 	} {
 		if _, err := th.TakeAt(at(0), "k", c.burst, c.count, c.period, 1); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("burst %d, %d in %v: %v, want %q", c.burst, c.count, c.period, err, c.want)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -105,15 +106,15 @@ func (c *check) extremeLimits(a ratelimit.Algorithm) ratelimit.Rule {
 	case 0: // of buckets, RefundOldest has these
 		r.CountRefused = a != ratelimit.InFlight && !buckets
 	case 1: // of the largest, the count of a slot may be full, and no store promises anything then
-		l.N = ratelimit.MaxSliding - 1
+		l.N = limit.MaxN - 1
 		if a == ratelimit.Exact || a == ratelimit.InFlight {
-			l.N = ratelimit.MaxExact
+			l.N = limit.MaxLog
 		}
 	case 2:
 		l.N, l.Burst = 0, 0
 	case 3, 4:
 		if a != ratelimit.Calendar {
-			l.Span, l.Burst = []time.Duration{time.Millisecond, time.Hour, ratelimit.MaxSpan}[c.rnd.IntN(3)], 0
+			l.Span, l.Burst = []time.Duration{time.Millisecond, time.Hour, limit.MaxSpan}[c.rnd.IntN(3)], 0
 		}
 	}
 	return r

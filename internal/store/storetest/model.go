@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -123,7 +124,7 @@ func (m *model) forget(s *subject, rec *record) {
 }
 
 // never is when every window is empty and every ban over.
-const never = 3 * int64(ratelimit.MaxSpan)
+const never = 3 * int64(limit.MaxSpan)
 
 // add bans a key by hand at now, unless a ban holds for longer.
 func (m *model) add(s subject, now, ends int64) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -34,7 +35,7 @@ func (c *check) session(rules ...ratelimit.Rule) *session {
 }
 
 // ends are the first and the last time that a Limiter passes to a store, about 1720 and 2220.
-const ends = math.MaxInt64 - 4*int64(ratelimit.MaxSpan)
+const ends = math.MaxInt64 - 4*int64(limit.MaxSpan)
 
 // at sets the time of the next request.
 func (s *session) at(now int64) {

@@ -27,6 +27,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -195,7 +196,7 @@ func (c *check) must(err error) {
 
 // algorithms returns all of them, without the ones in but.
 func (c *check) algorithms(but ...ratelimit.Algorithm) (as []ratelimit.Algorithm) {
-	for i := range ratelimit.Algorithms() {
+	for i := range limit.Algorithms() {
 		if a := ratelimit.Algorithm(i); !slices.Contains(but, a) {
 			as = append(as, a)
 		}
