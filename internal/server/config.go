@@ -186,10 +186,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, time.Minute)
 	c.RulesPoll = cmp.Or(c.RulesPoll, 2*time.Second)
 	c.ShutdownDelay = cmp.Or(c.ShutdownDelay, 2*time.Second)
-	if err := c.validDemo(); err != nil {
-		return c, err
-	}
-	if err := c.shareMemory(); err != nil {
+	if err := cmp.Or(c.validDemo(), c.shareMemory()); err != nil {
 		return c, err
 	}
 	c.Limits = c.Limits.WithDefaults()
@@ -207,24 +204,13 @@ func (c Config) withDefaults() (Config, error) {
 	case c.SnapshotEvery < time.Second:
 		return c, fmt.Errorf("snapshot-every: %v: must be 1s or more", c.SnapshotEvery)
 	}
-	if _, err := c.ZonedLogs(); err != nil {
-		return c, err
-	}
-	if err := c.Enforce.Validate(); err != nil {
-		return c, err
-	}
-	if err := c.validStore(); err != nil {
-		return c, err
-	}
-	if err := c.validSockets(); err != nil {
-		return c, err
-	}
-	for _, l := range []struct{ name, addr string }{{"resp", c.RESP}, {"http", c.HTTP}} {
-		if err := c.safe(l.name, l.addr); err != nil {
-			return c, err
+	_, err := c.ZonedLogs()
+	for _, valid := range []func() error{c.Enforce.Validate, c.validStore, c.validSockets} {
+		if err == nil {
+			err = valid()
 		}
 	}
-	return c, nil
+	return c, err
 }
 
 // Logger returns a logger that writes to w as c says.
@@ -236,7 +222,7 @@ func (c Config) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// validSockets returns an error for settings of listeners that there are not.
+// validSockets returns an error for an address that is wrong or not safe, and for settings of Unix sockets and TLS that no listener uses.
 func (c *Config) validSockets() error {
 	resp, respUnix := listen.SocketPath(c.RESP)
 	http, httpUnix := listen.SocketPath(c.HTTP)
@@ -249,7 +235,7 @@ func (c *Config) validSockets() error {
 	case sockets && !tcp && c.TLSCert != "":
 		return errors.New("tls-cert: set with Unix sockets only, which have no TLS: must be without, or with resp or http HOST:PORT")
 	}
-	return nil
+	return cmp.Or(c.safe("resp", c.RESP), c.safe("http", c.HTTP))
 }
 
 // safe returns an error for an address that other machines can reach without tokens or TLS,

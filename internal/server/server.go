@@ -214,27 +214,22 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	if len(s.config.RulesFiles) > 0 && s.config.RulesPoll > 0 {
-		others.Go(func() { s.keepReloading(serving) })
-	}
-	if s.geo != nil && s.config.RulesPoll > 0 {
-		others.Go(func() { s.keepGeo(serving) })
-	}
-	if s.logs != nil {
-		others.Go(func() { s.followLogs(serving) })
-	}
-	if s.demo != nil {
-		others.Go(func() { s.demo.Run(serving) })
-	}
-	others.Go(func() { s.keepReleasing(serving) })
-	if s.journal != nil {
-		others.Go(func() { s.keepSaving(serving) })
-	}
-	if s.store != nil {
-		others.Go(func() { s.store.keep(serving, s.engine.Rules) })
-	}
-	if s.enforce != nil {
-		others.Go(func() { s.keepEnforcing(serving) })
+	for _, task := range []struct {
+		needed bool
+		run    func(context.Context)
+	}{
+		{len(s.config.RulesFiles) > 0 && s.config.RulesPoll > 0, s.keepReloading},
+		{s.geo != nil && s.config.RulesPoll > 0, s.keepGeo},
+		{s.logs != nil, s.followLogs},
+		{s.demo != nil, s.demo.Run},
+		{true, s.keepReleasing},
+		{s.journal != nil, s.keepSaving},
+		{s.store != nil, func(ctx context.Context) { s.store.keep(ctx, s.engine.Rules) }},
+		{s.enforce != nil, s.keepEnforcing},
+	} {
+		if task.needed {
+			others.Go(func() { task.run(serving) })
+		}
 	}
 	s.logStart()
 	notify("READY=1", "STATUS=serving")

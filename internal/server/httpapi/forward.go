@@ -95,13 +95,8 @@ func forwardOutcome(c *call) error {
 		}
 		ev.SetNamedString(answer.field, value)
 	}
-	if err := c.engine.QueueCheck(ev, 1, terms); err != nil {
+	if _, err := c.engine.CheckOn(terms, ev, 1); err != nil {
 		return err
-	}
-	for _, err := range c.engine.Decide() {
-		if err != nil {
-			return err
-		}
 	}
 	c.begun(http.StatusNoContent)
 	c.w.WriteHeader(http.StatusNoContent)

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -16,21 +18,17 @@ import (
 // maxBatch is how many events a request may have.
 const maxBatch = 1000
 
-// An item is one event to judge: under all rules, or by its key under one rule.
+// An item is one event to judge: under all rules, or by its key under one rule. Numbers that are 0 were not given.
 type item struct {
-	ev   *match.Event // or nil: rule and key are set
-	rule string
-	key  []string
-	cost uint64
+	ev    *match.Event // or nil: rule and key are set
+	rule  string
+	key   []string
+	cost  uint64
+	limit uint64 // for key
 
-	holds    bool // for_ms was given
-	hold     api.Millis
-	reports  bool // outcome_ms was given
-	report   api.Millis
-	byID     bool // id was given
-	id       string
-	limit    uint64 // for key, if it hasLimit
-	hasLimit bool
+	hold, report time.Duration // for_ms and outcome_ms
+	byID         bool          // id was given
+	id           string
 }
 
 // The names of lists of items, which also name the kinds of items.
@@ -82,19 +80,25 @@ func (c *call) scanItem() (item, bool) {
 
 // A judgeRequest is a decoded body of any form.
 type judgeRequest struct {
-	judgeEvent
-	Rule string `json:"rule"`
-	api.Key
-	Limit  *uint64           `json:"limit"`
-	Events []judgeEvent      `json:"events"`
-	Takes  []api.ReserveTake `json:"takes"`
+	judgeItem
+	Events []judgeItem `json:"events"`
+	Takes  []judgeItem `json:"takes"`
 }
 
-// A judgeEvent is a decoded event of any form.
-type judgeEvent struct {
-	api.ReserveEvent
-	ID *string `json:"id"`
+// A judgeItem is a decoded item of any form.
+type judgeItem struct {
+	Event map[string]string `json:"event"`
+	Rule  string            `json:"rule"`
+	api.Key
+	Cost    *uint64     `json:"cost"`
+	Limit   *uint64     `json:"limit"`
+	For     *api.Millis `json:"for_ms"`
+	Outcome *api.Millis `json:"outcome_ms"`
+	ID      *string     `json:"id"`
 }
+
+// isTake reports whether r has a member that only items with a key have.
+func (r *judgeItem) isTake() bool { return r.Rule != "" || given(r.Key) || r.Limit != nil }
 
 // judgeDecoded answers a body that a scan does not accept.
 func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) error {
@@ -102,131 +106,104 @@ func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) er
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	event, take := req.Event != nil, req.Rule != "" || given(req.Key) || req.Limit != nil
-	found, known := 0, true
-	for _, member := range []struct {
-		kind string
-		has  bool
-	}{{eventList, event}, {eventList, req.Events != nil}, {takeList, take}, {takeList, req.Takes != nil}} {
-		if member.has {
-			found++
-			known = known && slices.Contains(kinds, member.kind)
-		}
+	list, kind := req.Events, eventList
+	switch {
+	case req.Takes != nil:
+		list, kind = req.Takes, takeList
+	case list == nil && req.Event == nil && (req.isTake() || kinds[0] == takeList):
+		kind = takeList
 	}
-	if found > 1 || !known || (req.Cost != nil || req.For != nil || req.Outcome != nil || req.ID != nil) && (req.Events != nil || req.Takes != nil) {
+	several := req.Events != nil && req.Takes != nil || list != nil && !reflect.ValueOf(req.judgeItem).IsZero()
+	if several || req.Event != nil && req.isTake() || !slices.Contains(kinds, kind) {
 		return badArg("body: must be one of %s", forms)
 	}
-	switch {
-	case req.Events != nil:
-		return c.answerItems(len(req.Events), terms, func(i int) (item, error) { return c.eventItem(&req.Events[i]) })
-	case req.Takes != nil:
-		return c.answerItems(len(req.Takes), terms, func(i int) (item, error) { return c.reserveTake(&req.Takes[i]) })
-	case take || kinds[0] == takeList:
-		it, err := c.reserveTake(&api.ReserveTake{TakeItem: api.TakeItem{Rule: req.Rule, Key: req.Key, Cost: req.Cost, Limit: req.Limit}, For: req.For})
+	if list == nil {
+		it, err := c.decoded(&req.judgeItem, kind)
 		return c.answerItem(it, err, terms)
 	}
-	it, err := c.eventItem(&req.judgeEvent)
-	return c.answerItem(it, err, terms)
+	return c.answerItems(len(list), terms, func(i int) (item, error) { return c.decoded(&list[i], kind) })
 }
 
-// eventItem returns the item of a decoded event.
-func (c *call) eventItem(e *judgeEvent) (it item, err error) {
-	it.holdFor(e.For)
-	if it.reports = e.Outcome != nil; it.reports {
-		it.report = *e.Outcome
-	}
-	if it.byID = e.ID != nil; it.byID {
-		it.id = *e.ID
-	}
-	if it.cost, err = amount("cost", e.Cost); err != nil {
+// decoded returns the item of r, which must be of that kind.
+func (c *call) decoded(r *judgeItem, kind string) (it item, err error) {
+	if it.cost, err = amount("cost", r.Cost); err != nil {
 		return it, err
 	}
-	if e.Event == nil {
-		return it, badArg("event: missing: must be an object of fields, such as {\"client\":\"192.0.2.1\"}")
+	if it.hold, err = holdOf("for_ms", r.For); err != nil {
+		return it, err
 	}
-	if len(e.Event) > maxFields {
-		return it, badArg("event: %d fields: must be at most %d", len(e.Event), maxFields)
+	if it.report, err = holdOf("outcome_ms", r.Outcome); err != nil {
+		return it, err
+	}
+	if it.byID = r.ID != nil; it.byID {
+		it.id = *r.ID
+	}
+	if kind == eventList {
+		return it, c.decodedEvent(&it, r)
+	}
+	if r.Event != nil {
+		return it, badArg("event: unknown here: must be rule with key")
+	}
+	if r.Limit != nil {
+		if it.limit, err = amount("limit", r.Limit); err != nil {
+			return it, err
+		}
+	}
+	it.rule = r.Rule
+	it.key, err = ruleKey(r.Rule, r.Key)
+	return it, err
+}
+
+// decodedEvent sets the event of it.
+func (c *call) decodedEvent(it *item, r *judgeItem) error {
+	switch {
+	case r.Event == nil:
+		return badArg("event: missing: must be an object of fields, such as {\"client\":\"192.0.2.1\"}")
+	case r.isTake():
+		return badArg("rule, key and limit: unknown here: must be event")
+	case len(r.Event) > maxFields:
+		return badArg("event: %d fields: must be at most %d", len(r.Event), maxFields)
 	}
 	it.ev = c.engine.Event()
-	for name, value := range e.Event {
+	for name, value := range r.Event {
 		if name == "" {
-			return it, badArg("event: a field without a name")
+			return badArg("event: a field without a name")
 		}
 		it.ev.SetNamedString(name, value)
-	}
-	return it, nil
-}
-
-// takeItem returns the item of a decoded key.
-func (c *call) takeItem(t *api.TakeItem) (it item, err error) {
-	if it.cost, err = amount("cost", t.Cost); err != nil {
-		return it, err
-	}
-	if it.rule, it.hasLimit = t.Rule, t.Limit != nil; it.hasLimit {
-		it.limit = *t.Limit
-	}
-	it.key, err = ruleKey(t.Rule, t.Key)
-	return it, err
-}
-
-// reserveTake returns the item of a decoded key for which there may be a reservation.
-func (c *call) reserveTake(t *api.ReserveTake) (it item, err error) {
-	it, err = c.takeItem(&t.TakeItem)
-	it.holdFor(t.For)
-	return it, err
-}
-
-func (it *item) holdFor(ms *api.Millis) {
-	if ms != nil {
-		it.holds, it.hold = true, *ms
-	}
-}
-
-// termsFor returns the terms of an item.
-func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
-	if it.hasLimit {
-		if err := checkAmount("limit", it.limit); err != nil {
-			return terms, err
-		}
-		terms.Limit = it.limit
-	}
-	switch {
-	case it.holds && terms.Hold == 0:
-		return terms, badArg("for_ms: unknown here: must be part of a request to /v1/reserve")
-	case it.reports && (terms.Peek || terms.Outcome || it.ev == nil):
-		return terms, badArg("outcome_ms: unknown here: must be beside an event in a request to /v1/check or /v1/reserve")
-	case it.byID && !terms.Outcome:
-		return terms, badArg("id: unknown here: must be part of a request to /v1/outcome")
-	}
-	terms.ByID, terms.ID = it.byID, it.id
-	if it.holds {
-		terms.Hold = it.hold.Duration()
-		if err := checkHold("for_ms", int64(it.hold)); err != nil {
-			return terms, err
-		}
-	}
-	if it.reports {
-		terms.Report = it.report.Duration()
-		return terms, checkHold("outcome_ms", int64(it.report))
-	}
-	return terms, nil
-}
-
-// maxHold is for how many milliseconds an id is valid at most.
-const maxHold = int64(reservations.MaxHold / time.Millisecond)
-
-func checkHold(what string, ms int64) error {
-	if ms < 1 || ms > maxHold {
-		return badArg("%s: %d: must be 1 to %d", what, ms, maxHold)
 	}
 	return nil
 }
 
+// termsFor returns the terms of an item.
+func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
+	switch {
+	case it.hold > 0 && terms.Hold == 0:
+		return terms, badArg("for_ms: unknown here: must be part of a request to /v1/reserve")
+	case it.report > 0 && (terms.Peek || terms.Outcome || it.ev == nil):
+		return terms, badArg("outcome_ms: unknown here: must be beside an event in a request to /v1/check or /v1/reserve")
+	case it.byID && !terms.Outcome:
+		return terms, badArg("id: unknown here: must be part of a request to /v1/outcome")
+	}
+	terms.Hold, terms.Report, terms.ByID, terms.ID, terms.Limit = cmp.Or(it.hold, terms.Hold), it.report, it.byID, it.id, it.limit
+	return terms, nil
+}
+
+// maxHold is for how many milliseconds an id is valid at most.
+const maxHold = uint64(reservations.MaxHold / time.Millisecond)
+
+// holdOf returns for how long an id is to be valid, and 0 for nil.
+func holdOf(what string, ms *api.Millis) (time.Duration, error) {
+	if ms == nil {
+		return 0, nil
+	}
+	if *ms < 1 || uint64(*ms) > maxHold {
+		return 0, badArg("%s: %d: must be 1 to %d", what, *ms, maxHold)
+	}
+	return ms.Duration(), nil
+}
+
 // queue queues the decision about one item, or returns why it cannot be made.
 func (c *call) queue(it *item, terms engine.Terms) error {
-	if err := checkAmount("cost", it.cost); err != nil {
-		return err
-	}
 	terms, err := it.termsFor(terms)
 	if err != nil {
 		return err

@@ -3,9 +3,10 @@ package httpapi
 import (
 	"encoding/json"
 	"strings"
+	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 )
 
@@ -64,6 +65,12 @@ func (s *scan) text() ([]byte, bool) {
 		}
 	}
 	return nil, false
+}
+
+// view is text as a string that is valid as long as the body.
+func (s *scan) view() (string, bool) {
+	b, ok := s.text()
+	return view(b), ok
 }
 
 // number returns the number that is next, if it is a whole one of at most 15 digits.
@@ -130,44 +137,47 @@ func (s *scan) many(name string, item func() bool) (n int, ok bool) {
 // next moves to the next entry that many has found.
 func (s *scan) next() { s.is(',') }
 
+// amount reads a number from 1 to most. The decoder has the error for others.
+func (s *scan) amount(most uint64) (n uint64, ok bool) {
+	n, ok = s.number()
+	return n, ok && 0 < n && n <= most
+}
+
+// hold reads for how many milliseconds an id is valid.
+func (s *scan) hold() (time.Duration, bool) {
+	n, ok := s.amount(maxHold)
+	return time.Duration(n) * time.Millisecond, ok
+}
+
 // item reads {"event":{...},"cost":n} or {"rule":"r","key":"k","cost":n,"limit":n}, each perhaps with "for_ms":n, an event with
 // "outcome_ms":n or "id":"x", where the key may be a list of strings. The fields, which are set in ev, rule and key, which is appended
 // to dst, are views of the body.
 func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
-	it.cost = 1
-	var rule, cost bool
 	ok = s.object(func(name []byte) (ok bool) {
 		switch {
 		case string(name) == "event" && it.ev == nil:
 			it.ev, ok = ev, s.event(ev)
-		case string(name) == "rule" && !rule:
-			var text []byte
-			text, rule = s.text()
-			it.rule, ok = view(text), rule
+		case string(name) == "rule" && it.rule == "":
+			it.rule, ok = s.view()
 		case string(name) == "key" && it.key == nil:
 			it.key, ok = s.key(dst)
-		case string(name) == "cost" && !cost:
-			cost = true
-			it.cost, ok = s.number()
-		case string(name) == "for_ms" && !it.holds:
-			var n uint64
-			n, ok = s.number()
-			it.holds, it.hold = true, api.Millis(n)
-		case string(name) == "outcome_ms" && !it.reports:
-			var n uint64
-			n, ok = s.number()
-			it.reports, it.report = true, api.Millis(n)
+		case string(name) == "cost" && it.cost == 0:
+			it.cost, ok = s.amount(engine.MaxCost)
+		case string(name) == "for_ms" && it.hold == 0:
+			it.hold, ok = s.hold()
+		case string(name) == "outcome_ms" && it.report == 0:
+			it.report, ok = s.hold()
 		case string(name) == "id" && !it.byID:
-			var text []byte
-			text, it.byID = s.text()
-			it.id, ok = view(text), it.byID
-		case string(name) == "limit" && !it.hasLimit:
-			it.hasLimit = true
-			it.limit, ok = s.number()
+			it.id, ok = s.view()
+			it.byID = ok
+		case string(name) == "limit" && it.limit == 0:
+			it.limit, ok = s.amount(engine.MaxCost)
 		}
 		return ok
 	})
-	return it, ok && rule == (it.ev == nil) && rule == (it.key != nil) && (rule || !it.hasLimit) && !(rule && (it.reports || it.byID))
+	it.cost = max(it.cost, 1)
+	take := it.rule != ""
+	return it, ok && take == (it.ev == nil) && take == (it.key != nil) && (take || it.limit == 0)
 }
 
 // event reads an object of strings into ev.

@@ -67,10 +67,7 @@ func charge(c *call, req *api.ChargeRequest) (api.Charged, error) {
 
 // chargeOne charges a key.
 func (c *call) chargeOne(t *api.ChargeItem) error {
-	it, err := c.takeItem(&api.TakeItem{Rule: t.Rule, Key: t.Key, Cost: t.Cost})
-	if err == nil {
-		err = checkAmount("cost", it.cost)
-	}
+	it, err := c.decoded(&judgeItem{Rule: t.Rule, Key: t.Key, Cost: t.Cost}, takeList)
 	if err == nil {
 		err = c.engine.Charge(it.rule, it.cost, it.key...)
 	}

@@ -68,7 +68,6 @@ type batch struct {
 
 // Stats is what a journal has done so far.
 type Stats struct {
-	Records  uint64 // that were appended
 	Syncs    uint64 // commits that succeeded
 	Failures uint64 // commits that did not
 	Waiting  int    // bytes that are appended and not on disk
@@ -157,7 +156,6 @@ func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.stats
-	s.Records = j.appended
 	if s.Failing != nil {
 		s.Unwritten = j.appended - j.done
 	}

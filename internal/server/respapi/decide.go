@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -72,7 +73,8 @@ func check(c *conn, args [][]byte) error {
 	if outcome && byID {
 		event = args[2:]
 	}
-	ev, terms, cost, err := c.readEvent(event)
+	ev := c.caller.Event()
+	terms, cost, err := fillEvent(ev, event)
 	if terms.Outcome = outcome; outcome && terms.Hold+terms.Report > 0 {
 		err = badArg("RESERVE, OUTCOME: must be left out of an outcome, which counts what has ended")
 	}
@@ -80,18 +82,12 @@ func check(c *conn, args [][]byte) error {
 		terms.ByID, terms.ID = true, view(args[1])
 	}
 	if err == nil {
+		err = c.caller.Prepare(ev)
+	}
+	if err == nil {
 		err = c.caller.QueueCheck(ev, cost, terms)
 	}
 	return c.couldQueue(err)
-}
-
-// readEvent returns the event of CHECK, ready to be judged, and its cost.
-func (c *conn) readEvent(args [][]byte) (ev *match.Event, terms engine.Terms, cost uint64, err error) {
-	ev = c.caller.Event()
-	if terms, cost, err = fillEvent(ev, args); err == nil {
-		err = c.caller.Prepare(ev)
-	}
-	return ev, terms, cost, err
 }
 
 // fillEvent sets the fields of ev to those of CHECK, and returns the cost.
@@ -99,45 +95,36 @@ func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64,
 	if len(args)%2 != 0 {
 		return terms, 0, badArg("field '%.64s' has no value", args[len(args)-1])
 	}
-	cost = 1
-	fields, costs, reserves, reports := 0, 0, 0, 0
-	for i := 0; i < len(args); i += 2 {
+	fields := 0
+	for i := 0; i < len(args) && err == nil; i += 2 {
 		name, value := args[i], args[i+1]
 		switch {
 		case isWord(name, "cost"):
-			costs++
-			if cost, err = readCost(value); err != nil {
-				return terms, 0, err
-			}
+			cost, err = once("COST", cost, value, readCost)
 		case isWord(name, "reserve"):
-			reserves++
-			if terms.Hold, err = readHold("RESERVE", value); err != nil {
-				return terms, 0, err
-			}
+			terms.Hold, err = once("RESERVE", terms.Hold, value, readHold)
 		case isWord(name, "outcome"):
-			reports++
-			if terms.Report, err = readHold("OUTCOME", value); err != nil {
-				return terms, 0, err
-			}
+			terms.Report, err = once("OUTCOME", terms.Report, value, readHold)
 		case len(name) == 0:
-			return terms, 0, badArg("field %d has no name", fields+1)
+			err = badArg("field %d has no name", fields+1)
 		default:
 			if fields++; fields <= maxFields {
 				ev.SetNamed(view(name), value)
 			}
 		}
 	}
-	switch {
-	case costs > 1:
-		return terms, 0, badArg("COST: must be given once")
-	case reserves > 1:
-		return terms, 0, badArg("RESERVE: must be given once")
-	case reports > 1:
-		return terms, 0, badArg("OUTCOME: must be given once")
-	case fields == 0 || fields > maxFields:
-		return terms, 0, badArg("event has %d fields: must be 1 to %d", fields, maxFields)
+	if err == nil && (fields == 0 || fields > maxFields) {
+		err = badArg("event has %d fields: must be 1 to %d", fields, maxFields)
 	}
-	return terms, cost, nil
+	return terms, max(cost, 1), err
+}
+
+// once reads the value of an option, which was before if it is not 0.
+func once[T time.Duration | uint64](what string, before T, value []byte, read func(what string, value []byte) (T, error)) (T, error) {
+	if before != 0 {
+		return 0, badArg("%s: must be given once", what)
+	}
+	return read(what, value)
 }
 
 // readHold reads for how long an id is valid.
@@ -146,8 +133,9 @@ func readHold(what string, b []byte) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, err
 }
 
-func readCost(b []byte) (uint64, error) {
-	n, err := readInt("COST", b, 1, engine.MaxCost)
+// readCost reads a cost or another amount.
+func readCost(what string, b []byte) (uint64, error) {
+	n, err := readInt(what, b, 1, engine.MaxCost)
 	return uint64(n), err
 }
 
@@ -157,35 +145,29 @@ func costOf(args [][]byte) (uint64, error) {
 	if value == nil {
 		return 1, err
 	}
-	return readCost(value)
+	return readCost("COST", value)
 }
 
 // termsOf reads what may follow the rule and the key of TAKE, PEEK and RESERVE, each once: COST n and LIMIT n, and FOR ms for
 // a reservation.
 func termsOf(args [][]byte, terms engine.Terms) (cost uint64, _ engine.Terms, err error) {
-	usage, held := "COST n or LIMIT n", false
-	if terms.Hold > 0 {
-		usage = "COST n, LIMIT n or FOR ms"
-	}
-	for args = args[3:]; len(args) > 0; args = args[2:] {
+	reserves, hold := terms.Hold > 0, time.Duration(0)
+	for args = args[3:]; len(args) > 0 && err == nil; args = args[2:] {
 		switch {
 		case len(args) > 1 && isWord(args[0], "cost") && cost == 0:
-			cost, err = readCost(args[1])
+			cost, err = readCost("COST", args[1])
 		case len(args) > 1 && isWord(args[0], "limit") && terms.Limit == 0:
-			var n int64
-			n, err = readInt("LIMIT", args[1], 1, engine.MaxCost)
-			terms.Limit = uint64(n)
-		case len(args) > 1 && isWord(args[0], "for") && terms.Hold > 0 && !held:
-			terms.Hold, err = readHold("FOR", args[1])
-			held = true
+			terms.Limit, err = readCost("LIMIT", args[1])
+		case len(args) > 1 && isWord(args[0], "for") && reserves && hold == 0:
+			hold, err = readHold("FOR", args[1])
+		case reserves:
+			return 0, terms, badArg("'%.32s': must be COST n, LIMIT n or FOR ms, each once", args[0])
 		default:
-			err = badArg("'%.32s': must be %s, each once", args[0], usage)
-		}
-		if err != nil {
-			return 0, terms, err
+			return 0, terms, badArg("'%.32s': must be COST n or LIMIT n, each once", args[0])
 		}
 	}
-	return max(cost, 1), terms, nil
+	terms.Hold = cmp.Or(hold, terms.Hold)
+	return max(cost, 1), terms, err
 }
 
 // take queues the decision of TAKE or PEEK.
