@@ -11,11 +11,11 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// An InputError is the error of Run if the files have no event, or none that has a
-// field of --key or of a rule. Each sentence is one problem.
+// An InputError is the error of [Run] if the files contain no event, or none with
+// the fields of --key or of a rule. Each sentence is one problem.
 type InputError struct{ Sentences []string }
 
-// Error returns the sentences, one in a line.
+// Error returns the sentences, one per line.
 func (e *InputError) Error() string { return strings.Join(e.Sentences, "\n") }
 
 // checkLines adds a problem for each file whose lines are all bad, or match no pattern. It returns an error

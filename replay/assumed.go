@@ -5,16 +5,17 @@ import (
 	"iter"
 )
 
-// AssumedTimes is what was assumed about the times of logs that do not say it. Its fields are part of each report.
+// AssumedTimes lists assumptions about times in logs that lack a year, a zone or an order. Its
+// fields are part of each report.
 type AssumedTimes struct {
 	AssumedYears []FileYear `json:"assumed_years,omitempty"`
-	Zoneless     bool       `json:"zoneless,omitempty"`     // some times name no zone, and are read as UTC
+	Zoneless     bool       `json:"zoneless,omitempty"`     // some times lack a zone, and are read as UTC
 	EitherOrder  bool       `json:"either_order,omitempty"` // some dates may begin with the day or with the month
 }
 
-// A FileYear is the year that was assumed for the first line of a file whose times have
-// none, if Config.Year gives none: by the time when the file was last modified, or by
-// the present time for standard input.
+// A FileYear is the assumed year of the first line of a file whose times lack the year,
+// if Config.Year is not set: from the modification time of the file, or the current
+// time for standard input.
 type FileYear struct {
 	File string `json:"file"`
 	Year int    `json:"year"`

@@ -8,29 +8,29 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// A Timeline is the events over time, in bars of equal length.
+// A Timeline has the number of events over time, in bars of equal length.
 type Timeline struct {
-	// Start is the time at which the first bar begins. It is a multiple of the length
-	// of a bar, as all bars are: a bar of a minute begins with a minute.
+	// Start is the start of the first bar, a multiple of the length of a bar: a bar
+	// of a minute begins with a minute.
 	Start Epoch `json:"start"`
 
-	// BarSeconds is the length of a bar: 1, 5, 10 or 30 seconds or minutes, 1, 3, 6 or
-	// 12 hours, 1, 5, 10, 50, 100, 500 or 1500 days, or a decimal part of a second. It is the
-	// shortest by which there are at most 300 bars, and that is not shorter than
+	// BarSeconds is the length of a bar: 1, 5, 10 or 30 seconds or minutes, 1, 3, 6 or 12
+	// hours, 1, 5, 10, 50, 100, 500 or 1500 days, or a decimal part of a second. It is the
+	// shortest of these with at most 300 bars that is not shorter than
 	// Report.ResolutionSeconds.
 	BarSeconds float64 `json:"bar_seconds"`
 
 	Events []int64 `json:"events"` // in each bar
 
-	// Refused is how many of them at least one limit or ban refused, whether the rules
-	// were judged together or each alone.
+	// Refused are the events that at least one limit or ban refused, whether rules
+	// were judged together or alone.
 	Refusals
 }
 
-// Refusals is how many events were refused in each bar of a [Timeline].
+// Refusals has the number of refused events in each bar of a [Timeline].
 type Refusals struct {
 	Refused []int64 `json:"refused,omitempty"` // absent without limits and bans
-	Banned  []int64 `json:"banned,omitempty"`  // those of Refused that a ban refused
+	Banned  []int64 `json:"banned,omitempty"`  // the part of Refused by a ban
 }
 
 // barWidths are the lengths that a bar may have. Each is a multiple of the one before, so

@@ -8,22 +8,23 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// An AlgorithmReport is what one algorithm would have done under a limit.
+// An AlgorithmReport contains the decisions of one algorithm under a limit.
 type AlgorithmReport struct {
 	Algorithm   string `json:"algorithm"`
 	Allowed     int64  `json:"allowed"`
 	Refused     int64  `json:"refused"`
 	KeysRefused int64  `json:"keys_refused"`
 
-	// MostInWindow is the most events of one key that were allowed in any window of the
-	// span, (t - span, t]: an exact limit of N never allows more than N.
+	// MostInWindow is the largest number of events of one key that were allowed in any
+	// window (t - span, t].
 	MostInWindow int64 `json:"most_in_window"`
 
-	// BytesPerKey is the memory of the limit at the end, over the keys that had an
-	// event. It is more where there are few keys, since memory is taken for many at once.
+	// BytesPerKey is the memory of the limit at the end, over the keys that had an event.
+	// It is larger for few keys, since memory is allocated for many at once.
 	BytesPerKey float64 `json:"bytes_per_key"`
 
-	// Problem says why the algorithm cannot count the limit. Then all numbers are 0.
+	// Problem is the reason why the algorithm cannot count the limit; all numbers
+	// are then 0.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -25,40 +25,41 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// Config says what to replay and how. Only Files is required: the zero value of every
-// other field is its default.
+// Config configures a [Run]. Only Files or Events is required: the zero value of
+// every other field is its default.
 type Config struct {
 	// Files are read in this order and merged into one timeline; "-" is Stdin. The
 	// first bytes of a file determine its compression, not its name.
 	Files []string
 	Stdin io.Reader
 
-	// Events, if not nil, is replayed instead of Files. An event is used until the next. Diff judges those that are
-	// requests without an answer, and the answers to them, as the live code does.
+	// Events, if not nil, is replayed instead of Files. An event is used until the next. [Diff]
+	// also accepts requests and their answers as separate events, and judges them as the live code
+	// does.
 	Events iter.Seq[*match.Event]
 
-	// Rules are judged together, as by the server. Without them, each of WhatIfs is
-	// judged alone.
+	// Rules are judged together, as by the server. Without Rules, each of WhatIfs
+	// is judged alone.
 	Rules   *rules.File
 	WhatIfs []WhatIf
 
-	// Cut selects the events that are replayed. By default it is all of them.
+	// Cut selects the events that are replayed; by default all.
 	Cut Cut
 
-	// Key is what the busiest keys, and what-ifs without a key of their own, are counted
-	// by, as in a rules file. Default "client"; for hot what-ifs "object".
+	// Key is the key of the busiest keys, and of what-ifs without a key of their own, as
+	// in a rules file. Default "client"; for hot what-ifs "object".
 	Key string
 
 	// Algorithm and CountRefused apply to what-ifs that are limits.
 	Algorithm    ratelimit.Algorithm
 	CountRefused bool
-	// Compare adds to the report what each algorithm would have done under the limit of
-	// WhatIfs, which must be one limit in a span.
+	// Compare adds the decisions of each algorithm under the limit of WhatIfs to the
+	// report. WhatIfs must be one limit in a span.
 	Compare bool
 
-	// Budget, if not 0, bounds the bytes in which Diff counts under the limits and bans of
-	// each of its rules files. If it was too little, a problem says so: keys were then
-	// forgotten, or refused too early. By default memory is not bounded.
+	// Budget, if not 0, bounds the memory in bytes for the limits and bans of each rules
+	// file in [Diff]. A problem reports when it was too small: keys were then evicted, or
+	// refused too early. By default memory is not bounded.
 	Budget int64
 
 	// Format is a name or a spec of package accesslog. By default, or with "auto", the
@@ -66,46 +67,47 @@ type Config struct {
 	Format string
 
 	// TrustedProxies are the networks of your proxies. If the client of an event is in
-	// them, the client is the one that its field x_forwarded_for names, as
-	// [latelyhttp.Identity] finds it for a live request.
+	// them, the client is taken from its field x_forwarded_for, as by
+	// [latelyhttp.Identity] for a live request.
 	TrustedProxies []netip.Prefix
 
-	// Locate, if not nil, sets the fields country and asn of an event by its client. It is called from several
-	// goroutines, and only if a rule or the report uses one of these.
+	// Locate, if not nil, sets the fields country and asn of an event by its client. It must be
+	// safe for concurrent use. It is called only if a rule or the report uses one of these fields.
 	Locate func(*match.Event)
 
 	// Year is the year of the first line of a syslog file. By default the
-	// file's modification time gives the year of the last line: the last one
+	// file's modification time gives the year of the last line: the latest year
 	// in which the last event is not after that time.
 	Year int
 
-	// Resolution, if not 0, is the precision to which event times are floored, and at
-	// which limits count: 1 µs to 1 h, and a divisor of a second or whole seconds.
-	// Each window must be a multiple of it. By default times are judged as the log has
-	// them, and limits count in nanoseconds, as live ones do.
+	// Resolution, if not 0, is the precision to which event times are rounded down,
+	// and at which limits count: 1 µs to 1 h, and a divisor of a second or whole
+	// seconds. Each window must be a multiple of it. By default times are not
+	// rounded, and limits count in nanoseconds, as live ones do.
 	Resolution time.Duration
 
-	// Lateness, if not 0, is how much older than an earlier event of its file an event
-	// may be to be judged; the others are left out and reported as late. Events are
-	// then judged while the files are read, so that the memory does not grow with their
-	// number, and files are merged by their times. If no event is late, the report is
-	// the same as without.
+	// Lateness, if not 0, is the largest time by which an event may be older than an
+	// event before it in its file; older events are omitted and reported as late.
+	// Events are then judged while the files are read, so that memory does not grow
+	// with their number, and files are merged by time. If no event is late, the report
+	// is the same as without.
 	Lateness time.Duration
 
-	// Traffic adds to the report the most frequent statuses, methods, paths, agents and
-	// referrers, and the bytes of responses, of all events and of each of the busiest keys. With a
-	// Lateness it is of all events only.
+	// Traffic adds to the report the most frequent statuses, methods, paths, agents and referrers,
+	// and the bytes of responses, of all events and of each of the busiest keys. With Lateness it
+	// covers all events only.
 	Traffic bool
 
-	// Top is how many of the busiest keys are reported. Default 20.
+	// Top is the number of busiest keys to report. Default 20.
 	Top int
 	// Sort is what the busiest keys are ordered by.
 	Sort Sort
 
-	// BadLines is how many bad lines the report has. Default 10.
+	// BadLines is the largest number of bad lines in the report. Default 10.
 	BadLines int
 
-	// Cores is how many goroutines parse and judge. Default GOMAXPROCS.
+	// Cores is the number of goroutines that parse and judge. Default
+	// GOMAXPROCS.
 	Cores int
 
 	// Progress, if not nil, is updated during Run.
@@ -123,8 +125,8 @@ const (
 	maxLateness     = 87_600 * time.Hour
 )
 
-// Validate returns the error that Run would return for c before it reads
-// anything.
+// Validate returns the error that [Run] would return for c before reading a
+// file.
 func (c Config) Validate() error {
 	_, err := newRun(c)
 	return err

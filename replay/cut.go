@@ -15,15 +15,15 @@ import (
 )
 
 // A Cut selects the events that are replayed: those in [Since, Until) for which Where
-// holds. The others do not exist for the rules: windows are empty where the cut begins,
-// and an event that Where leaves out is in no window. The zero Cut selects all events.
+// holds. Rules do not see other events: windows are empty where the cut begins, and
+// events outside Where are not counted. The zero Cut selects all events.
 type Cut struct {
 	Since, Until Bound
 
-	// Where is conditions FIELD=PATTERN about any fields of the log. They mean what they
-	// mean under when in a rules file: conditions on one field are alternatives; those on
-	// different fields must all hold. FIELD!=PATTERN is an exception, none of which must
-	// hold. In one text, " || " is between alternatives.
+	// Where are conditions FIELD=PATTERN on any fields of the log, as under when in a
+	// rules file: conditions on one field are alternatives; those on different fields
+	// must all hold. FIELD!=PATTERN is an exception. In one text, " || " separates
+	// alternatives.
 	Where []string
 }
 
@@ -32,9 +32,8 @@ type Cut struct {
 type Bound struct {
 	At time.Time
 
-	// BeforeEnd, if it is not 0, is how long before the newest event of the log the
-	// bound is, in place of At. The newest event is the one of all lines, also of those
-	// that the cut leaves out.
+	// BeforeEnd, if not 0, replaces At: the bound is that long before the newest
+	// event of the log, which the cut may omit.
 	BeforeEnd time.Duration
 }
 
@@ -45,9 +44,9 @@ var boundLayouts = []string{
 	"02/Jan/2006:15:04:05 -0700", // as access logs have it
 }
 
-// ParseBound parses an end of a cut: a time, such as 2024-01-29T10:05:00Z,
-// "2024-01-29 10:05", 2024-01-29 or 29/Jan/2024:10:05:00 +0000, or -2h, two hours before
-// the newest event of the log. A time without a zone is one of zone; nil is UTC.
+// ParseBound parses an end of a cut: a time, such as 2024-01-29T10:05:00Z, "2024-01-29
+// 10:05", 2024-01-29 or 29/Jan/2024:10:05:00 +0000, or -2h, two hours before the newest
+// event of the log. A time without a zone is in zone; nil means UTC.
 func ParseBound(text string, zone *time.Location) (Bound, error) {
 	zone = cmp.Or(zone, time.UTC)
 	if before, ok := strings.CutPrefix(text, "-"); ok {
@@ -172,7 +171,7 @@ func (b Bound) nanos(end int64) int64 {
 // A CutReport is the cut of a replay.
 type CutReport struct {
 	Since   *Epoch   `json:"since,omitempty"`
-	Until   *Epoch   `json:"until,omitempty"` // and not at that time
+	Until   *Epoch   `json:"until,omitempty"` // exclusive
 	Where   []string `json:"where,omitempty"` // FIELD=PATTERN
 	LeftOut int64    `json:"left_out"`        // events that are not in the cut
 }

@@ -18,19 +18,20 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// DiffConfig says which rules files to compare on which logs. Old and New are required;
-// Rules and WhatIfs of the Config must not be set.
+// DiffConfig configures a [Diff]. Old and New are required; Rules and WhatIfs of the
+// Config must not be set.
 type DiffConfig struct {
 	Config
 	Old, New *rules.File
 
-	// Protect is keys that the new rules must not hurt: values of Config.Key and, if
-	// that is the client, networks such as 192.0.2.0/24.
+	// Protect are keys that the new rules must not refuse or ban more than the old:
+	// values of Config.Key and, if that is the client, networks such as
+	// 192.0.2.0/24.
 	Protect []string
 }
 
-// A Difference is what changes for the events of a log when new rules replace old ones.
-// Its JSON is the report of lately diff --json.
+// A Difference contains the changes for the events of a log when new rules replace old
+// ones. Its JSON is the report of lately diff --json.
 type Difference struct {
 	Files  []string   `json:"files"`
 	Cut    *CutReport `json:"cut,omitempty"`
@@ -40,18 +41,18 @@ type Difference struct {
 
 	AssumedTimes
 
-	// Difference lists by Config.Key, at most Config.Top keys and bans.
+	// Difference has at most Config.Top keys and bans, by Config.Key.
 	api.Difference
 
 	Problems []string `json:"problems,omitempty"` // with files, as sentences
 
-	// Since and Unknown are of a [api.Trial]: from when on a server has the events, and what
-	// the difference does not take into account.
+	// Since and Unknown are set for an [api.Trial]: the time from which the server has all
+	// events, and the effects that the difference does not include.
 	Since   *Epoch   `json:"since,omitempty"`
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// DifferenceOf returns what a server at addr has answered about a draft of its rules.
+// DifferenceOf returns the answer of the server at addr about a draft of its rules.
 func DifferenceOf(addr string, t *api.Trial) *Difference {
 	d := &Difference{Files: []string{addr}, Events: t.Events, Difference: *t.Changes, Since: &Epoch{t.Since}, Unknown: t.Unknown}
 	if t.Events > 0 {
@@ -62,7 +63,7 @@ func DifferenceOf(addr string, t *api.Trial) *Difference {
 
 // Diff judges the events of c.Files under c.Old and under c.New, each by itself as [Run]
 // does, and returns the differences. Hot rules are not compared. Its errors are those of
-// Run.
+// [Run].
 func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	if c.Old == nil || c.New == nil || c.Rules != nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("diff: rules: must be given as Old and New, without other rules")

@@ -18,23 +18,23 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// ExplainConfig says which decision to explain. Rules are required; WhatIfs of the
-// Config must not be set.
+// ExplainConfig configures an [Explain]. Rules are required; WhatIfs of the Config
+// must not be set.
 type ExplainConfig struct {
 	Config
 
-	// Value is whose event it is: the value of Config.Key, or one of the values of the
-	// key of a rule, such as a user or a path.
+	// Value selects the event: a value of Config.Key, or of a field in the key of a
+	// rule, such as a user or a path.
 	Value string
 
-	// At chooses the last event of Value at or before that time; a time of whole seconds
-	// stands for the end of the second. By default it is the last event that was refused,
-	// or the last one if none was.
+	// At selects the last event of Value at or before that time; whole seconds mean the
+	// end of the second. By default it is the last event that was refused, or the last
+	// event if none was.
 	At Bound
 }
 
-// An Explanation is why an event of a log was decided as it was. Its JSON is the report
-// of lately explain --json.
+// An Explanation contains the reasons of a decision about an event in a log. Its JSON
+// is the report of lately explain --json.
 type Explanation struct {
 	AssumedTimes
 	Cut     *CutReport `json:"cut,omitempty"`
@@ -45,25 +45,26 @@ type Explanation struct {
 	Allowed bool       `json:"allowed"`
 	Rule    string     `json:"rule,omitempty"` // that decided
 
-	// NextPasses is from when on an event like a refused one is allowed, if none comes
-	// in between. It is nil if the event was allowed, or if no waiting helps.
+	// NextPasses is the time from which an event like the refused one is allowed, if
+	// no other comes before. It is nil if the event was allowed, or if waiting does
+	// not help.
 	NextPasses *Epoch `json:"next_passes,omitempty"`
 
-	// Rules is what each rule that judged the event said: first the one that decided,
-	// then in the order of the file.
+	// Rules are the results of each rule that judged the event: the deciding rule
+	// first, the others in the order of the file.
 	Rules []RuleExplanation `json:"rules"`
 
 	Problems []string `json:"problems,omitempty"`
 }
 
-// A LogLine is an event of a log, by its line.
+// A LogLine is the position of an event in a log.
 type LogLine struct {
 	T    Epoch  `json:"t"`
 	File string `json:"file"`
 	Line int64  `json:"line"`
 }
 
-// A RuleExplanation is what one rule said of an event.
+// A RuleExplanation is the result of one rule for an event.
 type RuleExplanation struct {
 	Name     string   `json:"name"`
 	Sentence string   `json:"sentence"` // what the rule means
@@ -74,9 +75,9 @@ type RuleExplanation struct {
 	Missing string `json:"missing,omitempty"` // the field that the event lacks, if it is refused for that
 	Limit   uint64 `json:"limit"`             // see ratelimit.Outcome
 
-	// Counted is the events in the window of the limit, oldest first, with the explained
-	// event if that was counted. They alone make the limit decide as it did. It is at
-	// most the last 1,000 of them.
+	// Counted are the events in the window of the limit, oldest first, at most the last
+	// 1,000, including the explained event if it was counted. They alone determine the
+	// limit's decision.
 	Counted        []LogLine `json:"counted"`
 	CountedLeftOut int64     `json:"counted_left_out,omitempty"`
 
@@ -84,13 +85,13 @@ type RuleExplanation struct {
 	Ban *BanExplanation `json:"ban,omitempty"`
 }
 
-// A BanExplanation is the ban that an event met.
+// A BanExplanation describes the ban that refused an event.
 type BanExplanation struct {
 	Start LogLine `json:"start"` // the event that started it
 	Until Epoch   `json:"until"`
 
-	// Counted is the hits or refusals before Start that the ban counted, oldest first,
-	// at most the last 1,000.
+	// Counted are the hits or refusals before Start that the ban counted, oldest
+	// first, at most the last 1,000.
 	Of             string    `json:"of"` // "hits" or "refusals"
 	Counted        []LogLine `json:"counted"`
 	CountedLeftOut int64     `json:"counted_left_out,omitempty"`
@@ -99,9 +100,8 @@ type BanExplanation struct {
 // maxCounted is how many events of a window are reported.
 const maxCounted = 1000
 
-// Explain judges the events of c.Files under c.Rules as [Run] does, and returns why one of
-// them was decided as it was. Its errors are those of Run; an [InputError] also says that
-// no event has the value.
+// Explain judges the events of c.Files under c.Rules as [Run] does, and explains one
+// decision. Its errors are those of Run, and an [InputError] if no event has the value.
 func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
 	if c.Rules == nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("--rules: missing: must be a rules file")

@@ -23,12 +23,13 @@ type SuggestedLimit struct {
 	P90  int64  `json:"p90"`
 	P99  int64  `json:"p99"`
 	P999 int64  `json:"p999"`
-	Max  int64  `json:"max"` // no key has more
+	Max  int64  `json:"max"` // the largest count of any key
 
-	// KeysAbove is pairs of an N and how many keys have more than N events in some
-	// window of the span. These are the keys that algorithm exact refuses at least once
-	// under a limit of N. N is each number that is the largest count of a key: between
-	// two of these the keys are the same. If there are more than 200, it is 200 of them.
+	// KeysAbove are pairs of an N and the number of keys with more than N events
+	// in some window of the span: the keys that algorithm exact refuses at least
+	// once under a limit of N. There is a pair for each N that is the largest
+	// count of a key, at most 200; between two of these the number does not
+	// change.
 	KeysAbove [][2]int64 `json:"keys_above,omitempty"`
 }
 
@@ -51,14 +52,14 @@ func (e *events) reportKeys() {
 	e.report.SuggestedLimits = suggest(c.peaks)
 }
 
-// A Sort is what the busiest keys are ordered by.
+// A Sort is an order of the busiest keys.
 type Sort string
 
 // The orders of the busiest keys.
 const (
 	SortCount   Sort = "count"   // events; the default
-	SortPeak    Sort = "peak"    // the most events in any minute
-	SortRefused Sort = "refused" // events that at least one limit or ban refused; other keys are left out
+	SortPeak    Sort = "peak"    // largest number of events in any minute
+	SortRefused Sort = "refused" // events that a limit or ban refused; other keys are omitted
 )
 
 // order returns the numbers that the busiest keys are ordered by.

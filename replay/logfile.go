@@ -202,14 +202,14 @@ func (r *run) precisions() (finest, coarsest time.Duration) {
 	return finest, coarsest
 }
 
-// A LateReport is the events that were too late to be judged in the order of time.
+// A LateReport lists events that were too late to be judged in order.
 type LateReport struct {
 	Events      int64       `json:"events"`
-	MostSeconds float64     `json:"most_seconds"` // by how much an event was older than the newest before it
+	MostSeconds float64     `json:"most_seconds"` // largest time by which an event was older than one before it
 	First       []LateEvent `json:"first"`        // in the order of the files
 }
 
-// A LateEvent is an event that was left out because it was late.
+// A LateEvent is an event that was omitted because it was late.
 type LateEvent struct {
 	File    string  `json:"file"`
 	Line    int64   `json:"line"`

@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/internal/ring"
 )
 
-// An Outlier is a key whose events differ from those of most keys. The suggested limits do
-// not depend on it, except for a crawler.
+// An Outlier is a key whose events differ from those of most keys. Only crawlers affect
+// the suggested limits.
 type Outlier struct {
 	api.Key
 	Kind    OutlierKind `json:"kind"`
@@ -26,13 +26,13 @@ type Outlier struct {
 	about string // a sentence without the key
 }
 
-// An OutlierKind is what an outlier probably is.
+// An OutlierKind is the probable kind of an outlier.
 type OutlierKind string
 
 // The kinds of outliers.
 const (
-	Monitor OutlierKind = "monitor" // asks for the same, with success, for most of the log: proposed for allow
-	Crawler OutlierKind = "crawler" // names itself one, and read robots.txt: proposed for allow once its address is verified
+	Monitor OutlierKind = "monitor" // repeats the same successful request for most of the log: proposed for allow
+	Crawler OutlierKind = "crawler" // declares itself a crawler and read robots.txt: proposed for allow once its address is verified
 	Scan    OutlierKind = "scan"    // most of its requests failed, on many paths or with statuses such as 403
 	Login   OutlierKind = "login"   // tries to log in again and again
 	Flood   OutlierKind = "flood"   // at its busiest, several times as busy as every other key

@@ -18,7 +18,7 @@ import (
 type Report struct {
 	Files   []string `json:"files"`
 	Summary string   `json:"summary,omitempty"` // a sentence about what stands out
-	Format  string   `json:"format"`            // several, if files differ, joined by commas
+	Format  string   `json:"format"`            // joined by commas if files differ
 	Lines   int64    `json:"lines"`             // lines = parsed + skipped + bad
 	Parsed  int64    `json:"parsed"`
 	Skipped int64    `json:"skipped"` // ordinary lines of other kinds, such as logins that did not fail
@@ -26,10 +26,10 @@ type Report struct {
 	First   *Epoch   `json:"first,omitempty"`
 	Last    *Epoch   `json:"last,omitempty"`
 
-	// Late is the events that Config.Lateness left out.
+	// Late lists the events that Config.Lateness omitted.
 	Late *LateReport `json:"late,omitempty"`
 
-	// Cut is the cut of the log, if there is one. First, Last and all below are about the
+	// Cut is the cut of the log, or nil. First, Last and all fields below are about the
 	// events in it.
 	Cut *CutReport `json:"cut,omitempty"`
 
@@ -43,7 +43,7 @@ type Report struct {
 	SuggestedLimits []SuggestedLimit `json:"suggested_limits,omitempty"` // by the peaks of all keys
 	Traffic         *Traffic         `json:"traffic,omitempty"`          // with Config.Traffic
 	Rules           []RuleReport     `json:"rules"`
-	All             *Together        `json:"all,omitempty"` // what the limits and bans of a rules file do together
+	All             *Together        `json:"all,omitempty"` // the limits and bans of a rules file together
 	Timeline        *Timeline        `json:"timeline,omitempty"`
 
 	// Compared is the limit under each algorithm, if Config.Compare is set.
@@ -52,16 +52,15 @@ type Report struct {
 	BadLines []BadLine `json:"bad_lines,omitempty"`
 	Jumps    []Jump    `json:"jumps,omitempty"`
 	AssumedTimes
-	Crawlers []string `json:"crawlers,omitempty"` // that the rules allow, and that are judged as other clients: no DNS is asked
+	Crawlers []string `json:"crawlers,omitempty"` // allowed by the rules, but judged like other clients, since a replay makes no DNS queries
 	Problems []string `json:"problems,omitempty"` // with files, as sentences
 
-	Events int64  `json:"events"` // a parsed line is one event, or several if it holds a list
+	Events int64  `json:"events"` // a parsed line is one event, or several if it has a list
 	Keys   int    `json:"keys"`   // distinct keys of the field that Top counts
 	Key    string `json:"key"`    // that field
 }
 
-// An Epoch is a time that is written as the seconds since 1970 in decimal, with as many
-// decimals as it needs.
+// An Epoch is a time whose JSON is the decimal number of seconds since 1970.
 type Epoch struct{ time.Time }
 
 // String returns the seconds.
@@ -88,28 +87,29 @@ type TopKey struct {
 	Count int64            `json:"count"`
 	Peaks map[string]int64 `json:"peaks"` // largest count in any window of 1s, 10s, ...
 
-	// Refused is, with SortRefused, how many of the events a limit or ban refused.
+	// Refused is, with SortRefused, the number of events that a limit or ban
+	// refused.
 	Refused *int64 `json:"refused,omitempty"`
 
 	Traffic *Traffic `json:"traffic,omitempty"` // with Config.Traffic
 }
 
-// Together is what the limits and bans of a rules file do to all events of the log. SHA256
-// is the digest of a byte for each event, in the order of judging: A if it was allowed, D
-// if it was refused.
+// Together has the decisions of all limits and bans of a rules file together. SHA256 is
+// the digest of one byte per event, in the order of judging: A for allowed, D for refused.
 type Together struct {
 	Allowed int64  `json:"allowed"`
 	Refused int64  `json:"refused"`
 	SHA256  string `json:"sha256"`
 }
 
-// A RuleReport is what one rule itself did to the events that it is about: Refused has no
-// event that only other rules refused. A limit or ban in shadow mode would have done it.
+// A RuleReport has the results of one rule alone: Refused does not include events that
+// only other rules refused. For a limit or ban in shadow mode, these are the refusals
+// that it would have made.
 type RuleReport struct {
 	Name        string      `json:"name"`
 	Kind        Kind        `json:"kind"`
 	Fields      []string    `json:"fields"` // of the key
-	LimitJSON               // the first limit, or what the ban or hot rule counts
+	LimitJSON               // the first limit, or the threshold of the ban or hot rule
 	Limits      []LimitJSON `json:"limits,omitempty"` // all of them, if there are several
 	BanSeconds  float64     `json:"ban_seconds,omitempty"`
 	Algorithm   string      `json:"algorithm"`
@@ -120,12 +120,12 @@ type RuleReport struct {
 	Refused     *int64      `json:"refused,omitempty"`
 	KeysRefused *int64      `json:"keys_refused,omitempty"`
 
-	// Lacking is how many events match a limit or ban and lack a field of its key. LackingSentence says so, and what
-	// became of them.
+	// Lacking is the number of events that match a limit or ban and lack a field of its key.
+	// LackingSentence describes them.
 	Lacking         int64  `json:"lacking,omitempty"`
 	LackingSentence string `json:"lacking_sentence,omitempty"`
 
-	// Timeline is, for a limit or ban, the events of Refused over time, in the bars of
+	// Timeline has, for a limit or ban, the refused events over time, in the bars of
 	// Report.Timeline.
 	Timeline *Refusals `json:"timeline,omitempty"`
 
@@ -141,14 +141,14 @@ type RuleReport struct {
 	MostRefused  []BannedKey `json:"-"` // the keys with the most refused events
 }
 
-// LimitJSON is one limit: n in a span, or in a period of the calendar, of which
-// span_seconds is the longest that it can be.
+// LimitJSON is one limit: n in a span, or in a calendar period, whose longest
+// length is span_seconds.
 type LimitJSON struct {
 	N           uint64  `json:"n"`
 	SpanSeconds float64 `json:"span_seconds"`
 	Period      string  `json:"period,omitempty"`
-	Burst       uint64  `json:"burst,omitempty"`   // if it is not n
-	AtMost      uint64  `json:"at_most,omitempty"` // the largest number that an event may bring instead of n
+	Burst       uint64  `json:"burst,omitempty"`   // if not n
+	AtMost      uint64  `json:"at_most,omitempty"` // the largest limit that an event may bring instead of n
 }
 
 func limitJSON(l ratelimit.Limit) LimitJSON {
@@ -161,7 +161,7 @@ type Moment struct {
 	api.Key
 }
 
-// A BanReport is one ban: its key, and from when to when.
+// A BanReport is one ban: its key, start and end.
 type BanReport struct {
 	api.Key
 	Start Epoch `json:"start"`

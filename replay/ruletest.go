@@ -18,8 +18,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A TestReport is the results of the tests of a rules file. Its JSON is the report of
-// lately test --json.
+// A TestReport has the results of the tests of a rules file. Its JSON is the report
+// of lately test --json.
 type TestReport struct {
 	Rules  string       `json:"rules"` // names of the files
 	File   string       `json:"file"`
@@ -27,13 +27,13 @@ type TestReport struct {
 	Tests  []TestResult `json:"tests"`
 }
 
-// A TestResult is what became of one test.
+// A TestResult is the result of one test.
 type TestResult struct {
 	Name   string `json:"name"`
 	Line   int    `json:"line"`
 	Events int64  `json:"events"`
 
-	// Failures is a sentence for each line that failed, the first 20; none if the test
+	// Failures has a sentence for each line that failed, at most 20; none if the test
 	// passed.
 	Failures        []string `json:"failures,omitempty"`
 	FailuresLeftOut int      `json:"failures_left_out,omitempty"`
@@ -42,7 +42,7 @@ type TestResult struct {
 const maxFailures = 20
 
 // Test judges the events and logs of each test under f, as [Run] does, and reports which
-// expectations do not hold. locate is as in [Config]. The error is that of ctx.
+// expectations do not hold. locate is as in [Config]. The error is from ctx.
 func Test(ctx context.Context, f *rules.File, tests *rules.TestFile, locate func(*match.Event)) (*TestReport, error) {
 	report := &TestReport{Rules: f.Name, File: tests.Name, Tests: []TestResult{}}
 	for i := range tests.Tests {

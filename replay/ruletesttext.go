@@ -63,8 +63,8 @@ type (
 	}
 )
 
-// WriteJUnit writes reports as one XML document in the form of JUnit, which CI systems
-// read: a suite for each.
+// WriteJUnit writes reports as one XML document in JUnit's format, which CI systems
+// read, with a suite for each report.
 func WriteJUnit(out io.Writer, reports []*TestReport) error {
 	var all junitSuites
 	for _, r := range reports {

@@ -20,9 +20,10 @@ import (
 )
 
 // Run replays c.Files and returns a report. It returns an error if nothing was replayed:
-// c is wrong, ctx was done, or the files have no events for it. The last is an
-// [InputError], and then the report only counts lines and has the bad ones. A problem
-// with one file or rule is in the report's Problems, beside the results of the others.
+// c is invalid, ctx is done, or the files have no events for it. In the last case it is
+// an [InputError], and the report has the numbers of lines and the bad lines. A problem
+// with one file or rule is in the report's Problems; the results of the others are
+// complete.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	started := time.Now()
 	r, err := newRun(c)

@@ -204,7 +204,7 @@ func (s *stream) release(ctx context.Context, before int64) error {
 	return s.judge(ctx, t)
 }
 
-// ErrTooManyEvents is the error of Run if the files have more than 2,147,483,647 events.
+// ErrTooManyEvents is the error of [Run] for more than 2,147,483,647 events.
 var ErrTooManyEvents = errors.New("too many events")
 
 const maxEvents = math.MaxInt32 // the events of a chunk are numbered by an int32

@@ -18,8 +18,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// SuggestConfig says for which logs to suggest limits. Rules and WhatIfs of the
-// Config must not be set. Limits are for the keys of Config.Key.
+// SuggestConfig configures a [Suggest]. Rules and WhatIfs of the Config must
+// not be set. Limits are for the keys of Config.Key.
 type SuggestConfig struct {
 	Config
 
@@ -28,12 +28,13 @@ type SuggestConfig struct {
 	// outliers that look like attackers.
 	Share float64
 
-	// Groups is conditions, such as "path /login": the events of each get limits of
-	// their own, beside those for all events.
+	// Groups are conditions, such as "path /login": the events of each group get
+	// their own limits, in addition to those for all events.
 	Groups []string
 }
 
-// A Suggestion is limits that fit a log. Its JSON is the report of lately suggest --json.
+// A Suggestion has limits that fit a log. Its JSON is the report of lately suggest
+// --json.
 type Suggestion struct {
 	Files  []string   `json:"files"`
 	Cut    *CutReport `json:"cut,omitempty"`
@@ -45,19 +46,19 @@ type Suggestion struct {
 	Share    float64         `json:"share,omitempty"`
 	Outliers []Outlier       `json:"outliers"` // the busiest first; none if Share is set
 	Limits   []SuggestedRule `json:"limits"`
-	All      SuggestedTotals `json:"all"`   // what all of them do together
+	All      SuggestedTotals `json:"all"`   // all limits together
 	Rules    string          `json:"rules"` // the rules file, with comments
 	Problems []string        `json:"problems,omitempty"`
 
 	key match.Key // Field
 }
 
-// SuggestedTotals is what one or all of the suggested rules do to the log.
+// SuggestedTotals are the results of one or all suggested rules on the log.
 type SuggestedTotals struct {
-	Keys        int64 `json:"keys"`         // keys that have such events
-	KeysRefused int64 `json:"keys_refused"` // those that are ever refused
+	Keys        int64 `json:"keys"`         // keys with such events
+	KeysRefused int64 `json:"keys_refused"` // keys that are refused at least once
 
-	// Outliers is how many of Keys are outliers that look like attackers.
+	// Outliers is the number of Keys that are outliers and look like attackers.
 	Outliers        int64 `json:"outliers"`
 	OutliersRefused int64 `json:"outliers_refused"`
 
@@ -67,8 +68,8 @@ type SuggestedTotals struct {
 	BannedKeys int64 `json:"banned_keys"`
 }
 
-// A SuggestedRule is the least limit for a span that refuses no more keys than it may.
-// Both N and N-1 were verified by a replay.
+// A SuggestedRule is the smallest limit for a span that refuses no more keys than the
+// [SuggestConfig] allows. Both N and N-1 were verified by a replay.
 type SuggestedRule struct {
 	Name        string  `json:"name"`
 	Group       string  `json:"group,omitempty"`
@@ -76,11 +77,12 @@ type SuggestedRule struct {
 	SpanSeconds float64 `json:"span_seconds"`
 	SuggestedTotals
 
-	// OneLessRefuses is how many keys a limit of N-1 refuses: too many.
+	// OneLessRefuses is the number of keys that a limit of N-1 refuses: too
+	// many.
 	OneLessRefuses int64 `json:"one_less_refuses_keys"`
 
 	// AlwaysEnough is, for a log whose times lack fractions, a limit that refuses no
-	// more keys than it may, whatever the fractions are.
+	// more keys than allowed for any fractions.
 	AlwaysEnough uint64 `json:"always_enough,omitempty"`
 
 	span        time.Duration
@@ -94,11 +96,11 @@ type SuggestedRule struct {
 // suggestSpans are the spans for which limits are suggested, if the log is as long.
 var suggestSpans = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 
-// Suggest returns, for each span and group, the least limit that never refuses a key, except
-// outliers that look like attackers, or a share of the keys, and a rules file of these limits.
-// Each limit was judged on the log as [Run] judges it, and so was that of one less. Without a
-// Share, requests that fail and logins get limits of their own if an outlier has many of
-// them, and the file allows the monitors. Errors are those of Run.
+// Suggest returns, for each span and group, the smallest limit that never refuses a key,
+// except outliers that look like attackers or a share of the keys, and a rules file of these
+// limits. Each limit N, and N-1, was verified by a replay. Without a Share, failed requests
+// and logins get their own limits if an outlier has many of them, and the file allows the
+// monitors. Errors are those of [Run].
 func Suggest(ctx context.Context, c SuggestConfig) (*Suggestion, error) {
 	if c.Rules != nil || len(c.WhatIfs) > 0 {
 		return nil, errors.New("suggest: rules: must not be given")

@@ -17,16 +17,16 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TextStyle is how the plain report looks. The zero value is plain bytes.
+// TextStyle configures text reports. The zero value writes no ANSI sequences.
 type TextStyle struct {
 	Color bool           // bold headings, in ANSI sequences
-	Bad   bool           // with the bad lines that were kept
-	Zone  *time.Location // in which times are written; nil is UTC
-	Width int            // columns that the picture may use; 0 is 80
+	Bad   bool           // with the bad lines
+	Zone  *time.Location // zone of times; nil means UTC
+	Width int            // maximum width of the picture in columns; 0 means 80
 }
 
-// WriteText writes the report for people. Keys and bad lines are written so
-// that nothing in them reaches a terminal as a control sequence.
+// WriteText writes the report for people. Keys and bad lines are escaped, so
+// that they cannot contain control sequences for a terminal.
 func (rep *Report) WriteText(out io.Writer, style TextStyle) error {
 	w := newTextWriter(out, style)
 	w.totals(rep)

@@ -7,27 +7,27 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Traffic is what some events are like: the most frequent values of a few fields.
+// Traffic has the most frequent values of a few fields.
 type Traffic struct {
-	Bytes  *int64         `json:"bytes,omitempty"` // of all responses, if the log has their sizes
-	Fields []FieldTraffic `json:"fields"`          // those that an event has
+	Bytes  *int64         `json:"bytes,omitempty"` // of all responses, if the log has sizes
+	Fields []FieldTraffic `json:"fields"`          // fields that an event has
 }
 
-// FieldTraffic is the values of one field. Of a field that no rule has, up to 65,536 distinct values
-// are counted exactly. If it has more, those that are more frequent than one event in so many are
-// certain to be counted.
+// FieldTraffic has the most frequent values of one field. For a field that no rule uses, up to
+// 65,536 distinct values are counted exactly. If there are more, every value with more than one
+// event in 65,536 is still counted.
 type FieldTraffic struct {
 	Field  string       `json:"field"`
 	Values int          `json:"values"`         // distinct ones
-	More   bool         `json:"more,omitempty"` // there are more than that, and counts have an error
+	More   bool         `json:"more,omitempty"` // there are more values, and counts have an error
 	Top    []ValueCount `json:"top"`            // the most frequent
 }
 
-// A ValueCount is how many events have a value.
+// A ValueCount is a value and its number of events.
 type ValueCount struct {
 	api.Key
 	Count int64 `json:"count"`
-	Over  int64 `json:"over,omitempty"` // Count is at most this too high; for one key, or too low
+	Over  int64 `json:"over,omitempty"` // largest error of Count: too high, or for one key too low
 }
 
 // trafficFields are the fields of [Traffic], and sizeField the one that it adds up.

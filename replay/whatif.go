@@ -11,19 +11,19 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A WhatIf is one rule in short form, judged as if it were alone. Its keys are
-// values of fields, unchanged, or networks of clients.
+// A WhatIf is one rule in short form, judged alone. Its keys are values of
+// fields, unchanged, or networks of clients.
 type WhatIf struct {
-	Text string // as it was given, its name in the report
+	Text string // as given: its name in the report
 	Kind Kind
 	Key  string // see [Config.Key]; "" means the replay's key (for hot: object)
 	N    uint64
 	Span time.Duration
-	Per  ratelimit.Period // in place of Span, of a limit; with another algorithm than calendar it is a span
+	Per  ratelimit.Period // instead of Span, for a limit; a span if the algorithm is not calendar
 	For  time.Duration    // length of a ban
 }
 
-// A Kind is what a rule does.
+// A Kind is the kind of a rule in a report.
 type Kind string
 
 // The kinds of rules in a report.
