@@ -28,9 +28,9 @@ type Config struct {
 	// cannot be set together with HTTPClient.
 	TLS *tls.Config
 
-	// HTTPClient makes the requests; nil means one of the Client's own. It is
-	// copied. Redirects are never followed, whatever it sets, and its Timeout is not
-	// used, since it would cut the stream of events.
+	// HTTPClient makes the requests; nil means a new one. It is copied.
+	// Redirects are never followed, and its Timeout is not used, since it would
+	// end the stream of events.
 	HTTPClient *http.Client
 
 	// Timeout bounds each request except the stream of events; 0 means 10 seconds.
@@ -66,8 +66,8 @@ type Client struct {
 
 // New returns a Client for the server at addr: "http://127.0.0.1:7380",
 // "https://lately.example.org", a host and port, which means http, or the Unix socket
-// "unix:/run/lately/http.sock". It sends nothing.
-// The error names what is wrong with addr or c.
+// "unix:/run/lately/http.sock". It sends nothing. The error names the bad value in
+// addr or c and what it must be.
 func New(addr string, c Config) (*Client, error) {
 	path, unix := socketPath(addr)
 	if unix {

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Counters returns the server's counters, the ones from the rules file first.
+// Counters returns the server's counters, those of the rules file first.
 func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
 	out, err := get[api.CounterList](ctx, c, "/v1/counters", nil)
 	return out.Counters, err
@@ -50,8 +50,8 @@ func (c *Client) Refused(ctx context.Context, n int, span time.Duration) ([]api.
 	return out.Refused, err
 }
 
-// Key returns the state of the key that has these values in these fields:
-// as many of one as of the other, in the order of a rule's or counter's key.
+// Key returns the state of the key with these values in these fields, one value
+// per field, in the order of a rule's or counter's key.
 func (c *Client) Key(ctx context.Context, fields, values []string) (api.KeyReport, error) {
 	if len(fields) == 0 || len(fields) != len(values) {
 		return api.KeyReport{}, fmt.Errorf("key: %d fields and %d values: must be as many of one as of the other, and at least 1", len(fields), len(values))
@@ -59,8 +59,8 @@ func (c *Client) Key(ctx context.Context, fields, values []string) (api.KeyRepor
 	return get[api.KeyReport](ctx, c, "/v1/key", url.Values{"field": fields, "value": values})
 }
 
-// Explain returns which keys that have all of these values, such as an address, a user or a
-// path, were refused lately, and why.
+// Explain returns the recently refused keys that contain all of these values, such as an
+// address, a user or a path, with the reasons.
 func (c *Client) Explain(ctx context.Context, values ...string) (api.Explanation, error) {
 	return get[api.Explanation](ctx, c, "/v1/explain", url.Values{"key": values})
 }

@@ -25,27 +25,29 @@ func decisionOf(d *api.Decision) ratelimit.Decision {
 	return out
 }
 
-// Check counts an event of these fields under every rule that matches it, and returns
-// the decision. Cost 0 means 1. Fields are sent as text: bytes that are not UTF-8
-// become U+FFFD, and values that differ only in these are counted as one. Use Take for
-// keys of any bytes.
+// Check counts an event with these fields under every rule that matches it, and
+// returns the decision. Cost 0 means 1. Fields are sent as text: bytes that are not
+// UTF-8 become U+FFFD, so values that differ only in these are counted as one. Use
+// [Client.Take] for keys of any bytes.
 func (c *Client) Check(ctx context.Context, event map[string]string, cost uint64) (ratelimit.Decision, error) {
 	return c.decide(ctx, "/v1/check", checkItem(event, cost))
 }
 
-// CheckID is Check with an id by which Outcome can report the answer within hold: up to a day, 0 means ten minutes. The id is "" if
-// there is nothing to report: the event is refused, or no rule looks at the answer to it.
+// CheckID is Check with an id by which Outcome can report the answer within hold: up to a day, 0
+// means ten minutes. The id is "" if there is nothing to report: the event is refused, or no rule
+// counts its answer.
 func (c *Client) CheckID(ctx context.Context, event map[string]string, cost uint64, hold time.Duration) (d ratelimit.Decision, id string, err error) {
 	it := checkItem(event, cost)
 	it.Outcome = new(api.MillisOf(cmp.Or(hold, 10*time.Minute)))
 	return c.judge(ctx, "/v1/check", it)
 }
 
-// Outcome reports the answers to requests that Check or CheckID has allowed, at most 1,000. The event of an answer has status, size or
-// duration, and no other field needs to be there if it has the ID of CheckID; else it has the fields of Check, too. Rules that look at answers
-// count them, whatever their limits allow. An ID counts once: repeat a call whose answer was lost. The results are in the
-// order of the answers, each with an error of its own, of code [api.BadID] or [api.Expired] for an ID. A decision is always Allowed; if the
-// answer has begun a ban, BannedUntil is its end.
+// Outcome reports the answers to at most 1,000 requests that Check or CheckID has allowed. The
+// event of an answer needs status, size or duration, and also the fields of Check unless it has the
+// ID of CheckID. Rules with conditions on answers count it, even above their limits. An ID counts
+// once: repeat a call whose answer was lost. The results are in the order of the answers, each with
+// its own error, which is [api.BadID] or [api.Expired] for a bad ID. A decision is always Allowed;
+// if the answer has begun a ban, BannedUntil is its end.
 func (c *Client) Outcome(ctx context.Context, answers ...api.OutcomeItem) ([]api.Result, error) {
 	out, err := post[api.Results](ctx, c, "/v1/outcome", api.OutcomeRequest{Events: answers})
 	if err == nil && len(out.Decisions) != len(answers) {
@@ -72,9 +74,9 @@ func (c *Client) Take(ctx context.Context, rule string, cost uint64, key ...stri
 	return c.decide(ctx, "/v1/take", takeItem(rule, key, cost))
 }
 
-// TakeLimit is Take by a limit that comes with the event, such as that of a customer's plan,
-// under a rule with at_most, which bounds it. The key has one window, so a change takes effect
-// in the middle of it. Limit 0 means that of the rule.
+// TakeLimit is Take with the event's own limit, such as a customer's plan, under a rule with
+// at_most, which bounds it. The key has one window, so a new limit takes effect in the
+// middle of it. Limit 0 means the rule's limit.
 func (c *Client) TakeLimit(ctx context.Context, rule string, limit, cost uint64, key ...string) (ratelimit.Decision, error) {
 	return c.decide(ctx, "/v1/take", limitedItem(rule, key, limit, cost))
 }
@@ -118,37 +120,38 @@ func (c *Client) judge(ctx context.Context, path string, in any) (d ratelimit.De
 	return decisionOf(&out.Decision), out.ID, nil
 }
 
-// Refund gives back what n events of cost 1 took of a rule, and returns how many
-// were given back.
+// Refund gives back n units under a rule, and returns the number given back.
 func (c *Client) Refund(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	out, err := post[api.Refunded](ctx, c, "/v1/refund", api.RefundRequest{Rule: rule, Key: api.KeyOf(key...), N: &n})
 	return out.Refunded, err
 }
 
-// Release ends n events of this key that are under way under an in-flight rule, and
-// returns how many it ended. Take such an event before the work, and Release it after.
-// If a client fails in between, the event ends after the rule's span. Do not repeat a
-// Release whose answer was lost: it might end another event.
+// Release ends n current events of this key under an in-flight rule, and returns the
+// number ended. Take such an event before the work, and Release it after. If a client
+// fails in between, the event ends after the rule's span. Do not repeat a Release
+// whose answer was lost: it might end another event.
 func (c *Client) Release(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	out, err := post[api.Released](ctx, c, "/v1/release", api.RefundRequest{Rule: rule, Key: api.KeyOf(key...), N: &n})
 	return out.Released, err
 }
 
-// Reset deletes what a rule has counted for a key. Its bans stay.
+// Reset deletes the counts of a key under a rule. Its bans stay.
 func (c *Client) Reset(ctx context.Context, rule string, key ...string) error {
 	_, err := post[api.Nothing](ctx, c, "/v1/reset", api.RuleKey{Rule: rule, Key: api.KeyOf(key...)})
 	return err
 }
 
-// OpenFeed begins to send the events of logs that are followed on this machine, as lately follow --addr
-// does, and returns how far the server has judged them. It ends the sessions of this feed before.
+// OpenFeed opens a session for sending the events of followed logs, as lately follow --addr does,
+// and returns the position up to which the server has judged them. It ends earlier sessions of this
+// feed.
 func (c *Client) OpenFeed(ctx context.Context, o api.FeedOpening) (api.Feed, error) {
 	return post[api.Feed](ctx, c, "/v1/feeds/open", o)
 }
 
-// SendFeed has the server judge a batch of events at their own times, and keep its state with
-// what they have counted. After an error, it may have been judged: open the feed again, whose state shows
-// that. An [Error] of code [api.NoFeed] means that the server was restarted.
+// SendFeed makes the server judge a batch of events at their own times, and store the batch's
+// state together with their counts. After an error, the batch may have been judged: open the
+// feed again and compare the state. An [Error] with code [api.NoFeed] means that the server
+// was restarted.
 func (c *Client) SendFeed(ctx context.Context, b api.FeedBatch) (api.FeedResult, error) {
 	return post[api.FeedResult](ctx, c, "/v1/feeds/events", b)
 }

@@ -1,7 +1,7 @@
-// Package client has two clients of lately servers. A [Fleet] makes decisions in the path of
-// every request: it spreads keys over several servers, and its callers share one RESP
-// connection to each. A [Client] uses the HTTP API of one server: it has all of its
-// requests, and passes HTTP proxies.
+// Package client has two clients for lately servers. A [Fleet] is for decisions in the path
+// of every request: it spreads keys over several servers, and its callers share one RESP
+// connection to each. A [Client] has the whole HTTP API of one server, also through HTTP
+// proxies.
 //
 //	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{"10.0.0.1:6380", "10.0.0.2:6380"}})
 //	...
@@ -11,29 +11,29 @@
 //		// refused: try again after d.RetryAfter
 //	}
 //
-// A Client has a Take of the same form:
+// A Client has the same Take:
 //
 //	c, err := client.New("http://127.0.0.1:7380", client.Config{})
 //	...
 //	d, err := c.Take(ctx, "login", 1, "192.0.2.1", "ada")
 //
-// A cost that is known only afterwards is reserved and settled: see [Fleet.Reserve].
+// A cost that becomes known later is reserved and settled: see [Fleet.Reserve].
 //
 // A decision is the [ratelimit.Decision] that a limiter in the same process would return,
 // with times rounded up to milliseconds. If the server refuses a request, the error is an
 // [*Error] with its code and its reason. Any other error of a Client means that there was no
-// answer: the event may or may not have been counted. A Fleet knows more, see
+// answer: the event may or may not have been counted. A Fleet distinguishes more cases, see
 // [ErrUnanswered].
 //
 // No request is repeated that could count twice. The stream of [Client.Events] and the
-// connections of a Fleet are made again when they are lost, after waits with full jitter
+// connections of a Fleet are reopened when they are lost, after waits with full jitter
 // (M. Brooker, "Exponential Backoff And Jitter", 2015).
 //
 // # Hot keys
 //
-// A Fleet that has a [hotkey.Detector] detects hot keys over all processes: what the
-// Detectors count is added up on the node of each key, and a key that is hot there is hot in
-// all of them. The caches of the Detector need not know:
+// A Fleet with a [hotkey.Detector] detects hot keys over all processes: the counts
+// of all Detectors are added up on the node of each key, and a key that is hot there
+// is hot in all processes. Caches of the Detector are used as without a Fleet:
 //
 //	file, err := rules.Load("rules.yaml") // the file of the servers, or hotkey.NewSet
 //	detector, err := hotkey.NewDetector(file.Hot, hotkey.DetectorConfig{})
@@ -44,28 +44,28 @@
 //	...
 //	err = fleet.Changed(ctx, "product", path) // after the page was changed at its source
 //
-// [Fleet.HotChanges] yields each key that becomes hot in the fleet, or is cold again.
+// [Fleet.HotChanges] yields each key that becomes hot in the fleet, or cold again.
 //
-// Detectors and nodes must have rules of the same names and keys. A key must have the form
-// that the rule's Key makes: a clean path, a folded address. The token needs the role check.
+// Detectors and nodes must have rules with the same names and keys. A key must have the
+// form of the rule's Key: a clean path, a folded address. The token needs the role check.
 //
-// What happens when: events are added up for 20 to 100 ms, longer when nodes are slow; for 5
-// ms if one process has an eighth of the threshold. The node counts them at their time, to
-// within the time for which they were added up. When the key is hot, the node tells all
-// processes, about every 10 ms. Each loads the value at its next use, and again at 80 to 95 %
-// of the TTL of the rule, in no step with the others.
+// Timing: a process adds up events for 20 to 100 ms, longer if nodes are slow, and 5 ms if
+// it has an eighth of the threshold. The node counts them at their time, with an error of at
+// most that interval. It notifies all processes of hot keys about every 10 ms. Each process
+// loads the value at its next use, and again at 80 to 95 % of the rule's TTL, at random.
 //
-// A report costs less than 100 ns, and no allocation. What is not yet reported takes at most
-// 4 MiB, and as much again while it is being sent; then the keys with the fewest events are
-// dropped. [Fleet.HotStats] counts all that was not reported.
+// A report costs less than 100 ns, and no allocation. Events that are not reported yet take
+// at most 4 MiB, and as much again while they are sent; beyond that, the keys with the
+// fewest events are dropped. [Fleet.HotStats] counts these.
 //
-// If a node is lost, its keys stay hot until their hold is over. They are counted from zero
-// by another node meanwhile, so a key that is steadily at twice its threshold is hot again
-// within a span. Without any node, each process detects alone, as a Detector without a Fleet
-// does. A node that starts again tells of no key at first: that ends no hold. Keys that it
-// still knew before the connection was interrupted, and knows no more, are no longer hot.
+// If a node is lost, its keys stay hot until their hold is over. Meanwhile another node
+// counts them from zero, so a key that is steadily at twice its threshold is hot again
+// within a span. Without any node, each process detects alone, like a Detector without a
+// Fleet. A restarted node has no hot keys at first; that ends no hold. After an interrupted
+// connection to a node that was not restarted, keys that it no longer lists are no longer
+// hot.
 //
 // # When not to use
 //
-// For one server and another language, use a Redis client on the server's RESP port.
+// For other languages, use a Redis client on the server's RESP port.
 package client

@@ -13,13 +13,13 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// An Error is the error that a server answered. Detail is a sentence for people; it may
-// repeat a part of the request.
+// An Error is an error answer of a server. Detail is a sentence for people; it may
+// contain a part of the request.
 type Error struct {
 	Code       api.Code
 	Detail     string
 	Status     int           // of the HTTP answer; 0 for an answer to a [Fleet]
-	RetryAfter time.Duration // as the server asks; 0 if it does not
+	RetryAfter time.Duration // from the server; 0 if none
 	Mistakes   []api.Mistake // of a rules file
 }
 

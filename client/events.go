@@ -18,7 +18,7 @@ import (
 )
 
 // Connected is the type of the event that [Client.Events] yields each time it has
-// connected: events are received from then on.
+// connected: it receives events from then on.
 const Connected api.EventType = "connected"
 
 const (
@@ -36,7 +36,7 @@ const (
 	maxWait   = 15 * time.Second
 )
 
-// ErrLost is the error of a stream of events that has ended.
+// ErrLost is the error of [Client.Events] when a stream has ended.
 var ErrLost = errors.New("the stream of events has ended")
 
 // Events yields the events of the server, until ctx is done, the caller breaks off, or the

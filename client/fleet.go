@@ -22,13 +22,13 @@ import (
 // FleetConfig configures a [Fleet]: its servers and how to reach them. Either Nodes or
 // Discover is required.
 type FleetConfig struct {
-	// Nodes are the RESP addresses of the servers, HOST:PORT or unix:PATH. All clients must have the
-	// same list, in any order, with the same spelling: it decides which node counts a key.
+	// Nodes are the RESP addresses of the servers, HOST:PORT or unix:PATH. All clients must have
+	// the same list, in any order, with the same spelling: it determines the node of each key.
 	Nodes []string
 
 	// Discover is a HOST:PORT whose host is a DNS name: the nodes are its addresses with
 	// that port. They are looked up again every LookupEvery, 10 s by default. If that
-	// fails, or finds none, the nodes stay as they are.
+	// fails, or finds none, the nodes do not change.
 	Discover    string
 	LookupEvery time.Duration
 
@@ -36,28 +36,30 @@ type FleetConfig struct {
 	// default resolver.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 
-	// Token is the token that each connection authenticates with; "" sends none.
+	// Token authenticates each connection; "" sends none.
 	Token string
 
-	// TLS makes the connections encrypted; nil means that they are not. If it has no
-	// ServerName, that is the host of the address or of Discover. Unix sockets have no TLS.
+	// TLS encrypts the connections; nil means no encryption. The default ServerName
+	// is the host of the address or of Discover. Unix sockets have no TLS.
 	TLS *tls.Config
 
-	// Timeout is how long a node may take to answer or to accept a connection; 0 means 1
-	// second. A node that takes longer is down: that is noticed within 1.5 times as long.
+	// Timeout is the longest time for a node to answer or to accept a connection; 0
+	// means 1 second. A node that takes longer is down, which is detected within 1.5
+	// times that.
 	Timeout time.Duration
 
-	// Name is how servers list this process, up to 64 visible ASCII characters. By
-	// default it is the name of the program and its process id.
+	// Name identifies this process in lists of the servers: up to 64 visible ASCII
+	// characters. The default is the name of the program and its process id.
 	Name string
 
 	// Insecure allows sending the token to other machines without encryption.
 	Insecure bool
 
-	// Detector, if it is set, counts for the whole fleet: what it counts is reported to
+	// Detector, if not nil, detects hot keys over the fleet: its counts are reported to
 	// the nodes, and a key that is hot on its node becomes hot in the Detector. So a
-	// [hotkey.Cache] of the Detector keeps the keys that are hot in all processes together.
-	// See "Hot keys" in the documentation of the package. A Detector can have one Fleet.
+	// [hotkey.Cache] of the Detector keeps the keys that are hot in all processes
+	// together. See "Hot keys" in the package documentation. A Detector can have one
+	// Fleet.
 	Detector *hotkey.Detector
 
 	dialer func(ctx context.Context, network, addr string) (net.Conn, error) // of tests; nil means TCP
@@ -71,11 +73,12 @@ const (
 )
 
 var (
-	// ErrUnanswered is the error of a command that was sent and has no answer: the node
-	// went away, or the context ended first. The server may or may not have counted it.
+	// ErrUnanswered is the error of a command that was sent and not answered: the
+	// connection was lost, or the context ended. The server may or may not have counted
+	// it.
 	ErrUnanswered = errors.New("no answer came: it may or may not have been counted")
 
-	// ErrNoNode is the error of a command that could not be sent, since no node can be
+	// ErrNoNode is the error of a command that was not sent, since no node can be
 	// reached. It was not counted.
 	ErrNoNode = errors.New("no node can be reached")
 )
@@ -87,23 +90,23 @@ var errClosed = errors.New("the Fleet is closed")
 // decisions in the path of every request: callers share one connection to each node, and
 // commands of callers that come together are sent together.
 //
-// Keys are sharded, not replicated: each key is counted by one node, that with the largest
-// rendezvous hash of (rule, key). If that node is down, its keys are counted by the node
-// that is next for each of them, from zero, and come back when it does; keys of other nodes
-// are not affected. So in one span a limit of n may admit n on each node that counted the
-// key: 2n if one node goes. The same holds while clients have different lists of nodes: a
-// key that is on two nodes by two lists may be admitted n times by each, and a steady key
-// shows as hot only if one of its parts reaches the threshold. Clients with different lists
-// disagree only about keys of nodes that are missing from one of the lists.
+// Keys are sharded, not replicated: each key is counted by one node, the one with the
+// largest rendezvous hash of (rule, key). If that node is down, the next node of each key
+// counts it from zero, until the first is up again; keys of other nodes are not affected.
+// So in one span a limit of n may allow n on each node that counted the key: 2n if one
+// node fails. The same holds while clients have different lists of nodes: each of two
+// nodes may allow a key n times, and a steady key is hot only if one of its parts reaches
+// the threshold. Clients with different lists disagree only about keys of nodes that are
+// missing from one of the lists.
 //
 // A command is sent once. If its connection ends before an answer, the error wraps
-// [ErrUnanswered], and it is not repeated, as it could count twice. Only a command that
-// was not sent at all goes to another node. If a server refuses a command, the error is
-// an [*Error]. All other errors mean that nothing was counted.
+// [ErrUnanswered], and the command is not repeated, since it could count twice. Only a
+// command that was not sent goes to another node. If a server refuses a command, the
+// error is an [*Error]. All other errors mean that nothing was counted.
 //
-// A node is noticed to be down within 1.5 times FleetConfig.Timeout, even if it is only
-// paused, since idle connections are checked with a PING. It is tried
-// again after waits with full jitter of up to 2 seconds.
+// A Fleet detects a node that is down, or only paused, within 1.5 times
+// FleetConfig.Timeout, since it checks idle connections with a PING. It retries the
+// node after waits with full jitter of up to 2 seconds.
 //
 // A Fleet has three goroutines for each node, and one more for Discover; with a Detector, six
 // for each node and one more. It is safe for concurrent use. Make one with [NewFleet]; the zero Fleet is not usable.
@@ -117,8 +120,9 @@ type Fleet struct {
 	reporting sync.WaitGroup // hot
 }
 
-// NewFleet returns a Fleet and begins to connect. It does not wait for that: the first
-// commands do. Call Close in the end. The error names what is wrong with c.
+// NewFleet returns a Fleet and starts connecting in the background; the first commands
+// wait for that. Call Close at the end. The error names the bad field of c and what it
+// must be.
 func NewFleet(c FleetConfig) (*Fleet, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -141,7 +145,8 @@ func NewFleet(c FleetConfig) (*Fleet, error) {
 	return f, nil
 }
 
-// Close closes the connections and waits for the goroutines of f. Commands under way fail.
+// Close closes the connections and waits for the goroutines of f. Commands in progress
+// fail.
 func (f *Fleet) Close() {
 	f.cancel()
 	f.reporting.Wait()

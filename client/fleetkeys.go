@@ -12,14 +12,14 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Take counts an event with this key under one rule, and returns the decision. The key is
+// Take counts an event with this key under one rule, and returns the decision. key has
 // the values of the rule's key, in the order of its fields. Cost 0 means 1. It does not
 // allocate, unless the key has several values or cost is more than 1.
 func (f *Fleet) Take(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
 	return f.judge(ctx, "TAKE", rule, cost, 0, key)
 }
 
-// TakeLimit is Take by a limit that comes with the event; see [Client.TakeLimit].
+// TakeLimit is Take with the event's own limit; see [Client.TakeLimit].
 func (f *Fleet) TakeLimit(ctx context.Context, rule string, limit, cost uint64, key ...string) (ratelimit.Decision, error) {
 	return f.judge(ctx, "TAKE", rule, cost, limit, key)
 }
@@ -41,16 +41,16 @@ func (f *Fleet) judge(ctx context.Context, verb, rule string, cost, limit uint64
 	return a.decision, err
 }
 
-// Refund gives back what n events of cost 1 took of a rule, and returns how many were given
-// back. It is 0 if another node has the key by now.
+// Refund gives back n units under a rule, and returns the number given back: 0 if another
+// node counts the key now.
 func (f *Fleet) Refund(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	return f.giveBack(ctx, "REFUND", rule, n, key)
 }
 
-// Release ends n events of this key that are under way under an in-flight rule, and returns
-// how many it ended. Take such an event before the work, and Release it after. If a client
-// fails in between, or another node counts the key now, the event ends after the rule's
-// span. Do not repeat a Release whose answer was lost: it might end another event.
+// Release ends n current events of this key under an in-flight rule, and returns the number
+// ended. Take such an event before the work, and Release it after. If a client fails in
+// between, or another node counts the key now, the event ends after the rule's span. Do not
+// repeat a Release whose answer was lost: it might end another event.
 func (f *Fleet) Release(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	return f.giveBack(ctx, "RELEASE", rule, n, key)
 }
@@ -67,10 +67,10 @@ func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string
 	return err
 }
 
-// Throttle counts quantity events of a key under the limit of the call, as CL.THROTTLE
-// does: count events per period, and burst more at once. The period is rounded up to
-// seconds, and so are the times of the decision, which has no Rule. Quantity 0 counts
-// nothing.
+// Throttle counts quantity events of a key under a limit given with the call, as
+// CL.THROTTLE does: count events per period, and burst more at once. The period is
+// rounded up to seconds, and so are the times of the decision, which has no Rule.
+// Quantity 0 counts nothing.
 func (f *Fleet) Throttle(ctx context.Context, key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
 	seconds := period / time.Second
 	if period%time.Second > 0 && seconds < math.MaxInt64 {

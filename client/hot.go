@@ -78,13 +78,13 @@ func (h *hot) link(n *node) {
 }
 
 // Changed notifies all processes of the fleet that the value of a key has changed at its source,
-// or is gone: the caches of each remove the value, and load it at the next use. Call it
-// after the change. It is safe to call it again after any error.
+// or was deleted: their caches remove the value, and load it at the next use. Call it after the
+// change. It is safe to call it again after any error.
 //
-// It reaches the processes that are connected to the node on which the key is hot, within
-// about 10 ms. A process that is not learns it when it has connected again. If that node is
-// gone, it learns it by loading the value again, which it does at the TTL of the rule, or
-// at its maximum age if the load fails.
+// Processes that are connected to the node of the key receive it within about 10 ms,
+// others when they have connected again. If that node is lost, each process keeps the old
+// value until it loads it again at the TTL of the rule, or until its maximum age if loads
+// fail.
 func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
 	if f.hot != nil {
 		if r, ok := f.hot.d.Set().Named(rule); ok {

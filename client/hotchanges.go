@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A HotChange is a key that became hot in a fleet, or is cold again.
+// A HotChange is a key that became hot in a fleet, or cold again.
 type HotChange struct {
 	Rule string
 	Key  string // as the Detector has it
-	Hot  bool   // it is cold if not
+	Hot  bool   // false means cold
 }
 
 // expiryEvery is how often keys are looked for whose hold has ended without a message of a node.
 const expiryEvery = time.Second
 
-// HotChanges yields the keys that are hot in the fleet, and then each key that becomes hot or is cold again, until
-// ctx is done or f is closed:
+// HotChanges yields the keys that are hot in the fleet, and then each key that becomes hot, or cold
+// again, until ctx is done or f is closed:
 //
 //	for change := range fleet.HotChanges(ctx) {
 //		if change.Hot {
@@ -25,16 +25,17 @@ const expiryEvery = time.Second
 //		}
 //	}
 //
-// The changes of a key alternate: hot, cold, hot. A key that becomes cold and hot again while the loop is busy
-// with another has not changed, so a slow loop misses such pairs, but no state: what it was last told of a key
-// is true when the loop has caught up, also after connections were lost and nodes were started again. Only
-// hot keys that were not yet yielded, and those that were, take memory.
+// The changes of a key alternate: hot, cold, hot. A slow loop may miss that a key became cold and
+// hot again, but no final state: when the loop has caught up, the last change of each key is true,
+// also after lost connections and restarted nodes. Memory is used for hot keys only.
 //
-// A key is hot while a node that is connected says so. If a node is lost, its keys are hot until their hold
-// is over, to within a second. Keys that only this process detects, while it has no node, do not count: their
-// [hotkey.Edge] is returned to the caller that counts them. Without FleetConfig.Detector there are no changes.
+// A key is hot while a connected node lists it. If a node is lost, its keys stay hot until their
+// hold is over, within a second. Keys that this process detects alone, without a node, are not
+// yielded: their [hotkey.Edge] is returned to the caller that counts them. Without
+// FleetConfig.Detector there are no changes.
 //
-// No lock is held while the loop runs. Several loops at the same time each get all changes.
+// No lock is held while the loop runs. Each of several concurrent loops receives all
+// changes.
 func (f *Fleet) HotChanges(ctx context.Context) iter.Seq[HotChange] {
 	return func(yield func(HotChange) bool) {
 		if f.hot == nil {

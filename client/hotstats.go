@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// HotStats are the numbers of events that the Detector of a [Fleet] has counted, by the
-// outcome of the reports about them: Added = Sent + Pending + Dropped + Unanswered, at any
-// time.
+// HotStats counts the events of a Fleet's Detector by the state of their reports: Added =
+// Sent + Pending + Dropped + Unanswered, at any time.
 type HotStats struct {
 	Added      uint64 // counted by the Detector
-	Sent       uint64 // reported to a node, which has answered
-	Pending    uint64 // to be reported, or reported without an answer yet
-	Dropped    uint64 // not reported: more keys than memory, or a node refused the report
+	Sent       uint64 // reported to a node and acknowledged
+	Pending    uint64 // not reported yet, or not acknowledged yet
+	Dropped    uint64 // not reported: memory was full, or a node refused the report
 	Unanswered uint64 // reported, but the connection ended before an answer: counted or not
 
 	// Err is the last error with which a node refused a report, or nil.
@@ -27,7 +26,7 @@ type hotLedger struct {
 	taking                              sync.Mutex // written while events are between tally and ledger
 }
 
-// HotStats returns the numbers of events by the outcome of their reports.
+// HotStats returns the numbers of events by the state of their reports.
 func (f *Fleet) HotStats() (s HotStats) {
 	if f.hot == nil {
 		return s

@@ -44,7 +44,7 @@ type members struct {
 	err error // of the last lookup
 }
 
-// NodeStatus is whether a node of a [Fleet] can be reached.
+// NodeStatus is the state of the connection to a node of a [Fleet].
 type NodeStatus struct {
 	Addr string
 	Up   bool

@@ -11,11 +11,12 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Reservation is an event whose cost is known only later: tokens of an answer, bytes that were sent. Take the estimate
-// with Reserve, and settle the true cost afterwards. If it is not settled in time, because the caller has crashed, the
-// estimate stays charged.
+// A Reservation is an event whose cost becomes known later: tokens of an answer, bytes sent. Charge
+// an estimate with Reserve, and correct it to the actual cost with Settle. If it is not settled in
+// time, for example because the caller crashed, the estimate stays charged.
 type Reservation struct {
-	// Decision is that of Take. If it is not Allowed, nothing was charged, and there is no ID.
+	// Decision is the decision of Take. If it is not Allowed, nothing was charged, and ID is
+	// "".
 	Decision ratelimit.Decision
 
 	// ID settles the reservation: at this server, at any that shares its store, and after a restart.
@@ -30,7 +31,7 @@ func (c *Client) Reserve(ctx context.Context, rule string, cost uint64, hold tim
 	return c.reserve(ctx, api.ReserveTake{TakeItem: takeItem(rule, key, cost), For: forOf(hold)})
 }
 
-// ReserveLimit is Reserve by a limit that comes with the event, as for TakeLimit.
+// ReserveLimit is Reserve with the event's own limit, see [Client.TakeLimit].
 func (c *Client) ReserveLimit(ctx context.Context, rule string, limit, cost uint64, hold time.Duration, key ...string) (Reservation, error) {
 	return c.reserve(ctx, api.ReserveTake{TakeItem: limitedItem(rule, key, limit, cost), For: forOf(hold)})
 }
@@ -53,16 +54,18 @@ func forOf(hold time.Duration) *api.Millis {
 	return new(api.MillisOf(hold))
 }
 
-// Settle corrects the cost of a reservation to what the event has cost: what was reserved too much is given back, and what
-// was reserved too little is charged, even beyond the limit. Under an in-flight rule it ends the event. It reports false if the
-// reservation was settled before, which changes nothing: repeat a Settle whose answer was lost. An [*Error] of code
-// [api.Expired] means that the time is over, and of code [api.BadID] that the server has not made that ID.
+// Settle corrects the cost of a reservation to the actual cost: an excess is given back, and a
+// shortage is charged, even above the limit. Under an in-flight rule it ends the event. It returns
+// false, and changes nothing, if the reservation was settled before: repeat a Settle whose answer
+// was lost. The code of an *[Error] is [api.Expired] after hold, and [api.BadID] for an ID that the
+// server has not made.
 func (c *Client) Settle(ctx context.Context, id string, cost uint64) (bool, error) {
 	out, err := post[api.Settled](ctx, c, "/v1/settle", api.Settlement{ID: id, Cost: &cost})
 	return out.Settled, err
 }
 
-// Charge counts a cost of this key under one rule, also beyond the limit. It refuses nothing: the next events wait for it.
+// Charge counts a cost for this key under one rule, even above the limit. It is never refused:
+// later events are.
 func (c *Client) Charge(ctx context.Context, rule string, cost uint64, key ...string) error {
 	_, err := post[api.Charged](ctx, c, "/v1/charge", takeItem(rule, key, cost))
 	return err
@@ -91,8 +94,9 @@ func (f *Fleet) ReserveLimit(ctx context.Context, rule string, limit, cost uint6
 	return Reservation{Decision: a.decision, ID: a.id, node: node}, err
 }
 
-// Settle is [Client.Settle] for a reservation that Reserve of a Fleet has returned. If its node is down, and does not share
-// a store with the others, the error is an [*Error] of code [api.BadID]: what was reserved is lost with the node.
+// Settle is [Client.Settle] for a reservation of this Fleet. If its node is down, and does not
+// share a store with the others, the error is an *[Error] with code [api.BadID]: the reservation is
+// lost with the node.
 func (f *Fleet) Settle(ctx context.Context, r Reservation, cost uint64) (bool, error) {
 	if r.ID == "" {
 		return false, errNoID

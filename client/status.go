@@ -18,9 +18,9 @@ func (c *Client) Rules(ctx context.Context) (api.RuleSet, error) {
 	return get[api.RuleSet](ctx, c, "/v1/rules", nil)
 }
 
-// Reload makes the server read its rules file again, and returns what that has changed. If
-// the file has mistakes, the rules stay, and the error names what is wrong. If a rule that
-// has bans would be removed or get another key, it is an error unless dropBans is set.
+// Reload makes the server read its rules file again, and returns the changes. If the file
+// has mistakes, the rules stay, and the error lists them. Removing a rule with bans, or
+// changing its key, is an error unless dropBans is set.
 func (c *Client) Reload(ctx context.Context, dropBans bool) (api.RuleChanges, error) {
 	return post[api.RuleChanges](ctx, c, "/v1/rules/reload", api.ReloadRequest{DropBans: dropBans})
 }
@@ -28,18 +28,19 @@ func (c *Client) Reload(ctx context.Context, dropBans bool) (api.RuleChanges, er
 // trialTimeout is longer than a server lets a trial take.
 const trialTimeout = 65 * time.Second
 
-// TryRules has the server judge the events that it keeps under a draft of its rules, and
-// returns what the draft would have changed. The rules stay. If the draft has mistakes, they
-// are in the answer, and nothing was tried. It may take a minute, whatever Config.Timeout is.
+// TryRules makes the server judge its recent events under a draft of its rules, and
+// returns what the draft would have changed. The rules in force stay. If the draft has
+// mistakes, the answer lists them, and nothing was tried. It may take a minute;
+// Config.Timeout does not apply.
 func (c *Client) TryRules(ctx context.Context, draft api.TrialRequest) (api.Trial, error) {
 	patient := *c
 	patient.config.Timeout = max(c.config.Timeout, trialTimeout)
 	return post[api.Trial](ctx, &patient, "/v1/rules/try", draft)
 }
 
-// Rates returns what was decided in the last span, from a second to a day, in at most
-// points parts of equal width, oldest first. There are fewer when the server is
-// younger. With perRule, each part also has the totals of each rule.
+// Rates returns the numbers of decisions in the last span, from a second to a day, in
+// at most points parts of equal width, oldest first; fewer if the server is younger.
+// With perRule, each part also has the totals of each rule.
 func (c *Client) Rates(ctx context.Context, span time.Duration, points int, perRule bool) ([]api.Rate, error) {
 	query := spanQuery(span)
 	query.Set("points", strconv.Itoa(points))
@@ -50,13 +51,14 @@ func (c *Client) Rates(ctx context.Context, span time.Duration, points int, perR
 	return out.Rates, err
 }
 
-// Hot returns the keys that are hot, those that became so last first.
+// Hot returns the hot keys, the newest first.
 func (c *Client) Hot(ctx context.Context) ([]api.HotKey, error) {
 	out, err := get[api.HotList](ctx, c, "/v1/hot", nil)
 	return out.Hot, err
 }
 
-// HotStats returns what was reported under hot rules, and what caches saved.
+// HotStats returns the numbers of reports under hot rules, and of reads that
+// caches served.
 func (c *Client) HotStats(ctx context.Context) (api.HotStats, error) {
 	return get[api.HotStats](ctx, c, "/v1/hot/stats", nil)
 }
