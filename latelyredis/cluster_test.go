@@ -22,11 +22,11 @@ import (
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3)
-	t.Run("Conforms", func(t *testing.T) { conforms(t, c.Client(t), 30) })
 	t.Run("SlotMoves", func(t *testing.T) { testSlotMoves(t, c) })
 	t.Run("BatchedMoves", func(t *testing.T) { testBatchedMoves(t, c) })
 	t.Run("NewSubject", func(t *testing.T) { testNewSubject(t, c) })
 	t.Run("Bans", func(t *testing.T) { testClusterBans(t, c) })
+	t.Run("Conforms", func(t *testing.T) { conforms(t, c.Client(t), 30) }) // not earlier: it leaves many keys, which others would move
 	t.Run("Counters", func(t *testing.T) { testClusterCounters(t, c) })
 	t.Run("Slots", func(t *testing.T) { testSlots(t, c) })
 	t.Run("NodeStopped", func(t *testing.T) { testNodeStopped(t, c) })
