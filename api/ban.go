@@ -8,16 +8,16 @@ type Ban struct {
 	Key
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"`
-	Count  uint64    `json:"count" doc:"how many bans the rule has begun for the key so far"`
+	Count  uint64    `json:"count" doc:"number of bans that the rule has begun for the key so far"`
 	Reason string    `json:"reason"`
 	Source string    `json:"source" doc:"rule, or who added it"`
 }
 
-// A BanPage is a page of the bans that hold, those that began last first.
+// A BanPage is a page of the current bans, the newest first.
 type BanPage struct {
 	Bans  []Ban  `json:"bans"`
-	Total int    `json:"total" doc:"of all that match, listed or not"`
-	Next  string `json:"next,omitempty" doc:"the cursor of the next page; left out on the last one"`
+	Total int    `json:"total" doc:"number of all matching bans"`
+	Next  string `json:"next,omitempty" doc:"the cursor of the next page; absent on the last page"`
 }
 
 // A BanRequest is the body of POST /v1/bans.
@@ -42,16 +42,16 @@ type UnbanRequest struct {
 	Key
 }
 
-// Unbanned says how many bans a request has ended.
+// Unbanned has the number of bans that a request ended.
 type Unbanned struct {
-	Unbanned int `json:"unbanned" doc:"how many bans were ended"`
+	Unbanned int `json:"unbanned" doc:"number of bans ended"`
 }
 
 // A CrowdSecDecision is a ban as CrowdSec's bouncers read it.
 type CrowdSecDecision struct {
 	Duration string `json:"duration" doc:"until it ends, such as 3h59m55s; negative if it has ended"`
 	ID       int64  `json:"id"`
-	Origin   string `json:"origin" doc:"crowdsec for a ban of a rule, cscli for one by hand"`
+	Origin   string `json:"origin" doc:"crowdsec for a ban by a rule, cscli for a ban by hand"`
 	Scenario string `json:"scenario" doc:"lately/ and the name of the rule"`
 	Scope    string `json:"scope" doc:"Ip or Range"`
 	Type     string `json:"type" doc:"ban"`
@@ -62,7 +62,7 @@ type CrowdSecDecision struct {
 // CrowdSec's own bouncers expect.
 type CrowdSecDecisions []CrowdSecDecision
 
-// A CrowdSecStream is what changed since a bouncer asked last.
+// A CrowdSecStream has the changes since the last request of a bouncer.
 type CrowdSecStream struct {
 	Deleted []CrowdSecDecision `json:"deleted"`
 	New     []CrowdSecDecision `json:"new"`

@@ -5,9 +5,9 @@ import "time"
 // A Counter is one counter.
 type Counter struct {
 	Name     string   `json:"name"`
-	Fields   []string `json:"fields" doc:"of its key"`
-	Spans    []Millis `json:"spans_ms" doc:"of its windows"`
-	Dynamic  bool     `json:"dynamic" doc:"created by adding to it, not by the rules file"`
+	Fields   []string `json:"fields" doc:"of the key"`
+	Spans    []Millis `json:"spans_ms" doc:"of the windows"`
+	Dynamic  bool     `json:"dynamic" doc:"created by an add, not by the rules file"`
 	Sentence string   `json:"sentence"`
 	Keys     int      `json:"keys"`
 	Bytes    int64    `json:"bytes"`
@@ -21,14 +21,15 @@ type CounterList struct {
 // An AddRequest is the body of POST /v1/counters/{name}/add.
 type AddRequest struct {
 	Key
-	N *uint64 `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
+	N *uint64 `json:"n,omitempty" range:"cost" doc:"number of events; 1 if absent"`
 }
 
-// A Count is how many events a key had in a span: the true count lies in [Lo, Hi].
+// A Count has the bounds of a key's number of events in a span: the true count
+// lies in [Lo, Hi].
 type Count struct {
-	Lo       uint64 `json:"lo" doc:"the true count is not below"`
-	Hi       uint64 `json:"hi" doc:"nor above"`
-	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to show"`
+	Lo       uint64 `json:"lo" doc:"lower bound of the true count"`
+	Hi       uint64 `json:"hi" doc:"upper bound of the true count"`
+	Estimate uint64 `json:"estimate" doc:"between lo and hi: the figure to display"`
 }
 
 // A KeyRate is the rate of a key.
@@ -41,8 +42,8 @@ type KeyCount struct {
 	Key
 	Count
 	Peak      float64 `json:"peak_per_second" doc:"events per second in the busiest tenth of the counter's window that holds the span"`
-	Refused   uint64  `json:"refused,omitempty" doc:"of a span of at most an hour, about how many events the rule refused_by refused"`
-	RefusedBy string  `json:"refused_by,omitempty" doc:"the limit or ban with the counter's key that refused the key most; left out if none did"`
+	Refused   uint64  `json:"refused,omitempty" doc:"for a span of at most an hour, the approximate number of events that the rule refused_by refused"`
+	RefusedBy string  `json:"refused_by,omitempty" doc:"the limit or ban with the counter's key that refused the key most; absent if none did"`
 }
 
 // A TopList is the answer of GET /v1/counters/{name}/top.
@@ -50,13 +51,13 @@ type TopList struct {
 	Top []KeyCount `json:"top"`
 }
 
-// A RefusedKey is a key that a rule has refused, with the count of refusals.
+// A RefusedKey is a key with the number of refusals by a rule.
 type RefusedKey struct {
 	Rule string `json:"rule"`
 	Key
 	Count
 	PerSecond   float64   `json:"per_second" doc:"the estimate divided by the span"`
-	BannedUntil time.Time `json:"banned_until,omitzero" doc:"by the rule; absent if it does not ban the key"`
+	BannedUntil time.Time `json:"banned_until,omitzero" doc:"end of the key's ban by the rule; absent if not banned"`
 }
 
 // A RefusedList is the answer of GET /v1/refused.
@@ -64,7 +65,7 @@ type RefusedList struct {
 	Refused []RefusedKey `json:"refused"`
 }
 
-// A KeyReport is what a server knows about one key.
+// A KeyReport is the state of one key on a server.
 type KeyReport struct {
 	Fields []string `json:"fields"`
 	Key
@@ -74,13 +75,13 @@ type KeyReport struct {
 	Hot      []HotKeyReport `json:"hot" doc:"under each hot rule of these fields"`
 }
 
-// A KeyWindow is one window of a counter for a key. It begins in its first slot, which
-// counts in Hi and not in Lo, unless it begins between two slots. So the slots add up to Hi.
+// A KeyWindow is one window of a counter for a key. The slots add up to Hi. The window
+// begins in its first slot, which Lo leaves out, or between two slots.
 type KeyWindow struct {
 	Counter string `json:"counter"`
 	Span    Millis `json:"span_ms"`
 	Count
-	Slots []Slot `json:"slots" doc:"all that have a part in the window, the oldest first; the window begins in the first, which counts in hi alone: they add up to hi"`
+	Slots []Slot `json:"slots" doc:"the slots that overlap the window, oldest first; they add up to hi, and lo leaves out the first, in which the window begins"`
 }
 
 // A Slot is one slot of a window.
@@ -89,8 +90,8 @@ type Slot struct {
 	Count uint64    `json:"count"`
 }
 
-// A KeyDecision is what a rule would decide about the key's next event.
+// A KeyDecision is the decision of a rule about the key's next event.
 type KeyDecision struct {
 	Rule     string   `json:"rule"`
-	Decision Decision `json:"decision" doc:"what the rule would decide about the key's next event"`
+	Decision Decision `json:"decision" doc:"decision of the rule about the key's next event"`
 }

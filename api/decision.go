@@ -10,19 +10,20 @@ type Decision struct {
 	Allowed     bool   `json:"allowed"`
 	Limit       uint64 `json:"limit"`
 	Remaining   uint64 `json:"remaining"`
-	RetryAfter  Millis `json:"retry_after_ms" doc:"0 when allowed; -1 when no waiting helps"`
+	RetryAfter  Millis `json:"retry_after_ms" doc:"0 if allowed; -1 if waiting does not help"`
 	ResetAfter  Millis `json:"reset_after_ms"`
-	Rule        string `json:"rule" doc:"the deciding rule; empty when none matched"`
-	BannedUntil Millis `json:"banned_until_ms" doc:"since 1970; 0 when no ban refused it"`
-	Delay       Millis `json:"delay_ms,omitempty" doc:"how long an allowed event must wait for its turn under a leaky-bucket rule; absent when it need not wait"`
+	Rule        string `json:"rule" doc:"the deciding rule; empty if none matched"`
+	BannedUntil Millis `json:"banned_until_ms" doc:"since 1970; 0 if no ban refused it"`
+	Delay       Millis `json:"delay_ms,omitempty" doc:"time that an allowed event must wait for its turn under a leaky-bucket rule; absent if it need not wait"`
 	Missing     string `json:"missing,omitempty" doc:"the field that the event lacks, if the rule refuses it for that"`
-	ID          string `json:"id,omitempty" doc:"to settle the reservation, or to report the outcome by; absent unless it was asked for, and of a refusal"`
+	ID          string `json:"id,omitempty" doc:"id for settling the reservation or reporting the outcome; absent unless requested, and in a refusal"`
 }
 
 // Millis is a number of milliseconds. A negative one means never.
 type Millis int64
 
-// MillisOf returns d in milliseconds, rounded up, and -1 for a negative d and for the longest, which stands for never.
+// MillisOf returns d in milliseconds, rounded up, and -1 for a negative d and for the longest,
+// which means never.
 func MillisOf(d time.Duration) Millis {
 	if d < 0 || d == math.MaxInt64 {
 		return -1
@@ -45,7 +46,7 @@ type CheckItem struct {
 	Event map[string]string `json:"event,omitzero" doc:"the fields of the event, such as client and path"`
 	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
 
-	Outcome *Millis `json:"outcome_ms,omitempty" doc:"asks for an id by which the outcome can be reported for so long: 1 ms to a day; no answer has one if no rule looks at the answer to such a request"`
+	Outcome *Millis `json:"outcome_ms,omitempty" doc:"requests an id for reporting the outcome within this time: 1 ms to a day; absent from the answer if no rule counts the outcome"`
 }
 
 // A CheckRequest is the body of POST /v1/check: one event, or several.
@@ -54,11 +55,11 @@ type CheckRequest struct {
 	Events []CheckItem `json:"events,omitempty" doc:"several events, judged in this order"`
 }
 
-// An OutcomeItem is the answer to a request: the event has status, size or duration. It has the fields of the request, too, unless
-// there is an id of the decision.
+// An OutcomeItem is the answer to a request: the event has status, size or duration, and without an
+// id of the decision also the fields of the request.
 type OutcomeItem struct {
-	ID    string            `json:"id,omitempty" doc:"of the decision; it is counted once"`
-	Event map[string]string `json:"event,omitzero" doc:"status, size or duration, and the fields of the request if there is no id"`
+	ID    string            `json:"id,omitempty" doc:"id of the decision; it is counted once"`
+	Event map[string]string `json:"event,omitzero" doc:"status, size or duration, and without an id the fields of the request"`
 	Cost  *uint64           `json:"cost,omitempty" range:"cost"`
 }
 
@@ -73,7 +74,7 @@ type TakeItem struct {
 	Rule string `json:"rule,omitempty"`
 	Key
 	Cost  *uint64 `json:"cost,omitempty" range:"cost"`
-	Limit *uint64 `json:"limit,omitempty" range:"cost" doc:"how many the rule allows this event, instead of its own number; the rule must have at_most, which bounds it"`
+	Limit *uint64 `json:"limit,omitempty" range:"cost" doc:"the limit for this event, instead of the rule's; the rule must have at_most, which bounds it"`
 }
 
 // A TakeRequest is the body of POST /v1/take: one event of a key, or several.
@@ -82,7 +83,7 @@ type TakeRequest struct {
 	Takes []TakeItem `json:"takes,omitempty"`
 }
 
-// A PeekRequest is the body of POST /v1/peek: that of check or that of take.
+// A PeekRequest is the body of POST /v1/peek: the body of check or of take.
 type PeekRequest struct {
 	Event map[string]string `json:"event,omitzero"`
 	TakeItem
@@ -90,16 +91,16 @@ type PeekRequest struct {
 	Takes  []TakeItem  `json:"takes,omitempty"`
 }
 
-// A ReserveEvent is one event to reserve for under all rules that match it.
+// A ReserveEvent is one event to reserve under all rules that match it.
 type ReserveEvent struct {
 	CheckItem
-	For *Millis `json:"for_ms,omitempty" doc:"for how long it can be settled, 1 ms to a day; a minute if it is left out"`
+	For *Millis `json:"for_ms,omitempty" doc:"time within which it can be settled, 1 ms to a day; a minute if absent"`
 }
 
-// A ReserveTake is an event of a key to reserve for under one rule.
+// A ReserveTake is an event of a key to reserve under one rule.
 type ReserveTake struct {
 	TakeItem
-	For *Millis `json:"for_ms,omitempty" doc:"for how long it can be settled, 1 ms to a day; a minute if it is left out"`
+	For *Millis `json:"for_ms,omitempty" doc:"time within which it can be settled, 1 ms to a day; a minute if absent"`
 }
 
 // A ReserveRequest is the body of POST /v1/reserve: one event, one event of a key, or several of either.
@@ -110,10 +111,10 @@ type ReserveRequest struct {
 	Takes  []ReserveTake  `json:"takes,omitempty"`
 }
 
-// A Settlement says what the event of a reservation has cost.
+// A Settlement has the actual cost of a reservation.
 type Settlement struct {
 	ID   string  `json:"id,omitempty"`
-	Cost *uint64 `json:"cost,omitempty" range:"actual" doc:"what it has cost: 0 or more, also more than was reserved"`
+	Cost *uint64 `json:"cost,omitempty" range:"actual" doc:"the actual cost: 0 or more, also more than reserved"`
 }
 
 // A SettleRequest is the body of POST /v1/settle: one settlement, or several.
@@ -124,55 +125,57 @@ type SettleRequest struct {
 
 // Settled is the answer about one settlement.
 type Settled struct {
-	Settled bool `json:"settled" doc:"false if it was settled before: then nothing has changed"`
+	Settled bool `json:"settled" doc:"false if it was settled before; nothing has changed then"`
 }
 
-// A SettleResult is what came of one settlement of several, or why it was not done.
+// A SettleResult is the result or the error of one of several settlements.
 type SettleResult struct {
 	*Settled
 	Error *Failure `json:"error,omitempty"`
 }
 
-// SettleResults is the answers about several settlements, in the order of the request.
+// SettleResults has the results of several settlements, in the order of the request.
 type SettleResults struct {
 	Settlements []SettleResult `json:"settlements"`
 }
 
-// A ChargeRequest is the body of POST /v1/charge: a cost of a key under a rule, or several.
+// A ChargeRequest is the body of POST /v1/charge: a cost for a key under a rule, or
+// several.
 type ChargeRequest struct {
 	ChargeItem
 	Charges []ChargeItem `json:"charges,omitempty"`
 }
 
-// A ChargeItem is a cost of a key under a rule.
+// A ChargeItem is a cost for a key under a rule.
 type ChargeItem struct {
 	Rule string `json:"rule,omitempty"`
 	Key
 	Cost *uint64 `json:"cost,omitempty" range:"cost"`
 }
 
-// Charged is what came of several charges, in the order of the request: an empty object for each that was made.
+// Charged has the results of several charges, in the order of the request: an empty object for each
+// success.
 type Charged struct {
 	Charges []ChargeResult `json:"charges,omitempty"`
 }
 
-// A ChargeResult is empty, or why a charge was not made.
+// A ChargeResult is empty, or has the error of a charge.
 type ChargeResult struct {
 	Error *Failure `json:"error,omitempty"`
 }
 
-// A Result is a decision, or why there is none.
+// A Result is a decision or an error.
 type Result struct {
 	*Decision
 	Error *Failure `json:"error,omitempty"`
 }
 
-// Results is the decisions of a request with several events, in its order.
+// Results has the decisions about several events, in the order of the request.
 type Results struct {
 	Decisions []Result `json:"decisions"`
 }
 
-// A Failure takes the place of a decision in a list.
+// A Failure replaces a decision in a list.
 type Failure struct {
 	Code   Code   `json:"code"`
 	Detail string `json:"detail"`
@@ -182,17 +185,17 @@ type Failure struct {
 type RefundRequest struct {
 	Rule string `json:"rule"`
 	Key
-	N *uint64 `json:"n,omitempty" range:"cost" doc:"how many; 1 if it is left out"`
+	N *uint64 `json:"n,omitempty" range:"cost" doc:"number of events; 1 if absent"`
 }
 
 // Refunded is the answer of POST /v1/refund.
 type Refunded struct {
-	Refunded uint64 `json:"refunded" doc:"how much was refunded: no more than was used"`
+	Refunded uint64 `json:"refunded" doc:"units given back: at most those used"`
 }
 
 // Released is the answer of POST /v1/release.
 type Released struct {
-	Released uint64 `json:"released" doc:"how many were ended: no more than were under way"`
+	Released uint64 `json:"released" doc:"events ended: at most those in flight"`
 }
 
 // A RuleKey is a key under a rule: the body of POST /v1/reset.
@@ -205,7 +208,7 @@ type RuleKey struct {
 // to judge it by.
 type ThrottleRequest struct {
 	Key      string  `json:"key"`
-	Burst    uint64  `json:"burst" doc:"how many more at once"`
+	Burst    uint64  `json:"burst" doc:"additional events at once"`
 	Count    uint64  `json:"count"`
 	Period   Millis  `json:"period_ms"`
 	Quantity *uint64 `json:"quantity,omitempty"`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// An EventType says what an [Event] is about. Newer servers may have other types.
+// An EventType is the type of an [Event]. Newer servers may have other types.
 type EventType string
 
 // The types of events.
@@ -14,13 +14,13 @@ const (
 	RatesTick    EventType = "rates" // a second has passed
 )
 
-// An EventList is the body of a request of the webhook.
+// An EventList is the body of a webhook request.
 type EventList struct {
 	Events []Event `json:"events"`
 }
 
-// An Event is what subscribers receive. Which fields are set besides Type and Time
-// depends on the type.
+// An Event is an event for subscribers. The type determines the fields that are
+// set besides Type and Time.
 type Event struct {
 	Type EventType `json:"type"`
 	Time time.Time `json:"time"`
@@ -34,14 +34,14 @@ type Event struct {
 
 // A FeedOpening is the body of POST /v1/feeds/open.
 type FeedOpening struct {
-	Feed    string `json:"feed" doc:"the name of the follower, such as that of its machine: 1 to 255 bytes"`
-	Process string `json:"process" doc:"a random text of the process, of 1 to 64 letters and digits"`
+	Feed    string `json:"feed" doc:"the name of the follower, such as the name of its machine: 1 to 255 bytes"`
+	Process string `json:"process" doc:"a random text for the process: 1 to 64 letters and digits"`
 }
 
 // A Feed is the answer to a FeedOpening. Batches of sessions before this one are rejected.
 type Feed struct {
 	Session string `json:"session"`
-	State   []byte `json:"state" doc:"that of the last batch that was judged; empty if there is none"`
+	State   []byte `json:"state" doc:"state of the last batch that was judged; empty if there is none"`
 }
 
 // A FeedBatch is the body of POST /v1/feeds/events. It is judged as a whole or not at all, once.
@@ -49,13 +49,14 @@ type FeedBatch struct {
 	Feed    string        `json:"feed"`
 	Session string        `json:"session"`
 	Number  uint64        `json:"number" doc:"1 for the first batch of the session, and so on"`
-	Events  []byte        `json:"events" doc:"of each event the time in nanoseconds since 1970 (8 bytes, the lowest first), the number of fields (a byte), and of each field the length of the name (a byte), the name, the length of the value (a varint) and the value"`
-	State   []byte        `json:"state" doc:"where the follower is after these events; it is kept together with what they have counted"`
-	Until   time.Time     `json:"until,omitzero" doc:"events after this time wait at the server, for older ones, until a batch has a later time or none; without it, events are judged in their order here"`
+	Events  []byte        `json:"events" doc:"for each event the time in nanoseconds since 1970 (8 bytes, little-endian), the number of fields (a byte), and for each field the length of the name (a byte), the name, the length of the value (a varint) and the value"`
+	State   []byte        `json:"state" doc:"position of the follower after these events; it is stored together with their counts"`
+	Until   time.Time     `json:"until,omitzero" doc:"events after this time wait at the server for older events, until a batch has a later time or none; if absent, events are judged in the order of the batch"`
 	Logs    []FollowedLog `json:"logs" doc:"at most 256"`
 }
 
-// A FeedResult is the answer to a FeedBatch: what was judged, of it and of the events that waited.
+// A FeedResult is the answer to a [FeedBatch]: the numbers of events that were judged, including
+// earlier ones that waited.
 type FeedResult struct {
 	Events  uint64 `json:"events"`
 	Refused uint64 `json:"refused" doc:"events, by limits and bans"`

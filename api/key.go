@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Key is the values of a key, in the order of the fields of its rule or counter. JSON
-// cannot represent bytes that are not UTF-8: a key that has some is in key_base64
-// instead of key. Make one with [KeyOf] and read it with [Key.Values].
+// A Key has the values of a key, in the order of the fields of its rule or counter.
+// JSON cannot represent bytes that are not UTF-8: a key with such bytes is in
+// key_base64 instead of key. Make one with [KeyOf] and read it with [Key.Values].
 type Key struct {
 	Text   Texts    `json:"key,omitempty" doc:"the values of the key, one for each field; a key that is not UTF-8 is in key_base64"`
 	Base64 [][]byte `json:"key_base64,omitempty" doc:"instead of key, for values that are not UTF-8"`
@@ -39,7 +39,7 @@ func (k Key) Values() []string {
 	return values
 }
 
-// Texts is a list of strings. In a request, one string stands for a list of one.
+// Texts is a list of strings. In a request, a single string is a list of one.
 type Texts []string
 
 // UnmarshalJSON reads a string or a list of strings.

@@ -1,7 +1,6 @@
 package api
 
-// A Code says in a word why a server did not do something. Newer servers may have other
-// codes.
+// A Code is the reason of a failure in a word. Newer servers may have other codes.
 type Code string
 
 // The codes.
@@ -12,14 +11,14 @@ const (
 	WrongPass Code = "WRONGPASS" // the token is unknown
 	NoPerm    Code = "NOPERM"    // the role of the token does not suffice
 	NoFeed    Code = "NOFEED"    // the feed is not open in this session: open it
-	BadID     Code = "BADID"     // not an id of this server, or not for this
+	BadID     Code = "BADID"     // the id is not from this server, or of another kind
 	Expired   Code = "EXPIRED"   // the time of the reservation is over: it is charged as reserved
-	Overload  Code = "OVERLOAD"  // memory or time is short; try again later
-	Conflict  Code = "CONFLICT"  // it would do more than was asked for
+	Overload  Code = "OVERLOAD"  // not enough memory or time; try again later
+	Conflict  Code = "CONFLICT"  // it would do more than requested
 	Failed    Code = "ERR"       // anything else
 )
 
-// A Problem is a problem document (RFC 9457): the answer to a request that failed.
+// A Problem is a problem document (RFC 9457): the answer to a failed request.
 type Problem struct {
 	Type   string    `json:"type"`
 	Title  string    `json:"title"`

@@ -10,13 +10,13 @@ type RuleSet struct {
 	File     string    `json:"file"`
 	Text     string    `json:"text"`
 	Since    time.Time `json:"since"`
-	Error    string    `json:"error,omitempty" doc:"why the last reload failed; the rules in force were kept"`
+	Error    string    `json:"error,omitempty" doc:"reason why the last reload failed; the rules in force were kept"`
 	Rules    []Rule    `json:"rules"`
 	Counters []Counter `json:"counters"`
 	Allow    Allow     `json:"allow"`
 }
 
-// An Allow is the clients that are never limited and never banned.
+// An Allow has the clients that are never limited and never banned.
 type Allow struct {
 	Clients []netip.Prefix `json:"clients" doc:"in the rules file itself"`
 	Files   []AllowFile    `json:"files"`
@@ -32,37 +32,37 @@ type AllowFile struct {
 type Rule struct {
 	Name     string     `json:"name"`
 	Kind     string     `json:"kind" doc:"limit, ban or hot"`
-	Fields   []string   `json:"fields" doc:"of its key"`
+	Fields   []string   `json:"fields" doc:"of the key"`
 	Sentence string     `json:"sentence"`
 	Shadow   bool       `json:"shadow" doc:"it refuses nothing"`
 	Stats    *RuleStats `json:"stats,omitempty" doc:"absent for a hot rule"`
 }
 
 // RuleStats counts the decisions of one rule by outcome since the server started, and
-// what the rule holds. Each event that matched the rule has one of the first five
-// outcomes, or is one of Lacking.
+// its keys and bans. Each event that matched the rule has one of the first five
+// outcomes or is counted in Lacking.
 type RuleStats struct {
 	Allowed     uint64 `json:"allowed"`
 	Refused     uint64 `json:"refused" doc:"by a limit of the rule"`
 	Banned      uint64 `json:"banned" doc:"refused by a ban of the rule"`
-	Shadow      uint64 `json:"shadow" doc:"that the rule would have refused if it were not in shadow mode"`
+	Shadow      uint64 `json:"shadow" doc:"events that the rule would have refused without shadow mode"`
 	Skipped     uint64 `json:"skipped" doc:"not judged, because a ban of another rule held"`
 	BansStarted uint64 `json:"bans_started"`
 	Keys        int    `json:"keys"`
 	Bans        int    `json:"bans"`
 
 	Lacking         uint64 `json:"lacking,omitempty" doc:"events that match the rule and lack a field of its key: not judged, or refused"`
-	LackingRefused  uint64 `json:"lacking_refused,omitempty" doc:"those of them that it refused, or would have refused in shadow mode; they are in refused or shadow, too"`
-	LackingSentence string `json:"lacking_sentence,omitempty" doc:"how many of its events lack which field, and what became of them"`
+	LackingRefused  uint64 `json:"lacking_refused,omitempty" doc:"the part of lacking that the rule refused, or would have refused in shadow mode; included in refused or shadow"`
+	LackingSentence string `json:"lacking_sentence,omitempty" doc:"a sentence about the events that lack a field"`
 }
 
-// Events returns how many events matched the rule.
+// Events returns the number of events that matched the rule.
 func (s *RuleStats) Events() uint64 {
 	return s.Allowed + s.Refused + s.Banned + s.Shadow + s.Skipped + s.Lacking - s.LackingRefused
 }
 
-// RulesValidation is the answer of POST /v1/rules/check: what is in a rules file, or
-// what is wrong with it.
+// RulesValidation is the answer of POST /v1/rules/check: the meaning of a rules
+// file, or its mistakes.
 type RulesValidation struct {
 	OK        bool      `json:"ok"`
 	Sentences []string  `json:"sentences,omitempty"`
@@ -82,8 +82,8 @@ type ReloadRequest struct {
 	DropBans bool `json:"drop_bans,omitempty" doc:"drop the bans under rules that are removed or get another key; without it such rules are rejected"`
 }
 
-// RuleChanges is the answer of POST /v1/rules/reload: what the reload has changed, by the
-// names of rules, and of counters with "counter " before them, sorted.
+// RuleChanges is the answer of POST /v1/rules/reload: the sorted names of changed rules,
+// and of changed counters with "counter " before the name.
 type RuleChanges struct {
 	Added       []string `json:"added"`
 	Removed     []string `json:"removed"`
