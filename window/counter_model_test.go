@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 const modelFull = 1<<36 - 1
@@ -62,7 +64,7 @@ func compareCounter(t *testing.T, c *Counter, m *exactLog, at int64, eventTimes 
 		}
 	}
 	when, span, slots := time.Unix(0, at), m.spans[0], m.spans[0]/m.widths[0]
-	last := floorDiv(at, m.widths[0])
+	last := windowtest.FloorDiv(at, m.widths[0])
 	wantLo, wantHi := m.bounds(0, at, span)
 	lo, hi := c.BoundsAt(when)
 	check("SumAt", c.SumAt(when), wantLo)

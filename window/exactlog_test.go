@@ -3,49 +3,47 @@ package window
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// An exactLog is what a Counter, Sums and a Rollup are documented to be: a list of all
-// events, gone through from beginning to end for every answer. Its windows have their
+// An exactLog is what a Counter, Sums, a Rollup and a Table are documented to be: lists of
+// all events, read from the beginning to the end for each answer. Its windows have their
 // spans in ascending order, and full is the largest count of a slot, 0 for none.
 type exactLog struct {
 	spans, widths []int64
 	ahead, full   int64
 
-	events           []loggedEvent
+	events           map[any][]loggedEvent // by key, or by the number of a sum
 	any, refused     bool
 	reached, pending int64 // the latest time that was counted, and the last that was refused as future
 	stats            Stats
 }
 
-// A loggedEvent is n events, or an amount n, of sum i.
-type loggedEvent struct {
-	t, n int64
-	i    int
-}
+// A loggedEvent is n events, or an amount n.
+type loggedEvent struct{ t, n int64 }
 
 func newExactLog(windows ...Window) *exactLog {
-	m := &exactLog{ahead: int64(windows[0].Ahead)}
+	m := &exactLog{ahead: int64(windows[0].Ahead), events: map[any][]loggedEvent{}}
 	for _, w := range windows {
 		m.spans, m.widths = append(m.spans, int64(w.Span)), append(m.widths, int64(w.Slot))
 	}
 	return m
 }
 
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	for q*b > a {
-		q--
+// reach moves the windows on to t.
+func (m *exactLog) reach(t int64) {
+	if !m.any || t > m.reached {
+		m.any, m.reached = true, t
 	}
-	return q
 }
 
 // newest returns the newest slot of window w, and oldest the oldest that it keeps.
-func (m *exactLog) newest(w int) int64 { return floorDiv(m.reached, m.widths[w]) }
+func (m *exactLog) newest(w int) int64 { return windowtest.FloorDiv(m.reached, m.widths[w]) }
 func (m *exactLog) oldest(w int) int64 { return m.newest(w) - m.spans[w]/m.widths[w] }
 
 // end is the end of the first of the newest slots.
@@ -57,7 +55,7 @@ func (m *exactLog) end() int64 {
 	return end
 }
 
-func (m *exactLog) addAt(t int64, i int, n int64) bool {
+func (m *exactLog) addAt(t int64, key any, n int64) bool {
 	if m.any && m.ahead > 0 && t-m.end() >= m.ahead {
 		if !m.refused || t-m.pending > m.spans[0] || m.pending-t > m.spans[0] {
 			m.refused, m.pending = true, t
@@ -69,14 +67,14 @@ func (m *exactLog) addAt(t int64, i int, n int64) bool {
 		m.stats.Late++
 		return false
 	}
-	m.count(t, i, n)
+	m.count(t, key, n)
 	return true
 }
 
 // keeps reports whether a window keeps the slot of t.
 func (m *exactLog) keeps(t int64) bool {
 	for w := range m.spans {
-		if floorDiv(t, m.widths[w]) >= m.oldest(w) {
+		if windowtest.FloorDiv(t, m.widths[w]) >= m.oldest(w) {
 			return true
 		}
 	}
@@ -84,64 +82,66 @@ func (m *exactLog) keeps(t int64) bool {
 }
 
 // addLive counts in the newest slot if that of now has left the one window.
-func (m *exactLog) addLive(now int64, i int, n int64) {
-	if m.any && floorDiv(now, m.widths[0]) <= m.oldest(0) {
+func (m *exactLog) addLive(now int64, key any, n int64) {
+	if m.any && windowtest.FloorDiv(now, m.widths[0]) <= m.oldest(0) {
 		now = m.newest(0) * m.widths[0]
 	}
-	m.count(now, i, n)
+	m.count(now, key, n)
 }
 
-func (m *exactLog) count(t int64, i int, n int64) {
-	if !m.any || t > m.reached {
-		m.any, m.reached = true, t
-	}
-	if slot := floorDiv(t, m.widths[0]); m.full > 0 && n > m.full-m.sum(0, i, slot, slot) {
-		n = m.full - m.sum(0, i, slot, slot)
+func (m *exactLog) count(t int64, key any, n int64) {
+	m.reach(t)
+	if slot := windowtest.FloorDiv(t, m.widths[0]); m.full > 0 && n > m.full-m.sum(0, key, slot, slot) {
+		n = m.full - m.sum(0, key, slot, slot)
 		m.stats.Saturated++
 	}
-	m.events = append(m.events, loggedEvent{t, n, i})
-	if len(m.events) > 2000 { // those that have gone are of no more use
-		kept := m.events[:0]
-		for _, e := range m.events {
-			if m.keeps(e.t) {
-				kept = append(kept, e)
-			}
-		}
-		m.events = kept
+	m.events[key] = append(m.events[key], loggedEvent{t, n})
+	if len(m.events[key]) > 2000 { // those that have gone are of no more use
+		m.events[key] = slices.DeleteFunc(m.events[key], func(e loggedEvent) bool { return !m.keeps(e.t) })
 	}
 }
 
-// sum returns sum i of the slots of window w from first to last that are still kept.
-func (m *exactLog) sum(w, i int, first, last int64) (sum int64) {
+// sum returns the events of a key in the slots of window w from first to last that are kept.
+func (m *exactLog) sum(w int, key any, first, last int64) (sum int64) {
 	if !m.any {
 		return 0
 	}
 	first = max(first, m.oldest(w))
-	for _, e := range m.events {
-		if s := floorDiv(e.t, m.widths[w]); e.i == i && first <= s && s <= last {
+	for _, e := range m.events[key] {
+		if s := windowtest.FloorDiv(e.t, m.widths[w]); first <= s && s <= last {
 			sum += e.n
 		}
 	}
 	return sum
 }
 
-// bounds returns sum i of the slots in (t-span, t], in the shortest window that contains
-// span, without and with the slot that begins before.
-func (m *exactLog) bounds(i int, t, span int64) (without, with int64) {
-	w := 0
+// windowOf returns the shortest window that contains span.
+func (m *exactLog) windowOf(span int64) (w int) {
 	for m.spans[w] < span {
 		w++
 	}
-	first, last := floorDiv(t-span, m.widths[w])+1, floorDiv(t, m.widths[w])
-	if without = m.sum(w, i, first, last); (t-span+1)%m.widths[w] == 0 {
+	return w
+}
+
+// bounds returns the events of a key in the slots in (t-span, t], without and with the slot
+// that begins before.
+func (m *exactLog) bounds(key any, t, span int64) (without, with int64) {
+	w := m.windowOf(span)
+	first, last := windowtest.FloorDiv(t-span, m.widths[w])+1, windowtest.FloorDiv(t, m.widths[w])
+	if without = m.sum(w, key, first, last); (t-span+1)%m.widths[w] == 0 {
 		return without, without
 	}
-	return without, m.sum(w, i, first-1, last)
+	return without, m.sum(w, key, first-1, last)
+}
+
+// gone reports whether no window has an event of a key.
+func (m *exactLog) gone(key any) bool {
+	return !slices.ContainsFunc(m.events[key], func(e loggedEvent) bool { return e.n > 0 && m.keeps(e.t) })
 }
 
 // truth counts the events of (t-span, t] one by one.
 func (m *exactLog) truth(t, span int64) (sum int64) {
-	for _, e := range m.events {
+	for _, e := range m.events[0] {
 		if e.t > t-span && e.t <= t {
 			sum += e.n
 		}
@@ -178,7 +178,7 @@ func (m *exactLog) step(rnd *rand.Rand, t int64) int64 {
 	case 5, 6:
 		return t + width
 	case 7:
-		return floorDiv(t, width)*width + width - 1
+		return windowtest.FloorDiv(t, width)*width + width - 1
 	case 8, 9:
 		return t - rnd.Int64N(width) - 1
 	case 10:

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
 var sumsAmounts = []int64{0, 1, 1, -1, 2, -5, 1999, -1999, 1 << 32, -1 << 32, 1 << 40, -1 << 40}
@@ -39,13 +41,13 @@ func compareSums(t *testing.T, s *Sums, m *exactLog, k int, at int64) {
 		check("AppendSumsAt", i, all[i], without)
 		check("lo", i, lo, min(without, with))
 		check("hi", i, hi, max(without, with))
-		slot := floorDiv(at-span, width) + 1
+		slot := windowtest.FloorDiv(at-span, width) + 1
 		for start, got := range s.SlotsAt(when, i) {
 			check("SlotsAt", i, got, m.sum(0, i, slot, slot))
 			check("start", i, start.UnixNano(), slot*width)
 			slot++
 		}
-		check("end of SlotsAt", i, slot, floorDiv(at, width)+1)
+		check("end of SlotsAt", i, slot, windowtest.FloorDiv(at, width)+1)
 	}
 	live, _ := m.bounds(0, m.liveTime(at), span)
 	check("live sum", 0, s.sum(moment{at, true}, 0), live)

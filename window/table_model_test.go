@@ -12,117 +12,15 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/test/randtest"
+	"github.com/lately-go/lately/internal/test/windowtest"
 )
-
-// tableModel is a Table as its documentation has it, but for what is forgotten
-// because there is no memory: a map of keys to maps of slots.
-type tableModel struct {
-	windows []Window
-	newest  []int64
-	any     bool
-	keys    map[string][]map[int64]uint64
-	late    uint64
-}
-
-func newTableModel(windows []Window) *tableModel {
-	return &tableModel{windows: windows, newest: make([]int64, len(windows)), keys: make(map[string][]map[int64]uint64)}
-}
-
-func slotOfModel(t int64, w Window) int64 {
-	s := t / int64(w.Slot)
-	for s*int64(w.Slot) > t {
-		s--
-	}
-	return s
-}
-
-func (w Window) slots() int64 { return int64(w.Span / w.Slot) }
-
-// reach moves the windows on to t, and reports for each whether t is in it.
-func (m *tableModel) reach(t int64) (in []bool, late bool) {
-	late = true
-	for i, w := range m.windows {
-		s := slotOfModel(t, w)
-		if !m.any || s > m.newest[i] {
-			m.newest[i] = s
-		}
-		in = append(in, s >= m.newest[i]-w.slots())
-		late = late && !in[i]
-	}
-	m.any = true
-	return in, late
-}
-
-func (m *tableModel) add(t int64, key string, n uint64) bool {
-	in, late := m.reach(t)
-	if late {
-		m.late++
-		return false
-	}
-	if n == 0 && m.keys[key] == nil {
-		return true
-	}
-	if m.keys[key] == nil {
-		m.keys[key] = make([]map[int64]uint64, len(m.windows))
-		for i := range m.windows {
-			m.keys[key][i] = make(map[int64]uint64)
-		}
-	}
-	for i, w := range m.windows {
-		if in[i] {
-			slots := m.keys[key][i]
-			slots[slotOfModel(t, w)] += n
-			if int64(len(slots)) > 3*w.slots()+9 {
-				for s := range slots {
-					if s < m.newest[i]-w.slots() {
-						delete(slots, s)
-					}
-				}
-			}
-		}
-	}
-	return true
-}
-
-func (m *tableModel) bounds(t int64, key string, span int64) (lo, hi uint64) {
-	if m.keys[key] == nil {
-		return 0, 0
-	}
-	i := slices.IndexFunc(m.windows, func(w Window) bool { return int64(w.Span) >= span })
-	w := m.windows[i]
-	for s, count := range m.keys[key][i] {
-		first, last := s*int64(w.Slot), (s+1)*int64(w.Slot)-1
-		switch {
-		case s < m.newest[i]-w.slots() || s > slotOfModel(t, w) || last <= t-span:
-		case first > t-span:
-			lo += count
-			hi += count
-		default:
-			hi += count
-		}
-	}
-	return lo, hi
-}
 
 // estimate is lo and the share of hi - lo that the edge of the span leaves of the
 // slot in which it lies.
-func (m *tableModel) estimate(t int64, lo, hi uint64, span int64) uint64 {
-	w := m.windows[slices.IndexFunc(m.windows, func(w Window) bool { return int64(w.Span) >= span })]
-	edge := t - span
-	inside := (slotOfModel(edge, w)+1)*int64(w.Slot) - 1 - edge
-	return lo + uint64(math.Round(float64(hi-lo)*float64(inside)/float64(w.Slot)))
-}
-
-// gone reports whether key has nothing in any window.
-func (m *tableModel) gone(key string) bool {
-	for i, w := range m.windows {
-		for s, count := range m.keys[key][i] {
-			if count > 0 && s >= m.newest[i]-w.slots() {
-				return false
-			}
-		}
-	}
-	return true
+func (m *exactLog) estimate(t, lo, hi, span int64) uint64 {
+	width, edge := m.widths[m.windowOf(span)], t-span
+	inside := (windowtest.FloorDiv(edge, width)+1)*width - 1 - edge
+	return uint64(lo) + uint64(math.Round(float64(hi-lo)*float64(inside)/float64(width)))
 }
 
 // modelRun holds a Table against the model, operation by operation. What the
@@ -131,7 +29,7 @@ type modelRun struct {
 	*rand.Rand
 	t       *testing.T
 	tb      *Table
-	m       *tableModel
+	m       *exactLog
 	longest int64
 	now     int64
 	keys    int
@@ -153,7 +51,7 @@ func (x *modelRun) held(key string) bool {
 // the key is held.
 func (x *modelRun) settle(key string) bool {
 	held := x.held(key)
-	if x.m.keys[key] == nil {
+	if x.m.events[key] == nil {
 		if held {
 			x.t.Fatalf("%q is held, but was never added", key)
 		}
@@ -163,7 +61,7 @@ func (x *modelRun) settle(key string) bool {
 		if !x.m.gone(key) {
 			x.missing++
 		}
-		delete(x.m.keys, key)
+		delete(x.m.events, key)
 	}
 	return held
 }
@@ -183,37 +81,38 @@ func (x *modelRun) key() string {
 
 // step moves time on, back, or far on.
 func (x *modelRun) step() {
-	w := x.m.windows[x.IntN(len(x.m.windows))]
-	if newest := x.m.newest[0] * int64(x.m.windows[0].Slot); x.m.any && x.now < newest && x.IntN(500) == 0 {
+	i := x.IntN(len(x.m.spans))
+	span, slot := x.m.spans[i], x.m.widths[i]
+	if newest := x.m.newest(0) * x.m.widths[0]; x.m.any && x.now < newest && x.IntN(500) == 0 {
 		x.now = newest // too long behind, all would be late
 	}
 	switch x.IntN(30_000) {
 	case 0:
-		x.now += x.Int64N(5 * int64(w.Span))
+		x.now += x.Int64N(5 * span)
 	case 1:
-		x.now -= x.Int64N(2 * int64(w.Span))
+		x.now -= x.Int64N(2 * span)
 	case 2:
 		if x.IntN(5) == 0 { // about what a record's stamp reaches
-			x.now += int64(w.Slot) * (1<<16 + x.Int64N(5) - 2 - x.Int64N(2)*w.slots())
+			x.now += slot*(1<<16+x.Int64N(5)-2) - x.Int64N(2)*span
 		}
 	case 3, 4, 5, 6, 7, 8, 9, 10:
-		x.now += x.Int64N(int64(w.Slot))
+		x.now += x.Int64N(slot)
 	case 11, 12:
-		x.now += int64(w.Slot)*3 - x.now%int64(w.Slot) - x.Int64N(2)
+		x.now += slot*3 - x.now%slot - x.Int64N(2)
 	}
 }
 
 func (x *modelRun) at() (int64, time.Time) {
 	t := x.now
 	if x.IntN(4) == 0 {
-		t -= x.Int64N(x.longest + 2*int64(x.m.windows[len(x.m.windows)-1].Slot))
+		t -= x.Int64N(x.longest + 2*x.m.widths[len(x.m.widths)-1])
 	}
 	return t, time.Unix(0, t)
 }
 
 func (x *modelRun) span() int64 {
 	if x.IntN(2) == 0 {
-		return int64(x.m.windows[x.IntN(len(x.m.windows))].Span)
+		return x.m.spans[x.IntN(len(x.m.spans))]
 	}
 	return 1 + x.Int64N(x.longest)
 }
@@ -243,19 +142,19 @@ func (x *modelRun) once() {
 	case op < 80:
 		span := x.span()
 		c, err := x.tb.CountAt(t, key, time.Duration(span))
-		if wantLo, wantHi := x.m.bounds(ns, key, span); c.Lo != wantLo || c.Hi != wantHi || err != nil {
+		if wantLo, wantHi := x.m.bounds(key, ns, span); c.Lo != uint64(wantLo) || c.Hi != uint64(wantHi) || err != nil {
 			x.t.Fatalf("%q over %v at %v: %+v, want %d to %d; %v", key, time.Duration(span), ns, c, wantLo, wantHi, err)
 		}
 	case op < 98:
 		lo, hi := x.tb.BoundsAt(t, key)
-		if wantLo, wantHi := x.m.bounds(ns, key, x.longest); lo != wantLo || hi != wantHi {
+		if wantLo, wantHi := x.m.bounds(key, ns, x.longest); lo != uint64(wantLo) || hi != uint64(wantHi) {
 			x.t.Fatalf("%q at %v: %d to %d, want %d to %d", key, ns, lo, hi, wantLo, wantHi)
 		}
 	case op == 98 && x.IntN(4) == 0:
 		if x.tb.Remove(key) != held {
 			x.t.Fatalf("Remove(%q) = %t, want %t", key, !held, held)
 		}
-		delete(x.m.keys, key)
+		delete(x.m.events, key)
 	case x.IntN(200) == 0:
 		x.tb.ExpireAt(t)
 		x.m.reach(ns)
@@ -267,8 +166,13 @@ func (x *modelRun) once() {
 
 func (x *modelRun) add(key string, ns int64, t time.Time, held bool) {
 	n := x.n()
-	late := x.m.late
-	ok := x.m.add(ns, key, n)
+	late := x.m.stats.Late
+	ok := !x.m.any || x.m.keeps(ns)
+	if ok && n == 0 && !held {
+		x.m.reach(ns) // there is no record for a key without a count
+	} else {
+		ok = x.m.addAt(ns, key, int64(n))
+	}
 	refused := x.tb.Stats().Refused
 	var got bool
 	var sum uint64
@@ -276,14 +180,14 @@ func (x *modelRun) add(key string, ns int64, t time.Time, held bool) {
 		got = x.tb.AddAt(t, key, n)
 	} else {
 		sum, got = x.tb.AddSumAt(t, key, n)
-		if want, _ := x.m.bounds(ns, key, x.longest); got && sum != want {
+		if want, _ := x.m.bounds(key, ns, x.longest); got && sum != uint64(want) {
 			x.t.Fatalf("AddSumAt(%d, %q, %d) = %d, want %d", ns, key, n, sum, want)
 		}
 	}
 	switch {
 	case got == ok:
-	case !got && x.m.late == late && x.tb.Stats().Refused == refused+1 && !held:
-		delete(x.m.keys, key)
+	case !got && x.m.stats.Late == late && x.tb.Stats().Refused == refused+1 && !held:
+		delete(x.m.events, key)
 	default:
 		x.t.Fatalf("an add of %q at %d: %t, want %t", key, ns, got, ok)
 	}
@@ -292,28 +196,28 @@ func (x *modelRun) add(key string, ns int64, t time.Time, held bool) {
 // finish holds everything that is held against the model.
 func (x *modelRun) finish() {
 	if x.IntN(4) == 0 { // the end of a slot
-		w := x.m.windows[x.IntN(len(x.m.windows))]
-		x.now = (slotOfModel(x.now, w)+1)*int64(w.Slot) - 1
+		slot := x.m.widths[x.IntN(len(x.m.widths))]
+		x.now = (windowtest.FloorDiv(x.now, slot)+1)*slot - 1
 	}
 	at := time.Unix(0, x.now)
-	for key := range x.m.keys {
-		x.settle(key)
+	for key := range x.m.events {
+		x.settle(key.(string))
 	}
 	var top []KeyCount
 	span := x.span()
 	want := 0
-	for key := range x.m.keys {
-		lo, hi := x.m.bounds(x.now, key, span)
+	for key := range x.m.events {
+		lo, hi := x.m.bounds(key, x.now, span)
 		if lo > 0 {
-			top = append(top, KeyCount{key, Count{lo, hi, x.m.estimate(x.now, lo, hi, span)}})
+			top = append(top, KeyCount{key.(string), Count{uint64(lo), uint64(hi), x.m.estimate(x.now, lo, hi, span)}})
 		}
-		if lo, hi := x.tb.BoundsAt(at, key); true {
-			if wantLo, wantHi := x.m.bounds(x.now, key, x.longest); lo != wantLo || hi != wantHi {
+		if lo, hi := x.tb.BoundsAt(at, key.(string)); true {
+			if wantLo, wantHi := x.m.bounds(key, x.now, x.longest); lo != uint64(wantLo) || hi != uint64(wantHi) {
 				x.t.Fatalf("at last, %q: %d to %d, want %d to %d", key, lo, hi, wantLo, wantHi)
 			}
 		}
-		for _, w := range x.m.windows {
-			if _, hi := x.m.bounds(x.now, key, int64(w.Span)); hi > 0 {
+		for _, span := range x.m.spans {
+			if _, hi := x.m.bounds(key, x.now, span); hi > 0 {
 				want++
 				break
 			}
@@ -327,8 +231,8 @@ func (x *modelRun) finish() {
 	}
 	for key, reading := range x.tb.AllAt(at) {
 		c, err := reading.Count(time.Duration(span))
-		wantLo, wantHi := x.m.bounds(x.now, key, span)
-		if x.m.keys[key] == nil || c.Lo != wantLo || c.Hi != wantHi || err != nil {
+		wantLo, wantHi := x.m.bounds(key, x.now, span)
+		if x.m.events[key] == nil || c.Lo != uint64(wantLo) || c.Hi != uint64(wantHi) || err != nil {
 			x.t.Fatalf("All: %q has %+v, want %d to %d; %v", key, c, wantLo, wantHi, err)
 		}
 		want--
@@ -341,8 +245,8 @@ func (x *modelRun) finish() {
 	for range x.tb.in.All() {
 		records++
 	}
-	if s.Keys != records || s.Late != x.m.late || x.missing > s.Evicted || s.Saturated > 0 {
-		x.t.Fatalf("%+v; %d records, %d missing, %d late", s, records, x.missing, x.m.late)
+	if s.Keys != records || s.Late != x.m.stats.Late || x.missing > s.Evicted || s.Saturated > 0 {
+		x.t.Fatalf("%+v; %d records, %d missing, %d late", s, records, x.missing, x.m.stats.Late)
 	}
 	x.t.Logf("%+v, %d missing, %d flooded", s, x.missing, x.flood)
 }
@@ -378,7 +282,7 @@ func TestTableAgainstMap(t *testing.T) {
 			seed := randtest.Seed(t)
 			tb := mustTable(t, x.c, x.windows...)
 			run := &modelRun{
-				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, tb: tb, m: newTableModel(tb.Windows()),
+				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, tb: tb, m: newExactLog(tb.Windows()...),
 				longest: tb.longest().span, keys: x.keys, now: 1e18,
 			}
 			for range modelSteps() {
