@@ -8,8 +8,6 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
-
-	"github.com/lately-go/lately/internal/limit"
 )
 
 // A Cache keeps the values of hot keys in this process, so that they are loaded once per
@@ -71,20 +69,6 @@ type CachePolicy struct {
 	// MaxBytes bounds the keys and values that are kept, in bytes, with 160 for
 	// each key. 0 means no bound.
 	MaxBytes int64
-}
-
-// validate returns an error that names the first value that is wrong.
-func (p *CachePolicy) validate() error {
-	if err := limit.ValidateSpan("ttl", p.TTL); err != nil {
-		return err
-	}
-	if p.MaxAge != 0 && (p.MaxAge < p.TTL || p.MaxAge > MaxSpan) {
-		return fmt.Errorf("max_age: %v: must be from the ttl, %v, to %v", p.MaxAge, p.TTL, MaxSpan)
-	}
-	if p.MaxBytes < 0 {
-		return fmt.Errorf("max_bytes: %d: must be 0 or more", p.MaxBytes)
-	}
-	return nil
 }
 
 // ErrAbsent is the error for a key without a value at its source.

@@ -434,9 +434,9 @@ func TestCacheConfig(t *testing.T) {
 		policy hotkey.CachePolicy
 		want   string
 	}{
-		{hotkey.CachePolicy{}, "cache: ttl: 0s: must be whole milliseconds"},
-		{hotkey.CachePolicy{TTL: time.Minute, MaxAge: time.Second}, "cache: max_age: 1s: must be from the ttl, 1m0s"},
-		{hotkey.CachePolicy{TTL: time.Minute, MaxBytes: -1}, "cache: max_bytes: -1: must be 0 or more"},
+		{hotkey.CachePolicy{}, "cache.ttl: 0s: must be whole milliseconds"},
+		{hotkey.CachePolicy{TTL: time.Minute, MaxAge: time.Second}, "cache.max_age: 1s: must be the ttl or longer"},
+		{hotkey.CachePolicy{TTL: time.Minute, MaxBytes: -1}, "cache.max_bytes: -1: must be 0 or more"},
 	} {
 		if _, err := hotkey.NewSet(cached(test.policy)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("NewSet: %v, want %q", err, test.want)

@@ -2,11 +2,10 @@ package hotkey
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
@@ -63,33 +62,22 @@ const (
 	MaxSpan = 10 * 365 * 24 * time.Hour
 )
 
-// validate returns an error that names the first value that is wrong.
-func (r *Rule) validate() error {
-	switch {
-	case r.Name == "":
-		return errors.New("name: missing")
-	case len(r.Key.Fields()) == 0:
-		return errors.New("key: missing: must be a field or a list of fields")
-	case r.Threshold < 1 || r.Threshold > MaxThreshold:
-		return fmt.Errorf("threshold: %d: must be 1 to %d", r.Threshold, MaxThreshold)
-	case r.Exact && r.Threshold > MaxExact:
-		return fmt.Errorf("threshold: %d: must be 1 to %d for a rule that is exact", r.Threshold, MaxExact)
+// validate returns the invalid fields.
+func (r *Rule) validate() (wrong invalid.Fields) {
+	wrong.Check(r.Name != "", "name", invalid.Missing, "must be given")
+	wrong.Check(len(r.Key.Fields()) > 0, "key", invalid.Missing, "must be a field or a list of fields")
+	wrong.Check(r.Threshold >= 1 && r.Threshold <= MaxThreshold, "threshold", r.Threshold, "must be 1 to %d", MaxThreshold)
+	wrong.Check(!r.Exact || r.Threshold <= MaxExact, "threshold", r.Threshold, "must be at most %d with exact", MaxExact)
+	wrong.Check(limit.ValidSpan(r.Span), "span", r.Span, limit.MustSpan)
+	wrong.Check(limit.ValidSpan(r.hold()), "hold", r.hold(), limit.MustSpan)
+	listed := func(key string) bool { return slices.Contains(r.Never, key) }
+	wrong.Check(!slices.ContainsFunc(r.Always, listed), "never", nil, "must have no key that is in always, too")
+	if c := r.Cache; c != nil {
+		wrong.Check(limit.ValidSpan(c.TTL), "cache.ttl", c.TTL, limit.MustSpan)
+		wrong.Check(c.MaxAge == 0 || c.MaxAge >= c.TTL && c.MaxAge <= MaxSpan, "cache.max_age", c.MaxAge, "must be the ttl or longer, up to 87600h")
+		wrong.Check(c.MaxBytes >= 0, "cache.max_bytes", c.MaxBytes, "must be 0 or more")
 	}
-	if err := cmp.Or(limit.ValidateSpan("span", r.Span), limit.ValidateSpan("hold", r.hold())); err != nil {
-		return err
-	}
-	for _, key := range r.Always {
-		if slices.Contains(r.Never, key) {
-			return fmt.Errorf("always: %q: must not be in never, too", key)
-		}
-	}
-	if r.Cache == nil {
-		return nil
-	}
-	if err := r.Cache.validate(); err != nil {
-		return fmt.Errorf("cache: %w", err)
-	}
-	return nil
+	return wrong
 }
 
 // clone returns a copy of r that shares nothing with it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
@@ -16,27 +17,27 @@ type Set struct {
 	names map[string]int // the index of each rule
 }
 
-// NewSet validates and compiles rules. Edges are reported in their order. The
-// error names the rule and the value that is wrong.
+// NewSet validates and compiles rules. Edges are reported in their order. The error has
+// all that is wrong: the rule, the field, its value and what it must be.
 func NewSet(rules ...Rule) (*Set, error) {
 	s := &Set{names: make(map[string]int, len(rules))}
 	for i := range rules {
 		s.rules = append(s.rules, rules[i].clone())
 	}
+	var wrong invalid.Fields
 	for i := range s.rules {
 		r := &s.rules[i]
-		if err := r.validate(); err != nil {
-			return nil, fmt.Errorf("hotkey: rule %d (%q): %w", i+1, r.Name, err)
-		}
-		if _, taken := s.names[r.Name]; taken {
-			return nil, fmt.Errorf("hotkey: rule %d: duplicate name %q", i+1, r.Name)
-		}
+		found := r.validate()
+		_, taken := s.names[r.Name]
+		found.Check(!taken, "name", nil, "must be unique among the rules")
 		s.names[r.Name] = i
 		cond, err := r.When.Compile()
-		if err != nil {
-			return nil, fmt.Errorf("hotkey: rule %d (%q): %w", i+1, r.Name, err)
-		}
+		found.CheckNil(err, "when")
 		s.conds = append(s.conds, cond)
+		wrong = append(wrong, found.Of(i, r.Name)...)
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("hotkey: %w", wrong)
 	}
 	return s, nil
 }

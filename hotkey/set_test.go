@@ -28,7 +28,7 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 	}{
 		{[]hotkey.Rule{good, bad}, []string{`rule 2 ("bad")`, "threshold: 0: must be 1 to"}},
 		{[]hotkey.Rule{good, unmatched}, []string{`rule 2 ("unmatched")`, `status: "ok"`}},
-		{[]hotkey.Rule{good, good}, []string{"rule 2", `duplicate name "r"`}},
+		{[]hotkey.Rule{good, good}, []string{"rule 2", "name: must be unique"}},
 	} {
 		err := newSetError(c.rules...)
 		for _, part := range c.want {

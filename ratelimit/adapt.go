@@ -3,13 +3,13 @@ package ratelimit
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
@@ -58,41 +58,22 @@ func (a *Adapt) most() uint64 {
 	return n
 }
 
-func (a *Adapt) validate(r *Rule) error {
-	if r.Algorithm.Bursts() {
-		return fmt.Errorf("adapt: algorithm %s turns N into a rate: must be one that counts", r.Algorithm)
-	}
-	if len(r.Limits) == 0 {
-		return errors.New("adapt: the rule has no limit to adapt")
-	}
-	if s := a.span(); s < time.Second || s > time.Hour || s%time.Millisecond != 0 {
-		return fmt.Errorf("adapt: span: %v: must be whole milliseconds from 1s to 1h", s)
-	}
-	if a.Smooth != 0 && (a.Smooth < time.Second || a.Smooth > 24*time.Hour) {
-		return fmt.Errorf("adapt: smooth: %v: must be 0 (by steps), or 1s to 24h", a.Smooth)
-	}
-	if n, most := a.most(), maxN(r.Algorithm); n > most {
-		return fmt.Errorf("adapt: limit: %d: must be at most %d with %s", n, most, r.Algorithm)
-	}
-	return a.validateSteps()
-}
-
-// validateSteps returns an error that names the row, or the hysteresis, that is wrong.
-func (a *Adapt) validateSteps() error {
-	if !(a.Hysteresis < 1) { // NaN as well
-		return fmt.Errorf("adapt: hysteresis %v: must be less than 1", a.Hysteresis)
-	}
-	if len(a.Steps) == 0 {
-		return errors.New("adapt: no steps: must be 1 or more")
-	}
-	last := 0.0
+// validate adds the invalid fields of a, which is part of r.
+func (a *Adapt) validate(r *Rule, wrong *invalid.Fields) {
+	wrong.Check(!r.Algorithm.Bursts(), "adapt", nil, "must be left out with gcra, token-bucket and leaky-bucket, which make a rate of the limit")
+	wrong.Check(r.varying() < 0, "adapt", nil, "must be left out with a limit that comes with the request")
+	s, most, last := a.span(), maxN(r.Algorithm), 0.0
+	wrong.Check(s >= time.Second && s <= time.Hour && s%time.Millisecond == 0, "adapt.span", s, "must be whole milliseconds from 1s to 1h")
+	wrong.Check(a.Smooth == 0 || a.Smooth >= time.Second && a.Smooth <= 24*time.Hour, "adapt.smooth", a.Smooth, "must be 1s to 24h, or left out")
+	wrong.Check(a.Hysteresis < 1, "adapt.hysteresis", a.Hysteresis, "must be a share of less than 1")
+	wrong.Check(len(a.Steps) > 0, "adapt.steps", invalid.Missing, "must be 1 or more")
 	for i, step := range a.Steps {
-		if !(step.Below > last) || math.IsInf(step.Below, 1) {
-			return fmt.Errorf("adapt: step %d is below %v: must be a finite number greater than %v, the step before", i+1, step.Below, last)
-		}
-		last = step.Below
+		name, value := fmt.Sprintf("adapt.steps[%d]", i), fmt.Sprintf("%d below %v", step.Limit, step.Below)
+		wrong.Check(step.Below > last && !math.IsInf(step.Below, 1), name, value, "must be more traffic than in the step before, and more than none")
+		wrong.Check(step.Limit <= most, name, value, "the limit must be at most %d with %s", most, r.Algorithm)
+		last = max(last, step.Below)
 	}
-	return nil
+	wrong.Check(a.Above <= most, "adapt.above", a.Above, "must be at most %d with %s", most, r.Algorithm)
 }
 
 // at returns N on the line through the table's points, whose last is Above at

@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -24,10 +26,16 @@ func (s *stepTable) follow(average float64) uint64 {
 func trafficSteps(t testing.TB, hysteresis float64) *stepTable {
 	t.Helper()
 	s := &stepTable{Adapt: Adapt{Steps: []AdaptStep{{1000, 2000}, {5000, 1000}}, Above: 500, Hysteresis: hysteresis}}
-	if err := s.validateSteps(); err != nil {
-		t.Fatal(err)
+	if wrong := adaptErrors(&s.Adapt); len(wrong) > 0 {
+		t.Fatal(wrong)
 	}
 	return s
+}
+
+// adaptErrors returns what is wrong with a in a rule with a sliding limit.
+func adaptErrors(a *Adapt) (wrong invalid.Fields) {
+	a.validate(&Rule{Limits: []Limit{{N: 1, Span: time.Second}}}, &wrong)
+	return wrong
 }
 
 func TestStepTableErrors(t *testing.T) {
@@ -35,17 +43,17 @@ func TestStepTableErrors(t *testing.T) {
 		config Adapt
 		want   string
 	}{
-		{Adapt{}, "no steps"},
-		{Adapt{Steps: []AdaptStep{{0, 1}}}, "step 1 is below 0"},
-		{Adapt{Steps: []AdaptStep{{-5, 1}}}, "step 1 is below -5"},
-		{Adapt{Steps: []AdaptStep{{5, 1}, {5, 2}}}, "step 2 is below 5: must be a finite number greater than 5"},
-		{Adapt{Steps: []AdaptStep{{math.NaN(), 1}}}, "step 1 is below NaN"},
-		{Adapt{Steps: []AdaptStep{{math.Inf(1), 1}}}, "step 1 is below +Inf"},
-		{Adapt{Steps: []AdaptStep{{5, 1}}, Hysteresis: 1}, "hysteresis 1: must be less than 1"},
-		{Adapt{Steps: []AdaptStep{{5, 1}}, Hysteresis: math.NaN()}, "hysteresis NaN"},
+		{Adapt{}, "adapt.steps: missing"},
+		{Adapt{Steps: []AdaptStep{{0, 1}}}, "adapt.steps[0]: 1 below 0: must be more traffic"},
+		{Adapt{Steps: []AdaptStep{{-5, 1}}}, "steps[0]: 1 below -5"},
+		{Adapt{Steps: []AdaptStep{{5, 1}, {5, 2}}}, "steps[1]: 2 below 5: must be more traffic than in the step before"},
+		{Adapt{Steps: []AdaptStep{{math.NaN(), 1}}}, "steps[0]: 1 below NaN"},
+		{Adapt{Steps: []AdaptStep{{math.Inf(1), 1}}}, "steps[0]: 1 below +Inf"},
+		{Adapt{Steps: []AdaptStep{{5, 1}}, Hysteresis: 1}, "hysteresis: 1: must be a share of less than 1"},
+		{Adapt{Steps: []AdaptStep{{5, 1}}, Hysteresis: math.NaN()}, "hysteresis: NaN"},
 	} {
-		if err := c.config.validateSteps(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: error %v, want %q in it", c.config, err, c.want)
+		if wrong := adaptErrors(&c.config); len(wrong) != 1 || !strings.Contains(wrong.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %q in it", c.config, wrong, c.want)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestAnswersLeaveOthers(t *testing.T) {
 func TestAnswersUnderWay(t *testing.T) {
 	rule := failures(1, time.Minute)
 	rule.Algorithm = ratelimit.InFlight
-	if _, err := ratelimit.New(rule); err == nil || !strings.Contains(err.Error(), `rule 1 ("failures"): when: with algorithm in-flight`) {
+	if _, err := ratelimit.New(rule); err == nil || !strings.Contains(err.Error(), `rule 1 ("failures"): when: must have no field of the answer (status, size, duration) with algorithm in-flight`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -66,9 +66,6 @@ const (
 // policy returns b as package ban has it.
 func (b *Ban) policy() *ban.Policy { return (*ban.Policy)(b) }
 
-// Validate returns an error that names the first bad value and what it must be.
-func (b *Ban) Validate() error { return b.policy().Validate() }
-
 // Duration returns how long the ban lasts that follows that many earlier ones, to the
 // nearest millisecond and without Jitter.
 func (b *Ban) Duration(earlier int) time.Duration { return b.policy().Duration(earlier) }

@@ -41,7 +41,7 @@ func fail2banMultipliers(bantime time.Duration, multipliers []int, factor float6
 func lasts(t *testing.T, b ratelimit.Ban) []int {
 	t.Helper()
 	b.Span = time.Second
-	if err := b.Validate(); err != nil {
+	if err := banError(t, b); err != nil {
 		t.Fatal(err)
 	}
 	seconds := make([]int, 10)

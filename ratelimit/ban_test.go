@@ -16,52 +16,59 @@ func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
 		spoil func(*ratelimit.Ban)
 		want  []string
 	}{
-		"after":        {func(b *ratelimit.Ban) { b.After = limit.MaxLog + 1 }, []string{"ban: after: 65536", "at most 65535"}},
-		"cause":        {func(b *ratelimit.Ban) { b.Of = 3 }, []string{"ban: cause number: 3", "must be Hits, Refusals or Distinct"}},
-		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban: span: 0s", spans}},
-		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban: for: -1h", spans}},
-		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * limit.MaxSpan }, []string{"ban: for: 175200h", spans}},
-		"factor":       {func(b *ratelimit.Ban) { b.Factor = 0.99 }, []string{"ban: factor: 0.99", "must be 1 to 1000"}},
-		"factor high":  {func(b *ratelimit.Ban) { b.Factor = 1001 }, []string{"ban: factor: 1001", "must be 1 to 1000"}},
-		"factor NaN":   {func(b *ratelimit.Ban) { b.Factor = math.NaN() }, []string{"ban: factor: NaN", "must be 1 to 1000"}},
-		"factor below": {func(b *ratelimit.Ban) { b.Factor = -1 }, []string{"ban: factor: -1", "must be 1 to 1000"}},
-		"max":          {func(b *ratelimit.Ban) { b.Max = time.Microsecond }, []string{"ban: max: 1µs", spans}},
-		"max short":    {func(b *ratelimit.Ban) { b.Max = time.Second }, []string{"ban: max: 1s", "at least the first ban, 10m"}},
-		"no for":       {func(b *ratelimit.Ban) { b.For = 0 }, []string{"ban: for: 0s", spans}},
-		"jitter":       {func(b *ratelimit.Ban) { b.Jitter = 1.01 }, []string{"ban: jitter: 1.01", "must be 0 to 1"}},
-		"jitter below": {func(b *ratelimit.Ban) { b.Jitter = -0.1 }, []string{"ban: jitter: -0.1", "must be 0 to 1"}},
-		"jitter NaN":   {func(b *ratelimit.Ban) { b.Jitter = math.NaN() }, []string{"ban: jitter: NaN", "must be 0 to 1"}},
+		"after":        {func(b *ratelimit.Ban) { b.After = limit.MaxLog + 1 }, []string{"ban.after: 65536", "at most 65535"}},
+		"cause":        {func(b *ratelimit.Ban) { b.Of = 3 }, []string{"ban.after: cause 3", "must be Hits, Refusals or Distinct"}},
+		"span":         {func(b *ratelimit.Ban) { b.Span = 0 }, []string{"ban.after: span 0s", spans}},
+		"for":          {func(b *ratelimit.Ban) { b.For = -time.Hour }, []string{"ban.for: -1h", spans}},
+		"for too long": {func(b *ratelimit.Ban) { b.For = 2 * limit.MaxSpan }, []string{"ban.for: 175200h", spans}},
+		"factor":       {func(b *ratelimit.Ban) { b.Factor = 0.99 }, []string{"ban.factor: 0.99", "from 1 to 1000"}},
+		"factor high":  {func(b *ratelimit.Ban) { b.Factor = 1001 }, []string{"ban.factor: 1001", "from 1 to 1000"}},
+		"factor NaN":   {func(b *ratelimit.Ban) { b.Factor = math.NaN() }, []string{"ban.factor: NaN", "from 1 to 1000"}},
+		"factor below": {func(b *ratelimit.Ban) { b.Factor = -1 }, []string{"ban.factor: -1", "from 1 to 1000"}},
+		"max":          {func(b *ratelimit.Ban) { b.Max = time.Microsecond }, []string{"ban.max: 1µs", spans}},
+		"max short":    {func(b *ratelimit.Ban) { b.Max = time.Second }, []string{"ban.max: 1s", "at least the length of the first ban"}},
+		"no for":       {func(b *ratelimit.Ban) { b.For = 0 }, []string{"ban.for: 0s", spans}},
+		"jitter":       {func(b *ratelimit.Ban) { b.Jitter = 1.01 }, []string{"ban.jitter: 1.01", "a share from 0 to 1"}},
+		"jitter below": {func(b *ratelimit.Ban) { b.Jitter = -0.1 }, []string{"ban.jitter: -0.1", "a share from 0 to 1"}},
+		"jitter NaN":   {func(b *ratelimit.Ban) { b.Jitter = math.NaN() }, []string{"ban.jitter: NaN", "a share from 0 to 1"}},
 		"jitter max": {
 			func(b *ratelimit.Ban) { b.Jitter, b.Max = 0.5, 14*time.Minute },
-			[]string{"ban: for: 10m", "longer than the longest, 14m", "jitter of 0.5", "at most 9m20s"},
+			[]string{"ban.jitter: 0.5", "must be less", "longer than the longest, 14m"},
 		},
 		"jitter span": {
 			func(b *ratelimit.Ban) { b.Jitter, b.For, b.Max = 1, limit.MaxSpan, 0 },
-			[]string{"ban: for: 87600h", "longer than the longest, 87600h", "at most 43800h"},
+			[]string{"ban.jitter: 1", "must be less", "longer than the longest, 87600h"},
 		},
-		"both":      {func(b *ratelimit.Ban) { b.Steps = steps }, []string{"ban: factor: 2", "must be 0 with steps"}},
-		"steps for": {func(b *ratelimit.Ban) { b.Steps, b.Factor = steps, 0 }, []string{"ban: for: 10m", "must be 0 with steps", "the first of them, 1m"}},
+		"both":      {func(b *ratelimit.Ban) { b.Steps = steps }, []string{"ban.factor: 2", "must be left out with a list"}},
+		"steps for": {func(b *ratelimit.Ban) { b.Steps, b.Factor = steps, 0 }, []string{"ban.for: 10m", "must be 0 with steps", "the first of them, 1m"}},
 		"steps max": {
 			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For, b.Max = steps, 0, 0, time.Second },
-			[]string{"ban: max: 1s", "at least the first ban, 1m"},
+			[]string{"ban.max: 1s", "at least the length of the first ban"},
 		},
 		"step": {
 			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For = []time.Duration{time.Minute, 1}, 0, 0 },
-			[]string{"ban: step 2: 1ns", spans},
+			[]string{"ban.for[1]: 1ns", spans},
 		},
 		"many steps": {
 			func(b *ratelimit.Ban) { b.Steps, b.Factor, b.For = make([]time.Duration, 65), 0, 0 },
-			[]string{"ban: steps: 65", "must be at most 64"},
+			[]string{"ban.for: 65 elements", "must be at most 64"},
 		},
-		"memory": {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban: remember: 1ns", spans}},
+		"memory": {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban.remember: 1ns", spans}},
 	} {
 		b := ratelimit.Ban{After: 4, Span: time.Minute, For: 10 * time.Minute, Factor: 2, Max: time.Hour, Remember: time.Hour}
-		if err := b.Validate(); err != nil {
+		if err := banError(t, b); err != nil {
 			t.Fatal(err)
 		}
 		c.spoil(&b)
-		wantParts(t, name, b.Validate(), c.want...)
+		wantParts(t, name, banError(t, b), c.want...)
 	}
+}
+
+// banError returns the error of a set with the ban.
+func banError(t testing.TB, b ratelimit.Ban) error {
+	r := goodRule(t)
+	r.Ban = &b
+	return newSetError(ratelimit.SetConfig{}, r)
 }
 
 func TestBanDuration(t *testing.T) {

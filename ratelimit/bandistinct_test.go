@@ -185,8 +185,8 @@ func TestDistinctFieldIsChecked(t *testing.T) {
 		want string
 	}{
 		{ratelimit.Ban{Of: ratelimit.Distinct, Span: time.Second, For: time.Second}, "field: missing"},
-		{ratelimit.Ban{Of: ratelimit.Distinct, Field: "client", Span: time.Second, For: time.Second}, "is part of the key"},
-		{ratelimit.Ban{Of: ratelimit.Hits, Field: "user", Span: time.Second, For: time.Second}, "must be empty, as hits are counted"},
+		{ratelimit.Ban{Of: ratelimit.Distinct, Field: "client", Span: time.Second, For: time.Second}, "the key has one value of it"},
+		{ratelimit.Ban{Of: ratelimit.Hits, Field: "user", Span: time.Second, For: time.Second}, "must be left out, as hits are counted"},
 	} {
 		if _, err := ratelimit.NewSet(ratelimit.SetConfig{}, distinctRule(t, x.ban)); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("the error is %v, want one with %q", err, x.want)

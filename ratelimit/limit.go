@@ -2,9 +2,10 @@ package ratelimit
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/limit"
 )
 
@@ -56,22 +57,29 @@ const (
 // Validate returns an error that names the first value of l that algorithm a cannot
 // count, and what it must be.
 func (l Limit) Validate(a Algorithm) error {
-	switch {
-	case a.Known() && l.N > maxN(a):
-		return fmt.Errorf("limit: %d: must be at most %d with %s", l.N, maxN(a), a)
-	case l.AtMost != 0 && (l.AtMost < l.N || l.AtMost > maxN(a)):
-		return fmt.Errorf("at most: %d: must be the limit, %d, or more, and at most %d with %s", l.AtMost, l.N, maxN(a), a)
-	case l.AtMost != 0 && l.N == 0 && a.Bursts():
-		return fmt.Errorf("limit: 0 requests: must be 1 or more with %s where events bring their limit", a)
-	case l.Burst > limit.MaxN && a.Bursts():
-		return fmt.Errorf("burst: %d: must be at most %d", l.Burst, uint64(limit.MaxN))
-	case a == Calendar && l.Per != 0 && l.Span != 0:
-		return fmt.Errorf("limit: period %s and span %v: must be one of them", l.Per, l.Span)
-	case a == Calendar && l.period() == 0:
-		return fmt.Errorf("span: %v: must be 1s, 1m, 1h, 24h, 168h or a period with calendar", l.Span)
+	var wrong invalid.Fields
+	if l.validate("limit", a, &wrong); len(wrong) > 0 {
+		return errors.New(wrong[0].Message())
 	}
-	_, err := limit.New(l.config(a, nil))
-	return err
+	return nil
+}
+
+// validate adds the first value that a cannot count to wrong, where l has that name.
+func (l Limit) validate(name string, a Algorithm, wrong *invalid.Fields) {
+	most, before := maxN(a), len(*wrong)
+	wrong.Check(l.N <= most || !a.Known(), name, l.N, "must be at most %d with %s", most, a)
+	wrong.Check(l.AtMost <= most, "at_most", l.AtMost, "must be at most %d with %s", most, a)
+	wrong.Check(l.AtMost == 0 || l.AtMost >= l.N, "at_most", l.AtMost, "must be the limit, %d, or more", l.N)
+	wrong.Check(l.AtMost == 0 || l.N > 0 || !a.Bursts(), name, "0 requests", "must be 1 or more with %s where events bring their limit", a)
+	wrong.Check(l.Burst <= limit.MaxN || !a.Bursts(), name, nil, "burst %d: must be at most %d", l.Burst, uint64(limit.MaxN))
+	if a == Calendar {
+		wrong.Check(l.Per == 0 || l.Span == 0, name, nil, "period %s and span %v: must be one of them", l.Per, l.Span)
+		wrong.Check(l.period() != 0, name, nil, "span %v: must be 1s, 1m, 1h, 24h, 168h or a period with calendar", l.Span)
+	}
+	if len(*wrong) == before {
+		_, err := limit.New(l.config(a, nil))
+		wrong.CheckNil(err, name)
+	}
 }
 
 // config returns how l is counted by a, in a zone if that is Calendar.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
@@ -50,33 +51,14 @@ func (r *Rule) varying() int {
 	return slices.IndexFunc(r.Limits, func(l Limit) bool { return l.AtMost > 0 })
 }
 
-// validateLimitBy returns an error that names what is wrong with the limit that comes with
-// events.
-func (r *Rule) validateLimitBy() error {
-	i := r.varying()
-	switch {
-	case i < 0 && r.LimitBy != nil:
-		return errors.New("LimitBy: no limit has AtMost: must be one")
-	case i < 0:
-		return nil
-	case slices.ContainsFunc(r.Limits[i+1:], func(l Limit) bool { return l.AtMost > 0 }):
-		return errors.New("two limits have AtMost: must be one at most")
-	case r.Adapt != nil:
-		return errors.New("adapt: sets the limit, which events bring with AtMost: must be one of the two")
-	}
-	return nil
-}
-
 // limitBy returns the field of LimitBy as a key, with the fold of the rule's; it is zero without one.
-func (r *Rule) limitBy() (match.Key, error) {
+func (r *Rule) limitBy(wrong *invalid.Fields) match.Key {
 	if r.LimitBy == nil {
-		return match.Key{}, nil
+		return match.Key{}
 	}
 	k, err := match.NewKey(r.Key.Fold(), r.LimitBy.Field)
-	if err != nil {
-		return k, fmt.Errorf("LimitBy: field: %w", err)
-	}
-	return k, nil
+	wrong.CheckNil(err, "limit_by")
+	return k
 }
 
 // limitOf returns N of an event under the i-th rule, whose LimitBy has that value, or 0 for N

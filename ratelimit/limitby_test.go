@@ -249,17 +249,17 @@ func TestLimitOfEventValues(t *testing.T) {
 
 func TestLimitByMistakes(t *testing.T) {
 	for want, change := range map[string]func(*ratelimit.Rule){
-		"LimitBy: no limit has AtMost": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 0 },
-		"two limits have AtMost": func(r *ratelimit.Rule) {
+		"at_most: missing: must be given by one limit with LimitBy": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 0 },
+		"limit: 2 have AtMost: must be one": func(r *ratelimit.Rule) {
 			r.Limits = append(r.Limits, ratelimit.Limit{N: 1, Span: time.Hour, AtMost: 2})
 		},
-		"at most: 9: must be the limit, 10, or more": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 9 },
-		"at most: 65536: ":                           func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].AtMost = ratelimit.Exact, 65536 },
+		"at_most: 9: must be the limit, 10, or more": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 9 },
+		"at_most: 65536: must be at most 65535":      func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].AtMost = ratelimit.Exact, 65536 },
 		"must be 1 or more with gcra":                func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.GCRA, 0 },
-		"must be one of the two": func(r *ratelimit.Rule) {
+		"adapt: must be left out": func(r *ratelimit.Rule) {
 			r.Adapt = &ratelimit.Adapt{Steps: []ratelimit.AdaptStep{{Below: 1, Limit: 1}}, Above: 1}
 		},
-		"LimitBy: field: ": func(r *ratelimit.Rule) { r.LimitBy.Field = "" },
+		"limit_by: key: empty name": func(r *ratelimit.Rule) { r.LimitBy.Field = "" },
 	} {
 		r := plannedRule(ratelimit.Sliding, 10, 20, "tenant")
 		change(&r)

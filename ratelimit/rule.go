@@ -1,11 +1,11 @@
 package ratelimit
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
@@ -54,49 +54,44 @@ type Rule struct {
 	OnStoreFailure FailPolicy
 }
 
-// validate returns an error that names the bad value and what is allowed.
-func (r *Rule) validate() error {
-	if r.Name == "" {
-		return errors.New("name: missing: must be a name of its own for each rule")
+// validate returns the invalid fields.
+func (r *Rule) validate() (wrong invalid.Fields) {
+	wrong.Check(r.Name != "", "name", invalid.Missing, "must be a name of its own for each rule")
+	wrong.Check(len(r.Key.Fields()) > 0, "key", invalid.Missing, "must be a field or a list of fields")
+	wrong.Check(r.OnStoreFailure < numFailPolicies, "on_store_failure", uint8(r.OnStoreFailure), "must be FailLocal, FailOpen or FailClosed")
+	if wrong.Check(r.Algorithm.Known(), "algorithm", uint8(r.Algorithm), "must be Sliding to InFlight"); !r.Algorithm.Known() {
+		return wrong
 	}
-	if len(r.Key.Fields()) == 0 {
-		return errors.New("key: missing: must be a field or a list of fields")
-	}
-	if len(r.Limits) == 0 && r.Ban == nil {
-		return errors.New("the rule has neither a limit nor a ban")
-	}
-	if !r.Algorithm.Known() {
-		return fmt.Errorf("algorithm: %d: must be Sliding to InFlight", r.Algorithm)
-	}
-	if r.OnStoreFailure >= numFailPolicies {
-		return fmt.Errorf("fail policy: %d: must be FailLocal, FailOpen or FailClosed", r.OnStoreFailure)
-	}
-	for _, l := range r.Limits {
-		if err := l.Validate(r.Algorithm); err != nil {
-			return err
-		}
-	}
-	if err := r.validateLimitBy(); err != nil {
-		return err
-	}
-	if r.Zone != nil && r.Algorithm != Calendar {
-		return fmt.Errorf("zone: %s: must be nil with %s", r.Zone, r.Algorithm)
-	}
-	if r.CountRefused && r.Algorithm == InFlight {
-		return errors.New("refused events are to count, but with algorithm in-flight a refused event is never under way: CountRefused must be false")
-	}
+	r.validateLimits(&wrong)
+	wrong.Check(r.Zone == nil || r.Algorithm == Calendar, "zone", r.Zone, "must be left out with algorithm %s, or the algorithm must be calendar", r.Algorithm)
+	wrong.Check(!r.CountRefused || r.Algorithm != InFlight, "count_refused", true, "must be left out with algorithm in-flight, where a refused event is never under way")
 	if r.Adapt != nil {
-		if err := r.Adapt.validate(r); err != nil {
-			return err
+		r.Adapt.validate(r, &wrong)
+	}
+	if r.Ban != nil {
+		wrong = append(wrong, r.Ban.policy().Validate()...)
+	}
+	return wrong
+}
+
+// validateLimits adds what is wrong with the limits, and with a rule without any.
+func (r *Rule) validateLimits(wrong *invalid.Fields) {
+	varying := 0
+	for i, l := range r.Limits {
+		name := "limit"
+		if len(r.Limits) > 1 {
+			name = fmt.Sprintf("limit[%d]", i)
+		}
+		if l.validate(name, r.Algorithm, wrong); l.AtMost > 0 {
+			varying++
 		}
 	}
-	if r.Ban == nil {
-		return nil
-	}
-	if r.Ban.Of == Refusals && len(r.Limits) == 0 {
-		return errors.New("a ban after refusals needs a limit that refuses; this rule has none")
-	}
-	return r.Ban.Validate()
+	limited := len(r.Limits) > 0
+	wrong.Check(limited || r.Ban != nil, "limit", invalid.Missing, "must be given, or a ban")
+	wrong.Check(limited || r.Ban == nil || r.Ban.Of != Refusals, "limit", invalid.Missing, "must be given with a ban after refusals")
+	wrong.Check(limited || r.Adapt == nil, "limit", invalid.Missing, "must be given with adapt")
+	wrong.Check(varying <= 1, "limit", nil, "%d have AtMost: must be one", varying)
+	wrong.Check(varying > 0 || r.LimitBy == nil, "at_most", invalid.Missing, "must be given by one limit with LimitBy")
 }
 
 // clone returns a copy of r that shares nothing with it that can change.
@@ -122,18 +117,14 @@ func (r *Rule) clone() Rule {
 
 // distinct returns the field whose distinct values the ban counts, as a key; it is zero
 // if the ban counts something else.
-func (r *Rule) distinct() (match.Key, error) {
+func (r *Rule) distinct(wrong *invalid.Fields) match.Key {
 	if r.Ban == nil || r.Ban.Of != Distinct {
-		return match.Key{}, nil
+		return match.Key{}
 	}
 	k, err := match.NewKey(r.Key.Fold(), r.Ban.Field)
-	if err != nil {
-		return k, fmt.Errorf("ban: field: %w", err)
-	}
-	if slices.Contains(r.Key.Fields(), r.Ban.Field) {
-		return k, fmt.Errorf("ban: field: %q: is part of the key, which has one value of it: must be another field", r.Ban.Field)
-	}
-	return k, nil
+	wrong.CheckNil(err, "ban.after")
+	wrong.Check(!slices.Contains(r.Key.Fields(), r.Ban.Field), "ban.after", nil, "distinct %s: the key has one value of it: must be another field", r.Ban.Field)
+	return k
 }
 
 // A FailPolicy is the decision of a rule while its store cannot decide. The

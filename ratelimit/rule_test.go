@@ -46,11 +46,11 @@ func TestRuleErrors(t *testing.T) {
 	}{
 		"name":      {func(r *ratelimit.Rule) { r.Name = "" }, []string{"name: missing", "must be a name of its own"}},
 		"key":       {func(r *ratelimit.Rule) { r.Key = match.Key{} }, []string{"key: missing", "must be a field or a list"}},
-		"nothing":   {func(r *ratelimit.Rule) { r.Limits, r.Ban = nil, nil }, []string{"neither a limit nor a ban"}},
+		"nothing":   {func(r *ratelimit.Rule) { r.Limits, r.Ban = nil, nil }, []string{"limit: missing", "must be given, or a ban"}},
 		"algorithm": {func(r *ratelimit.Rule) { r.Algorithm = 10 }, []string{"algorithm: 10", "must be Sliding to InFlight"}},
 		"policy": {
 			func(r *ratelimit.Rule) { r.OnStoreFailure = 3 },
-			[]string{"fail policy: 3", "must be FailLocal, FailOpen or FailClosed"},
+			[]string{"on_store_failure: 3", "must be FailLocal, FailOpen or FailClosed"},
 		},
 		"limit of sliding": {
 			func(r *ratelimit.Rule) { r.Limits[0].N = limit.MaxN + 1 },
@@ -80,7 +80,7 @@ func TestRuleErrors(t *testing.T) {
 		},
 		"burst too large": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Burst = ratelimit.GCRA, limit.MaxN+1 },
-			[]string{"burst: 4294967296", "at most 4294967295"},
+			[]string{"burst 4294967296", "at most 4294967295"},
 		},
 		"burst that takes for ever": {
 			func(r *ratelimit.Rule) {
@@ -94,7 +94,7 @@ func TestRuleErrors(t *testing.T) {
 		},
 		"span of no period": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Span = ratelimit.Calendar, 2*time.Second },
-			[]string{"span: 2s", "must be 1s, 1m, 1h, 24h, 168h or a period"},
+			[]string{"span 2s", "must be 1s, 1m, 1h, 24h, 168h or a period"},
 		},
 		"period and span": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].Per = ratelimit.Calendar, ratelimit.PerMonth },
@@ -102,23 +102,23 @@ func TestRuleErrors(t *testing.T) {
 		},
 		"zone of none": {
 			func(r *ratelimit.Rule) { r.Zone = time.UTC },
-			[]string{"zone: UTC", "must be nil with sliding"},
+			[]string{"zone: UTC", "must be left out with algorithm sliding"},
 		},
 		"refused in flight": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.CountRefused = ratelimit.InFlight, true },
-			[]string{"in-flight", "CountRefused must be false"},
+			[]string{"count_refused: true", "in-flight"},
 		},
 		"adapt of a rate": {
 			func(r *ratelimit.Rule) { r.Algorithm, r.Adapt = ratelimit.GCRA, &ratelimit.Adapt{} },
-			[]string{"adapt: algorithm gcra turns N into a rate"},
+			[]string{"adapt: must be left out with gcra"},
 		},
 		"adapt without rows": {
 			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Above: 3} },
-			[]string{"no steps: must be 1 or more"},
+			[]string{"adapt.steps: missing: must be 1 or more"},
 		},
 		"adapt span": {
 			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Span: time.Millisecond} },
-			[]string{"adapt: span: 1ms", "from 1s to 1h"},
+			[]string{"adapt.span: 1ms", "from 1s to 1h"},
 		},
 		"second limit": {
 			func(r *ratelimit.Rule) { r.Limits = append(r.Limits, ratelimit.Limit{N: 1}) },
@@ -132,9 +132,9 @@ func TestRuleErrors(t *testing.T) {
 		},
 		"refusals of nothing": {
 			func(r *ratelimit.Rule) { r.Limits, r.Ban.Of = nil, ratelimit.Refusals },
-			[]string{"a ban after refusals needs a limit", "this rule has none"},
+			[]string{"limit: missing", "a ban after refusals"},
 		},
-		"ban": {func(r *ratelimit.Rule) { r.Ban.Factor = 0.5 }, []string{"ban: factor: 0.5", "must be 1 to 1000"}},
+		"ban": {func(r *ratelimit.Rule) { r.Ban.Factor = 0.5 }, []string{"ban.factor: 0.5", "from 1 to 1000"}},
 	} {
 		r := goodRule(t)
 		if err := newSetError(ratelimit.SetConfig{}, r); err != nil {

@@ -327,5 +327,5 @@ func (s *savedLayout) valid(a Algorithm) bool {
 			return false
 		}
 	}
-	return s.Ban == nil || s.Ban.After <= limit.MaxLog && s.Ban.Of <= Distinct && limit.ValidateSpan("span", s.Ban.Span) == nil
+	return s.Ban == nil || s.Ban.After <= limit.MaxLog && s.Ban.Of <= Distinct && limit.ValidSpan(s.Ban.Span)
 }

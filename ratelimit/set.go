@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
@@ -57,62 +58,58 @@ type SetConfig struct {
 // MaxRules is the largest number of rules in a Set.
 const MaxRules = 1024
 
-// NewSet validates and compiles rules. Reports list them in this order. The
-// error names the rule, the bad value and what it must be.
+// NewSet validates and compiles rules. Reports list them in this order. The error has all that
+// is wrong with them: the rule, the field, its value and what it must be.
 func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
-	if len(rules) > MaxRules {
-		return nil, fmt.Errorf("set: %d rules: must be at most %d", len(rules), MaxRules)
-	}
 	s := &Set{allow: address.NewSet(c.Allow...), names: make(map[string]int, len(rules)), from: slices.Clone(c.Fields)}
 	if err := checkSources(c.Fields); err != nil {
 		return nil, err
+	}
+	var wrong invalid.Fields
+	if len(rules) > MaxRules {
+		wrong.Check(false, "rules", len(rules), "must be at most %d", MaxRules)
+		return nil, wrong.Of(MaxRules, rules[MaxRules].Name)
 	}
 	for i := range rules {
 		s.rules = append(s.rules, rules[i].clone())
 	}
 	for i := range s.rules {
-		r := &s.rules[i]
-		if err := r.validate(); err != nil {
-			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
-		}
-		if _, taken := s.names[r.Name]; taken {
-			return nil, fmt.Errorf("rule %d: name: %q is taken by an earlier rule: must be a name of its own", i+1, r.Name)
-		}
-		s.names[r.Name] = i
-		client, field := keyvalue.ClientIndex(r.Key), ""
-		if client >= 0 {
-			field = r.Key.Fields()[client]
-		}
-		s.clients, s.fields = append(s.clients, client), append(s.fields, field)
-		s.forms = append(s.forms, formOf(&r.Key))
-		s.required = append(s.required, requirements(&r.Key, s.from))
-		if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
-			s.keys[i] = s.keys[i-1]
-		}
-		by, err := r.limitBy()
-		if err != nil {
-			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
-		}
-		s.varying, s.by = append(s.varying, r.varying()), append(s.by, by)
-		values, err := r.distinct()
-		if err != nil {
-			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
-		}
-		s.distinct = append(s.distinct, values)
-		s.reads = append(s.reads, r.LimitBy != nil || r.Ban != nil && r.Ban.Of == Distinct)
-		cond, err := r.When.Compile()
-		if err != nil {
-			return nil, fmt.Errorf("rule %d (%q): %w", i+1, r.Name, err)
-		}
-		if r.Algorithm == InFlight && cond.NeedsAnswer() {
-			return nil, fmt.Errorf("rule %d (%q): when: with algorithm in-flight, which counts requests under way: must have no field of the answer (status, size, duration)", i+1, r.Name)
-		}
-		s.answers = append(s.answers, cond.NeedsAnswer())
-		s.conds[match.Whole] = append(s.conds[match.Whole], cond)
-		s.conds[match.Request] = append(s.conds[match.Request], cond.Request())
+		wrong = append(wrong, s.compile(i).Of(i, s.rules[i].Name)...)
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
 	}
 	s.conds[match.Answer] = s.conds[match.Whole]
 	return s, nil
+}
+
+// compile adds to s what follows from its i-th rule, and returns what is wrong with that.
+func (s *Set) compile(i int) invalid.Fields {
+	r := &s.rules[i]
+	wrong := r.validate()
+	_, taken := s.names[r.Name]
+	wrong.Check(!taken, "name", nil, "%q is taken by an earlier rule: must be a name of its own", r.Name)
+	s.names[r.Name] = i
+	client, field := keyvalue.ClientIndex(r.Key), ""
+	if client >= 0 {
+		field = r.Key.Fields()[client]
+	}
+	s.clients, s.fields = append(s.clients, client), append(s.fields, field)
+	s.forms = append(s.forms, formOf(&r.Key))
+	s.required = append(s.required, requirements(&r.Key, s.from))
+	if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
+		s.keys[i] = s.keys[i-1]
+	}
+	s.varying, s.by = append(s.varying, r.varying()), append(s.by, r.limitBy(&wrong))
+	s.distinct = append(s.distinct, r.distinct(&wrong))
+	s.reads = append(s.reads, r.LimitBy != nil || r.Ban != nil && r.Ban.Of == Distinct)
+	cond, err := r.When.Compile()
+	wrong.CheckNil(err, "when")
+	s.answers = append(s.answers, cond.NeedsAnswer())
+	wrong.Check(r.Algorithm != InFlight || !cond.NeedsAnswer(), "when", nil, "must have no field of the answer (status, size, duration) with algorithm in-flight, which counts requests that have no answer yet")
+	s.conds[match.Whole] = append(s.conds[match.Whole], cond)
+	s.conds[match.Request] = append(s.conds[match.Request], cond.Request())
+	return wrong
 }
 
 // checkSources returns an error about a bad source, or two of one field.

@@ -27,7 +27,7 @@ func TestSetErrorsNameTheRule(t *testing.T) {
 		many[i] = good
 		many[i].Name = fmt.Sprint("r", i)
 	}
-	wantParts(t, "many", newSetError(none, many...), "set: 1025 rules", "at most 1024")
+	wantParts(t, "many", newSetError(none, many...), "rules: 1025", "at most 1024")
 	if err := newSetError(none, many[1:]...); err != nil {
 		t.Errorf("1024 rules: %v", err)
 	}

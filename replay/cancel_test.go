@@ -128,7 +128,7 @@ func TestConfigErrors(t *testing.T) {
 		{replay.Config{Resolution: 7 * time.Second, Rules: mustRules(t, "version: 1\nbans: [{name: b, key: path, after: 5 hits in 1s, for: 7s}]\n")}, `rule "b": window 1s: must be a multiple`},
 		{replay.Config{Rules: mustRules(t, "version: 1\n"), WhatIfs: []replay.WhatIf{limit}}, "--rules: must not be given with --limit, --ban or --hot"},
 		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Hot, N: 0, Span: time.Second}}}, "threshold: 0: must be 1 to"},
-		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban: after: 1099511627776: must be at most"},
+		{replay.Config{WhatIfs: []replay.WhatIf{{Text: "x", Kind: replay.Ban, N: 1 << 40, Span: time.Second, For: time.Second}}}, "ban.after: 1099511627776: must be at most"},
 	} {
 		if c.want != "no file: must be" {
 			c.config.Files = []string{"-"} // and there is no standard input to read

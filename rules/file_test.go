@@ -226,7 +226,7 @@ func TestTooManyRules(t *testing.T) {
 		t.Errorf("the largest number of rules: %v", err)
 	}
 	_, err := Parse("r", file(ratelimit.MaxRules+1))
-	if want := "r:5:1: file: 1025 limits and bans: must be at most 1024"; err == nil || err.Error() != want {
+	if want := "r:1028:3: rules: 1025: must be at most 1024"; err == nil || err.Error() != want {
 		t.Errorf("one rule too many: %v; want %s", err, want)
 	}
 }

@@ -19,9 +19,6 @@ func (r *reader) readCache(n ast.Node) *hotkey.CachePolicy {
 	p.TTL, _ = one(r, m["ttl"], "ttl", rulevalue.Duration)
 	p.MaxAge, _ = one(r, m["max_age"], "max_age", rulevalue.Duration)
 	p.MaxBytes, _ = one(r, m["max_bytes"], "max_bytes", rulevalue.ParseBytes)
-	if p.MaxAge != 0 && p.MaxAge < p.TTL {
-		r.fail(m["max_age"], "max_age: %s: must be at least %s, the ttl", rulevalue.FormatDuration(p.MaxAge), rulevalue.FormatDuration(p.TTL))
-	}
 	return p
 }
 
@@ -44,5 +41,6 @@ func (r *reader) readHotKeys(n ast.Node, what string, k match.Key) (keys []strin
 		}
 		keys = append(keys, string(key))
 	}
+	r.found(what, n)
 	return keys
 }

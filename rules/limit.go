@@ -2,7 +2,6 @@ package rules
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,9 +37,6 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	rule := r.readRule(m)
 	algorithm, known := r.readAlgorithm(m["algorithm"])
 	rule.Algorithm = algorithm
-	if c, err := rule.When.Compile(); err == nil && algorithm == ratelimit.InFlight && c.NeedsAnswer() {
-		r.fail(m["when"], "when: a field of the answer (status, size, duration): must be left out with algorithm in-flight, which counts requests that have no answer yet")
-	}
 	switch m["limit"].(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		r.readLimitData(m["limit"], &rule, known)
@@ -48,18 +44,9 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 		rule.Limits = r.readLimits(m["limit"], algorithm, known)
 	}
 	rule.Zone, _ = one(r, m["zone"], "zone", parseZone)
-	if m["zone"] != nil && known && algorithm != ratelimit.Calendar {
-		r.fail(m["zone"], "zone: no effect with algorithm %s: must be left out, or the algorithm must be calendar", algorithm)
-	}
 	rule.CountRefused, _ = one(r, m["count_refused"], "count_refused", parseBool)
-	if rule.CountRefused && algorithm == ratelimit.InFlight {
-		r.fail(m["count_refused"], "count_refused: no effect with algorithm in-flight, where a refused event is never under way: must be left out")
-	}
 	if m["adapt"] != nil {
-		rule.Adapt = r.readAdapt(m["adapt"], algorithm, known)
-		if len(rule.Limits) == 1 && rule.Limits[0].AtMost > 0 {
-			r.fail(m["adapt"], "adapt: not with a limit that comes with the request: must be one of the two")
-		}
+		rule.Adapt = r.readAdapt(m["adapt"])
 		if len(rule.Limits) > 1 {
 			r.warn(m["adapt"], "adapt: one number for the %d limits of the rule, which have different spans", len(rule.Limits))
 		}
@@ -67,8 +54,10 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	if m["ban"] != nil {
 		ban := r.mapping(m["ban"], "ban", banKeys)
 		rule.Ban = r.readBan(ban)
-		r.checkDistinct(ban["after"], &rule)
 		r.checkTrust(m["key"], &rule)
+	}
+	if !known {
+		clear(r.places) // what its limits must be is unknown
 	}
 	return rule
 }
@@ -104,13 +93,8 @@ func (r *reader) readLimits(n ast.Node, a ratelimit.Algorithm, known bool) (limi
 		text, _ := scalarText(at)
 		if other, twice := before[limit.Window()]; twice {
 			r.fail(at, "limit: %q: must have another span than %q", rulevalue.Clip(text), rulevalue.Clip(other))
-			continue
 		}
 		before[limit.Window()] = text
-		if err := limit.Validate(a); err != nil && known {
-			r.fail(at, "%v", err)
-			continue
-		}
 		limits = append(limits, limit)
 	}
 	return limits
@@ -132,48 +116,20 @@ func parseZone(s string) (*time.Location, error) {
 
 var adaptKeys = []allowedKey{{"steps", "[2000 below 1000 per 1s, 1000 below 5000 per 1s]"}, {"above", "500"}, {"span", ""}, {"smooth", ""}, {"hysteresis", ""}}
 
-// What [ratelimit.Adapt] takes.
-const (
-	shortestAdapt = time.Second
-	longestAdapt  = time.Hour
-	longestSmooth = rulevalue.Day
-)
-
-// readAdapt reads the adapt of a rule with algorithm a, which may be unknown.
-func (r *reader) readAdapt(n ast.Node, a ratelimit.Algorithm, known bool) *ratelimit.Adapt {
+// readAdapt reads the adapt of a rule.
+func (r *reader) readAdapt(n ast.Node) *ratelimit.Adapt {
 	m := r.mapping(n, "adapt", adaptKeys)
 	adapt := new(ratelimit.Adapt)
-	check := func(at ast.Node, n uint64) {
-		probe := ratelimit.Limit{N: n, Span: time.Second}
-		if err := probe.Validate(a); err != nil && known && rulevalue.FormOf(a) != rulevalue.WithBurst {
-			r.fail(at, "adapt: %v", err)
-		}
-	}
-	last := 0.0
-	for at, step := range each(r, m["steps"], "steps", parseStep) {
-		if !(step.Below > last) {
-			r.fail(at, "steps: %s: must be more traffic than in the step before, and more than none", describe(at))
-			continue
-		}
-		last = step.Below
-		check(at, step.Limit)
-		adapt.Steps = append(adapt.Steps, step)
-	}
+	adapt.Steps = all(r, m["steps"], "steps", parseStep)
+	adapt.Above, _ = one(r, m["above"], "above", rulevalue.Count)
+	adapt.Span, _ = one(r, m["span"], "span", rulevalue.Duration)
+	adapt.Smooth, _ = one(r, m["smooth"], "smooth", rulevalue.Duration)
 	var ok bool
-	if adapt.Above, ok = one(r, m["above"], "above", rulevalue.Count); ok {
-		check(m["above"], adapt.Above)
-	}
-	adapt.Span, _ = one(r, m["span"], "span", parseDurationTo(longestAdapt))
-	adapt.Smooth, _ = one(r, m["smooth"], "smooth", parseDurationTo(longestSmooth))
-	share := parseNumber("a share from 0 to less than 1, such as 0.2", func(f float64) bool { return f < 1 })
-	if adapt.Hysteresis, ok = one(r, m["hysteresis"], "hysteresis", share); ok && adapt.Hysteresis == 0 {
+	if adapt.Hysteresis, ok = one(r, m["hysteresis"], "hysteresis", parseNumber("a share from 0 to less than 1, such as 0.2", nil)); ok && adapt.Hysteresis == 0 {
 		adapt.Hysteresis = -1 // whose zero is the default
 	}
 	if m["hysteresis"] != nil && adapt.Smooth != 0 {
 		r.fail(m["hysteresis"], "hysteresis: no effect with smooth: must be left out")
-	}
-	if known && rulevalue.FormOf(a) == rulevalue.WithBurst {
-		r.fail(n, "adapt: not with algorithm %s, which makes a rate of the limit: must be another algorithm than gcra, token-bucket and leaky-bucket", a)
 	}
 	return adapt
 }
@@ -198,15 +154,4 @@ func parseStep(s string) (step ratelimit.AdaptStep, err error) {
 	}
 	step.Below = float64(fixed.N) / fixed.Span.Seconds()
 	return step, nil
-}
-
-// parseDurationTo returns a parser of durations from a second to longest.
-func parseDurationTo(longest time.Duration) func(string) (time.Duration, error) {
-	return func(s string) (time.Duration, error) {
-		d, err := rulevalue.Duration(s)
-		if err == nil && (d < shortestAdapt || d > longest) {
-			err = fmt.Errorf("must be %s to %s", rulevalue.FormatDuration(shortestAdapt), rulevalue.FormatDuration(longest))
-		}
-		return d, err
-	}
 }

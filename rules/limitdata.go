@@ -33,12 +33,6 @@ func (r *reader) readLimitData(n ast.Node, rule *ratelimit.Rule, known bool) {
 	l := limits[0]
 	parse := likeDefault(rule.Algorithm, l)
 	l.AtMost, _ = one(r, m["at_most"], "at_most", parse)
-	if l.AtMost > 0 && l.AtMost < l.N {
-		r.fail(m["at_most"], "at_most: %s: must be the default, %d, or more", describe(m["at_most"]), l.N)
-	}
-	if l.N == 0 && rulevalue.FormOf(rule.Algorithm) == rulevalue.WithBurst {
-		r.fail(m["default"], "default: %s: must be 1 or more with algorithm %s", describe(m["default"]), rule.Algorithm)
-	}
 	r.readLimitBy(n, m, rule, &l, parse)
 	if l.AtMost == 0 && len(r.errs) == mistakes {
 		r.fail(n, "limit: missing key at_most: must be given, as in \"at_most: 10000 per 1m\": it bounds the number and the memory of a key")

@@ -176,8 +176,8 @@ rules.yaml:5:69: limit: "5 per 60": duration "60": no unit: did you mean 60s?
 rules.yaml:5:79: limit: "5 per 100us": duration "100us": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
 rules.yaml:5:92: limit: "99999999999999999999 per 1s": count "99999999999999999999": must be at most 18446744073709551615`,
 	},
-	{"limit too large", oneLimit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit: 5000000000: must be at most 4294967295 with sliding`},
-	{"limit too large for its algorithm", oneLimit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit: 2000000: must be at most 65535 with exact`},
+	{"limit too large", oneLimit("name: x", "key: client", "limit: 5_000_000_000 per 1m"), `rules.yaml:5:12: limit: "5_000_000_000 per 1m": must be at most 4294967295 with sliding`},
+	{"limit too large for its algorithm", oneLimit("name: x", "key: client", "limit: 2_000_000 per 1m", "algorithm: exact"), `rules.yaml:5:12: limit: "2_000_000 per 1m": must be at most 65535 with exact`},
 	{
 		"two limits on a span", oneLimit("name: x", "key: client", "limit: [5 per 60s, 6 per 1m]"),
 		`rules.yaml:5:24: limit: "6 per 1m": must have another span than "5 per 60s"`,
@@ -202,7 +202,7 @@ rules.yaml:4:34: limit: "1000 per month": must be, for algorithm gcra, "N per DU
 rules.yaml:4:50: limit: "5 per 1s burst 0": burst "0": must be 1 or more, or left out for a burst of the count
 rules.yaml:4:68: limit: "5 per 2s burst x": burst "x": must be a whole number, such as 60 or 10_000
 rules.yaml:4:86: limit: "5 per 3s bursts 2": must be, for algorithm gcra, "N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"
-rules.yaml:4:105: burst: 5000000000: must be at most 4294967295
+rules.yaml:4:105: limit: burst 5000000000: must be at most 4294967295
 rules.yaml:5:34: limit: "5 per 2m": must be, for algorithm calendar, "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
 rules.yaml:5:44: limit: "20 at once for 30s": must be, for algorithm calendar, "N per PERIOD", such as "1000 per day"; a period is a second, minute, hour, day, week or month
 rules.yaml:5:64: limit: "x per day": count "x": must be a whole number, such as 60 or 10_000
@@ -211,11 +211,11 @@ rules.yaml:6:34: limit: "20 per 30s": must be, for algorithm in-flight, "N at on
 rules.yaml:6:46: limit: "x at once for 30s": count "x": must be a whole number, such as 60 or 10_000
 rules.yaml:6:65: limit: "20 at once": must be, for algorithm in-flight, "N at once for DURATION", such as "20 at once for 30s"
 rules.yaml:6:77: limit: "20 at once for 30": duration "30": no unit: did you mean 30s?
-rules.yaml:6:96: limit: 70000: must be at most 65535 with in-flight`,
+rules.yaml:6:96: limit: "70_000 at once for 1s": must be at most 65535 with in-flight`,
 	},
 	{
 		"answers of what is under way", oneLimit("name: x", "key: client", "when: {not: {status: 404}}", "limit: 20 at once for 30s", "algorithm: in-flight"),
-		`rules.yaml:5:11: when: a field of the answer (status, size, duration): must be left out with algorithm in-flight, which counts requests that have no answer yet`,
+		`rules.yaml:5:11: when: must have no field of the answer (status, size, duration) with algorithm in-flight, which counts requests that have no answer yet`,
 	},
 	{
 		"a limit before an unknown algorithm", oneLimit("name: x", "key: client", "limit: [60 per 1m burst 10, 1000 per month, 20 at once for 30s, 7]", "zone: UTC", "algorithm: token"),
@@ -239,14 +239,14 @@ rules.yaml:4:71: zone: "Local": must be the name of a time zone, such as Europe/
 rules.yaml:5:71: zone: "../../etc/passwd": not in the time zone database of this machine: must be the name of a time zone, such as Europe/Vienna or UTC
 rules.yaml:6:71: zone: "+2 h": must be the name of a time zone, such as Europe/Vienna or UTC
 rules.yaml:7:70: zone: empty: must be the name of a time zone, such as Europe/Vienna or UTC
-rules.yaml:8:49: zone: no effect with algorithm sliding: must be left out, or the algorithm must be calendar`,
+rules.yaml:8:49: zone: "UTC": must be left out with algorithm sliding, or the algorithm must be calendar`,
 	},
 
 	{
 		"refused events in flight", "version: 1\nlimits:\n" +
 			"- {name: a, key: client, limit: 5 at once for 1m, count_refused: true, algorithm: in-flight}\n" +
 			"- {name: b, key: client, limit: 5 at once for 1m, count_refused: false, algorithm: in-flight}\n",
-		`rules.yaml:3:66: count_refused: no effect with algorithm in-flight, where a refused event is never under way: must be left out`,
+		`rules.yaml:3:66: count_refused: "true": must be left out with algorithm in-flight, where a refused event is never under way`,
 	},
 
 	// Limits that follow the traffic.
@@ -254,7 +254,7 @@ rules.yaml:8:49: zone: no effect with algorithm sliding: must be left out, or th
 		"nothing in adapt", oneLimit("name: x", "key: client", "limit: 1 per 1s", "adapt: {}", "algorithm: gcra"),
 		`rules.yaml:6:12: adapt: missing key steps: must be given, as in "steps: [2000 below 1000 per 1s, 1000 below 5000 per 1s]"
 rules.yaml:6:12: adapt: missing key above: must be given, as in "above: 500"
-rules.yaml:6:12: adapt: not with algorithm gcra, which makes a rate of the limit: must be another algorithm than gcra, token-bucket and leaky-bucket`,
+rules.yaml:6:12: adapt: must be left out with gcra, token-bucket and leaky-bucket, which make a rate of the limit`,
 	},
 	{
 		"values of adapt", oneLimit("name: x", "key: client", "limit: 1 per 1s", "adapt:", "  steps: [9 below 0 per 1s, 9 below 60 per 1m, 8 below 1 per 1s, 7 under 2 per 1s, x below 2 per 1s, 9 below 2 per 1, 9 below y per 1s]",
@@ -266,17 +266,18 @@ rules.yaml:7:88: steps: "x below 2 per 1s": limit "x": must be a whole number, s
 rules.yaml:7:106: steps: "9 below 2 per 1": duration "1": no unit: did you mean 1s?
 rules.yaml:7:123: steps: "9 below y per 1s": count "y": must be a whole number, such as 60 or 10_000
 rules.yaml:8:14: above: "many": must be a whole number, such as 60 or 10_000
-rules.yaml:9:13: span: "2h": must be 1s to 1h
-rules.yaml:10:15: smooth: "25h": must be 1s to 24h
-rules.yaml:11:19: hysteresis: "1": must be a share from 0 to less than 1, such as 0.2
+rules.yaml:9:13: span: "2h": must be whole milliseconds from 1s to 1h
+rules.yaml:10:15: smooth: "25h": must be 1s to 24h, or left out
+rules.yaml:11:19: hysteresis: no effect with smooth: must be left out
+rules.yaml:11:19: hysteresis: "1": must be a share of less than 1
 rules.yaml:12:7: adapt: unknown key "spam": did you mean span?`,
 	},
 	{
 		"counts of adapt", oneLimit("name: x", "key: client", "limit: 1 per 1s", "algorithm: exact",
 			"adapt: {steps: [70_000 below 1 per 1s, 65_535 below 2 per 1s], above: 80_000, span: 500ms, smooth: 1s, hysteresis: 0.1}"),
-		`rules.yaml:7:21: adapt: limit: 70000: must be at most 65535 with exact
-rules.yaml:7:75: adapt: limit: 80000: must be at most 65535 with exact
-rules.yaml:7:89: span: "500ms": must be 1s to 1h
+		`rules.yaml:7:21: steps: "70_000 below 1 per 1s": the limit must be at most 65535 with exact
+rules.yaml:7:75: above: "80_000": must be at most 65535 with exact
+rules.yaml:7:89: span: "500ms": must be whole milliseconds from 1s to 1h
 rules.yaml:7:120: hysteresis: no effect with smooth: must be left out`,
 	},
 	{"limit without default", dataLimit("limit: {from: quota, at_most: 9}"), `rules.yaml:6:12: limit: missing key default: must be given, as in "default: 60 per 1m"`},
@@ -292,12 +293,12 @@ rules.yaml:6:54: plan c: "20": must be at most at_most, 10
 rules.yaml:6:61: plan d: "x": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:6:67: plan e: "3 at once for 1s": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"`,
 	},
-	{"at_most below the default", dataLimit("limit: {default: 6 per 1s, at_most: 5 per 1s}"), `rules.yaml:6:41: at_most: "5 per 1s": must be the default, 6, or more`},
+	{"at_most below the default", dataLimit("limit: {default: 6 per 1s, at_most: 5 per 1s}"), `rules.yaml:6:41: at_most: "5 per 1s": must be the limit, 6, or more`},
 	{"at_most of exact", dataLimit("limit: {default: 6 per 1s, at_most: 65536}", "algorithm: exact"), `rules.yaml:6:41: at_most: "65536": limit: 65536: must be at most 65535 with exact`},
 	{"several defaults", dataLimit("limit: {default: [6 per 1s, 7 per 1m], at_most: 9}"), `rules.yaml:6:22: default: 2 limits: must be one`},
-	{"a default of 0 in a bucket", dataLimit("limit: {default: 0 per 1s, at_most: 9}", "algorithm: gcra"), `rules.yaml:6:22: default: "0 per 1s": must be 1 or more with algorithm gcra`},
+	{"a default of 0 in a bucket", dataLimit("limit: {default: 0 per 1s, at_most: 9}", "algorithm: gcra"), `rules.yaml:6:22: limit: "0 per 1s": must be 1 or more with gcra where events bring their limit`},
 	{"plans are a list", dataLimit("limit: {by: plan, plans: [a], default: 6 per 1s, at_most: 9}"), `rules.yaml:6:30: plans: a list: must be a mapping of plans, such as "{free: 60 per 1m, pro: 600 per 1m}", or a file`},
-	{"limit from data and adapt", dataLimit("limit: {default: 6 per 1s, at_most: 9}", "adapt: {steps: 9 below 1 per 1s, above: 1}"), `rules.yaml:7:12: adapt: not with a limit that comes with the request: must be one of the two`},
+	{"limit from data and adapt", dataLimit("limit: {default: 6 per 1s, at_most: 9}", "adapt: {steps: 9 below 1 per 1s, above: 1}"), `rules.yaml:7:12: adapt: must be left out with a limit that comes with the request`},
 	{"a misspelled key of a limit", dataLimit("limit: {default: 6 per 1s, atmost: 9}"), `rules.yaml:6:32: limit: unknown key "atmost": did you mean at_most?`},
 	{
 		"a limit that clients choose", "version: 1\nfields: {plan: {header: X-Plan}, tenant: {header: X-Tenant}}\nlimits:\n" +
@@ -325,7 +326,7 @@ rules.yaml:6:10: ban: missing key for: must be given, as in "for: 10m"`,
 		"forms of ban", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 20 per 5m, for: 10, factor: 0.5, max: forever, remember: 0s}"),
 		`rules.yaml:6:18: after: "20 per 5m": must be "N hits in DURATION", "N refusals in DURATION" or "N distinct FIELD in DURATION", such as "600 hits in 1m"
 rules.yaml:6:34: for: "10": no unit: did you mean 10s?
-rules.yaml:6:46: factor: "0.5": must be a number from 1 to 1000, such as 2 or 1.5
+rules.yaml:6:46: factor: "0.5": must be a number from 1 to 1000
 rules.yaml:6:56: max: "forever": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
 rules.yaml:6:75: remember: "0s": must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d`,
 	},
@@ -347,7 +348,7 @@ rules.yaml:6:75: remember: "0s": must be whole milliseconds from 1ms to 3650d, w
 	},
 	{
 		"max below for", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
-		`rules.yaml:6:58: max: 5m: must be at least 10m, the length of the first ban`,
+		`rules.yaml:6:58: max: "5m": must be at least the length of the first ban`,
 	},
 	{
 		"without factor", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
@@ -362,9 +363,9 @@ rules.yaml:6:61: remember: no effect on bans of one length: must be left out, or
 			"- {name: d, key: client, after: 1 hit in 1s, for: [10m, 5m], max: 5m}\n" +
 			"- {name: e, key: client, after: 1 hit in 1s, for: [" + strings.Repeat("5m, ", 65) + "]}\n",
 		`rules.yaml:3:56: for: "1": no unit: did you mean 1s?
-rules.yaml:4:69: factor: not with a list in for, which says how long each ban is: must be left out
+rules.yaml:4:69: factor: "2": must be left out with a list of lengths, which says how long each ban is
 rules.yaml:5:51: for: an empty list: must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
-rules.yaml:6:67: max: 5m: must be at least 10m, the length of the first ban
+rules.yaml:6:67: max: "5m": must be at least the length of the first ban
 rules.yaml:7:51: for: 65 elements: must be at most 64`,
 	},
 	{
@@ -374,18 +375,18 @@ rules.yaml:7:51: for: 65 elements: must be at most 64`,
 			"- {name: c, key: client, after: 1 hit in 1s, for: 10m, jitter: 20%, max: 1h}\n" +
 			"- {name: d, key: client, after: 1 hit in 1s, for: 10m, jitter: 0.5, max: 14m}\n" +
 			"- {name: e, key: client, after: 1 hit in 1s, for: 3650d, jitter: 0.5}\n",
-		`rules.yaml:3:63: jitter: "1.1": must be a share from 0 to 1, such as 0.2
+		`rules.yaml:3:63: jitter: "1.1": must be a share from 0 to 1
 rules.yaml:4:63: jitter: "-0.1": must be a share from 0 to 1, such as 0.2
 rules.yaml:4:77: extend: "1": must be true or false
 rules.yaml:5:64: jitter: "20%": must be a share from 0 to 1, such as 0.2
-rules.yaml:6:64: ban: for: 10m0s: must be at most 9m20s: with a jitter of 0.5 it would be longer than the longest, 14m0s
-rules.yaml:7:66: ban: for: 87600h0m0s: must be at most 58400h0m0s: with a jitter of 0.5 it would be longer than the longest, 87600h0m0s`,
+rules.yaml:6:64: jitter: "0.5": must be less, as the first ban could be longer than the longest, 14m0s
+rules.yaml:7:66: jitter: "0.5": must be less, as the first ban could be longer than the longest, 87600h0m0s`,
 	},
 	{
 		"factors", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, factor: -2}\n- {name: b, key: client, after: 1 hits in 1s, for: 1m, factor: .inf}\n- {name: c, key: client, after: 1 hits in 1s, for: 1m, factor: 1001}\n- {name: d, key: client, after: 1 hits in 1s, for: 1m, factor: 0}\n",
 		`rules.yaml:3:64: factor: "-2": must be a number from 1 to 1000, such as 2 or 1.5
 rules.yaml:4:64: factor: ".inf": must be a number from 1 to 1000, such as 2 or 1.5
-rules.yaml:5:64: factor: "1001": must be a number from 1 to 1000, such as 2 or 1.5
+rules.yaml:5:64: factor: "1001": must be a number from 1 to 1000
 rules.yaml:6:64: factor: "0": must be a number from 1 to 1000, such as 2 or 1.5`,
 	},
 	{
@@ -407,18 +408,18 @@ rules.yaml:5:63: hold: "-1s": must be whole milliseconds from 1ms to 3650d, with
 	},
 	{
 		"lists of hot keys", "version: 1\nhot:\n- {name: a, key: path, threshold: 70_000 per 1s, exact: true, always: /a, never: [[/a, b]]}\n- {name: b, key: [host, path], threshold: 1 per 1s, always: [[a, /b], c], never: [[a, /b]]}\n",
-		`rules.yaml:3:35: threshold: 70000: must be at most 65535 with exact
+		`rules.yaml:3:35: threshold: "70_000 per 1s": must be at most 65535 with exact
 rules.yaml:3:71: always: "/a": must be a list of keys
 rules.yaml:3:83: never: number of key values: 2: must be 1: path
 rules.yaml:4:71: always: number of key values: 1: must be 2: host, path
-rules.yaml:4:82: never: a key that is in always, too: must be in one of the two`,
+rules.yaml:4:82: never: must have no key that is in always, too`,
 	},
 	{
 		"caches", "version: 1\nhot:\n- {name: a, key: path, threshold: 1 per 1s, cache: {}}\n- {name: b, key: path, threshold: 1 per 1s, cache: 10s}\n" +
 			"- {name: c, key: path, threshold: 1 per 1s, cache: {ttl: 1m, max_age: 1s, max_bytes: 5MB}}\n- {name: d, key: path, threshold: 1 per 1s, cache: {ttl: 1s, entries: 5}}\n",
 		`rules.yaml:3:52: cache: missing key ttl: must be given, as in "ttl: 10s"
 rules.yaml:4:52: cache: "10s": must be a mapping of ttl, max_age, max_bytes
-rules.yaml:5:71: max_age: 1s: must be at least 1m, the ttl
+rules.yaml:5:71: max_age: "1s": must be the ttl or longer, up to 87600h
 rules.yaml:5:86: max_bytes: "5MB": must be a number of bytes such as 268435456, 256MiB or 2GiB
 rules.yaml:6:62: cache: unknown key "entries": must be one of ttl, max_age, max_bytes`,
 	},

@@ -27,6 +27,10 @@ type reader struct {
 	fields   []match.Source   // of the section fields
 	fieldsAt map[string]place
 
+	// places is the values in the rule that is read, by the names of their fields, for errors about them. Values in
+	// a list have an index, too: "limit[1]". Those with a mistake are left out.
+	places map[string]ast.Node
+
 	prefixes   int         // in the files of the allow list so far
 	onDisk     bool        // files of the allow list are read
 	read       []version   // of these files, and of those of plans

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -42,39 +41,25 @@ func (r *reader) readDocuments() *File {
 	for n := range r.sections("allow") {
 		f.Allow.add(r.readAllow(n))
 	}
-	rules := r.readRules("bans", r.readBanRule, r.readRules("limits", r.readLimit, nil))
-	var hot []hotkey.Rule
-	for n := range r.sections("hot") {
-		for _, n := range r.section(n, "hot") {
-			hot = append(hot, r.readHot(n))
-		}
-	}
-	if len(r.errs) > 0 {
-		return nil
-	}
+	limits, texts := readRules(r, "limits", r.readLimit)
+	bans, banTexts := readRules(r, "bans", r.readBanRule)
+	hot, hotTexts := readRules(r, "hot", r.readHot)
 	var err error
-	if f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow.prefixes(), Fields: r.fields}, rules...); err == nil {
-		f.Hot, err = hotkey.NewSet(hot...)
-	}
-	if err != nil { // the reader should have found it, and has no better position
-		r.failAt(1, 1, "%v", err)
-	}
+	f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow.prefixes(), Fields: r.fields}, append(limits, bans...)...)
+	r.failRules(err, append(texts, banTexts...))
+	f.Hot, err = hotkey.NewSet(hot...)
+	r.failRules(err, hotTexts)
 	return f
 }
 
-// readRules appends to rules those in the sections of that name, by read.
-func (r *reader) readRules(section string, read func(ast.Node) ratelimit.Rule, rules []ratelimit.Rule) []ratelimit.Rule {
+// readRules returns the rules in the sections of that name, with their texts.
+func readRules[T any](r *reader, section string, read func(ast.Node) T) (rules []T, texts []ruleText) {
 	for n := range r.sections(section) {
-		list := r.section(n, section)
-		if all := len(rules) + len(list); all > ratelimit.MaxRules {
-			r.fail(n, "file: %d limits and bans: must be at most %d", all, ratelimit.MaxRules)
-			break
-		}
-		for _, n := range list {
-			rules = append(rules, read(n))
+		for _, n := range r.section(n, section) {
+			texts = append(texts, r.readText(n, func(n ast.Node) { rules = append(rules, read(n)) }))
 		}
 	}
-	return rules
+	return rules, texts
 }
 
 // readClients reads how clients become keys.
@@ -122,24 +107,16 @@ func (r *reader) readHot(n ast.Node) hotkey.Rule {
 	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
 		l, form, err := rulevalue.AnyLimit(s)
 		l, fixed := rulevalue.FixedSpan(l)
-		switch {
-		case err == nil && (!fixed || form != rulevalue.PerSpan && form != rulevalue.PerPeriod):
+		if err == nil && (!fixed || form != rulevalue.PerSpan && form != rulevalue.PerPeriod) {
 			err = errors.New("must be " + rulevalue.MustHave[rulevalue.PerSpan])
-		case err == nil && (l.N < 1 || l.N > hotkey.MaxThreshold):
-			err = fmt.Errorf("must be 1 to %d", hotkey.MaxThreshold)
 		}
 		return l, err
 	})
 	rule.Threshold, rule.Span = threshold.N, threshold.Span
 	rule.Hold, _ = one(r, m["hold"], "hold", rulevalue.Duration)
-	if rule.Exact, _ = one(r, m["exact"], "exact", parseBool); rule.Exact && rule.Threshold > hotkey.MaxExact {
-		r.fail(m["threshold"], "threshold: %d: must be at most %d with exact", rule.Threshold, hotkey.MaxExact)
-	}
+	rule.Exact, _ = one(r, m["exact"], "exact", parseBool)
 	rule.Always = r.readHotKeys(m["always"], "always", rule.Key)
 	rule.Never = r.readHotKeys(m["never"], "never", rule.Key)
-	if slices.ContainsFunc(rule.Always, func(key string) bool { return slices.Contains(rule.Never, key) }) {
-		r.fail(m["never"], "never: a key that is in always, too: must be in one of the two")
-	}
 	rule.Cache = r.readCache(m["cache"])
 	return rule
 }

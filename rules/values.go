@@ -29,6 +29,7 @@ func (r *reader) mapping(n ast.Node, what string, keys []allowedKey) map[string]
 	if !ok {
 		return nil
 	}
+	r.found(what, n)
 	values := make(map[string]ast.Node, len(pairs))
 	misspelled := make(map[string]bool)
 	for _, p := range pairs {
@@ -129,6 +130,7 @@ func one[T any](r *reader, n ast.Node, what string, parse func(string) (T, error
 		r.fail(n, "%s: %s: %v", what, describe(n), err)
 		return v, false
 	}
+	r.found(what, n)
 	return parsed, true
 }
 
@@ -140,8 +142,17 @@ func each[T any](r *reader, n ast.Node, what string, parse func(string) (T, erro
 		if list, ok := n.(*ast.SequenceNode); ok && len(list.Values) > 0 {
 			nodes = list.Values
 		}
-		for _, n := range nodes {
-			if v, ok := one(r, n, what, parse); ok && !yield(n, v) {
+		read := 0
+		for _, element := range nodes {
+			v, ok := one(r, element, what, parse)
+			if !ok {
+				continue
+			}
+			r.found(fmt.Sprintf("%s[%d]", what, read), element)
+			if read++; read > 1 {
+				r.found(what, n)
+			}
+			if !yield(element, v) {
 				return
 			}
 		}
@@ -220,11 +231,11 @@ func oneOf(names ...string) func(string) (int, error) {
 	}
 }
 
-// parseNumber returns a parser of numbers without sign and exponent that fit.
+// parseNumber returns a parser of numbers without sign and exponent that fit, or all if that is nil.
 func parseNumber(must string, fits func(float64) bool) func(string) (float64, error) {
 	return func(s string) (float64, error) {
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || strings.Trim(s, "0123456789.") != "" || !fits(f) {
+		if err != nil || strings.Trim(s, "0123456789.") != "" || fits != nil && !fits(f) {
 			return 0, errors.New("must be " + must)
 		}
 		return f, nil
@@ -252,6 +263,7 @@ func (r *reader) readName(n ast.Node) string {
 	}
 	if at, taken := r.names[name]; taken {
 		r.fail(n, "name: %q: must be unique among rules and counters, and %s has it", name, at.from(r.file))
+		delete(r.places, "name")
 		return name
 	}
 	r.names[name] = r.placeOf(n)

@@ -99,7 +99,11 @@ func (r *reader) checkFieldName(n ast.Node, what, name string) bool {
 
 // readWhen reads a condition, or a list of them as alternatives.
 func (r *reader) readWhen(n ast.Node) match.When {
+	mistakes := len(r.errs)
 	all := r.readConditions(n, "when")
+	if len(r.errs) == mistakes {
+		r.found("when", n)
+	}
 	if len(all) == 1 {
 		return all[0]
 	}

@@ -3,12 +3,12 @@ package ban
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/limit"
 )
 
@@ -63,60 +63,36 @@ const (
 	maxFactor = 1000
 )
 
-// Validate returns an error that names one bad value and what it must be.
-func (p *Policy) Validate() error {
-	if len(p.Steps) > MaxSteps {
-		return fmt.Errorf("ban: steps: %d: must be at most %d", len(p.Steps), MaxSteps)
-	}
-	if err := p.validateSpans(); err != nil {
-		return fmt.Errorf("ban: %w", err)
-	}
+// Validate returns the invalid fields.
+func (p *Policy) Validate() (wrong invalid.Fields) {
+	span := func(name string, d time.Duration) { wrong.Check(limit.ValidSpan(d), name, d, limit.MustSpan) }
 	first, steps := p.For, len(p.Steps) > 0
 	if steps {
 		first = p.Steps[0]
 	}
-	switch most := p.Most(); {
-	case p.After > MaxAfter:
-		return fmt.Errorf("ban: after: %d: must be at most %d", p.After, MaxAfter)
-	case p.Of > Distinct:
-		return fmt.Errorf("ban: cause number: %d: must be Hits, Refusals or Distinct", p.Of)
-	case p.Of == Distinct && p.Field == "":
-		return errors.New("ban: field: missing: must be the field whose distinct values are counted")
-	case p.Of != Distinct && p.Field != "":
-		return fmt.Errorf("ban: field: %q: must be empty, as %s are counted", p.Field, p.Of)
-	case steps && p.Factor != 0:
-		return fmt.Errorf("ban: factor: %v: must be 0 with steps", p.Factor)
-	case steps && p.For != 0 && p.For != first:
-		return fmt.Errorf("ban: for: %v: must be 0 with steps, or the first of them, %v", p.For, first)
-	case p.Factor != 0 && !(p.Factor >= 1 && p.Factor <= maxFactor):
-		return fmt.Errorf("ban: factor: %v: must be 1 to %d", p.Factor, maxFactor)
-	case !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Errorf("ban: jitter: %v: must be 0 to 1", p.Jitter)
-	case p.Max != 0 && p.Max < first:
-		return fmt.Errorf("ban: max: %v: must be at least the first ban, %v", p.Max, first)
-	case most < first:
-		return fmt.Errorf("ban: for: %v: must be at most %v: with a jitter of %v it would be longer than the longest, %v",
-			first, most, p.Jitter, p.Longest())
-	}
-	return nil
-}
-
-// validateSpans checks the spans that must be given, and those that are given.
-func (p *Policy) validateSpans() error {
-	err := limit.ValidateSpan("span", p.Span)
-	if len(p.Steps) == 0 {
-		err = cmp.Or(err, limit.ValidateSpan("for", p.For))
+	wrong.Check(p.After <= MaxAfter, "ban.after", p.After, "must be at most %d", MaxAfter)
+	wrong.Check(p.Of <= Distinct, "ban.after", nil, "cause %d: must be Hits, Refusals or Distinct", p.Of)
+	wrong.Check(limit.ValidSpan(p.Span), "ban.after", nil, "span %v: %s", p.Span, limit.MustSpan)
+	wrong.Check(p.Of != Distinct || p.Field != "", "ban.field", invalid.Missing, "must be the field whose distinct values are counted")
+	wrong.Check(p.Of == Distinct || p.Field == "", "ban.field", p.Field, "must be left out, as %s are counted", p.Of)
+	if !steps {
+		span("ban.for", p.For)
 	}
 	for i, d := range p.Steps {
-		err = cmp.Or(err, limit.ValidateSpan(fmt.Sprintf("step %d", i+1), d))
+		span(fmt.Sprintf("ban.for[%d]", i), d)
 	}
-	if p.Max != 0 {
-		err = cmp.Or(err, limit.ValidateSpan("max", p.Max))
+	wrong.Check(len(p.Steps) <= MaxSteps, "ban.for", nil, "%d elements: must be at most %d", len(p.Steps), MaxSteps)
+	wrong.Check(!steps || p.For == 0 || p.For == first, "ban.for", p.For, "must be 0 with steps, or the first of them, %v", first)
+	wrong.Check(!steps || p.Factor == 0, "ban.factor", p.Factor, "must be left out with a list of lengths, which says how long each ban is")
+	wrong.Check(p.Factor == 0 || p.Factor >= 1 && p.Factor <= maxFactor, "ban.factor", p.Factor, "must be a number from 1 to %d", maxFactor)
+	span("ban.max", p.Longest())
+	span("ban.remember", p.Remembered())
+	share := p.Jitter >= 0 && p.Jitter <= 1 // not NaN
+	wrong.Check(share, "ban.jitter", p.Jitter, "must be a share from 0 to 1")
+	if wrong.Check(p.Longest() >= first, "ban.max", p.Max, "must be at least the length of the first ban"); share && p.Longest() >= first {
+		wrong.Check(p.Most() >= first, "ban.jitter", p.Jitter, "must be less, as the first ban could be longer than the longest, %v", p.Longest())
 	}
-	if p.Remember != 0 {
-		err = cmp.Or(err, limit.ValidateSpan("remember", p.Remember))
-	}
-	return err
+	return wrong
 }
 
 // Duration returns how long the ban lasts that follows that many earlier ones, to the

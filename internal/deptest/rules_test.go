@@ -53,7 +53,7 @@ internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait
-rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/ban, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue, internal/address
+rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/invalid, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue, internal/address
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield, internal/intake, internal/address
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/intake
 latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis
@@ -62,8 +62,8 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit, internal/limit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window
-ratelimit           -> match, window, internal/ban, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address
-hotkey              -> match, window, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
+ratelimit           -> match, window, internal/ban, internal/invalid, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address
+hotkey              -> match, window, internal/invalid, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
 
 internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield, internal/address
 internal/server/eventlist -> match
@@ -86,11 +86,12 @@ window                  -> internal/ring, internal/keytable, internal/snapshot
 
 match               -> internal/address
 api                 -> std
-internal/ban        -> internal/keytable, internal/limit, internal/snapshot
+internal/ban        -> internal/invalid, internal/keytable, internal/limit, internal/snapshot
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/keyvalue -> match
 internal/intake -> internal/keyvalue, match, internal/eventfield
 internal/hashedplans -> ratelimit
+internal/invalid -> std
 internal/eventfield -> match
 internal/when -> match, internal/address
 internal/rulevalue -> match, ratelimit, internal/limit

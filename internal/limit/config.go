@@ -53,13 +53,12 @@ type Config struct {
 	Resolution time.Duration
 }
 
-// ValidateSpan returns an error, which begins with what, unless d can be the length of a window
-// or of a ban: whole milliseconds from 1 ms to MaxSpan.
-func ValidateSpan(what string, d time.Duration) error {
-	if d < time.Millisecond || d > MaxSpan || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s: %v: must be whole milliseconds from 1ms to %v", what, d, MaxSpan)
-	}
-	return nil
+// MustSpan is what a span must be, for errors.
+const MustSpan = "must be whole milliseconds from 1ms to 87600h"
+
+// ValidSpan reports whether d can be the length of a window or of a ban: whole milliseconds from 1 ms to MaxSpan.
+func ValidSpan(d time.Duration) bool {
+	return d >= time.Millisecond && d <= MaxSpan && d%time.Millisecond == 0
 }
 
 // Most returns how much can be used: N, or the burst of the algorithms that have one.
@@ -99,8 +98,8 @@ func (c *Config) validate() error {
 	switch {
 	case c.N > m.maxN:
 		return fmt.Errorf("limit: %d: must be at most %d with %s", c.N, m.maxN, m.name)
-	case c.Algorithm != Calendar && ValidateSpan("span", c.Span) != nil:
-		return ValidateSpan("span", c.Span)
+	case c.Algorithm != Calendar && !ValidSpan(c.Span):
+		return fmt.Errorf("span: %v: %s", c.Span, MustSpan)
 	case c.Algorithm == Calendar && (c.Period == 0 || c.Period >= numPeriods):
 		return fmt.Errorf("period: %s: must be second, minute, hour, day, week or month with %s", cmp.Or(c.Period.String(), "none"), m.name)
 	case c.Algorithm != Calendar && c.Period != 0:

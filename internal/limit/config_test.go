@@ -21,7 +21,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{limit.Config{Algorithm: limit.Exact, N: 1 << 16, Span: time.Second}, []string{"limit: 65536", "exact", "at most 65535"}},
 		{limit.Config{Algorithm: limit.InFlight, N: 1 << 16, Span: time.Second}, []string{"in-flight", "65535"}},
 		{limit.Config{Algorithm: limit.Fixed, N: 1 << 63, Span: time.Second}, []string{"limit: 9223372036854775808", "fixed"}},
-		{limit.Config{N: 1}, []string{"span: 0s", "from 1ms to 87600h0m0s"}},
+		{limit.Config{N: 1}, []string{"span: 0s", "from 1ms to 87600h"}},
 		{limit.Config{N: 1, Span: -time.Second}, []string{"span: -1s", "1ms"}},
 		{limit.Config{N: 1, Span: 1500 * time.Microsecond}, []string{"span: 1.5ms", "whole milliseconds"}},
 		{limit.Config{N: 1, Span: limit.MaxSpan + time.Millisecond}, []string{"span: 87600h0m0.001s"}},

@@ -163,7 +163,10 @@ func validate(burst, count uint64, period time.Duration) error {
 	case burst > maxCount:
 		return fmt.Errorf("burst: %d: must be 0 to %d", burst, uint64(maxCount))
 	}
-	return limit.ValidateSpan("period", period)
+	if limit.ValidSpan(period) {
+		return nil
+	}
+	return fmt.Errorf("period: %v: %s", period, limit.MustSpan)
 }
 
 // Stats returns what t holds, and what became of its keys since it was made: Bytes and

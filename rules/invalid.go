@@ -1,0 +1,58 @@
+package rules
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/lately-go/lately/internal/invalid"
+)
+
+// A ruleText is the text of a rule.
+type ruleText struct {
+	file     string
+	at       ast.Node
+	places   map[string]ast.Node // see reader.places
+	mistakes bool                // some were found while it was read
+}
+
+// readText reads the rule at n by read.
+func (r *reader) readText(n ast.Node, read func(ast.Node)) ruleText {
+	mistakes := len(r.errs)
+	r.places = make(map[string]ast.Node)
+	read(n)
+	return ruleText{r.file, n, r.places, len(r.errs) > mistakes}
+}
+
+// found notes that n, the value of the field called name, could be read.
+func (r *reader) found(name string, n ast.Node) {
+	if r.places != nil && n != nil {
+		r.places[name] = n
+	}
+}
+
+// failRules records what is wrong with rules, by the error of the set that is made of them. What follows from
+// a mistake in the text of a rule, such as that a field which could not be read is missing, is left out.
+func (r *reader) failRules(err error, rules []ruleText) {
+	wrong, ok := errors.AsType[invalid.Fields](err)
+	if !ok && err != nil { // the reader should have found it, and has no better position
+		r.failAt(1, 1, "%v", err)
+	}
+	for _, f := range wrong {
+		rule := &rules[f.Rule]
+		r.file = rule.file
+		name := f.Name[strings.LastIndexByte(f.Name, '.')+1:]
+		n, found := rule.places[name]
+		name, _, _ = strings.Cut(name, "[")
+		switch {
+		case rule.mistakes && (!found || f.Value == invalid.Missing):
+		case !found:
+			r.fail(rule.at, "%s", f.Message())
+		case found && f.Value == "":
+			r.fail(n, "%s: %s", name, f.Must)
+		case found:
+			r.fail(n, "%s: %s: %s", name, describe(n), f.Must)
+		}
+	}
+}
