@@ -76,6 +76,7 @@ internal/geo -> rules, internal/keyvalue, match, internal/fileperm, github.com/o
 internal/test/geotest -> std
 internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress
+internal/test/must -> std
 internal/test/randtest -> std
 internal/test/windowtest -> internal/limit
 internal/test/journaltest -> std

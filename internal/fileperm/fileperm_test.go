@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestStrangers compares with the rule, for each mode, in a group of this process and
 // in a group that it is not in.
 func TestStrangers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	const foreign = 54_321
 	groups := map[int]bool{os.Getegid(): true}
 	if os.Getuid() == 0 {
@@ -26,17 +25,10 @@ func TestStrangers(t *testing.T) {
 		t.Log("SKIP a group that the process is not in: only root can give a file to one")
 	}
 	for gid, ours := range groups {
-		if err := os.Chown(path, -1, gid); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chown(path, -1, gid))
 		for mode := range fs.FileMode(0o1000) {
-			if err := os.Chmod(path, mode); err != nil {
-				t.Fatal(err)
-			}
-			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(path, mode))
+			info := must.Get(os.Stat(path))(t)
 			want := mode & 7
 			if !ours {
 				want = mode&7 | mode/8&7

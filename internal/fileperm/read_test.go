@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Regular files of at most so many bytes are read, through links as well; anything
@@ -18,16 +19,10 @@ func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for name, text := range map[string]string{"whole": "0123456789", "long": "0123456789a", "empty": ""} {
-		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at(name), []byte(text), 0o600))
 	}
-	if err := os.Symlink("whole", at("link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/zero", at("zero")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("whole", at("link")))
+	must.Do(t, os.Symlink("/dev/zero", at("zero")))
 	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
 		t.Skip(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -19,18 +20,13 @@ func TestConcurrentAllowFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	write("cdn.txt", "192.0.2.0/24\n")
 	rules := write("rules.yaml", "version: 1\nlimits: [{name: none, key: client, limit: 0 per 1m}]\nallow: {files: cdn.txt}\n")
 	var log bytes.Buffer
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{rules, write("more.yaml", "version: 1\n")}, RulesPoll: 10 * time.Millisecond}, "test", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{rules, write("more.yaml", "version: 1\n")}, RulesPoll: 10 * time.Millisecond}, "test", slog.New(slog.NewTextHandler(&log, nil))))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

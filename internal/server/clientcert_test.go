@@ -23,6 +23,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // An authority signs certificates.
@@ -45,10 +47,7 @@ func newAuthority(t *testing.T) *authority {
 // sign returns a certificate like c, by default one of a client that is valid now.
 func (a *authority) sign(c *x509.Certificate) *tls.Certificate {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a.t)
 	c.SerialNumber, c.NotBefore = big.NewInt(1), time.Now().Add(-24*time.Hour)
 	if c.NotAfter.IsZero() {
 		c.NotAfter = time.Now().Add(24 * time.Hour)
@@ -60,10 +59,7 @@ func (a *authority) sign(c *x509.Certificate) *tls.Certificate {
 	if parent == nil {
 		parent, signer = c, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer))(a.t)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -110,10 +106,7 @@ func startMutual(t *testing.T, ca *authority) *mutual {
 	t.Helper()
 	m := &mutual{t: t, dir: t.TempDir(), roots: x509.NewCertPool(), log: new(lockedText)}
 	own, ownPEM := newCertificate(t)
-	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(x509.MarshalPKCS8PrivateKey(own.PrivateKey))(t)
 	m.write("cert", string(ownPEM))
 	m.write("key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	m.write("ca", string(ca.pem))
@@ -130,9 +123,7 @@ func startMutual(t *testing.T, ca *authority) *mutual {
 
 func (m *mutual) write(name, text string) {
 	m.t.Helper()
-	if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600))
 }
 
 // config is the TLS of a client with that certificate, or without.
@@ -152,10 +143,7 @@ type speaker struct {
 
 func (m *mutual) dial(cert *tls.Certificate) *speaker {
 	m.t.Helper()
-	conn, err := tls.Dial("tcp", m.resp, m.config(cert))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	conn := must.Get(tls.Dial("tcp", m.resp, m.config(cert)))(m.t)
 	m.t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(time.Minute)) // a test that hangs has failed
 	return &speaker{conn, bufio.NewReader(conn)}
@@ -181,10 +169,7 @@ func (m *mutual) get(cert *tls.Certificate, two bool, method, path, token string
 	if path == "/v1/bans" {
 		body = `{"rule":"per-client","key":["192.0.2.8"],"for":"1h"}`
 	}
-	r, err := http.NewRequest(method, "https://"+m.http+path, strings.NewReader(body))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(method, "https://"+m.http+path, strings.NewReader(body)))(m.t)
 	r.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -313,9 +298,7 @@ func TestClientCertificatesReloaded(t *testing.T) {
 		t.Errorf("a name without a line: %s", got)
 	}
 	m.write("tokens", strings.Replace(mutualTokens, "cert:billing.example", "cert:later", 1))
-	if err := m.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Reload())
 	if got := take(connected); !strings.Contains(got, "EOF") {
 		t.Errorf("a name that was revoked, on the open connection: %s", got)
 	}
@@ -336,17 +319,13 @@ func TestClientCertificatesReloaded(t *testing.T) {
 	}
 
 	m.write("ca", string(first.pem))
-	if err := m.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Reload())
 	connected = m.dial(old)
 	if got := take(connected); got != "*7" {
 		t.Fatalf("%s", got)
 	}
 	m.write("ca", string(second.pem))
-	if err := m.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Reload())
 	if got := take(connected); !strings.Contains(got, "EOF") {
 		t.Errorf("by a CA that is gone, on the open connection: %s", got)
 	}
@@ -382,9 +361,7 @@ func TestClientCertificatesAreNotResumed(t *testing.T) {
 		}
 	}
 	m.write("ca", string(second.pem))
-	if err := m.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Reload())
 	if got := try(); !strings.Contains(got, "unknown certificate authority") {
 		t.Errorf("a session by a CA that is gone: %s", got)
 	}
@@ -394,13 +371,8 @@ func TestClientCertificatesAreNotResumed(t *testing.T) {
 func TestCertificatesWithoutCA(t *testing.T) {
 	var log lockedText
 	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(mutualTokens), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(tokenConfig(path), "test", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(mutualTokens), 0o600))
+	s := must.Get(New(tokenConfig(path), "test", slog.New(slog.NewTextHandler(&log, nil))))(t)
 	s.close()
 	if !strings.Contains(log.String(), "the setting tls-client-ca is missing") || !strings.Contains(log.String(), "certificates=3") {
 		t.Errorf("the log has\n%s", log.String())

@@ -22,15 +22,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // dockerfile returns what the Dockerfile has after each of its instructions.
 func dockerfile(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "Dockerfile")))(t)
 	all := map[string][]string{}
 	for line := range strings.Lines(string(text)) {
 		if name, rest, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name != "#" {
@@ -42,10 +41,7 @@ func dockerfile(t *testing.T) map[string][]string {
 
 // TestContainerHasPacks compares what the image has of the packs with what docs/packs.md says.
 func TestContainerHasPacks(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "packs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "packs.md")))(t)
 	if dir := "/usr/share/lately/packs"; !bytes.Contains(page, []byte("`"+dir+"`")) || !slices.Contains(dockerfile(t)["COPY"], "--from=build /src/examples/packs "+dir) {
 		t.Errorf("docs/packs.md or the Dockerfile does not have the packs in %s", dir)
 	}
@@ -150,9 +146,7 @@ func built(t *testing.T) image {
 		t.Fatalf("the user is %s", m.file["USER"])
 	}
 	m.user = uint32(user)
-	if err := errors.Join(os.Mkdir(m.data(), 0o755), os.Chown(m.data(), int(m.user), int(m.user)), os.Chmod(m.root, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(m.data(), 0o755), os.Chown(m.data(), int(m.user), int(m.user)), os.Chmod(m.root, 0o755)))
 	return m
 }
 
@@ -183,13 +177,8 @@ func (m *image) start(t *testing.T, extra ...string) *container {
 	t.Helper()
 	c := &container{cmd: m.command(t, extra...)}
 	c.cmd.Stderr = &c.log
-	said, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	said := must.Get(c.cmd.StdoutPipe())(t)
+	must.Do(t, c.cmd.Start())
 	lines := bufio.NewScanner(said)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "console ") {
 		port := regexp.MustCompile(`:([0-9]+)`).FindStringSubmatch(lines.Text())
@@ -223,40 +212,23 @@ func (c *container) stop(t *testing.T) string {
 // status and the body.
 func (c *container) status(t *testing.T, token string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequest("GET", "http://"+c.http+"/v1/status", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", "http://"+c.http+"/v1/status", nil))(t)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(body)
 }
 
 // ask sends a RESP command and returns the first line of the answer.
 func (c *container) ask(t *testing.T, command string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", c.resp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", c.resp))(t)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, command+"\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, command+"\r\n"))(t)
+	line := must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
 	return line
 }
 
@@ -277,17 +249,11 @@ func TestContainerRuns(t *testing.T) {
 	for i := range texts {
 		c := m.start(t)
 		path := filepath.Join(m.data(), "tokens")
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(path))(t)
 		if stat := info.Sys().(*syscall.Stat_t); info.Mode().Perm() != 0o600 || stat.Uid != m.user {
 			t.Errorf("the token file has mode %v and is of user %d", info.Mode(), stat.Uid)
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		texts[i] = string(text)
 		fields := strings.Fields(texts[i])
 		admin := fields[slices.Index(fields, "admin")+1]
@@ -336,9 +302,7 @@ func TestContainerRuns(t *testing.T) {
 	}
 
 	// If the tokens cannot be written, it does not start.
-	if err := errors.Join(os.RemoveAll(m.data()), os.Mkdir(m.data(), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.RemoveAll(m.data()), os.Mkdir(m.data(), 0o755)))
 	out, err := m.command(t).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "there is no file /data/tokens, and it cannot be created: permission denied") {
 		t.Errorf("with a directory that it cannot write: %v, %s", err, out)
@@ -347,10 +311,7 @@ func TestContainerRuns(t *testing.T) {
 
 // The build finds all that it needs: nothing of it is left out of the context.
 func TestContainerContext(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", ".dockerignore"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", ".dockerignore")))(t)
 	var ignored []string
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -361,23 +322,14 @@ func TestContainerContext(t *testing.T) {
 {{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
 {{end}}{{end}}{{end}}`, "./cmd/lately")
 	cmd.Dir = filepath.Join("..", "..")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
+	root := must.Get(filepath.Abs(filepath.Join("..", "..")))(t)
 	needed := strings.Fields(string(out))
 	if len(needed) < 100 || !slices.Contains(needed, filepath.Join(root, "internal", "server", "console", "ui", "index.html")) {
 		t.Fatalf("the build needs only %d files, without the console", len(needed))
 	}
 	for _, name := range append(needed, filepath.Join(root, "go.mod"), filepath.Join(root, "go.sum")) {
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rel := must.Get(filepath.Rel(root, name))(t)
 		parts := strings.Split(filepath.ToSlash(rel), "/")
 		for _, pattern := range ignored {
 			anywhere, deep := strings.CutPrefix(pattern, "**/")

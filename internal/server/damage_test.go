@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -28,18 +29,11 @@ func TestDamagedState(t *testing.T) {
 	}
 	last := fmt.Sprint("192.0.2.", clients-1)
 	eventually(t, "the lines are counted", func() bool { return requestsOf(t, s, last) == each })
-	if err := s.save(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.save())
 	for i := range 20 {
-		if _, err := s.engine.Bans().Ban("flood", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", "test"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.engine.Bans().Ban("flood", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", "test"))(t)
 	}
-	whole, err := os.ReadFile(filepath.Join(c.Data, "state"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(filepath.Join(c.Data, "state")))(t)
 	log.requests("198.51.100.1", now.Add(time.Hour), 1) // of a client that is new: it is read when all else is, and counts in any case
 
 	single, double := 40, 25
@@ -66,9 +60,7 @@ func TestDamagedState(t *testing.T) {
 			}
 			c := c
 			c.Data = t.TempDir()
-			if err := os.WriteFile(filepath.Join(c.Data, "state"), damaged, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(c.Data, "state"), damaged, 0o600))
 			s, _ := started(t, c)
 			eventually(t, "the rest of the log is read", func() bool { return requestsOf(t, s, "198.51.100.1") == 1 })
 			lost := 0

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // started runs a server of c on ports of its own until the test ends, and returns the
@@ -31,10 +33,7 @@ func startedWith(t *testing.T, c Config, log *slog.Logger) (s *Server, url strin
 	t.Helper()
 	c.RESP = cmp.Or(c.RESP, "127.0.0.1:0")
 	c.HTTP = cmp.Or(c.HTTP, "127.0.0.1:0")
-	s, err := New(c, "test", log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(New(c, "test", log))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()
@@ -56,9 +55,7 @@ limits:
 
 func deployed(t *testing.T) Config {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(deployRules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(deployRules), 0o600))
 	return Config{RulesFiles: []string{path}}
 }
 
@@ -67,10 +64,7 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 	c := deployed(t)
 	c.Data = t.TempDir()
 	_, url := started(t, c)
-	answer, err := http.Get(url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(url + "/metrics"))(t)
 	text, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if err != nil {
@@ -79,10 +73,7 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 	series := regexp.MustCompile(`\blately_[a-z_]+`)
 	there := append(series.FindAllString(string(text), -1), conditionalSeries(t)...)
 	for _, file := range []string{"grafana/lately.json", "prometheus/alerts.yaml"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(file))))(t)
 		if strings.HasSuffix(file, ".json") && !json.Valid(data) {
 			t.Errorf("%s is no JSON", file)
 		}
@@ -102,10 +93,7 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 // target of enforcement has, as the source of the metrics names them.
 func conditionalSeries(t *testing.T) (names []string) {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("httpapi", "metrics.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile(filepath.Join("httpapi", "metrics.go")))(t)
 	for _, m := range regexp.MustCompile(`"((?:store|log|enforcement)_[a-z_]+)", "`).FindAllStringSubmatch(string(source), -1) {
 		names = append(names, "lately_"+m[1])
 	}
@@ -126,16 +114,11 @@ func TestAlerts(t *testing.T) {
 	test := func(file string, change func(string) string) error {
 		t.Helper()
 		for _, name := range []string{"alerts.yaml", "alerts_test.yaml"} {
-			text, err := os.ReadFile(filepath.Join(source, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join(source, name)))(t)
 			if name == file {
 				text = []byte(change(string(text)))
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 		}
 		if out, err := exec.Command(promtool, "test", "rules", filepath.Join(dir, "alerts_test.yaml")).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -145,10 +128,7 @@ func TestAlerts(t *testing.T) {
 	if err := test("", nil); err != nil {
 		t.Error(err)
 	}
-	text, err := os.ReadFile(filepath.Join(source, "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(source, "alerts.yaml")))(t)
 	alerts := regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(text), -1)
 	if len(alerts) < 10 {
 		t.Errorf("the alerts are %q", alerts)
@@ -170,10 +150,7 @@ func TestDashboardQueries(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIP promtool check rules:", err)
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "grafana", "lately.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "grafana", "lately.json")))(t)
 	var dashboard struct {
 		Panels []struct {
 			ID      int
@@ -182,16 +159,12 @@ func TestDashboardQueries(t *testing.T) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &dashboard))
 	places, titles := map[[2]int]string{}, map[int]string{}
 	check := func(expr string) error {
 		expr = strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*", "$rule", ".*").Replace(expr)
 		path := filepath.Join(t.TempDir(), "rules.yaml")
-		if err := os.WriteFile(path, fmt.Appendf(nil, "groups: [{name: a, rules: [{record: a, expr: %q}]}]\n", expr), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, fmt.Appendf(nil, "groups: [{name: a, rules: [{record: a, expr: %q}]}]\n", expr), 0o600))
 		if out, err := exec.Command(promtool, "check", "rules", path).CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", expr, err, out)
 		}
@@ -224,10 +197,7 @@ func TestDashboardQueries(t *testing.T) {
 // The files that packages install are taken by the server.
 func TestPackagedFiles(t *testing.T) {
 	var c Config
-	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "systemd", "lately.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "systemd", "lately.yaml")))(t)
 	if err := ReadSettings(&c, "lately.yaml", data); err != nil {
 		t.Error(err)
 	}
@@ -244,9 +214,7 @@ func TestPackageScripts(t *testing.T) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
 	fake := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> %s\n", log)
-	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(fake), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "systemctl"), []byte(fake), 0o700))
 	// As dpkg and rpm call them.
 	for _, c := range []struct{ script, args, want string }{
 		{"preremove.sh", "remove", "stop lately.service\n"},
@@ -256,10 +224,7 @@ func TestPackageScripts(t *testing.T) {
 		{"postinstall.sh", "configure 1.2.3", "daemon-reload\ntry-restart lately.service\n"},
 		{"postinstall.sh", "2", "daemon-reload\ntry-restart lately.service\n"},
 	} {
-		script, err := os.ReadFile(filepath.Join("..", "..", "deploy", "systemd", c.script))
-		if err != nil {
-			t.Fatal(err)
-		}
+		script := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "systemd", c.script)))(t)
 		text := strings.ReplaceAll(string(script), "/run/systemd/system", dir) // which is not everywhere
 		cmd := exec.Command("sh", append([]string{"-c", text, c.script}, strings.Fields(c.args)...)...)
 		cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))

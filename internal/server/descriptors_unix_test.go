@@ -9,24 +9,19 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A server that starts with few descriptors has fewer connections, and says so if more were asked for.
 func TestServerWithFewDescriptors(t *testing.T) {
 	var was syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was))
 	var log safeBuffer
 	few := was
 	few.Cur = 1000
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few))
 	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: "127.0.0.1:0", Limits: access.Limits{MaxConnections: 500}}, "test", slog.New(slog.NewTextHandler(&log, nil)))
-	if restore := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); restore != nil {
-		t.Fatal(restore)
-	}
+	must.Do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was))
 	if err != nil {
 		t.Fatal(err)
 	}

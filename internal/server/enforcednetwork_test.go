@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -51,9 +52,7 @@ func enforcing(t *testing.T) (c Config, targets func(url string) map[string]stri
 	receiver := httptest.NewServer(&hook)
 	t.Cleanup(receiver.Close)
 	secret := filepath.Join(dir, "secret")
-	if err := os.WriteFile(secret, []byte("a secret of tests, and of no server"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte("a secret of tests, and of no server"), 0o600))
 	c.Enforce.DenyFile.Path = filepath.Join(dir, "deny")
 	c.Enforce.CrowdSec = true
 	c.Enforce.Webhook = enforce.Webhook{URL: receiver.URL, SecretFile: secret}
@@ -72,10 +71,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	c, targets := enforcing(t)
 	c.Data = t.TempDir()
 	log := logWriter{t, filepath.Join(t.TempDir(), "access.log")}
-	clf, err := accesslog.ParseFormat("clf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clf := must.Get(accesslog.ParseFormat("clf"))(t)
 	c.Follow = []follow.Log{{Path: log.path, Format: clf}} // where no client is an address, no format is detected
 	networks := []string{"198.18.0.0/16", "198.51.100.0/24", "2a00:198::/32"}
 	check := func(s *Server, url string) {
@@ -170,9 +166,7 @@ func TestClientNamedLikeANetworkInStore(t *testing.T) {
 	for _, n := range []*node{begins, enforces} {
 		n.wantReady(200) // else other rules cannot be put in force
 		n.write(rules)
-		if err := n.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Reload())
 		n.wantReady(200)
 	}
 	for _, name := range append(slices.Clone(likeNetworks), "192.0.2.7") {

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // banClient bans a client by hand.
 func banClient(t *testing.T, s *Server, key string, d time.Duration) {
 	t.Helper()
-	if _, err := s.engine.Bans().Ban("per-client", []string{key}, d, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.engine.Bans().Ban("per-client", []string{key}, d, "", ""))(t)
 }
 
 // begin has the rule per-client begin a ban of whatever an event names as its client.
@@ -28,9 +28,7 @@ func begin(t *testing.T, s *Server, client string) {
 	for range 5 {
 		ev := c.Event()
 		ev.SetNamedString("client", client)
-		if _, err := c.Check(ev, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Check(ev, 1))(t)
 	}
 }
 
@@ -41,9 +39,7 @@ func withNFT(t *testing.T) (c Config, wait func(text string) (scripts string)) {
 	dir := t.TempDir()
 	log := filepath.Join(dir, "scripts")
 	nft := fmt.Sprintf("#!/bin/sh\ncat >> %s\necho ' drop drop drop drop'\n", log)
-	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte(nft), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "nft"), []byte(nft), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	c = deployed(t)
 	c.Enforce.NFTables, c.RulesPoll = true, -1
@@ -116,12 +112,8 @@ func TestReloadEndsEnforcement(t *testing.T) {
 	if scripts := wait("{ 192.0.2.1 timeout 3"); strings.Contains(scripts, "203.0.113.9") {
 		t.Errorf("a trusted proxy is dropped:\n%s", scripts)
 	}
-	if err := os.WriteFile(c.RulesFiles[0], []byte(deployRules+"allow: [192.0.2.1]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.RulesFiles[0], []byte(deployRules+"allow: [192.0.2.1]\n"), 0o600))
+	must.Do(t, s.Reload())
 	eventually(t, "both are protected", func() bool { // a ban that begins is deleted first, too
 		got := s.enforce.Status()
 		return got.Networks == 0 && got.Skipped["protected"] == 2 && got.Targets[0].Lag == 0

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -31,14 +32,8 @@ type compose struct {
 // fleetFile returns the path of a file of deploy/fleet, and its text.
 func fleetFile(t *testing.T, name string) (path, text string) {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "deploy", "fleet", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path = must.Get(filepath.Abs(filepath.Join("..", "..", "deploy", "fleet", name)))(t)
+	data := must.Get(os.ReadFile(path))(t)
 	return path, string(data)
 }
 
@@ -53,9 +48,7 @@ func fleet(t *testing.T) (nodes []*node) {
 	t.Helper()
 	_, text := fleetFile(t, "compose.yaml")
 	var all compose
-	if err := yaml.Unmarshal([]byte(text), &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &all))
 	command := all.Services["valkey"].Command
 	for i, word := range command {
 		if word == "--aclfile" {
@@ -73,16 +66,9 @@ func fleet(t *testing.T) (nodes []*node) {
 			given = append(given, key+"="+value)
 		}
 		var c Config
-		if err := ReadEnvironment(&c, variables(dockerfile(t), given...)); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		store, err := url.Parse(c.Store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ReadEnvironment(&c, variables(dockerfile(t), given...)))
+		must.Do(t, c.Validate())
+		store := must.Get(url.Parse(c.Store))(t)
 		c.Store = (&url.URL{Scheme: "unix", User: store.User, Path: redis.Socket(), RawQuery: slowStore[1:]}).String()
 		c.RESP, c.HTTP, c.TokenFile, c.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(dir, "tokens"), -1
 		c.StoreTimeout = 10 * time.Second // the machine is busy
@@ -118,9 +104,7 @@ func TestFleetFiles(t *testing.T) {
 	socket := filepath.Join(dir, "resp")
 	text = strings.NewReplacer(append(addresses, "bind :7379", "bind unix@"+socket, "bind :7380", "bind unix@"+filepath.Join(dir, "http"))...).Replace(text)
 	config := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	path, err := exec.LookPath("haproxy")
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/haproxy"); err != nil {
@@ -128,17 +112,12 @@ func TestFleetFiles(t *testing.T) {
 		}
 	}
 	proxy := exec.Command(path, "-db", "-f", config)
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, proxy.Start())
 	t.Cleanup(func() {
 		proxy.Process.Kill()
 		proxy.Wait()
 	})
-	tokens, err := os.ReadFile(nodes[0].config.TokenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(os.ReadFile(nodes[0].config.TokenFile))(t)
 	_, token, _ := strings.Cut("\n"+string(tokens), "\ncheck ")
 	token = strings.Fields(token)[0]
 	var conn net.Conn
@@ -149,15 +128,9 @@ func TestFleetFiles(t *testing.T) {
 	conn.Close()
 	allowed := 0
 	for range 12 {
-		conn, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("unix", socket))(t)
 		fmt.Fprintf(conn, "AUTH %s\r\n%sQUIT\r\n", token, strings.Repeat("TAKE per-client 192.0.2.1\r\n", 10))
-		replies, err := io.ReadAll(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		replies := must.Get(io.ReadAll(conn))(t)
 		conn.Close()
 		allowed += strings.Count(string(replies), "*7\r\n:1\r\n")
 		if n := strings.Count(string(replies), "*7\r\n"); n != 10 {
@@ -177,10 +150,7 @@ func TestFleetFiles(t *testing.T) {
 		eventually(t, "the store is up", func() bool { return n.store.status().Up })
 	}
 	// The user of the file is that of the documentation.
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "redis.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "redis.md")))(t)
 	_, users := fleetFile(t, "users.acl")
 	var documented, given []string
 	for line := range strings.Lines(string(page)) {
@@ -201,15 +171,9 @@ func TestFleetFiles(t *testing.T) {
 // healthz returns the answer to the check of HAProxy, which names no host.
 func healthz(t *testing.T, address string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", address))(t)
 	defer conn.Close()
 	fmt.Fprint(conn, "GET /healthz HTTP/1.0\r\n\r\n")
-	text, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(conn))(t)
 	return string(text)
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -80,15 +81,11 @@ func newLeakTest(t *testing.T, rules, store, log string) *leakTest {
 	receiver := httptest.NewServer(&l.hook)
 	t.Cleanup(receiver.Close)
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, []byte("a key of tests, and of no server"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(key, []byte("a key of tests, and of no server"), 0o600))
 	l.node = newNode(t, store, func(c *Config) {
 		plans := "k-" + secretMark + "-planned 60\nother-" + secretMark + " 70\n"
-		if err := errors.Join(os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600),
-			os.WriteFile(filepath.Join(filepath.Dir(c.RulesFiles[0]), "plans.txt"), []byte(plans), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600),
+			os.WriteFile(filepath.Join(filepath.Dir(c.RulesFiles[0]), "plans.txt"), []byte(plans), 0o600)))
 		c.Data, c.KeepEvents, c.SnapshotEvery = l.data, 1<<20, time.Second
 		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		c.Enforce.DenyFile.Path = filepath.Join(l.data, "deny")
@@ -105,14 +102,8 @@ func newLeakTest(t *testing.T, rules, store, log string) *leakTest {
 func (l *leakTest) ask(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	events, err := http.NewRequestWithContext(ctx, "GET", l.url+"/v1/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := http.DefaultClient.Do(events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(http.NewRequestWithContext(ctx, "GET", l.url+"/v1/events", nil))(t)
+	stream := must.Get(http.DefaultClient.Do(events))(t)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -130,25 +121,19 @@ func (l *leakTest) ask(t *testing.T) {
 	stream.Body.Close()
 	l.told("log", l.log.String())
 	l.told("webhook", l.hook.String())
-	err = filepath.WalkDir(l.data, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(l.data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		l.told("data", string(text))
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func (l *leakTest) forward(t *testing.T) {
 	for i := range 6 {
-		r, err := http.NewRequest("GET", l.url+"/v1/auth?outcome_ms=60000", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("GET", l.url+"/v1/auth?outcome_ms=60000", nil))(t)
 		r.Header = http.Header{
 			"X-Forwarded-For": {"203.0.113.5"}, "X-Original-Uri": {"/x?a=1&%6b=" + secretMark + "page"}, "X-Api-Key": {secretMark + "key"},
 			"Cookie": {"a=b; sid=" + secretMark + "sid"}, "Authorization": {"Bearer " + secretMark + "token"},
@@ -157,10 +142,7 @@ func (l *leakTest) forward(t *testing.T) {
 			r.Header.Set("Authorization", "Basic "+"UzNDUkVUYWRhOnB3") // S3CRETada:pw
 			r.Header.Set("X-Api-Key", secretMark+strings.Repeat("x", 1000*i))
 		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		text, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		l.told("auth", fmt.Sprint(answer.StatusCode, answer.Header, string(text)))
@@ -261,9 +243,7 @@ func TestHashedFieldsAreNowhere(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "app.log")
 	line := fmt.Sprintf(`{"time":%q,"client":"203.0.113.8","user":"%slog"}`, time.Now().UTC().Format(time.RFC3339), secretMark)
-	if err := os.WriteFile(log, []byte(strings.Repeat(line+"\n", 3)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(log, []byte(strings.Repeat(line+"\n", 3)), 0o600))
 	l := newLeakTest(t, hashedRules, "", log)
 	l.ask(t)
 	for _, leak := range l.leaks() {
@@ -350,13 +330,8 @@ func TestHashedFieldsInStore(t *testing.T) {
 // monitored returns all commands that the Redis at a socket gets until stop is called.
 func monitored(t *testing.T, socket string) (sent func() string, stop func()) {
 	t.Helper()
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "MONITOR\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("unix", socket))(t)
+	must.Get(io.WriteString(conn, "MONITOR\r\n"))(t)
 	var text bytes.Buffer
 	ended := make(chan struct{})
 	go func() {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -56,10 +57,7 @@ func (c *hotClient) read(last string) error {
 // a client of what follows it.
 func dialRESP(t *testing.T, addr string, commands ...[]string) *hotClient {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	r := resptest.NewReader(conn)
@@ -81,10 +79,7 @@ func dialRESP(t *testing.T, addr string, commands ...[]string) *hotClient {
 // dialSSE watches by server-sent events.
 func dialSSE(t *testing.T, url string) *hotClient {
 	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(url))(t)
 	t.Cleanup(func() { answer.Body.Close() })
 	in := bufio.NewReader(answer.Body)
 	return &hotClient{keys: map[string]bool{}, next: func() ([]byte, error) {
@@ -102,15 +97,10 @@ func dialSSE(t *testing.T, url string) *hotClient {
 func TestHotKeysByAllProtocols(t *testing.T) {
 	c := deployed(t)
 	const rule = "page"
-	if err := os.WriteFile(c.RulesFiles[0], []byte("version: 1\nhot: [{name: page, key: path, threshold: 1000 per 1s, hold: 1h}]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.RulesFiles[0], []byte("version: 1\nhot: [{name: page, key: path, threshold: 1000 per 1s, hold: 1h}]\n"), 0o600))
 	s, url := started(t, c)
 	addr, _ := s.Addresses()
-	admin, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := must.Get(net.Dial("tcp", addr))(t)
 	defer admin.Close()
 	r := resptest.NewReader(admin)
 	do := func(args ...string) resptest.Value {
@@ -124,14 +114,8 @@ func TestHotKeysByAllProtocols(t *testing.T) {
 	}
 	hot := func(path, key string) {
 		t.Helper()
-		body, err := json.Marshal(api.RuleKey{Rule: rule, Key: api.KeyOf(key)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.Post(url+path, "application/json", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(json.Marshal(api.RuleKey{Rule: rule, Key: api.KeyOf(key)}))(t)
+		answer := must.Get(http.Post(url+path, "application/json", bytes.NewReader(body)))(t)
 		answer.Body.Close()
 		if answer.StatusCode >= 300 {
 			t.Fatalf("%s %q: %s", path, key, answer.Status)
@@ -175,10 +159,7 @@ func TestHotKeysByAllProtocols(t *testing.T) {
 			t.Errorf("watcher %d has %q; want %q", i, got, slices.Sorted(maps.Keys(want)))
 		}
 	}
-	answer, err := http.Get(url + "/v1/hot?rule=" + rule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(url + "/v1/hot?rule=" + rule))(t)
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	var list api.HotList

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A rules file, token file or certificate that is replaced by a pipe or a device is
@@ -26,10 +28,7 @@ func TestFilesThatNeverEnd(t *testing.T) {
 		c := deployed(t)
 		c.TokenFile = filepath.Join(t.TempDir(), "tokens")
 		c.RESP, c.HTTP, c.RulesPoll = "127.0.0.1:0", Off, 10*time.Millisecond
-		s, err := New(c, "test", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(c, "test", nil))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A pod is what the tests need of the manifest's StatefulSet.
@@ -55,10 +57,7 @@ type probe struct {
 // manifest returns the pod of deploy/kubernetes, and the rules file of its ConfigMap.
 func manifest(t *testing.T) (p pod, rules string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", "lately.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", "kubernetes", "lately.yaml")))(t)
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var o struct {
 			Kind string
@@ -92,18 +91,14 @@ func TestKubernetes(t *testing.T) {
 	}
 	group := int(p.Security.Group)
 	// fsGroup: root's, writable for the group.
-	if err := errors.Join(os.Chown(m.data(), 0, group), os.Chmod(m.data(), 0o770|os.ModeSetgid)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chown(m.data(), 0, group), os.Chmod(m.data(), 0o770|os.ModeSetgid)))
 	const token = "0123456789abcdef0123456789abcdef"
 	for path, text := range map[string]string{"rules/rules.yaml": rules, "tokens/tokens": "admin " + token + " admin\n"} {
 		// ConfigMaps and Secrets: a link to a link to the file.
 		dir, name := filepath.Join(m.root, "etc", "lately", filepath.Dir(path)), filepath.Base(path)
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "..2026"), 0o755), os.Symlink("..2026", filepath.Join(dir, "..data")),
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Join(dir, "..2026"), 0o755), os.Symlink("..2026", filepath.Join(dir, "..data")),
 			os.Symlink("..data/"+name, filepath.Join(dir, name)), os.WriteFile(filepath.Join(dir, "..2026", name), []byte(text), 0o440),
-			os.Chown(filepath.Join(dir, "..2026", name), 0, group)); err != nil {
-			t.Fatal(err)
-		}
+			os.Chown(filepath.Join(dir, "..2026", name), 0, group)))
 	}
 	c := p.Containers[0]
 	env := []string{
@@ -119,15 +114,9 @@ func TestKubernetes(t *testing.T) {
 		probe
 		host string
 	}{{c.Startup, ""}, {c.Liveness, ""}, {c.Readiness, ""}, {c.Liveness, "lately.shop.svc:7380"}} {
-		r, err := http.NewRequest("GET", "http://"+started.http+x.HTTPGet.Path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("GET", "http://"+started.http+x.HTTPGet.Path, nil))(t)
 		r.Host = x.host
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		body, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
@@ -160,9 +149,7 @@ func TestKubernetesSettings(t *testing.T) {
 			env = append(env, v.Name+"="+strings.ReplaceAll(v.Value, "$(NAMESPACE)", "shop"))
 		}
 	}
-	if err := errors.Join(ReadEnvironment(&config, env), config.Validate()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(ReadEnvironment(&config, env), config.Validate()))
 	mounted := func(path string) bool {
 		for _, m := range c.Mounts {
 			if m.Path == path {

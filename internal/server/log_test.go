@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // What happens is logged, in lines whose attributes are texts, numbers and truths.
@@ -35,10 +37,7 @@ func TestLog(t *testing.T) {
 	}
 	resp, _ := s.Addresses()
 	for range 2 {
-		conn, err := net.Dial("tcp", resp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", resp))(t)
 		defer conn.Close()
 	}
 	lines := func(want string) (found []map[string]any) {

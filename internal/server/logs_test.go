@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -37,14 +38,9 @@ type logWriter struct {
 func (w logWriter) requests(client string, at time.Time, n int) {
 	w.t.Helper()
 	line := fmt.Sprintf("%s - - [%s] \"GET /p HTTP/1.1\" 200 5\n", client, at.Format("02/Jan/2006:15:04:05 -0700"))
-	f, err := os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(w.t)
 	defer f.Close()
-	if _, err := f.WriteString(strings.Repeat(line, n)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(f.WriteString(strings.Repeat(line, n)))(w.t)
 }
 
 // requestsOf returns how many requests of a client s has counted.
@@ -75,9 +71,7 @@ func following(t *testing.T) (Config, logWriter) {
 	t.Helper()
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(rules, []byte(logRules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(rules, []byte(logRules), 0o600))
 	w := logWriter{t, filepath.Join(dir, "access.log")}
 	return Config{RulesFiles: []string{rules}, Data: filepath.Join(dir, "data"), Follow: []follow.Log{{Path: w.path}}}, w
 }
@@ -127,9 +121,7 @@ func TestFollowBehindProxy(t *testing.T) {
 		fmt.Fprintf(&text, "192.0.2.1 - - [%[1]s] \"GET /a HTTP/1.1\" 200 5 \"-\" \"-\" \"203.0.113.9, 198.51.100.1\"\n"+
 			"203.0.113.5 - - [%[1]s] \"GET /b HTTP/1.1\" 200 5 \"-\" \"-\" \"203.0.113.9\"\n", at)
 	}
-	if err := os.WriteFile(log.path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(log.path, []byte(text.String()), 0o600))
 	s, _ := started(t, c)
 	eventually(t, "both clients are banned", func() bool { return len(bansOf(t, s)) >= 2 })
 	bans := bansOf(t, s)
@@ -171,9 +163,7 @@ func TestFollowCraftedLines(t *testing.T) {
 				}
 				text.WriteString(strings.Repeat(line+"\n", 51))
 			}
-			if err := os.WriteFile(log.path, []byte(text.String()), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(log.path, []byte(text.String()), 0o600))
 			log.requests("198.51.100.1", time.Now(), 51)
 			s, _ := started(t, c)
 			eventually(t, "the last client is banned", func() bool { return !bansOf(t, s)["198.51.100.1"].Until.IsZero() })
@@ -200,9 +190,7 @@ func TestFollowAfterKill(t *testing.T) {
 	log.requests("192.0.2.1", now, 30)
 	log.requests("192.0.2.2", now, 7)
 	eventually(t, "the first lines are counted", func() bool { return requestsOf(t, s, "192.0.2.2") == 7 })
-	if err := s.save(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.save())
 	log.requests("192.0.2.1", now, 30)
 	log.requests("192.0.2.2", now, 5)
 	eventually(t, "the next lines are counted", func() bool { return requestsOf(t, s, "192.0.2.2") == 12 })
@@ -211,17 +199,12 @@ func TestFollowAfterKill(t *testing.T) {
 		t.Fatalf("the ban is %+v", want)
 	}
 	eventually(t, "the ban is in the journal", func() bool {
-		state, err := os.ReadFile(filepath.Join(c.Data, "state"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		state := must.Get(os.ReadFile(filepath.Join(c.Data, "state")))(t)
 		return strings.Contains(string(state), `"key":["192.0.2.1"]`)
 	})
 	// The files as a killed process leaves them, and a rotation before the next one begins.
 	c.Data = copied(t, c.Data)
-	if err := os.Rename(log.path, log.path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(log.path, log.path+".1"))
 	logWriter{t, log.path + ".1"}.requests("192.0.2.2", now, 1)
 	log.requests("192.0.2.2", now, 2)
 	next, _ := started(t, c)
@@ -255,18 +238,14 @@ func TestFollowKilledAtOnce(t *testing.T) {
 		c.Data, c.Decided = copied(t, c.Data), nil // the files as a killed process leaves them
 		close(another)
 		eventually(t, "the lines are judged", func() bool { return requestsOf(t, s, client) == 3 })
-		if err := os.Rename(log.path, log.path+".1"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(log.path, log.path+".1"))
 		log.requests(client, now.Add(time.Second), 2)
 		next, _ := started(t, c)
 		eventually(t, "all lines are counted", func() bool { return requestsOf(t, next, client) >= 5 })
 		if n := requestsOf(t, next, client); n != 5 {
 			t.Errorf("%d requests are counted, want 5", n)
 		}
-		if err := next.save(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, next.save())
 		c.Data = copied(t, c.Data)
 		log.path = filepath.Join(filepath.Dir(log.path), "other.log")
 		c.Follow = append(c.Follow, follow.Log{Path: log.path})
@@ -315,18 +294,14 @@ func TestFollowedNames(t *testing.T) {
 // A mistake in a file of patterns is an error with its place.
 func TestFollowedPatternsHaveErrors(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "wrong.regex")
-	if err := os.WriteFile(name, []byte("match (a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("match (a\n"), 0o600))
 	var logs []follow.Log
 	for _, text := range []string{"app.log=regex:" + name, "journal:app=regex:" + name} {
 		if err := followedLogs(&logs)([]string{text}); err == nil || !strings.Contains(err.Error(), name+":1:7: missing closing )") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if err := os.WriteFile(name, []byte("match a <HOST>\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("match a <HOST>\n"), 0o600))
 	if err := followedLogs(&logs)([]string{"app.log=regex:" + name, "other.log"}); err != nil || len(logs) != 2 || logs[0].Format.String() != "regex:"+name || logs[1].Path != "other.log" {
 		t.Errorf("%v: %v", err, logs)
 	}

@@ -13,20 +13,15 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // scrape returns what /metrics answers: the text, and the value of each series.
 func scrape(t *testing.T, url, token string) (text string, values map[string]float64) {
 	t.Helper()
-	r, err := http.NewRequest("GET", url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", url+"/metrics", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -47,13 +42,8 @@ func withTokens(t *testing.T) (c Config, token string) {
 	t.Helper()
 	c = deployed(t)
 	c.TokenFile = c.RulesFiles[0] + ".tokens"
-	if _, err := access.Generate(c.TokenFile); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(c.TokenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(access.Generate(c.TokenFile))(t)
+	b := must.Get(os.ReadFile(c.TokenFile))(t)
 	_, admin, _ := strings.Cut(string(b), "\nadmin ")
 	return c, strings.Fields(admin)[0]
 }
@@ -64,33 +54,20 @@ func TestMetricsOfListeners(t *testing.T) {
 	c, token := withTokens(t)
 	s, url := started(t, c)
 	resp, _ := s.Addresses()
-	conn, err := net.Dial("tcp", resp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", resp))(t)
 	defer conn.Close()
 	commands := "CHECK client 192.0.2.1\r\n" + // without a token
 		"AUTH " + strings.Repeat("x", 43) + "\r\nAUTH " + token + "\r\nPING\r\n" +
 		strings.Repeat("TAKE per-client 192.0.2.1\r\n", 3) + "CHECK client 192.0.2.2\r\nCL.THROTTLE k 1 1 60\r\n" +
 		"TAKE no-such-rule 192.0.2.1\r\nPEEK per-client 192.0.2.1\r\nQUIT\r\n"
-	if _, err := io.WriteString(conn, commands); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, bufio.NewReader(conn)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(conn, commands))(t)
+	must.Get(io.Copy(io.Discard, bufio.NewReader(conn)))(t)
 	ask := func(path, token, body string, want int) {
 		t.Helper()
-		r, err := http.NewRequest("POST", url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("POST", url+path, strings.NewReader(body)))(t)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.DefaultClient.Do(r))(t)
 		answer.Body.Close()
 		if answer.StatusCode != want {
 			t.Errorf("%s %s answers %s; want %d", path, body, answer.Status, want)
@@ -139,10 +116,7 @@ func TestMetricsOfOverload(t *testing.T) {
 	s, url := started(t, c)
 	resp, _ := s.Addresses()
 	for i := range 3 {
-		conn, err := net.Dial("tcp", resp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", resp))(t)
 		defer conn.Close()
 		fmt.Fprint(conn, "PING\r\n")
 		line, err := bufio.NewReader(conn).ReadString('\n')

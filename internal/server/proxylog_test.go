@@ -20,6 +20,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // failedLogins is the limit on the pages of proxies that cannot report outcomes, beside a rule that does
@@ -35,9 +36,7 @@ func behindProxy(t *testing.T, rules string) (c Config, log string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(rules), 0o600))
 	log = filepath.Join(dir, "access.log")
 	return Config{
 		RulesFiles: []string{file}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Follow: []follow.Log{{Path: log}},
@@ -49,19 +48,14 @@ func linesOf(t *testing.T, url string) uint64 {
 	t.Helper()
 	_, body := got(t, url+"/v1/status")
 	var status api.Status
-	if err := json.Unmarshal([]byte(body), &status); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(body), &status))
 	return status.Logs[0].Lines
 }
 
 // guide returns the page of a proxy, which must have the limit of these tests, and the n-th block of one of its sections.
 func guide(t *testing.T, page, section string, n int) (text, block string) {
 	t.Helper()
-	doc, err := os.ReadFile("../../docs/guides/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../docs/guides/" + page))(t)
 	_, block, found := strings.Cut(string(doc), "\n## "+section+"\n")
 	block, _, _ = strings.Cut(block, "\n## ")
 	blocks := strings.Split(block, "\n```")
@@ -94,16 +88,12 @@ func startCaddy(t *testing.T, app, lately, log string) string {
 		"127.0.0.1:3000", app, "127.0.0.1:7380", lately, "header_up X-Lately-Token TOKEN", "",
 		"100ms", "1m", "250ms", "1m").Replace(site)
 	file := filepath.Join(dir, "Caddyfile")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(config), 0o600))
 	var said strings.Builder
 	cmd := exec.Command(path, "run", "--config", file, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -137,15 +127,9 @@ func TestCaddyLog(t *testing.T) {
 	transport := &http.Transport{DialContext: dialer.DialContext}
 	t.Cleanup(transport.CloseIdleConnections)
 	send := func(method, path string, i int) (int, string) {
-		r, err := http.NewRequest(method, site+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest(method, site+path, http.NoBody))(t)
 		r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i)) // a lie
-		w, err := (&http.Client{Transport: transport}).Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get((&http.Client{Transport: transport}).Do(r))(t)
 		defer w.Body.Close()
 		_, _ = io.Copy(io.Discard, w.Body)
 		return w.StatusCode, w.Header.Get("RateLimit")
@@ -201,9 +185,7 @@ func TestProxyLogs(t *testing.T) {
 				client string
 				want   int
 			}{{4, "192.0.2.1", 204}, {5, "192.0.2.1", 429}, {5, "203.0.113.9", 204}} {
-				if err := os.WriteFile(log, []byte(strings.Repeat(line, int(step.lines))), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(log, []byte(strings.Repeat(line, int(step.lines))), 0o600))
 				eventually(t, "the log is read", func() bool { return linesOf(t, url) == step.lines })
 				if status := asked(t, url, step.client); status != step.want {
 					t.Errorf("step %d: %s gets %d, want %d", i, step.client, status, step.want)
@@ -216,15 +198,9 @@ func TestProxyLogs(t *testing.T) {
 // asked returns what a proxy is answered about a login of client.
 func asked(t *testing.T, url, client string) int {
 	t.Helper()
-	r, err := http.NewRequest("GET", url+"/v1/auth", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", url+"/v1/auth", http.NoBody))(t)
 	r.Header = http.Header{"X-Forwarded-For": {client}, "X-Original-Uri": {"/login"}, "X-Original-Method": {"POST"}}
-	w, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(http.DefaultClient.Do(r))(t)
 	w.Body.Close()
 	return w.StatusCode
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The page for refused browsers is read again at a reload, which fails if the page has a mistake.
@@ -15,9 +17,7 @@ func TestRefusalPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "refused.html")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	c := deployed(t)
 	c.TrustedProxies, c.RefusalPage = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, path
@@ -32,15 +32,9 @@ func TestRefusalPage(t *testing.T) {
 	refused := func() string {
 		t.Helper()
 		for {
-			r, err := http.NewRequest("GET", url+"/v1/auth", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequest("GET", url+"/v1/auth", nil))(t)
 			r.Header = http.Header{"X-Forwarded-For": {"192.0.2.1"}, "X-Original-Uri": {"/"}, "Accept": {"text/html"}}
-			w, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(http.DefaultClient.Do(r))(t)
 			body, err := io.ReadAll(w.Body)
 			w.Body.Close()
 			if err != nil || w.StatusCode != 204 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A reload takes all files or none: a token file with a mistake keeps new rules out.
@@ -22,18 +23,13 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string) {
-		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at(name), []byte(text), 0o600))
 	}
 	token := func(c byte) string { return "admin " + strings.Repeat(string(c), 32) + "\n" }
 	first, second := "version: 1\nallow: [192.0.2.1]\n", "version: 1\nallow: [192.0.2.2]\n"
 	write("rules.yaml", first)
 	write("tokens", token('a'))
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{at("rules.yaml")}, TokenFile: at("tokens")}, "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{at("rules.yaml")}, TokenFile: at("tokens")}, "test", nil))(t)
 	defer s.close()
 	tokens := s.tokens.Load()
 	for _, step := range []struct {
@@ -65,9 +61,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 func TestReloadSaysWhatChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
-		if err := os.WriteFile(path, []byte("version: 1\n"+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("version: 1\n"+text), 0o600))
 	}
 	const (
 		limits   = "limits: [{name: per-client, key: client, limit: 60 per 1m}, {name: login, key: [client, user], limit: 5 per 1m}]\n"
@@ -78,19 +72,12 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 	)
 	write(limits + counters)
 	var log bytes.Buffer
-	s, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{path}}, "test", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{path}}, "test", slog.New(slog.NewTextHandler(&log, nil))))(t)
 	defer s.close()
 	for i := range 3 {
-		if _, err := s.engine.Bans().Ban("per-client", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.engine.Bans().Ban("per-client", []string{fmt.Sprint("192.0.2.", i)}, time.Hour, "", ""))(t)
 	}
-	if _, err := s.engine.Bans().Ban("login", []string{"192.0.2.1", "root"}, time.Hour, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.engine.Bans().Ban("login", []string{"192.0.2.1", "root"}, time.Hour, "", ""))(t)
 	same := func(a, b api.RuleChanges) bool {
 		return slices.Equal(a.Added, b.Added) && slices.Equal(a.Removed, b.Removed) && slices.Equal(a.Changed, b.Changed) && a.BansDropped == b.BansDropped
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The text of the rules is that of the rules in force, whatever the file says now.
@@ -24,9 +26,7 @@ func TestRulesText(t *testing.T) {
 		text, want string
 		ok         bool
 	}{{first, first, true}, {"version: 2\n", first, false}, {second, second, true}, {"", second, false}} {
-		if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(step.text), 0o600))
 		if i == 0 {
 			c.RulesFiles = []string{path}
 			if s, err = New(c, "test", nil); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -19,10 +20,7 @@ func TestSecretIsKept(t *testing.T) {
 	c := Config{Data: t.TempDir(), RulesPoll: -1, RESP: Off}
 	restart := func() (secret.Value, string) {
 		log := new(safeBuffer)
-		s, err := New(c, "test", slog.New(slog.NewTextHandler(log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(c, "test", slog.New(slog.NewTextHandler(log, nil))))(t)
 		defer s.close()
 		return s.engine.Secret().Value(), log.String()
 	}
@@ -35,9 +33,7 @@ func TestSecretIsKept(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	for _, damage := range []string{"", "0", first.Text()[2:], strings.Repeat("0", 1000), strings.ToUpper(first.Text()[:1]) + "?"} {
-		if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(damage), 0o600))
 		fresh, log := restart()
 		if fresh == first || !strings.Contains(log, "the secret in the data directory is damaged") {
 			t.Errorf("%q: the secret is %v as before; the log is %s", damage, fresh == first, log)
@@ -46,10 +42,7 @@ func TestSecretIsKept(t *testing.T) {
 			t.Errorf("%q: the new secret is not kept", damage)
 		}
 	}
-	one, err := New(Config{RulesPoll: -1}, "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := must.Get(New(Config{RulesPoll: -1}, "test", nil))(t)
 	defer one.close()
 	if v := one.engine.Secret().Value(); v == first || v == (secret.Value{}) {
 		t.Error("a server without a data directory has no secret of its own")
@@ -64,9 +57,7 @@ func TestServersShareSecret(t *testing.T) {
 	redis := redistest.Own(t)
 	dir := t.TempDir()
 	mine := secret.New().Value()
-	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(mine.Text()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "secret"), []byte(mine.Text()), 0o600))
 	var servers [4]*Server
 	var starting sync.WaitGroup
 	for i := range servers {
@@ -125,18 +116,13 @@ func TestSecretWithoutStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
 	dir := t.TempDir()
-	first, err := New(Config{RESP: Off, HTTP: "127.0.0.1:0", RulesPoll: -1, Store: storeOf(redis), Data: dir}, "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(New(Config{RESP: Off, HTTP: "127.0.0.1:0", RulesPoll: -1, Store: storeOf(redis), Data: dir}, "test", nil))(t)
 	known := first.engine.Secret().Value()
 	first.close()
 	redis.Kill()
 	away, knows := newNode(t, storeOf(redis)), newNode(t, storeOf(redis), func(c *Config) {
 		c.Data = t.TempDir()
-		if err := os.CopyFS(c.Data, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(c.Data, os.DirFS(dir)))
 	})
 	if secretOf(knows) != known {
 		t.Error("the secret of the data directory is not used while the store is away")
@@ -145,9 +131,7 @@ func TestSecretWithoutStore(t *testing.T) {
 	if temporary == known {
 		t.Error("a server has a secret that it cannot know")
 	}
-	if err := redis.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, redis.Run())
 	eventually(t, "both have one secret", func() bool { return secretOf(away) == secretOf(knows) })
 	if s := secretOf(away); s != known && s != temporary {
 		t.Error("both have a third secret")

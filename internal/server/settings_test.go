@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Every setting can be said in three ways, which mean the same.
@@ -25,10 +26,7 @@ func TestSettingsThreeWays(t *testing.T) {
 		"keep-events": "64MiB", "store": "rediss://u:p@h", "store-ca": "a", "store-cert": "b", "store-key": "e", "store-prefix": "x-", "store-timeout": "5ms", "store-batched": "true", "store-nodes": "3", "max-bans": "1000", "snapshot-every": "30s", "max-connections": "5", "peer-connections": "4",
 		"max-subscribers": "3", "idle-timeout": "10m", "socket-mode": "0660", "socket-owner": "lately:www-data", "shutdown-timeout": "1m", "shutdown-delay": "3s", "rules-poll": "never", "nftables": "true", "deny-file": "f", "deny-format": "haproxy", "deny-command": "reload it", "deny-every": "1m", "crowdsec": "true", "webhook": "https://example.org/", "webhook-secret-file": "s", "log-format": "json", "log-level": "warn",
 	}
-	clf, err := accesslog.ParseFormat("clf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clf := must.Get(accesslog.ParseFormat("clf"))(t)
 	want := Config{
 		RulesFiles: []string{"r.yaml"}, Demo: true, RESP: "127.0.0.1:1", HTTP: "off", Data: "d", TokenFile: "t", TLSCert: "c", TLSKey: "k", TLSClientCA: "q", RefusalPage: "p", NoTokens: true, NoTLS: true,
 		Follow: []follow.Log{{Path: "access.log", Format: clf}}, Zones: []LogZone{{"access.log", time.UTC}}, Lateness: 5 * time.Second, Silence: 10 * time.Minute,
@@ -166,9 +164,7 @@ func TestConfigLogger(t *testing.T) {
 		var c Config
 		for _, s := range c.Settings() {
 			if v := map[string]string{"log-format": x.format, "log-level": x.level}[s.Name]; v != "" {
-				if err := s.SetText(v); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, s.SetText(v))
 			}
 		}
 		var out strings.Builder
@@ -190,10 +186,7 @@ func TestConfigLogger(t *testing.T) {
 
 // What a setting is called by default is what is so when nobody says anything.
 func TestSettingsDefaults(t *testing.T) {
-	want, err := Config{}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(Config{}.withDefaults())(t)
 	got := want
 	for _, s := range got.Settings() {
 		switch s.Name {
@@ -227,10 +220,7 @@ func FuzzReadSettings(f *testing.F) {
 // with UPDATE=1 to write the table.
 func TestSettingsTable(t *testing.T) {
 	const path, begin, end = "../../docs/operations.md", "<!-- settings -->\n", "<!-- end of settings -->"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	before, rest, ok := strings.Cut(string(text), begin)
 	_, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -243,9 +233,7 @@ func TestSettingsTable(t *testing.T) {
 	}
 	want := before + begin + table.String() + end + after
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
 	if want != string(text) {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"regexp"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // What a start says of the state that it found: of no snapshot the first time, and
@@ -14,15 +16,10 @@ func TestStateRestoredIsSaid(t *testing.T) {
 	c := Config{Data: t.TempDir(), RESP: "127.0.0.1:0", HTTP: Off}
 	for _, want := range []string{`msg="state restored" .*snapshot=none `, `msg="state restored" .*snapshot=20[0-9-]+T[0-9:]+Z `} {
 		var log bytes.Buffer
-		s, err := New(c, "test", slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(c, "test", slog.New(slog.NewTextHandler(&log, nil))))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := s.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Run(ctx))
 		if !regexp.MustCompile(want).Match(log.Bytes()) {
 			t.Errorf("no %s in\n%s", want, log.String())
 		}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // On a disk that is really full, all bans that rules begin hold, /readyz says that
@@ -26,9 +28,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	c := deployed(t)
 	rules := "version: 1\nbans: [{name: flood, key: user, after: 1 hits in 1m, for: 1h}]\n"
-	if err := os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.RulesFiles[0], []byte(rules), 0o600))
 	c.Data = filepath.Join(disk, "data")
 	var log safeBuffer
 	s, url := startedWith(t, c, slog.New(slog.NewTextHandler(&log, nil)))
@@ -41,21 +41,15 @@ func TestFullDisk(t *testing.T) {
 		for range 2 {
 			ev := caller.Event()
 			ev.SetNamedString("user", fmt.Sprint(pad, i))
-			if _, err := caller.Check(ev, 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(caller.Check(ev, 1))(t)
 		}
 	}
 	eventually(t, "/readyz says why not", func() bool {
 		code, text := got(t, url+"/readyz")
 		return code == 503 && strings.Contains(text, "no space left on device") && strings.Contains(text, "bans that are not on disk: ")
 	})
-	if err := os.Remove(stuff); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(stuff))
+	must.Do(t, syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT, "size=256m"))
 	eventually(t, "/readyz says yes", func() bool { code, _ := got(t, url+"/readyz"); return code == 200 })
 	eventually(t, "the log says that a snapshot has what the journal had not", func() bool {
 		return strings.Contains(log.String(), "the snapshot has them now")

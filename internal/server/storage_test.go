@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A safeBuffer is a buffer for several goroutines.
@@ -41,15 +43,9 @@ func (s *safeBuffer) String() string {
 // got returns the body of a page, and its status.
 func got(t *testing.T, url string) (int, string) {
 	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(url))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(text)
 }
 
@@ -69,15 +65,11 @@ func occupied(t *testing.T, dir string) (free func()) {
 	t.Helper()
 	paths := []string{filepath.Join(dir, "state"), filepath.Join(dir, "state.tmp")}
 	for _, path := range paths {
-		if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(path, "full"), 0o700))
 	}
 	return func() {
 		for _, path := range paths {
-			if err := os.RemoveAll(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(path))
 		}
 	}
 }
@@ -99,9 +91,7 @@ func TestDiskFails(t *testing.T) {
 	for range 5 {
 		ev := caller.Event()
 		ev.SetNamedString("client", "192.0.2.1")
-		if _, err := caller.Check(ev, 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(caller.Check(ev, 1))(t)
 	}
 	wants := []string{`ban journal: cannot be written since 20`, `snapshots: cannot be written since 20`, "file exists"}
 	eventually(t, "/readyz says no", func() bool {
@@ -167,9 +157,7 @@ func copied(t *testing.T, dir string) string {
 	to := filepath.Join(t.TempDir(), "copy")
 	eventually(t, "no file changes", func() bool {
 		before := listing(dir)
-		if err := os.RemoveAll(to); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(to))
 		err := os.CopyFS(to, os.DirFS(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -202,15 +190,9 @@ func listing(dir string) string {
 // posted sends a body of JSON and returns the answer.
 func posted(t *testing.T, url, body string) (int, string) {
 	t.Helper()
-	answer, err := http.Post(url, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Post(url, "application/json", strings.NewReader(body)))(t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(text)
 }
 
@@ -230,14 +212,9 @@ func TestJournalGap(t *testing.T) {
 	}
 	c.Data = copied(t, c.Data)
 	state := filepath.Join(c.Data, "state")
-	data, err := os.ReadFile(state)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(state))(t)
 	data[len(data)/2] ^= 1
-	if err := os.WriteFile(state, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(state, data, 0o600))
 	_, url = started(t, c)
 	if _, text := got(t, url+"/metrics"); !regexp.MustCompile(`(?m)^lately_state_lost_records 1$`).MatchString(text) {
 		t.Errorf("one record is damaged; /metrics: %s", regexp.MustCompile(`(?m)^lately_journal.*$`).FindAllString(text, -1))

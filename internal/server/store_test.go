@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -56,26 +57,18 @@ func newNode(t *testing.T, store string, change ...func(*Config)) *node {
 
 func (n *node) write(rules string) {
 	n.t.Helper()
-	if err := os.WriteFile(n.rules, []byte(rules), 0o600); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, os.WriteFile(n.rules, []byte(rules), 0o600))
 }
 
 // resp returns the answers to lines that are sent together.
 func (n *node) resp(lines ...string) string {
 	n.t.Helper()
 	addr, _ := n.Addresses()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", addr))(n.t)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute)) // a server that does not answer
 	fmt.Fprint(conn, strings.Join(append(lines, "QUIT", ""), "\r\n"))
-	text, err := io.ReadAll(bufio.NewReader(conn))
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(bufio.NewReader(conn)))(n.t)
 	return string(text)
 }
 
@@ -135,9 +128,7 @@ func TestServersShareLimits(t *testing.T) {
 		return x.Nodes == 2 && y.Nodes == 2 && x.OtherRules+y.OtherRules == 0 && x.RulesHash == y.RulesHash && x.Up && x.Failures == 0
 	})
 	b.write(strings.Replace(sharedRules, "4 per 1h", "5 per 1h", 1))
-	if err := b.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Reload())
 	if !b.take("shared", "192.0.2.1") || b.take("shared", "192.0.2.1") {
 		t.Error("after a reload the limit is 5, of which 4 are used")
 	}
@@ -179,9 +170,7 @@ func TestStoreDies(t *testing.T) {
 		t.Errorf("the state without Redis: %+v", s)
 	}
 	eventually(t, "the log says that the store is down", func() bool { return strings.Contains(n.log.String(), "the store of limits is down") })
-	if err := redis.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, redis.Run())
 	if n.wantReady(200); !n.take("closed", "ada") {
 		t.Error("the server is ready, and Redis, which is back, does not decide")
 	}
@@ -204,10 +193,7 @@ func TestStartWithoutStore(t *testing.T) {
 		t.Errorf("commands without a store answer %q", text)
 	}
 	for _, path := range []string{"/v1/bans", "/v1/key?field=client&value=192.0.2.1"} {
-		r, err := http.Get(n.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.Get(n.url + path))(t)
 		body, err := io.ReadAll(r.Body)
 		r.Body.Close()
 		if err != nil || r.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "the store of limits failed") {
@@ -215,12 +201,8 @@ func TestStartWithoutStore(t *testing.T) {
 		}
 	}
 	n.write(strings.Replace(sharedRules, "4 per 1h", "1 per 1h", 1))
-	if err := n.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	if err := redis.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Reload())
+	must.Do(t, redis.Run())
 	n.wantReady(200)
 	if !n.take("closed", "ada") || !n.take("shared", "192.0.2.7") || n.take("shared", "192.0.2.7") {
 		t.Error("Redis does not decide by the rules of the reload")
@@ -274,17 +256,12 @@ func TestStoreEvicts(t *testing.T) {
 // TestStoreUser uses the ACL user of the documentation, and a wrong password, which is in no
 // log and no answer.
 func TestStoreUser(t *testing.T) {
-	page, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/redis.md"))(t)
 	redis := redistest.Own(t)
 	client := redis.Client(t)
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, "ACL ") {
-			if err := client.Do(t.Context(), client.B().Arbitrary(strings.Fields(line)...).Build()).Error(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, client.Do(t.Context(), client.B().Arbitrary(strings.Fields(line)...).Build()).Error())
 		}
 	}
 	right := newNode(t, strings.Replace(storeOf(redis), "//", "//lately:password@", 1), func(c *Config) { c.StorePrefix = "lately:" })
@@ -308,9 +285,7 @@ func TestStoreUser(t *testing.T) {
 func TestStoreRules(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	text := sharedRules + "  - name: moving\n    key: client\n    limit: 100 per 1m\n    adapt: {steps: [200 below 1000 per 1s], above: 50}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	_, err := New(Config{RESP: "127.0.0.1:0", HTTP: Off, RulesFiles: []string{path}, Store: "unix:///nowhere"}, "test", nil)
 	if want := path + `:5:11: rule "moving": adapt: `; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v; want %s", err, want)

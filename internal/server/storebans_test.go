@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/events"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -30,10 +31,7 @@ func TestStoreBans(t *testing.T) {
 	b := &node{t: t, log: new(safeBuffer)}
 	config := a.config
 	config.ShutdownDelay = -1
-	server, err := New(config, "test", slog.New(slog.NewTextHandler(b.log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(New(config, "test", slog.New(slog.NewTextHandler(b.log, nil))))(t)
 	_, addr := server.Addresses()
 	b.Server, b.url = server, "http://"+addr
 	ctx, stop := context.WithCancel(context.Background())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
@@ -132,15 +133,10 @@ func spend(t *testing.T, how func(*spender, context.Context)) (all []spending, e
 	for range 3 {
 		n := newNode(t, storeOf(redis))
 		n.write(budgetRules)
-		if err := n.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Reload())
 		n.wantReady(200)
 		address, _ := n.Addresses()
-		f, err := client.NewFleet(client.FleetConfig{Nodes: []string{address}, Timeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(client.NewFleet(client.FleetConfig{Nodes: []string{address}, Timeout: time.Minute}))(t)
 		defer f.Close()
 		fleets = append(fleets, f)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -19,9 +20,7 @@ func TestServersShareCounters(t *testing.T) {
 		n := newNode(t, storeOf(redis))
 		n.wantReady(200) // else other rules cannot be put in force
 		n.write(rules)
-		if err := n.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Reload())
 		n.wantReady(200)
 		return n
 	}

@@ -8,16 +8,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestStoreDamage starts a server with a store that answers every command with a length at which the client library
 // panics: the server goes on, decides, and counts the replies.
 func TestStoreDamage(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var conns sync.WaitGroup
 	t.Cleanup(conns.Wait)
 	t.Cleanup(func() { listener.Close() })

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -23,9 +24,7 @@ func TestOutcomeAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
 	file := filepath.Join(t.TempDir(), "answers.yaml")
-	if err := os.WriteFile(file, []byte(sharedAnswers), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(sharedAnswers), 0o600))
 	answers := func(c *Config) { c.RulesFiles = []string{file} }
 	a, b := newNode(t, storeOf(redis), answers), newNode(t, storeOf(redis), answers)
 	a.wantReady(200)

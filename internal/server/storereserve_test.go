@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -104,9 +105,7 @@ func TestReserveWhileStoreIsAway(t *testing.T) {
 	eventually(t, "the store is away", func() bool { return !n.state().Up })
 	local := n.reserve("RESERVE shared 192.0.2.1 COST 2")
 	n.wantAnswer("SETTLE "+held+" COST 0", "-OVERLOAD the store of limits failed", "without a store")
-	if err := redis.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, redis.Run())
 	n.wantReady(200)
 	n.wantAnswer("TAKE shared 192.0.2.1", "*7\r\n:1\r\n", "of the empty store")
 	n.wantAnswer("SETTLE "+local+" COST 0", ":1\r\n", "of local memory")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -50,9 +51,7 @@ func TestServersCountByRule(t *testing.T) {
 	eventually(t, "the rates are those of the rules", func() bool {
 		_, text := got(t, a.url+"/v1/rates?span=1m&points=1&rules=1")
 		var list api.RateList
-		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &list))
 		return len(list.Rates) == 1 && list.Rates[0].Rules["shared"] == api.RuleTotals{Allowed: 4, Refused: 1}
 	})
 }
@@ -61,9 +60,7 @@ func TestServersCountByRule(t *testing.T) {
 func (n *node) counted(want map[string]api.RuleStats) bool {
 	_, text := got(n.t, n.url+"/v1/rules")
 	var set api.RuleSet
-	if err := json.Unmarshal([]byte(text), &set); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, json.Unmarshal([]byte(text), &set))
 	for i := range set.Rules {
 		s := set.Rules[i].Stats
 		if s == nil {

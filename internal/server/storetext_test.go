@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/internal/server/loglimit"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The text of an error of Redis is bounded and printable.
@@ -34,10 +35,7 @@ func TestStoreText(t *testing.T) {
 // A program in the place of Redis that answers each command with a long error of any bytes neither
 // floods the log nor sends these bytes to it, to the status or to clients.
 func TestErrorsOfRedisAreCut(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	go func() {
 		for {

@@ -18,24 +18,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
 // newCertificate returns a certificate for loopback, and the same in PEM form.
 func newCertificate(t *testing.T) (*tls.Certificate, []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -48,12 +43,9 @@ func TestStoreTLS(t *testing.T) {
 	second, secondPEM := newCertificate(t)
 	var cert atomic.Pointer[tls.Certificate]
 	cert.Store(first)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+	listener := must.Get(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return cert.Load(), nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var pipes sync.WaitGroup
 	t.Cleanup(pipes.Wait)
 	t.Cleanup(func() { listener.Close() })
@@ -80,9 +72,7 @@ func TestStoreTLS(t *testing.T) {
 	})
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	write := func(data []byte) {
-		if err := os.WriteFile(ca, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(ca, data, 0o600))
 	}
 	write(firstPEM)
 	n := newNode(t, "rediss://"+listener.Addr().String()+slowStore, func(c *Config) { c.StoreCA = ca })
@@ -90,18 +80,14 @@ func TestStoreTLS(t *testing.T) {
 	cert.Store(second)
 	redis.Kill() // which ends the connections
 	n.wantReady(503)
-	if err := redis.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, redis.Run())
 	eventually(t, "the new certificate is rejected", func() bool { return strings.Contains(n.state().Error, "certificate") })
 	write([]byte("no certificate"))
 	if err := n.Reload(); err == nil || !strings.Contains(err.Error(), "store-ca: ") {
 		t.Errorf("a reload with a file that is no certificate: %v", err)
 	}
 	write(secondPEM)
-	if err := n.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Reload())
 	n.wantReady(200)
 	eventually(t, "the store with TLS decides", func() bool { return n.take("closed", "ada") })
 }

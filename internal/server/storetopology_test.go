@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -132,19 +133,11 @@ func TestStoreFailsOver(t *testing.T) {
 func TestStoreWithStoppedSentinel(t *testing.T) {
 	t.Parallel()
 	w := redistest.NewWatched(t)
-	o, err := storeOptions(w.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(storeOptions(w.URL()))(t)
 	o.Sentinel.TopologyRefreshInterval = 10 * time.Millisecond
-	client, err := rueidis.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(rueidis.NewClient(o))(t)
 	sentinel := w.Sentinel.Process()
-	if err := sentinel.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sentinel.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { _ = sentinel.Signal(syscall.SIGCONT) })
 	time.Sleep(200 * time.Millisecond) // so that it is asked
 	closed := make(chan struct{})

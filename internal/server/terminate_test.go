@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A server that is told to terminate first says that it is not ready, and answers
@@ -17,10 +19,7 @@ func TestTerminate(t *testing.T) {
 	for _, delay := range []time.Duration{-1, time.Millisecond, time.Hour} {
 		c := deployed(t)
 		c.RESP, c.HTTP, c.ShutdownDelay = "127.0.0.1:0", "127.0.0.1:0", delay
-		s, err := New(c, "test", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(c, "test", nil))(t)
 		resp, http := s.Addresses()
 		url := "http://" + http
 		ended := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // tokenConfig is a server with that token file and little else.
@@ -28,14 +29,8 @@ func TestTokenFileIsMade(t *testing.T) {
 	for i := range texts {
 		c := tokenConfig(path)
 		c.Data = dir // may be where the state is
-		s, err := New(c, "test", log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(c, "test", log))(t)
+		text := must.Get(os.ReadFile(path))(t)
 		texts[i] = string(text)
 		words := strings.Fields(texts[i][strings.LastIndex(texts[i], "\nadmin "):])
 		if role, _, ok := s.tokens.Load().Role(words[1]); !ok || role != access.Admin {
@@ -61,9 +56,7 @@ func TestTokenFileIsMade(t *testing.T) {
 func TestTokenFileIsNotMade(t *testing.T) {
 	dir := t.TempDir()
 	dangling, empty := filepath.Join(dir, "link"), filepath.Join(dir, "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), dangling); err != nil {
 		t.Skip("SKIP: there are no links here:", err)
 	}
@@ -94,34 +87,22 @@ func TestTokenFileIsNotMade(t *testing.T) {
 // makes none where the file has gone.
 func TestReloadTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	s, err := New(tokenConfig(path), "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(tokenConfig(path), "test", nil))(t)
 	defer s.close()
 	first := s.tokens.Load()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append([]byte("# a remark\n"), text...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, append([]byte("# a remark\n"), text...), 0o600))
 	if err := s.Reload(); err != nil || s.tokens.Load() != first {
 		t.Errorf("the same tokens under a remark: %v, others: %v", err, s.tokens.Load() != first)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	if err := s.Reload(); !errors.Is(err, fs.ErrNotExist) || s.tokens.Load() != first {
 		t.Errorf("without the file: %v, others: %v", err, s.tokens.Load() != first)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a reload has made tokens: %v", err)
 	}
-	if _, err := access.Generate(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(access.Generate(path))(t)
 	if err := s.Reload(); err != nil || s.tokens.Load().Equal(first) {
 		t.Errorf("other tokens are not taken: %v", err)
 	}

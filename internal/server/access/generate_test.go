@@ -12,22 +12,17 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func TestGenerate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	tokens, err := access.Generate(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(access.Generate(path))(t)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
@@ -115,9 +110,7 @@ func TestGenerateRefuses(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOOS == "windows" {
 		t.Skip("SKIP: a directory that is not to be written: root may write to all, and here are no modes on Windows")
 	}
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o500))
 	path = filepath.Join(dir, "tokens")
 	_, err = access.Generate(path)
 	for _, want := range []string{path, "permission denied", "let the user of this process write to " + dir, "role token [name]"} {

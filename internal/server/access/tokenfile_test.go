@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func TestParse(t *testing.T) {
@@ -132,9 +133,7 @@ func TestLoadRefuses(t *testing.T) {
 	if _, err := access.Load(dir); err == nil {
 		t.Error("a folder was read")
 	}
-	if err := os.WriteFile(path, []byte("read "+secret("r")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("read "+secret("r")), 0o600))
 	if tokens, err := access.Load(path); err != nil || tokens.Len() != 1 {
 		t.Errorf("%v, %v", tokens, err)
 	}
@@ -142,17 +141,13 @@ func TestLoadRefuses(t *testing.T) {
 		return // no modes here
 	}
 	for _, mode := range []fs.FileMode{0o604, 0o601, 0o602, 0o644, 0o777} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		if _, err := access.Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) || !strings.Contains(err.Error(), fmt.Sprintf("%04o", mode)) {
 			t.Errorf("mode %v: %v", mode, err)
 		}
 	}
 	for _, mode := range []fs.FileMode{0o600, 0o400, 0o440, 0o660} { // the last two are of our group, as in Kubernetes
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		if _, err := access.Load(path); err != nil {
 			t.Errorf("mode %v: %v", mode, err)
 		}
@@ -160,13 +155,9 @@ func TestLoadRefuses(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIP a group that the process is not in: only root can give a file to one")
 	}
-	if err := os.Chown(path, -1, 54_321); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chown(path, -1, 54_321))
 	for _, mode := range []fs.FileMode{0o640, 0o620, 0o610} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		if _, err := access.Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
 			t.Errorf("mode %v of another group: %v", mode, err)
 		}
@@ -241,9 +232,7 @@ func TestReadToken(t *testing.T) {
 		{"", "has no token", access.Read},
 	} {
 		path := filepath.Join(t.TempDir(), "tokens")
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(c.text), 0o600))
 		token, err := access.ReadToken(path, c.need)
 		if err != nil && !strings.Contains(err.Error(), c.want) || err == nil && token != c.want {
 			t.Errorf("%q for %v: %q, %v; want %q", c.text, c.need, token, err, c.want)

@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func parse(t *testing.T, text string) *access.Tokens {
 	t.Helper()
-	tokens, err := access.Parse(strings.NewReader(text), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
 	return tokens
 }
 
@@ -125,10 +123,7 @@ func hasty(f *ast.FuncDecl) (why []string) {
 
 func function(t *testing.T, source, name string) *ast.FuncDecl {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "", source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "", source, 0))(t)
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
 			return f
@@ -142,10 +137,7 @@ func function(t *testing.T, source, name string) *ast.FuncDecl {
 // machine that is busy, and no on one that is not. All that depends on the token
 // is in the one function.
 func TestComparingIsConstantInTime(t *testing.T) {
-	source, err := os.ReadFile("tokens.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("tokens.go"))(t)
 	if why := hasty(function(t, string(source), "place")); len(why) > 0 {
 		t.Errorf("place has %v", why)
 	}
@@ -200,10 +192,7 @@ func BenchmarkRole(b *testing.B) {
 	for i := range 8 {
 		fmt.Fprintf(&text, "read %s\n", secret(fmt.Sprint(i)))
 	}
-	tokens, err := access.Parse(strings.NewReader(text.String()), "tokens")
-	if err != nil {
-		b.Fatal(err)
-	}
+	tokens := must.Get(access.Parse(strings.NewReader(text.String()), "tokens"))(b)
 	last := secret("7")
 	for b.Loop() {
 		tokens.Role(last)
@@ -212,10 +201,7 @@ func BenchmarkRole(b *testing.B) {
 
 func TestEqual(t *testing.T) {
 	parse := func(text string) *access.Tokens {
-		tokens, err := access.Parse(strings.NewReader(text), "tokens")
-		if err != nil {
-			t.Fatal(err)
-		}
+		tokens := must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
 		return tokens
 	}
 	text := "read " + secret("r") + "\nadmin " + secret("a") + " ada\n"

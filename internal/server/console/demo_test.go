@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/internal/test/browsertest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestConcurrentDemo opens the console of a demo: each view shows something, and a click ends
@@ -16,10 +17,7 @@ import (
 func TestConcurrentDemo(t *testing.T) {
 	pictures := os.Getenv("LATELY_PICTURES")
 	if pictures != "" {
-		folder, err := filepath.Abs(pictures)
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := must.Get(filepath.Abs(pictures))(t)
 		t.Setenv("LATELY_SCREENSHOTS", folder)
 	}
 	b := browsertest.Start(t)

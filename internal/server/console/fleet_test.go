@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/internal/test/browsertest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -30,18 +31,13 @@ hot:
 // its pictures are those of the guide about three servers.
 func TestConcurrentFleet(t *testing.T) {
 	if pictures := os.Getenv("LATELY_PICTURES"); pictures != "" {
-		folder, err := filepath.Abs(pictures)
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := must.Get(filepath.Abs(pictures))(t)
 		t.Setenv("LATELY_SCREENSHOTS", folder)
 	}
 	redis := redistest.Own(t)
 	b := browsertest.Start(t)
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(rules, []byte(fleetRules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(rules, []byte(fleetRules), 0o600))
 	var servers [3]*server.Server
 	var url string
 	for i := range servers {
@@ -62,9 +58,7 @@ func TestConcurrentFleet(t *testing.T) {
 	for n := range 7 {
 		check(n%3, fmt.Sprint("198.51.100.", n), "/scan")
 	}
-	if _, err := servers[0].Engine().Bans().Ban("per-client", []string{"192.0.2.66"}, time.Hour, "abuse report", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(servers[0].Engine().Bans().Ban("per-client", []string{"192.0.2.66"}, time.Hour, "abuse report", ""))(t)
 	replaySample(t, servers[2].Engine(), 1000, time.Second)
 	p := b.Open(t, url+"/#/bans", 1280, 800)
 	p.Wait(`[...document.querySelectorAll('tr.ban')].map((e) => e.textContent).filter((s) => /203\.0\.113\.77|198\.51\.100\.0\/24|192\.0\.2\.66/.test(s)).length === 3`)

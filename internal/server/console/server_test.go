@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/browsertest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const liveRules = `version: 1
@@ -70,9 +71,7 @@ func TestConcurrentPagesOfBans(t *testing.T) {
 	b := browsertest.Start(t)
 	s, url := liveServer(t)
 	for i := range 250 {
-		if _, err := s.Engine().Bans().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Engine().Bans().Ban("per-client", []string{fmt.Sprintf("192.0.2.%d", i)}, time.Hour, "", ""))(t)
 	}
 	p := b.Open(t, url+"/#/bans", 1440, 900)
 	p.Wait(isLive)
@@ -117,19 +116,14 @@ func held(e *engine.Engine) int {
 func liveServer(t *testing.T) (s *server.Server, url string) {
 	t.Helper()
 	t.Chdir(t.TempDir()) // the console shows the name of the file as it was given
-	if err := os.WriteFile("rules.yaml", []byte(liveRules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile("rules.yaml", []byte(liveRules), 0o600))
 	return runServer(t, server.Config{RulesFiles: []string{"rules.yaml"}, RESP: server.Off, HTTP: "127.0.0.1:0"})
 }
 
 // runServer runs a server until the test ends.
 func runServer(t *testing.T, c server.Config) (s *server.Server, url string) {
 	t.Helper()
-	s, err := server.New(c, "v0.1.0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(server.New(c, "v0.1.0", nil))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx) }()

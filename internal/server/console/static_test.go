@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/console"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // most is how many bytes all files may have.
@@ -49,17 +50,14 @@ func violations(name, text string) (found []string) {
 func readAll(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
-	err := fs.WalkDir(console.Files, ".", func(name string, d fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(console.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := fs.ReadFile(console.Files, name)
 		files[name] = string(b)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 

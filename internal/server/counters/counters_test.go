@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/state"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 	"github.com/lately-go/lately/window"
@@ -19,10 +20,7 @@ import (
 // newCounters returns the counters of a rules file.
 func newCounters(t *testing.T, text string) *counters.Counters {
 	t.Helper()
-	all, err := counters.New(counters.Config{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(counters.New(counters.Config{Now: time.Now}))(t)
 	use(t, all, text)
 	return all
 }
@@ -30,10 +28,7 @@ func newCounters(t *testing.T, text string) *counters.Counters {
 // use puts the counters of a rules file in force.
 func use(t *testing.T, all *counters.Counters, text string) {
 	t.Helper()
-	f, err := rules.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 	next, err := all.Prepare(f.Counters)
 	if err == nil {
 		err = all.Use(next)
@@ -50,10 +45,7 @@ func sumOf(t *testing.T, all *counters.Counters, name, value string) int {
 	if err != nil {
 		return -1
 	}
-	key, err := c.Key.Join(nil, value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(c.Key.Join(nil, value))(t)
 	count, _, err := c.Sum(key, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +56,7 @@ func sumOf(t *testing.T, all *counters.Counters, name, value string) int {
 // add creates a counter of that name, if there is none, and adds to a key.
 func add(t *testing.T, all *counters.Counters, name, value string, n uint64) {
 	t.Helper()
-	c, err := all.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(all.Create(name))(t)
 	key, err := c.Key.Join(nil, value)
 	if err == nil {
 		err = c.Add(key, n)
@@ -127,25 +116,15 @@ func TestSaveAndRestore(t *testing.T) {
 	for _, name := range []string{"same", "other", "made"} {
 		add(t, all, name, "192.0.2.1", 5)
 	}
-	if _, err := all.Create("empty"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(all.Create("empty"))(t)
 	after := newCounters(t, "version: 1\ncounters:\n  same: {key: client, spans: [1m, 1h]}\n  other: {key: user, spans: [1m]}\n")
 	l, total := state.NewLoader(time.Now), window.Imported{}
 	w := state.NewWriter(func(_ byte, record []byte) error { return after.Restore(l, &total, slices.Clone(record)) })
 	all.Save(w, time.Now())
-	if err := errors.Join(w.Err(), l.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(w.Err(), l.Wait()))
 	got := fmt.Sprint(sumOf(t, after, "other", "192.0.2.1"), sumOf(t, after, "made", "192.0.2.1"), sumOf(t, after, "empty", "k"))
-	c, err := after.Named("same")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := c.Key.Join(nil, "192.0.2.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(after.Named("same"))(t)
+	key := must.Get(c.Key.Join(nil, "192.0.2.1"))(t)
 	if minute, _, err := c.Sum(key, time.Minute); got != "0 5 0" || err != nil || minute.Lo != 5 || total.Keys != 2 {
 		t.Errorf("%s, a minute of same %+v, %v, %d keys imported; want 0 5 0, 5, and 2 keys", got, minute, err, total.Keys)
 	}

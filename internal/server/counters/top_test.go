@@ -9,19 +9,14 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 // Top of a filter is what is left of Top of all keys, over many keys in random order.
 func TestTopOfAFilter(t *testing.T) {
-	all, err := counters.New(counters.Config{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := all.Create("mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(counters.New(counters.Config{Now: time.Now}))(t)
+	c := must.Get(all.Create("mine"))(t)
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 6000 {
@@ -44,10 +39,7 @@ func TestTopOfAFilter(t *testing.T) {
 	for _, f := range []struct{ pattern, network string }{
 		{"198.51.2.*", ""}, {"", "198.51.2.0/24"}, {"/page/*", ""}, {"*", ""}, {"*7", "198.51.0.0/23"}, {"none", ""}, {"", "2001:db8::/32"},
 	} {
-		filter, err := keys.ParseFilter(f.pattern, f.network)
-		if err != nil {
-			t.Fatal(err)
-		}
+		filter := must.Get(keys.ParseFilter(f.pattern, f.network))(t)
 		var want []api.KeyCount
 		for _, k := range top {
 			in := f.network == "" || f.network == "198.51.2.0/24" && k.Values()[0][:min(9, len(k.Values()[0]))] == "198.51.2." ||

@@ -10,22 +10,17 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 	"go.uber.org/goleak"
 )
 
 func newEngine(t *testing.T) *engine.Engine {
 	t.Helper()
-	file, err := Rules()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(Rules())(t)
 	if len(file.Warnings) > 0 {
 		t.Errorf("the rules of the demo have warnings: %v", file.Warnings)
 	}
-	e, err := engine.New(engine.Config{Rules: file, KeepEvents: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: file, KeepEvents: 1 << 20}))(t)
 	return e
 }
 
@@ -113,10 +108,7 @@ func TestTenMinutes(t *testing.T) {
 		if len(bans) < 5 {
 			t.Errorf("%d keys are banned", len(bans))
 		}
-		all, err := e.Refused(1000, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(e.Refused(1000, time.Hour))(t)
 		for _, k := range all {
 			if strings.HasPrefix(k.Key.Text[0], "192.0.2.") || strings.HasPrefix(k.Key.Text[0], "2001:db8:") {
 				refused++
@@ -162,14 +154,8 @@ func TestConcurrentStop(t *testing.T) {
 }
 
 func BenchmarkSecond(b *testing.B) {
-	file, err := Rules()
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := engine.New(engine.Config{Rules: file})
-	if err != nil {
-		b.Fatal(err)
-	}
+	file := must.Get(Rules())(b)
+	e := must.Get(engine.New(engine.Config{Rules: file}))(b)
 	defer e.Close()
 	d := New(e, 1)
 	for b.Loop() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -24,10 +25,7 @@ func bouncing(t *testing.T, now *time.Time) *Enforcer {
 	c := config(t)
 	c.CrowdSec = true
 	c.Now = func() time.Time { return *now }
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(c))(t)
 	return e
 }
 
@@ -39,10 +37,7 @@ func banAt(now time.Time, rule, client string, d time.Duration, source string) *
 // query parses a query.
 func query(t *testing.T, text string) url.Values {
 	t.Helper()
-	q, err := url.ParseQuery(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(url.ParseQuery(text))(t)
 	return q
 }
 
@@ -126,10 +121,7 @@ func TestDecisions(t *testing.T) {
 			}
 			continue
 		}
-		text, err := json.Marshal(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(list))(t)
 		var values []string
 		for _, d := range list {
 			values = append(values, d.Value)
@@ -155,10 +147,7 @@ func TestDecisionStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		sent()
-		text, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(s))(t)
 		return string(text)
 	}
 	want := func(bouncer, q, want string) {

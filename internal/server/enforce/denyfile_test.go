@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // networks returns changes by which networks are banned.
@@ -22,10 +23,7 @@ func networks(t *testing.T, clients ...string) (changes []change) {
 	t.Helper()
 	c := config(t)
 	c.DenyFile.Path = filepath.Join(t.TempDir(), "unused")
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(c))(t)
 	for _, client := range clients {
 		b := banOf(client, time.Hour)
 		e.Add(&b)
@@ -67,26 +65,18 @@ func TestDenyFile(t *testing.T) {
 		{[]string{"192.0.2.0/24", "192.0.2.1", "192.0.2.2", "2001:db8::/64"}, "192.0.2.0/24 1;\n192.0.2.1/32 1;\n192.0.2.2/32 1;\n2001:db8::/64 1;\n", 2},
 		{[]string{"192.0.2.2"}, "192.0.2.2/32 1;\n", 3},
 	} {
-		if err := apply(step.clients...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, apply(step.clients...))
 		want(step.lines, step.runs)
 	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(fails, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0o640))
+	must.Do(t, os.WriteFile(fails, nil, 0o600))
 	for runs := 4; runs < 6; runs++ {
 		if err := apply("192.0.2.3"); err == nil || !strings.Contains(err.Error(), "deny-command: exit status 3: it is broken") {
 			t.Errorf("the error is %v", err)
 		}
 		want("192.0.2.3/32 1;\n", runs)
 	}
-	if err := os.Remove(fails); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(fails))
 	if err := apply("192.0.2.3"); err != nil {
 		t.Error(err)
 	}
@@ -98,9 +88,7 @@ func TestDenyFile(t *testing.T) {
 	if err := d.verify(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(path, []byte("192.0.2.4/32 1;\n"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("192.0.2.4/32 1;\n"), 0o640))
 	if d.verify(context.Background()) == nil {
 		t.Error("what somebody else wrote was not found")
 	}
@@ -114,15 +102,9 @@ func TestDenyFile(t *testing.T) {
 func TestDenyFilePaths(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("file", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := newDenyFile(DenyFile{Path: link, Format: "haproxy"}).apply(context.Background(), true, networks(t, "192.0.2.1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must.Do(t, os.Symlink("file", link))
+	must.Do(t, newDenyFile(DenyFile{Path: link, Format: "haproxy"}).apply(context.Background(), true, networks(t, "192.0.2.1")))
 	if text, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(text) != denyHeader+"192.0.2.1/32\n" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
@@ -170,26 +152,16 @@ func testProxy(t *testing.T, format, program, command string, write func(dir, li
 	dir, listen := t.TempDir(), freeport.Addr(t)
 	c := config(t)
 	c.DenyFile = DenyFile{Path: filepath.Join(dir, "deny"), Format: format, Every: minDenyEvery, Command: strings.NewReplacer("DIR", dir, "PROGRAM", path).Replace(command)}
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Replace(all(banOf("192.0.2.1", time.Hour), banOf("2001:db8::/64", time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(c))(t)
+	must.Do(t, e.Replace(all(banOf("192.0.2.1", time.Hour), banOf("2001:db8::/64", time.Hour))))
 	args := write(dir, listen)
 	if err := e.runners[0].follow(t.Context()); err == nil {
 		t.Error("the command succeeds before there is a proxy: this test cannot fail")
 	}
 	cmd := exec.Command(path, args...)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.Create(filepath.Join(dir, "log")))(t)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt) // the workers end with it
 		_ = cmd.Wait()
@@ -245,9 +217,7 @@ http {
 	}
 }
 `, dir, listen)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(conf, []byte(text), 0o600))
 		return []string{"-p", dir, "-e", "stderr", "-c", conf}
 	})
 }
@@ -271,9 +241,7 @@ frontend web
 	http-request deny deny_status 403 if { src -f %[1]s/deny }
 	http-request return status 200
 `, dir, listen)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(conf, []byte(text), 0o600))
 		return []string{"-W", "-db", "-f", conf, "-p", filepath.Join(dir, "pid")}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -27,21 +28,15 @@ import (
 func config(t *testing.T) Config {
 	t.Helper()
 	folded := func(f match.Fold) match.Key {
-		k, err := match.NewKey(f, "client")
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(match.NewKey(f, "client"))(t)
 		return k
 	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{},
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{},
 		ratelimit.Rule{Name: "wide", Key: folded(match.Fold{IPv4: 8}), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
 		ratelimit.Rule{Name: "client", Key: folded(match.Fold{IPv6: 128}), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
 		ratelimit.Rule{Name: "other", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},
 		ratelimit.Rule{Name: "quiet", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}, Shadow: true},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	return Config{Rule: set.Named, Protected: unprotected, Now: time.Now, MaxNetworks: 100_000, Log: slog.New(slog.DiscardHandler)}
 }
 
@@ -125,10 +120,7 @@ func (f *fake) batches() int {
 // bubble of synctest.
 func started(t *testing.T, c Config, f *fake, p pace) *Enforcer {
 	t.Helper()
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(c))(t)
 	e.follow("fake", f, p)
 	run(t, e)
 	return e
@@ -325,9 +317,7 @@ func TestSkipped(t *testing.T) {
 			t.Errorf("%d lines in the log, want 3:\n%s", n, log.String())
 		}
 		safe = netip.MustParsePrefix("192.0.2.1/32")
-		if err := e.Replace(all(bans[5])); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Replace(all(bans[5])))
 		synctest.Wait()
 		if s := e.Status(); s.Networks != 0 || s.Skipped["protected"] != 1 || len(f.inForce()) != 0 {
 			t.Errorf("an address that was put on the allow list is still refused: %+v", s)
@@ -341,9 +331,7 @@ func TestReplaceFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Replace(all(banOf("192.0.2.1", time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(all(banOf("192.0.2.1", time.Hour))))
 	broken := errors.New("unreachable")
 	err = e.Replace(func(yield func(api.Ban, error) bool) { yield(api.Ban{}, broken) })
 	if !errors.Is(err, broken) || e.Status().Networks != 1 {
@@ -357,10 +345,7 @@ func TestMaxNetworks(t *testing.T) {
 	const n = 20_000
 	c := config(t)
 	c.MaxNetworks = n
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(c))(t)
 	now := time.Now()
 	ban := func(i int) *api.Ban {
 		return banAt(now, "client", fmt.Sprintf("10.%d.%d.%d", i/62500, i/250%250, i%250), time.Hour, "rule")
@@ -382,9 +367,7 @@ func TestMaxNetworks(t *testing.T) {
 		t.Logf("a network takes %d bytes", bytes)
 	}
 	_, version := e.bans.after(1, 0)
-	if err := e.Replace(many); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(many))
 	if s := e.Status(); s.Networks != n || s.Skipped["no_memory"] != 2*n {
 		t.Errorf("the status is %+v, want %d networks and %d for lack of memory", s, n, 2*n)
 	}

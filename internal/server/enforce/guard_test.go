@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -54,10 +55,7 @@ func TestNetworkOf(t *testing.T) {
 		{fields: []string{"client"}, key: []string{"proxy:192.0.2.1"}, why: notAddress},
 		{fields: []string{"client"}, key: nil, why: notAddress},
 	} {
-		key, err := match.NewKey(tt.fold, tt.fields...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(match.NewKey(tt.fold, tt.fields...))(t)
 		network, why := networkOf(&ratelimit.Rule{Key: key, Shadow: tt.shadow}, tt.key, tt.byHand)
 		if why != tt.why || tt.want != "" && network.String() != tt.want {
 			t.Errorf("%q of %q with the fold %+v, by hand %v: %v, %s; want %q, %s", tt.key, tt.fields, tt.fold, tt.byHand, network, skipNames[why], tt.want, skipNames[tt.why])

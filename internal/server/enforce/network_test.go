@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -20,17 +21,11 @@ func banner(t *testing.T, fold match.Fold) *ratelimit.Limiter {
 	if err != nil {
 		t.Skip(err)
 	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "client", Key: key, Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}},
 		Ban: &ratelimit.Ban{Of: ratelimit.Refusals, After: 1, Span: time.Minute, For: time.Hour},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{Budget: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Budget: 4 << 20}))(t)
 	return l
 }
 
@@ -60,13 +55,10 @@ func ends(p netip.Prefix) []netip.Addr {
 // enforcedOf returns the networks that an Enforcer refuses for all bans of l.
 func enforcedOf(t *testing.T, l *ratelimit.Limiter, at time.Time) (networks []netip.Prefix) {
 	t.Helper()
-	e, err := New(Config{
+	e := must.Get(New(Config{
 		Rule: l.Set().Named, Protected: unprotected, Now: func() time.Time { return at },
 		MaxNetworks: 100, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for r, err := range l.Bans().At(at).All() {
 		if err != nil {
 			t.Fatal(err)

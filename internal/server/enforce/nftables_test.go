@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/netnstest"
 )
 
@@ -34,10 +35,7 @@ func (n namespace) enforcer() *Enforcer {
 	n.Use("nft")
 	c := config(n.t)
 	c.NFTables = true
-	e, err := New(c)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	e := must.Get(New(c))(n.t)
 	return e
 }
 
@@ -84,9 +82,7 @@ func TestNFTablesElements(t *testing.T) {
 	n := newNamespace(t)
 	e := n.enforcer()
 	hours := func(client string, h int) api.Ban { return banOf(client, time.Duration(h)*time.Hour) }
-	if err := e.Replace(all(hours("192.0.2.1", 1), hours("192.0.2.2", 1), hours("192.0.2.0/24", 2), hours("192.0.0.0/16", 3), hours("2001:db8::/64", 1), hours("2001:db8:0:1::/64", 1))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(all(hours("192.0.2.1", 1), hours("192.0.2.2", 1), hours("192.0.2.0/24", 2), hours("192.0.0.0/16", 3), hours("2001:db8::/64", 1), hours("2001:db8:0:1::/64", 1))))
 	run(t, e)
 	n.want(e, "192.0.2.1/32 1h", "192.0.2.2/32 1h", "192.0.2.0/24 2h", "192.0.0.0/16 3h", "2001:db8::/64 1h", "2001:db8:0:1::/64 1h")
 	e.Remove("client", []string{"192.0.2.2"})
@@ -110,9 +106,7 @@ func TestNFTablesElements(t *testing.T) {
 func TestNFTablesRepairs(t *testing.T) {
 	n := newNamespace(t)
 	e := n.enforcer()
-	if err := e.Replace(all(banOf("192.0.2.1", time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(all(banOf("192.0.2.1", time.Hour))))
 	e.runners[0].pace.verify = 100 * time.Millisecond
 	run(t, e)
 	n.want(e, "192.0.2.1/32 1h")
@@ -155,9 +149,7 @@ func TestNFTablesDrops(t *testing.T) {
 		})
 	}
 	e := host.enforcer()
-	if err := e.Replace(all()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(all()))
 	run(t, e)
 	for _, from := range []string{"198.51.100.2", "198.51.100.3"} {
 		want(outside, from, "198.51.100.1", refused)
@@ -197,9 +189,7 @@ func TestNFTablesManyBans(t *testing.T) {
 		bans = append(bans, banOf(fmt.Sprintf("10.%d.%d.%d", i%7, i/250, i%250), time.Hour))
 	}
 	began := time.Now()
-	if err := e.Replace(all(bans...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(all(bans...)))
 	run(t, e)
 	eventually(t, func() error {
 		if s := e.Status().Targets[0]; s.Lag != 0 {
@@ -219,14 +209,9 @@ func TestNFTablesManyBans(t *testing.T) {
 // Without the right to change nftables, the error says what nft said.
 func TestNFTablesFails(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "nft"), []byte("#!/bin/sh\necho 'Operation not permitted (you must be root)' >&2\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "nft"), []byte("#!/bin/sh\necho 'Operation not permitted (you must be root)' >&2\nexit 1\n"), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	target, err := newNFTables(time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(newNFTables(time.Now))(t)
 	if err := target.apply(context.Background(), true, nil); err == nil || !strings.Contains(err.Error(), "Operation not permitted (you must be root)") {
 		t.Errorf("the error is %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const secret = "a secret of tests, and of no server"
@@ -76,13 +77,8 @@ func hooked(t *testing.T) (*Enforcer, *receiver) {
 	t.Cleanup(server.Close)
 	c := config(t)
 	c.Webhook = Webhook{URL: server.URL + "/bans", SecretFile: filepath.Join(t.TempDir(), "secret")}
-	if err := os.WriteFile(c.Webhook.SecretFile, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(c.Webhook.SecretFile, []byte(secret+"\n"), 0o600))
+	e := must.Get(New(c))(t)
 	return e, r
 }
 
@@ -114,9 +110,7 @@ func TestWebhook(t *testing.T) {
 		bans = append(bans, banOf(clients[i], time.Hour))
 	}
 	r.fail = 2
-	if err := e.Replace(all(bans...)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Replace(all(bans...)))
 	run(t, e)
 	r.want(clients...)
 	r.mu.Lock()
@@ -170,9 +164,7 @@ func TestWebhookHostile(t *testing.T) {
 
 func TestWebhookConfig(t *testing.T) {
 	short := filepath.Join(t.TempDir(), "short")
-	if err := os.WriteFile(short, []byte("  too short  \n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(short, []byte("  too short  \n"), 0o600))
 	for _, x := range []struct {
 		Webhook
 		want string
@@ -195,9 +187,7 @@ func TestWebhookConfig(t *testing.T) {
 // The URL of a webhook may have secrets: neither the status nor the log has them, whatever fails.
 func TestWebhookSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(secret), 0o600))
 	moved := httptest.NewServer(http.RedirectHandler("/hooks/path-secret", http.StatusFound))
 	defer moved.Close()
 	closed := httptest.NewServer(nil)

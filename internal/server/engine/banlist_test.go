@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -26,9 +27,7 @@ func TestNewestBans(t *testing.T) {
 			if i%2 == 1 {
 				rule, key = "login", []string{"192.0.2.1", fmt.Sprint("u", i)}
 			}
-			if _, err := e.Bans().Ban(rule, key, time.Hour-time.Duration(i)*time.Millisecond, fmt.Sprint("reason", i%10), ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(e.Bans().Ban(rule, key, time.Hour-time.Duration(i)*time.Millisecond, fmt.Sprint("reason", i%10), ""))(t)
 			time.Sleep(time.Millisecond)
 		}
 		for _, c := range []struct {

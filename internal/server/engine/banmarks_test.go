@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestMarksOfBans marks bans and unbans by hand, those of ten seconds once, also after a restart, and not
@@ -15,18 +16,13 @@ import (
 func TestMarksOfBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, someRules)}
-		e, err := engine.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(config))(t)
 		client := 0
 		ban := func(n int) {
 			t.Helper()
 			for range n {
 				client++
-				if _, err := e.Bans().Ban("per-client", []string{fmt.Sprintf("198.18.%d.%d", client/200, client%200)}, time.Hour, "", ""); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(e.Bans().Ban("per-client", []string{fmt.Sprintf("198.18.%d.%d", client/200, client%200)}, time.Hour, "", ""))(t)
 			}
 		}
 		marks := func() string {
@@ -43,9 +39,7 @@ func TestMarksOfBans(t *testing.T) {
 		ban(3)
 		time.Sleep(9 * time.Second)
 		ban(1)
-		if _, err := e.Bans().Unban("per-client", []string{"198.18.0.1"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Bans().Unban("per-client", []string{"198.18.0.1"}))(t)
 		if _, err := e.Bans().Unban("per-client", []string{"198.18.0.1"}); err != nil { // there is none any more
 			t.Fatal(err)
 		}
@@ -61,9 +55,7 @@ func TestMarksOfBans(t *testing.T) {
 		if got := marks(); got != want+", start 0" {
 			t.Errorf("after a restart: marks %q, want %q", got, want+", start 0")
 		}
-		if _, err := e.Replace(parse(t, someRules), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Replace(parse(t, someRules), true))(t)
 		for range 300 {
 			ban(1)
 			time.Sleep(11 * time.Second)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -12,14 +13,8 @@ import (
 // startFlood returns an engine with a rule that bans users.
 func startFlood(t *testing.T) *Engine {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte("version: 1\nbans: [{name: flood, key: user, after: 2 hits in 1m, for: 1h}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := New(Config{Rules: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nbans: [{name: flood, key: user, after: 2 hits in 1m, for: 1h}]\n")))(t)
+	e := must.Get(New(Config{Rules: file}))(t)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -38,9 +33,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		for range 3 {
 			ev := c.Event()
 			ev.SetNamedString("user", user)
-			if _, err := c.Check(ev, 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Check(ev, 1))(t)
 		}
 	}
 	begin("eve") // without a journal: OnBan has yet to come to the lock
@@ -63,9 +56,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		}
 		e.bans.Began(r)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, j.Close())
 	after := startFlood(t)
 	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
 		t.Fatal(err)
@@ -88,17 +79,13 @@ func TestReloadBeforeTheRecord(t *testing.T) {
 	}
 	e := startFlood(t)
 	late := ratelimit.BanRecord{Rule: "flood", Key: []string{"mallory"}, Since: time.Now(), Until: time.Now().Add(time.Hour)}
-	if err := e.limiter.Bans().Add(late); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.limiter.Bans().Add(late))
 	e.Bans().Journal(j)
 	if changes, err := e.Replace(noRules(), true); err != nil || changes.BansDropped != 1 {
 		t.Fatal(changes, err)
 	}
 	e.bans.Began(late)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, j.Close())
 	after := startFlood(t)
 	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -124,9 +125,7 @@ func TestRestoreBanOfANetwork(t *testing.T) {
 // A client that is a name is banned, refused, listed and unbanned as it is counted.
 func TestBanOfAName(t *testing.T) {
 	e := newEngine(t, someRules)
-	if _, err := e.Bans().Ban("per-client", []string{"bob"}, time.Hour, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Bans().Ban("per-client", []string{"bob"}, time.Hour, "", ""))(t)
 	if got := banned(t, e); !slices.Equal(got, []string{"per-client bob"}) {
 		t.Errorf("the bans are %q", got)
 	}
@@ -147,9 +146,7 @@ func TestUnbanOfProxies(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, banned := range [][]string{{"proxy:192.0.2.7"}, {"192.0.2.7"}, {"192.0.2.7", "proxy:192.0.2.7"}, {"proxy:2001:db8::7"}, {"proxy:192.0.2.8"}} {
 		for _, client := range banned {
-			if _, err := e.Bans().Ban("per-client", []string{client}, time.Hour, "", ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(e.Bans().Ban("per-client", []string{client}, time.Hour, "", ""))(t)
 		}
 		want := len(banned)
 		if banned[0] == "proxy:192.0.2.8" { // another
@@ -163,9 +160,7 @@ func TestUnbanOfProxies(t *testing.T) {
 			t.Errorf("%q: %d bans ended, %v; want %d", banned, n, err, want)
 		}
 	}
-	if _, err := e.Bans().Ban("login", []string{"proxy:192.0.2.9", "root"}, time.Hour, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Bans().Ban("login", []string{"proxy:192.0.2.9", "root"}, time.Hour, "", ""))(t)
 	if n, err := e.Bans().Unban("login", []string{"192.0.2.9", "root"}); n != 1 || err != nil {
 		t.Errorf("a key of two fields: %d bans ended, %v", n, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const busyRules = `version: 1
@@ -59,14 +60,8 @@ func TestTopDescribesItsKeys(t *testing.T) {
 			}
 		}
 		same(all, 4)
-		one, err := keys.ParseFilter("*.1", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := e.Top("clients", 10, time.Minute, one)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(keys.ParseFilter("*.1", ""))(t)
+		found := must.Get(e.Top("clients", 10, time.Minute, one))(t)
 		same(found, 1)
 
 		// No rule counts by the network, and refusals are not kept for a day.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/dnstest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -24,17 +25,11 @@ limits:
   - {name: pairs, key: [client, path], limit: 1 per 1h}
 allow: {crawlers: google}
 `
-	e, err := engine.New(engine.Config{Rules: parse(t, text), Resolver: dns.Resolver()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parse(t, text), Resolver: dns.Resolver()}))(t)
 	defer e.Close()
 	c := e.Session()
 	check := func(client, agent string) bool {
-		d, err := c.Check(event(c, "client", client, "path", "/", "agent", agent), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(c.Check(event(c, "client", client, "path", "/", "agent", agent), 1))(t)
 		return d.Allowed
 	}
 	const agent = "Mozilla/5.0 (compatible; Googlebot/2.1)"
@@ -88,9 +83,7 @@ allow: {crawlers: google}
 	}
 
 	// Without crawlers in the rules, it is a client like others.
-	if _, err := e.Replace(parse(t, "version: 1\nlimits:\n  - {name: all, key: client, limit: 0 per 1h}\n"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(parse(t, "version: 1\nlimits:\n  - {name: all, key: client, limit: 0 per 1h}\n"), true))(t)
 	await("the crawler is another client", func() bool { return !check("203.0.113.1", agent) })
 }
 
@@ -99,21 +92,15 @@ func TestCrawlerOfAnAlternative(t *testing.T) {
 	dns := dnstest.New(t)
 	dns.Name("203.0.113.1", "crawl-1.googlebot.com.")
 	dns.Address("crawl-1.googlebot.com.", "203.0.113.1")
-	e, err := engine.New(engine.Config{Resolver: dns.Resolver(), Rules: parse(t, `version: 1
+	e := must.Get(engine.New(engine.Config{Resolver: dns.Resolver(), Rules: parse(t, `version: 1
 limits:
   - {name: either, key: user | client, limit: 9 per 1h, ban: {after: 1 hit in 1h, for: 1d}}
 allow: {crawlers: google}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)}))(t)
 	defer e.Close()
 	c := e.Session()
 	for n, allowed := 0, 0; allowed < 5; n++ { // without the crawlers, at most one in a row
-		d, err := c.Take("either", 1, "client:203.0.113.1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(c.Take("either", 1, "client:203.0.113.1"))(t)
 		if allowed++; !d.Allowed || bansOf(t, e) > 0 {
 			allowed = 0
 		}
@@ -126,16 +113,11 @@ allow: {crawlers: google}
 
 // TestUnbanOfProxiesByAlternatives ends the ban of a proxy that has sent requests without their client, under a key with alternatives.
 func TestUnbanOfProxiesByAlternatives(t *testing.T) {
-	e, err := engine.New(engine.Config{Rules: parse(t, "version: 1\nbans:\n  - {name: either, key: user | client, after: 1 hit in 1h, for: 1d}\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parse(t, "version: 1\nbans:\n  - {name: either, key: user | client, after: 1 hit in 1h, for: 1d}\n")}))(t)
 	defer e.Close()
 	c := e.Session()
 	for range 3 {
-		if _, err := c.Check(event(c, "client", "proxy:192.0.2.7"), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Check(event(c, "client", "proxy:192.0.2.7"), 1))(t)
 	}
 	if n, err := e.Bans().Unban("either", []string{"client:192.0.2.7"}); n != 1 || err != nil {
 		t.Errorf("%d bans ended, %v; want that of the proxy", n, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const loginRules = `version: 1
@@ -53,9 +54,7 @@ func TestUnbanThenCrash(t *testing.T) {
 	if n, err := live.Bans().Unban("logins", []string{"192.0.2.1"}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, j.Close())
 	live.Bans().Journal(nil)
 	want := later(live)
 	if want[3] != "false true 10h0m0s" {

@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -42,10 +43,7 @@ allow: [10.0.0.0/8]
 
 func parse(t testing.TB, text string) *rules.File {
 	t.Helper()
-	f, err := rules.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 	return f
 }
 
@@ -55,10 +53,7 @@ func newEngine(t testing.TB, text string) *engine.Engine {
 	if text != "" {
 		c.Rules = parse(t, text)
 	}
-	e, err := engine.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(c))(t)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -74,10 +69,7 @@ func event(c *engine.Session, fields ...string) *match.Event {
 // check is Session.Check of an event that can be judged.
 func check(t testing.TB, c *engine.Session, ev *match.Event, cost uint64) ratelimit.Decision {
 	t.Helper()
-	d, err := c.Check(ev, cost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(c.Check(ev, cost))(t)
 	return d
 }
 
@@ -93,10 +85,7 @@ func wantCode(t *testing.T, err error, code api.Code, words string) {
 // that it begins is told.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
 		defer e.Close()
 		sub := e.Subscribe()
 		defer sub.Close()
@@ -142,10 +131,7 @@ func TestCheck(t *testing.T) {
 // rule per-client.
 func wantRates(t *testing.T, e *engine.Engine, all api.Totals, rule api.RuleTotals) {
 	t.Helper()
-	rates, err := e.Rates(time.Hour, 60, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rates := must.Get(e.Rates(time.Hour, 60, true))(t)
 	var gotAll api.Totals
 	var gotRule api.RuleTotals
 	for _, r := range rates {
@@ -247,9 +233,7 @@ func TestCountersAreMade(t *testing.T) {
 	e := newEngine(t, "")
 	c := e.Session()
 	for i := range counters.MaxDynamic {
-		if err := c.Add(fmt.Sprint("c", i), uint64(i), "k"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Add(fmt.Sprint("c", i), uint64(i), "k"))
 	}
 	wantCode(t, c.Add("more", 1, "k"), api.Overload, "32")
 	for i := range counters.MaxDynamic {
@@ -276,9 +260,7 @@ func TestReload(t *testing.T) {
 		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
 	}
 	more := strings.Replace(someRules, "limit: 3 per 1m", "limit: 5 per 1m", 1) + "  \n"
-	if _, err := e.Replace(parse(t, more), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(parse(t, more), true))(t)
 	if d, _ := c.PeekRule("per-client", 1, "192.0.2.1"); d.Remaining != 1 || d.Limit != 5 {
 		t.Errorf("after a reload: %+v", d)
 	}
@@ -332,9 +314,7 @@ func TestBans(t *testing.T) {
 // decoded again.
 func TestLiftAsListed(t *testing.T) {
 	e := newEngine(t, "version: 1\nbans: [{name: path, key: path, after: 5 hits in 1m, for: 1h}]\n")
-	if _, err := e.Bans().Ban("path", []string{"/a%2541"}, time.Hour, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Bans().Ban("path", []string{"/a%2541"}, time.Hour, "", ""))(t)
 	var listed []string
 	for b := range e.Bans().All() {
 		listed = b.Key
@@ -363,10 +343,7 @@ func TestLoggedEventsAreJudgedAsInReplay(t *testing.T) {
 		e := newEngine(t, text)
 		c := e.Session()
 		set := parse(t, text).Limits
-		want, err := ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget}))(t)
 		for i := range 2000 {
 			at := time.UnixMilli(int64(i)*777 + int64(i%3))
 			ev := logged(c, at, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
@@ -375,9 +352,7 @@ func TestLoggedEventsAreJudgedAsInReplay(t *testing.T) {
 				t.Fatalf("event %d: got %+v, want %+v", i, got, d)
 			}
 			if i%500 == 250 {
-				if _, err := e.Replace(parse(t, text+strings.Repeat(" ", i)), true); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(e.Replace(parse(t, text+strings.Repeat(" ", i)), true))(t)
 			}
 		}
 	}
@@ -389,9 +364,7 @@ func TestSlowSubscriber(t *testing.T) {
 	slow, good := e.Subscribe(), e.Subscribe()
 	defer good.Close()
 	for i := range 5000 {
-		if _, err := e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""))(t)
 		if ev := next(t, good); ev.Ban.Text[0] != fmt.Sprint("u", i) {
 			t.Fatalf("event %d: %+v", i, ev)
 		}

@@ -12,24 +12,19 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func explain(t *testing.T, e *engine.Engine, values ...string) api.Explanation {
 	t.Helper()
-	x, err := e.Explain(values...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(e.Explain(values...))(t)
 	return x
 }
 
 // Explain has what a key was refused for, and what its rule decides now.
 func TestExplain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(engine.Config{Rules: parse(t, refusingRules)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, refusingRules)}))(t)
 		defer e.Close()
 		began := time.Now().UTC()
 		c := e.Session()
@@ -79,20 +74,14 @@ func TestExplain(t *testing.T) {
 		}
 
 		// A key without an event, and a ban by hand.
-		if _, err := e.Bans().Ban("login", []string{"192.0.2.9", "eve"}, time.Hour, "why", "me"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Take("login", 1, "192.0.2.9", "eve"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Bans().Ban("login", []string{"192.0.2.9", "eve"}, time.Hour, "why", "me"))(t)
+		must.Get(c.Take("login", 1, "192.0.2.9", "eve"))(t)
 		got := explain(t, e, "eve").Refusals
 		if len(got) != 1 || got[0].Ban == nil || got[0].Ban.Reason != "why" || got[0].Example.Path != "" || got[0].Example.Decision.BannedUntil == 0 {
 			t.Errorf("a banned key: %+v", got)
 		}
 		// Under a rule with another key, the old refusals say nothing.
-		if _, err := e.Replace(parse(t, strings.Replace(refusingRules, "key: [client, user]", "key: user", 1)), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Replace(parse(t, strings.Replace(refusingRules, "key: [client, user]", "key: user", 1)), true))(t)
 		if got := explain(t, e, "ada").Refusals; len(got) != 0 {
 			t.Errorf("after a reload: %+v", got)
 		}
@@ -103,10 +92,7 @@ func TestExplain(t *testing.T) {
 // time, and Since says from when on none is missing.
 func TestExplainForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(engine.Config{Rules: parse(t, "version: 1\nlimits: [{name: none, key: client, limit: 0 per 1s}]\n")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, "version: 1\nlimits: [{name: none, key: client, limit: 0 per 1s}]\n")}))(t)
 		defer e.Close()
 		c := e.Session()
 		const keys = 40_000

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -59,9 +60,7 @@ func TestPrepareFields(t *testing.T) {
 		}
 	}
 	// A rule can be removed before the services that send its field.
-	if _, err := e.Replace(parse(t, "version: 1\n"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(parse(t, "version: 1\n"), true))(t)
 	if err := c.Prepare(event(c, "tenant", "v")); err != nil {
 		t.Errorf("after the rules that use it were removed: %v", err)
 	}
@@ -79,9 +78,7 @@ func TestPrepareTarget(t *testing.T) {
 		{[]string{"client", "192.0.2.1"}, []string{"", "", ""}},
 	} {
 		ev := event(c, x.fields...)
-		if err := c.Prepare(ev); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Prepare(ev))
 		got := []string{string(ev.Get(match.Path)), string(ev.Get(match.Object)), string(ev.Get(match.Query))}
 		if !slices.Equal(got, x.want) {
 			t.Errorf("%q: path, object and query are %q, want %q", x.fields, got, x.want)
@@ -94,10 +91,7 @@ func TestPrepareTarget(t *testing.T) {
 func TestUnmatchedIsWarnedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		e, err := engine.New(engine.Config{Rules: parse(t, fieldRules), Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, fieldRules), Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 		defer e.Close()
 		c := e.Session()
 		warned := func(fields ...string) string {
@@ -133,9 +127,7 @@ func TestUnmatchedIsWarnedAbout(t *testing.T) {
 		if got := warned("path", "/"); !strings.Contains(got, "fields=path") || !strings.Contains(got, "unmatched=101") {
 			t.Errorf("after a minute: %s", got)
 		}
-		if _, err := e.Replace(parse(t, "version: 1\n"), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Replace(parse(t, "version: 1\n"), true))(t)
 		time.Sleep(time.Minute)
 		if got := warned("client", "192.0.2.1"); !strings.Contains(got, `needed="no rules are in force"`) {
 			t.Errorf("without rules: %s", got)

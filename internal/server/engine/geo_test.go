@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/geotest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -18,26 +19,15 @@ import (
 func TestGeo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "countries.mmdb")
 	data := geotest.File(map[string]map[string]any{"192.0.2.0/24": {"country_code": "AT"}})
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := geo.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
+	db := must.Get(geo.Open(path))(t)
 	const byCountry = "version: 1\nlimits:\n  - {name: far, key: country, limit: 0 per 1m}\n"
-	e, err := engine.New(engine.Config{Rules: parse(t, byCountry), Geo: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parse(t, byCountry), Geo: db}))(t)
 	defer e.Close()
 	c := e.Session()
 	decide := func(client string) (checked, logged, located bool) {
 		t.Helper()
-		d, err := c.Check(event(c, "client", client), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(c.Check(event(c, "client", client), 1))(t)
 		var ev match.Event
 		ev.Time = time.Now()
 		ev.SetString(match.Client, client)
@@ -53,9 +43,7 @@ func TestGeo(t *testing.T) {
 	if _, err := e.Replace(parse(t, "version: 1\nlimits:\n  - {name: far, key: asn, limit: 0 per 1m}\n"), true); err == nil || !strings.Contains(err.Error(), "field asn: it needs --geo FILE") {
 		t.Errorf("rules with a field that no file has: %v", err)
 	}
-	if _, err := e.Replace(parse(t, "version: 1\nlimits:\n  - {name: far, key: client, limit: 0 per 1m}\n"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(parse(t, "version: 1\nlimits:\n  - {name: far, key: client, limit: 0 per 1m}\n"), true))(t)
 	if _, _, located := decide("192.0.2.1"); located {
 		t.Error("a client was looked up for rules that do not use its country")
 	}

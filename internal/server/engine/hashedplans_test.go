@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -16,21 +17,13 @@ func TestPlansByHashedField(t *testing.T) {
 	const text = "version: 1\nfields: {api_key: {header: X-API-Key, hash: true}}\n" +
 		"limits: [{name: keys, key: api_key, limit: {by: api_key, plans: plans.txt, default: 60 per 1m, at_most: 9999 per 1m}}]\n"
 	for name, contents := range map[string]string{path: text, filepath.Join(filepath.Dir(path), "plans.txt"): "k-1 600\nk-2 700\n"} {
-		if err := os.WriteFile(name, []byte(contents), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(contents), 0o600))
 	}
 	load := func() *rules.File {
-		file, err := rules.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(rules.Load(path))(t)
 		return file
 	}
-	e, err := New(Config{Rules: load()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(Config{Rules: load()}))(t)
 	defer e.Close()
 	check := func(when string) {
 		t.Helper()
@@ -48,13 +41,9 @@ func TestPlansByHashedField(t *testing.T) {
 		}
 	}
 	check("at first")
-	if err := e.SetSecret(secret.New().Value()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.SetSecret(secret.New().Value()))
 	check("with another secret")
-	if _, err := e.Replace(load(), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(load(), false))(t)
 	check("after a reload")
 	e.Secret().Set(secret.New().Value()) // the control: without SetSecret, the digests are of another key
 	s := e.Session()
@@ -63,9 +52,7 @@ func TestPlansByHashedField(t *testing.T) {
 	if d, err := s.Check(ev, 1); err != nil || d.Limit != 60 {
 		t.Errorf("the control is judged by %d, %v; want 60", d.Limit, err)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(path), "plans.txt")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(filepath.Dir(path), "plans.txt")))
 	if err := e.SetSecret(secret.New().Value()); err == nil {
 		t.Error("a file of plans that is gone is no error")
 	}

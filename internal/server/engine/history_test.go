@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A rule that gets another key counts from 0 again. Rates are what came since, and
 // never what is left when more is taken from less.
 func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
 		defer e.Close()
 		c := e.Session()
 		for range 3 {
@@ -43,10 +41,7 @@ func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
 // has decided since it began.
 func TestRatesOfAYoungEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
 		defer e.Close()
 		c := e.Session()
 		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)

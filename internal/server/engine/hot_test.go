@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const hotRules = `version: 1
@@ -78,9 +79,7 @@ hot: [{name: page, key: path, threshold: 100 per 10m}] # no key expires on a slo
 			ev := c.Event()
 			ev.SetNamedString("client", client)
 			ev.SetNamed("path", path)
-			if _, err := c.Check(ev, 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Check(ev, 1))(t)
 		}
 		return heapNow() - before
 	}

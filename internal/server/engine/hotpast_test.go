@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const pastRules = `version: 1
@@ -22,12 +23,8 @@ hot:
 func reportBy(t testing.TB, e *engine.Engine, process, rule string, n uint64, key ...string) {
 	t.Helper()
 	var r hotkeys.Report
-	if err := e.Hot().Begin(&r, rule); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Add(n, 0, key...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Hot().Begin(&r, rule))
+	must.Do(t, r.Add(n, 0, key...))
 	r.Count(process)
 }
 
@@ -56,10 +53,7 @@ func dayOf(r api.HotKeyReport) (sum uint64, parts int) {
 func TestHotPast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, pastRules)}
-		e, err := engine.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(config))(t)
 		defer func() { e.Close() }()
 		time.Sleep(time.Second / 3) // events are between samples
 		const minutes, each = 25, 10
@@ -67,9 +61,7 @@ func TestHotPast(t *testing.T) {
 			reportBy(t, e, "svc-1", "product", 3*each, "/a")
 			reportBy(t, e, "svc-2", "product", each, "/a")
 			reportBy(t, e, "svc-2", "product", 1, "/cold")
-			if err := e.Hot().CountCache("product", 30, 10, 2, 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Hot().CountCache("product", 30, 10, 2, 1))
 			time.Sleep(time.Second)
 		}
 		const uses = minutes * 60 * 4 * each
@@ -118,9 +110,7 @@ func TestHotPast(t *testing.T) {
 // A key of two values, made hot by hand, is found under its rule and no other.
 func TestHotPastByHand(t *testing.T) {
 	e := newEngine(t, pastRules)
-	if _, err := e.Hot().Add("pair", []string{"192.0.2.1", "/a"}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Hot().Add("pair", []string{"192.0.2.1", "/a"}, 0))(t)
 	r, err := e.Inspect([]string{"client", "path"}, []string{"192.0.2.1", "/a"})
 	if err != nil || len(r.Hot) != 1 || r.Hot[0].Hot == nil || !r.Hot[0].Hot.Hand || r.Hot[0].Rule != "pair" {
 		t.Errorf("%+v, %v", r, err)

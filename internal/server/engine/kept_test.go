@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keptevents"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -15,10 +16,7 @@ import (
 // keeping returns an engine that keeps events in that many bytes.
 func keeping(t testing.TB, budget int64) *engine.Engine {
 	t.Helper()
-	e, err := engine.New(engine.Config{Rules: parse(t, someRules), KeepEvents: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules), KeepEvents: budget}))(t)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -65,9 +63,7 @@ func TestKeptEvents(t *testing.T) {
 		}
 		switch rnd.IntN(20) {
 		case 0:
-			if _, err := c.Take("per-client", 1, "192.0.2.1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Take("per-client", 1, "192.0.2.1"))(t)
 			missed.Keys++
 		case 1:
 			check(t, c, event(c, "client", value(), "agent", strings.Repeat("a", 9000)), 1)
@@ -119,10 +115,7 @@ func BenchmarkKeepEvents(b *testing.B) {
 	for _, budget := range []int64{0, 64 << 20} {
 		b.Run(fmt.Sprintf("%dMiB", budget>>20), func(b *testing.B) {
 			const text = "version: 1\nlimits: [{name: a, key: client, limit: 4000000000 per 1m}]\n"
-			e, err := engine.New(engine.Config{Rules: parse(b, text), KeepEvents: budget})
-			if err != nil {
-				b.Fatal(err)
-			}
+			e := must.Get(engine.New(engine.Config{Rules: parse(b, text), KeepEvents: budget}))(b)
 			defer e.Close()
 			c := e.Session()
 			b.ReportAllocs()

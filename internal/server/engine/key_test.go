@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -17,10 +18,7 @@ func TestSlotsOfAKey(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
-		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
 		defer e.Close()
 		c := e.Session()
 		cut, whole := false, false
@@ -32,9 +30,7 @@ func TestSlotsOfAKey(t *testing.T) {
 			if time.Sleep(step); rnd.IntN(3) == 0 {
 				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute - 1))) // the end of a slot
 			}
-			if err := c.Add("requests", rnd.Uint64N(5), "192.0.2.1"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Add("requests", rnd.Uint64N(5), "192.0.2.1"))
 			now := e.Now()
 			r, err := e.Inspect([]string{"client"}, []string{"192.0.2.1"})
 			if err != nil || len(r.Counters) != 2 {
@@ -71,9 +67,7 @@ func TestSlotsOfAKey(t *testing.T) {
 func TestBansOfAKey(t *testing.T) {
 	e := newEngine(t, someRules)
 	for _, user := range []string{"eve", "bob"} {
-		if _, err := e.Bans().Ban("flood", []string{user}, time.Hour, user, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Bans().Ban("flood", []string{user}, time.Hour, user, ""))(t)
 	}
 	r, err := e.Inspect([]string{"user"}, []string{"eve"})
 	if err != nil || len(r.Bans) != 1 || r.Bans[0].Reason != "eve" {
@@ -90,9 +84,7 @@ func TestKeyOfAlternatives(t *testing.T) {
 	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
 	c := e.Session()
 	for _, fields := range [][]string{{"user", "eve", "client", "192.0.2.1"}, {"client", "192.0.2.1"}, {"client", "192.0.2.1"}} {
-		if _, err := c.Check(event(c, fields...), 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Check(event(c, fields...), 1))(t)
 	}
 	for value, used := range map[string]uint64{"user:eve": 1, "client:192.0.2.1": 2, "user:192.0.2.1": 0, "client:eve": 0} {
 		r, err := e.Inspect([]string{"user | client"}, []string{value})

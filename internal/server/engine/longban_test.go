@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A ban of values that together are too long to be kept is listed by their digest. It
@@ -39,9 +40,7 @@ func TestBanOfALongKey(t *testing.T) {
 		}
 		after := restored(t, text, records)
 		line := `{"ban":` + marshalled(t, e) + `}`
-		if err := after.Restorer().Record(journal.Record{Type: 'b', Data: []byte(line)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, after.Restorer().Record(journal.Record{Type: 'b', Data: []byte(line)}))
 		if got := banned(t, after); len(got) != 1 {
 			t.Fatalf("after a restart %q are banned", got)
 		}
@@ -64,10 +63,7 @@ func TestBanOfALongKey(t *testing.T) {
 func marshalled(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	for r := range e.Bans().All() {
-		b, err := r.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(r.MarshalJSON())(t)
 		return strings.TrimSpace(string(b))
 	}
 	t.Fatal("there is no ban")

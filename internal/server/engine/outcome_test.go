@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -28,9 +29,7 @@ hot:
 // outcome reports an answer.
 func outcome(t *testing.T, c *engine.Session, fields ...string) ratelimit.Decision {
 	t.Helper()
-	if err := c.QueueCheck(event(c, fields...), 1, engine.Terms{Outcome: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.QueueCheck(event(c, fields...), 1, engine.Terms{Outcome: true}))
 	for d, err := range c.Decide() {
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -45,10 +46,7 @@ var forAMinute = engine.Terms{Report: time.Minute}
 // failures returns how many failed logins a client has left of its two.
 func failures(t testing.TB, c *engine.Session, client string) uint64 {
 	t.Helper()
-	d, err := c.PeekRule("failed-logins", 1, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(c.PeekRule("failed-logins", 1, client))(t)
 	left := d.Remaining
 	if d.Allowed {
 		left++ // without the event that only looks
@@ -220,9 +218,7 @@ func TestOutcomeAfterReload(t *testing.T) {
 	_, before := identified(t, c, forAMinute, request...)
 	_, removed := identified(t, c, forAMinute, request...)
 	mustReport(t, c, same, "status", "401")
-	if _, err := e.Replace(parse(t, text+"  - {name: by-tenant, key: tenant, when: {status: 401}, limit: 2 per 10m}\n  - {name: by-path, key: client, when: {path: /login, status: 401}, limit: 2 per 10m}\n"), false); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(parse(t, text+"  - {name: by-tenant, key: tenant, when: {status: 401}, limit: 2 per 10m}\n  - {name: by-path, key: client, when: {path: /login, status: 401}, limit: 2 per 10m}\n"), false))(t)
 	for range 2 {
 		mustReport(t, c, before, "status", "401")
 	}
@@ -237,9 +233,7 @@ func TestOutcomeAfterReload(t *testing.T) {
 	if d, err := c.PeekRule("by-tenant", 1, "acme"); err != nil || d.Remaining != 0 {
 		t.Errorf("an id of the new rules: %+v, %v", d, err)
 	}
-	if _, err := e.Replace(parse(t, "version: 1\n"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Replace(parse(t, "version: 1\n"), true))(t)
 	mustReport(t, c, removed, "status", "401")
 }
 
@@ -272,13 +266,9 @@ func TestBatchOfOutcomes(t *testing.T) {
 	}
 	for i, id := range ids {
 		for range 1 + i%3 {
-			if err := c.QueueCheck(event(c, "status", "401"), 1, engine.Terms{Outcome: true, ByID: true, ID: id}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.QueueCheck(event(c, "status", "401"), 1, engine.Terms{Outcome: true, ByID: true, ID: id}))
 		}
-		if err := c.QueueCheck(event(c, "client", "192.0.2.1", "path", "/"), 1, forAMinute); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.QueueCheck(event(c, "client", "192.0.2.1", "path", "/"), 1, forAMinute))
 	}
 	i := 0
 	for d, err := range c.Decide() {
@@ -366,10 +356,7 @@ func randomRequest(rnd *rand.Rand) []string {
 
 // TestOutcomeWithoutMemoryForIDs reports more ids than are remembered: each counts, and one that comes again counts again rather than none.
 func TestOutcomeWithoutMemoryForIDs(t *testing.T) {
-	e, err := engine.New(engine.Config{Rules: parse(t, answerRules), Settled: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parse(t, answerRules), Settled: 16}))(t)
 	t.Cleanup(e.Close)
 	c := e.Session()
 	again := 0

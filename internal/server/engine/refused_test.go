@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -30,9 +31,7 @@ func TestRefused(t *testing.T) {
 	visit(1, "client", "192.0.2.3", "path", "/")                          // allowed
 	visit(3, "client", "192.0.2.4", "path", "/login", "user", "a\tb\x00") // 1 allowed, 2 refused
 	for range 6 {                                                         // 1 allowed, 5 refused
-		if _, err := c.Take("login", 1, "192.0.2.5\troot"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Take("login", 1, "192.0.2.5\troot"))(t)
 	}
 	want := []string{
 		`per-client ["192.0.2.1"] 8 banned true`, `login ["192.0.2.5" "root"] 5 banned false`,
@@ -48,13 +47,8 @@ func TestRefused(t *testing.T) {
 	}
 
 	// A rule that counts by another key, and one that is gone, list nothing.
-	file, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n  - {name: login, key: client, limit: 1 per 1h}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Replace(file, true); err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n  - {name: login, key: client, limit: 1 per 1h}\n")))(t)
+	must.Get(e.Replace(file, true))(t)
 	if got := refused(t, e, 10, time.Minute); len(got) != 0 {
 		t.Errorf("under other rules: %q, want none", got)
 	}
@@ -70,10 +64,7 @@ func TestRefused(t *testing.T) {
 
 func refused(t *testing.T, e *engine.Engine, n int, span time.Duration) (list []string) {
 	t.Helper()
-	keys, err := e.Refused(n, span)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := must.Get(e.Refused(n, span))(t)
 	for _, k := range keys {
 		if k.Hi < k.Lo {
 			t.Errorf("%s %q: bounds [%d, %d]", k.Rule, k.Values(), k.Lo, k.Hi)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // BenchmarkVerbs compares CHARGE and RESERVE with TAKE, as a pipeline of 100 sends them.
@@ -20,9 +21,7 @@ func BenchmarkVerbs(b *testing.B) {
 		return func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if err := c.QueueTake("r", 1, terms, keys[i%len(keys)]); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, c.QueueTake("r", 1, terms, keys[i%len(keys)]))
 				if c.Queued() == 100 {
 					for range c.Decide() {
 						c.ID()
@@ -38,9 +37,7 @@ func BenchmarkVerbs(b *testing.B) {
 	b.Run("CHARGE", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if err := c.Charge("r", 1, keys[i%len(keys)]); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, c.Charge("r", 1, keys[i%len(keys)]))
 		}
 	})
 }

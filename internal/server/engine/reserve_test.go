@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/state"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const budgetRules = `version: 1
@@ -25,9 +26,7 @@ limits:
 // reserve reserves for a key, and returns the id, "" if it was refused.
 func reserve(t testing.TB, c *engine.Session, rule string, cost uint64, hold time.Duration, key string) string {
 	t.Helper()
-	if err := c.QueueTake(rule, cost, engine.Terms{Hold: hold}, key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.QueueTake(rule, cost, engine.Terms{Hold: hold}, key))
 	return decided(t, c)
 }
 
@@ -47,9 +46,7 @@ func decided(t testing.TB, c *engine.Session) (text string) {
 // used returns how much of a limit of n a key has used.
 func used(t testing.TB, c *engine.Session, rule, key string) uint64 {
 	t.Helper()
-	if err := c.QueueTake(rule, 1, engine.Terms{Peek: true}, key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.QueueTake(rule, 1, engine.Terms{Peek: true}, key))
 	for d, err := range c.Decide() {
 		if err != nil {
 			t.Fatal(err)
@@ -123,9 +120,7 @@ func TestCharge(t *testing.T) {
 	e := newEngine(t, budgetRules)
 	c := e.Session()
 	for range 3 {
-		if err := c.Charge("tokens", 400, "ada"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Charge("tokens", 400, "ada"))
 	}
 	if d, _ := c.Take("tokens", 1, "ada"); d.Allowed || d.Remaining != 0 {
 		t.Errorf("after charges beyond the limit: %+v", d)
@@ -138,9 +133,7 @@ func TestCharge(t *testing.T) {
 func TestReserveUnderAllRules(t *testing.T) {
 	e := newEngine(t, budgetRules)
 	c := e.Session()
-	if err := c.QueueCheck(event(c, "user", "ada", "path", "/chat"), 2, engine.Terms{Hold: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.QueueCheck(event(c, "user", "ada", "path", "/chat"), 2, engine.Terms{Hold: time.Minute}))
 	id := decided(t, c)
 	for rule, key := range map[string]string{"tokens": "ada", "fleet": "/chat", "places": "ada"} {
 		wantUsed(t, c, rule, key, 2, "reserved")
@@ -150,9 +143,7 @@ func TestReserveUnderAllRules(t *testing.T) {
 		wantUsed(t, c, rule, key, 1, "settled")
 	}
 	wantUsed(t, c, "places", "ada", 0, "settled")
-	if err := c.QueueCheck(event(c, "method", "GET"), 2, engine.Terms{Hold: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.QueueCheck(event(c, "method", "GET"), 2, engine.Terms{Hold: time.Minute}))
 	settle(t, c, decided(t, c), 5, true) // of no rule
 }
 
@@ -196,18 +187,14 @@ func TestSettleAfterChanges(t *testing.T) {
 	e := newEngine(t, budgetRules)
 	c := e.Session()
 	id := reserve(t, c, "tokens", 600, time.Minute, "ada")
-	if err := c.Reset("tokens", "ada"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Reset("tokens", "ada"))
 	c.Take("tokens", 100, "ada")
 	settle(t, c, id, 0, true)
 	wantUsed(t, c, "tokens", "ada", 100, "reset")
 
 	replace := func(old, now string) {
 		t.Helper()
-		if _, err := e.Replace(parse(t, strings.Replace(budgetRules, old, now, 1)), false); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Replace(parse(t, strings.Replace(budgetRules, old, now, 1)), false))(t)
 	}
 	id = reserve(t, c, "tokens", 500, time.Minute, "ada")
 	replace("1000 per 1h", "2000 per 1h")
@@ -257,9 +244,7 @@ func TestSettleAfterRestart(t *testing.T) {
 		settle(t, c, place, 0, true)
 		wantUsed(t, c, "places", "ada", 0, "the place is free")
 		name := []byte("tokens") // in the buffer of a connection, for the next command
-		if err := c.Reset(unsafe.String(&name[0], len(name)), "bob"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Reset(unsafe.String(&name[0], len(name)), "bob"))
 		copy(name, "others")
 		c.Take("tokens", 5, "bob")
 		settle(t, c, reset, 0, true)
@@ -303,9 +288,7 @@ func TestBatchOfReservations(t *testing.T) {
 			if i%2 == 0 {
 				terms.Hold = time.Minute
 			}
-			if err := c.QueueTake("tokens", 10, terms, fmt.Sprint("u", i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.QueueTake("tokens", 10, terms, fmt.Sprint("u", i)))
 		}
 		var ids []string
 		i := 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -97,9 +98,7 @@ func (m *reservationModel) take(key int, cost uint64) {
 	if m.rnd.IntN(4) > 0 {
 		terms.Hold = time.Duration(1 + m.rnd.Int64N(int64(90*time.Second)))
 	}
-	if err := m.c.QueueTake("r", cost, terms, fmt.Sprint("k", key)); err != nil {
-		m.Fatal(err)
-	}
+	must.Do(m, m.c.QueueTake("r", cost, terms, fmt.Sprint("k", key)))
 	l, now := &m.keys[key], time.Now()
 	used := l.used(now)
 	for d, err := range m.c.Decide() {

@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // restart returns an engine into which the state of e was brought back.
@@ -18,19 +19,12 @@ func restart(t *testing.T, e *engine.Engine, config engine.Config, down time.Dur
 	records := saved(t, e)
 	e.Close()
 	time.Sleep(down)
-	next, err := engine.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(engine.New(config))(t)
 	restorer := next.Restorer()
 	for _, r := range records {
-		if err := restorer.Record(journal.Record{Type: r.typ, Data: r.data}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, restorer.Record(journal.Record{Type: r.typ, Data: r.data}))
 	}
-	if err := restorer.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, restorer.Wait())
 	return next
 }
 
@@ -39,10 +33,7 @@ func restart(t *testing.T, e *engine.Engine, config engine.Config, down time.Dur
 func TestRatesOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, someRules)}
-		e, err := engine.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(config))(t)
 		defer func() { e.Close() }()
 		busy := func(minutes int) {
 			time.Sleep(time.Second / 2) // a sample reads the total and the rules at different moments: events fall between samples
@@ -55,10 +46,7 @@ func TestRatesOverARestart(t *testing.T) {
 			}
 		}
 		of := func() (all, rule []uint64) {
-			rates, err := e.Rates(time.Hour, 6, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rates := must.Get(e.Rates(time.Hour, 6, true))(t)
 			for _, r := range rates {
 				all = append(all, r.All.Allowed+r.All.Refused+r.All.Banned)
 				rule = append(rule, r.Rules["per-client"].Allowed+r.Rules["per-client"].Refused+r.Rules["per-client"].Banned)
@@ -66,9 +54,7 @@ func TestRatesOverARestart(t *testing.T) {
 			return all, rule
 		}
 		busy(30)
-		if _, err := e.Replace(parse(t, someRules), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Replace(parse(t, someRules), true))(t)
 		before, _ := of()
 		e = restart(t, e, config, 20*time.Second)
 		busy(9)
@@ -106,10 +92,7 @@ func TestRatesOverARestart(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, someRules)}
-		e, err := engine.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(config))(t)
 		for range 3 {
 			c := e.Session()
 			for range 16 {
@@ -119,10 +102,7 @@ func TestHistoryIsBounded(t *testing.T) {
 			e = restart(t, e, config, time.Second)
 		}
 		defer e.Close()
-		rates, err := e.Rates(24*time.Hour, 24, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rates := must.Get(e.Rates(24*time.Hour, 24, false))(t)
 		var n uint64
 		for _, r := range rates {
 			n += r.All.Allowed

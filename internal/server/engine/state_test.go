@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -20,13 +21,10 @@ type record struct {
 
 func saved(t *testing.T, e *engine.Engine) (records []record) {
 	t.Helper()
-	err := e.Save(e.Now(), func(typ byte, data []byte) error {
+	must.Do(t, e.Save(e.Now(), func(typ byte, data []byte) error {
 		records = append(records, record{typ, slices.Clone(data)})
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return records
 }
 
@@ -39,9 +37,7 @@ func restored(t *testing.T, text string, records []record) *engine.Engine {
 			t.Fatalf("record %q: %v", x.typ, err)
 		}
 	}
-	if err := r.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Wait())
 	return e
 }
 
@@ -53,9 +49,7 @@ func TestSaveAndRestore(t *testing.T) {
 		c.Check(event(c, "client", fmt.Sprint("192.0.2.", i%50), "user", fmt.Sprint("u", i%3), "path", "/p"), 1)
 	}
 	c.Add("made", 42, "k")
-	if _, err := e.Bans().Ban("flood", []string{"eve"}, time.Hour, "because", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.Bans().Ban("flood", []string{"eve"}, time.Hour, "because", ""))(t)
 	c.Throttle("k", 5, 10, time.Minute, 4)
 	f := restored(t, someRules, saved(t, e))
 	d := f.Session()
@@ -130,9 +124,7 @@ func TestRestoreWithoutOneRecord(t *testing.T) {
 	c := e.Session()
 	for i, name := range []string{"requests", "made", "made-too"} {
 		for key := range 10 {
-			if err := c.Add(name, uint64(100*(i+1)), fmt.Sprint("k", key)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Add(name, uint64(100*(i+1)), fmt.Sprint("k", key)))
 		}
 	}
 	c.Take("per-client", 1, "192.0.2.1")
@@ -156,10 +148,7 @@ func TestRestoreWithoutOneRecord(t *testing.T) {
 
 // Records that no Save wrote are errors, never a panic.
 func FuzzRestore(f *testing.F) {
-	e, err := engine.New(engine.Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{}))(f)
 	f.Cleanup(e.Close)
 	for _, typ := range "lbthr?" {
 		f.Add(byte(typ), []byte("x\x00\x01\x02"))

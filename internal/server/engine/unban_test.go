@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // banSome bans keys of two rules by hand.
@@ -27,9 +28,7 @@ func banSome(t *testing.T, e *engine.Engine) {
 		{"login", []string{"198.51.100.1", "a\tb"}},
 		{"flood", []string{"root"}},
 	} {
-		if _, err := e.Bans().Ban(b.rule, b.key, time.Hour, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Bans().Ban(b.rule, b.key, time.Hour, "", ""))(t)
 	}
 }
 
@@ -110,9 +109,7 @@ func TestUnbanAllSurvives(t *testing.T) {
 	e.Bans().Journal(j)
 	const many = 300
 	for i := range many {
-		if _, err := e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Bans().Ban("flood", []string{fmt.Sprint("u", i)}, time.Hour, "", ""))(t)
 	}
 	banSome(t, e)
 	sub := e.Subscribe()
@@ -124,9 +121,7 @@ func TestUnbanAllSurvives(t *testing.T) {
 		t.Errorf("%d were told; want %d", n, many+1)
 	}
 	want := banned(t, e)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, j.Close())
 	after := newEngine(t, someRules)
 	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
 		t.Fatal(err)

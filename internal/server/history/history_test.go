@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/history"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestRates samples two rules, one of which is replaced: each second has what came in it, and what
@@ -33,9 +34,7 @@ func TestRates(t *testing.T) {
 		h.Mark(history.Reloaded)
 		restored := history.New(time.Now(), func() history.Sample { return now })
 		for record := range h.Export() {
-			if err := restored.Import(record); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, restored.Import(record))
 		}
 		if rates := restored.Rates(time.Hour, 1, false); len(rates) != 1 || rates[0].All.Allowed != 1230 {
 			t.Errorf("restored: %+v, want 1230 decisions", rates)

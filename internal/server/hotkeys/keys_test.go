@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/state"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -32,10 +33,7 @@ hot:
 func newKeys(t testing.TB, text string) (*hotkeys.Keys, *[]api.Event) {
 	t.Helper()
 	var published []api.Event
-	k, err := hotkeys.New(hotkeys.Config{Budget: hotkey.DefaultBudget, Now: time.Now, Publish: func(e api.Event) { published = append(published, e) }, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(hotkeys.New(hotkeys.Config{Budget: hotkey.DefaultBudget, Now: time.Now, Publish: func(e api.Event) { published = append(published, e) }, Log: slog.New(slog.DiscardHandler)}))(t)
 	use(t, k, text)
 	return k, &published
 }
@@ -43,14 +41,8 @@ func newKeys(t testing.TB, text string) (*hotkeys.Keys, *[]api.Event) {
 // use puts the hot rules of a rules file in force.
 func use(t testing.TB, k *hotkeys.Keys, text string) {
 	t.Helper()
-	f, err := rules.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := k.Prepare(f.Hot)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
+	r := must.Get(k.Prepare(f.Hot))(t)
 	k.Use(r)
 }
 
@@ -84,9 +76,7 @@ func restored(t testing.TB, text string, records []journal.Record) *hotkeys.Keys
 			t.Fatalf("record %q: %v", r.Type, err)
 		}
 	}
-	if err := l.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Wait())
 	return k
 }
 
@@ -217,10 +207,7 @@ func TestHotBudget(t *testing.T) {
 		text += fmt.Sprintf("  - {name: r%d, key: path, threshold: 1000 per 1h}\n", i)
 	}
 	const budget = 8 << 20
-	e, err := hotkeys.New(hotkeys.Config{Budget: budget, Now: time.Now, Publish: func(api.Event) {}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(hotkeys.New(hotkeys.Config{Budget: budget, Now: time.Now, Publish: func(api.Event) {}, Log: slog.New(slog.DiscardHandler)}))(t)
 	use(t, e, text)
 	for i := range 60_000 {
 		count(e, "path", fmt.Sprint("/", i))
@@ -273,19 +260,14 @@ func TestSteadyKeyStaysHot(t *testing.T) {
 		defer synctest.Wait()
 		defer close(stop)
 		go e.Run(stop)
-		w, err := e.Watch("page")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(e.Watch("page"))(t)
 		defer w.Close()
 		var until time.Time
 		read := func() (cold bool) {
 			for u := w.Next(); u != nil; u = w.Next() {
 				for _, part := range u.Parts() {
 					var u api.HotUpdate
-					if err := json.Unmarshal(part, &u); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, json.Unmarshal(part, &u))
 					for _, k := range u.Hot {
 						until = k.Until
 					}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -239,9 +240,7 @@ func TestModel(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for i := range runs {
 		synctest.Test(t, func(t *testing.T) {
-			if err := simulate(t, seed+uint64(i), steps, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, simulate(t, seed+uint64(i), steps, nil))
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -25,12 +26,8 @@ func report(t testing.TB, k *hotkeys.Keys, rule string, n uint64, age time.Durat
 func reportBy(t testing.TB, k *hotkeys.Keys, process, rule string, n uint64, age time.Duration, key ...string) int {
 	t.Helper()
 	var r hotkeys.Report
-	if err := k.Begin(&r, rule); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Add(n, age, key...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.Begin(&r, rule))
+	must.Do(t, r.Add(n, age, key...))
 	return r.Count(process)
 }
 
@@ -132,13 +129,9 @@ func TestHotChangesByHandAreSaved(t *testing.T) {
 	var records []journal.Record
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newKeys(t, hotRules)
-		if _, err := e.Add("page", []string{"/x/../hand"}, 3*time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.Add("page", []string{"/x/../hand"}, 3*time.Hour))(t)
 		heat(e, "/ignored")
-		if err := e.Ignore("page", []string{"/ignored"}, false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Ignore("page", []string{"/ignored"}, false))
 		if hot := hotOf(e); len(hot) != 1 || hot[0].Values()[0] != "/hand" || !hot[0].Until.Equal(time.Now().Add(3*time.Hour)) {
 			t.Fatalf("these are hot: %+v", hot)
 		}
@@ -171,9 +164,7 @@ func TestHotChangesByHandAreSaved(t *testing.T) {
 		}
 		use(t, e, hotRules)
 		check("when the rule is back", 0)
-		if err := e.Ignore("page", []string{"/ignored"}, true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Ignore("page", []string{"/ignored"}, true))
 		check("when it is ignored no more", 1)
 	})
 }
@@ -205,14 +196,10 @@ func TestAlwaysHotKeys(t *testing.T) {
 func TestCacheStatistics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newKeys(t, hotRules)
-		if err := e.CountCache("page", 60, 40, 5, 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.CountCache("page", 60, 40, 5, 2))
 		time.Sleep(30 * time.Minute)
 		use(t, e, `{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`)
-		if err := e.CountCache("page", 99, 1, 1, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.CountCache("page", 99, 1, 1, 0))
 		r := hotStats(e)["page"]
 		want := []api.HotSaved{
 			{Span: 60_000, CacheCounts: api.CacheCounts{Hits: 99, Misses: 1, Loads: 1}, Share: 0.99},

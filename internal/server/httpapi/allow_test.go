@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -20,29 +21,19 @@ func TestAllowFiles(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	write("cdn.txt", "192.0.2.8/30\n2001:db8::/32\n")
 	secret := write("secret", "hunter2\n")
 	path := write("rules.yaml", inForce+"allow: {clients: [10.0.0.0/8], files: cdn.txt}\n")
-	file, err := rules.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.New(engine.Config{Rules: file, KeepEvents: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Load(path))(t)
+	e := must.Get(engine.New(engine.Config{Rules: file, KeepEvents: 4 << 20}))(t)
 	t.Cleanup(e.Close)
 	s := newServer(t, func(c *Config) { c.Engine = e })
 
 	var set api.RuleSet
-	if err := json.Unmarshal(get(s, "/v1/rules").Body.Bytes(), &set); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(get(s, "/v1/rules").Body.Bytes(), &set))
 	if a := set.Allow; len(a.Clients) != 1 || a.Clients[0].String() != "10.0.0.0/8" || len(a.Files) != 1 || a.Files[0] != (api.AllowFile{Name: "cdn.txt", Prefixes: 2}) {
 		t.Errorf("the allow list is %+v", a)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
@@ -27,10 +28,7 @@ func TestListsInRedis(t *testing.T) {
 	client := p.Client(t)
 	newServerOf := func(c engine.Config) *Server {
 		c.Rules = parseRules(t, limitsText)
-		e, err := engine.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(c))(t)
 		t.Cleanup(e.Close)
 		return newServer(t, func(c *Config) { c.Engine = e })
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // BenchmarkDecisions compares check and take with a net/http server that reads the
@@ -33,10 +35,7 @@ func BenchmarkDecisions(b *testing.B) {
 
 func benchmarkEcho(b *testing.B, body string) {
 	answer := []byte(`{"allowed":true,"limit":60,"remaining":59,"retry_after_ms":0,"reset_after_ms":60000,"rule":"per-client","banned_until_ms":0}` + "\n")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(b)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header()["Content-Type"] = jsonType

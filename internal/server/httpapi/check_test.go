@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A value by which a rule counts is bounded, and said to be so; another is not.
@@ -108,9 +109,7 @@ func TestAsManyValuesAsFields(t *testing.T) {
 // A proxy that asks about a value that is too long is told to refuse.
 func TestForwardAuthLongValue(t *testing.T) {
 	s := forwardingServer(t)
-	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n"), true))(t)
 	w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"+strings.Repeat("x", keys.Max))
 	if w.Code != 431 || w.Header().Get("Lately-Decision") != "refused" {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)

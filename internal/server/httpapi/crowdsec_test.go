@@ -15,20 +15,18 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // enforcer returns an Enforcer for bouncers, with a ban of an hour less a moment.
 func enforcer(t *testing.T, e *engine.Engine) *enforce.Enforcer {
 	t.Helper()
-	x, err := enforce.New(enforce.Config{
+	x := must.Get(enforce.New(enforce.Config{
 		Rule:      func(name string) (*ratelimit.Rule, error) { return e.Limiter().Set().Named(name) },
 		Protected: func(netip.Prefix) bool { return false },
 		Now:       e.Now, MaxNetworks: 100, Targets: enforce.Targets{CrowdSec: true}, Log: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	x.Add(flood("203.0.113.99", time.Now().Add(time.Hour-10*time.Millisecond)))
 	return x
 }
@@ -43,10 +41,7 @@ func flood(client string, until time.Time) *api.Ban {
 // each with its token, which needs the role read.
 func TestBouncers(t *testing.T) {
 	const read, wrong = "a-token-of-bouncers-with-32-chars", "an-unknown-token-that-has-32-chars"
-	tokens, err := access.Parse(strings.NewReader("read "+read+" bouncers\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(access.Parse(strings.NewReader("read "+read+" bouncers\n"), "tokens"))(t)
 	var x *enforce.Enforcer
 	s := newServer(t, func(c *Config) {
 		x = enforcer(t, c.Engine)
@@ -56,21 +51,12 @@ func TestBouncers(t *testing.T) {
 	url := "http://" + serve(t, s)
 	get := func(path, agent, token string) (status int, body string) {
 		t.Helper()
-		r, err := http.NewRequest("GET", url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("GET", url+path, nil))(t)
 		r.Header.Set("X-Api-Key", token)
 		r.Header.Set("User-Agent", agent)
-		w, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(http.DefaultClient.Do(r))(t)
 		defer w.Body.Close()
-		b, err := io.ReadAll(w.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(io.ReadAll(w.Body))(t)
 		return w.StatusCode, string(b)
 	}
 	stream := func(path, agent string) (deleted, added []string) {

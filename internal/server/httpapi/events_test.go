@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // subscriber opens an event stream and reads its header.
@@ -21,10 +23,7 @@ func subscriber(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 	fmt.Fprint(conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	in := bufio.NewReader(conn)
 	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(in.ReadString('\n'))(t)
 		if strings.HasPrefix(line, "HTTP/1.1 ") && !strings.HasPrefix(line, "HTTP/1.1 200") {
 			t.Fatal(line)
 		}
@@ -38,15 +37,9 @@ func subscriber(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 func next(t testing.TB, in *bufio.Reader, name string) string {
 	t.Helper()
 	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(in.ReadString('\n'))(t)
 		if line == "event: "+name+"\n" {
-			data, err := in.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(in.ReadString('\n'))(t)
 			return strings.TrimSuffix(strings.TrimPrefix(data, "data: "), "\n")
 		}
 	}
@@ -69,9 +62,7 @@ func TestEvents(t *testing.T) {
 	if got := next(t, in, "hot"); !strings.Contains(got, `"rule":"product","key":["/product/2"]`) {
 		t.Errorf("hot: %s", got)
 	}
-	if _, err := s.Engine.Replace(parseRules(t, rulesText), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, rulesText), true))(t)
 	if got := next(t, in, "rules"); !strings.Contains(got, `"type":"rules"`) {
 		t.Errorf("rules: %s", got)
 	}
@@ -142,9 +133,7 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	key := strings.Repeat("k", 900)
 	ban := func(i int) {
 		reason := time.Now().Format(time.RFC3339Nano) + " " + strings.Repeat("r", 200)
-		if _, err := s.Engine.Bans().Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Engine.Bans().Ban("login", []string{"192.0.2.1", fmt.Sprintf("%s%d", key, i)}, time.Minute, reason, ""))(t)
 	}
 	began, cut := time.Now(), time.Duration(0)
 	note := func() {

@@ -11,19 +11,17 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/eventlist"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 // TestFeed judges the events of a follower at their own times, for the clients that the server's
 // trusted proxies name.
 func TestFeed(t *testing.T) {
-	e, err := engine.New(engine.Config{Rules: parseRules(t, `version: 1
+	e := must.Get(engine.New(engine.Config{Rules: parseRules(t, `version: 1
 bans:
   - {name: flood, key: client, after: 2 hits in 1m, for: 1h}
-`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)}))(t)
 	t.Cleanup(e.Close)
 	s := newServer(t, func(c *Config) {
 		c.Engine = e
@@ -31,10 +29,7 @@ bans:
 	})
 	send := func(path string, in, out any) {
 		t.Helper()
-		text, err := json.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(in))(t)
 		w := ask(s, request{method: "POST", path: path, body: string(text)})
 		if err := json.Unmarshal(w.Body.Bytes(), out); err != nil || w.Code != http.StatusOK {
 			t.Fatal(w.Code, w.Body, err)

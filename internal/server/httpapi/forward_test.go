@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // forwarding returns a server that trusts the proxies at 10.0.0.0/8 and one on this
@@ -74,9 +75,7 @@ func TestForwardAuth(t *testing.T) {
 // clients that send none.
 func TestForwardAuthUsers(t *testing.T) {
 	s := forwardingServer(t)
-	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]"), true))(t)
 	guess := func(i int, authorization string) int {
 		fields := []string{"X-Forwarded-For", "203.0.113." + strconv.Itoa(i), "X-Original-URI", "/login"}
 		if authorization != "" {
@@ -142,9 +141,7 @@ func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 // request, takes 200 for an admission, and hands on the headers that it is told to.
 func TestForwardAuthOfEnvoy(t *testing.T) {
 	s := forwardingServer(t)
-	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]"), true))(t)
 	send := func(method, target string, fields ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, "/v1/auth"+target, nil)
 		r.Host, r.RemoteAddr, r.RequestURI = "app.example", "10.0.0.1:5", "/v1/auth"+target
@@ -249,9 +246,7 @@ limits:
   - {name: one, key: client, limit: 0 per 1m, when: {method: POST, path: /login, host: a.example, agent: "bad*", query: "x=1", referer: "http://r/*", user: ada}}
 `
 	s := forwardingServer(t)
-	if _, err := s.Engine.Replace(parseRules(t, text), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, text), true))(t)
 	all := []string{
 		"X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/x/..//login?x=1", "X-Original-Method", "POST", "X-Forwarded-Host", "A.example:443",
 		"User-Agent", "badbot", "Referer", "http://r/1", "Authorization", "Basic YWRhOnB3",
@@ -287,9 +282,7 @@ func TestForwardAuthMissingField(t *testing.T) {
 	for missing, want := range map[string]int{"skip": 204, "share": 429} {
 		s := forwardingServer(t)
 		rules := "version: 1\nfields: {tenant: {header: X-Tenant, missing: " + missing + "}}\nlimits: [{name: a, key: tenant, limit: 2 per 10m}]"
-		if _, err := s.Engine.Replace(parseRules(t, rules), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Engine.Replace(parseRules(t, rules), true))(t)
 		for i := range 3 {
 			w := asProxy(s, "/v1/auth", "X-Forwarded-For", "203.0.113."+strconv.Itoa(i), "X-Original-URI", "/")
 			if last := i == 2; !last && w.Code != 204 || last && w.Code != want {
@@ -308,9 +301,7 @@ func TestForwardAuthRefusesMissingField(t *testing.T) {
 	s := forwardingServer(t)
 	rules := "version: 1\nfields: {api_key: {header: X-API-Key, missing: refuse, hash: true}, sid: {cookie: sid, missing: refuse}, token: {bearer: true, missing: refuse}}\n" +
 		"limits: [{name: keys, key: api_key, limit: 2 per 10m, when: {path: /api/*}}, {name: pages, key: \"sid | token\", limit: 1 per 10m, when: {path: /page}}]"
-	if _, err := s.Engine.Replace(parseRules(t, rules), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, rules), true))(t)
 	from := []string{"X-Forwarded-For", "203.0.113.5", "X-Original-URI"}
 	for _, query := range []string{"", "?refuse=403"} {
 		w := asProxy(s, "/v1/auth"+query, append(from, "/api/x")...)
@@ -355,9 +346,7 @@ func TestForwardAuthRefusesMissingField(t *testing.T) {
 		t.Errorf("the explanation is %+v, %v", x, err)
 	}
 	var list api.RuleSet
-	if err := json.Unmarshal(ask(s, request{method: "GET", path: "/v1/rules"}).Body.Bytes(), &list); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(ask(s, request{method: "GET", path: "/v1/rules"}).Body.Bytes(), &list))
 	for i, want := range []string{"5 of 7 events had no api_key: the rule refused them", "1 of 2 events had no sid and no token: the rule refused them"} {
 		if got := list.Rules[i].Stats; got.LackingSentence != want || got.Refused != got.LackingRefused {
 			t.Errorf("%s: %+v; want %q", list.Rules[i].Name, got, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // startHAProxy starts HAProxy with the two files of the documentation.
@@ -69,10 +70,7 @@ func TestHAProxyWithoutServer(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
 	haproxy := startHAProxy(t, documented, app.Listener.Addr().String(), freeport.Addr(t), "", haproxyClosed, "")
-	w, err := from(t, "127.0.0.1").Get("http://" + haproxy + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(from(t, "127.0.0.1").Get("http://" + haproxy + "/"))(t)
 	w.Body.Close()
 	if w.StatusCode != 200 {
 		t.Errorf("%d; want 200", w.StatusCode)

@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // watcher connects to the stream of hot keys of a server.
 func watcher(t testing.TB, addr, query string) *bufio.Reader {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "GET /v1/hot/watch%s HTTP/1.1\r\nHost: localhost\r\n\r\n", query)
 	return bufio.NewReader(conn)
@@ -37,9 +35,7 @@ func TestHotStream(t *testing.T) {
 		version, path := uint64(0), "/product/new"+strings.TrimPrefix(query, "?")
 		for i := range 2 {
 			var u api.HotUpdate
-			if err := json.Unmarshal([]byte(next(t, in, "hot")), &u); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(next(t, in, "hot")), &u))
 			if u.Reset != (i == 0) || u.From != version || u.More || (u.Rule != "") != (query != "") || len(u.Hot) == 0 || u.Cold == nil || u.Changed == nil {
 				t.Errorf("update %d of %q: %+v", i, query, u)
 			}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // builtServer builds the command, runs it as a server that trusts proxies on this
@@ -29,9 +30,7 @@ func builtServer(t *testing.T) (server *os.Process, listen string) {
 		"--rules", write(t, dir, "rules.yaml", proxiedRules))
 	var log strings.Builder
 	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGCONT)
 		cmd.Process.Kill()
@@ -92,9 +91,7 @@ func TestHungServer(t *testing.T) {
 				return w.StatusCode
 			}
 			until(t, "requests are judged in time", func() bool { return get() == 200 })
-			if err := server.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, server.Signal(syscall.SIGSTOP))
 			defer server.Signal(syscall.SIGCONT)
 			until(t, "the server is stopped", func() bool {
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", server.Pid))
@@ -107,9 +104,7 @@ func TestHungServer(t *testing.T) {
 				}
 			}
 			t.Logf("3 requests took %v", time.Since(begun).Round(time.Millisecond))
-			if err := server.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, server.Signal(syscall.SIGCONT))
 			until(t, "requests are judged again", func() bool { return get() == 200 })
 		})
 	}
@@ -117,10 +112,7 @@ func TestHungServer(t *testing.T) {
 
 // The page says how to let requests pass, in the words that the tests above use.
 func TestOpenAsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/guides/caddy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../../docs/guides/caddy.md"))(t)
 	for _, words := range []string{"vars lately asked", "@away not vars lately asked", "reverse_proxy @away 127.0.0.1:3000"} {
 		if !strings.Contains(string(doc), words) {
 			t.Errorf("docs/guides/caddy.md does not say %q", words)

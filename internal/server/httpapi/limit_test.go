@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestLimitOfRequest has requests bring the limit of their key, alone, in a list and in a body that the fast scan
 // leaves to encoding/json.
 func TestLimitOfRequest(t *testing.T) {
 	s := newServer(t, nil)
-	if _, err := s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: plan, key: user, limit: {default: 2 per 1h, at_most: 5 per 1h}}, {name: fixed, key: user, limit: 2 per 1h}]"), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: plan, key: user, limit: {default: 2 per 1h, at_most: 5 per 1h}}, {name: fixed, key: user, limit: 2 per 1h}]"), true))(t)
 	for _, step := range []struct{ path, body, want string }{
 		{"/v1/take", `{"rule":"plan","key":"ada","cost":2}`, `"allowed":true,"limit":2,"remaining":0`},
 		{"/v1/take", `{"rule":"plan","key":"ada"}`, `"allowed":false,"limit":2,"remaining":0`},

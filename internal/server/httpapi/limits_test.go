@@ -17,6 +17,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // long reports whether the long forms of tests run.
@@ -24,10 +25,7 @@ func long() bool { return os.Getenv("LATELY_LONG") != "" }
 
 func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(time.Minute)) // a test that hangs has failed
 	return conn
@@ -36,15 +34,9 @@ func dial(t testing.TB, addr string) net.Conn {
 // answerOf reads the answer on conn.
 func answerOf(t testing.TB, conn net.Conn) (status int, body string, header http.Header) {
 	t.Helper()
-	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(r.Body))(t)
 	return r.StatusCode, string(b), r.Header
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // seriesOf returns the lines of /metrics that are series, without their values.
@@ -41,15 +43,11 @@ func TestSeriesAreFixed(t *testing.T) {
 		ev.SetNamedString("path", "/")
 		caller.Check(ev, 1)
 		if i%1000 == 0 {
-			if _, err := s.Engine.Bans().Ban("flood", []string{addr.String()}, time.Minute, "", ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Engine.Bans().Ban("flood", []string{addr.String()}, time.Minute, "", ""))(t)
 		}
 	}
 	for i := range 10 {
-		if err := caller.Add(fmt.Sprint("made-", i), 1, "k"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, caller.Add(fmt.Sprint("made-", i), 1, "k"))
 	}
 	after := seriesOf(t, s)
 	for name := range after {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func startNginx(t *testing.T, wait timeouts, app, lately, token string, change ...string) string {
@@ -78,10 +79,7 @@ func TestNginx(t *testing.T) {
 // Without the server nginx serves everybody if it is told so, in the words of the
 // documentation.
 func TestNginxWithoutServer(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/guides/nginx.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../../docs/guides/nginx.md"))(t)
 	const intercept, away = "proxy_intercept_errors on; error_page 500 502 504 = @lately_away;", "location @lately_away { return 204; }"
 	if !strings.Contains(string(doc), intercept) || !strings.Contains(string(doc), away) {
 		t.Fatal("docs/guides/nginx.md does not say what this test does")
@@ -90,10 +88,7 @@ func TestNginxWithoutServer(t *testing.T) {
 	t.Cleanup(app.Close)
 	nginx := startNginx(t, documented, app.Listener.Addr().String(), freeport.Addr(t), "",
 		"internal;", "internal; "+intercept, "location @lately_refused", away+" location @lately_refused")
-	w, err := from(t, "127.0.0.1").Get("http://" + nginx + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(from(t, "127.0.0.1").Get("http://" + nginx + "/"))(t)
 	w.Body.Close()
 	if w.StatusCode != 200 {
 		t.Errorf("%d; want 200", w.StatusCode)
@@ -102,24 +97,16 @@ func TestNginxWithoutServer(t *testing.T) {
 
 // TestNginxOnSocket has nginx ask over a Unix socket, with the change of the documentation.
 func TestNginxOnSocket(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/guides/nginx.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../../docs/guides/nginx.md"))(t)
 	const tcp, unix = "server 127.0.0.1:7380;", "server unix:/run/lately/http.sock;"
 	if !strings.Contains(string(doc), "`"+unix+"`") {
 		t.Fatalf("docs/guides/nginx.md does not have %s", unix)
 	}
 	for _, trusted := range []bool{true, false} {
 		s := newServer(t, func(c *Config) { c.TrustUnix = trusted })
-		if _, err := s.Engine.Replace(parseRules(t, proxiedRules), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Engine.Replace(parseRules(t, proxiedRules), true))(t)
 		path := filepath.Join(socketDir(t), "http.sock")
-		l, err := listen.Socket{Mode: 0o666}.Open("http", "unix:"+path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(listen.Socket{Mode: 0o666}.Open("http", "unix:"+path))(t)
 		serveOn(t, s, l)
 		app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		t.Cleanup(app.Close)
@@ -127,10 +114,7 @@ func TestNginxOnSocket(t *testing.T) {
 		answers := map[int]int{}
 		client := from(t, "127.0.0.21")
 		for range 62 {
-			w, err := client.Get("http://" + nginx + "/page")
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(client.Get("http://" + nginx + "/page"))(t)
 			w.Body.Close()
 			answers[w.StatusCode]++
 		}
@@ -142,10 +126,7 @@ func TestNginxOnSocket(t *testing.T) {
 
 // socketDir returns a directory for a socket, with a path that is short enough.
 func socketDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "lately")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "lately"))(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

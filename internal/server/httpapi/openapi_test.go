@@ -21,6 +21,7 @@ import (
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -135,9 +136,7 @@ func typeOf(v any) string {
 func readDocument(t *testing.T, s *Server) object {
 	t.Helper()
 	var doc object
-	if err := json.Unmarshal(get(s, "/openapi.json").Body.Bytes(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(get(s, "/openapi.json").Body.Bytes(), &doc))
 	return doc
 }
 
@@ -156,17 +155,10 @@ func TestValidatorFinds(t *testing.T) {
 		`[]`: "no object",
 	} {
 		var v any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := json.Marshal(decision)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &v))
+		raw := must.Get(json.Marshal(decision))(t)
 		var s object
-		if err := json.Unmarshal(raw, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(raw, &s))
 		// Keywords are looked at in no order, so that a list may be told of in two ways.
 		if err := validate(doc, s, v, "v"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) && want != "no object" {
 			t.Errorf("%s: %v; want %q", text, err, want)
@@ -435,9 +427,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 			continue
 		}
 		var body any
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(w.Body.Bytes(), &body))
 		if err := validate(doc, media["schema"].(object), body, route.id); err != nil {
 			t.Errorf("%s %s %s answers %s: %v", v.method, v.path, v.body, w.Body, err)
 		}
@@ -496,14 +486,9 @@ func TestDocumentIsLinted(t *testing.T) {
 		t.Skip("SKIP redocly lint, which make node-modules installs:", err)
 	}
 	lint := func(doc object) (string, error) {
-		raw, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(doc))(t)
 		path := filepath.Join(t.TempDir(), "openapi.json")
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, raw, 0o600))
 		cmd := exec.Command(redocly, "lint", "--max-problems", "20", path)
 		cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 		out, err := cmd.CombinedOutput()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // What a web page of somebody else can make a browser send changes nothing, and is
@@ -104,9 +105,7 @@ func TestHardenedAnswers(t *testing.T) {
 func TestGetChangesNothing(t *testing.T) {
 	s := newServer(t, nil)
 	post(s, "/v1/check", `{"event":{"client":"192.0.2.1","path":"/"}}`)
-	if _, err := s.Engine.Bans().Ban("flood", []string{"192.0.2.3"}, 1e12, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Bans().Ban("flood", []string{"192.0.2.3"}, 1e12, "", ""))(t)
 	state := func() string {
 		return get(s, "/v1/bans").Body.String() + get(s, "/v1/counters/requests/sum?key=192.0.2.1").Body.String() + get(s, "/v1/counters").Body.String()
 	}

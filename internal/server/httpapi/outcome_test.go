@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const failureRules = "version: 1\nlimits: [{name: failed-logins, key: client, when: {method: POST, path: /login, status: 401}, limit: 2 per 10m}]"
@@ -14,9 +15,7 @@ const failureRules = "version: 1\nlimits: [{name: failed-logins, key: client, wh
 // TestForwardOutcome has a proxy report what became of requests that it has asked about.
 func TestForwardOutcome(t *testing.T) {
 	s := forwardingServer(t)
-	if _, err := s.Engine.Replace(parseRules(t, failureRules), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, failureRules), true))(t)
 	about := func(more ...string) []string {
 		return append([]string{"X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/login?x=1", "X-Original-Method", "POST"}, more...)
 	}
@@ -85,9 +84,7 @@ func TestOutcomeAccess(t *testing.T) {
 // TestOutcomeByID reports answers by the ids that /v1/check and forward-auth give, one at a time and in lists.
 func TestOutcomeByID(t *testing.T) {
 	s := forwardingServer(t)
-	if _, err := s.Engine.Replace(parseRules(t, failureRules), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, failureRules), true))(t)
 	about := []string{"X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/login?x=1", "X-Original-Method", "POST"}
 	allowed := func(query string) string {
 		t.Helper()
@@ -133,9 +130,7 @@ func TestOutcomeByID(t *testing.T) {
 	if long.Code != 204 || long.Header()["Lately-Decision-Id"] != nil {
 		t.Errorf("a long path that no rule is about: %d", long.Code)
 	}
-	if _, err := s.Engine.Replace(parseRules(t, strings.Replace(failureRules, "path: /login", `path: "/**"`, 1)), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Replace(parseRules(t, strings.Replace(failureRules, "path: /login", `path: "/**"`, 1)), true))(t)
 	long = asProxy(s, "/v1/auth?refuse=403&outcome_ms=60000", "X-Forwarded-For", "203.0.113.7", "X-Original-URI", "/"+strings.Repeat("x", 5000), "X-Original-Method", "POST")
 	if long.Code != 403 || long.Header().Get("Lately-Decision") != "refused" {
 		t.Errorf("a path that is too long for an id: %d %q", long.Code, long.Header())

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyhttp"
 )
 
@@ -13,10 +14,7 @@ const refusalPage = "<!doctype html>\n<title>{{status}}</title>\n<style>p { colo
 // startPaged is start for a server with a page for refusals.
 func startPaged(t *testing.T, p *proxied) {
 	t.Helper()
-	page, err := latelyhttp.NewPage(refusalPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(latelyhttp.NewPage(refusalPage))(t)
 	p.s.config.RefusalPage = func() *latelyhttp.Page { return page }
 }
 

@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A startProxy starts a real reverse proxy with the snippet of the documentation, in
@@ -61,10 +62,7 @@ func snippetAt(t *testing.T, proxy string, n int, change ...string) string {
 func snippetOf(t *testing.T, proxy, section string, n int, change ...string) string {
 	t.Helper()
 	page := "docs/guides/" + strings.ToLower(proxy) + ".md"
-	doc, err := os.ReadFile("../../../" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("../../../" + page))(t)
 	_, text, ok := strings.Cut(string(doc), "\n## "+section+"\n")
 	for range n {
 		_, text, _ = strings.Cut(text, "\n```")
@@ -88,9 +86,7 @@ func snippetOf(t *testing.T, proxy, section string, n int, change ...string) str
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -103,9 +99,7 @@ func runProxy(t *testing.T, dir, listen, program string, args ...string) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	t.Cleanup(func() {
@@ -164,9 +158,7 @@ func behind(t *testing.T, start startProxy, token string) *proxied {
 			c.Tokens = tokensOf(all)
 		}
 	})
-	if _, err := p.s.Engine.Replace(parseRules(t, proxiedRules), true); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.s.Engine.Replace(parseRules(t, proxiedRules), true))(t)
 	app := httptest.NewServer(p)
 	t.Cleanup(app.Close)
 	p.listen = start(t, patient, app.Listener.Addr().String(), serve(t, p.s), token)
@@ -190,22 +182,13 @@ func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // and its body.
 func (p *proxied) send(c *http.Client, method, path, body string, header http.Header) (*http.Response, string) {
 	p.t.Helper()
-	r, err := http.NewRequest(method, "http://"+p.listen+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(method, "http://"+p.listen+path, strings.NewReader(body)))(p.t)
 	r.Host = "app.example"
 	r.Header.Set("User-Agent", "browser")
 	maps.Copy(r.Header, header)
-	w, err := c.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	w := must.Get(c.Do(r))(p.t)
 	defer w.Body.Close()
-	text, err := io.ReadAll(w.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(w.Body))(p.t)
 	return w, string(text)
 }
 
@@ -285,9 +268,7 @@ func (p *proxied) tellsAllowed() {
 			p.t.Errorf("an allowed request has RateLimit-Policy %q", got)
 		}
 	}
-	if _, err := p.s.Engine.Replace(parseRules(p.t, "version: 1\n"), true); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(p.s.Engine.Replace(parseRules(p.t, "version: 1\n"), true))(p.t)
 	if w, _ := p.send(c, "GET", "/page", "", nil); w.StatusCode != 200 || w.Header["Ratelimit"] != nil || w.Header["Ratelimit-Policy"] != nil {
 		p.t.Errorf("a request that no rule matches: %d %v", w.StatusCode, w.Header)
 	}
@@ -309,10 +290,7 @@ func (p *proxied) judgesSpellings() {
 		if strings.HasPrefix(target, "//") { // which a URL would take for a host
 			r.URL.Opaque = "http://app.example" + target
 		}
-		w, err := c.Do(r)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		w := must.Get(c.Do(r))(p.t)
 		w.Body.Close()
 		return w.StatusCode
 	}
@@ -380,10 +358,7 @@ func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
 			t.Cleanup(app.Close)
 			listen := start(t, patient, app.Listener.Addr().String(), c.lately(t), "")
-			w, err := from(t, "127.0.0.21").Get("http://" + listen + "/")
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(from(t, "127.0.0.21").Get("http://" + listen + "/"))(t)
 			w.Body.Close()
 			if w.StatusCode != c.want {
 				t.Errorf("%d; want %d", w.StatusCode, c.want)
@@ -395,15 +370,9 @@ func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 // A proxy that is not trusted cannot say whose request it is.
 func TestForwardAuthOfStranger(t *testing.T) {
 	lately := serve(t, forwardingServer(t))
-	r, err := http.NewRequest("GET", "http://"+lately+"/v1/auth", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", "http://"+lately+"/v1/auth", nil))(t)
 	r.Header = http.Header{"X-Forwarded-For": {"203.0.113.99"}, "X-Original-Uri": {"/"}}
-	w, err := from(t, "127.0.0.22").Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(from(t, "127.0.0.22").Do(r))(t)
 	w.Body.Close()
 	if w.StatusCode != 403 {
 		t.Errorf("a peer that is no proxy: %d", w.StatusCode)
@@ -417,9 +386,7 @@ limits:
 
 // reports checks that the proxy reports what became of requests, and none that was refused.
 func (p *proxied) reports() {
-	if _, err := p.s.Engine.Replace(parseRules(p.t, answerRules), true); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(p.s.Engine.Replace(parseRules(p.t, answerRules), true))(p.t)
 	before := p.s.Engine.Status().Outcomes
 	c, want := from(p.t, "127.0.0.21"), before
 	for i, step := range []struct {
@@ -465,9 +432,7 @@ limits:
 // fills checks that fields that the rules declare are read from the requests of a proxy, also
 // if a client sends several values.
 func (p *proxied) fills() {
-	if _, err := p.s.Engine.Replace(parseRules(p.t, fieldRules), true); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(p.s.Engine.Replace(parseRules(p.t, fieldRules), true))(p.t)
 	c := from(p.t, "127.0.0.21")
 	for _, x := range []struct {
 		rule   string

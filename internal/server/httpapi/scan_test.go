@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -193,13 +194,8 @@ func FuzzAppendDecision(f *testing.F) {
 		if err := json.Unmarshal(b, &got); err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
-		long, err := json.Marshal(engine.DecisionOf(&d))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(long, &want); err != nil {
-			t.Fatal(err)
-		}
+		long := must.Get(json.Marshal(engine.DecisionOf(&d)))(t)
+		must.Do(t, json.Unmarshal(long, &want))
 		one, _ := json.Marshal(got)
 		two, _ := json.Marshal(want)
 		if !bytes.Equal(one, two) {

@@ -21,6 +21,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -52,48 +53,33 @@ const (
 func tokens(t testing.TB) *access.Tokens {
 	t.Helper()
 	text := "read " + readToken + " reader\ncheck " + checkToken + " checker\nadmin " + adminToken + " boss\n"
-	all, err := access.Parse(strings.NewReader(text), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
 	return all
 }
 
 func parseRules(t testing.TB, text string) *rules.File {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 	return file
 }
 
 // newServer returns a server over an engine with rulesText, as change wants it.
 func newServer(t testing.TB, change func(*Config)) *Server {
 	t.Helper()
-	e, err := engine.New(engine.Config{Rules: parseRules(t, rulesText)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parseRules(t, rulesText)}))(t)
 	t.Cleanup(e.Close)
 	c := Config{Config: listen.Config{Engine: e}}
 	if change != nil {
 		change(&c)
 	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(c))(t)
 	return s
 }
 
 // serve serves s on loopback until the test is over, and returns the address.
 func serve(t testing.TB, s *Server) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	serveOn(t, s, l)
 	return l.Addr().String()
 }
@@ -199,20 +185,14 @@ func TestServeEndsAndDrains(t *testing.T) {
 		<-proceed
 		return check(c)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	url := "http://" + l.Addr().String()
-	stream, err := client.Get(url + "/v1/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(client.Get(url + "/v1/events"))(t)
 	defer stream.Body.Close()
 	answer := make(chan string, 1)
 	go func() {
@@ -307,10 +287,7 @@ func TestTLS(t *testing.T) {
 		if r.StatusCode != 200 || !strings.Contains(r.Header.Get("Set-Cookie"), "; Secure") || r.ProtoMajor == 2 != two {
 			t.Errorf("%s %s %v", r.Proto, r.Status, r.Header)
 		}
-		stream, err := http.NewRequest("GET", url+"/v1/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(http.NewRequest("GET", url+"/v1/events", nil))(t)
 		stream.Header.Set("X-Lately-Token", readToken)
 		if r, err = client.Do(stream); err != nil {
 			t.Fatal(err)

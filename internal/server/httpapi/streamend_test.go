@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A sink is the writer of an answer that nobody waits for.
@@ -43,10 +44,7 @@ func (s *sink) String() string {
 // otherTokens returns tokens of which one, for reading, is in tokens too.
 func otherTokens(t testing.TB) *access.Tokens {
 	t.Helper()
-	all, err := access.Parse(strings.NewReader("read "+readToken+"\n"), "tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(access.Parse(strings.NewReader("read "+readToken+"\n"), "tokens"))(t)
 	return all
 }
 

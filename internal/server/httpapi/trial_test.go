@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const inForce = `version: 1
@@ -26,23 +27,15 @@ allow: [192.0.2.9]
 // tried returns a server that keeps events, and tries a draft on it.
 func tried(t *testing.T, text string) (s *Server, try func(api.TrialRequest) (api.Trial, int, string)) {
 	t.Helper()
-	e, err := engine.New(engine.Config{Rules: parseRules(t, text), KeepEvents: 4 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: parseRules(t, text), KeepEvents: 4 << 20}))(t)
 	t.Cleanup(e.Close)
 	s = newServer(t, func(c *Config) { c.Engine = e })
 	return s, func(draft api.TrialRequest) (trial api.Trial, status int, body string) {
 		t.Helper()
-		text, err := json.Marshal(draft)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(draft))(t)
 		w := ask(s, request{method: "POST", path: "/v1/rules/try", body: string(text)})
 		if w.Code == http.StatusOK {
-			if err := json.Unmarshal(w.Body.Bytes(), &trial); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(w.Body.Bytes(), &trial))
 		}
 		return trial, w.Code, w.Body.String()
 	}
@@ -56,10 +49,7 @@ func TestTryRules(t *testing.T) {
 	visit := func(n int, client string) {
 		t.Helper()
 		for range n {
-			body, err := json.Marshal(map[string]any{"event": map[string]string{"client": client, "path": "/a"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := must.Get(json.Marshal(map[string]any{"event": map[string]string{"client": client, "path": "/a"}}))(t)
 			if w := ask(s, request{method: "POST", path: "/v1/check", body: string(body)}); w.Code != http.StatusOK {
 				t.Fatal(w.Code, w.Body)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
@@ -90,10 +91,7 @@ func play(t *testing.T, e *engine.Engine, steps []step, allowedBefore []bool) (a
 				terms, fields = engine.Terms{Outcome: true, ByID: true, ID: ids[s.of]}, s.answer
 			}
 		}
-		d, err := c.CheckOn(terms, fill(fields...), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(c.CheckOn(terms, fill(fields...), 1))(t)
 		id, _ := c.ID()
 		ids[i], allowed[i] = string(id), d.Allowed
 	}
@@ -118,10 +116,7 @@ func TestTrialOfAnswers(t *testing.T) {
 		steps := randomSteps(rnd)
 		synctest.Test(t, func(t *testing.T) {
 			newEngine := func(text string) *engine.Engine {
-				e, err := engine.New(engine.Config{Rules: parseRules(t, text), KeepEvents: 1 << 20})
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := must.Get(engine.New(engine.Config{Rules: parseRules(t, text), KeepEvents: 1 << 20}))(t)
 				t.Cleanup(e.Close)
 				return e
 			}
@@ -129,10 +124,7 @@ func TestTrialOfAnswers(t *testing.T) {
 			allowed := play(t, e, steps, nil)
 			kept, _ := e.KeptEvents()
 			defer kept.Close()
-			d, err := replay.Diff(context.Background(), replay.DiffConfig{Config: replay.Config{Events: kept.All(), Cores: 1}, Old: old, New: draft})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(replay.Diff(context.Background(), replay.DiffConfig{Config: replay.Config{Events: kept.All(), Cores: 1}, Old: old, New: draft}))(t)
 			requests := int64(0)
 			for _, s := range steps {
 				if s.answer == nil {

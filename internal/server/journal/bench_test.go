@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Two million records of 64 bytes: 128 MB.
@@ -12,7 +13,7 @@ const benchRecords = 2_000_000
 
 func writeBench(b *testing.B, d *journal.Journal) {
 	data := make([]byte, 62)
-	err := d.WriteSnapshot(func(add func(byte, []byte) error) error {
+	must.Do(b, d.WriteSnapshot(func(add func(byte, []byte) error) error {
 		for i := range benchRecords {
 			data[i%len(data)]++
 			if err := add(1, data); err != nil {
@@ -20,10 +21,7 @@ func writeBench(b *testing.B, d *journal.Journal) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}))
 }
 
 func benchDir(b *testing.B) *journal.Journal {
@@ -72,9 +70,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.Run("1", func(b *testing.B) {
 		j := benchDir(b)
 		for b.Loop() {
-			if err := j.AppendWait(record); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, j.AppendWait(record))
 		}
 	})
 	b.Run("64", func(b *testing.B) {
@@ -82,9 +78,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.SetParallelism(32) // of 2 cores
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if err := j.AppendWait(record); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, j.AppendWait(record))
 			}
 		})
 		b.ReportMetric(float64(b.N)/float64(j.Stats().Syncs), "records/sync")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -94,10 +95,7 @@ func TestEveryCrash(t *testing.T) {
 	seed := randtest.Seed(t)
 	points := 0
 	for round := range rounds {
-		n, err := crashes(seed+uint64(round), plain, orderly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(crashes(seed+uint64(round), plain, orderly))(t)
 		points += n
 	}
 	t.Logf("%d crashes", points)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func open(t *testing.T, path string) *journal.Journal {
@@ -74,9 +75,7 @@ func TestModes(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)
-	if err := errors.Join(d.AppendWait([]byte("a")), d.WriteSnapshot(fill("a", "b"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(d.AppendWait([]byte("a")), d.WriteSnapshot(fill("a", "b"))))
 	seen := 0
 	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -124,9 +123,7 @@ func TestRefusals(t *testing.T) {
 		t.Skip("no modes and links here")
 	}
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.WriteFile(elsewhere, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(elsewhere, []byte("secret"), 0o600))
 	link := func(name string) func(string) error {
 		return func(path string) error { return os.Symlink(elsewhere, filepath.Join(path, name)) }
 	}
@@ -146,9 +143,7 @@ func TestRefusals(t *testing.T) {
 		}, "not a directory"},
 	} {
 		path := filepath.Join(t.TempDir(), "state")
-		if err := errors.Join(os.Mkdir(path, 0o700), c.make(path)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Mkdir(path, 0o700), c.make(path)))
 		d, _, err := journal.Open(path, ignored)
 		if err == nil {
 			_ = d.Close()
@@ -169,14 +164,10 @@ func TestLinksAreNotWrittenThrough(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "state")
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.WriteFile(elsewhere, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(elsewhere, []byte("secret"), 0o600))
 	d := open(t, path)
 	for _, name := range []string{"state.tmp", "state"} {
-		if err := os.Symlink(elsewhere, filepath.Join(path, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(elsewhere, filepath.Join(path, name)))
 	}
 	if err := d.WriteSnapshot(fill("a")); err != nil { // the links are removed
 		t.Error(err)
@@ -184,9 +175,7 @@ func TestLinksAreNotWrittenThrough(t *testing.T) {
 	if err := d.AppendWait([]byte("b")); err != nil {
 		t.Error(err)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Close())
 	if got := texts(t, path); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("read %q", got)
 	}
@@ -201,9 +190,7 @@ func TestDirectoryThatIsReadOnly(t *testing.T) {
 		t.Skip("root and Windows write everywhere")
 	}
 	path := filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(path, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(path, 0o500))
 	if _, _, err := journal.Open(path, ignored); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("%v, want that it is not permitted", err)
 	}
@@ -216,9 +203,7 @@ func TestNewer(t *testing.T) {
 	open(t, path).Close()
 	newer := journal.NewerFile()
 	state := filepath.Join(path, "state")
-	if err := errors.Join(os.WriteFile(state, newer, 0o600), os.WriteFile(state+".tmp", nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(state, newer, 0o600), os.WriteFile(state+".tmp", nil, 0o600)))
 	before := listing(t, path)
 	if _, _, err := journal.Open(path, ignored); !errors.Is(err, journal.ErrNewer) || !strings.Contains(err.Error(), "state") {
 		t.Errorf("%v, want ErrNewer", err)
@@ -228,9 +213,7 @@ func TestNewer(t *testing.T) {
 	}
 	// A damaged version is no newer one.
 	newer[8] ^= 4
-	if err := os.WriteFile(state, newer, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(state, newer, 0o600))
 	_, found := restored(t, path, ignored)
 	if len(found.Problems) == 0 || found.Damaged != int64(len(newer)) {
 		t.Errorf("%+v", found)
@@ -239,15 +222,9 @@ func TestNewer(t *testing.T) {
 
 func listing(t *testing.T, path string) (all []string) {
 	t.Helper()
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(path))(t)
 	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(e.Info())(t)
 		all = append(all, fmt.Sprint(e.Name(), " ", info.Size()))
 	}
 	return all

@@ -11,15 +11,14 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestPipes has pipes under the names of files: opening one would wait for ever.
 func TestPipes(t *testing.T) {
 	for _, name := range []string{"lock", "state"} {
 		path := filepath.Join(t.TempDir(), "state")
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(path, 0o700))
 		if err := syscall.Mkfifo(filepath.Join(path, name), 0o600); err != nil {
 			t.Skip(err)
 		}
@@ -34,9 +33,7 @@ func TestPipes(t *testing.T) {
 // of this group. A group that the process is not in is refused.
 func TestGroupWritable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
-	if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o770|os.ModeSetgid)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o770|os.ModeSetgid)))
 	d := open(t, path)
 	if err := d.AppendWait([]byte("a")); err != nil {
 		t.Error(err)
@@ -47,9 +44,7 @@ func TestGroupWritable(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIP a group that the process is not in: only root can give a directory to one")
 	}
-	if err := errors.Join(os.Chown(path, 65_531, 54_321), os.Chmod(path, 0o770|os.ModeSetgid)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chown(path, 65_531, 54_321), os.Chmod(path, 0o770|os.ModeSetgid)))
 	d, _, err := journal.Open(path, ignored)
 	if err == nil {
 		_ = d.Close()
@@ -70,9 +65,7 @@ func TestLockFileRemoved(t *testing.T) {
 		"renamed":  func() error { return os.Rename(lock, lock+".old") },
 		"replaced": func() error { return errors.Join(os.Remove(lock), os.WriteFile(lock, []byte("1"), 0o600)) },
 	} {
-		if err := change(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, change())
 		d, _, err := journal.Open(path, ignored)
 		if err == nil {
 			_ = d.Close()
@@ -92,9 +85,7 @@ func TestSmallDisk(t *testing.T) {
 	}
 	path := filepath.Join(disk, "state")
 	d := open(t, path)
-	if err := d.WriteSnapshot(fill("good")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.WriteSnapshot(fill("good")))
 	stuff := filepath.Join(disk, "stuff")
 	defer os.Remove(stuff)
 	_ = os.WriteFile(stuff, make([]byte, 1<<30), 0o600) // until it is full
@@ -113,9 +104,7 @@ func TestSmallDisk(t *testing.T) {
 	if got := texts(t, path); len(got) != 1 || got[0] != "good" {
 		t.Errorf("read %q", got)
 	}
-	if err := os.Remove(stuff); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(stuff))
 	d = open(t, path)
 	if err := d.AppendWait([]byte("there is space again")); err != nil {
 		t.Error(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // disk faults: each is what one operation, or some in a row, answer.
@@ -79,10 +81,7 @@ func faultsEverywhere(wrap func(*memFS) fileSystem, about string) (points int, e
 // acknowledged is there after it, no snapshot that was good is touched, and the
 // error was told. When only some failed, nothing at all is lost.
 func TestEveryFault(t *testing.T) {
-	points, err := faultsEverywhere(plain, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	points := must.Get(faultsEverywhere(plain, ""))(t)
 	t.Logf("%d faults", points)
 }
 
@@ -135,10 +134,7 @@ func TestFaultTestCanFail(t *testing.T) {
 // the disk is well again, all is there.
 func TestEveryFaultOfReading(t *testing.T) {
 	disk := newMemFS()
-	s, err := begin(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(begin(disk))(t)
 	s.work()
 	s.end()
 	for n := 1; ; n++ {
@@ -181,10 +177,7 @@ func TestEveryFaultOfReading(t *testing.T) {
 // what may wait for the disk is bounded.
 func TestFullDisk(t *testing.T) {
 	disk := newMemFS()
-	s, err := begin(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(begin(disk))(t)
 	s.work()
 	disk.mu.Lock()
 	disk.fault = func(op, _ string, _ int) error {
@@ -212,10 +205,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("Close: %v, want ENOSPC", err)
 	}
 	disk.fault = nil
-	after, err := begin(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(begin(disk))(t)
 	_ = after.dir.Close()
 	if err := s.same(after); err != nil {
 		t.Error(err)

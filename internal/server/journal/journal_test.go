@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // slow is a disk of which each sync takes a while. It is for bubbles of
@@ -45,10 +47,7 @@ func (f slowFile) Sync() error {
 
 func mustBegin(t *testing.T, l fileSystem) *life {
 	t.Helper()
-	s, err := begin(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(begin(l))(t)
 	return s
 }
 
@@ -123,10 +122,7 @@ func TestWithinASecond(t *testing.T) {
 func TestWaitHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustBegin(t, slow{newMemFS(), time.Millisecond})
-		p, err := s.dir.Append('j', []byte("x"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(s.dir.Append('j', []byte("x")))(t)
 		start := time.Now()
 		for range 2 {
 			if err := p.Wait(); err != nil {
@@ -301,9 +297,7 @@ func TestRecordLengths(t *testing.T) {
 			t.Errorf("a record of %d bytes: %v", n, err)
 		}
 	}
-	if err := s.dir.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.dir.Close())
 	if err := j.AppendWait([]byte("x")); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v, want ErrClosed", err)
 	}

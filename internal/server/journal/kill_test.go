@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -101,9 +102,7 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Close())
 		for n := range acked {
 			if !set[n] {
 				t.Fatalf("round %d: %d of %d acknowledged is lost", round, n, len(acked))
@@ -127,13 +126,8 @@ func killed(t *testing.T, path string, least int, after time.Duration) (acked []
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), childEnv+"="+path)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	var timer *time.Timer
 	for r := bufio.NewReader(out); ; {
 		line, err := r.ReadString('\n')

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -13,9 +14,7 @@ import (
 // the old one or the new one, and the new one if WriteFile has returned.
 func TestSideFileSurvivesEveryCrash(t *testing.T) {
 	seed := randtest.Seed(t)
-	if err := sideFileCrashes(seed, plain); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sideFileCrashes(seed, plain))
 	for name, wrap := range map[string]func(*memFS) fileSystem{
 		"the file is not synced":      func(l *memFS) fileSystem { return lying{memFS: l, unsynced: "f.tmp"} },
 		"the directory is not synced": func(l *memFS) fileSystem { return lying{memFS: l, noDir: true} },
@@ -60,9 +59,7 @@ func TestSideFile(t *testing.T) {
 		t.Errorf("a missing file: %q, %v", data, err)
 	}
 	for _, text := range []string{"one", "2"} {
-		if err := j.WriteFile("f", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, j.WriteFile("f", []byte(text)))
 		if data, err := j.ReadFile("f", 3); string(data) != text || err != nil {
 			t.Errorf("%q, %v, want %q", data, err, text)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func TestSnapshotRoundTrip(t *testing.T) {
@@ -34,9 +35,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		}
 		return nil
 	})
-	if err := errors.Join(err, d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, d.Close()))
 	i := 0
 	_, found = restored(t, path, func(r journal.Record) error {
 		if i >= len(want) || r.Type != want[i].Type || !bytes.Equal(r.Data, want[i].Data) {
@@ -56,9 +55,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 func TestSnapshotThatIsNotFinished(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)
-	if err := d.WriteSnapshot(fill("good")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.WriteSnapshot(fill("good")))
 	before := listing(t, path)
 	own := errors.New("not today")
 	if err := d.WriteSnapshot(func(add func(byte, []byte) error) error {
@@ -80,9 +77,7 @@ func TestSnapshotThatIsNotFinished(t *testing.T) {
 	if after := listing(t, path); !slices.Equal(before, after) {
 		t.Errorf("the directory was %v and is %v", before, after)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Close())
 	if got := texts(t, path); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("read %q", got)
 	}
@@ -149,13 +144,9 @@ func TestDamageOnDisk(t *testing.T) {
 		err := errors.Join(d.WriteSnapshot(fill("snapshot-1", "snapshot-2")), d.AppendWait([]byte("append-1")), d.AppendWait([]byte("append-2")), d.AppendWait([]byte("end")), d.Close())
 		state := filepath.Join(path, "state")
 		b, err2 := os.ReadFile(state)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, err2))
 		b[bytes.Index(b, []byte(lost))]++
-		if err := os.WriteFile(state, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(state, b, 0o600))
 		want := slices.DeleteFunc([]string{"snapshot-1", "snapshot-2", "append-1", "append-2", "end"}, func(s string) bool { return s == lost })
 		var got []string
 		d, found := restored(t, path, textsTo(&got))

@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/follow"
 	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -29,10 +30,7 @@ func TestStalledServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Rules: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: file}))(t)
 	defer e.Close()
 	disk := journal.NewStallingDisk()
 	dir, _, err := disk.Open(nil)
@@ -42,10 +40,7 @@ func TestStalledServer(t *testing.T) {
 	e.Bans().Journal(dir)
 	log := filepath.Join(t.TempDir(), "access.log")
 	session, other := e.Session(), e.Session()
-	logs, err := follow.New(follow.Config{Logs: []follow.Log{{Path: log}}, Judge: func(ev *match.Event) { session.CheckLogged(ev) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	logs := must.Get(follow.New(follow.Config{Logs: []follow.Log{{Path: log}}, Judge: func(ev *match.Event) { session.CheckLogged(ev) }}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = logs.Run(ctx) })
@@ -53,9 +48,7 @@ func TestStalledServer(t *testing.T) {
 	defer cancel()
 
 	for i := range 20_000 { // more than a block of the snapshot
-		if _, err := other.Take("flood", 1, fmt.Sprint("client ", i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(other.Take("flood", 1, fmt.Sprint("client ", i)))(t)
 	}
 	writes := 0
 	disk.Stall(func(op, name string) bool {
@@ -80,9 +73,7 @@ func TestStalledServer(t *testing.T) {
 	<-disk.Reached
 
 	line := "192.0.2.1 - - [" + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + "] \"GET / HTTP/1.1\" 200 5\n"
-	if err := os.WriteFile(log, []byte(strings.Repeat(line, 6)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(log, []byte(strings.Repeat(line, 6)), 0o600))
 	for end := time.Now().Add(20 * time.Second); logs.Stats()[0].Lines < 6 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}

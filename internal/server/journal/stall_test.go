@@ -4,6 +4,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A StallingDisk is a directory in memory whose operations wait while it is stalled.
@@ -131,17 +133,11 @@ func TestStalledSnapshot(t *testing.T) {
 				})
 			}
 			for range 2 {
-				if err := d.AppendWait([]byte("before")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, d.AppendWait([]byte("before")))
 				go func() { <-filled }()
-				if err := snapshot(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, snapshot())
 			}
-			if err := d.AppendWait([]byte("before")); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.AppendWait([]byte("before")))
 			disk.Stall(func(op, name string) bool { return op+" "+name == step })
 			result := make(chan error, 1)
 			go func() { result <- snapshot() }()

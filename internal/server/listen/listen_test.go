@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestRejectedLogins rejects 100,000 logins in ten seconds: each is counted, and a few
@@ -18,10 +19,7 @@ import (
 func TestRejectedLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		e, err := engine.New(engine.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(engine.New(engine.Config{}))(t)
 		defer e.Close()
 		l := listen.New("http", listen.Config{Engine: e, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		peer := netip.MustParseAddr("192.0.2.7")

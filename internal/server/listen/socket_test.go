@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // killedAt is the variable by which this program, started again, leaves a socket as a killed server does.
@@ -51,10 +52,7 @@ func leave(t *testing.T, path string) {
 // open opens a socket at path until the test is over.
 func open(t *testing.T, s listen.Socket, path string) net.Listener {
 	t.Helper()
-	l, err := s.Open("http", "unix:"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(s.Open("http", "unix:"+path))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -88,14 +86,9 @@ func TestSocketPermissions(t *testing.T) {
 func TestSocketPathInUse(t *testing.T) {
 	dir := t.TempDir()
 	file, link, live, stale := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "live"), filepath.Join(dir, "stale")
-	if err := errors.Join(os.WriteFile(file, []byte("precious"), 0o600), os.Symlink(stale, link)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(file, []byte("precious"), 0o600), os.Symlink(stale, link)))
 	open(t, listen.Socket{}, live)
-	datagram, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "datagram"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	datagram := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "datagram"), Net: "unixgram"}))(t)
 	defer datagram.Close()
 	leave(t, stale)
 	open(t, listen.Socket{}, stale)
@@ -127,9 +120,7 @@ func TestSocketPathInUse(t *testing.T) {
 // A directory in which others can replace the socket is an error.
 func TestSocketDirectory(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(dir, 0o777))
 	_, err := listen.Socket{}.Open("resp", "unix:"+filepath.Join(dir, "s"))
 	if err == nil || !strings.Contains(err.Error(), "resp: "+dir+": other users can replace files in this directory (mode 0777)") {
 		t.Errorf("in a directory of everybody: %v", err)
@@ -169,9 +160,7 @@ func TestConcurrentSocketStarts(t *testing.T) {
 func TestSocketReplacedByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	first := open(t, listen.Socket{}, path)
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".old"))
 	open(t, listen.Socket{}, path)
 	first.Close()
 	if !answers(path) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Another user can connect from the moment at which the mode says so, and not before.
@@ -20,9 +21,7 @@ func TestSocketOfOthers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} { // the second one is of this test, too
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(d, 0o755))
 	}
 	path := filepath.Join(dir, "s")
 	for _, c := range []struct {

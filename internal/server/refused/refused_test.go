@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/refused"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -13,10 +14,7 @@ import (
 // TestStore counts refusals of more keys than fit, with an example of each: a key that is refused
 // again and again is not pushed out, and keys of a rule that is gone are not split.
 func TestStore(t *testing.T) {
-	s, err := refused.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(refused.New())(t)
 	r := &ratelimit.Rule{Name: "a", Key: match.MustKey("client")}
 	now := time.Unix(1_700_000_000, 0)
 	key := func(name string) []byte { return append(refused.AppendRule(nil, r), name...) }
@@ -40,10 +38,7 @@ func TestStore(t *testing.T) {
 	if _, _, path := often.Texts(); often.Count != 400 || path != "/login" || often.Decision.Limit != 7 || n > 16_384 || evicted == 0 {
 		t.Errorf("%d refusals of %q, limit %d; %d keys, evicted %d", often.Count, path, often.Decision.Limit, n, evicted)
 	}
-	none, err := ratelimit.NewSet(ratelimit.SetConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}))(t)
 	if _, _, ok := refused.Split(none, key("often")); ok {
 		t.Error("a key of a rule that is gone is split")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/replaypage"
 	"github.com/lately-go/lately/internal/test/browsertest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -48,10 +49,7 @@ func TestInBrowser(t *testing.T) {
 // and looks whether they can be made.
 func TestPicture(t *testing.T) {
 	if pictures := os.Getenv("LATELY_PICTURES"); pictures != "" {
-		folder, err := filepath.Abs(pictures)
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := must.Get(filepath.Abs(pictures))(t)
 		t.Setenv("LATELY_SCREENSHOTS", folder)
 	} else {
 		t.Setenv("LATELY_SCREENSHOTS", "")
@@ -77,10 +75,7 @@ func testPictureOf(t *testing.T, b *browsertest.Browser, name, text string) {
 	if text == "" {
 		r = sampleReport(t, replay.Config{}, "limit", "60/1m", "ban", "100/5m:1h")
 	} else {
-		file, err := rules.Parse(name+".yaml", []byte("version: 1\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(rules.Parse(name+".yaml", []byte("version: 1\n"+text)))(t)
 		r = sampleReport(t, replay.Config{Rules: file})
 	}
 	p := open(t, b, r, time.UTC, 1280, 1080)
@@ -104,16 +99,9 @@ func testPictureOf(t *testing.T, b *browsertest.Browser, name, text string) {
 func open(t *testing.T, b *browsertest.Browser, r *replay.Report, zone *time.Location, width, height int) *browsertest.Tab {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := replaypage.Write(file, r, zone); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(path))(t)
+	must.Do(t, replaypage.Write(file, r, zone))
+	must.Do(t, file.Close())
 	return b.Open(t, (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String(), width, height)
 }
 
@@ -165,14 +153,9 @@ func testFigures(t *testing.T, b *browsertest.Browser) {
 // testTogether has the rules of a file: what all refuse is there once, and each rule has what
 // it refuses itself.
 func testTogether(t *testing.T, b *browsertest.Browser) {
-	file, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1m}\n- {name: b, key: path, limit: 2 per 1m, mode: shadow}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1m}\n- {name: b, key: path, limit: 2 per 1m, mode: shadow}\n")))(t)
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("1,x,/\n2,x,/\n3,x,/\n4,y,/\n5,z,/\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("1,x,/\n2,x,/\n3,x,/\n4,y,/\n5,z,/\n"), 0o600))
 	p := open(t, b, run(t, replay.Config{Files: []string{path}, Format: "csv:time=1@s,client=2,path=3,object=3", Rules: file}), time.UTC, 1440, 900)
 	same(t, "about", texts(p, ".effects > .sentence"), "All rules together refuse 2 of 5 events (40 %). Below is what each rule itself refuses.",
 		"The times of the log are precise to 1 s. A live server also has the fractions, and may refuse more or fewer events near a limit.")
@@ -227,9 +210,7 @@ func testTimeline(t *testing.T, b *browsertest.Browser) {
 // enough.
 func testMilliseconds(t *testing.T, b *browsertest.Browser) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("1772452800900,a\n1772452800999,b\n1772452801000,a\n1772452801150,a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("1772452800900,a\n1772452800999,b\n1772452801000,a\n1772452801150,a\n"), 0o600))
 	p := open(t, b, run(t, replay.Config{Files: []string{path}, Format: "csv:time=1@ms,client=2"}), time.UTC, 1440, 900)
 	p.Click(".overtime summary")
 	p.Wait(`document.querySelectorAll('.overtime tbody tr').length === 4`)
@@ -276,10 +257,7 @@ func testSlider(t *testing.T, b *browsertest.Browser) {
 // testZone writes times in the zone of the page.
 func testZone(t *testing.T, b *browsertest.Browser) {
 	r := sampleReport(t, replay.Config{}, "ban", "100/5m:1h")
-	zone, err := time.LoadLocation("Asia/Kolkata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	zone := must.Get(time.LoadLocation("Asia/Kolkata"))(t)
 	p := open(t, b, r, zone, 1440, 900)
 	same(t, "bans", texts(p, ".bans tbody tr:first-child > :nth-child(3)"), r.Rules[0].BanList[0].Start.In(zone).Format(time.DateTime))
 	if head := texts(p, ".reporthead .sentence")[0]; !strings.Contains(head, "from 2026-03-02 05:30:00 to 2026-03-03 05:29:50 Asia/Calcutta (") && !strings.Contains(head, " Asia/Kolkata (") {

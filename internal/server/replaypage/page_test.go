@@ -16,6 +16,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/replaypage"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -49,22 +50,14 @@ func hostileReport(t *testing.T) *replay.Report {
 	log.WriteString("</script><img src=x onerror=window.owned=1> is no line\n")
 	log.WriteString("\xff\xfe is none either\n")
 	path := filepath.Join(t.TempDir(), `<b onclick="window.owned=1">&amp;.log`)
-	if err := os.WriteFile(path, log.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := rules.Parse("rules.yaml", []byte(what))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, log.Bytes(), 0o600))
+	file := must.Get(rules.Parse("rules.yaml", []byte(what)))(t)
 	return run(t, replay.Config{Files: []string{path}, Format: "tsv:time=1@s,client=2", Rules: file})
 }
 
 func run(t *testing.T, c replay.Config) *replay.Report {
 	t.Helper()
-	r, err := replay.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(replay.Run(t.Context(), c))(t)
 	return r
 }
 
@@ -73,17 +66,10 @@ func sampleReport(t *testing.T, c replay.Config, whatIfs ...string) *replay.Repo
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "access.log")
 	var log bytes.Buffer
-	if _, err := accesslogtest.Write(&log, accesslogtest.Config{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, log.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(accesslogtest.Write(&log, accesslogtest.Config{}))(t)
+	must.Do(t, os.WriteFile(path, log.Bytes(), 0o600))
 	for i := 0; i < len(whatIfs); i += 2 {
-		w, err := replay.ParseWhatIf(replay.Kind(whatIfs[i]), whatIfs[i+1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(replay.ParseWhatIf(replay.Kind(whatIfs[i]), whatIfs[i+1]))(t)
 		c.WhatIfs = append(c.WhatIfs, w)
 	}
 	c.Files = []string{path}
@@ -95,9 +81,7 @@ func sampleReport(t *testing.T, c replay.Config, whatIfs ...string) *replay.Repo
 func pageOf(t *testing.T, r *replay.Report) string {
 	t.Helper()
 	var page strings.Builder
-	if err := replaypage.Write(&page, r, time.UTC); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replaypage.Write(&page, r, time.UTC))
 	return page.String()
 }
 
@@ -117,16 +101,11 @@ func TestPageHasTheReport(t *testing.T) {
 		}
 		style, data, script := found[0], found[1], found[2]
 		var got, want any
-		marshaled, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		marshaled := must.Get(json.Marshal(r))(t)
 		if err := json.Unmarshal([]byte(data[3]), &got); err != nil {
 			t.Fatalf("%s: the report is not JSON: %v", name, err)
 		}
-		if err := json.Unmarshal(marshaled, &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(marshaled, &want))
 		if !reflect.DeepEqual(got, want) || data[1] != "script" || data[2] != ` type="application/json" id="report"` {
 			t.Errorf("%s: the page has another report", name)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // wanted says for each command the role that it needs, and how it is sent. A command
@@ -206,9 +207,7 @@ func TestSubscribersEndWithTheirTokens(t *testing.T) {
 		a, b := listen(readToken), listen(adminToken)
 		tokens.Store(testTokens(t, "")) // the same, read again
 		time.Sleep(time.Hour)
-		if _, err := s.Engine.Bans().Ban("login", []string{"a"}, time.Minute, "", "me"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Engine.Bans().Ban("login", []string{"a"}, time.Minute, "", "me"))(t)
 		for _, c := range []*caller{a, b} {
 			if got := c.next(); !strings.HasPrefix(got, `["message" "bans"`) {
 				t.Errorf("after the same tokens were read again: %s", got)

@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
@@ -21,7 +22,7 @@ func inRedis(t testing.TB) (*engine.Engine, *redistest.Proxy) {
 	t.Helper()
 	p := redistest.Own(t).Watch(t)
 	client := p.Client(t)
-	e, err := engine.New(engine.Config{
+	e := must.Get(engine.New(engine.Config{
 		Rules: withoutBans(t), StoreTimeout: time.Minute,
 		Store: func(set *ratelimit.Set, _ func(ratelimit.BanRecord), _ func(string, []string)) (store.Store[*ratelimit.Set, ratelimit.BanRecord], error) {
 			s, err := latelyredis.New(latelyredis.NewConn(client), set, latelyredis.Config{})
@@ -30,10 +31,7 @@ func inRedis(t testing.TB) (*engine.Engine, *redistest.Proxy) {
 			}
 			return s, err
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(e.Close)
 	return e, p
 }
@@ -43,10 +41,7 @@ func withoutBans(t testing.TB) *rules.File {
 	t.Helper()
 	before, after, _ := strings.Cut(testRules, "bans:")
 	_, hot, _ := strings.Cut(after, "hot:")
-	file, err := rules.Parse("rules.yaml", []byte(before+"hot:"+hot))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(before+"hot:"+hot)))(t)
 	return file
 }
 
@@ -63,9 +58,7 @@ func TestPipelineInRedis(t *testing.T) {
 	before := p.Scripts()
 	const scripts = 7 // of 16 keys at most
 	p.Hold(scripts)
-	if _, err := c.conn.Write(all); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.conn.Write(all))(t)
 	for i := range 100 {
 		if got := c.next(); !strings.HasPrefix(got, "[1 1000000000 999999999 ") {
 			t.Errorf("reply %d is %s", i, got)
@@ -108,10 +101,7 @@ func TestMixedPipelineInRedis(t *testing.T) {
 		c.wantEnd()
 		return all
 	}
-	memory, err := engine.New(engine.Config{Rules: withoutBans(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Get(engine.New(engine.Config{Rules: withoutBans(t)}))(t)
 	t.Cleanup(memory.Close)
 	want := replies(memory, false)
 	for _, together := range []bool{false, true} {

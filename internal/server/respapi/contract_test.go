@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // conversation is commands and replies of one connection to a server that has just started, at
@@ -321,9 +322,7 @@ func TestBanRule(t *testing.T) {
 func TestUnbanOfTabs(t *testing.T) {
 	s := start(t, Config{}, false)
 	c := s.dial()
-	if _, err := s.Engine.Bans().Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Engine.Bans().Ban("pair", []string{"192.0.2.1", "a\tb"}, time.Hour, "", ""))(t)
 	c.want("UNBAN pair 192.0.2.1^a^b", "-BADARG …")
 	c.want("UNBAN pair 192.0.2.1 a^c", "0")
 	c.want("UNBAN pair 192.0.2.1 a^b", "1")

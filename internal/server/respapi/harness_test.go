@@ -14,6 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/rules"
 )
@@ -45,15 +46,9 @@ func newEngine(t testing.TB) *engine.Engine {
 // newEngineOf returns an engine of c with the rules of the tests.
 func newEngineOf(t testing.TB, c engine.Config) *engine.Engine {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte(testRules))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(testRules)))(t)
 	c.Rules = file
-	e, err := engine.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(c))(t)
 	t.Cleanup(e.Close)
 	return e
 }
@@ -254,12 +249,7 @@ func testTokens(t testing.TB, extra string) *access.Tokens {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
 	text := "read " + readToken + " ro\ncheck " + checkToken + " svc\nadmin " + adminToken + " ops\n" + extra
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := access.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	tokens := must.Get(access.Load(path))(t)
 	return tokens
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -51,16 +52,11 @@ func onTape(t testing.TB, lines ...string) (*conn, *tape) {
 // step answers n commands as serve does.
 func (c *conn) step(t testing.TB, n int) {
 	for range n {
-		args, err := c.r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		args := must.Get(c.r.Next())(t)
 		c.do(args)
 		if !c.r.Ready() || c.w.Full() {
 			c.settle()
-			if err := c.w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.w.Flush())
 		}
 	}
 }
@@ -74,9 +70,7 @@ func TestHotCommandsDoNotAllocate(t *testing.T) {
 		"HOT.REPORT product /product/x/../y 1 40 /product/2 7 0", "HOT.REPORT product /product/1 1 90000",
 	} {
 		c, _ := onTape(t, line)
-		if err := c.caller.Add("pages", 1, "/a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.caller.Add("pages", 1, "/a"))
 		c.step(t, 1000)
 		if n := testing.AllocsPerRun(1000, func() { c.step(t, 1) }); n != 0 {
 			t.Errorf("%s allocates %v times", line, n)
@@ -94,9 +88,7 @@ func BenchmarkCommand(b *testing.B) {
 		for _, n := range []int{1, 16} { // in a pipeline
 			b.Run(fmt.Sprint(line, " by ", n), func(b *testing.B) {
 				c, _ := onTape(b, slices.Repeat([]string{line}, n)...)
-				if err := c.caller.Add("pages", 1, "/a"); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, c.caller.Add("pages", 1, "/a"))
 				c.step(b, 128)
 				b.ReportAllocs()
 				for b.Loop() {

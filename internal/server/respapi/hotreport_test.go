@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -46,20 +47,11 @@ func FuzzHotReport(f *testing.F) {
 		var out bytes.Buffer
 		c := newConn(s, &tape{}, access.AddrOf((&tape{}).RemoteAddr()))
 		c.w = resp.NewWriter(&out)
-		was, err := e.Hot().Stats("product")
-		if err != nil {
-			t.Fatal(err)
-		}
+		was := must.Get(e.Hot().Stats("product"))(t)
 		c.do(append([][]byte{[]byte("HOT.REPORT"), []byte("product")}, args...))
 		c.w.Flush()
-		v, err := resptest.NewReader(&out).Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		now, err := e.Hot().Stats("product")
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(resptest.NewReader(&out).Next())(t)
+		now := must.Get(e.Hot().Stats("product"))(t)
 		a, b := was.Rules[0], now.Rules[0]
 		counted, handled := b.Records-a.Records, b.Records+b.Late+b.Ignored+b.Dropped-a.Records-a.Late-a.Ignored-a.Dropped
 		records, ok := wantRecords(args)
@@ -117,10 +109,7 @@ func TestReportOverload(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	stats, err := s.Engine.Hot().Stats("product")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := must.Get(s.Engine.Hot().Stats("product"))(t)
 	if r := stats.Rules[0]; r.Records != uint64(conns*batches*records) || r.Late+r.Ignored+r.Dropped != 0 || s.Cut.Load() != 0 {
 		t.Errorf("%+v, %d connections cut; want %d records counted", r, s.Cut.Load(), conns*batches*records)
 	}

@@ -8,21 +8,17 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // update reads the next message and returns its update. form is how it begins.
 func (c *caller) update(form string) (u api.HotUpdate) {
 	c.t.Helper()
-	v, err := c.r.Next()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	v := must.Get(c.r.Next())(c.t)
 	if got := show(v); !strings.HasPrefix(got, form) {
 		c.t.Fatalf("sent %s; want %s…", got, form)
 	}
-	if err := json.Unmarshal([]byte(v.Elems[len(v.Elems)-1].Text), &u); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.Unmarshal([]byte(v.Elems[len(v.Elems)-1].Text), &u))
 	return u
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -11,14 +12,9 @@ import (
 func TestMissingField(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{}, true)
-		file, err := rules.Parse("rules.yaml", []byte("version: 1\nfields: {api_key: {header: X-API-Key, missing: refuse, hash: true}}\n"+
-			"limits: [{name: keys, key: api_key, limit: 2 per 10m}, {name: clients, key: client, limit: 3 per 10m}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Engine.Replace(file, true); err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nfields: {api_key: {header: X-API-Key, missing: refuse, hash: true}}\n"+
+			"limits: [{name: keys, key: api_key, limit: 2 per 10m}, {name: clients, key: client, limit: 3 per 10m}]")))(t)
+		must.Get(s.Engine.Replace(file, true))(t)
 		c := s.dial()
 		const missing = `[0 0 0 -1 0 "keys" 0 0 "" "api_key"]`
 		for _, ask := range []string{"CHECK client 192.0.2.1", "CHECK client 192.0.2.1 RESERVE 1000", "CHECK client 192.0.2.1 COST 9"} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func TestSubscribe(t *testing.T) {
@@ -143,9 +144,7 @@ func TestManySubscribers(t *testing.T) {
 		}
 	}
 	for i := range events {
-		if _, err := s.Engine.Bans().Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Engine.Bans().Ban("login", []string{fmt.Sprint(key, i)}, time.Hour, reason, ""))(t)
 		until(t, "all who read have read the event", func() bool { return told.Load() == int64((i+1)*healthy) })
 		note()
 	}
@@ -209,10 +208,7 @@ func TestPushStandsBetweenReplies(t *testing.T) {
 	})
 	pushes, replies := 0, int64(0)
 	for pushes < bans || replies < takes {
-		v, err := c.r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(c.r.Next())(t)
 		if v.Kind == '>' {
 			pushes++
 			continue

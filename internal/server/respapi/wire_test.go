@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -181,10 +182,7 @@ func TestPanicEndsOneConnection(t *testing.T) {
 
 func serveOn(t *testing.T, s *Server) *running {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	r := &running{Server: s, t: t, addr: l.Addr().String()}
 	r.stop = serving(t, s, l)
 	t.Cleanup(r.stop)
@@ -192,29 +190,17 @@ func serveOn(t *testing.T, s *Server) *running {
 }
 
 func TestTLS(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	leaf := must.Get(x509.ParseCertificate(der))(t)
 	s := start(t, Config{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}, false)
 	pool := x509.NewCertPool()
 	pool.AddCert(leaf)
-	conn, err := tls.Dial("tcp", s.addr, &tls.Config{RootCAs: pool, ServerName: "localhost"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(tls.Dial("tcp", s.addr, &tls.Config{RootCAs: pool, ServerName: "localhost"}))(t)
 	defer conn.Close()
 	c := &caller{t, conn, resptest.NewReader(conn)}
 	c.want("TAKE login a", "[1 3 2 …")

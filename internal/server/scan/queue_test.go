@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestConcurrentScans has many clients that scan all the time: one at a time does, for half of the
@@ -55,9 +57,7 @@ func TestShortScans(t *testing.T) {
 		s := New()
 		start := time.Now()
 		for range 1000 {
-			if err := s.Begin(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Begin())
 			s.End()
 		}
 		if d := time.Since(start); d > 0 {

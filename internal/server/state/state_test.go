@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/state"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/window"
 )
 
@@ -56,9 +57,7 @@ func TestConcurrentLoader(t *testing.T) {
 	buf := make([]byte, 3)
 	for i := range chunks {
 		copy(buf, fmt.Sprintf("%03d", i))
-		if err := l.Load(&total, buf, load); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Load(&total, buf, load))
 	}
 	if err := l.Wait(); err != nil || len(seen) != chunks || total.Keys != 2*chunks {
 		t.Errorf("%d chunks with %d keys, %v; want %d with %d", len(seen), total.Keys, err, chunks, 2*chunks)
