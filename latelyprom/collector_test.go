@@ -146,7 +146,7 @@ lately_bans{rule="shadow"} 0
 # TYPE lately_keys gauge
 lately_keys{rule="banning"} 2
 lately_keys{rule="shadow"} 2
-# HELP lately_limit N of the rule's first limit as it is now.
+# HELP lately_limit Current N of the rule's first limit.
 # TYPE lately_limit gauge
 lately_limit{rule="banning"} 2
 lately_limit{rule="shadow"} 1

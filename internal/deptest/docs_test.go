@@ -115,7 +115,7 @@ var withoutFailures = []string{"README.md", "algorithms.md", "benchmarks.md", "c
 // Every other page has a table of what its reader may see and what it means.
 func TestFailuresAreExplained(t *testing.T) {
 	for _, page := range indexed(t) {
-		has := strings.Contains(read(t, "docs/"+page), "\n## What you see, what it means\n\n| you see | it means |\n")
+		has := strings.Contains(read(t, "docs/"+page), "\n## Troubleshooting\n\n| you see | it means |\n")
 		if want := !slices.Contains(withoutFailures, page) && page != "troubleshooting.md"; has != want {
 			t.Errorf("docs/%s has a table of what its reader sees: %v, want %v", page, has, want)
 		}

@@ -119,8 +119,8 @@ func (m metricWriter) memory(s *Server, status *engine.Status) {
 	m.gauge("throttle_memory_budget_bytes", "Memory that keys of CL.THROTTLE may use.", throttle.Budget)
 
 	budget, used := s.Budget.Stats()
-	m.gauge("requests_memory_bytes", "Memory that requests and answers in transit use, of all listeners.", used)
-	m.gauge("requests_memory_budget_bytes", "Memory that requests and answers in transit may use.", budget)
+	m.gauge("requests_memory_bytes", "Memory of requests and answers in transit, on all listeners.", used)
+	m.gauge("requests_memory_budget_bytes", "Memory limit of requests and answers in transit.", budget)
 }
 
 // hot sends the metrics of hot rules.
@@ -157,12 +157,12 @@ func (m metricWriter) hot(s *Server) {
 }
 
 func (m metricWriter) rules(s *Server, status *engine.Status) {
-	m.gauge("subscribers", "Subscribers of events, of all listeners.", int64(status.Subscribers))
+	m.gauge("subscribers", "Subscribers of events, on all listeners.", int64(status.Subscribers))
 	m.counter("subscriber_events_total", "Events that were published, each once.", status.Events)
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
 	m.counter("rules_reloads_total", "Times that changed rules took effect.", status.Rules.Reloads)
 	m.flag("rules_valid", "1 if the last reload succeeded, else 0.", status.Rules.Error == "")
-	m.counter("logins_rejected_total", "Logins with an unknown token, or a certificate that is rejected or has no role, of all listeners.", s.Rejected.Load())
+	m.counter("logins_rejected_total", "Logins with an unknown token, or a certificate that is rejected or has no role, on all listeners.", s.Rejected.Load())
 	m.flag("build_info", "1, with the version as a label.", true, "version", s.Version)
 }
 
@@ -172,7 +172,7 @@ func (m metricWriter) crawlers(c *crawlers.Stats) {
 		outcome string
 		n       uint64
 	}{{"crawler", c.Crawlers}, {"other", c.Others}, {"failed", c.Failures}, {"dropped", c.Dropped}} {
-		m.counter("crawler_lookups_total", "Refused clients that may be crawlers, by what DNS said: crawler, other, failed (no answer), or dropped (not asked, because too many were waiting).", x.n, "outcome", x.outcome)
+		m.counter("crawler_lookups_total", "Refused clients that may be crawlers, by result of DNS: crawler, other, failed (no answer), or dropped (no query, because too many were waiting).", x.n, "outcome", x.outcome)
 	}
 }
 
@@ -214,14 +214,14 @@ func (m metricWriter) enforcement(s *Server) {
 	x := s.config.Enforcer.Status()
 	m.gauge("enforced_networks", "Addresses and networks that the targets must refuse.", int64(x.Networks))
 	for reason, n := range x.Skipped {
-		m.gauge("enforcement_skipped_bans", "Bans that are not enforced outside of the server, by reason; those that ended in the last minute may be among them.", int64(n), "reason", reason)
+		m.gauge("enforcement_skipped_bans", "Bans that are not enforced outside of the server, by reason; may include bans that ended in the last minute.", int64(n), "reason", reason)
 	}
 	for _, t := range x.Targets {
 		m.send(prometheus.GaugeValue, "enforcement_lag_seconds", "How long a target has been without the newest change of bans; 0 if it has all.", t.Lag.Duration().Seconds(), []string{"target", t.Name})
 		m.flag("enforcement_failing", "1 if the last attempt to change a target failed, else 0.", t.Error != "", "target", t.Name)
 		m.counter("enforcement_failures_total", "Failed attempts to change a target.", t.Failures, "target", t.Name)
 		m.counter("enforcement_batches_total", "Batches of changes that a target took.", t.Batches, "target", t.Name)
-		m.counter("enforcement_repairs_total", "Times that a target was set as a whole because another program had changed it.", t.Repairs, "target", t.Name)
+		m.counter("enforcement_repairs_total", "Complete repairs of a target after another program changed it.", t.Repairs, "target", t.Name)
 		m.counter("enforcement_dropped_total", "Ends of bans that could not be sent to a target within an hour.", t.Dropped, "target", t.Name)
 	}
 }
@@ -253,7 +253,7 @@ func (m metricWriter) listener(name string, s *listen.Listener) {
 	m.counter("requests_unauthorized_total", "Commands and requests without the role that they need, or with an unknown token.", s.Unauthorized.Load(), "listener", name)
 	m.counter("request_panics_total", "Commands and requests that ended in a panic.", s.Panics.Load(), "listener", name)
 	desc, labels := describe("decision_duration_seconds",
-		"Time from when a decision's request had arrived until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.", []string{"listener", name})
+		"Time from the arrival of a decision's request until its answer was sent. All decisions of a RESP pipeline or HTTP body take as long as it does.", []string{"listener", name})
 	n, sum, buckets := s.Latency.Count()
 	m.ch <- prometheus.MustNewConstHistogram(desc, n, sum.Seconds(), buckets, labels...)
 }

@@ -117,19 +117,19 @@ func keyRoutes() []route {
 			{"field", "a field of the key; once for each, in order", "client", true},
 			{"value", "its value; as many as fields", "203.0.113.9", true},
 		}},
-		{"GET", "/v1/explain", access.Read, queryHandler(explain), "explain", "Why keys were refused lately, and what the rules decide about them now", []parameter{
+		{"GET", "/v1/explain", access.Read, queryHandler(explain), "explain", "Recently refused keys, the reasons, and the rules' current decisions", []parameter{
 			{"key", "a value that the keys have: an address, a user or a path; several if they must have all of them", "203.0.113.9", true},
 		}},
-		{"GET", "/v1/bans", access.Read, queryHandler(listBans), "bans", "List the bans in force, those that began last first", []parameter{
+		{"GET", "/v1/bans", access.Read, queryHandler(listBans), "bans", "List the current bans, the newest first", []parameter{
 			{"rule", "under this rule only", "login", false},
 			{"q", "with this text in the key or the reason", "203.0", false},
 			{"limit", "how many, up to 1000", "100", false},
 			{"cursor", "next of the page before; by default the first page", "AAAAAAAAAAAAAAAA", false},
 		}},
-		{"POST", "/v1/bans", access.Admin, created(bodyHandler(addBan)), "ban", "Ban a key by hand; the answer comes when the ban is on disk", nil},
+		{"POST", "/v1/bans", access.Admin, created(bodyHandler(addBan)), "ban", "Ban a key by hand; returns when the ban is on disk", nil},
 		{
 			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
-			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network; what is given must all match", nil,
+			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network, of those given", nil,
 		},
 		{"GET", decisionsPath, access.Read, handler{serve: listDecisions, out: api.CrowdSecDecisions{}}, "decisions", "The bans in force as decisions of CrowdSec, whose bouncers ask here with X-Api-Key: TOKEN", slices.Concat([]parameter{
 			{"ip", "only those about this address or around it", "203.0.113.9", false},
@@ -139,18 +139,18 @@ func keyRoutes() []route {
 			{"value", "only those of this address or network", "203.0.113.9", false},
 			{"type", "ban, which all are", "ban", false},
 		}, decisionFilters)},
-		{"GET", decisionsPath + "/stream", access.Read, handler{serve: streamDecisions, out: api.CrowdSecStream{}}, "decisionStream", "What changed in the decisions since this bouncer asked last", slices.Concat([]parameter{
+		{"GET", decisionsPath + "/stream", access.Read, handler{serve: streamDecisions, out: api.CrowdSecStream{}}, "decisionStream", "Changes of the decisions since the last request of this bouncer", slices.Concat([]parameter{
 			{"startup", "true for all decisions", "true", false},
 		}, decisionFilters)},
 		{"GET", "/v1/refused", access.Read, queryHandler(listRefused), "refused", "List the keys that were refused most, by limits and by bans", []parameter{
 			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
 		}},
-		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the keys that are hot, those that became hot last first", []parameter{hotRule}},
+		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the hot keys, the newest first", []parameter{hotRule}},
 		{"POST", "/v1/hot", access.Admin, created(bodyHandler(addHot)), "addHot", "Make a key hot by hand, for the hold of its rule or for a time", nil},
 		{"POST", "/v1/hot/remove", access.Admin, bodyHandler(removeHot), "removeHot", "Make a key cold by hand, and delete its counts", nil},
 		{"POST", "/v1/hot/ignore", access.Admin, bodyHandler(ignoreHot), "ignoreHot", "Never count a key under a hot rule, or count it again", nil},
 		{"POST", "/v1/hot/report", access.Check, bodyHandler(reportHot), "reportHot", "Count events of keys under a hot rule that a client has counted, each some time ago", nil},
-		{"POST", "/v1/hot/cache", access.Check, bodyHandler(countCache), "countCache", "Count what the caches of a process did since its last report", nil},
+		{"POST", "/v1/hot/cache", access.Check, bodyHandler(countCache), "countCache", "Count the reads of a process's caches since its last report", nil},
 		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Tell watchers of hot keys that the value of a key changed", nil},
 		{"GET", "/v1/hot/stats", access.Read, queryHandler(hotStats), "hotStats", "What was reported under hot rules, and what caches saved", []parameter{hotRule}},
 		{"GET", "/v1/hot/watch", access.Read, handler{serve: watchHot, out: api.HotUpdate{}, media: streamType[0]}, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},
@@ -166,14 +166,14 @@ func serverRoutes() []route {
 			{"rules", "1 for those of each rule as well, hot rules included; points times rules is at most 8192 then", "1", false},
 		}},
 		{"GET", "/v1/rules", access.Read, queryHandler(listRules), "rules", "The rules in force", nil},
-		{"POST", rulesCheckPath, access.Admin, handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}, "checkRules", "Return what is in a rules file, or its mistakes", nil},
+		{"POST", rulesCheckPath, access.Admin, handler{serve: queryHandler(checkRules).serve, in: "", out: api.RulesValidation{}}, "checkRules", "Return the meaning of a rules file, or its mistakes", nil},
 		{
 			"POST", "/v1/rules/try", access.Admin, bodyHandler(tryRules), "tryRules",
-			"Judge the events that the server keeps under a draft of the rules file, and return what the draft would have changed; the rules do not change", nil,
+			"Judge the recent events of the server under a draft of the rules file, and return the differences; the rules do not change", nil,
 		},
 		{
 			"POST", "/v1/rules/reload", access.Admin, bodyHandler(reload), "reload",
-			"Read the rules file again, and return what has changed; if it has mistakes, or would drop bans, the rules do not change", nil,
+			"Read the rules file again, and return the changes; if it has mistakes, or would drop bans, the rules do not change", nil,
 		},
 		{"POST", "/v1/demo/stop", access.Admin, bodyHandler(stopDemo), "stopDemo", "End the made-up traffic of a server that was started with --demo", nil},
 		{"GET", "/v1/status", access.Read, queryHandler(status), "status", "The state of the server", nil},

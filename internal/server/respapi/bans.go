@@ -17,7 +17,7 @@ import (
 // ruleCommands are about the rules file.
 var ruleCommands = []command{
 	{
-		name: "rules", usage: "[RELOAD [DROPBANS]]", summary: "The rules in force: name, kind, sentence; or read the rules file again and answer what has changed",
+		name: "rules", usage: "[RELOAD [DROPBANS]]", summary: "The rules in force: name, kind, sentence; or read the rules file again and return the changes",
 		group: groupServer, role: access.Read, argsRole: access.Admin, least: 1, most: 3, handle: listRules,
 	},
 }
@@ -25,15 +25,15 @@ var ruleCommands = []command{
 // banCommands change and list bans.
 var banCommands = []command{
 	{
-		name: "ban", usage: "rule key duration [reason]", summary: "Ban a key under a rule; answers when the ban is on disk",
+		name: "ban", usage: "rule key duration [reason]", summary: "Ban a key under a rule; returns when the ban is on disk",
 		group: groupBans, role: access.Admin, least: 4, most: 5, key: 2, write: true, handle: ban,
 	},
 	{
-		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; answers how many it has ended: 0, 1, or 2 if an address is also banned as a proxy. Values of their own may contain tabs",
+		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; returns the number of bans ended: 0, 1, or 2 if an address is also banned as a proxy. Values of their own may contain tabs",
 		group: groupBans, role: access.Admin, least: 3, key: 2, write: true, handle: unban,
 	},
 	{
-		name: "unbanall", usage: "[RULE rule] [PATTERN glob] [NETWORK address]", summary: "End all bans under a rule, with a value of the key that matches a glob, or in a network; answers how many",
+		name: "unbanall", usage: "[RULE rule] [PATTERN glob] [NETWORK address]", summary: "End all bans under a rule, with a value of the key that matches a glob, or in a network; returns their number",
 		group: groupBans, role: access.Admin, least: 3, most: 7, write: true, handle: unbanAll,
 	},
 	{

@@ -257,7 +257,7 @@ CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
 COMMAND COUNT -> 47
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
-COMMAND DOCS time nosuch -> ["time" ["summary" "The time by which events are judged: seconds and microseconds" "since" "0.1.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
+COMMAND DOCS time nosuch -> ["time" ["summary" "The server's time for decisions: seconds and microseconds" "since" "0.1.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
 HELLO 4 -> -BADARG protocol version: '4': must be 2 to 3
 HELLO 3 NONSENSE -> -BADARG 'NONSENSE': must be HELLO [2|3 [AUTH user token] [SETNAME name]]

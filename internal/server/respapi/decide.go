@@ -17,7 +17,7 @@ import (
 // decisionCommands judge events and keys.
 var decisionCommands = []command{
 	{
-		name: "check", usage: "field value [field value ...] [COST n] [RESERVE ms] [OUTCOME ms]", summary: "Count an event and judge it under all rules that match it; with RESERVE, answer as RESERVE does; with OUTCOME, answer an id for OUTCOME",
+		name: "check", usage: "field value [field value ...] [COST n] [RESERVE ms] [OUTCOME ms]", summary: "Count an event and judge it under all rules that match it; with RESERVE, reserve the cost; with OUTCOME, return an id for OUTCOME",
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
@@ -25,7 +25,7 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 3, write: true, decides: true, handle: check,
 	},
 	{
-		name: "take", usage: "rule key [COST n] [LIMIT n]", summary: "Count an event of a key and judge it under one rule, by the limit of the rule or that of the command",
+		name: "take", usage: "rule key [COST n] [LIMIT n]", summary: "Count an event of a key and judge it under one rule, by the rule's limit or the one in the command",
 		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, write: true, decides: true, handle: take,
 	},
 	{
@@ -37,19 +37,19 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: charge,
 	},
 	{
-		name: "reserve", usage: "rule key [COST n] [FOR ms] [LIMIT n]", summary: "Count an event as TAKE does, whose cost is known later; answers the decision and an id for SETTLE",
+		name: "reserve", usage: "rule key [COST n] [FOR ms] [LIMIT n]", summary: "Count an event as TAKE does, at an estimated cost; returns the decision and an id for SETTLE",
 		group: groupDecisions, role: access.Check, least: 3, most: 9, key: 2, write: true, decides: true, handle: reserve,
 	},
 	{
-		name: "settle", usage: "id COST n", summary: "Correct the cost of a reservation; answers 1, or 0 if it was settled before",
+		name: "settle", usage: "id COST n", summary: "Correct the cost of a reservation; returns 1, or 0 if it was settled before",
 		group: groupDecisions, role: access.Check, least: 4, most: 4, write: true, handle: settle,
 	},
 	{
-		name: "refund", usage: "rule key [COST n]", summary: "Give back what a key has used under a rule, the oldest first; answers how much",
+		name: "refund", usage: "rule key [COST n]", summary: "Give back units of a key under a rule, the oldest first; returns their number",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
 	},
 	{
-		name: "release", usage: "rule key [COST n]", summary: "End events in progress of a key under an in-flight rule; answers how many there were",
+		name: "release", usage: "rule key [COST n]", summary: "End events in progress of a key under an in-flight rule; returns their number",
 		group: groupDecisions, role: access.Check, least: 3, most: 5, key: 2, write: true, handle: giveBack,
 	},
 	{
@@ -57,11 +57,11 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 5, most: 6, key: 1, write: true, handle: throttle,
 	},
 	{
-		name: "del", usage: "key [key ...]", summary: "Reset keys of CL.THROTTLE; answers how many there were",
+		name: "del", usage: "key [key ...]", summary: "Reset keys of CL.THROTTLE; returns their number",
 		group: groupDecisions, role: access.Check, least: 2, key: 1, write: true, handle: del,
 	},
 	{
-		name: "reset", usage: "[rule key]", summary: "Delete what a key has used under a rule, but not its bans; without arguments, reset the connection",
+		name: "reset", usage: "[rule key]", summary: "Delete the counts of a key under a rule, but not its bans; without arguments, reset the connection",
 		group: groupDecisions, argsRole: access.Admin, least: 1, most: 3, key: 2, write: true, whileSubscribed: true, immediate: true, handle: reset,
 	},
 }

@@ -17,15 +17,15 @@ import (
 // hotCommands report and watch hot keys.
 var hotCommands = []command{
 	{
-		name: "hot.report", usage: "rule value [value ...] count age-ms [value ... count age-ms ...]", summary: "Count events of keys under a hot rule, each some ms ago; answers how many records were counted",
+		name: "hot.report", usage: "rule value [value ...] count age-ms [value ... count age-ms ...]", summary: "Count events of keys under a hot rule, each some ms ago; returns the number of records counted",
 		group: groupHot, role: access.Check, least: 5, write: true, handle: reportHot,
 	},
 	{
-		name: "hot.changed", usage: "rule value [value ...]", summary: "Tell watchers that the value of a key changed; answers 1 if it is hot",
+		name: "hot.changed", usage: "rule value [value ...]", summary: "Notify watchers that the value of a key changed; returns 1 if it is hot",
 		group: groupHot, role: access.Check, least: 3, write: true, handle: changedHot,
 	},
 	{
-		name: "hot.cache", usage: "rule hits misses loads stale", summary: "Count what the caches of a process did since its last report",
+		name: "hot.cache", usage: "rule hits misses loads stale", summary: "Count the reads of a process's caches since its last report",
 		group: groupHot, role: access.Check, least: 6, most: 6, write: true, handle: countCache,
 	},
 	{

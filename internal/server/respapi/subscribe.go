@@ -19,7 +19,7 @@ var subscriptionCommands = []command{
 		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
 	},
 	{
-		name: "psubscribe", usage: "pattern [pattern ...]", summary: "Receive what is published on channels that a pattern matches",
+		name: "psubscribe", usage: "pattern [pattern ...]", summary: "Receive messages of channels that a pattern matches",
 		group: groupPubSub, role: access.Read, least: 2, whileSubscribed: true, notQueued: true, handle: subscribe,
 	},
 	{

@@ -14,10 +14,10 @@ var transactionCommands = []command{
 		name: "multi", summary: "Begin a transaction: the commands that follow are queued and executed by EXEC",
 		group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: multi,
 	},
-	{name: "exec", summary: "Execute what was queued, and answer an array of the replies", group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: execute},
-	{name: "discard", summary: "Drop what was queued", group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: discard},
-	{name: "watch", usage: "key [key ...]", summary: "Not supported; answers an error", group: groupTransactions, role: access.Read, least: 2, notQueued: true, handle: watch},
-	{name: "unwatch", summary: "Answers OK: nothing is watched", group: groupTransactions, role: access.Read, least: 1, most: 1, handle: unwatch},
+	{name: "exec", summary: "Execute the queued commands, and return an array of replies", group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: execute},
+	{name: "discard", summary: "Drop the queued commands", group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: discard},
+	{name: "watch", usage: "key [key ...]", summary: "Not supported; returns an error", group: groupTransactions, role: access.Read, least: 2, notQueued: true, handle: watch},
+	{name: "unwatch", summary: "Returns OK: nothing is watched", group: groupTransactions, role: access.Read, least: 1, most: 1, handle: unwatch},
 }
 
 // execAbort is the code of EXEC after a command that could not be queued.
