@@ -3,6 +3,7 @@ package latelyfiber_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,61 +19,30 @@ import (
 
 	latelyfiber "github.com/lately-go/lately/adapters/fiber"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/adaptertest"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func TestRefusalIsAnsweredAndEndsTheChain(t *testing.T) {
-	reached := 0
-	app := newApp(&reached,
-		latelyfiber.New(newLimits(t, latelyhttp.Config{}, 2, "client")),
-		func(c fiber.Ctx) error {
-			reached += 100
+func TestAdapter(t *testing.T) {
+	adaptertest.Run(t, func(t testing.TB, m *latelyhttp.Middleware, f func()) adaptertest.Send {
+		var from net.Addr
+		s := serve(t, newApp(new(int), recoverer.New(), latelyfiber.New(m), func(c fiber.Ctx) error {
+			f()
 			return c.Next()
-		})
-	s := serve(t, app, tcp("192.0.2.1:99"))
-	for n := range 4 {
-		r, text := s.send("GET", "/items/1")
-		if r.Header.Get("RateLimit-Policy") != `"rule";q=2;w=3600` || !strings.HasPrefix(r.Header.Get("RateLimit"), `"rule";r=`) {
-			t.Errorf("request %d has the fields %v", n+1, r.Header)
-		}
-		if n < 2 {
-			if r.StatusCode != http.StatusOK || text != "item 1" {
-				t.Errorf("request %d: %s", n+1, r.Status)
+		}), func() net.Addr { return from })
+		return func(method, target, peer string, header ...string) *http.Response {
+			var lines []string
+			for n := 0; n < len(header); n += 2 {
+				lines = append(lines, header[n]+": "+header[n+1])
 			}
-			continue
+			from = tcp(peer)
+			r, text := s.send(method, target, lines...)
+			r.Body = io.NopCloser(strings.NewReader(text))
+			return r
 		}
-		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
-		if r.StatusCode != http.StatusTooManyRequests || err != nil || wait < 3590 || wait > 3600 {
-			t.Errorf("request %d: %s, Retry-After %d (%v)", n+1, r.Status, wait, err)
-		}
-		if r.Header.Get("Content-Type") != "application/problem+json" || r.Header.Get("Cache-Control") != "no-store" || !strings.Contains(text, "quota-exceeded") {
-			t.Errorf("request %d: %v %s", n+1, r.Header, text)
-		}
-		if length := r.Header.Values("Content-Length"); len(length) != 1 || length[0] != strconv.Itoa(len(text)) {
-			t.Errorf("request %d: Content-Length %q of %d bytes", n+1, length, len(text))
-		}
-	}
-	if reached != 202 {
-		t.Errorf("handlers counted %d, want 202", reached)
-	}
-	if r, text := s.send("HEAD", "/items/1"); r.StatusCode != http.StatusTooManyRequests || text != "" {
-		t.Errorf("HEAD: %s %q", r.Status, text)
-	}
-}
-
-// Whatever the client writes, it is the peer of its connection.
-func TestSpoofedHeadersAreIgnored(t *testing.T) {
-	reached := 0
-	s := serve(t, newApp(&reached, latelyfiber.New(newLimits(t, latelyhttp.Config{}, 3, "client"))), tcp("192.0.2.1:99"))
-	for n := range 100 {
-		ip := fmt.Sprintf("198.51.100.%d", n)
-		s.send("GET", "/items/1", "X-Forwarded-For: "+ip, "X-Real-Ip: "+ip, "Forwarded: for="+ip, "x-forwarded-for: "+ip)
-	}
-	if reached != 3 {
-		t.Errorf("%d requests reached the handler, want 3", reached)
-	}
+	})
 }
 
 // All lines of the header count, the last one most: the proxy appended it.
@@ -83,7 +53,7 @@ func TestTrustedProxies(t *testing.T) {
 		Observe:  func(_ *http.Request, v latelyhttp.Verdict) { clients = append(clients, v.Client.String()) },
 	}
 	reached := 0
-	s := serve(t, newApp(&reached, latelyfiber.New(newLimits(t, c, 9, "client"))), tcp("10.0.0.1:99"))
+	s := serve(t, newApp(&reached, latelyfiber.New(adaptertest.Limits(t, c, 9, "client"))), at("10.0.0.1:99"))
 	for _, lines := range [][]string{
 		{"X-Forwarded-For: 198.51.100.1, 203.0.113.1"},
 		{"X-Forwarded-For: 198.51.100.2", "X-Forwarded-For: 203.0.113.2"},
@@ -107,7 +77,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 	reached := 0
 	remote := &net.UnixAddr{Name: filepath.Join(t.TempDir(), "socket"), Net: "unix"}
-	s := serve(t, newApp(&reached, latelyfiber.New(newLimits(t, c, 9, "client"))), remote)
+	s := serve(t, newApp(&reached, latelyfiber.New(adaptertest.Limits(t, c, 9, "client"))), func() net.Addr { return remote })
 	s.send("GET", "/items/1", "X-Forwarded-For: 203.0.113.1")
 	s.send("GET", "/items/1")
 	if got := strings.Join(clients, " "); got != "203.0.113.1 proxy:unix" {
@@ -143,7 +113,7 @@ func TestFieldsOfARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	reached := 0
-	s := serve(t, newApp(&reached, latelyfiber.New(limits)), tcp("192.0.2.1:99"))
+	s := serve(t, newApp(&reached, latelyfiber.New(limits)), at("192.0.2.1:99"))
 	s.send("PUT", "/items/a%2Fb/../1?page=%20", "User-Agent: curl", "Referer: there", "X-Tenant: acme", "X-Tenant: acme",
 		"Cookie: a=b; session=s1", "Authorization: Basic YW5uOnNlY3JldA==")
 	if g, w := strings.Join(keys.keys, " | "), strings.Join(want, " | "); g != w {
@@ -170,7 +140,7 @@ func (k *keyStore) Decide(_ context.Context, batch []*store.Request[*ratelimit.S
 
 func TestPatternIsTheRoute(t *testing.T) {
 	reached := 0
-	limits := latelyfiber.New(newLimits(t, latelyhttp.Config{}, 2, "pattern"))
+	limits := latelyfiber.New(adaptertest.Limits(t, latelyhttp.Config{}, 2, "pattern"))
 	handler := func(fiber.Ctx) error {
 		reached++
 		return nil
@@ -178,7 +148,7 @@ func TestPatternIsTheRoute(t *testing.T) {
 	app := fiber.New()
 	app.Get("/items/:id", limits, handler)
 	app.Get("/shops/:id", limits, handler)
-	s := serve(t, app, tcp("192.0.2.1:99"))
+	s := serve(t, app, at("192.0.2.1:99"))
 	for n := range 5 {
 		s.send("GET", "/items/"+strconv.Itoa(n))
 		s.send("GET", "/shops/"+strconv.Itoa(n))
@@ -198,8 +168,8 @@ func TestField(t *testing.T) {
 			fiber.Locals(c, "user", c.Query("as"))
 			return c.Next()
 		},
-		latelyfiber.New(newLimits(t, c, 1, "user")))
-	s := serve(t, app, tcp("192.0.2.1:99"))
+		latelyfiber.New(adaptertest.Limits(t, c, 1, "user")))
+	s := serve(t, app, at("192.0.2.1:99"))
 	for _, as := range []string{"ann", "bob", "ann", "bob"} {
 		s.send("GET", "/items/1?as="+as)
 	}
@@ -232,8 +202,8 @@ func TestOnRefused(t *testing.T) {
 				c.Set("RateLimit", `"outer";r=1`)
 				return c.Next()
 			},
-			latelyfiber.New(newLimits(t, c, 0, "client")))
-		r, text := serve(t, app, tcp("192.0.2.1:99")).send("GET", "/items/1")
+			latelyfiber.New(adaptertest.Limits(t, c, 0, "client")))
+		r, text := serve(t, app, at("192.0.2.1:99")).send("GET", "/items/1")
 		if r.StatusCode != tt.code || text != tt.body || r.Header.Get("X-Why") != "busy" {
 			t.Errorf("%s %q with %v, want %d %q", r.Status, text, r.Header, tt.code, tt.body)
 		}
@@ -246,45 +216,6 @@ func TestOnRefused(t *testing.T) {
 	}
 }
 
-// A request is in flight until its handlers have returned or panicked.
-func TestInFlight(t *testing.T) {
-	limits := newLimitsOf(t, latelyhttp.Config{}, inFlight(t, 1))
-	reached, inside := 0, func() {}
-	app := newApp(&reached, recoverer.New(), latelyfiber.New(limits), func(c fiber.Ctx) error {
-		inside()
-		return c.Next()
-	})
-	s := serve(t, app, tcp("192.0.2.1:99"))
-	status := func() int {
-		r, _ := s.send("GET", "/items/1")
-		return r.StatusCode
-	}
-	inside = func() {
-		inside = func() { t.Error("two are in flight") }
-		if code := status(); code != http.StatusTooManyRequests {
-			t.Errorf("the second at one time: %d", code)
-		}
-	}
-	if code := status(); code != http.StatusOK {
-		t.Errorf("the first: %d", code)
-	}
-	inside = func() { panic("the handler fails") }
-	for range 3 {
-		if code := status(); code != http.StatusInternalServerError {
-			t.Errorf("one that panics: %d", code)
-		}
-	}
-	inside = func() {}
-	if code := status(); code != http.StatusOK {
-		t.Errorf("after the panics: %d", code)
-	}
-}
-
-// answers is a rule of n answers of a client with that status.
-func answers(t testing.TB, n uint64, status string) ratelimit.Rule {
-	return ratelimit.Rule{Name: "answers", Key: newKey(t, "client"), When: match.When{Status: []string{status}}, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
-}
-
 // The answers of handlers are counted, also of those that return an error or panic.
 func TestAnswers(t *testing.T) {
 	for status, inside := range map[string]func(fiber.Ctx) error{
@@ -294,7 +225,7 @@ func TestAnswers(t *testing.T) {
 		"200": func(c fiber.Ctx) error { return c.Next() },
 	} {
 		reached := 0
-		s := serve(t, newApp(&reached, recoverer.New(), latelyfiber.New(newLimitsOf(t, latelyhttp.Config{}, answers(t, 2, status))), inside), tcp("192.0.2.1:99"))
+		s := serve(t, newApp(&reached, recoverer.New(), latelyfiber.New(adaptertest.Answers(t, 2, status)), inside), at("192.0.2.1:99"))
 		for i := range 4 {
 			r, _ := s.send("GET", "/items/1")
 			if refused := r.StatusCode == http.StatusTooManyRequests; refused != (i >= 2) {
@@ -310,7 +241,7 @@ func BenchmarkNew(b *testing.B) {
 			reached := 0
 			var handlers []any
 			if with {
-				handlers = append(handlers, latelyfiber.New(newLimits(b, latelyhttp.Config{}, 1<<31, "client")))
+				handlers = append(handlers, latelyfiber.New(adaptertest.Limits(b, latelyhttp.Config{}, 1<<31, "client")))
 			}
 			handle := newApp(&reached, handlers...).Handler()
 			var c fasthttp.RequestCtx

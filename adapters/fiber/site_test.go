@@ -8,48 +8,10 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gofiber/fiber/v3"
 	"github.com/valyala/fasthttp/fasthttputil"
-
-	"github.com/lately-go/lately/latelyhttp"
-	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/ratelimit"
 )
-
-// newLimits returns a middleware of one rule: n an hour for each key of fields.
-func newLimits(t testing.TB, c latelyhttp.Config, n uint64, fields ...string) *latelyhttp.Middleware {
-	t.Helper()
-	return newLimitsOf(t, c, ratelimit.Rule{Name: "rule", Key: newKey(t, fields...), Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}})
-}
-
-// inFlight is a rule of n requests of a client at one time.
-func inFlight(t testing.TB, n uint64) ratelimit.Rule {
-	return ratelimit.Rule{Name: "at-once", Key: newKey(t, "client"), Algorithm: ratelimit.InFlight, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
-}
-
-func newKey(t testing.TB, fields ...string) match.Key {
-	t.Helper()
-	key, err := match.NewKey(match.Fold{}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func newLimitsOf(t testing.TB, c latelyhttp.Config, rule ratelimit.Rule) *latelyhttp.Middleware {
-	t.Helper()
-	limiter, err := ratelimit.New(rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits, err := latelyhttp.New(limiter, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return limits
-}
 
 // newApp returns an app with handlers before a route that counts what reaches it.
 func newApp(reached *int, handlers ...any) *fiber.App {
@@ -70,9 +32,8 @@ type site struct {
 	lis *fasthttputil.InmemoryListener
 }
 
-// serve runs app until the test ends. It sees its peers at remote, an address
-// and port.
-func serve(t testing.TB, app *fiber.App, remote net.Addr) site {
+// serve runs app until the test ends. It sees its peers at remote.
+func serve(t testing.TB, app *fiber.App, remote func() net.Addr) site {
 	lis := fasthttputil.NewInmemoryListener()
 	done := make(chan error, 1)
 	go func() {
@@ -89,12 +50,15 @@ func serve(t testing.TB, app *fiber.App, remote net.Addr) site {
 	return site{t, lis}
 }
 
+// at is a peer of all connections, an address and port.
+func at(addr string) func() net.Addr { return func() net.Addr { return tcp(addr) } }
+
 func tcp(addr string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr)) }
 
 // disguise is a listener whose connections say that they come from elsewhere.
 type disguise struct {
 	net.Listener
-	remote net.Addr
+	remote func() net.Addr
 }
 
 func (l disguise) Accept() (net.Conn, error) {
@@ -102,7 +66,7 @@ func (l disguise) Accept() (net.Conn, error) {
 	if err != nil {
 		return conn, err
 	}
-	return disguisedConn{conn, l.remote}, nil
+	return disguisedConn{conn, l.remote()}, nil
 }
 
 type disguisedConn struct {

@@ -1,56 +1,18 @@
 package latelygin_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
 	latelygin "github.com/lately-go/lately/adapters/gin"
+	"github.com/lately-go/lately/internal/test/adaptertest"
 	"github.com/lately-go/lately/latelyhttp"
-	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/ratelimit"
 )
-
-// newLimits returns a middleware of one rule: n an hour for each key of fields.
-func newLimits(t testing.TB, c latelyhttp.Config, n uint64, fields ...string) *latelyhttp.Middleware {
-	t.Helper()
-	return newLimitsOf(t, c, ratelimit.Rule{Name: "rule", Key: newKey(t, fields...), Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}})
-}
-
-// inFlight is a rule of n requests of a client at one time.
-func inFlight(t testing.TB, n uint64) ratelimit.Rule {
-	return ratelimit.Rule{Name: "at-once", Key: newKey(t, "client"), Algorithm: ratelimit.InFlight, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
-}
-
-func newKey(t testing.TB, fields ...string) match.Key {
-	t.Helper()
-	key, err := match.NewKey(match.Fold{}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func newLimitsOf(t testing.TB, c latelyhttp.Config, rule ratelimit.Rule) *latelyhttp.Middleware {
-	t.Helper()
-	limiter, err := ratelimit.New(rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits, err := latelyhttp.New(limiter, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return limits
-}
 
 // newRouter returns a router with handlers before a route that counts what
 // reaches it.
@@ -65,99 +27,57 @@ func newRouter(reached *int, handlers ...gin.HandlerFunc) *gin.Engine {
 	return router
 }
 
-// get sends a request from a peer, with header fields given as pairs.
-func get(h http.Handler, method, target, peer string, header ...string) *http.Response {
-	r := httptest.NewRequest(method, target, nil)
-	r.RemoteAddr = peer
-	for n := 0; n < len(header); n += 2 {
-		r.Header.Add(header[n], header[n+1])
+// sendTo returns what sends requests to h.
+func sendTo(h http.Handler) adaptertest.Send {
+	return func(method, target, peer string, header ...string) *http.Response {
+		r := httptest.NewRequest(method, target, nil)
+		r.RemoteAddr = peer
+		for n := 0; n < len(header); n += 2 {
+			r.Header.Add(header[n], header[n+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Result()
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w.Result()
 }
 
-func body(t testing.TB, r *http.Response) string {
-	t.Helper()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-func TestRefusalIsAnsweredAndAborts(t *testing.T) {
-	reached, after := 0, 0
-	router := newRouter(&reached,
-		func(c *gin.Context) {
-			c.Next()
-			if c.IsAborted() {
-				after++
-			}
-		},
-		latelygin.New(newLimits(t, latelyhttp.Config{}, 2, "client")),
-		func(*gin.Context) { reached += 100 })
-	for n := range 4 {
-		r := get(router, "GET", "/items/1", "192.0.2.1:99")
-		if r.Header.Get("RateLimit-Policy") != `"rule";q=2;w=3600` || !strings.HasPrefix(r.Header.Get("RateLimit"), `"rule";r=`) {
-			t.Errorf("request %d has the fields %v", n+1, r.Header)
-		}
-		if n < 2 {
-			if r.StatusCode != http.StatusOK || body(t, r) != "item 1" {
-				t.Errorf("request %d: %s", n+1, r.Status)
-			}
-			continue
-		}
-		wait, err := strconv.Atoi(r.Header.Get("Retry-After"))
-		if r.StatusCode != http.StatusTooManyRequests || err != nil || wait < 3590 || wait > 3600 {
-			t.Errorf("request %d: %s, Retry-After %d (%v)", n+1, r.Status, wait, err)
-		}
-		if text := body(t, r); r.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(text, "quota-exceeded") {
-			t.Errorf("request %d: %s %s", n+1, r.Header.Get("Content-Type"), text)
-		}
-	}
-	if reached != 202 || after != 2 {
-		t.Errorf("handlers counted %d, and %d aborted, want 202 and 2", reached, after)
-	}
-	if r := get(router, "HEAD", "/items/1", "192.0.2.1:99"); r.StatusCode != http.StatusTooManyRequests || body(t, r) != "" {
-		t.Errorf("HEAD: %s", r.Status)
-	}
-	if r := get(router, "GET", "/items/1", "192.0.2.2:99"); r.StatusCode != http.StatusOK {
-		t.Errorf("another client: %s", r.Status)
-	}
+// recovering is a handler that answers panics.
+func recovering() gin.HandlerFunc {
+	return gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) })
 }
 
 // gin itself believes X-Forwarded-For from anyone; the limits do not.
-func TestSpoofedHeadersAreIgnored(t *testing.T) {
-	reached := 0
-	router := newRouter(&reached, latelygin.New(newLimits(t, latelyhttp.Config{}, 3, "client")))
-	for n := range 100 {
-		ip := fmt.Sprintf("198.51.100.%d", n)
-		get(router, "GET", "/items/1", "192.0.2.1:"+strconv.Itoa(1024+n), "X-Forwarded-For", ip, "X-Real-Ip", ip, "Forwarded", "for="+ip, "CF-Connecting-IP", ip)
-	}
-	if reached != 3 {
-		t.Errorf("%d requests reached the handler, want 3", reached)
-	}
+func TestAdapter(t *testing.T) {
+	adaptertest.Run(t, func(_ testing.TB, m *latelyhttp.Middleware, f func()) adaptertest.Send {
+		return sendTo(newRouter(new(int), recovering(), latelygin.New(m), func(*gin.Context) { f() }))
+	})
 }
 
-func TestTrustedProxies(t *testing.T) {
-	reached := 0
-	c := latelyhttp.Config{Identity: latelyhttp.IdentityConfig{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
-	router := newRouter(&reached, latelygin.New(newLimits(t, c, 1, "client")))
-	for n := range 6 {
-		// The client writes the first address afresh each time, the proxy the second.
-		get(router, "GET", "/items/1", "10.0.0.1:99", "X-Forwarded-For", fmt.Sprintf("198.51.100.%d, 203.0.113.%d", n, n%2))
+// TestRefusalAborts has a refused request reach no handler behind the limits, and those before them see that it was aborted.
+func TestRefusalAborts(t *testing.T) {
+	reached, behind, aborted := 0, 0, 0
+	send := sendTo(newRouter(&reached,
+		func(c *gin.Context) {
+			c.Next()
+			if c.IsAborted() {
+				aborted++
+			}
+		},
+		latelygin.New(adaptertest.Limits(t, latelyhttp.Config{}, 2, "client")),
+		func(*gin.Context) { behind++ }))
+	for range 4 {
+		send("GET", "/items/1", "192.0.2.1:99")
 	}
-	if reached != 2 {
-		t.Errorf("%d requests reached the handler, want one of each of 2 clients", reached)
+	if reached != 2 || behind != 2 || aborted != 2 {
+		t.Errorf("the handler counted %d, the one before it %d, and %d were aborted, want two of each", reached, behind, aborted)
 	}
 }
 
 func TestPatternIsTheRoute(t *testing.T) {
 	reached := 0
-	router := newRouter(&reached, latelygin.New(newLimits(t, latelyhttp.Config{}, 2, "pattern")))
+	send := sendTo(newRouter(&reached, latelygin.New(adaptertest.Limits(t, latelyhttp.Config{}, 2, "pattern"))))
 	for n := range 5 {
-		get(router, "GET", "/items/"+strconv.Itoa(n), "192.0.2.1:99")
+		send("GET", "/items/"+strconv.Itoa(n), "192.0.2.1:99")
 	}
 	if reached != 2 {
 		t.Errorf("%d requests reached the handler, want 2: all are to one route", reached)
@@ -169,11 +89,11 @@ func TestField(t *testing.T) {
 	c := latelyhttp.Config{Fields: map[string]func(*http.Request) string{
 		"user": latelygin.Field(func(c *gin.Context) string { return c.GetString("user") }),
 	}}
-	router := newRouter(&reached,
+	send := sendTo(newRouter(&reached,
 		func(c *gin.Context) { c.Set("user", c.Query("as")) },
-		latelygin.New(newLimits(t, c, 1, "user")))
+		latelygin.New(adaptertest.Limits(t, c, 1, "user"))))
 	for _, as := range []string{"ann", "bob", "ann", "bob"} {
-		get(router, "GET", "/items/1?as="+as, "192.0.2.1:99")
+		send("GET", "/items/1?as="+as, "192.0.2.1:99")
 	}
 	if reached != 2 {
 		t.Errorf("%d requests reached the handler, want one of each user", reached)
@@ -188,39 +108,6 @@ func TestFieldElsewhere(t *testing.T) {
 	}
 }
 
-// A request is in flight until its handlers have returned or panicked.
-func TestInFlight(t *testing.T) {
-	limits := newLimitsOf(t, latelyhttp.Config{}, inFlight(t, 1))
-	reached, inside := 0, func() {}
-	router := newRouter(&reached, gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) }),
-		latelygin.New(limits), func(*gin.Context) { inside() })
-	status := func() int { return get(router, "GET", "/items/1", "192.0.2.1:99").StatusCode }
-	inside = func() {
-		inside = func() { t.Error("two are in flight") }
-		if code := status(); code != http.StatusTooManyRequests {
-			t.Errorf("the second at one time: %d", code)
-		}
-	}
-	if code := status(); code != http.StatusOK {
-		t.Errorf("the first: %d", code)
-	}
-	inside = func() { panic("the handler fails") }
-	for range 3 {
-		if code := status(); code != http.StatusInternalServerError {
-			t.Errorf("one that panics: %d", code)
-		}
-	}
-	inside = func() {}
-	if code := status(); code != http.StatusOK {
-		t.Errorf("after the panics: %d", code)
-	}
-}
-
-// answers is a rule of n answers of a client with that status.
-func answers(t testing.TB, n uint64, status string) ratelimit.Rule {
-	return ratelimit.Rule{Name: "answers", Key: newKey(t, "client"), When: match.When{Status: []string{status}}, Limits: []ratelimit.Limit{{N: n, Span: time.Hour}}}
-}
-
 // The answers of handlers are counted, also of those that panic.
 func TestAnswers(t *testing.T) {
 	for status, inside := range map[string]gin.HandlerFunc{
@@ -229,10 +116,9 @@ func TestAnswers(t *testing.T) {
 		"200": func(*gin.Context) {},
 	} {
 		reached := 0
-		router := newRouter(&reached, gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) }),
-			latelygin.New(newLimitsOf(t, latelyhttp.Config{}, answers(t, 2, status))), inside)
+		send := sendTo(newRouter(&reached, recovering(), latelygin.New(adaptertest.Answers(t, 2, status)), inside))
 		for i := range 4 {
-			code := get(router, "GET", "/items/1", "192.0.2.1:99").StatusCode
+			code := send("GET", "/items/1", "192.0.2.1:99").StatusCode
 			if refused := code == http.StatusTooManyRequests; refused != (i >= 2) {
 				t.Errorf("request %d under a limit of two answers with status %s: %d", i, status, code)
 			}
@@ -246,7 +132,7 @@ func BenchmarkNew(b *testing.B) {
 			reached := 0
 			var handlers []gin.HandlerFunc
 			if with {
-				handlers = append(handlers, latelygin.New(newLimits(b, latelyhttp.Config{}, 1<<31, "client")))
+				handlers = append(handlers, latelygin.New(adaptertest.Limits(b, latelyhttp.Config{}, 1<<31, "client")))
 			}
 			router := newRouter(&reached, handlers...)
 			r := httptest.NewRequest("GET", "/items/1", nil)

@@ -107,6 +107,7 @@ internal/snapshot   -> std
 internal/sketch     -> internal/ring, internal/keytable
 internal/resp       -> std
 internal/test/resptest -> std
+internal/test/adaptertest -> latelyhttp, match, ratelimit
 internal/test/storm      -> golang.org/x/sys, api, client, internal/resp, internal/test/redistest
 internal/test/redistest  -> internal/test/freeport, github.com/redis/rueidis
 internal/fileperm   -> std
