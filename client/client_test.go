@@ -99,6 +99,7 @@ func fake(t *testing.T, status int, media, answer string) (*Client, *wish) {
 
 // TestCalls has one call of each kind with the wire's form of it, both ways.
 func TestCalls(t *testing.T) {
+	ctx := t.Context()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ban := api.Ban{Rule: "login", Key: api.KeyOf("a\xffb", "c"), Since: at, Until: at.Add(time.Minute), Count: 2, Reason: "why", Source: "rule"}
 	const banText = `{"rule":"login","key_base64":["Yf9i","Yw=="],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z","count":2,"reason":"why","source":"rule","new":1}`
@@ -110,21 +111,18 @@ func TestCalls(t *testing.T) {
 	type result = []any
 	for _, tt := range []struct {
 		name, answer, method, uri, body string
-		call                            func(context.Context, *Client) (result, error)
-		want                            result
+		call                            func(*Client) (any, error)
+		want                            any
 	}{
 		{
 			"check", decisionText, "POST", "/v1/check", `{"event":{"client":"192.0.2.1"},"cost":1}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				d, err := c.Check(ctx, map[string]string{"client": "192.0.2.1"}, 0)
-				return result{d}, err
-			},
-			result{refused},
+			func(c *Client) (any, error) { return c.Check(ctx, map[string]string{"client": "192.0.2.1"}, 0) },
+			refused,
 		},
 		{
 			"outcomes", `{"decisions":[` + decisionText + `,{"error":{"code":"BADID","detail":"id: "}}]}`, "POST", "/v1/outcome",
 			`{"events":[{"event":{"client":"192.0.2.1","status":"401"}},{"id":"AbC-_","event":{"size":"7"},"cost":2}]}`,
-			func(ctx context.Context, c *Client) (result, error) {
+			func(c *Client) (any, error) {
 				all, err := c.Outcome(ctx,
 					api.OutcomeItem{Event: map[string]string{"client": "192.0.2.1", "status": "401"}},
 					api.OutcomeItem{ID: "AbC-_", Event: map[string]string{"size": "7"}, Cost: new(uint64(2))})
@@ -134,7 +132,7 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"check for an id", strings.Replace(delayedText, "}", `,"id":"AbC-_"}`, 1), "POST", "/v1/check", `{"event":{"client":"192.0.2.1"},"cost":1,"outcome_ms":600000}`,
-			func(ctx context.Context, c *Client) (result, error) {
+			func(c *Client) (any, error) {
 				d, id, err := c.CheckID(ctx, map[string]string{"client": "192.0.2.1"}, 0, 0)
 				return result{d.Allowed, id}, err
 			},
@@ -142,7 +140,7 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"reserve by a limit", strings.Replace(delayedText, "}", `,"id":"AbC-_"}`, 1), "POST", "/v1/reserve", `{"rule":"queue","key":["ada"],"cost":1,"limit":600,"for_ms":1000}`,
-			func(ctx context.Context, c *Client) (result, error) {
+			func(c *Client) (any, error) {
 				r, err := c.ReserveLimit(ctx, "queue", 600, 0, time.Second, "ada")
 				return result{r.ID}, err
 			},
@@ -150,48 +148,43 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"peek at an event", decisionText, "POST", "/v1/peek", `{"event":{},"cost":3}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				d, err := c.PeekEvent(ctx, nil, 3)
-				return result{d}, err
-			},
-			result{refused},
+			func(c *Client) (any, error) { return c.PeekEvent(ctx, nil, 3) },
+			refused,
 		},
 		{
 			"take", `{"allowed":false,"limit":1,"retry_after_ms":-1,"reset_after_ms":9223372036854775807,"rule":"r"}`,
 			"POST", "/v1/take", `{"rule":"login","key_base64":["Yf8=","Yg=="],"cost":2}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				d, err := c.Take(ctx, "login", 2, "a\xff", "b")
-				return result{d}, err
-			},
-			result{ratelimit.Decision{Rule: "r", Limit: 1, RetryAfter: ratelimit.Never, ResetAfter: 9223372036854 * time.Millisecond}},
+			func(c *Client) (any, error) { return c.Take(ctx, "login", 2, "a\xff", "b") },
+			ratelimit.Decision{Rule: "r", Limit: 1, RetryAfter: ratelimit.Never, ResetAfter: 9223372036854 * time.Millisecond},
 		},
 		{
 			"peek", `{"allowed":true,"rule":""}`, "POST", "/v1/peek", `{"rule":"login","key":["ada"],"cost":1}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				d, err := c.Peek(ctx, "login", 1, "ada")
-				return result{d}, err
-			},
-			result{ratelimit.Decision{Allowed: true}},
+			func(c *Client) (any, error) { return c.Peek(ctx, "login", 1, "ada") },
+			ratelimit.Decision{Allowed: true},
+		},
+		{
+			"take by a limit", `{"allowed":true,"limit":600,"remaining":599,"rule":"plan"}`, "POST", "/v1/take", `{"rule":"plan","key":["acme"],"cost":2,"limit":600}`,
+			func(c *Client) (any, error) { return c.TakeLimit(ctx, "plan", 600, 2, "acme") },
+			ratelimit.Decision{Allowed: true, Rule: "plan", Limit: 600, Remaining: 599},
+		},
+		{
+			"take by the limit of the rule", `{"allowed":true,"rule":"plan"}`, "POST", "/v1/take", `{"rule":"plan","key":["acme"],"cost":2}`,
+			func(c *Client) (any, error) { return c.TakeLimit(ctx, "plan", 0, 2, "acme") },
+			ratelimit.Decision{Allowed: true, Rule: "plan"},
 		},
 		{
 			"take with a delay", delayedText, "POST", "/v1/take", `{"rule":"queue","key":["ada"],"cost":1}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				d, err := c.Take(ctx, "queue", 1, "ada")
-				return result{d}, err
-			},
-			result{ratelimit.Decision{Allowed: true, Rule: "queue", Limit: 3, Remaining: 1, ResetAfter: 2 * time.Second, Delay: time.Second}},
+			func(c *Client) (any, error) { return c.Take(ctx, "queue", 1, "ada") },
+			ratelimit.Decision{Allowed: true, Rule: "queue", Limit: 3, Remaining: 1, ResetAfter: 2 * time.Second, Delay: time.Second},
 		},
 		{
 			"release", `{"released":1}`, "POST", "/v1/release", `{"rule":"uploads","key":["ada"],"n":1}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				n, err := c.Release(ctx, "uploads", 1, "ada")
-				return result{n}, err
-			},
-			result{uint64(1)},
+			func(c *Client) (any, error) { return c.Release(ctx, "uploads", 1, "ada") },
+			uint64(1),
 		},
 		{
 			"reserve", strings.Replace(delayedText, "}", `,"id":"AbC-_"}`, 1), "POST", "/v1/reserve", `{"rule":"queue","key":["ada"],"cost":2000,"for_ms":1500}`,
-			func(ctx context.Context, c *Client) (result, error) {
+			func(c *Client) (any, error) {
 				r, err := c.Reserve(ctx, "queue", 2000, 1500*time.Millisecond, "ada")
 				return result{r.Decision.Allowed, r.Decision.Delay, r.ID}, err
 			},
@@ -199,210 +192,156 @@ func TestCalls(t *testing.T) {
 		},
 		{
 			"reserve for an event", decisionText, "POST", "/v1/reserve", `{"event":{"user":"ada"},"cost":1}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				r, err := c.ReserveEvent(ctx, map[string]string{"user": "ada"}, 0, 0)
-				return result{r}, err
-			},
-			result{Reservation{Decision: refused}},
+			func(c *Client) (any, error) { return c.ReserveEvent(ctx, map[string]string{"user": "ada"}, 0, 0) },
+			Reservation{Decision: refused},
 		},
 		{
 			"settle", `{"settled":true}`, "POST", "/v1/settle", `{"id":"AbC-_","cost":0}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				settled, err := c.Settle(ctx, "AbC-_", 0)
-				return result{settled}, err
-			},
-			result{true},
+			func(c *Client) (any, error) { return c.Settle(ctx, "AbC-_", 0) },
+			true,
 		},
 		{
 			"charge", `{}`, "POST", "/v1/charge", `{"rule":"tokens","key":["ada"],"cost":731}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				return result{}, c.Charge(ctx, "tokens", 731, "ada")
-			},
-			result{},
+			func(c *Client) (any, error) { return nil, c.Charge(ctx, "tokens", 731, "ada") }, nil,
 		},
 		{
 			"refund", `{"refunded":2}`, "POST", "/v1/refund", `{"rule":"login","key":["ada"],"n":3}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				n, err := c.Refund(ctx, "login", 3, "ada")
-				return result{n}, err
-			},
-			result{uint64(2)},
+			func(c *Client) (any, error) { return c.Refund(ctx, "login", 3, "ada") },
+			uint64(2),
 		},
 		{
 			"try rules", `{"errors":[{"line":2,"column":3,"message":"wrong"}]}`, "POST", "/v1/rules/try", `{"rules":"version: 1","top":3,"protect":"a"}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				trial, err := c.TryRules(ctx, api.TrialRequest{Rules: "version: 1", Top: 3, Protect: "a"})
-				return result{trial}, err
+			func(c *Client) (any, error) {
+				return c.TryRules(ctx, api.TrialRequest{Rules: "version: 1", Top: 3, Protect: "a"})
 			},
-			result{api.Trial{Errors: []api.Mistake{{Line: 2, Column: 3, Message: "wrong"}}}},
+			api.Trial{Errors: []api.Mistake{{Line: 2, Column: 3, Message: "wrong"}}},
 		},
 		{
 			"reset", `{}`, "POST", "/v1/reset", `{"rule":"login","key":["ada"]}`,
-			func(ctx context.Context, c *Client) (result, error) { return nil, c.Reset(ctx, "login", "ada") }, nil,
+			func(c *Client) (any, error) { return nil, c.Reset(ctx, "login", "ada") }, nil,
 		},
 		{
 			"bans", `{"bans":[` + banText + `],"total":7,"next":"BBBBBBBBBBBBBBBB"}`, "GET", "/v1/bans?cursor=AAAAAAAAAAAAAAAA&limit=5&q=%26&rule=login", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				page, err := c.Bans(ctx, BanQuery{Rule: "login", Text: "&", Limit: 5, Cursor: "AAAAAAAAAAAAAAAA"})
-				return result{page}, err
+			func(c *Client) (any, error) {
+				return c.Bans(ctx, BanQuery{Rule: "login", Text: "&", Limit: 5, Cursor: "AAAAAAAAAAAAAAAA"})
 			},
-			result{api.BanPage{Bans: []api.Ban{ban}, Total: 7, Next: "BBBBBBBBBBBBBBBB"}},
+			api.BanPage{Bans: []api.Ban{ban}, Total: 7, Next: "BBBBBBBBBBBBBBBB"},
 		},
 		{
 			"ban", banText, "POST", "/v1/bans", `{"rule":"login","key":["a","c"],"for":"2ms","reason":"why"}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				b, err := c.Ban(ctx, "login", 1500*time.Microsecond, "why", "a", "c")
-				return result{b}, err
-			},
-			result{ban},
+			func(c *Client) (any, error) { return c.Ban(ctx, "login", 1500*time.Microsecond, "why", "a", "c") },
+			ban,
 		},
 		{
 			"unban", `{"unbanned":1}`, "POST", "/v1/bans/unban", `{"rule":"login","key":["a"]}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				n, err := c.Unban(ctx, "login", "a")
-				return result{n}, err
-			},
-			result{1},
+			func(c *Client) (any, error) { return c.Unban(ctx, "login", "a") },
+			1,
 		},
 		{
 			"unban all", `{"unbanned":3}`, "POST", "/v1/bans/unban", `{"rule":"login","network":"192.0.2.0/24"}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				n, err := c.UnbanAll(ctx, api.BanFilter{Rule: "login", Network: "192.0.2.0/24"})
-				return result{n}, err
+			func(c *Client) (any, error) {
+				return c.UnbanAll(ctx, api.BanFilter{Rule: "login", Network: "192.0.2.0/24"})
 			},
-			result{3},
+			3,
 		},
 		{
 			"counters", `{"counters":[{"name":"n","fields":["client"],"spans_ms":[1000,60000],"dynamic":true,"sentence":"s","keys":3,"bytes":9}]}`,
 			"GET", "/v1/counters", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				list, err := c.Counters(ctx)
-				return result{list}, err
-			},
-			result{[]api.Counter{{Name: "n", Fields: []string{"client"}, Spans: []api.Millis{1000, 60000}, Dynamic: true, Sentence: "s", Keys: 3, Bytes: 9}}},
+			func(c *Client) (any, error) { return c.Counters(ctx) },
+			[]api.Counter{{Name: "n", Fields: []string{"client"}, Spans: []api.Millis{1000, 60000}, Dynamic: true, Sentence: "s", Keys: 3, Bytes: 9}},
 		},
 		{
 			"add", `{}`, "POST", "/v1/counters/a%2Fb%20c/add", `{"key":["k"],"n":3}`,
-			func(ctx context.Context, c *Client) (result, error) { return nil, c.Add(ctx, "a/b c", 3, "k") }, nil,
+			func(c *Client) (any, error) { return nil, c.Add(ctx, "a/b c", 3, "k") }, nil,
 		},
 		{
 			"sum", `{"lo":1,"hi":2}`, "GET", "/v1/counters/n/sum?key=a%FF&key=b&span=60000ms", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				count, err := c.Sum(ctx, "n", time.Minute, "a\xff", "b")
-				return result{count}, err
-			},
-			result{api.Count{Lo: 1, Hi: 2}},
+			func(c *Client) (any, error) { return c.Sum(ctx, "n", time.Minute, "a\xff", "b") },
+			api.Count{Lo: 1, Hi: 2},
 		},
 		{
 			"top", `{"top":[{"key":["a"],"lo":1,"hi":2}]}`, "GET", "/v1/counters/n/top?n=20", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				list, err := c.Top(ctx, "n", 20, 0)
-				return result{list}, err
-			},
-			result{[]api.KeyCount{{Key: api.KeyOf("a"), Count: api.Count{Lo: 1, Hi: 2}}}},
+			func(c *Client) (any, error) { return c.Top(ctx, "n", 20, 0) },
+			[]api.KeyCount{{Key: api.KeyOf("a"), Count: api.Count{Lo: 1, Hi: 2}}},
 		},
 		{
 			"refused", `{"refused":[{"rule":"r","key_base64":["Yf8="],"lo":1,"hi":2,"per_second":0.5,"banned_until":"2026-01-02T03:04:05Z"},` +
 				`{"rule":"r","key":["b"],"lo":0,"hi":1,"per_second":0}]}`,
 			"GET", "/v1/refused?n=3&span=2000ms", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				list, err := c.Refused(ctx, 3, 2*time.Second)
-				return result{list}, err
-			},
-			result{[]api.RefusedKey{{Rule: "r", Key: api.KeyOf("a\xff"), Count: api.Count{Lo: 1, Hi: 2}, PerSecond: 0.5, BannedUntil: at}, {Rule: "r", Key: api.KeyOf("b"), Count: api.Count{Hi: 1}}}},
+			func(c *Client) (any, error) { return c.Refused(ctx, 3, 2*time.Second) },
+			[]api.RefusedKey{{Rule: "r", Key: api.KeyOf("a\xff"), Count: api.Count{Lo: 1, Hi: 2}, PerSecond: 0.5, BannedUntil: at}, {Rule: "r", Key: api.KeyOf("b"), Count: api.Count{Hi: 1}}},
 		},
 		{
 			"rates", `{"rates":[{"from":"2026-01-02T03:04:05Z","to":"2026-01-02T03:05:05Z","all":{"allowed":1,"refused":2,"banned":1,"unmatched":9,"errors":3},"rules":{"r":{"allowed":4,"refused":5,"banned":7,"shadow":6,"bans":8}}}]}`,
 			"GET", "/v1/rates?points=1&rules=1&span=60000ms", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				list, err := c.Rates(ctx, time.Minute, 1, true)
-				return result{list}, err
-			},
-			result{[]api.Rate{{
+			func(c *Client) (any, error) { return c.Rates(ctx, time.Minute, 1, true) },
+			[]api.Rate{{
 				From: at, To: at.Add(time.Minute), All: api.Totals{Allowed: 1, Refused: 2, Banned: 1, Unmatched: 9, Errors: 3},
 				Rules: map[string]api.RuleTotals{"r": {Allowed: 4, Refused: 5, Banned: 7, Shadow: 6, Bans: 8}},
-			}}},
+			}},
 		},
 		{
 			"hot", `{"hot":[{"rule":"r","key":["k"],"since":"2026-01-02T03:04:05Z","until":"2026-01-02T03:05:05Z"}]}`, "GET", "/v1/hot", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				list, err := c.Hot(ctx)
-				return result{list}, err
-			},
-			result{[]api.HotKey{{Rule: "r", Key: api.KeyOf("k"), Since: at, Until: at.Add(time.Minute)}}},
+			func(c *Client) (any, error) { return c.Hot(ctx) },
+			[]api.HotKey{{Rule: "r", Key: api.KeyOf("k"), Since: at, Until: at.Add(time.Minute)}},
 		},
 		{
 			"status", `{"version":"v1","started":"2026-01-02T03:04:05Z","uptime_s":60,"now_ms":7,"totals":{"allowed":1},"memory":{"budget":-1,"bytes":2,"reserved":5,"counter_bytes":3,"heap":4},` +
 				`"bans":{"held":1,"remembered":2,"refused":3},"subscribers":5,"rules":{"file":"f","since":"2026-01-02T03:04:05Z","reloads":6},` +
 				`"storage":{"journal_error":"no space","journal_failures":7,"snapshot_failures":8,"missing_bans":9},"role":"read"}`,
 			"GET", "/v1/status", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				s, err := c.Status(ctx)
-				return result{s}, err
-			},
-			result{api.Status{
+			func(c *Client) (any, error) { return c.Status(ctx) },
+			api.Status{
 				Version: "v1", Started: at, Uptime: 60, Now: 7,
 				Totals: api.Totals{Allowed: 1},
 				Memory: api.Memory{Budget: -1, Bytes: 2, Reserved: 5, Counters: 3, Heap: 4},
 				Bans:   api.BanCounts{Held: 1, Remembered: 2, Refused: 3}, Subscribers: 5,
 				Rules:   api.RulesStatus{File: "f", Since: at, Reloads: 6},
 				Storage: api.StorageStatus{JournalError: "no space", JournalFailures: 7, SnapshotFailures: 8, MissingBans: 9}, Role: "read",
-			}},
+			},
 		},
 		{
 			"rules", `{"file":"f","text":"t","since":"2026-01-02T03:04:05Z","error":"e","rules":[{"name":"r","kind":"hot","fields":["client"],"sentence":"s"},` +
 				`{"name":"l","kind":"limit","shadow":true,"stats":{"allowed":1,"bans":2}}],"allow":{"clients":["192.0.2.0/24"],"files":[{"name":"cdn.txt","prefixes":15}]}}`,
 			"GET", "/v1/rules", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				b, err := c.Rules(ctx)
-				return result{b}, err
-			},
-			result{api.RuleSet{File: "f", Text: "t", Since: at, Error: "e", Rules: []api.Rule{
+			func(c *Client) (any, error) { return c.Rules(ctx) },
+			api.RuleSet{File: "f", Text: "t", Since: at, Error: "e", Rules: []api.Rule{
 				{Name: "r", Kind: "hot", Fields: []string{"client"}, Sentence: "s"},
 				{Name: "l", Kind: "limit", Shadow: true, Stats: &api.RuleStats{Allowed: 1, Bans: 2}},
-			}, Allow: api.Allow{Clients: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Files: []api.AllowFile{{Name: "cdn.txt", Prefixes: 15}}}}},
+			}, Allow: api.Allow{Clients: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Files: []api.AllowFile{{Name: "cdn.txt", Prefixes: 15}}}},
 		},
 		{
 			"explain", `{"values":["a","b"],"since":"2026-01-02T03:04:05Z","refusals":[{"rule":"r","sentence":"s","fields":["client"],"key":["a"],"count":3,` +
 				`"first":"2026-01-02T03:04:05Z","last":"2026-01-02T03:05:05Z","example":{"time":"2026-01-02T03:04:05Z","path":"/p","decision":{"limit":1}},"ban":` + banText + `}]}`,
 			"GET", "/v1/explain?key=a&key=b", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				x, err := c.Explain(ctx, "a", "b")
-				return result{x}, err
-			},
-			result{api.Explanation{Values: []string{"a", "b"}, Since: at, Refusals: []api.Refusal{{
+			func(c *Client) (any, error) { return c.Explain(ctx, "a", "b") },
+			api.Explanation{Values: []string{"a", "b"}, Since: at, Refusals: []api.Refusal{{
 				Rule: "r", Sentence: "s", Fields: []string{"client"}, Key: api.KeyOf("a"), Count: 3, First: at, Last: at.Add(time.Minute),
 				Example: api.RefusedEvent{Time: at, Path: "/p", Decision: api.Decision{Limit: 1}}, Ban: &ban,
-			}}}},
+			}}},
 		},
 		{
 			"reload", `{"added":["a"],"removed":["b"],"changed":["counter c"],"bans_dropped":4}`, "POST", "/v1/rules/reload", `{"drop_bans":true}`,
-			func(ctx context.Context, c *Client) (result, error) {
-				changes, err := c.Reload(ctx, true)
-				return result{changes}, err
-			},
-			result{api.RuleChanges{Added: []string{"a"}, Removed: []string{"b"}, Changed: []string{"counter c"}, BansDropped: 4}},
+			func(c *Client) (any, error) { return c.Reload(ctx, true) },
+			api.RuleChanges{Added: []string{"a"}, Removed: []string{"b"}, Changed: []string{"counter c"}, BansDropped: 4},
 		},
 		{
 			"key", `{"fields":["client"],"key":["k"],"counters":[{"counter":"n","span_ms":1000,"lo":1,"hi":2,"slots":[{"start":"2026-01-02T03:04:05Z","count":1}]}],` +
 				`"rules":[{"rule":"r","decision":` + decisionText + `}],"bans":[` + banText + `]}`,
 			"GET", "/v1/key?field=client&value=k", "",
-			func(ctx context.Context, c *Client) (result, error) {
-				r, err := c.Key(ctx, []string{"client"}, []string{"k"})
-				return result{r}, err
-			},
-			result{api.KeyReport{
+			func(c *Client) (any, error) { return c.Key(ctx, []string{"client"}, []string{"k"}) },
+			api.KeyReport{
 				Fields:   []string{"client"},
 				Key:      api.KeyOf("k"),
 				Counters: []api.KeyWindow{{Counter: "n", Span: 1000, Count: api.Count{Lo: 1, Hi: 2}, Slots: []api.Slot{{Start: at, Count: 1}}}},
 				Rules:    []api.KeyDecision{{Rule: "r", Decision: api.Decision{Limit: 60, RetryAfter: 1500, ResetAfter: 60000, Rule: "r", BannedUntil: 1700000000001}}},
 				Bans:     []api.Ban{ban},
-			}},
+			},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, asked := fake(t, 200, "application/json", tt.answer)
-			got, err := tt.call(t.Context(), c)
+			got, err := tt.call(c)
 			if err != nil || !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("%+v, %v, want\n%+v", got, err, tt.want)
 			}

@@ -259,8 +259,7 @@ func TestFleetTLS(t *testing.T) {
 
 // Answers go to those who asked, with many callers on one connection.
 func TestFleetPipelines(t *testing.T) {
-	s := startServer(t, listen.Config{})
-	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
+	s, f := newServed(t)
 	const callers, each = 64, 100
 	var wg sync.WaitGroup
 	for c := range callers {
@@ -285,8 +284,7 @@ func TestFleetPipelines(t *testing.T) {
 
 // A caller whose context ends does not wait, and nobody gets its answer.
 func TestFleetContextEnds(t *testing.T) {
-	s := startServer(t, listen.Config{})
-	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Timeout: time.Hour})
+	s, f := newServed(t)
 	if _, err := f.Take(t.Context(), "login", 1, "first"); err != nil {
 		t.Fatal(err)
 	}
@@ -431,8 +429,7 @@ func TestFleetNoNode(t *testing.T) {
 
 // Commands that wait when the Fleet is closed fail.
 func TestFleetCloseEndsCommands(t *testing.T) {
-	s := startServer(t, listen.Config{})
-	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Timeout: time.Hour})
+	s, f := newServed(t)
 	if _, err := f.Take(t.Context(), "login", 1, "ada"); err != nil {
 		t.Fatal(err)
 	}
@@ -457,8 +454,7 @@ func TestFleetCloseEndsCommands(t *testing.T) {
 }
 
 func TestFleetTakeDoesNotAllocate(t *testing.T) {
-	s := startServer(t, listen.Config{})
-	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
+	_, f := newServed(t)
 	ctx := t.Context()
 	take := func() {
 		if _, err := f.Take(ctx, "many", 1, "ada"); err != nil {

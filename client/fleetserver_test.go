@@ -61,11 +61,8 @@ func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 // serveAt serves l until the test ends.
 func serveAt(t testing.TB, c listen.Config, l net.Listener) (*respapi.Server, *engine.Engine) {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte(fleetRules))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Engine, err = engine.New(engine.Config{Rules: file}); err != nil {
+	var err error
+	if c.Engine, err = engine.New(engine.Config{Rules: parsed(t, fleetRules)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Engine.Close)
@@ -80,6 +77,23 @@ func serveAt(t testing.TB, c listen.Config, l net.Listener) (*respapi.Server, *e
 		}
 	})
 	return s, c.Engine
+}
+
+// newServed starts a server, and returns it with a Fleet of it alone.
+func newServed(t testing.TB) (*testServer, *Fleet) {
+	t.Helper()
+	s := startServer(t, listen.Config{})
+	return s, mustFleet(t, FleetConfig{Nodes: []string{s.addr}})
+}
+
+// parsed returns the rules of a text.
+func parsed(t testing.TB, text string) *rules.File {
+	t.Helper()
+	file, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // startServers starts n servers, in the order of their addresses, and returns these, too.

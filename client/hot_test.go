@@ -14,17 +14,12 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/rules"
 )
 
 // mustDetector returns a Detector of the hot rules of the servers.
 func mustDetector(t testing.TB) *hotkey.Detector {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte(fleetRules))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := hotkey.NewDetector(file.Hot, hotkey.DetectorConfig{})
+	d, err := hotkey.NewDetector(parsed(t, fleetRules).Hot, hotkey.DetectorConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +54,7 @@ func settled(t testing.TB, f *Fleet) HotStats {
 
 // What the Detector counts is reported once to the node of the key, with all its values.
 func TestHotReports(t *testing.T) {
-	var nodes [2]*scriptedNode
-	var addrs []string
-	for i := range nodes {
-		nodes[i] = startScripted(t)
-		addrs = append(addrs, nodes[i].addr)
-	}
+	nodes, addrs := startScripts(t, 2)
 	f, d := hotFleet(t, FleetConfig{Nodes: addrs})
 	want := make(map[string]uint64)
 	for i := range 2000 {
@@ -114,15 +104,14 @@ func TestHotReports(t *testing.T) {
 
 // A node that refuses reports, and one whose answers are lost: all is counted.
 func TestHotReportsThatAreLost(t *testing.T) {
-	n := startScripted(t)
-	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
-	locked(n, func() int { n.refuse = "no hot rule"; return 0 })
+	n, f, d := newScripted(t)
+	n.change(func() { n.refuse = "no hot rule" })
 	under(d, "product").AddAt(d.Now(), "/a", 5)
 	until(t, "the report is refused", func() bool { return f.HotStats().Dropped == 5 })
 	if s := f.HotStats(); s.Err == nil || s.Err.Error() != "NORULE no hot rule" {
 		t.Errorf("the error is %v", s.Err)
 	}
-	locked(n, func() int { n.refuse = ""; return 0 })
+	n.change(func() { n.refuse = "" })
 	n.freeze()
 	p := (*f.members.list.Load())[0].hot.live.Load()
 	before, _ := p.counts()
@@ -150,12 +139,7 @@ func TestHotReportsThatAreLost(t *testing.T) {
 // A node is killed again and again while many goroutines count. Nothing is lost silently,
 // and nothing counted twice.
 func TestHotReportsReconcile(t *testing.T) {
-	var nodes [3]*scriptedNode
-	var addrs []string
-	for i := range nodes {
-		nodes[i] = startScripted(t)
-		addrs = append(addrs, nodes[i].addr)
-	}
+	nodes, addrs := startScripts(t, 3)
 	f, d := hotFleet(t, FleetConfig{Nodes: addrs})
 	var stop atomic.Bool
 	var added atomic.Uint64
@@ -200,8 +184,7 @@ func TestHotReportsReconcile(t *testing.T) {
 
 // Close sends what is left.
 func TestHotCloseSendsTheRest(t *testing.T) {
-	n := startScripted(t)
-	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	n, f, d := newScripted(t)
 	under(d, "product").AddAt(d.Now(), "/a", 3)
 	f.Close()
 	under(d, "product").Add("/a") // is the Detector's own now
@@ -233,8 +216,7 @@ func isHot(d *hotkey.Detector, key string) bool {
 // What a node says makes keys hot and cold. After a gap the client asks again, and drops
 // what is not hot any more; after a restart of the node it keeps that until its time is over.
 func TestHotUpdates(t *testing.T) {
-	n := startScripted(t)
-	_, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	n, _, d := newScripted(t)
 	n.tell(update(0, 2, "/a", "/b", "a\xff"))
 	until(t, "3 keys are hot", func() bool { return isHot(d, "/a") && isHot(d, "/b") && isHot(d, "a\xff") })
 	cold := update(2, 3, "/c")
@@ -248,18 +230,16 @@ func TestHotUpdates(t *testing.T) {
 	n.tell(unknown)
 	until(t, "what is unknown is skipped", func() bool { return isHot(d, "/e") })
 
-	locked(n, func() int {
+	n.change(func() {
 		n.first = `{"instance":"i","from":0,"version":9,"reset":true,"more":false,"hot":[{"rule":"product","key":["/a"],"ttl_ms":60000},{"rule":"product","key":["/always"]}],"cold":[],"changed":[]}`
-		return 0
 	})
 	n.tell(update(5, 6, "/lost"))
 	until(t, "the state is that after the gap", func() bool { return isHot(d, "/always") && isHot(d, "/a") && !isHot(d, "/d") && !isHot(d, "/e") })
 	if n.watched != 2 || isHot(d, "/lost") {
 		t.Errorf("%d watches, want one more after the gap", n.watched)
 	}
-	locked(n, func() int {
+	n.change(func() {
 		n.first = `{"instance":"j","from":0,"version":1,"reset":true,"more":false,"hot":[{"rule":"product","key":["/j"],"ttl_ms":60000}],"cold":[],"changed":[]}`
-		return 0
 	})
 	n.kill()
 	n.revive()
@@ -287,8 +267,7 @@ func TestHotOnTwoNodes(t *testing.T) {
 
 // The cache of a Detector keeps what the fleet says is hot, and loads what has changed.
 func TestHotCache(t *testing.T) {
-	n := startScripted(t)
-	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	n, f, d := newScripted(t)
 	var loads atomic.Int64
 	cache, err := hotkey.NewCache(d, hotkey.CacheConfig[int64]{
 		Rule: "product", Load: func(context.Context, string) (int64, error) { return loads.Add(1), nil },
@@ -322,9 +301,8 @@ func TestHotCache(t *testing.T) {
 	}
 	want("changed here", 5)
 	// A change that was missed while there was no connection.
-	locked(n, func() int {
+	n.change(func() {
 		n.first = `{"instance":"i","from":0,"version":9,"reset":true,"more":false,"hot":[{"rule":"product","key":["/a"],"ttl_ms":60000,"changed":8},{"rule":"product","key":["/z"],"ttl_ms":1}],"cold":[],"changed":[]}`
-		return 0
 	})
 	// What is on its way when a node is killed may be lost.
 	toldAll := func() bool { return n.cachesTold(t) == statsOf(cache) }
@@ -382,8 +360,7 @@ func statsOf(c *hotkey.Cache[int64]) [4]uint64 {
 
 // Without any node, keys are hot until their time is over, and no longer.
 func TestHotWithoutNodes(t *testing.T) {
-	n := startScripted(t)
-	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	n, f, d := newScripted(t)
 	short := update(0, 1, "/long", "/short")
 	short.Hot[1].TTL = 50
 	told := d.Now()

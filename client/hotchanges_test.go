@@ -74,13 +74,12 @@ func (n *scriptedNode) begins(instance string, version uint64, ttl time.Duration
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	locked(n, func() int { n.first = string(text); return 0 })
+	n.change(func() { n.first = string(text) })
 }
 
 // TestHotChanges tells of each key that becomes hot or cold once, whatever becomes of the connections.
 func TestHotChanges(t *testing.T) {
-	n := startScripted(t)
-	f, _ := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	n, f, _ := newScripted(t)
 	l := startLoop(t, f)
 	n.tell(update(0, 1, "/a", "/b"))
 	l.want("two keys are hot", "/a", "/b")
@@ -111,8 +110,7 @@ func TestHotChanges(t *testing.T) {
 
 // TestHotChangesOfASlowLoop leaves out pairs of changes while the loop is busy, and nothing else.
 func TestHotChangesOfASlowLoop(t *testing.T) {
-	n := startScripted(t)
-	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	n, f, d := newScripted(t)
 	l := startLoop(t, f)
 	n.tell(update(0, 1, "/a", "/b"))
 	l.want("two keys are hot", "/a", "/b")

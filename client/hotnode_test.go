@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/test/freeport"
 )
@@ -60,6 +61,31 @@ func startScripted(t testing.TB) *scriptedNode {
 	})
 	n.proxy = newProxy(t, freeport.Addr(t), l.Addr().String())
 	return n
+}
+
+// newScripted starts a node, and returns it with a fleet of it alone that has connected.
+func newScripted(t testing.TB) (*scriptedNode, *Fleet, *hotkey.Detector) {
+	t.Helper()
+	n := startScripted(t)
+	f, d := hotFleet(t, FleetConfig{Nodes: []string{n.addr}})
+	return n, f, d
+}
+
+// startScripts starts several nodes, and returns their addresses, too.
+func startScripts(t testing.TB, count int) (nodes []*scriptedNode, addrs []string) {
+	t.Helper()
+	for range count {
+		nodes = append(nodes, startScripted(t))
+		addrs = append(addrs, nodes[len(nodes)-1].addr)
+	}
+	return nodes, addrs
+}
+
+// change changes what n answers.
+func (n *scriptedNode) change(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
 }
 
 func (n *scriptedNode) serve(raw net.Conn) {

@@ -72,10 +72,7 @@ var steadyKeys = []string{"/a", "/b", "/c"}
 
 // start starts a server until ctx ends.
 func (p pipeNetwork) start(ctx context.Context, t *testing.T, addr string, running *sync.WaitGroup) {
-	file, err := rules.Parse("rules.yaml", []byte(steadyRules))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := parsed(t, steadyRules)
 	e, err := engine.New(engine.Config{Rules: file})
 	if err != nil {
 		t.Fatal(err)
