@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
-// The tables of docs/server.md are what the program says of itself. To write them
+// The tables in docs/server.md are generated from the program. To write them
 // again: LATELY_UPDATE=1 go test -run TestServerReference ./internal/cli
 func TestServerReference(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "server.md")
@@ -31,7 +30,7 @@ func TestServerReference(t *testing.T) {
 	want := string(text)
 	for name, table := range map[string]string{
 		"commands": commandTable(t, s.resp), "routes": routeTable(t, s.http),
-		"settings": settingTable(), "metrics": metricTable(t, s.http),
+		"metrics": metricTable(t, s.http),
 	} {
 		before, after, ok := strings.Cut(want, "<!-- "+name+" -->\n")
 		_, after, ok2 := strings.Cut(after, "<!-- end -->")
@@ -102,20 +101,6 @@ func routeTable(t *testing.T, url string) string {
 				methods = []string{"any"}
 			}
 			row(&b, "`"+strings.Join(methods, ", ")+" "+path+"`", summary)
-		}
-	}
-	return b.String()
-}
-
-// settingTable returns the flags of lately serve.
-func settingTable() string {
-	var b strings.Builder
-	b.WriteString("| setting | |\n|---|---|\n")
-	root := Root()
-	serve, _, _ := root.Find([]string{"serve"})
-	for line := range strings.Lines(serve.LocalFlags().FlagUsages()) {
-		if m := regexp.MustCompile(`^ +(?:-., )?--([a-z-]+)(?: (\S+))? {2,}(.*)$`).FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil && m[1] != "help" {
-			row(&b, "`"+strings.TrimSpace("--"+m[1]+" "+m[2])+"`", m[3])
 		}
 	}
 	return b.String()
