@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/eventfield"
 )
 
 // A lineTest says what a line is: fields as "name=value" in any order, or bad.
@@ -50,7 +50,7 @@ func TestCLF(t *testing.T) {
 	base := []string{"client=192.0.2.1", "status=200"}
 	with := func(more ...string) []string { return append(base[:2:2], more...) }
 	get := []string{"method=GET", "object=/a", "path=/a", "protocol=HTTP/1.1"}
-	checkTable(t, "clf", accesslog.Options{}, true, match.FieldNames(), []lineTest{
+	checkTable(t, "clf", accesslog.Options{}, true, eventfield.WellKnown(), []lineTest{
 		{
 			"combined", clfStart + `"GET /a?b=c?d HTTP/1.1" 200 30 "https://shop.example/" "Wren/2"`, "2018-04-17T06:25:06Z",
 			with(append(get, "query=b=c?d", "size=30", "referer=https://shop.example/", "agent=Wren/2")...),
@@ -120,7 +120,7 @@ func TestCLFVHost(t *testing.T) {
 	fields := func(host string) []string {
 		return []string{"client=192.0.2.1", "status=200", "size=1", "host=" + host}
 	}
-	checkTable(t, "clf-vhost", accesslog.Options{}, true, match.FieldNames(), []lineTest{
+	checkTable(t, "clf-vhost", accesslog.Options{}, true, eventfield.WellKnown(), []lineTest{
 		{"name", "shop.example:443 " + line, "", fields("shop.example")},
 		{"address", "2001:db8::1:443 " + line, "", fields("2001:db8::1")},
 		{"two colons", "a::0 " + line, "", fields("a:")},
@@ -138,7 +138,7 @@ func TestCLFVHost(t *testing.T) {
 
 func TestCLFQuoted(t *testing.T) {
 	line := clfStart + `"-" 200 1`
-	checkTable(t, "clf-quoted", accesslog.Options{}, true, match.FieldNames(), []lineTest{
+	checkTable(t, "clf-quoted", accesslog.Options{}, true, eventfield.WellKnown(), []lineTest{
 		{"quoted", `"` + line + ` "r" "a""`, "", []string{"client=192.0.2.1", "status=200", "size=1", "referer=r", "agent=a"}},
 		{"plain", line, "", bad},
 		{"no end", `"` + line, "", bad},

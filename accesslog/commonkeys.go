@@ -162,7 +162,7 @@ func (p *Parser) setCommon(ev *match.Event) bool {
 		case c.field == "client":
 			ev.Set(match.Client, clientAddress(value))
 		case c.field == "path":
-			ev.SetTarget(value)
+			ev.SetTarget(text(value))
 		default:
 			ev.SetNamed(c.field, value)
 		}

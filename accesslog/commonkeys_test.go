@@ -7,11 +7,12 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
 func TestCommonJSON(t *testing.T) {
-	checkTable(t, "json", accesslog.Options{}, true, match.FieldNames(), []lineTest{
+	checkTable(t, "json", accesslog.Options{}, true, eventfield.WellKnown(), []lineTest{
 		{"cloud", `{"eventTime":"2023-04-11T15:24:00Z","sourceIPAddress":"192.0.2.1","eventName":"Login"}`, "2023-04-11T15:24:00Z", []string{"client=192.0.2.1"}},
 		{"seconds", `{"ts":1523946306.25,"client_ip":"192.0.2.1","uri":"/a?b"}`, "2018-04-17T06:25:06.25Z", []string{"client=192.0.2.1", "path=/a", "object=/a", "query=b"}},
 		{"milliseconds", `{"timestamp":1523946306250,"ip":"192.0.2.1"}`, "2018-04-17T06:25:06.25Z", []string{"client=192.0.2.1"}},
@@ -27,7 +28,7 @@ func TestCommonJSON(t *testing.T) {
 }
 
 func TestLogfmt(t *testing.T) {
-	checkTable(t, "logfmt", accesslog.Options{}, true, append(match.FieldNames(), "reason"), []lineTest{
+	checkTable(t, "logfmt", accesslog.Options{}, true, append(eventfield.WellKnown(), "reason"), []lineTest{
 		{"quotes", `time="2022-02-14T13:47:54+02:00" level=error msg="no \"user\" ip=192.0.2.9 here" remote_ip=192.0.2.1`, "2022-02-14T11:47:54Z", []string{"client=192.0.2.1", `reason=no \"user\" ip=192.0.2.9 here`}},
 		{"other keys", `logger=context uname= t=2023-03-14T06:10:23.366875297+02:00 msg="Invalid username" remote_addr=192.0.2.1 status=401`, "2023-03-14T04:10:23.366875297Z", []string{"client=192.0.2.1", "status=401", "reason=Invalid username"}},
 		{"a date and a time", `date=2024-10-14 time=13:46:40 remip=192.0.2.1 user="ada"`, "2024-10-14T13:46:40Z", []string{"client=192.0.2.1", "user=ada"}},
@@ -40,7 +41,7 @@ func TestLogfmt(t *testing.T) {
 }
 
 func TestSquid(t *testing.T) {
-	checkTable(t, "squid", accesslog.Options{}, true, append(match.FieldNames(), "duration"), []lineTest{
+	checkTable(t, "squid", accesslog.Options{}, true, append(eventfield.WellKnown(), "duration"), []lineTest{
 		{
 			"denied", "1386543323.000      4 192.0.2.1 TCP_DENIED/403 4099 GET http://shop.example/a?b - HIER_NONE/- text/html", "2013-12-08T22:55:23Z",
 			[]string{"client=192.0.2.1", "status=403", "size=4099", "method=GET", "host=shop.example", "object=/a", "path=/a", "query=b", "duration=0.004"},

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
 
 func TestCSV(t *testing.T) {
 	checkTable(t, "csv:time=2@s,client=1,object=4@path,x=3,y=3", accesslog.Options{}, true,
-		append(match.FieldNames(), "x", "y"), []lineTest{
+		append(eventfield.WellKnown(), "x", "y"), []lineTest{
 			{"plain", "c,1.5,v,/a?b", "1970-01-01T00:00:01.5Z", []string{"client=c", "x=v", "y=v", "object=/a", "path=/a", "query=b"}},
 			{"more columns", `c,1,v,/a,"`, "", []string{"client=c", "x=v", "y=v", "object=/a", "path=/a"}},
 			{"quoted", `"c,d","1","v ""w""","/a"`, "", []string{"client=c,d", `x=v "w"`, `y=v "w"`, "object=/a", "path=/a"}},
@@ -37,7 +38,7 @@ func TestCSV(t *testing.T) {
 }
 
 func TestTSV(t *testing.T) {
-	checkTable(t, "tsv:time=2@rfc3339,client=1,object=3@request", accesslog.Options{}, true, match.FieldNames(), []lineTest{
+	checkTable(t, "tsv:time=2@rfc3339,client=1,object=3@request", accesslog.Options{}, true, eventfield.WellKnown(), []lineTest{
 		{
 			"plain", "c\t2018-03-24T17:15:20.5+01:00\tGET /a HTTP/1.0", "2018-03-24T16:15:20.5Z",
 			[]string{"client=c", "method=GET", "object=/a", "path=/a", "protocol=HTTP/1.0"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -53,7 +54,7 @@ func TestJSONPaths(t *testing.T) {
 }
 
 func TestJSONClientMustBeThere(t *testing.T) {
-	checkTable(t, "json:time=t@s,client=c", accesslog.Options{}, false, match.FieldNames(), []lineTest{
+	checkTable(t, "json:time=t@s,client=c", accesslog.Options{}, false, eventfield.WellKnown(), []lineTest{
 		{"text", `{"t":1,"c":"x"}`, "", []string{"client=x"}},
 		{"number", `{"t":1,"c":7}`, "", []string{"client=7"}},
 		{"empty", `{"t":1,"c":""}`, "", bad},
@@ -66,7 +67,7 @@ func TestJSONNginx(t *testing.T) {
 	const start = `{"remote_addr":"192.0.2.1","time_local":"17/Apr/2018:06:25:06 +0000","request":"GET /a?b HTTP/1.1"`
 	base := []string{"client=192.0.2.1", "object=/a", "path=/a", "query=b", "method=GET", "protocol=HTTP/1.1"}
 	with := func(more ...string) []string { return append(base[:6:6], more...) }
-	checkTable(t, "json-nginx", accesslog.Options{}, false, match.FieldNames(), []lineTest{
+	checkTable(t, "json-nginx", accesslog.Options{}, false, eventfield.WellKnown(), []lineTest{
 		{"bare", start + `}`, "2018-04-17T06:25:06Z", base},
 		{
 			"all", start + `,"status":"200","body_bytes_sent":17,"remote_user":"u","http_referer":"r","http_user_agent":"a","host":"h","server_name":"s"}`,
@@ -81,7 +82,7 @@ func TestJSONNginx(t *testing.T) {
 }
 
 func TestJSONZeek(t *testing.T) {
-	checkTable(t, "json-zeek-dns", accesslog.Options{}, false, match.FieldNames(), []lineTest{
+	checkTable(t, "json-zeek-dns", accesslog.Options{}, false, eventfield.WellKnown(), []lineTest{
 		{
 			"query", `{"ts":"2018-03-24T17:15:20.8657161239Z","id.orig_h":"203.0.113.5","query":"a.example"}`,
 			"2018-03-24T17:15:20.865716123Z",

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
 
-var messageNames = append(match.FieldNames(), "program", "reason", "proto", "spt")
+var messageNames = append(eventfield.WellKnown(), "program", "reason", "proto", "spt")
 
 // login is an event of sshd.
 func login(client, user, reason string) []string {

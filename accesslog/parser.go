@@ -222,7 +222,7 @@ func setObject(ev *match.Event, object []byte, f form) {
 	case formWhole:
 		ev.Set(match.Object, object)
 	case formPath:
-		ev.SetTarget(object)
+		ev.SetTarget(text(object))
 	case formRequest:
 		setRequest(ev, object)
 	case formURL:

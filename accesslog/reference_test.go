@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/eventfield"
 )
 
 // A slow and obvious reader of each named format: regular expressions over the
@@ -266,11 +266,11 @@ var slowReaders = map[string]struct {
 	latin bool // read wants Latin-1 text
 	knows []string
 }{
-	"clf":           {slowCLF, true, match.FieldNames()},
-	"clf-quoted":    {slowQuoted, true, match.FieldNames()},
-	"clf-vhost":     {slowVHost, true, match.FieldNames()},
+	"clf":           {slowCLF, true, eventfield.WellKnown()},
+	"clf-quoted":    {slowQuoted, true, eventfield.WellKnown()},
+	"clf-vhost":     {slowVHost, true, eventfield.WellKnown()},
 	"json-nginx":    {slowNginx, false, []string{"client", "object", "method", "path", "query", "protocol"}},
-	"json-zeek-dns": {slowZeek, false, match.FieldNames()},
+	"json-zeek-dns": {slowZeek, false, eventfield.WellKnown()},
 	"traefik":       {slowTraefik, true, moreFields},
 	"envoy":         {slowEnvoy, true, moreFields},
 	"haproxy":       {slowHAProxy, true, moreFields},

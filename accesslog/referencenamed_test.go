@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/internal/eventfield"
 )
 
 // The slow readers of the formats that are written as templates, maps of JSON keys, or
@@ -15,7 +15,7 @@ import (
 // the first occurrence of a text, an expression ends, so that nothing is tried again.
 
 // moreFields are the fields that the slow readers below know.
-var moreFields = append(match.FieldNames(), "duration", "x_forwarded_for", "router", "frontend", "backend", "termination", "bucket", "operation")
+var moreFields = append(eventfield.WellKnown(), "duration", "x_forwarded_for", "router", "frontend", "backend", "termination", "bucket", "operation")
 
 const (
 	word    = `([^ ]*) `

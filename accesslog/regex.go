@@ -227,7 +227,7 @@ func newLinePattern(text string) (p *linePattern, at int, err error) {
 			return nil, max(strings.Index(text, "<"+name+">"), 0), fmt.Errorf("group %q: must have another name, as this one says which log an event is from", name)
 		}
 		g := patternGroup{number: number, name: name}
-		g.field, g.known = match.FieldNamed(name)
+		g.field, g.known = eventfield.Named(name)
 		p.groups = append(p.groups, g)
 	}
 	return p, 0, nil

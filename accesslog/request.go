@@ -26,7 +26,7 @@ func setRequest(ev *match.Event, request []byte) {
 		target = target[:end]
 	}
 	ev.Set(match.Method, method)
-	ev.SetTarget(target)
+	ev.SetTarget(text(target))
 }
 
 // setURLRequest is setRequest for servers that write the target as a URL. Its path is
@@ -46,7 +46,7 @@ func cutScheme(target []byte) (rest []byte, ok bool) {
 
 // setURI sets the fields that host/target gives, or a target alone.
 func setURI(ev *match.Event, uri []byte) {
-	ev.SetTarget(uri)
+	ev.SetTarget(text(uri))
 	path := ev.Get(match.Path)
 	if rest, ok := cutScheme(path); ok {
 		setAuthority(ev, rest)
@@ -143,9 +143,12 @@ func peerAddress(s []byte) []byte {
 
 // isAddress reports whether s is an address, without a copy of it.
 func isAddress(s []byte) bool {
-	_, ok := address.Parse(unsafe.String(unsafe.SliceData(s), len(s)))
+	_, ok := address.Parse(text(s))
 	return ok
 }
+
+// text returns b as a string without a copy, which holds as long as b is not changed.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // withoutPort returns the host of host:port, and anything else as it is.
 func withoutPort(s []byte) []byte {

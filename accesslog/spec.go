@@ -249,7 +249,7 @@ func unescape(s string) (string, bool) {
 func (s *spec) compile() *spec {
 	for i := range s.wants {
 		w := &s.wants[i]
-		w.field, w.known = match.FieldNamed(w.name)
+		w.field, w.known = eventfield.Named(w.name)
 		w.plain = w.known && w.form == formWhole && !w.fallback && w.field != match.Client
 	}
 	s.selects = slices.ContainsFunc(s.wants, func(w want) bool { return w.mark || w.only != "" || w.others != "" })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/resp"
 )
 
@@ -105,7 +106,7 @@ func (h *hot) id(rule string, key api.Key) (hotID, bool) {
 	if !ok {
 		return hotID{}, false
 	}
-	joined, err := r.Key.Rejoin(nil, key.Values()...)
+	joined, err := keyvalue.Rejoin(r.Key, nil, key.Values()...)
 	return hotID{rule, string(joined)}, err == nil
 }
 

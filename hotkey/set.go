@@ -6,6 +6,7 @@ import (
 
 	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -80,7 +81,7 @@ func (s *Set) Fields() []string {
 	var names []string
 	for i := range s.rules {
 		names = append(names, keyvalue.Fields(s.rules[i].Key)...)
-		names = append(names, s.conds[i].Fields()...)
+		names = append(names, when.Fields(&s.rules[i].When)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 
@@ -217,7 +218,7 @@ func (id *Identity) trusts(a netip.Addr) bool {
 func (id *Identity) AppendKey(dst []byte, r *http.Request) []byte {
 	var text [maxClientText]byte
 	addr, unix := peerOf(r)
-	return id.config.Fold.Append(dst, id.find(addr, unix, r.Header[id.header]).AppendTo(text[:0]))
+	return keyvalue.AppendClient(dst, id.config.Fold, id.find(addr, unix, r.Header[id.header]).AppendTo(text[:0]))
 }
 
 // IdentityStats counts the requests for which an [Identity] found no client's address.

@@ -236,7 +236,7 @@ func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease)
 		v.Client = s.source.sender()
 	}
 	p.Fill(&s.Request, &s.source)
-	if p.Answers && !s.Event.HasAnswer() {
+	if p.Answers && !eventfield.HasAnswer(&s.Event) {
 		s.Event.Part = match.Request
 	}
 	s.cost = 1

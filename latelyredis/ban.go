@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -97,7 +98,7 @@ func (s *Store) Ban(ctx context.Context, b ratelimit.BanRecord) error {
 	if err != nil {
 		return err
 	}
-	key, err := rl.key.Rejoin(nil, b.Key...)
+	key, err := keyvalue.Rejoin(rl.key, nil, b.Key...)
 	if err != nil {
 		return err
 	}

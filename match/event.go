@@ -1,8 +1,8 @@
 package match
 
 import (
-	"bytes"
 	"iter"
+	"strings"
 	"time"
 	"unsafe"
 )
@@ -54,15 +54,10 @@ func (e *Event) SetString(f Field, v string) { e.Set(f, view(v)) }
 
 // SetNamed sets the named field, well known or not, to v.
 func (e *Event) SetNamed(name string, v []byte) {
-	if f, ok := FieldNamed(name); ok {
+	if f, ok := fieldNamed(name); ok {
 		e.Set(f, v)
 		return
 	}
-	e.setExtra(name, v)
-}
-
-// setExtra sets a field that is not well known.
-func (e *Event) setExtra(name string, v []byte) {
 	for i := range e.extra {
 		if e.extra[i].name == name {
 			e.extra[i].value = v
@@ -74,13 +69,6 @@ func (e *Event) setExtra(name string, v []byte) {
 
 // SetNamedString is SetNamed for a string, without copying it.
 func (e *Event) SetNamedString(name, v string) { e.SetNamed(name, view(v)) }
-
-// SetOrigin sets the fields log and format to the source file of e and the format of its
-// lines, without copying them.
-func (e *Event) SetOrigin(log, format string) {
-	e.setExtra("log", view(log))
-	e.setExtra("format", view(format))
-}
 
 // Get returns the value of the well-known field f, empty when absent. The
 // caller must not change the bytes. Get panics if f is not one of the constants
@@ -146,18 +134,14 @@ func (e *Event) named(name string) []byte {
 
 // SetTarget sets Path, Object and Query from an undecoded request target. The part
 // before the first '?' is the path and the object, the rest is the query.
-func (e *Event) SetTarget(target []byte) {
-	path := target
-	if q := bytes.IndexByte(target, '?'); q >= 0 {
-		path = target[:q]
-		e.Set(Query, target[q+1:])
+func (e *Event) SetTarget(target string) {
+	path, query, has := strings.Cut(target, "?")
+	if has {
+		e.SetString(Query, query)
 	}
-	e.Set(Object, path)
-	e.Set(Path, path)
+	e.SetString(Object, path)
+	e.SetString(Path, path)
 }
-
-// SetTargetString is SetTarget for a string, without copying it.
-func (e *Event) SetTargetString(target string) { e.SetTarget(view(target)) }
 
 // CleanPath returns the Path field as nginx reads it, for keys: without scheme and
 // authority ("http://host/path"), up to the first '?' or '#', with %XX decoded once,

@@ -1,11 +1,6 @@
 package match
 
-import (
-	"fmt"
-	"net/netip"
-
-	"github.com/lately-go/lately/internal/address"
-)
+import "fmt"
 
 // Fold makes the key of a client from its address, so that one client has one key
 // however its address is written.
@@ -32,39 +27,4 @@ func (f Fold) validate() error {
 		return fmt.Errorf("ipv6: prefix length %d: must be 1 to 128", f.IPv6)
 	}
 	return nil
-}
-
-func (f Fold) bits(a netip.Addr) int {
-	switch {
-	case a.Is4() && f.IPv4 == 0:
-		return 32
-	case a.Is4():
-		return f.IPv4
-	case f.IPv6 == 0:
-		return 64
-	}
-	return f.IPv6
-}
-
-// Append appends the key of client to dst: the folded address in its canonical text, with "/bits"
-// if it was cut, or any other text unchanged. It allocates only to grow dst.
-func (f Fold) Append(dst, client []byte) []byte {
-	if f.Off {
-		return append(dst, client...)
-	}
-	if f.IPv4 == 0 || f.IPv4 == 32 {
-		if address.IsIPv4(text(client)) {
-			return append(dst, client...)
-		}
-	}
-	a, ok := address.Parse(text(client))
-	if !ok {
-		return append(dst, client...)
-	}
-	bits := f.bits(a)
-	if bits == a.BitLen() {
-		return a.AppendTo(dst)
-	}
-	p, _ := a.Prefix(bits) // no error: see validate
-	return p.AppendTo(dst)
 }

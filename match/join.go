@@ -15,16 +15,6 @@ import (
 // Join returns an error, and dst unchanged, for a wrong number of values or an empty
 // value. It allocates only to grow dst, and does not keep the values.
 func (k Key) Join(dst []byte, values ...string) ([]byte, error) {
-	return k.join(dst, values, true)
-}
-
-// Rejoin is [Key.Join] for values that [Key.Parts] has returned: it does not clean
-// paths again.
-func (k Key) Rejoin(dst []byte, values ...string) ([]byte, error) {
-	return k.join(dst, values, false)
-}
-
-func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 	made := k.get()
 	if len(values) != len(made.refs) || len(values) == 0 {
 		return dst, k.valuesError(len(values))
@@ -44,7 +34,7 @@ func (k Key) join(dst []byte, values []string, clean bool) ([]byte, error) {
 			dst = append(append(dst, one.name...), ':')
 			r, v = one, rest
 		}
-		if r.field == Path && clean && !made.fold.Off && formOf(view(v)) != pathPlain {
+		if r.field == Path && !made.fold.Off && formOf(view(v)) != pathPlain {
 			dst = appendClean(dst, view(v))
 		} else {
 			dst = made.appendValue(dst, r, view(v))

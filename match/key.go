@@ -1,13 +1,15 @@
 package match
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
-	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/lately-go/lately/internal/address"
 )
 
 // A Key makes the key that an event is counted by, from one or several of its
@@ -24,7 +26,7 @@ import (
 // address have different keys.
 //
 // Under the zero Key, no event has a key. A Key is immutable, safe for concurrent use and
-// as small as a pointer. Compare keys with [Key.Equal].
+// as small as a pointer.
 type Key struct {
 	_    [0]func() // not by ==
 	made *madeKey  // nil for the zero Key
@@ -48,12 +50,12 @@ func (k Key) get() *madeKey {
 	return k.made
 }
 
-// MaxKeyFields is the largest number of fields of a [Key].
-const MaxKeyFields = 8
+// maxKeyFields is also that of internal/keyvalue.
+const maxKeyFields = 8
 
 // NewKey returns the Key for the named fields, well known or not. A name may be
 // several names with '|' between them. It returns an error for no fields, for more
-// than [MaxKeyFields], for an empty or repeated name, and for a fold out of range.
+// than 8, for an empty or repeated name, and for a fold out of range.
 func NewKey(fold Fold, names ...string) (Key, error) {
 	if err := fold.validate(); err != nil {
 		return Key{}, err
@@ -61,8 +63,8 @@ func NewKey(fold Fold, names ...string) (Key, error) {
 	if len(names) == 0 {
 		return Key{}, errors.New("key: no field: must be a field or a list of fields")
 	}
-	if len(names) > MaxKeyFields {
-		return Key{}, fmt.Errorf("key: %d fields: must be at most %d", len(names), MaxKeyFields)
+	if len(names) > maxKeyFields {
+		return Key{}, fmt.Errorf("key: %d fields: must be at most %d", len(names), maxKeyFields)
 	}
 	k := &madeKey{fold: fold}
 	for _, n := range names {
@@ -95,8 +97,8 @@ func (r *ref) check() error {
 	if slices.Contains(names, "") {
 		return errors.New("key: empty name: must be the name of a field")
 	}
-	if len(names) > MaxKeyFields {
-		return fmt.Errorf("key: %d alternatives: must be at most %d", len(names), MaxKeyFields)
+	if len(names) > maxKeyFields {
+		return fmt.Errorf("key: %d alternatives: must be at most %d", len(names), maxKeyFields)
 	}
 	slices.Sort(names)
 	if len(slices.Compact(names)) < max(1, len(r.either)) {
@@ -113,7 +115,7 @@ func (k *madeKey) effectiveFold() Fold {
 	case k.fold.Off:
 		return Fold{Off: has(Client) || has(Path)}
 	case has(Client):
-		return Fold{IPv4: k.fold.bits(netip.IPv4Unspecified()), IPv6: k.fold.bits(netip.IPv6Unspecified())}
+		return Fold{IPv4: cmp.Or(k.fold.IPv4, 32), IPv6: cmp.Or(k.fold.IPv6, 64)}
 	}
 	return Fold{}
 }
@@ -131,12 +133,6 @@ func (k Key) Fold() Fold { return k.get().fold }
 
 // String returns the field's name, or the names joined by commas.
 func (k Key) String() string { return strings.Join(k.Fields(), ",") }
-
-// Equal reports whether k and o make the same key of every event.
-func (k Key) Equal(o Key) bool {
-	a, b := k.get(), o.get()
-	return a == b || a.fold == b.fold && slices.Equal(a.names, b.names)
-}
 
 // Append appends e's key to dst. It reports false, and returns dst unchanged, if e
 // lacks one of the fields: such an event is not counted by this key.
@@ -177,8 +173,8 @@ func (k *madeKey) appendField(dst []byte, e *Event, r *ref) ([]byte, bool) {
 
 // appendValue appends the value v of r, where a path is clean unless the fold is off.
 func (k *madeKey) appendValue(dst []byte, r *ref, v []byte) []byte {
-	if r.field == Client {
-		return k.fold.Append(dst, v)
+	if r.field == Client && !k.fold.Off {
+		return address.AppendNetwork(dst, v, k.fold.IPv4, k.fold.IPv6)
 	}
 	return append(dst, v...)
 }

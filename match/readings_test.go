@@ -48,7 +48,7 @@ func hostileTargets(t *testing.T, n int) (targets []string, seed uint64) {
 // readings returns all readings of a target, CleanPath first.
 func readings(target string) []string {
 	var e Event
-	e.SetTargetString(target)
+	e.SetTarget(target)
 	all := []string{string(e.CleanPath())}
 	for _, p := range e.otherPaths() {
 		all = append(all, string(p))
@@ -99,21 +99,21 @@ func TestConditionHoldsForEveryReading(t *testing.T) {
 		`/x\..\login`, `\login`, `/\h\login`, "//h/login", `/x\.%2E\login`, "/x#/../login", "/x%2Fy/../login", "http://h/login", `http://h\login`,
 	} {
 		var e Event
-		e.SetTargetString(target)
+		e.SetTarget(target)
 		if !login.Holds(&e) {
 			t.Errorf("/login does not hold for %q, which is read as %q", target, readings(target))
 		}
 	}
 	for _, target := range []string{"/users/1", "/users/1#x", "/users/a%2F..%2F..", "/users/..", `/users\1`, "/users/%2e%2e"} {
 		var e Event
-		e.SetTargetString(target)
+		e.SetTarget(target)
 		if !user.Holds(&e) {
 			t.Errorf("/users/* does not hold for %q, which is read as %q", target, readings(target))
 		}
 	}
 	for _, target := range []string{"/", "/logi", "/login/", "/login2", "/x?/../login", "/%256cogin", "/LOGIN"} {
 		var e Event
-		e.SetTargetString(target)
+		e.SetTarget(target)
 		if login.Holds(&e) {
 			t.Errorf("/login holds for %q, which is read as %q", target, readings(target))
 		}

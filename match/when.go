@@ -146,47 +146,6 @@ func anyHolds(cs []Condition, e *Event) bool {
 	return false
 }
 
-// Fields returns the names of the fields that c uses.
-func (c *Condition) Fields() []string {
-	names := c.own()
-	for _, nested := range slices.Concat(c.any, c.not) {
-		names = append(names, nested.Fields()...)
-	}
-	return names
-}
-
-// Needs returns the names of the fields that an event must have for c to hold.
-func (c *Condition) Needs() []string {
-	names := c.own()
-	if len(c.any) == 0 {
-		return names
-	}
-	common := c.any[0].Needs()
-	for _, nested := range c.any[1:] {
-		needs := nested.Needs()
-		common = slices.DeleteFunc(common, func(name string) bool { return !slices.Contains(needs, name) })
-	}
-	return append(names, common...)
-}
-
-// own returns the names of the fields that c itself has conditions on.
-func (c *Condition) own() []string {
-	var names []string
-	add := func(f Field, looks bool) {
-		if looks {
-			names = append(names, f.String())
-		}
-	}
-	add(Method, len(c.methods) > 0)
-	add(Path, len(c.paths) > 0)
-	add(Status, len(c.statuses) > 0)
-	add(Client, !c.clients.IsEmpty())
-	for _, f := range c.fields {
-		names = append(names, f.ref.name)
-	}
-	return names
-}
-
 func (c *Condition) holdsPath(e *Event) bool {
 	if len(c.paths) == 0 || anyMatches(c.paths, e.CleanPath()) {
 		return true

@@ -18,7 +18,7 @@ import (
 
 // banKey returns the key of k with these values, for a ban that is added.
 func banKey(k match.Key, values []string) ([]byte, error) {
-	key, err := k.Rejoin(nil, values...)
+	key, err := keyvalue.Rejoin(k, nil, values...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (l *Limiter) listedKey(rule string, values []string) (r *Rule, key []byte, 
 	if key, digest := listedDigest(r.Key, values); digest {
 		return r, key, nil
 	}
-	key, err = r.Key.Rejoin(nil, values...)
+	key, err = keyvalue.Rejoin(r.Key, nil, values...)
 	return r, key, err
 }
 
@@ -135,7 +135,7 @@ func checkBanClient(k match.Key, values []string, memory bool) error {
 	if err != nil {
 		return nil
 	}
-	folded := string(fold.Append(nil, []byte(p.Addr().String())))
+	folded := string(keyvalue.AppendClient(nil, fold, []byte(p.Addr().String())))
 	if folded == client {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/sketch"
 )
@@ -143,7 +144,7 @@ func (m *memory) buildRule(r *Rule, rules int, old *memoryRules) (*memoryRule, e
 	mr.setsN = mr.varying >= 0 && r.Algorithm.Bursts()
 	mr.fast = mr.hasFastPath()
 	before := old.named(r.Name)
-	if before != nil && before.Key.Equal(r.Key) {
+	if before != nil && keyvalue.Equal(before.Key, r.Key) {
 		mr.decisions = before.decisions
 		mr.id = before.id
 		if before.adapt != nil && reflect.DeepEqual(r.Adapt, &before.adapt.config) {

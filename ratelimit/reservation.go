@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"
@@ -148,7 +149,7 @@ func renumbered(all []subject, before, set *Set) []subject {
 	var subjects []subject
 	for _, s := range all {
 		was := &before.rules[s.Outcome.Rule]
-		i := slices.IndexFunc(set.rules, func(now Rule) bool { return now.Name == was.Name && now.Key.Equal(was.Key) })
+		i := slices.IndexFunc(set.rules, func(now Rule) bool { return now.Name == was.Name && keyvalue.Equal(now.Key, was.Key) })
 		if i >= 0 {
 			s.Outcome.Rule = i
 			subjects = append(subjects, s)

@@ -77,7 +77,7 @@ func (l *Limiter) use(s *Set) {
 // that key.
 func (l *Limiter) decisionsFor(r *Rule) *decisionCounts {
 	if set := l.set.Load(); set != nil {
-		if i, ok := set.names[r.Name]; ok && set.rules[i].Key.Equal(r.Key) {
+		if i, ok := set.names[r.Name]; ok && keyvalue.Equal(set.rules[i].Key, r.Key) {
 			return (*l.rules.Load())[i].decisions
 		}
 	}

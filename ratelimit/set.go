@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -97,7 +98,7 @@ func (s *Set) compile(i int) invalid.Fields {
 	s.clients, s.fields = append(s.clients, client), append(s.fields, field)
 	s.forms = append(s.forms, formOf(&r.Key))
 	s.required = append(s.required, requirements(&r.Key, s.from))
-	if s.keys = append(s.keys, i); i > 0 && r.Key.Equal(s.rules[i-1].Key) {
+	if s.keys = append(s.keys, i); i > 0 && keyvalue.Equal(r.Key, s.rules[i-1].Key) {
 		s.keys[i] = s.keys[i-1]
 	}
 	s.varying, s.by = append(s.varying, r.varying()), append(s.by, r.limitBy(&wrong))
@@ -105,10 +106,12 @@ func (s *Set) compile(i int) invalid.Fields {
 	s.reads = append(s.reads, r.LimitBy != nil || r.Ban != nil && r.Ban.Of == Distinct)
 	cond, err := r.When.Compile()
 	wrong.CheckNil(err, "when")
-	s.answers = append(s.answers, cond.NeedsAnswer())
-	wrong.Check(r.Algorithm != InFlight || !cond.NeedsAnswer(), "when", nil, "must have no field of the answer (status, size, duration) with algorithm in-flight, which counts requests that have no answer yet")
+	answers, before := when.NeedsAnswer(&r.When), when.Request(&r.When)
+	request, _ := before.Compile() // a part of what was compiled
+	s.answers = append(s.answers, answers)
+	wrong.Check(r.Algorithm != InFlight || !answers, "when", nil, "must have no field of the answer (status, size, duration) with algorithm in-flight, which counts requests that have no answer yet")
 	s.conds[match.Whole] = append(s.conds[match.Whole], cond)
-	s.conds[match.Request] = append(s.conds[match.Request], cond.Request())
+	s.conds[match.Request] = append(s.conds[match.Request], request)
 	return wrong
 }
 
@@ -136,7 +139,7 @@ func (s *Set) CountsAnswers() bool { return slices.Contains(s.answers, true) }
 func (s *Set) lackedBy(dst []lack, ev *match.Event) []lack {
 	lacks := func(name string) bool { return len(ev.GetNamed(name)) == 0 }
 	for i, counts := range s.answers {
-		if counts && (slices.ContainsFunc(s.rules[i].Key.Fields(), lacks) || slices.ContainsFunc(s.conds[match.Whole][i].Needs(), lacks)) {
+		if counts && (slices.ContainsFunc(s.rules[i].Key.Fields(), lacks) || slices.ContainsFunc(when.Needs(&s.rules[i].When), lacks)) {
 			dst = append(dst, lack{rule: i})
 		}
 	}
@@ -215,7 +218,7 @@ func (s *Set) Fields() []string {
 		names = append(names, keyvalue.Fields(s.rules[i].Key)...)
 		names = append(names, keyvalue.Fields(s.distinct[i])...)
 		names = append(names, keyvalue.Fields(s.by[i])...)
-		names = append(names, s.conds[match.Whole][i].Fields()...)
+		names = append(names, when.Fields(&s.rules[i].When)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -124,11 +125,7 @@ func (e *events) lacking(rule commonRule, keys *keyColumn) string {
 
 // unmatched returns why the condition of a rule holds for no event, or "".
 func (e *events) unmatched(rule commonRule) string {
-	condition, err := rule.when.Compile()
-	if err != nil {
-		return ""
-	}
-	needed := condition.Needs()
+	needed := when.Needs(&rule.when)
 	if i := slices.IndexFunc(needed, e.hasNone); i >= 0 {
 		return e.absent(needed[i])
 	}
@@ -148,29 +145,29 @@ func (e *events) noKey(key match.Key, keys *keyColumn) string {
 }
 
 // noLog returns that no log is one of those that a condition names, or "" if one is.
-func (r *run) noLog(when match.When) string {
+func (r *run) noLog(w match.When) string {
 	if r.Events != nil {
 		return ""
 	}
 	for _, field := range []string{eventfield.Log, eventfield.Format} {
-		if len(when.Fields[field]) == 0 {
+		if len(w.Fields[field]) == 0 {
 			continue
 		}
-		one, err := match.When{Fields: map[string][]string{field: when.Fields[field]}}.Compile()
+		one, err := match.When{Fields: map[string][]string{field: w.Fields[field]}}.Compile()
 		if err != nil {
 			return ""
 		}
 		var values []string
 		for _, l := range r.logs {
 			var ev match.Event
-			ev.SetOrigin(l.origin, l.format.String())
+			eventfield.SetOrigin(&ev, l.origin, l.format.String())
 			if one.Holds(&ev) {
 				return ""
 			}
 			values = append(values, string(ev.GetNamed(field)))
 		}
 		slices.Sort(values)
-		return fmt.Sprintf("no log has the %s %s: it is %s", field, strings.Join(when.Fields[field], " or "), strings.Join(slices.Compact(values), ", "))
+		return fmt.Sprintf("no log has the %s %s: it is %s", field, strings.Join(w.Fields[field], " or "), strings.Join(slices.Compact(values), ", "))
 	}
 	return ""
 }

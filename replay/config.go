@@ -158,7 +158,7 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 	if r.identity, err = newIdentity(r.TrustedProxies, fields); err != nil {
 		return nil, err
 	}
-	if r.where, err = r.Cut.compile(fields); err != nil {
+	if r.where, r.cutFields, err = r.Cut.compile(fields); err != nil {
 		return nil, err
 	}
 	if r.rulesets, err = r.compile(fields); err != nil {

@@ -84,31 +84,32 @@ func (c *Cut) given() string {
 	return strings.Join(options, ", ")
 }
 
-// compile returns the condition of the cut. Events can have these fields.
-func (c *Cut) compile(fields []string) (where match.Condition, err error) {
-	var when match.When
+// compile returns the condition of the cut, and the fields that it uses. Events can have these fields.
+func (c *Cut) compile(fields []string) (where match.Condition, used []string, err error) {
+	var w match.When
 	for _, text := range c.Where {
-		if err := addWhere(&when, text); err != nil {
-			return where, fmt.Errorf("--where: %w", err)
+		if err := addWhere(&w, text); err != nil {
+			return where, nil, fmt.Errorf("--where: %w", err)
 		}
 	}
-	if where, err = when.Compile(); err != nil {
-		return where, fmt.Errorf("--where: %w", err)
+	if where, err = w.Compile(); err != nil {
+		return where, nil, fmt.Errorf("--where: %w", err)
 	}
-	for _, field := range where.Fields() {
+	used = when.Fields(&w)
+	for _, field := range used {
 		if err := knownField("--where", field, fields); err != nil {
-			return where, err
+			return where, nil, err
 		}
 	}
 	for i, b := range []Bound{c.Since, c.Until} {
 		if b.BeforeEnd < 0 || b.BeforeEnd > 0 && !b.At.IsZero() {
-			return where, fmt.Errorf("%s: must be a time, or a distance from the end of the log of more than 0", []string{"--since", "--until"}[i])
+			return where, nil, fmt.Errorf("%s: must be a time, or a distance from the end of the log of more than 0", []string{"--since", "--until"}[i])
 		}
 	}
 	if s, u := c.Since, c.Until; !s.At.IsZero() && !u.At.IsZero() && !s.At.Before(u.At) || u.BeforeEnd > 0 && s.BeforeEnd > 0 && s.BeforeEnd <= u.BeforeEnd {
-		return where, errors.New("--until: must be after --since")
+		return where, nil, errors.New("--until: must be after --since")
 	}
-	return where, nil
+	return where, used, nil
 }
 
 // addWhere adds to w a condition FIELD=PATTERN or FIELD!=PATTERN, or several with " || " between them as

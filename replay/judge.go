@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -216,9 +217,8 @@ func (j *judging) judgeKeys(limiter *ratelimit.Limiter) (*ratelimit.RuleLimiter,
 }
 
 // matchesByKey reports whether a rule matches any event with its key, which is a field.
-func matchesByKey(key match.Key, when match.When) bool {
-	condition, err := when.Compile()
-	return err == nil && len(condition.Fields()) == 0 && len(key.Fields()) == 1
+func matchesByKey(key match.Key, w match.When) bool {
+	return when.IsZero(w) && len(key.Fields()) == 1
 }
 
 // detectPart runs a hot rule over the events of the keys that belong to a part, except

@@ -15,7 +15,7 @@ import (
 type logFile struct {
 	number int
 	path   string
-	origin string // of its events: the path as [match.Event.SetOrigin] has it
+	origin string // of its events: the path, as in the field log
 
 	// These belong to the reader until it has ended. A block has the format of its lines.
 

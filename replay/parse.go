@@ -75,7 +75,7 @@ type worker struct {
 
 func (r *run) newWorker() *worker {
 	w := &worker{run: r, parsers: make(map[accesslog.Format]*accesslog.Parser), dated: r.span, top: r.frequentOnly()}
-	used := append(r.where.Fields(), r.fields...)
+	used := slices.Concat(r.cutFields, r.fields)
 	w.origin = slices.Contains(used, eventfield.Log) || slices.Contains(used, eventfield.Format)
 	if slices.ContainsFunc(used, located) {
 		w.locate = r.Locate
@@ -92,7 +92,7 @@ func getter(name string) func(*match.Event) []byte {
 	if name == partField {
 		return func(e *match.Event) []byte { return partNames[e.Part] }
 	}
-	if f, ok := match.FieldNamed(name); ok {
+	if f, ok := eventfield.Named(name); ok {
 		return func(e *match.Event) []byte { return e.Get(f) }
 	}
 	return func(e *match.Event) []byte { return e.GetNamed(name) }
@@ -200,7 +200,7 @@ func (w *worker) parseLines(p *parsed) {
 // addParsed adds the event of a line.
 func (w *worker) addParsed(p *parsed) {
 	if w.origin {
-		w.event.SetOrigin(w.run.logs[p.file].origin, p.format.String())
+		eventfield.SetOrigin(&w.event, w.run.logs[p.file].origin, p.format.String())
 	}
 	w.add(p, &w.event)
 }

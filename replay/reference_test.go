@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -68,7 +69,7 @@ func readLog(t testing.TB, format string, year int, data []byte) refLog {
 
 func recordOf(ev *match.Event) record {
 	r := record{ev.Time, make(map[string]string)}
-	for _, name := range match.FieldNames() {
+	for _, name := range eventfield.WellKnown() {
 		if v := ev.GetNamed(name); v != nil {
 			r.values[name] = string(v)
 		}

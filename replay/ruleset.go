@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -130,7 +131,7 @@ func edges(a ratelimit.Algorithm, l ratelimit.Limit, zone *time.Location) time.D
 // count by the same key, and none adapts to the traffic of all keys.
 func (rs *ruleset) separable() bool {
 	for i := range rs.limits.Len() {
-		if r := rs.limits.Rule(i); r.Adapt != nil || !r.Key.Equal(rs.limits.Rule(0).Key) {
+		if r := rs.limits.Rule(i); r.Adapt != nil || !keyvalue.Equal(r.Key, rs.limits.Rule(0).Key) {
 			return false
 		}
 	}
@@ -153,7 +154,7 @@ type keyColumn struct {
 
 // keyColumn returns the column of a key. Equal keys share one.
 func (e *events) keyColumn(key match.Key) *keyColumn {
-	if i := slices.IndexFunc(e.columns, func(c *keyColumn) bool { return c.key.Equal(key) }); i >= 0 {
+	if i := slices.IndexFunc(e.columns, func(c *keyColumn) bool { return keyvalue.Equal(c.key, key) }); i >= 0 {
 		return e.columns[i]
 	}
 	c := &keyColumn{key: key, texts: []string{""}, seen: 1}
@@ -301,7 +302,7 @@ func (e *events) newEventReader(names []string) *eventReader {
 	for _, name := range names {
 		f := readerField{column: e.run.column(name)}
 		var known bool
-		if f.field, known = match.FieldNamed(name); !known {
+		if f.field, known = eventfield.Named(name); !known {
 			f.name = name
 		}
 		r.fields = append(r.fields, f)

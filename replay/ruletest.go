@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -162,7 +163,7 @@ func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 			for name, value := range e.from.Fields {
 				ev.SetNamedString(name, value)
 			}
-			if x.rules.Limits.CountsAnswers() && !ev.HasAnswer() {
+			if x.rules.Limits.CountsAnswers() && !eventfield.HasAnswer(&ev) {
 				ev.Part = match.Request // as of a server that is asked about it
 			}
 			if !yield(&ev) {

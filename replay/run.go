@@ -74,6 +74,7 @@ type run struct {
 	key        match.Key // of Config.Key
 	rulesets   []ruleset
 	where      match.Condition      // of Config.Cut
+	cutFields  []string             // that where uses
 	intake     *intake.Intake       // of the fields that a rules file declares as hashed
 	identity   *latelyhttp.Identity // nil without trusted proxies
 	span       span                 // of Config.Cut; of a relative one once all files were read

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
@@ -102,7 +103,7 @@ func TestSuggestKeepsNetworks(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, err := rulevalue.ParseKey(match.Fold{}, key)
-		if got := f.Limits.Rule(0).Key; err != nil || !got.Equal(want) {
+		if got := f.Limits.Rule(0).Key; err != nil || !keyvalue.Equal(got, want) {
 			t.Errorf("%s: the key of the rules is %s %+v, want %+v\n%s", key, got, got.Fold(), want.Fold(), s.Rules)
 		}
 	}

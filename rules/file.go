@@ -9,6 +9,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -154,7 +155,7 @@ func (f *File) Fields() []string {
 	for i := range f.Counters {
 		c := &f.Counters[i]
 		names = append(names, keyvalue.Fields(c.Key)...)
-		names = append(names, c.Condition.Fields()...)
+		names = append(names, when.Fields(&c.When)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -22,7 +23,7 @@ func LimitSentence(r *ratelimit.Rule) string {
 	if r.Ban != nil {
 		s.ban(who, r)
 	}
-	if c, err := r.When.Compile(); err == nil && c.NeedsAnswer() {
+	if when.NeedsAnswer(&r.When) {
 		s.add("It counts answers: those in logs, those of handlers in middleware for HTTP, and those that services and proxies report by OUTCOME.")
 	}
 	if r.Shadow {

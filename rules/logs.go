@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
 // A Log describes a log that a server follows.
 type Log struct {
-	Name, Format string   // as events have them, see [match.Event.SetOrigin]
+	Name, Format string   // the fields log and format of events
 	Fields       []string // that its events can have
 }
 
@@ -23,9 +24,8 @@ var selecting = []string{eventfield.Log, eventfield.Format, "filter", "program"}
 func (f *File) MixedLogs(logs []Log) (sentences []string) {
 	for i := range f.Limits.Len() {
 		r := f.Limits.Rule(i)
-		condition, err := r.When.Compile()
-		needed := condition.Needs()
-		if err != nil || slices.ContainsFunc(condition.Fields(), func(field string) bool { return slices.Contains(selecting, field) }) {
+		needed := when.Needs(&r.When)
+		if slices.ContainsFunc(when.Fields(&r.When), func(field string) bool { return slices.Contains(selecting, field) }) {
 			continue
 		}
 		var judged []Log

@@ -9,7 +9,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/internal/when"
@@ -19,7 +21,7 @@ import (
 // readKey reads the fields that a rule counts by, each of which may be several, as in
 // "user | client". A client may be a network, as in "client/24,48".
 func (r *reader) readKey(n ast.Node) match.Key {
-	if n == nil || !r.atMost(n, "key", match.MaxKeyFields) {
+	if n == nil || !r.atMost(n, "key", keyvalue.MaxFields) {
 		return match.Key{}
 	}
 	parse := func(s string) (string, error) {
@@ -62,7 +64,7 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 	if !intake.NeedsSource(name) || r.fieldsAt[name] != (place{}) {
 		return true
 	}
-	names := match.FieldNames()
+	names := eventfield.WellKnown()
 	for i := range r.fields {
 		names = append(names, r.fields[i].Field)
 	}
@@ -90,7 +92,7 @@ func (r *reader) checkFieldName(n ast.Node, what, name string) bool {
 		r.fail(n, "%s: %q: must be directly under when, with the conditions that must not hold", what, name)
 		return false
 	}
-	if _, known := match.FieldNamed(lower); known && lower != name {
+	if _, known := eventfield.Named(lower); known && lower != name {
 		r.fail(n, "%s: field %q: did you mean %s?", what, name, lower)
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"unsafe"
 )
 
 // Parse parses an address in the forms of proxies, sockets and logs: plain, in
@@ -30,10 +31,29 @@ func Parse(s string) (netip.Addr, bool) {
 	return netip.AddrFrom16(ip).Unmap(), true
 }
 
-// IsIPv4 reports whether s is a bare IPv4 address, which has no other text.
-func IsIPv4(s string) bool {
-	_, ok := parseIPv4(s)
-	return ok
+// AppendNetwork appends to dst the network of bits4 or bits6 bits that has the address in client, as
+// text; the address alone if that is all of it. It appends what is not an address unchanged, and
+// allocates only to grow dst.
+func AppendNetwork(dst, client []byte, bits4, bits6 int) []byte {
+	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
+	if bits4 == 32 {
+		if _, ok := parseIPv4(text); ok {
+			return append(dst, client...) // it has no other text
+		}
+	}
+	a, ok := Parse(text)
+	if !ok {
+		return append(dst, client...)
+	}
+	bits := bits6
+	if a.Is4() {
+		bits = bits4
+	}
+	if bits == a.BitLen() {
+		return a.AppendTo(dst)
+	}
+	p, _ := a.Prefix(bits) // no error: callers have checked bits
+	return p.AppendTo(dst)
 }
 
 // ParsePrefix parses an address or a CIDR prefix. An address is the prefix

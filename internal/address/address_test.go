@@ -159,6 +159,57 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// networkReference is AppendNetwork by netip alone.
+func networkReference(client string, bits4, bits6 int) string {
+	a, err := parseReference(client)
+	if err != nil {
+		return client
+	}
+	a = a.WithZone("").Unmap()
+	bits := bits6
+	if a.Is4() {
+		bits = bits4
+	}
+	if bits == a.BitLen() {
+		return a.String()
+	}
+	return netip.PrefixFrom(a, bits).Masked().String()
+}
+
+// TestAppendNetwork has random addresses in all notations: the network is that of the
+// reference, and the same for all notations of one address.
+func TestAppendNetwork(t *testing.T) {
+	seed := randtest.Seed(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 20_000 {
+		bits4, bits6 := 1+rng.IntN(32), 1+rng.IntN(128)
+		a := randomAddr(rng)
+		first := networkReference(a.String(), bits4, bits6)
+		for _, text := range append(notations(rng, a), "host."+a.String()) {
+			want := networkReference(text, bits4, bits6)
+			got := string(AppendNetwork([]byte("before "), []byte(text), bits4, bits6))
+			if got != "before "+want || want != first && want != text {
+				t.Fatalf("seed %d: %d %d: the network of %q is %q, want %q; that of %v is %q", seed, bits4, bits6, text, got, want, a, first)
+			}
+		}
+	}
+}
+
+// TestAppendNetworkDoesNotAllocate includes what is not an address, which is as frequent.
+func TestAppendNetworkDoesNotAllocate(t *testing.T) {
+	dst := make([]byte, 0, 256)
+	for _, client := range []string{
+		"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "fe80::1%eth0", "www.example.com", "aa:bb:cc:dd:ee:ff", "key", strings.Repeat("x", 200),
+	} {
+		for _, bits := range [][2]int{{32, 64}, {24, 56}} {
+			b := []byte(client)
+			if n := testing.AllocsPerRun(100, func() { dst = AppendNetwork(dst[:0], b, bits[0], bits[1]) }); n != 0 {
+				t.Errorf("%v: %q allocates %v times", bits, client, n)
+			}
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"192.0.2.1:80", "::ffff:192.0.2.1", "[2001:db8::1%eth0]:_x", "1:2:3:4:5:6:7::", "1:2:3:4:5:6:1.2.3.4", "::1.2.3.4", "1::2::3", "www.example.com", ""} {
 		f.Add(s)

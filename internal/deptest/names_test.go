@@ -20,7 +20,7 @@ var mostNames = map[string]int{
 	"latelyhttp":  48,
 	"latelyprom":  5,
 	"latelyredis": 49,
-	"match":       58,
+	"match":       45,
 	"ratelimit":   124,
 	"replay":      78,
 	"rules":       34,

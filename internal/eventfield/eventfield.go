@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// The fields of the log that an event is from, see [match.Event.SetOrigin]. Events of services do not have them.
+// The fields of the log that an event is from, see [SetOrigin]. Events of services do not have them.
 const (
 	Log    = "log"    // absolute path of the file, "journal:ssh.service", or "-" for the standard input
 	Format = "format" // name or spec of its format
@@ -29,6 +29,36 @@ func IsOfAnswer(name string) bool {
 	return name == match.Status.String() || name == match.Size.String() || name == Duration
 }
 
+// HasAnswer reports whether e has a field of an answer: status, size or duration.
+func HasAnswer(e *match.Event) bool {
+	return len(e.Get(match.Status)) > 0 || len(e.Get(match.Size)) > 0 || len(e.GetNamed(Duration)) > 0
+}
+
+// SetOrigin sets the fields log and format, without copying them: the file that e is from, and
+// the format of its lines.
+func SetOrigin(e *match.Event, log, format string) {
+	e.SetNamedString(Log, log)
+	e.SetNamedString(Format, format)
+}
+
+// WellKnown returns the names of the well-known fields, in order.
+func WellKnown() (names []string) {
+	for f := match.Client; f <= match.Agent; f++ {
+		names = append(names, f.String())
+	}
+	return names
+}
+
+// Named returns the well-known field of that name.
+func Named(name string) (f match.Field, ok bool) {
+	for f := match.Client; f <= match.Agent; f++ {
+		if f.String() == name {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
 // Names returns the names of the fields that e has, the well-known ones last.
 func Names(e *match.Event) (names []string) {
 	for name := range e.Fields() {
@@ -41,7 +71,7 @@ func Names(e *match.Event) (names []string) {
 // custom. It finds misspelled names in events of clients.
 func Unknown(e *match.Event, custom []string) (name string, ok bool) {
 	for name := range e.Fields() {
-		if _, known := match.FieldNamed(name); known {
+		if _, known := Named(name); known {
 			break // and so are all others, which need not be looked at: this is done for each CHECK
 		}
 		if !slices.Contains(custom, name) {

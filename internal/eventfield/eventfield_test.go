@@ -30,21 +30,46 @@ func TestSplitPath(t *testing.T) {
 // The names are those that package match uses.
 func TestNames(t *testing.T) {
 	var e match.Event
-	e.SetOrigin("a.log", "clf")
+	eventfield.SetOrigin(&e, "a.log", "clf")
 	e.SetNamedString(eventfield.Duration, "0.5")
-	if got := eventfield.Names(&e); !slices.Equal(got, []string{eventfield.Log, eventfield.Format, eventfield.Duration}) || !e.HasAnswer() {
+	if got := eventfield.Names(&e); !slices.Equal(got, []string{eventfield.Log, eventfield.Format, eventfield.Duration}) || !eventfield.HasAnswer(&e) {
 		t.Errorf("the fields are %q", got)
 	}
 	if name, ok := eventfield.Unknown(&e, []string{eventfield.Log, eventfield.Duration}); !ok || name != eventfield.Format {
 		t.Errorf("%q is unknown: %t", name, ok)
 	}
-	for _, name := range match.FieldNames() {
-		c, err := match.When{Fields: map[string][]string{name: {"x"}}}.Compile()
-		if err != nil || c.NeedsAnswer() != eventfield.IsOfAnswer(name) {
-			t.Errorf("%s is of the answer: %t, %v", name, eventfield.IsOfAnswer(name), err)
+	for i, name := range eventfield.WellKnown() {
+		f, ok := eventfield.Named(name)
+		if !ok || f != match.Field(i) || f.String() != name {
+			t.Errorf("field %d is %q, which is the name of %d, %t", i, name, f, ok)
 		}
 	}
-	if c, err := (match.When{Fields: map[string][]string{eventfield.Duration: {"1"}}}).Compile(); err != nil || !c.NeedsAnswer() {
-		t.Error("the duration is not of the answer")
+	if next := match.Agent + 1; match.Client != 0 || next.String() != "field?" {
+		t.Errorf("the first and the last field are not the client and the agent: %v follows", next)
+	}
+	if _, ok := eventfield.Named("Client"); ok {
+		t.Error("a name that no field has is taken")
+	}
+}
+
+// The log that an event is from is a field that conditions can name, and replaces one of that name.
+func TestSetOrigin(t *testing.T) {
+	var e match.Event
+	e.SetNamedString("log", "mine")
+	eventfield.SetOrigin(&e, "/var/log/nginx/access.log", "clf")
+	if got := eventfield.Names(&e); !slices.Equal(got, []string{"log", "format"}) {
+		t.Errorf("the fields are %q", got)
+	}
+	for pattern, want := range map[string]bool{"/var/log/nginx/*": true, "/var/log/*": false, "/var/**": true, "mine": false} {
+		c, err := match.When{Fields: map[string][]string{"log": {pattern}, "format": {"clf"}}}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Holds(&e) != want || c.Holds(new(match.Event)) {
+			t.Errorf("log: %s holds: %t, want %t", pattern, !want, want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { e.Reset(); eventfield.SetOrigin(&e, "a", "b") }); n != 0 {
+		t.Errorf("it allocates %v times", n)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -239,25 +240,21 @@ func (d *DB) Check(file *rules.File) error {
 
 // ruleAbout returns the name of the first limit, ban, counter or hot rule that looks at a field.
 func ruleAbout(file *rules.File, field string) string {
-	uses := func(key match.Key, condition match.Condition) bool {
-		return slices.Contains(keyvalue.Fields(key), field) || slices.Contains(condition.Fields(), field)
-	}
-	compiled := func(w match.When) match.Condition {
-		c, _ := w.Compile() // it was compiled when the file was read
-		return c
+	uses := func(key match.Key, w *match.When) bool {
+		return slices.Contains(keyvalue.Fields(key), field) || slices.Contains(when.Fields(w), field)
 	}
 	for i := range file.Limits.Len() {
-		if r := file.Limits.Rule(i); uses(r.Key, compiled(r.When)) {
+		if r := file.Limits.Rule(i); uses(r.Key, &r.When) {
 			return r.Name
 		}
 	}
 	for i := range file.Counters {
-		if c := &file.Counters[i]; uses(c.Key, c.Condition) {
+		if c := &file.Counters[i]; uses(c.Key, &c.When) {
 			return c.Name
 		}
 	}
 	for i := range file.Hot.Len() {
-		if r := file.Hot.Rule(i); uses(r.Key, compiled(r.When)) {
+		if r := file.Hot.Rule(i); uses(r.Key, &r.When) {
 			return r.Name
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
@@ -36,7 +37,7 @@ type field struct {
 }
 
 func newField(name string) field {
-	f, known := match.FieldNamed(name)
+	f, known := eventfield.Named(name)
 	return field{name, known, f}
 }
 

@@ -22,7 +22,7 @@ var partFields = []string{
 // NeedsSource reports whether a rules file must declare the field of this name, since it is not
 // well known, and neither the middleware nor a log of a named format has it.
 func NeedsSource(name string) bool {
-	_, known := match.FieldNamed(name)
+	_, known := eventfield.Named(name)
 	return !known && !slices.Contains(derivedFields, name) && !slices.Contains(partFields, name)
 }
 
@@ -78,7 +78,7 @@ func checkPlace(s *match.Source) error {
 	if s.Field == "" {
 		return errors.New("empty: must be a name")
 	}
-	if f, known := match.FieldNamed(s.Field); known && f != match.User || slices.Contains(derivedFields, s.Field) {
+	if f, known := eventfield.Named(s.Field); known && f != match.User || slices.Contains(derivedFields, s.Field) {
 		return errors.New("must be another name, as this field is known without a declaration; of these only user can have another source")
 	}
 	if places := places(s); len(places) > 1 {

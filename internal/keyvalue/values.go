@@ -2,10 +2,12 @@
 package keyvalue
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/match"
 )
 
@@ -21,14 +23,13 @@ func All(k match.Key, key string) (values []string) {
 // be any spelling of the same one, and for a field with alternatives, v may lack the name
 // of its field.
 func Has(k match.Key, key []byte, v string) bool {
-	fold, names := k.Fold(), k.Fields()
-	i := -1
+	names, i := k.Fields(), -1
 	for part := range k.Parts(key) {
 		i++
 		if string(part) == v {
 			return true
 		}
-		if client := Client(names[i], part); client != nil && string(fold.Append(nil, []byte(v))) == string(client) {
+		if client := Client(names[i], part); client != nil && string(AppendClient(nil, k.Fold(), []byte(v))) == string(client) {
 			return true
 		}
 		if _, rest := Split(names[i], part); len(rest) > 0 && string(rest) == v {
@@ -38,16 +39,51 @@ func Has(k match.Key, key []byte, v string) bool {
 	return false
 }
 
+// AppendClient appends to dst the value that keys with this fold have for a client.
+func AppendClient(dst []byte, fold match.Fold, client []byte) []byte {
+	if fold.Off {
+		return append(dst, client...)
+	}
+	return address.AppendNetwork(dst, client, cmp.Or(fold.IPv4, 32), cmp.Or(fold.IPv6, 64))
+}
+
+// MaxFields is the largest number of fields of a key.
+const MaxFields = 8
+
+// Equal reports whether k and o make the same key of every event.
+func Equal(k, o match.Key) bool { return k.Fold() == o.Fold() && slices.Equal(k.Fields(), o.Fields()) }
+
+// Rejoin is [match.Key.Join] for values that [match.Key.Parts] has returned: a path among them is
+// clean already, and is not changed.
+func Rejoin(k match.Key, dst []byte, values ...string) ([]byte, error) {
+	base := len(dst)
+	dst, err := k.Join(dst, values...)
+	if err != nil || !slices.Contains(Fields(k), pathField) {
+		return dst, err
+	}
+	joined := slices.Clone(dst[base:])
+	dst = dst[:base]
+	i := 0
+	for part := range k.Parts(joined) {
+		if v := []byte(values[i]); valueOf(pathField, k.Fields()[i], v) != nil {
+			part = v
+		}
+		if len(values) > 1 {
+			dst = binary.AppendUvarint(dst, uint64(len(part)))
+		}
+		dst = append(dst, part...)
+		i++
+	}
+	return dst, nil
+}
+
 // Of returns the value of an event's field in a key that k has made, without the name that
 // an alternative begins with, or nil if the key has no value of this field. It does not allocate.
 func Of(k match.Key, key []byte, field string) []byte {
 	names, i := k.Fields(), 0
 	for v := range k.Parts(key) {
-		if names[i] == field {
-			return v
-		}
-		if name, rest := Split(names[i], v); name == field {
-			return rest
+		if found := valueOf(field, names[i], v); found != nil {
+			return found
 		}
 		i++
 	}
@@ -56,11 +92,15 @@ func Of(k match.Key, key []byte, field string) []byte {
 
 // Client returns the client in v, a value of a key's field of that name, or nil if v is of
 // another field.
-func Client(name string, v []byte) []byte {
-	if name == clientField {
+func Client(name string, v []byte) []byte { return valueOf(clientField, name, v) }
+
+// valueOf returns the value of an event's field in v, a value of a key's field of that name, or nil if
+// v is of another field.
+func valueOf(field, name string, v []byte) []byte {
+	if name == field {
 		return v
 	}
-	if name, rest := Split(name, v); name == clientField {
+	if name, rest := Split(name, v); name == field {
 		return rest
 	}
 	return nil
@@ -83,7 +123,7 @@ func Split[V string | []byte](name string, v V) (alternative string, rest V) {
 // Separator is between the alternatives of a field, as [match.Key.Fields] returns them.
 const Separator = " | "
 
-var clientField = match.Client.String()
+var clientField, pathField = match.Client.String(), match.Path.String()
 
 // Fields returns the names of the event fields that k reads. Alternatives are separate
 // names.

@@ -2,6 +2,7 @@ package keyvalue_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lately-go/lately/internal/keyvalue"
@@ -96,5 +97,70 @@ func TestOf(t *testing.T) {
 		if got := keyvalue.Client(name, []byte("client:192.0.2.1")); got != nil {
 			t.Errorf("a value of %s has the client %q", name, got)
 		}
+	}
+}
+
+func TestKeyEqual(t *testing.T) {
+	key := func(fold match.Fold, names ...string) match.Key { return newKey(t, fold, names...) }
+	for _, c := range []struct {
+		a, b match.Key
+		want bool
+	}{
+		{key(match.Fold{}, "client"), key(match.Fold{IPv4: 32, IPv6: 64}, "client"), true},
+		{key(match.Fold{}, "user"), key(match.Fold{IPv4: 8}, "user"), true},
+		{key(match.Fold{}, "user"), key(match.Fold{Off: true}, "user"), true},
+		{key(match.Fold{}, "path"), key(match.Fold{IPv6: 56}, "path"), true},
+		{key(match.Fold{Off: true, IPv4: 8}, "client"), key(match.Fold{Off: true}, "client"), true},
+		{key(match.Fold{}, "user|client", "path"), key(match.Fold{}, "user  |client", "path"), true},
+		{match.Key{}, match.Key{}, true},
+
+		{key(match.Fold{}, "client"), key(match.Fold{IPv4: 24}, "client"), false},
+		{key(match.Fold{}, "client"), key(match.Fold{Off: true}, "client"), false},
+		{key(match.Fold{}, "path"), key(match.Fold{Off: true}, "path"), false},
+		{key(match.Fold{}, "client", "path"), key(match.Fold{}, "path", "client"), false},
+		{key(match.Fold{}, "user|client"), key(match.Fold{}, "client|user"), false},
+		{key(match.Fold{}, "client"), key(match.Fold{}, "client", "path"), false},
+		{key(match.Fold{}, "a"), key(match.Fold{}, "b"), false},
+		{key(match.Fold{}, "a"), match.Key{}, false},
+	} {
+		if keyvalue.Equal(c.a, c.b) != c.want || keyvalue.Equal(c.b, c.a) != c.want {
+			t.Errorf("%v %+v and %v %+v: equal: %t", c.a, c.a.Fold(), c.b, c.b.Fold(), !c.want)
+		}
+	}
+}
+
+// The values in a key make the same key again, and a path in them is not cleaned a second time.
+func TestRejoin(t *testing.T) {
+	for _, names := range [][]string{{"path"}, {"client"}, {"client", "path"}, {"user | path"}, {"path | client", "user"}, {"path | user", "client"}} {
+		for _, value := range []string{"/a/../b", "/a%252Fb", "//x%2525", "2001:db8::1", "ada"} {
+			var e match.Event
+			for _, field := range []string{"client", "path", "user"} {
+				e.SetNamedString(field, value)
+			}
+			k := newKey(t, match.Fold{}, names...)
+			key, _ := k.Append(nil, &e)
+			again, err := keyvalue.Rejoin(k, []byte("before"), keyvalue.All(k, string(key))...)
+			if err != nil || string(again) != "before"+string(key) {
+				t.Errorf("%v of %q: %q, %v; want %q", k, value, again, err, key)
+			}
+		}
+	}
+	k := newKey(t, match.Fold{}, "client", "path")
+	if key, err := keyvalue.Rejoin(k, nil, "::ffff:192.0.2.1", "/a/../b"); err != nil || !slices.Equal(keyvalue.All(k, string(key)), []string{"192.0.2.1", "/a/../b"}) {
+		t.Errorf("%q, %v: a client is folded, and a path stays", key, err)
+	}
+	if key, err := keyvalue.Rejoin(k, []byte("before"), "192.0.2.1"); err == nil || string(key) != "before" {
+		t.Errorf("one value of two: %q, %v", key, err)
+	}
+}
+
+// MaxFields is the limit of NewKey.
+func TestMaxFields(t *testing.T) {
+	names := strings.Split("abcdefghi", "")
+	if _, err := match.NewKey(match.Fold{}, names[:keyvalue.MaxFields]...); err != nil {
+		t.Error(err)
+	}
+	if _, err := match.NewKey(match.Fold{}, names[:keyvalue.MaxFields+1]...); err == nil {
+		t.Error("a key has more fields than MaxFields")
 	}
 }

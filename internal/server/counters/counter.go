@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/state"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
@@ -26,6 +27,7 @@ type Counter struct {
 	table   *window.Table
 	shared  *latelyredis.Counter // instead of table, or nil
 	budget  int64
+	answers bool // its condition uses the answer
 	dynamic bool // created by adding to it, not by the rules file
 }
 
@@ -33,7 +35,7 @@ type Counter struct {
 const slots = 10
 
 func (all *Counters) newCounter(of rules.Counter, budget int64) (*Counter, error) {
-	c := &Counter{Counter: of, all: all, budget: budget}
+	c := &Counter{Counter: of, all: all, budget: budget, answers: when.NeedsAnswer(&of.When)}
 	config, windows := c.tableOf()
 	var err error
 	if c.table, err = window.NewTable(config, windows...); err != nil {

@@ -146,7 +146,7 @@ func (s *Set) named(name string) *Counter {
 // Count counts ev at t in the counters that match it. key is memory, and is returned.
 func (all *Counters) Count(t time.Time, ev *match.Event, key []byte) []byte {
 	for _, c := range all.inUse.Load().declared {
-		if ev.Part == match.Answer && !c.Condition.NeedsAnswer() {
+		if ev.Part == match.Answer && !c.answers {
 			continue // it has counted the request
 		}
 		key = c.count(ev, t, key)

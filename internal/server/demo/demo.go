@@ -58,7 +58,7 @@ func (d *Demo) step() {
 		ev := d.session.Event()
 		ev.SetNamedString("client", r.client)
 		ev.SetNamedString("method", r.method)
-		ev.SetTargetString(r.target)
+		ev.SetTarget(r.target)
 		if _, err := d.session.Check(ev, 1); err != nil {
 			d.session.Failed()
 		}

@@ -59,8 +59,7 @@ func networkOf(rule *ratelimit.Rule, key []string, byHand bool) (netip.Prefix, s
 
 // isClient reports whether the addresses of network, and no others, are the client in a key.
 func isClient(rule *ratelimit.Rule, network netip.Prefix, client []byte) bool {
-	address := network.Addr().AppendTo(nil)
-	return bytes.Equal(rule.Key.Fold().Append(nil, address), client)
+	return bytes.Equal(keyvalue.AppendClient(nil, rule.Key.Fold(), network.Addr().AppendTo(nil)), client)
 }
 
 // hasClients reports whether network has several clients of rule, which a ban by hand then

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
@@ -67,7 +68,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 		}
 		terms.Peek = terms.Peek || terms.ByID && !counts(&of)
 		ev.Part = match.Answer
-	case r.answers && !ev.HasAnswer():
+	case r.answers && !eventfield.HasAnswer(ev):
 		ev.Part = match.Request
 	}
 	if r.geo != nil && !terms.ByID {

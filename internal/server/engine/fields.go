@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -39,6 +40,7 @@ type eventFields struct {
 type fieldUse struct {
 	name      string
 	key       match.Key
+	when      *match.When
 	condition match.Condition
 	request   match.Condition // of a request that has no answer yet
 	fields    []string        // without all of them, no event matches
@@ -51,12 +53,12 @@ type fieldUse struct {
 func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 	f.limits = file.Limits
 	for _, name := range file.Fields() {
-		if _, ok := match.FieldNamed(name); !ok && !ofLogs(name) {
+		if _, ok := eventfield.Named(name); !ok && !ofLogs(name) {
 			f.custom = append(f.custom, name)
 		}
 	}
 	for _, s := range file.Limits.Sources() {
-		if _, ok := match.FieldNamed(s.Field); !ok && !slices.Contains(f.custom, s.Field) {
+		if _, ok := eventfield.Named(s.Field); !ok && !slices.Contains(f.custom, s.Field) {
 			f.custom = append(f.custom, s.Field)
 		}
 	}
@@ -89,19 +91,21 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 	return f, err
 }
 
-func (f *eventFields) add(name string, key match.Key, when *match.When, limits, refuses bool) error {
-	condition, err := when.Compile()
+func (f *eventFields) add(name string, key match.Key, w *match.When, limits, refuses bool) error {
+	condition, err := w.Compile()
 	if err != nil {
 		return fmt.Errorf("rule %q: %w", name, err)
 	}
-	fields := slices.Concat(key.Fields(), condition.Needs())
+	before := when.Request(w)
+	request, _ := before.Compile() // a part of what was compiled
+	fields := slices.Concat(key.Fields(), when.Needs(w))
 	slices.Sort(fields)
-	f.uses = append(f.uses, fieldUse{name, key, condition, condition.Request(), slices.Compact(fields), limits, refuses})
+	f.uses = append(f.uses, fieldUse{name, key, w, condition, request, slices.Compact(fields), limits, refuses})
 	if !refuses {
 		return nil
 	}
 	for _, name := range keyvalue.Fields(key) {
-		if field, ok := match.FieldNamed(name); !ok {
+		if field, ok := eventfield.Named(name); !ok {
 			f.named = append(f.named, name)
 		} else if !slices.Contains(f.known, field) {
 			f.known = append(f.known, field)
@@ -199,7 +203,7 @@ func (f *eventFields) checkNames(names []string) error {
 			return apierror.New(api.BadArg, "field %.64q: %v", field, err)
 		}
 		for _, name := range keyvalue.Fields(key) { // "user | client" is two
-			if _, ok := match.FieldNamed(name); !ok && name != counters.DynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
+			if _, ok := eventfield.Named(name); !ok && name != counters.DynamicField && !ofLogs(name) && !slices.Contains(f.custom, name) {
 				return f.unknown(name)
 			}
 		}
@@ -217,7 +221,7 @@ func (f *eventFields) unknown(name string) error {
 	}
 	const typos, listed = 2, 32 // that a suggestion corrects, and names in an error
 	name = strings.Clone(name[:min(len(name), counters.MaxName)])
-	all := append(match.FieldNames(), f.custom...)
+	all := append(eventfield.WellKnown(), f.custom...)
 	if near := spelling.Nearest(name, all, typos); near != "" {
 		return apierror.New(api.BadArg, "field %q: unknown; did you mean %s?", name, near)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/server/reservations"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -24,7 +25,7 @@ const maxDigits = 19
 // checkAnswer returns an error if ev has no field of an answer, or one with a value that no answer has.
 func checkAnswer(ev *match.Event) error {
 	status, size, duration := ev.Get(match.Status), ev.Get(match.Size), ev.GetNamed(eventfield.Duration)
-	if !ev.HasAnswer() {
+	if !eventfield.HasAnswer(ev) {
 		return apierror.New(api.BadArg, "status, size, duration: all missing: an outcome must have one of them")
 	}
 	if len(status) > 0 {
@@ -61,11 +62,11 @@ func newAnswerFields(file *rules.File, uses []fieldUse) (f answerFields, err err
 	var limits []ratelimit.Rule
 	for i := range uses {
 		u := &uses[i]
-		if !u.condition.NeedsAnswer() {
+		if !when.NeedsAnswer(u.when) {
 			continue
 		}
 		f.uses = append(f.uses, *u)
-		f.names = slices.Concat(f.names, keyvalue.Fields(u.key), u.condition.Fields())
+		f.names = slices.Concat(f.names, keyvalue.Fields(u.key), when.Fields(u.when))
 		if r, err := file.Limits.Named(u.name); err == nil && u.limits {
 			limits = append(limits, *r)
 		}
@@ -94,7 +95,7 @@ func (f *answerFields) awaits(ev *match.Event) bool {
 // request makes r what an id has of ev. If no answer to it counts and the event is not kept for one, that is nothing, or only the time of the
 // id, if it has a reservation anyway.
 func (f *answerFields) request(r *reservations.Request, ev *match.Event, ends time.Time, reserved bool) {
-	if ev.HasAnswer() || !f.awaits(ev) && (r.Place == 0 || f.size(ev) > maxRequest) {
+	if eventfield.HasAnswer(ev) || !f.awaits(ev) && (r.Place == 0 || f.size(ev) > maxRequest) {
 		if r.Place = 0; reserved {
 			r.Ends = ends
 		}

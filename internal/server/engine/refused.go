@@ -64,7 +64,7 @@ func (e *Engine) Top(name string, n int, span time.Duration, f keys.Filter) ([]a
 	}
 	now, set := e.Now(), e.limiter.Set()
 	for i := range set.Len() {
-		if r := set.Rule(i); r.Key.Equal(c.Key) {
+		if r := set.Rule(i); keyvalue.Equal(r.Key, c.Key) {
 			e.addRefusals(now, span, r, top)
 		}
 	}
@@ -133,8 +133,8 @@ const maxExplained = 100
 // key are left out, and so are keys of more than some 300 bytes. It scans the recent refusals. Errors
 // are of *Error.
 func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
-	if len(all) == 0 || len(all) > match.MaxKeyFields {
-		return x, apierror.New(api.BadArg, "key: %d values: must be 1 to %d", len(all), match.MaxKeyFields)
+	if len(all) == 0 || len(all) > keyvalue.MaxFields {
+		return x, apierror.New(api.BadArg, "key: %d values: must be 1 to %d", len(all), keyvalue.MaxFields)
 	}
 	for _, v := range all {
 		if v == "" || len(v) > keys.Max {

@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -103,7 +104,7 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 	gone := map[string]int{}
 	for i := range set.Len() {
 		r := set.Rule(i)
-		if n, err := next.Named(r.Name); err != nil || !n.Key.Equal(r.Key) {
+		if n, err := next.Named(r.Name); err != nil || !keyvalue.Equal(n.Key, r.Key) {
 			gone[r.Name] = 0
 		}
 	}

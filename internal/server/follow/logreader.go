@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/match"
 )
 
@@ -133,7 +134,7 @@ func (r *logReader) pass(ev *match.Event, each func(*match.Event), now time.Time
 	if ev.Time.Before(r.counted) {
 		return
 	}
-	ev.SetOrigin(r.path, r.format.String())
+	eventfield.SetOrigin(ev, r.path, r.format.String())
 	each(ev)
 }
 

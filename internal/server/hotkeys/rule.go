@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/internal/when"
 )
 
 // Rules are hot rules with their detectors.
@@ -64,11 +65,7 @@ func (all Rules) prepare(next *hotkey.Rule, budget int64) (*hotRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	condition, err := next.When.Compile()
-	if err != nil {
-		return nil, err
-	}
-	r := &hotRule{Rule: *next, fields: len(next.Key.Fields()), answers: condition.NeedsAnswer(), detector: d, keys: counted}
+	r := &hotRule{Rule: *next, fields: len(next.Key.Fields()), answers: when.NeedsAnswer(&next.When), detector: d, keys: counted}
 	if was, err := all.named(next.Name); err == nil {
 		r.use = was.use
 	} else if r.use, err = newUse(); err != nil {
@@ -84,7 +81,7 @@ func (r *hotRule) entry(edge *hotkey.Edge) entry {
 	shown, cut := shown(keyvalue.All(r.Key, edge.Key))
 	e.Key = api.KeyOf(shown...)
 	if cut {
-		id, _ := r.Key.Rejoin(nil, shown...) // as many values as the key has, none empty
+		id, _ := keyvalue.Rejoin(r.Key, nil, shown...) // as many values as the key has, none empty
 		e.ID = string(id)
 	}
 	return e
@@ -135,7 +132,7 @@ func (r *hotRule) rate(n uint64) float64 { return float64(n) / r.Span.Seconds() 
 
 // ignore has a key ignored that was ignored by hand, unless the rules file says something else about it.
 func (r *hotRule) ignore(values []string) {
-	if key, err := r.Key.Rejoin(nil, values...); err == nil {
+	if key, err := keyvalue.Rejoin(r.Key, nil, values...); err == nil {
 		_ = r.keys.SetNever(string(key), true)
 	}
 }

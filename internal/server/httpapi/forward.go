@@ -129,7 +129,7 @@ func (c *call) forwarded(sent string) (*forward, *match.Event, error) {
 	}
 	f, ev := c.s.forwarding(), c.engine.Event()
 	f.fields.Fill(ev, &request, client)
-	ev.SetTargetString(target)
+	ev.SetTarget(target)
 	return f, ev, nil
 }
 

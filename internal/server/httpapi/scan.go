@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 )
@@ -196,7 +197,7 @@ func (s *scan) event(ev *match.Event) bool {
 // key appends one string, or a list of at least one, to dst.
 func (s *scan) key(dst []string) ([]string, bool) {
 	list := s.is('[')
-	for n := 0; n < match.MaxKeyFields; n++ {
+	for n := 0; n < keyvalue.MaxFields; n++ {
 		text, ok := s.text()
 		if !ok {
 			return dst, false

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/server/eventlist"
 	"github.com/lately-go/lately/match"
 )
@@ -254,7 +255,7 @@ func (a *Events) event(kind byte, of Place, ev *match.Event) *match.Event {
 	case joined:
 		return a.join(of, ev)
 	default:
-		if !ev.HasAnswer() {
+		if !eventfield.HasAnswer(ev) {
 			ev.Part = match.Request
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -159,7 +160,7 @@ func (w *walk) renumbered(subjects []subject, before *ratelimit.Set, alike bool)
 	for i := range w.model.set.Len() {
 		for _, s := range subjects {
 			was, is := before.Rule(s.Outcome.Rule), w.model.set.Rule(i)
-			if was.Name == is.Name && was.Key.Equal(is.Key) && (!alike || slices.Equal(was.Limits, is.Limits)) {
+			if was.Name == is.Name && keyvalue.Equal(was.Key, is.Key) && (!alike || slices.Equal(was.Limits, is.Limits)) {
 				s.Outcome.Rule = i
 				kept = append(kept, s)
 			}
@@ -193,7 +194,7 @@ func (w *walk) subjects() (some []subject) {
 		if alike {
 			key = one
 		}
-		if alike && len(some) > 0 && !w.model.set.Rule(i).Key.Equal(w.model.set.Rule(some[0].Outcome.Rule).Key) {
+		if alike && len(some) > 0 && !keyvalue.Equal(w.model.set.Rule(i).Key, w.model.set.Rule(some[0].Outcome.Rule).Key) {
 			continue // it would be another subject
 		}
 		if w.rnd.IntN(4) > 0 {

@@ -1,8 +1,10 @@
-package match_test
+package when_test
 
 import (
 	"testing"
 
+	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -23,17 +25,15 @@ func TestRequestOfCondition(t *testing.T) {
 		{Not: []match.When{{Method: []string{"GET"}, Not: []match.When{{Status: []string{"404"}}}}}},
 		{Path: []string{"/login"}},
 	}
-	for i, when := range whens {
-		c, err := when.Compile()
-		if err != nil {
-			t.Fatal(err)
+	for i, w := range whens {
+		c := compile(t, w)
+		if needs, want := when.NeedsAnswer(&w), i != 0 && i != len(whens)-1; needs != want {
+			t.Errorf("%+v needs an answer: %t, want %t", w, needs, want)
 		}
-		if needs, want := c.NeedsAnswer(), i != 0 && i != len(whens)-1; needs != want {
-			t.Errorf("%+v needs an answer: %t, want %t", when, needs, want)
-		}
-		request := c.Request()
-		if request.NeedsAnswer() {
-			t.Errorf("%+v without its answer needs one", when)
+		before := when.Request(&w)
+		request := compile(t, before)
+		if when.NeedsAnswer(&before) {
+			t.Errorf("%+v without its answer needs one", w)
 		}
 		for _, method := range []string{"GET", "POST"} {
 			for _, path := range []string{"/login", "/"} {
@@ -42,7 +42,7 @@ func TestRequestOfCondition(t *testing.T) {
 					e.SetString(match.Method, method)
 					e.SetString(match.Path, path)
 					e.SetString(match.Host, host)
-					if e.HasAnswer() {
+					if eventfield.HasAnswer(&e) {
 						t.Errorf("%v has an answer", &e)
 					}
 					can := request.Holds(&e)
@@ -55,11 +55,20 @@ func TestRequestOfCondition(t *testing.T) {
 							holds = holds || c.Holds(&e)
 						}
 					}
-					if holds != can || !e.HasAnswer() {
-						t.Errorf("%+v: %s %s on %q can hold: %t, and holds with an answer: %t", when, method, path, host, can, holds)
+					if holds != can || !eventfield.HasAnswer(&e) {
+						t.Errorf("%+v: %s %s on %q can hold: %t, and holds with an answer: %t", w, method, path, host, can, holds)
 					}
 				}
 			}
 		}
 	}
+}
+
+func compile(t *testing.T, w match.When) match.Condition {
+	t.Helper()
+	c, err := w.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
