@@ -7,11 +7,6 @@
 //	...
 //	err = s.Run(ctx)
 //
-// Its packages are
-//
-//	internal/server/engine    rules, decisions, counters, bans, events
-//	internal/server/access    tokens, roles and limits of clients
-//	internal/server/respapi   the RESP listener
-//	internal/server/httpapi   the HTTP listener
-//	internal/server/console   the web console's files
+// The engine (internal/server/engine) judges events; the listeners (respapi, httpapi) answer clients from it. docs/dev/architecture.md
+// describes all packages, and follows a request, a reload and a ban through them.
 package server

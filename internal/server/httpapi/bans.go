@@ -3,10 +3,28 @@ package httpapi
 import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 )
+
+// banRoutes returns the routes about bans.
+func banRoutes() []route {
+	return []route{
+		{"GET", "/v1/bans", access.Read, queryHandler(listBans), "bans", "List the current bans, the newest first", []parameter{
+			{"rule", "under this rule only", "login", false},
+			{"q", "with this text in the key or the reason", "203.0", false},
+			{"limit", "how many, up to 1000", "100", false},
+			{"cursor", "next of the page before; by default the first page", "AAAAAAAAAAAAAAAA", false},
+		}},
+		{"POST", "/v1/bans", access.Admin, created(bodyHandler(addBan)), "ban", "Ban a key by hand; returns when the ban is on disk", nil},
+		{
+			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
+			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network, of those given", nil,
+		},
+	}
+}
 
 func listBans(c *call) (list api.BanPage, err error) {
 	limit, err := c.number("limit", 100, 0, 1000)

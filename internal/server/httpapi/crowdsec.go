@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/api"
@@ -12,6 +13,31 @@ import (
 
 // decisionsPath is that of CrowdSec's local API, and of the paths below it.
 const decisionsPath = "/v1/decisions"
+
+// decisionFilters are the parameters of both routes for bouncers, which may send others.
+var decisionFilters = []parameter{
+	{"scopes", "only of these scopes, with commas between them", "ip,range", false},
+	{"origins", "only of these origins: crowdsec for bans of rules, cscli for bans by hand", "crowdsec", false},
+	{"scenarios_containing", "only of rules with one of these texts in lately/ and their name", "login", false},
+	{"scenarios_not_containing", "only of rules without them", "login", false},
+}
+
+// bouncerRoutes returns the routes for bouncers of CrowdSec.
+func bouncerRoutes() []route {
+	return []route{
+		{"GET", decisionsPath, access.Read, handler{serve: listDecisions, out: api.CrowdSecDecisions{}}, "decisions", "The bans in force as decisions of CrowdSec, whose bouncers ask here with X-Api-Key: TOKEN", slices.Concat([]parameter{
+			{"ip", "only those about this address or around it", "203.0.113.9", false},
+			{"range", "only those around this network", "203.0.113.0/24", false},
+			{"contains", "false for those in the address or network instead", "false", false},
+			{"scope", "Ip or Range", "Ip", false},
+			{"value", "only those of this address or network", "203.0.113.9", false},
+			{"type", "ban, which all are", "ban", false},
+		}, decisionFilters)},
+		{"GET", decisionsPath + "/stream", access.Read, handler{serve: streamDecisions, out: api.CrowdSecStream{}}, "decisionStream", "Changes of the decisions since the last request of this bouncer", slices.Concat([]parameter{
+			{"startup", "true for all decisions", "true", false},
+		}, decisionFilters)},
+	}
+}
 
 // bouncer reports whether the requests of t come from CrowdSec's bouncers: their queries may
 // have parameters of later versions, and their token is in X-Api-Key.

@@ -75,14 +75,6 @@ func textHandler(serve func(*call) error, media string) handler {
 	return handler{serve: serve, out: "", media: media}
 }
 
-// decisionFilters are the parameters of both routes for bouncers, which may send others.
-var decisionFilters = []parameter{
-	{"scopes", "only of these scopes, with commas between them", "ip,range", false},
-	{"origins", "only of these origins: crowdsec for bans of rules, cscli for bans by hand", "crowdsec", false},
-	{"scenarios_containing", "only of rules with one of these texts in lately/ and their name", "login", false},
-	{"scenarios_not_containing", "only of rules without them", "login", false},
-}
-
 // The paths of routes that differ from the others.
 const (
 	authPath       = "/v1/auth"
@@ -92,69 +84,9 @@ const (
 	feedPath       = "/v1/feeds/events"
 )
 
-// routes returns the table of routes, in the order of the document.
+// routes returns the table of routes, in the order of the document. Those of a kind are beside their handlers.
 func routes() []route {
-	return slices.Concat(decisionRoutes(), keyRoutes(), serverRoutes())
-}
-
-// keyRoutes returns the routes about keys: counters, bans and lists.
-func keyRoutes() []route {
-	key := parameter{"key", "the key; once for each field of the counter's key, in order", "203.0.113.9", true}
-	span := parameter{"span", "a span that ends now; by default the counter's longest", "1m", false}
-	n := parameter{"n", "how many, up to 1000", "20", false}
-	hotRule := parameter{"rule", "under this hot rule only", "product", false}
-	return []route{
-		{"GET", "/v1/counters", access.Read, queryHandler(listCounters), "counters", "List the counters", nil},
-		{"POST", countersPath + "{name}/add", access.Check, bodyHandler(add), "add", "Add to a key of a counter; a counter that does not exist is created", nil},
-		{"GET", countersPath + "{name}/sum", access.Read, queryHandler(sum), "sum", "The count of a key", []parameter{key, span}},
-		{"GET", countersPath + "{name}/rate", access.Read, queryHandler(rate), "rate", "A key's events per second", []parameter{key, span}},
-		{"GET", countersPath + "{name}/top", access.Read, queryHandler(top), "top", "The keys with the largest counts", []parameter{
-			n, span,
-			{"pattern", "only keys with a value that this glob matches", "192.0.2.*", false},
-			{"network", "only keys with an address in this network", "192.0.2.0/24", false},
-		}},
-		{"GET", "/v1/key", access.Read, queryHandler(inspectKey), "key", "The counts, decisions, bans and hot state of one key", []parameter{
-			{"field", "a field of the key; once for each, in order", "client", true},
-			{"value", "its value; as many as fields", "203.0.113.9", true},
-		}},
-		{"GET", "/v1/explain", access.Read, queryHandler(explain), "explain", "Recently refused keys, the reasons, and the rules' current decisions", []parameter{
-			{"key", "a value that the keys have: an address, a user or a path; several if they must have all of them", "203.0.113.9", true},
-		}},
-		{"GET", "/v1/bans", access.Read, queryHandler(listBans), "bans", "List the current bans, the newest first", []parameter{
-			{"rule", "under this rule only", "login", false},
-			{"q", "with this text in the key or the reason", "203.0", false},
-			{"limit", "how many, up to 1000", "100", false},
-			{"cursor", "next of the page before; by default the first page", "AAAAAAAAAAAAAAAA", false},
-		}},
-		{"POST", "/v1/bans", access.Admin, created(bodyHandler(addBan)), "ban", "Ban a key by hand; returns when the ban is on disk", nil},
-		{
-			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
-			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network, of those given", nil,
-		},
-		{"GET", decisionsPath, access.Read, handler{serve: listDecisions, out: api.CrowdSecDecisions{}}, "decisions", "The bans in force as decisions of CrowdSec, whose bouncers ask here with X-Api-Key: TOKEN", slices.Concat([]parameter{
-			{"ip", "only those about this address or around it", "203.0.113.9", false},
-			{"range", "only those around this network", "203.0.113.0/24", false},
-			{"contains", "false for those in the address or network instead", "false", false},
-			{"scope", "Ip or Range", "Ip", false},
-			{"value", "only those of this address or network", "203.0.113.9", false},
-			{"type", "ban, which all are", "ban", false},
-		}, decisionFilters)},
-		{"GET", decisionsPath + "/stream", access.Read, handler{serve: streamDecisions, out: api.CrowdSecStream{}}, "decisionStream", "Changes of the decisions since the last request of this bouncer", slices.Concat([]parameter{
-			{"startup", "true for all decisions", "true", false},
-		}, decisionFilters)},
-		{"GET", "/v1/refused", access.Read, queryHandler(listRefused), "refused", "List the keys that were refused most, by limits and by bans", []parameter{
-			n, {"span", "from 1s to 1h; 1m by default", "1m", false},
-		}},
-		{"GET", "/v1/hot", access.Read, queryHandler(listHot), "hot", "List the hot keys, the newest first", []parameter{hotRule}},
-		{"POST", "/v1/hot", access.Admin, created(bodyHandler(addHot)), "addHot", "Make a key hot by hand, for the hold of its rule or for a time", nil},
-		{"POST", "/v1/hot/remove", access.Admin, bodyHandler(removeHot), "removeHot", "Make a key cold by hand, and delete its counts", nil},
-		{"POST", "/v1/hot/ignore", access.Admin, bodyHandler(ignoreHot), "ignoreHot", "Never count a key under a hot rule, or count it again", nil},
-		{"POST", "/v1/hot/report", access.Check, bodyHandler(reportHot), "reportHot", "Count events of keys under a hot rule that a client has counted, each some time ago", nil},
-		{"POST", "/v1/hot/cache", access.Check, bodyHandler(countCache), "countCache", "Count the reads of a process's caches since its last report", nil},
-		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Tell watchers of hot keys that the value of a key changed", nil},
-		{"GET", "/v1/hot/stats", access.Read, queryHandler(hotStats), "hotStats", "What was reported under hot rules, and what caches saved", []parameter{hotRule}},
-		{"GET", "/v1/hot/watch", access.Read, handler{serve: watchHot, out: api.HotUpdate{}, media: streamType[0]}, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{hotRule}},
-	}
+	return slices.Concat(decisionRoutes(), counterRoutes(), banRoutes(), bouncerRoutes(), hotRoutes(), serverRoutes())
 }
 
 // serverRoutes returns the routes about the server: rules, state, sessions and files.
