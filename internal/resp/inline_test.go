@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/lately-go/lately/internal/resp"
 )
 
 // TestInlineCommands has the cases of Redis' own test of sdssplitargs and the
@@ -63,31 +61,5 @@ func TestInlineCommands(t *testing.T) {
 		if args, err = r.Next(); err != nil || string(args[0]) != "PING" {
 			t.Errorf("behind %q: %q, %v", c.line, args, err)
 		}
-	}
-}
-
-// TestRandomLinesAgainstTheReference is about quotes, which random pipelines
-// have few of.
-func TestRandomLinesAgainstTheReference(t *testing.T) {
-	rng, seed := seeded(t)
-	rounds := 20_000
-	if longForm() {
-		rounds = 10_000_000
-	}
-	refused := 0
-	for range rounds {
-		line := string(randomLine(rng, rng.IntN(30))) + "\n"
-		for _, limits := range []resp.Limits{usual, small} {
-			got, want := read([]string{line}, limits), reference(line, limits)
-			if !got.equal(want) {
-				t.Fatalf("seed %d: %q:\ngot  %v\nwant %v", seed, line, got, want)
-			}
-			if want.end != "EOF" {
-				refused++
-			}
-		}
-	}
-	if refused == 0 || refused == 2*rounds {
-		t.Errorf("seed %d: %d of %d lines were refused", seed, refused, 2*rounds)
 	}
 }

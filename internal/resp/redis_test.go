@@ -1,7 +1,6 @@
 package resp_test
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"net"
@@ -14,49 +13,9 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
-
-// socketDir returns a folder whose name is short enough for a socket in it.
-func socketDir(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "resp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-// startRedis starts a redis-server of its own and returns its socket.
-func startRedis(t *testing.T) string {
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		t.Skip("SKIP: there is no redis-server to compare with")
-	}
-	dir := socketDir(t)
-	socket := filepath.Join(dir, "redis")
-	cmd := exec.Command(path, "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", dir, "--enable-debug-command", "yes")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	var said []string
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		said = append(said, lines.Text())
-		if strings.Contains(strings.ToLower(lines.Text()), "ready to accept connections") {
-			return socket
-		}
-	}
-	t.Fatalf("redis-server ended at once: %q", said)
-	return ""
-}
 
 // A redisConn is a connection to a Redis server.
 type redisConn struct {
@@ -88,7 +47,7 @@ func (c redisConn) do(t *testing.T, sent []byte) string {
 
 // TestRedisReadsWhatWeSend sends random arguments, which come back.
 func TestRedisReadsWhatWeSend(t *testing.T) {
-	conn := dialRedis(t, startRedis(t))
+	conn := dialRedis(t, redistest.Own(t).Socket())
 	rng, seed := seeded(t)
 	for range 500 {
 		args := [][]byte{[]byte("EVAL"), []byte("return ARGV"), []byte("0")}
@@ -134,7 +93,7 @@ func show(v resptest.Value) string {
 // Reader. (The model that other tests compare with was written by whoever wrote
 // the Reader; Redis was not.)
 func TestSplitsLinesAsRedisDoes(t *testing.T) {
-	socket := startRedis(t)
+	socket := redistest.Own(t).Socket()
 	conn := dialRedis(t, socket)
 	rng, seed := seeded(t)
 	refused := 0
@@ -162,7 +121,7 @@ func TestSplitsLinesAsRedisDoes(t *testing.T) {
 
 // TestRefusesInRedisWords: what both refuse is refused with the same words.
 func TestRefusesInRedisWords(t *testing.T) {
-	socket := startRedis(t)
+	socket := redistest.Own(t).Socket()
 	for _, stream := range []string{
 		"*abc\r\n", "*+1\r\n", "*01\r\n", "*2147483648\r\n", "*99999999999999999999999\r\n",
 		"*1\r\n$-1\r\n", "*1\r\n$abc\r\n", "*1\r\n$-0\r\n", "*1\r\n$01\r\n", "*1\r\n$9223372036854775807\r\n",
@@ -220,7 +179,12 @@ func TestConcurrentRedisCLIReadsWhatWeWrite(t *testing.T) {
 // serveReplies starts a server on a socket that answers REPLY name with a reply
 // of the table, and HELLO.
 func serveReplies(t *testing.T) (socket string) {
-	socket = filepath.Join(socketDir(t), "ours")
+	dir, err := os.MkdirTemp("", "resp") // whose name is short enough for a socket in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket = filepath.Join(dir, "ours")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

@@ -181,9 +181,8 @@ func same(t *testing.T, values []resp.Value, want resptest.Value) []resp.Value {
 }
 
 func TestReplyReaderDoesNotAllocate(t *testing.T) {
-	stream := strings.Repeat("*8\r\n:1\r\n:5\r\n:4\r\n:0\r\n:600000\r\n$5\r\nlogin\r\n:0\r\n:1\r\n", 40)
-	src := &endless{text: stream}
-	r := resp.NewReplyReader(src, resp.Limits{})
+	stream := []byte(strings.Repeat("*8\r\n:1\r\n:5\r\n:4\r\n:0\r\n:600000\r\n$5\r\nlogin\r\n:0\r\n:1\r\n", 40))
+	r := resp.NewReplyReader(&repeating{text: stream}, resp.Limits{})
 	next := func() {
 		if v, err := r.Next(); err != nil || len(v) != 9 {
 			t.Fatal(v, err)
@@ -197,21 +196,9 @@ func TestReplyReaderDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// endless gives its text again and again.
-type endless struct {
-	text string
-	at   int
-}
-
-func (e *endless) Read(p []byte) (int, error) {
-	n := copy(p, e.text[e.at:])
-	e.at = (e.at + n) % len(e.text)
-	return n, nil
-}
-
 func BenchmarkReplyReader(b *testing.B) {
 	const reply = "*7\r\n:1\r\n:5\r\n:4\r\n:0\r\n:600000\r\n$5\r\nlogin\r\n:0\r\n"
-	r := resp.NewReplyReader(&endless{text: strings.Repeat(reply, 100)}, resp.Limits{})
+	r := resp.NewReplyReader(&repeating{text: bytes.Repeat([]byte(reply), 100)}, resp.Limits{})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Next(); err != nil {
