@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
@@ -118,4 +119,46 @@ func ExampleError() {
 	// Output:
 	// NORULE false
 	// NORULE rule "logn": unknown: must be login
+}
+
+// An event is judged under all rules that match it, and its answer is reported by its id.
+func ExampleClient_CheckID() {
+	s := server(map[string]string{
+		"/v1/check":   `{"allowed":true,"limit":5,"remaining":4,"retry_after_ms":0,"reset_after_ms":600000,"rule":"failed-logins","banned_until_ms":0,"id":"k3nZ"}`,
+		"/v1/outcome": `{"decisions":[{"allowed":true,"limit":5,"remaining":4,"retry_after_ms":0,"reset_after_ms":600000,"rule":"failed-logins","banned_until_ms":0}]}`,
+	})
+	defer s.Close()
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	ctx := context.Background()
+	d, id, err := c.CheckID(ctx, map[string]string{"client": "192.0.2.1", "method": "POST", "path": "/login"}, 1, time.Minute)
+	if err != nil || !d.Allowed {
+		fmt.Println("refused:", err)
+		return
+	}
+	// Serve the request, which fails with 401.
+	results, err := c.Outcome(ctx, api.OutcomeItem{ID: id, Event: map[string]string{"status": "401"}})
+	fmt.Println(len(results), results[0].Rule, err)
+	// Output: 1 failed-logins <nil>
+}
+
+// A key is banned for an hour by hand.
+func ExampleClient_Ban() {
+	s := server(map[string]string{
+		"/v1/bans": `{"rule":"login","key":["192.0.2.1"],"since":"2026-01-02T12:00:00Z","until":"2026-01-02T13:00:00Z","count":0,"reason":"scraper","source":"admin"}`,
+	})
+	defer s.Close()
+	c, err := client.New(s.URL, client.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	ban, err := c.Ban(context.Background(), "login", time.Hour, "scraper", "192.0.2.1")
+	fmt.Println(ban.Values(), ban.Until.Format(time.TimeOnly), err)
+	// Output: [192.0.2.1] 13:00:00 <nil>
 }

@@ -109,3 +109,30 @@ func ExampleCache() {
 	// Output:
 	// 3 loads, 97 hits, 3 misses
 }
+
+// The keys with the most events in the last second, hot or not.
+func ExampleRuleDetector_Top() {
+	detector, err := hotkey.New(hotkey.Rule{Name: "product", Key: match.MustKey("path"), Threshold: 100, Span: time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	products, err := detector.Rule("product")
+	if err != nil {
+		log.Fatal(err)
+	}
+	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	for i, path := range []string{"/product/7", "/product/8", "/product/7", "/product/9", "/product/7", "/product/8"} {
+		if _, _, err := products.AddAt(start.Add(time.Duration(i)*time.Millisecond), path, 1); err != nil {
+			log.Fatal(err)
+		}
+	}
+	top, err := products.TopAt(start.Add(10*time.Millisecond), 2, 0)
+	for _, k := range top {
+		fmt.Println(k.Key, k.Lo)
+	}
+	fmt.Println(err)
+	// Output:
+	// /product/7 3
+	// /product/8 2
+	// <nil>
+}

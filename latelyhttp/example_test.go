@@ -133,3 +133,24 @@ func ExampleIdentity() {
 	// 2001:db8:1:2::/64
 	// proxy:10.0.0.1 because of a bad header
 }
+
+// Admit is for frameworks whose handlers are not http.Handlers.
+func ExampleMiddleware_Admit() {
+	limits := latelyhttp.PerClient(1, time.Minute)
+	handle := func(w http.ResponseWriter, r *http.Request) {
+		lease, admitted := limits.Admit(w, r)
+		if !admitted {
+			return // the refusal was written
+		}
+		defer lease.Done()
+		fmt.Fprintln(w, "hello")
+	}
+	for range 2 {
+		w := httptest.NewRecorder()
+		handle(w, httptest.NewRequest("GET", "/", nil))
+		fmt.Printf("%d %q\n", w.Code, w.Header().Get("Retry-After"))
+	}
+	// Output:
+	// 200 ""
+	// 429 "60"
+}

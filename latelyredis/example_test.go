@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
+	"github.com/lately-go/lately/window"
 )
 
 // Processes with these rules and this server allow each client 100 requests a minute
@@ -51,5 +52,35 @@ func Example() {
 	event.SetString(match.Client, "192.0.2.7")
 	if d := limiter.Take(&event); !d.Allowed {
 		log.Printf("refused by %s, again in %v", d.Rule, d.RetryAfter)
+	}
+}
+
+// Counts that all processes share: an add in one is in the counts of all within some hundred
+// milliseconds.
+func ExampleCounters() {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}, DialCtxFn: latelyredis.Dial})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	counters, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pages, err := counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour))
+	if err != nil {
+		log.Fatal(err)
+	}
+	counters.Connect(latelyredis.NewConn(client))
+	defer counters.Close()
+
+	pages.Add("/", 1)
+	table, now := pages.Counts()
+	top, err := table.TopAt(now, 10, time.Hour)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, page := range top {
+		log.Println(page.Key, page.Lo)
 	}
 }

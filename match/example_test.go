@@ -72,3 +72,23 @@ func ExampleKey_Join() {
 	// <nil>
 	// number of key values: 1: must be 2: client, user
 }
+
+// The addresses of one customer are one key: IPv6 by /64 unless the Fold has another length.
+func ExampleFold() {
+	for _, fold := range []match.Fold{{}, {IPv4: 24, IPv6: 48}} {
+		key, err := match.NewKey(fold, "client")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, client := range []string{"::ffff:192.0.2.1", "2001:db8::1"} {
+			k, err := key.Join(nil, client)
+			fmt.Printf("%s %v\n", k, err)
+		}
+	}
+	// Output:
+	// 192.0.2.1 <nil>
+	// 2001:db8::/64 <nil>
+	// 192.0.2.0/24 <nil>
+	// 2001:db8::/48 <nil>
+}

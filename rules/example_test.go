@@ -112,3 +112,27 @@ allow: 10.0.0.0/8
 	// per-client: a client may make 60 requests per 1m; the 61st within any 1m is refused. More than 20 refusals in 5m ban it for 10m, each further ban twice as long, at most 24h.
 	// allow: 10.0.0.0/8 is never limited and never banned.
 }
+
+// Open enforces the limits and bans of a file.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "rules")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\nlimits: [{name: per-client, key: client, limit: 1 per 1h}]\n"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	limiter, err := rules.Open(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var e match.Event
+	e.SetString(match.Client, "192.0.2.1")
+	fmt.Println(limiter.Take(&e).Allowed, limiter.Take(&e).Allowed)
+	// Output: true false
+}

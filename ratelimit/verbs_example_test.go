@@ -1,0 +1,115 @@
+package ratelimit_test
+
+import (
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lately-go/lately/match"
+	"github.com/lately-go/lately/ratelimit"
+)
+
+// start is the time of the first event in examples that judge at given times.
+var start = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// perUser returns a limiter for one rule by user, and its handle.
+func perUser(limit ratelimit.Limit) (*ratelimit.Limiter, *ratelimit.RuleLimiter) {
+	limiter, err := ratelimit.New(ratelimit.Rule{Name: "per-user", Key: match.MustKey("user"), Limits: []ratelimit.Limit{limit}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	users, err := limiter.Rule("per-user")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return limiter, users
+}
+
+// Peek shows the rest of a limit without using it.
+func ExampleRuleLimiter_Peek() {
+	_, users := perUser(ratelimit.Per(5, time.Minute))
+	users.Take("ada")
+	for range 2 {
+		d := users.Peek("ada")
+		fmt.Println(d.Allowed, d.Remaining)
+	}
+	// Output:
+	// true 3
+	// true 3
+}
+
+// Each request brings the limit of the customer's plan.
+func ExampleRuleLimiter_TakeLimit() {
+	_, users := perUser(ratelimit.Limit{N: 2, Span: time.Minute, AtMost: 100})
+	for range 3 {
+		fmt.Println(users.TakeLimit(2, 1, "ada").Allowed) // the free plan: 2 a minute
+	}
+	fmt.Println(users.TakeLimit(100, 1, "ada").Allowed) // after an upgrade, in the same window
+	// Output:
+	// true
+	// true
+	// false
+	// true
+}
+
+// Reset deletes the counts of a key.
+func ExampleRuleLimiter_Reset() {
+	_, users := perUser(ratelimit.Per(1, time.Hour))
+	fmt.Println(users.Take("ada").Allowed, users.Take("ada").Allowed)
+	if err := users.Reset("ada"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(users.Take("ada").Allowed)
+	// Output:
+	// true false
+	// true
+}
+
+// Requests that arrived together are decided in one call: with a shared store, in one round trip.
+func ExampleLimiter_TakeAll() {
+	limiter, _ := perUser(ratelimit.Per(2, time.Minute))
+	queries := []ratelimit.Query{
+		{Rule: "per-user", Key: []string{"ada"}, Cost: 2},
+		{Rule: "per-user", Key: []string{"ada"}, Cost: 1},
+		{Rule: "per-user", Key: []string{"bob"}, Cost: 1},
+	}
+	for i, d := range limiter.TakeAll(queries, nil) {
+		fmt.Println(queries[i].Key[0], d.Allowed)
+	}
+	// Output:
+	// ada true
+	// ada false
+	// bob true
+}
+
+// A higher limit takes effect in the middle of a window, and keeps its counts.
+func ExampleLimiter_Update() {
+	limiter, users := perUser(ratelimit.Per(2, time.Minute))
+	for range 3 {
+		users.TakeN(start, 1, "ada")
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+		Name: "per-user", Key: match.MustKey("user"), Limits: []ratelimit.Limit{ratelimit.Per(4, time.Minute)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := limiter.Update(set); err != nil {
+		log.Fatal(err)
+	}
+	d := users.TakeN(start, 1, "ada")
+	fmt.Println(d.Allowed, d.Remaining)
+	// Output: true 1
+}
+
+// The worst case of each algorithm for a limit of 60 per minute.
+func ExampleLimit_MaxAllowed() {
+	limit := ratelimit.Per(60, time.Minute)
+	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.TwoBucket, ratelimit.GCRA} {
+		fmt.Println(a, limit.MaxAllowed(a), limit.MaxLate(a))
+	}
+	// Output:
+	// sliding 60 0s
+	// two-bucket 119 1m0s
+	// gcra 119 0s
+}
