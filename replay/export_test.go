@@ -41,3 +41,6 @@ func RunDecisions(ctx context.Context, c Config) (report *Report, decisions stri
 func Protects(field string, list []string, value string) bool {
 	return newKeyList(field, list).hasAny([]string{field}, []string{value})
 }
+
+// TestText is Test of a text.
+var TestText = testText

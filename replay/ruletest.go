@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -42,9 +44,23 @@ type TestResult struct {
 
 const maxFailures = 20
 
-// Test judges the events and logs of each test under f, as [Run] does, and reports which
-// expectations do not hold. locate is as in [Config]. The error is from ctx.
-func Test(ctx context.Context, f *rules.File, tests *rules.TestFile, locate func(*match.Event)) (*TestReport, error) {
+// Test judges the events and logs of each test in the file at path under f, as [Run] does, and reports which
+// expectations do not hold. locate is as in [Config]. The error is [rules.Errors] if the file has mistakes, or else
+// that of reading it, or from ctx.
+func Test(ctx context.Context, f *rules.File, path string, locate func(*match.Event)) (*TestReport, error) {
+	data, err := fileperm.ReadFile(path, yamlfile.MaxSize)
+	if err != nil {
+		return nil, fmt.Errorf("tests: %w", err)
+	}
+	return testText(ctx, f, path, data, locate)
+}
+
+// testText is Test of data, the contents of the file called name.
+func testText(ctx context.Context, f *rules.File, name string, data []byte, locate func(*match.Event)) (*TestReport, error) {
+	tests, err := parseTests(name, data, f)
+	if err != nil {
+		return nil, err
+	}
 	report := &TestReport{Rules: f.Name, File: tests.Name, Tests: []TestResult{}}
 	for i := range tests.Tests {
 		x := &ruleTest{file: tests.Name, test: &tests.Tests[i], rules: f, locate: locate}
@@ -68,14 +84,14 @@ func Test(ctx context.Context, f *rules.File, tests *rules.TestFile, locate func
 // A ruleTest is the state of one test.
 type ruleTest struct {
 	file   string
-	test   *rules.Test
+	test   *testCase
 	rules  *rules.File
 	locate func(*match.Event)
 	out    TestResult
 
 	*events
-	from    []*rules.TestEvent // of each event of a test without logs
-	failed  map[*rules.TestEvent]bool
+	from    []*testEvent // of each event of a test without logs
+	failed  map[*testEvent]bool
 	never   *keyList
 	refused map[uint32]*refusals
 }
@@ -96,7 +112,7 @@ func (x *ruleTest) fail(format string, args ...any) {
 }
 
 func (x *ruleTest) begin(ctx context.Context) error {
-	x.failed, x.refused = make(map[*rules.TestEvent]bool), make(map[uint32]*refusals)
+	x.failed, x.refused = make(map[*testEvent]bool), make(map[uint32]*refusals)
 	x.never = newKeyList(x.test.Key, x.test.NeverRefuse)
 	c := Config{Key: x.test.Key, Format: x.test.Format, Locate: x.locate}
 	for _, log := range x.test.Logs {
@@ -140,7 +156,7 @@ func (x *ruleTest) begin(ctx context.Context) error {
 func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 	type event struct {
 		at   time.Duration
-		from *rules.TestEvent
+		from *testEvent
 	}
 	var all []event
 	for i := range x.test.Events {
@@ -195,9 +211,9 @@ func (x *ruleTest) check(event int, d ratelimit.Decision, _ []ratelimit.Outcome)
 // that fails is reported.
 func (x *ruleTest) expect(event int, d ratelimit.Decision) {
 	e := x.from[event]
-	was := rules.Expectation{Outcome: "allowed"}
+	was := expectation{Outcome: "allowed"}
 	if !d.Allowed {
-		was = rules.Expectation{Outcome: "refused", Rule: d.Rule}
+		was = expectation{Outcome: "refused", Rule: d.Rule}
 		if !d.BannedUntil.IsZero() {
 			was.Outcome = "banned"
 		}

@@ -19,11 +19,7 @@ import (
 
 func runTests(t *testing.T, file *rules.File, name, text string) *replay.TestReport {
 	t.Helper()
-	tests, err := rules.ParseTests(name, []byte(text), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := replay.Test(t.Context(), file, tests, nil)
+	report, err := replay.TestText(t.Context(), file, name, []byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +84,7 @@ tests:
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	tests, _ := rules.ParseTests("t.yaml", []byte(passes), file)
-	if r, err := replay.Test(ctx, file, tests, nil); err == nil {
+	if r, err := replay.TestText(ctx, file, "t.yaml", []byte(passes), nil); err == nil {
 		t.Errorf("%+v after an interrupt", r)
 	}
 }

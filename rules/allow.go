@@ -17,6 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 )
 
 // An Allow is the section allow: clients that are never limited, never banned and never
@@ -52,7 +53,7 @@ const (
 	maxAllowMistakes = 10      // that are reported for one file
 )
 
-var allowKeys = []allowedKey{{"clients", ""}, {"files", ""}, {"crawlers", ""}}
+var allowKeys = []string{"clients", "files", "crawlers"}
 
 // prefixes returns the prefixes of a and its files.
 func (a *Allow) prefixes() []netip.Prefix {
@@ -78,7 +79,7 @@ func (a *Allow) crawlers() string {
 	if len(a.Crawlers) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("allow: when lately serve or follow has refused a client, it asks DNS whether that is a crawler of %s, and then allows it for 24h. A program with the library, and a replay, treat crawlers as other clients.", join(a.Crawlers, "or"))
+	return fmt.Sprintf("allow: when lately serve or follow has refused a client, it asks DNS whether that is a crawler of %s, and then allows it for 24h. A program with the library, and a replay, treat crawlers as other clients.", rulevalue.Join(a.Crawlers, "or"))
 }
 
 // add adds the clients and the files of another file's section, of which both may name the same.
@@ -108,7 +109,7 @@ func (r *reader) readAllow(n ast.Node) (a Allow) {
 	switch n := n.(type) {
 	case nil:
 	case *ast.MappingNode, *ast.MappingValueNode:
-		m := r.mapping(n, "allow", allowKeys)
+		m := r.Mapping(n, "allow", allowKeys)
 		a.Clients = r.readPrefixes(m["clients"], "clients")
 		a.Files = r.readAllowFiles(m["files"])
 		a.Crawlers = r.readCrawlers(m["crawlers"])
@@ -125,9 +126,9 @@ func (r *reader) readAllow(n ast.Node) (a Allow) {
 // readCrawlers reads the names of operators of crawlers.
 func (r *reader) readCrawlers(n ast.Node) (names []string) {
 	known := crawlers.Operators()
-	for at, i := range each(r, n, "crawlers", oneOf(known...)) {
+	for at, i := range yamlfile.Each(&r.Reader, n, "crawlers", yamlfile.OneOf(known...)) {
 		if slices.Contains(names, known[i]) {
-			r.fail(at, "crawlers: %q twice: must be given once", known[i])
+			r.Fail(at, "crawlers: %q twice: must be given once", known[i])
 			continue
 		}
 		names = append(names, known[i])
@@ -137,17 +138,17 @@ func (r *reader) readCrawlers(n ast.Node) (names []string) {
 
 // readAllowFiles reads the files that n names.
 func (r *reader) readAllowFiles(n ast.Node) (files []AllowFile) {
-	if !r.atMost(n, "files", maxAllowFiles) {
+	if !r.AtMost(n, "files", maxAllowFiles) {
 		return nil
 	}
-	for at, name := range each(r, n, "files", parseText) {
+	for at, name := range yamlfile.Each(&r.Reader, n, "files", yamlfile.NonEmpty) {
 		if slices.ContainsFunc(files, func(f AllowFile) bool { return f.Name == name }) {
-			r.fail(at, "files: %q twice: must be given once", rulevalue.Clip(name))
+			r.Fail(at, "files: %q twice: must be given once", rulevalue.Clip(name))
 			continue
 		}
 		f := r.readAllowFile(at, name)
 		if r.prefixes += len(f.Prefixes); r.prefixes > maxAllowPrefixes {
-			r.fail(at, "files: more than %d prefixes in all: must be fewer", maxAllowPrefixes)
+			r.Fail(at, "files: more than %d prefixes in all: must be fewer", maxAllowPrefixes)
 			return nil
 		}
 		files = append(files, f)
@@ -168,7 +169,7 @@ func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
 		if f.path != "" {
 			return f
 		}
-		r.warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
+		r.Warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
 		return f
 	}
 	f.most = maxAllowFile
@@ -177,7 +178,7 @@ func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
 	}
 	data, err := fileperm.ReadFile(f.path, maxAllowFile)
 	if err != nil {
-		r.fail(at, "files: %v", err)
+		r.Fail(at, "files: %v", err)
 	} else {
 		f.sum = sha256.Sum256(data)
 		var errs Errors

@@ -9,10 +9,11 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-var banKeys = []allowedKey{{"after", "20 refusals in 5m"}, {"for", "10m"}, {"factor", ""}, {"max", ""}, {"jitter", ""}, {"extend", ""}, {"remember", ""}}
+var banKeys = []string{"after: 20 refusals in 5m", "for: 10m", "factor", "max", "jitter", "extend", "remember"}
 
 // banRuleKeys are the keys of a rule of the section bans: what every rule has, and
 // those of the ban.
@@ -20,37 +21,37 @@ var banRuleKeys = slices.Concat(ruleKeys, banKeys)
 
 // readBanRule reads a rule of the section bans.
 func (r *reader) readBanRule(n ast.Node) ratelimit.Rule {
-	m := r.mapping(n, "ban", banRuleKeys)
+	m := r.Mapping(n, "ban", banRuleKeys)
 	rule := r.readRule(m)
 	rule.Ban = r.readBan(m)
 	r.checkTrust(m["key"], &rule)
 	if rule.Ban.Of == ratelimit.Refusals {
-		r.fail(m["after"], `after: refusals: must be "N hits in DURATION" or "N distinct FIELD in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`)
+		r.Fail(m["after"], `after: refusals: must be "N hits in DURATION" or "N distinct FIELD in DURATION" here, as this rule has no limit that refuses; or put the ban under a limit`)
 	}
 	return rule
 }
 
 // readBan reads a ban from m, the values of its mapping.
 func (r *reader) readBan(m map[string]ast.Node) *ratelimit.Ban {
-	b, ok := one(r, m["after"], "after", parseAfter)
+	b, ok := yamlfile.One(&r.Reader, m["after"], "after", parseAfter)
 	if ok && b.Of == ratelimit.Distinct && !r.checkField(m["after"], "after: distinct", b.Field) {
-		delete(r.places, "after")
+		delete(r.Places, "after")
 	}
 	mistakes := len(r.errs)
-	b.Steps = all(r, m["for"], "for", rulevalue.Duration)
+	b.Steps = yamlfile.All(&r.Reader, m["for"], "for", rulevalue.Duration)
 	listed := m["for"] != nil && (len(b.Steps) > 1 || len(r.errs) > mistakes)
 	if len(b.Steps) == 1 {
 		b.For, b.Steps = b.Steps[0], nil
 	}
-	b.Factor, _ = one(r, m["factor"], "factor", parseNumber("a number from 1 to 1000, such as 2 or 1.5", func(f float64) bool { return f != 0 }))
-	b.Max, _ = one(r, m["max"], "max", rulevalue.Duration)
-	b.Jitter, _ = one(r, m["jitter"], "jitter", parseNumber("a share from 0 to 1, such as 0.2", nil))
-	b.Extend, _ = one(r, m["extend"], "extend", parseBool)
-	b.Remember, _ = one(r, m["remember"], "remember", rulevalue.Duration)
+	b.Factor, _ = yamlfile.One(&r.Reader, m["factor"], "factor", yamlfile.Number("a number from 1 to 1000, such as 2 or 1.5", func(f float64) bool { return f != 0 }))
+	b.Max, _ = yamlfile.One(&r.Reader, m["max"], "max", rulevalue.Duration)
+	b.Jitter, _ = yamlfile.One(&r.Reader, m["jitter"], "jitter", yamlfile.Number("a share from 0 to 1, such as 0.2", nil))
+	b.Extend, _ = yamlfile.One(&r.Reader, m["extend"], "extend", yamlfile.Bool)
+	b.Remember, _ = yamlfile.One(&r.Reader, m["remember"], "remember", rulevalue.Duration)
 	if m["factor"] == nil && m["jitter"] == nil && !listed {
 		for _, key := range []string{"max", "remember"} {
 			if m[key] != nil {
-				r.fail(m[key], `%s: no effect on bans of one length: must be left out, or have "factor: 2" beside it`, key)
+				r.Fail(m[key], `%s: no effect on bans of one length: must be left out, or have "factor: 2" beside it`, key)
 			}
 		}
 	}

@@ -10,25 +10,26 @@ import (
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-var fieldKeys = []allowedKey{{"header", ""}, {"cookie", ""}, {"bearer", ""}, {"query", ""}, {"trusted", ""}, {"hash", ""}, {"missing", ""}}
+var fieldKeys = []string{"header", "cookie", "bearer", "query", "trusted", "hash", "missing"}
 
 // readFields reads the section fields: where requests have the fields of rules.
 func (r *reader) readFields(n ast.Node) {
-	pairs, _ := r.pairs(n, "fields", `a mapping of names, such as "api_key: {header: X-API-Key}"`)
+	pairs, _ := r.Pairs(n, "fields", `a mapping of names, such as "api_key: {header: X-API-Key}"`)
 	for _, p := range pairs {
 		mistakes := len(r.errs)
 		s := r.readSource(p)
 		if err := intake.Validate(&s); err != nil && len(r.errs) == mistakes {
-			r.fail(p.at, "fields: %v", err)
+			r.Fail(p.At, "fields: %v", err)
 		}
-		if s.Field = p.key; len(r.errs) == mistakes {
-			r.addField(p.at, s)
+		if s.Field = p.Key; len(r.errs) == mistakes {
+			r.addField(p.At, s)
 		} else {
-			r.fieldsAt[s.Field] = r.placeOf(p.at) // so that its uses are not mistakes, too
+			r.declared = append(r.declared, s.Field) // so that its uses are not mistakes, too
 		}
 	}
 }
@@ -39,27 +40,29 @@ func (r *reader) addField(n ast.Node, s match.Source) {
 	switch {
 	case i < 0:
 		r.fields, r.fieldsAt[s.Field] = append(r.fields, s), r.placeOf(n)
+		r.declared = append(r.declared, s.Field)
 	case r.fields[i] != s:
-		r.fail(n, "fields: field %q: not as in %s: must be the same in all files, or in one of them", s.Field, r.fieldsAt[s.Field].from(r.file))
+		r.Fail(n, "fields: field %q: not as in %s: must be the same in all files, or in one of them", s.Field, r.fieldsAt[s.Field].from(r.file))
 	}
 }
 
-func (r *reader) readSource(p pair) (s match.Source) {
-	if !r.checkFieldName(p.at, "fields", p.key) {
+func (r *reader) readSource(p yamlfile.Pair) (s match.Source) {
+	if err := rulevalue.CheckFieldName(p.Key); err != nil {
+		r.Fail(p.At, "fields: %v", err)
 		return s
 	}
-	m := r.mapping(p.value, "field "+rulevalue.Clip(p.key), fieldKeys)
-	s.Field = p.key
-	s.Header, _ = one(r, m["header"], "header", parseText)
-	s.Cookie, _ = one(r, m["cookie"], "cookie", parseText)
-	s.Query, _ = one(r, m["query"], "query", parseText)
+	m := r.Mapping(p.Value, "field "+rulevalue.Clip(p.Key), fieldKeys)
+	s.Field = p.Key
+	s.Header, _ = yamlfile.One(&r.Reader, m["header"], "header", yamlfile.NonEmpty)
+	s.Cookie, _ = yamlfile.One(&r.Reader, m["cookie"], "cookie", yamlfile.NonEmpty)
+	s.Query, _ = yamlfile.One(&r.Reader, m["query"], "query", yamlfile.NonEmpty)
 	var given bool
-	if s.Bearer, given = one(r, m["bearer"], "bearer", parseBool); given && !s.Bearer {
-		r.fail(m["bearer"], "bearer: false: must be true, or be left out")
+	if s.Bearer, given = yamlfile.One(&r.Reader, m["bearer"], "bearer", yamlfile.Bool); given && !s.Bearer {
+		r.Fail(m["bearer"], "bearer: false: must be true, or be left out")
 	}
-	s.Trusted, _ = one(r, m["trusted"], "trusted", parseBool)
-	s.Hash, _ = one(r, m["hash"], "hash", parseBool)
-	missing, _ := one(r, m["missing"], "missing", oneOf("skip", "share", "refuse"))
+	s.Trusted, _ = yamlfile.One(&r.Reader, m["trusted"], "trusted", yamlfile.Bool)
+	s.Hash, _ = yamlfile.One(&r.Reader, m["hash"], "hash", yamlfile.Bool)
+	missing, _ := yamlfile.One(&r.Reader, m["missing"], "missing", yamlfile.OneOf("skip", "share", "refuse"))
 	s.Share, s.Refuse = missing == 1, missing == 2
 	return s
 }
@@ -76,7 +79,7 @@ func (r *reader) checkTrust(n ast.Node, rule *ratelimit.Rule) {
 		if i < 0 || r.fields[i].Trusted || !intake.FromRequest(&r.fields[i]) {
 			continue
 		}
-		r.fail(n, "key: field %q: a client can make up its values, and so get others banned: must be trusted, as in \"%s\", if a proxy sets or checks it, or have client beside it: [client, %s]",
+		r.Fail(n, "key: field %q: a client can make up its values, and so get others banned: must be trusted, as in \"%s\", if a proxy sets or checks it, or have client beside it: [client, %s]",
 			name, declaration(&r.fields[i], "trusted: true"), name)
 	}
 }
@@ -91,7 +94,7 @@ func (r *reader) isHashed(name string) bool {
 func (r *reader) checkUnhashed(n ast.Node, what, why string, names ...string) bool {
 	for _, name := range names {
 		if r.isHashed(name) {
-			r.fail(n, "%s: field %q: its values are hashed, and %s: must be another field", what, name, why)
+			r.Fail(n, "%s: field %q: its values are hashed, and %s: must be another field", what, name, why)
 			return false
 		}
 	}
@@ -103,7 +106,7 @@ func (r *reader) checkUnhashed(n ast.Node, what, why string, names ...string) bo
 func (r *reader) checkShared(n ast.Node, names []string) bool {
 	for _, name := range names[:len(names)-1] {
 		if slices.ContainsFunc(r.fields, func(s match.Source) bool { return s.Field == name && s.Share }) {
-			r.fail(n, "key: field %q: events without it share one key (missing: share), so that what follows is never used: must be last", name)
+			r.Fail(n, "key: field %q: events without it share one key (missing: share), so that what follows is never used: must be last", name)
 			return false
 		}
 	}

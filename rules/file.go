@@ -10,12 +10,10 @@ import (
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
-
-// maxSize is the size of the largest rules file, in bytes.
-const maxSize = 1 << 20
 
 // A File is a valid and compiled rules file, or several that form one rule set. It holds
 // no counts. A File is safe for concurrent use as long as it is not changed.
@@ -97,7 +95,7 @@ func readFiles(paths []string) ([]source, error) {
 
 // readFile returns the contents of a rules file.
 func readFile(path string) ([]byte, error) {
-	data, err := fileperm.ReadFile(path, maxSize)
+	data, err := fileperm.ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
@@ -123,11 +121,12 @@ func (f *File) Draft(name string, data []byte) (*File, error) {
 
 // readWhole reads sources as one set of rules.
 func (r *reader) readWhole(sources []source) (f *File, err error) {
+	r.Report = r.report
 	r.names, r.fieldsAt = make(map[string]place), make(map[string]place)
 	for _, s := range sources {
 		r.file = s.name
-		for lines, text := range documents(s.text) {
-			r.docs = append(r.docs, document{file: s.name, root: r.tree(text, lines)})
+		for lines, text := range yamlfile.Documents(s.text) {
+			r.docs = append(r.docs, document{file: s.name, root: r.Tree(text, lines)})
 		}
 	}
 	if len(r.errs) == 0 {

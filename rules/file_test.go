@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -118,7 +119,7 @@ func TestJudges(t *testing.T) {
 
 // TestBorders checks values that are just allowed.
 func TestBorders(t *testing.T) {
-	long := strings.Repeat("x", maxName)
+	long := strings.Repeat("x", 64)
 	const fields = "fields: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}, g: {}, "
 	f, err := Parse("r", []byte(fields+long+": {}}\n"+oneLimit("name: "+long, "key: [a, b, c, d, e, f, g, "+long+"]", "limit: [4294967295 per 1ms, 1 per 3650d]",
 		"ban: {after: 65535 hits in 1ms, for: 10m, factor: 1000, max: 10m}")+"hot:\n- {name: h, key: path, threshold: 1073741824 per 1ms}\n"))
@@ -244,11 +245,11 @@ func TestTooManyKeys(t *testing.T) {
 			}
 			return append(b, style.after...)
 		}
-		f, err := Parse("r", file(maxKeys))
-		if err != nil || len(f.Counters) != maxKeys {
+		f, err := Parse("r", file(yamlfile.MaxKeys))
+		if err != nil || len(f.Counters) != yamlfile.MaxKeys {
 			t.Errorf("the largest number of keys: %v", err)
 		}
-		_, err = Parse("r", file(maxKeys+1))
+		_, err = Parse("r", file(yamlfile.MaxKeys+1))
 		if want := style.at + ": mapping: too many keys: must be at most 1000"; err == nil || err.Error() != want {
 			t.Errorf("one key too many: %v; want %s", err, want)
 		}
@@ -280,7 +281,7 @@ func TestLoad(t *testing.T) {
 	if one, ok := errors.AsType[*Error](err); !ok || one != errs[0] {
 		t.Errorf("Unwrap does not lead to the first mistake but to %v", one)
 	}
-	padding := strings.Repeat("#", maxSize-len("version: 1\n"))
+	padding := strings.Repeat("#", yamlfile.MaxSize-len("version: 1\n"))
 	if _, err := Load(write("version: 1\n" + padding)); err != nil {
 		t.Errorf("the largest file: %v", err)
 	}

@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, name := range file.Fields() {
-			if _, err := parseName(name); err != nil {
+			if _, err := rulevalue.Name(name); err != nil {
 				t.Errorf("a field is %q", name)
 			}
 		}

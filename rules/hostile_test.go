@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/yamlfile"
 )
 
 // TestHostileFiles reads large files that are made to exhaust the
 // stack, the memory or the patience of a parser. Each is either a file or
 // Errors; a reader that does not survive them ends or hangs the test.
 func TestHostileFiles(t *testing.T) {
-	repeat := func(s string) string { return strings.Repeat(s, maxSize/len(s)) }
+	repeat := func(s string) string { return strings.Repeat(s, yamlfile.MaxSize/len(s)) }
 	grow := func(format string) string {
 		var b strings.Builder
-		for i := 0; b.Len() < maxSize-100; i++ {
+		for i := 0; b.Len() < yamlfile.MaxSize-100; i++ {
 			fmt.Fprintf(&b, format, i)
 		}
 		return b.String()
@@ -59,7 +61,7 @@ func TestHostileFiles(t *testing.T) {
 		"percent":          repeat("%"),
 		"carriage returns": repeat("a: b\r"),
 	}
-	longest := maxTokens - 100 // the most that is parsed
+	longest := yamlfile.MaxTokens - 100 // the most that is parsed
 	if testing.Short() {
 		longest /= 4
 	}
@@ -79,7 +81,7 @@ func TestHostileFiles(t *testing.T) {
 // they are parsed unless they have few words.
 func TestLargestFiles(t *testing.T) {
 	for _, part := range []string{"[", "- - - - - - -\n", "a: b\n", "x", "# x\n"} {
-		f, err := Parse("rules.yaml", []byte(strings.Repeat(part, maxSize/len(part))))
+		f, err := Parse("rules.yaml", []byte(strings.Repeat(part, yamlfile.MaxSize/len(part))))
 		checkResult(t, f, err)
 		if err == nil {
 			t.Errorf("%q, repeated, was taken", part)
@@ -91,7 +93,7 @@ func TestLargestFiles(t *testing.T) {
 // ever.
 func ladder() string {
 	var b strings.Builder
-	for i := 0; b.Len() < maxSize-2000; i++ {
+	for i := 0; b.Len() < yamlfile.MaxSize-2000; i++ {
 		b.WriteString(strings.Repeat(" ", i) + "a:\n")
 	}
 	return b.String()

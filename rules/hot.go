@@ -5,20 +5,21 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 )
 
-var cacheKeys = []allowedKey{{"ttl", "10s"}, {"max_age", ""}, {"max_bytes", ""}}
+var cacheKeys = []string{"ttl: 10s", "max_age", "max_bytes"}
 
 // readCache reads the key cache of a hot rule.
 func (r *reader) readCache(n ast.Node) *hotkey.CachePolicy {
 	if n == nil {
 		return nil
 	}
-	m, p := r.mapping(n, "cache", cacheKeys), &hotkey.CachePolicy{}
-	p.TTL, _ = one(r, m["ttl"], "ttl", rulevalue.Duration)
-	p.MaxAge, _ = one(r, m["max_age"], "max_age", rulevalue.Duration)
-	p.MaxBytes, _ = one(r, m["max_bytes"], "max_bytes", rulevalue.ParseBytes)
+	m, p := r.Mapping(n, "cache", cacheKeys), &hotkey.CachePolicy{}
+	p.TTL, _ = yamlfile.One(&r.Reader, m["ttl"], "ttl", rulevalue.Duration)
+	p.MaxAge, _ = yamlfile.One(&r.Reader, m["max_age"], "max_age", rulevalue.Duration)
+	p.MaxBytes, _ = yamlfile.One(&r.Reader, m["max_bytes"], "max_bytes", rulevalue.ParseBytes)
 	return p
 }
 
@@ -30,17 +31,17 @@ func (r *reader) readHotKeys(n ast.Node, what string, k match.Key) (keys []strin
 	}
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
-		r.fail(n, "%s: %s: must be a list of keys", what, describe(n))
+		r.Fail(n, "%s: %s: must be a list of keys", what, yamlfile.Describe(n))
 		return nil
 	}
 	for _, n := range list.Values {
-		key, err := k.Join(nil, all(r, n, what, func(s string) (string, error) { return s, nil })...)
+		key, err := k.Join(nil, yamlfile.All(&r.Reader, n, what, func(s string) (string, error) { return s, nil })...)
 		if err != nil {
-			r.fail(n, "%s: %v", what, err)
+			r.Fail(n, "%s: %v", what, err)
 			continue
 		}
 		keys = append(keys, string(key))
 	}
-	r.found(what, n)
+	r.Found(what, n)
 	return keys
 }

@@ -7,29 +7,23 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/invalid"
+	"github.com/lately-go/lately/internal/yamlfile"
 )
 
 // A ruleText is the text of a rule.
 type ruleText struct {
 	file     string
 	at       ast.Node
-	places   map[string]ast.Node // see reader.places
+	places   map[string]ast.Node // see reader.Places
 	mistakes bool                // some were found while it was read
 }
 
 // readText reads the rule at n by read.
 func (r *reader) readText(n ast.Node, read func(ast.Node)) ruleText {
 	mistakes := len(r.errs)
-	r.places = make(map[string]ast.Node)
+	r.Places = make(map[string]ast.Node)
 	read(n)
-	return ruleText{r.file, n, r.places, len(r.errs) > mistakes}
-}
-
-// found notes that n, the value of the field called name, could be read.
-func (r *reader) found(name string, n ast.Node) {
-	if r.places != nil && n != nil {
-		r.places[name] = n
-	}
+	return ruleText{r.file, n, r.Places, len(r.errs) > mistakes}
 }
 
 // failRules records what is wrong with rules, by the error of the set that is made of them. What follows from
@@ -37,7 +31,7 @@ func (r *reader) found(name string, n ast.Node) {
 func (r *reader) failRules(err error, rules []ruleText) {
 	wrong, ok := errors.AsType[invalid.Fields](err)
 	if !ok && err != nil { // the reader should have found it, and has no better position
-		r.failAt(1, 1, "%v", err)
+		r.FailAt(1, 1, "%v", err)
 	}
 	for _, f := range wrong {
 		rule := &rules[f.Rule]
@@ -48,11 +42,11 @@ func (r *reader) failRules(err error, rules []ruleText) {
 		switch {
 		case rule.mistakes && (!found || f.Value == invalid.Missing):
 		case !found:
-			r.fail(rule.at, "%s", f.Message())
+			r.Fail(rule.at, "%s", f.Message())
 		case found && f.Value == "":
-			r.fail(n, "%s: %s", name, f.Must)
+			r.Fail(n, "%s: %s", name, f.Must)
 		case found:
-			r.fail(n, "%s: %s: %s", name, describe(n), f.Must)
+			r.Fail(n, "%s: %s: %s", name, yamlfile.Describe(n), f.Must)
 		}
 	}
 }

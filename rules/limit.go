@@ -10,30 +10,31 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // What rules of the sections limits and bans have in common.
-var ruleKeys = []allowedKey{{"name", "per-client"}, {"key", "client"}, {"when", ""}, {"mode", ""}, {"on_store_failure", ""}}
+var ruleKeys = []string{"name: per-client", "key: client", "when", "mode", "on_store_failure"}
 
 // readRule reads what rules of the sections limits and bans have in common.
 func (r *reader) readRule(m map[string]ast.Node) ratelimit.Rule {
 	rule := ratelimit.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
-	mode, _ := one(r, m["mode"], "mode", oneOf("enforce", "shadow"))
-	policy, _ := one(r, m["on_store_failure"], "on_store_failure", oneOf(failPolicies...))
+	mode, _ := yamlfile.One(&r.Reader, m["mode"], "mode", yamlfile.OneOf("enforce", "shadow"))
+	policy, _ := yamlfile.One(&r.Reader, m["on_store_failure"], "on_store_failure", yamlfile.OneOf(failPolicies...))
 	rule.Shadow, rule.OnStoreFailure = mode == 1, ratelimit.FailPolicy(policy)
 	return rule
 }
 
 var failPolicies = []string{ratelimit.FailLocal.String(), ratelimit.FailOpen.String(), ratelimit.FailClosed.String()}
 
-var limitKeys = slices.Concat(ruleKeys, []allowedKey{
-	{"limit", "60 per 1m"}, {"algorithm", ""}, {"zone", ""}, {"adapt", ""}, {"count_refused", ""}, {"ban", ""},
+var limitKeys = slices.Concat(ruleKeys, []string{
+	"limit: 60 per 1m", "algorithm", "zone", "adapt", "count_refused", "ban",
 })
 
 // readLimit reads a rule of the section limits.
 func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
-	m := r.mapping(n, "limit", limitKeys)
+	m := r.Mapping(n, "limit", limitKeys)
 	rule := r.readRule(m)
 	algorithm, known := r.readAlgorithm(m["algorithm"])
 	rule.Algorithm = algorithm
@@ -43,21 +44,21 @@ func (r *reader) readLimit(n ast.Node) ratelimit.Rule {
 	default:
 		rule.Limits = r.readLimits(m["limit"], algorithm, known)
 	}
-	rule.Zone, _ = one(r, m["zone"], "zone", parseZone)
-	rule.CountRefused, _ = one(r, m["count_refused"], "count_refused", parseBool)
+	rule.Zone, _ = yamlfile.One(&r.Reader, m["zone"], "zone", parseZone)
+	rule.CountRefused, _ = yamlfile.One(&r.Reader, m["count_refused"], "count_refused", yamlfile.Bool)
 	if m["adapt"] != nil {
 		rule.Adapt = r.readAdapt(m["adapt"])
 		if len(rule.Limits) > 1 {
-			r.warn(m["adapt"], "adapt: one number for the %d limits of the rule, which have different spans", len(rule.Limits))
+			r.Warn(m["adapt"], "adapt: one number for the %d limits of the rule, which have different spans", len(rule.Limits))
 		}
 	}
 	if m["ban"] != nil {
-		ban := r.mapping(m["ban"], "ban", banKeys)
+		ban := r.Mapping(m["ban"], "ban", banKeys)
 		rule.Ban = r.readBan(ban)
 		r.checkTrust(m["key"], &rule)
 	}
 	if !known {
-		clear(r.places) // what its limits must be is unknown
+		clear(r.Places) // what its limits must be is unknown
 	}
 	return rule
 }
@@ -67,14 +68,14 @@ func (r *reader) readAlgorithm(n ast.Node) (a ratelimit.Algorithm, ok bool) {
 	if n == nil {
 		return a, true
 	}
-	s, _ := scalarText(n)
+	s, _ := yamlfile.Text(n)
 	if s == "" {
-		r.fail(n, "algorithm: %s: must be left out for the default", describe(n))
+		r.Fail(n, "algorithm: %s: must be left out for the default", yamlfile.Describe(n))
 		return a, false
 	}
 	a, err := limit.AlgorithmNamed(rulevalue.Clip(s))
 	if err != nil {
-		r.fail(n, "%v", err)
+		r.Fail(n, "%v", err)
 	}
 	return a, err == nil
 }
@@ -89,10 +90,10 @@ func (r *reader) readLimits(n ast.Node, a ratelimit.Algorithm, known bool) (limi
 		return rulevalue.LimitOf(s, a)
 	}
 	before := make(map[time.Duration]string)
-	for at, limit := range each(r, n, "limit", parse) {
-		text, _ := scalarText(at)
+	for at, limit := range yamlfile.Each(&r.Reader, n, "limit", parse) {
+		text, _ := yamlfile.Text(at)
 		if other, twice := before[limit.Window()]; twice {
-			r.fail(at, "limit: %q: must have another span than %q", rulevalue.Clip(text), rulevalue.Clip(other))
+			r.Fail(at, "limit: %q: must have another span than %q", rulevalue.Clip(text), rulevalue.Clip(other))
 		}
 		before[limit.Window()] = text
 		limits = append(limits, limit)
@@ -104,7 +105,7 @@ func (r *reader) readLimits(n ast.Node, a ratelimit.Algorithm, known bool) (limi
 // same wherever it is read.
 func parseZone(s string) (*time.Location, error) {
 	const must = "must be the name of a time zone, such as Europe/Vienna or UTC"
-	if s == "" || s == "Local" || strings.Trim(s, nameBytes+"/+") != "" {
+	if s == "" || s == "Local" || strings.Trim(s, rulevalue.NameBytes+"/+") != "" {
 		return nil, errors.New(must)
 	}
 	zone, err := time.LoadLocation(s)
@@ -114,22 +115,22 @@ func parseZone(s string) (*time.Location, error) {
 	return zone, nil
 }
 
-var adaptKeys = []allowedKey{{"steps", "[2000 below 1000 per 1s, 1000 below 5000 per 1s]"}, {"above", "500"}, {"span", ""}, {"smooth", ""}, {"hysteresis", ""}}
+var adaptKeys = []string{"steps: [2000 below 1000 per 1s, 1000 below 5000 per 1s]", "above: 500", "span", "smooth", "hysteresis"}
 
 // readAdapt reads the adapt of a rule.
 func (r *reader) readAdapt(n ast.Node) *ratelimit.Adapt {
-	m := r.mapping(n, "adapt", adaptKeys)
+	m := r.Mapping(n, "adapt", adaptKeys)
 	adapt := new(ratelimit.Adapt)
-	adapt.Steps = all(r, m["steps"], "steps", parseStep)
-	adapt.Above, _ = one(r, m["above"], "above", rulevalue.Count)
-	adapt.Span, _ = one(r, m["span"], "span", rulevalue.Duration)
-	adapt.Smooth, _ = one(r, m["smooth"], "smooth", rulevalue.Duration)
+	adapt.Steps = yamlfile.All(&r.Reader, m["steps"], "steps", parseStep)
+	adapt.Above, _ = yamlfile.One(&r.Reader, m["above"], "above", rulevalue.Count)
+	adapt.Span, _ = yamlfile.One(&r.Reader, m["span"], "span", rulevalue.Duration)
+	adapt.Smooth, _ = yamlfile.One(&r.Reader, m["smooth"], "smooth", rulevalue.Duration)
 	var ok bool
-	if adapt.Hysteresis, ok = one(r, m["hysteresis"], "hysteresis", parseNumber("a share from 0 to less than 1, such as 0.2", nil)); ok && adapt.Hysteresis == 0 {
+	if adapt.Hysteresis, ok = yamlfile.One(&r.Reader, m["hysteresis"], "hysteresis", yamlfile.Number("a share from 0 to less than 1, such as 0.2", nil)); ok && adapt.Hysteresis == 0 {
 		adapt.Hysteresis = -1 // whose zero is the default
 	}
 	if m["hysteresis"] != nil && adapt.Smooth != 0 {
-		r.fail(m["hysteresis"], "hysteresis: no effect with smooth: must be left out")
+		r.Fail(m["hysteresis"], "hysteresis: no effect with smooth: must be left out")
 	}
 	return adapt
 }

@@ -10,32 +10,33 @@ import (
 
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
-var limitDataKeys = []allowedKey{{"default", "60 per 1m"}, {"from", ""}, {"by", ""}, {"plans", ""}, {"at_most", ""}}
+var limitDataKeys = []string{"default: 60 per 1m", "from", "by", "plans", "at_most"}
 
 // readLimitData reads a limit that is data, the mapping n, of rule, whose algorithm may not be known.
 func (r *reader) readLimitData(n ast.Node, rule *ratelimit.Rule, known bool) {
 	mistakes := len(r.errs)
-	m := r.mapping(n, "limit", limitDataKeys)
+	m := r.Mapping(n, "limit", limitDataKeys)
 	if m == nil || m["default"] == nil || !known {
 		return
 	}
 	limits := r.readLimits(m["default"], rule.Algorithm, true)
 	if len(limits) != 1 {
 		if len(limits) > 1 {
-			r.fail(m["default"], "default: %d limits: must be one", len(limits))
+			r.Fail(m["default"], "default: %d limits: must be one", len(limits))
 		}
 		return
 	}
 	l := limits[0]
 	parse := likeDefault(rule.Algorithm, l)
-	l.AtMost, _ = one(r, m["at_most"], "at_most", parse)
+	l.AtMost, _ = yamlfile.One(&r.Reader, m["at_most"], "at_most", parse)
 	r.readLimitBy(n, m, rule, &l, parse)
 	if l.AtMost == 0 && len(r.errs) == mistakes {
-		r.fail(n, "limit: missing key at_most: must be given, as in \"at_most: 10000 per 1m\": it bounds the number and the memory of a key")
+		r.Fail(n, "limit: missing key at_most: must be given, as in \"at_most: 10000 per 1m\": it bounds the number and the memory of a key")
 	}
 	rule.Limits = []ratelimit.Limit{l}
 }
@@ -45,9 +46,9 @@ func (r *reader) readLimitBy(n ast.Node, m map[string]ast.Node, rule *ratelimit.
 	from, by, plans := m["from"], m["by"], m["plans"]
 	switch {
 	case from != nil && by != nil:
-		r.fail(by, "limit: from and by: must be one of them: from is a field that has the number, by one that has the name of a plan")
+		r.Fail(by, "limit: from and by: must be one of them: from is a field that has the number, by one that has the name of a plan")
 	case (by != nil) != (plans != nil):
-		r.fail(n, "limit: by and plans: must be given together, as in \"by: plan, plans: {free: 60 per 1m, pro: 600 per 1m}\"")
+		r.Fail(n, "limit: by and plans: must be given together, as in \"by: plan, plans: {free: 60 per 1m, pro: 600 per 1m}\"")
 	case from != nil:
 		rule.LimitBy = r.readLimitField(from, "from", rule.Key)
 	case by != nil:
@@ -60,14 +61,14 @@ func (r *reader) readLimitBy(n ast.Node, m map[string]ast.Node, rule *ratelimit.
 // own limit: it must not be able to make the field up, unless the plan is that of the key itself.
 func (r *reader) readLimitField(n ast.Node, what string, key match.Key) *ratelimit.LimitBy {
 	by := new(ratelimit.LimitBy)
-	name, ok := one(r, n, what, parseText)
+	name, ok := yamlfile.One(&r.Reader, n, what, yamlfile.NonEmpty)
 	if !ok || !r.checkField(n, what, name) || what == "from" && !r.checkUnhashed(n, what, "a digest is no number", name) {
 		return by
 	}
 	by.Field = name
 	i := slices.IndexFunc(r.fields, func(s match.Source) bool { return s.Field == name })
 	if i >= 0 && intake.FromRequest(&r.fields[i]) && !r.fields[i].Trusted && (what == "from" || !slices.Contains(key.Fields(), name)) {
-		r.fail(n, "%s: field %q: a client can make up its values, and so choose its limit: must be trusted, as in \"%s\", if a proxy sets or checks it",
+		r.Fail(n, "%s: field %q: a client can make up its values, and so choose its limit: must be trusted, as in \"%s\", if a proxy sets or checks it",
 			what, name, declaration(&r.fields[i], "trusted: true"))
 	}
 	return by
@@ -113,11 +114,11 @@ func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit,
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		if r.isHashed(field) {
-			r.fail(n, "plans: field %q: its values are hashed, and the rules file is shown to clients of the server: must be a file, as in \"plans: plans.txt\"", field)
+			r.Fail(n, "plans: field %q: its values are hashed, and the rules file is shown to clients of the server: must be a file, as in \"plans: plans.txt\"", field)
 			return nil
 		}
 	default:
-		name, ok := one(r, n, "plans", func(s string) (string, error) {
+		name, ok := yamlfile.One(&r.Reader, n, "plans", func(s string) (string, error) {
 			if s == "" {
 				return "", errors.New("must be a mapping of plans, such as \"{free: 60 per 1m, pro: 600 per 1m}\", or a file")
 			}
@@ -133,14 +134,14 @@ func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit,
 		return r.readPlanFile(n, name, l.AtMost, hashed, parse)
 	}
 	plans, most := planMap{}, l.N
-	pairs, _ := r.pairs(n, "plans", "")
+	pairs, _ := r.Pairs(n, "plans", "")
 	for _, p := range pairs {
-		limit, ok := one(r, p.value, "plan "+rulevalue.Clip(p.key), parse)
+		limit, ok := yamlfile.One(&r.Reader, p.Value, "plan "+rulevalue.Clip(p.Key), parse)
 		switch {
 		case ok && l.AtMost > 0 && limit > l.AtMost:
-			r.fail(p.value, "plan %s: %s: must be at most at_most, %d", rulevalue.Clip(p.key), describe(p.value), l.AtMost)
+			r.Fail(p.Value, "plan %s: %s: must be at most at_most, %d", rulevalue.Clip(p.Key), yamlfile.Describe(p.Value), l.AtMost)
 		case ok:
-			plans[p.key], most = limit, max(most, limit)
+			plans[p.Key], most = limit, max(most, limit)
 		}
 	}
 	if l.AtMost == 0 {

@@ -68,7 +68,7 @@ func (s *sentence) limits(who string, r *ratelimit.Rule) {
 	case ratelimit.LeakyBucket:
 		verb = "queue"
 	}
-	text := fmt.Sprintf("%s may %s %s", who, verb, join(may, "and"))
+	text := fmt.Sprintf("%s may %s %s", who, verb, rulevalue.Join(may, "and"))
 	if len(refused) > 0 {
 		text += "; " + subject(refused) + " refused"
 	}
@@ -150,7 +150,7 @@ func atWorst(r *ratelimit.Rule) string {
 	if !more {
 		return ""
 	}
-	return join(worst, "and")
+	return rulevalue.Join(worst, "and")
 }
 
 // lateness returns how much longer than needed the limits of r may refuse, or "" if they
@@ -163,7 +163,7 @@ func lateness(r *ratelimit.Rule) string {
 			widths = append(widths, rulevalue.FormatDuration(late+time.Millisecond-1)) // rounded up
 		}
 	}
-	return join(widths, "or")
+	return rulevalue.Join(widths, "or")
 }
 
 // mostN returns the largest N that l, a limit of r, can have.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
@@ -68,5 +69,5 @@ func mixed(rule string, logs []Log) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return fmt.Sprintf("rule %q judges the events of logs of different formats, %s: if it is about one of them, add a line such as `log: %q` to its when",
-		rule, join(names, "and"), logs[0].Name)
+		rule, rulevalue.Join(names, "and"), logs[0].Name)
 }

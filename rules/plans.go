@@ -98,13 +98,13 @@ func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, hashed *h
 				return known
 			}
 		}
-		r.warn(at, "plans: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
+		r.Warn(at, "plans: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
 		return t
 	}
 	t.hashed = hashed
 	data, err := fileperm.ReadFile(t.path, maxPlanFile)
 	if err != nil {
-		r.fail(at, "plans: %v", err)
+		r.Fail(at, "plans: %v", err)
 	} else {
 		t.sum = sha256.Sum256(data)
 		for _, known := range r.plansBefore { // the rules have changed, or another file

@@ -10,15 +10,16 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 var (
-	fileKeys    = []allowedKey{{"version", "1"}, {"client", ""}, {"fields", ""}, {"counters", ""}, {"limits", ""}, {"bans", ""}, {"hot", ""}, {"allow", ""}}
-	clientKeys  = []allowedKey{{"ipv4", ""}, {"ipv6", ""}}
-	counterKeys = []allowedKey{{"key", "client"}, {"spans", "[1s, 1m, 1h, 24h]"}, {"when", ""}}
-	hotKeys     = []allowedKey{{"name", "product"}, {"key", "path"}, {"when", ""}, {"threshold", "500 per 2s"}, {"hold", ""}, {"exact", ""}, {"always", ""}, {"never", ""}, {"cache", ""}}
+	fileKeys    = []string{"version: 1", "client", "fields", "counters", "limits", "bans", "hot", "allow"}
+	clientKeys  = []string{"ipv4", "ipv6"}
+	counterKeys = []string{"key: client", "spans: [1s, 1m, 1h, 24h]", "when"}
+	hotKeys     = []string{"name: product", "key: path", "when", "threshold: 500 per 2s", "hold", "exact", "always", "never", "cache"}
 )
 
 // readDocuments reads and compiles all documents. After a mistake, the result is of no use.
@@ -26,8 +27,8 @@ func (r *reader) readDocuments() *File {
 	for i := range r.docs {
 		d := &r.docs[i]
 		r.file = d.file
-		d.sections = r.mapping(d.root, "file", fileKeys)
-		one(r, d.sections["version"], "version", oneOf("1"))
+		d.sections = r.Mapping(d.root, "file", fileKeys)
+		yamlfile.One(&r.Reader, d.sections["version"], "version", yamlfile.OneOf("1"))
 		maps.DeleteFunc(d.sections, func(_ string, n ast.Node) bool { return n.Type() == ast.NullType }) // sections that are left empty
 	}
 	r.readClients()
@@ -66,14 +67,14 @@ func readRules[T any](r *reader, section string, read func(ast.Node) T) (rules [
 func (r *reader) readClients() {
 	var first place
 	for n := range r.sections("client") {
-		m, fold := r.mapping(n, "client", clientKeys), match.Fold{}
-		fold.IPv4, _ = one(r, m["ipv4"], "ipv4", rulevalue.PrefixBits(32))
-		fold.IPv6, _ = one(r, m["ipv6"], "ipv6", rulevalue.PrefixBits(128))
+		m, fold := r.Mapping(n, "client", clientKeys), match.Fold{}
+		fold.IPv4, _ = yamlfile.One(&r.Reader, m["ipv4"], "ipv4", rulevalue.PrefixBits(32))
+		fold.IPv6, _ = yamlfile.One(&r.Reader, m["ipv6"], "ipv6", rulevalue.PrefixBits(128))
 		switch {
 		case first == place{}:
 			first, r.fold = r.placeOf(n), fold
 		case fold != r.fold:
-			r.fail(n, "client: not as in %s: must be the same in all files, or in one of them", first.from(r.file))
+			r.Fail(n, "client: not as in %s: must be the same in all files, or in one of them", first.from(r.file))
 		}
 	}
 }
@@ -81,15 +82,15 @@ func (r *reader) readClients() {
 const maxSpans = 16
 
 func (r *reader) readCounters(n ast.Node) (counters []Counter) {
-	pairs, _ := r.pairs(n, "counters", `a mapping of names, such as "requests: {key: client, spans: [1m]}"`)
+	pairs, _ := r.Pairs(n, "counters", `a mapping of names, such as "requests: {key: client, spans: [1m]}"`)
 	for _, p := range pairs {
-		m := r.mapping(p.value, "counter", counterKeys)
-		c := Counter{Name: r.readName(p.at), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
+		m := r.Mapping(p.Value, "counter", counterKeys)
+		c := Counter{Name: r.readName(p.At), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
 		c.Condition, _ = c.When.Compile() // readWhen has recorded mistakes value by value
-		if r.atMost(m["spans"], "spans", maxSpans) {
-			for at, span := range each(r, m["spans"], "spans", rulevalue.Duration) {
+		if r.AtMost(m["spans"], "spans", maxSpans) {
+			for at, span := range yamlfile.Each(&r.Reader, m["spans"], "spans", rulevalue.Duration) {
 				if slices.Contains(c.Spans, span) {
-					r.fail(at, "spans: %s twice: must be given once", rulevalue.FormatDuration(span))
+					r.Fail(at, "spans: %s twice: must be given once", rulevalue.FormatDuration(span))
 				}
 				c.Spans = append(c.Spans, span)
 			}
@@ -101,10 +102,10 @@ func (r *reader) readCounters(n ast.Node) (counters []Counter) {
 
 // readHot reads a rule of the section hot.
 func (r *reader) readHot(n ast.Node) hotkey.Rule {
-	m := r.mapping(n, "hot rule", hotKeys)
+	m := r.Mapping(n, "hot rule", hotKeys)
 	rule := hotkey.Rule{Name: r.readName(m["name"]), Key: r.readKey(m["key"]), When: r.readWhen(m["when"])}
 	r.checkUnhashed(m["key"], "key", "programs that find hot keys would not know theirs", keyvalue.Fields(rule.Key)...)
-	threshold, _ := one(r, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
+	threshold, _ := yamlfile.One(&r.Reader, m["threshold"], "threshold", func(s string) (ratelimit.Limit, error) {
 		l, form, err := rulevalue.AnyLimit(s)
 		l, fixed := rulevalue.FixedSpan(l)
 		if err == nil && (!fixed || form != rulevalue.PerSpan && form != rulevalue.PerPeriod) {
@@ -113,8 +114,8 @@ func (r *reader) readHot(n ast.Node) hotkey.Rule {
 		return l, err
 	})
 	rule.Threshold, rule.Span = threshold.N, threshold.Span
-	rule.Hold, _ = one(r, m["hold"], "hold", rulevalue.Duration)
-	rule.Exact, _ = one(r, m["exact"], "exact", parseBool)
+	rule.Hold, _ = yamlfile.One(&r.Reader, m["hold"], "hold", rulevalue.Duration)
+	rule.Exact, _ = yamlfile.One(&r.Reader, m["exact"], "exact", yamlfile.Bool)
 	rule.Always = r.readHotKeys(m["always"], "always", rule.Key)
 	rule.Never = r.readHotKeys(m["never"], "never", rule.Key)
 	rule.Cache = r.readCache(m["cache"])

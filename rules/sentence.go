@@ -49,7 +49,7 @@ func (c *Counter) Sentence() string {
 		spans[i] = rulevalue.FormatDuration(s)
 	}
 	return fmt.Sprintf("%s: %s are counted for each %s over the last %s.",
-		c.Name, upperFirst(requests(c.When)), keyNoun(c.Key), join(spans, "and"))
+		c.Name, upperFirst(requests(c.When)), keyNoun(c.Key), rulevalue.Join(spans, "and"))
 }
 
 // HotSentence returns the meaning of r as a sentence that follows its name.
@@ -102,7 +102,7 @@ func forRequests(w match.When) string {
 func requests(w match.When) string {
 	s := "requests"
 	if parts := conditions(w); len(parts) > 0 {
-		s += " with " + join(parts, "and")
+		s += " with " + rulevalue.Join(parts, "and")
 	}
 	for i, alternative := range w.Any {
 		switch text := requests(alternative); {
@@ -131,7 +131,7 @@ func conditions(w match.When) (parts []string) {
 			}
 		}
 		if len(values) > 0 {
-			parts = append(parts, field+" "+join(values, "or"))
+			parts = append(parts, field+" "+rulevalue.Join(values, "or"))
 		}
 	}
 	add("method", w.Method)
@@ -171,7 +171,7 @@ func keyNoun(k match.Key) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	return "combination of " + join(names, "and")
+	return "combination of " + rulevalue.Join(names, "and")
 }
 
 // article returns noun with its indefinite article.
@@ -222,24 +222,12 @@ func ordinal(n uint64) string {
 	return strconv.FormatUint(n, 10) + suffix
 }
 
-// join joins words as a list in a sentence: a, b and c.
-func join(words []string, last string) string {
-	switch n := len(words); n {
-	case 0:
-		return ""
-	case 1:
-		return words[0]
-	default:
-		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
-	}
-}
-
 // subject joins words as the subject of a sentence, with its verb: "a is", "a and b are".
 func subject(words []string) string {
 	if len(words) == 1 {
 		return words[0] + " is"
 	}
-	return join(words, "and") + " are"
+	return rulevalue.Join(words, "and") + " are"
 }
 
 // number returns f in decimal, with few significant digits.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 // testFlags is the flags of the test command as they are given.
@@ -70,15 +69,6 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("test: %s: missing: must have the tests of %s, or test files must be given", paths[0], args[0])
 		}
 	}
-	var tests []*rules.TestFile
-	for _, path := range paths {
-		t, err := rules.LoadTests(path, file)
-		if err != nil {
-			return err
-		}
-		warn(cmd, t.Warnings)
-		tests = append(tests, t)
-	}
 	db, err := f.geo.open()
 	if err != nil {
 		return err
@@ -91,8 +81,8 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 		complain(cmd.ErrOrStderr(), "warning: "+err.Error()+"; without it, events of tests have it only if they name it")
 	}
 	var reports []*replay.TestReport
-	for _, t := range tests {
-		r, err := replay.Test(cmd.Context(), file, t, locate)
+	for _, path := range paths {
+		r, err := replay.Test(cmd.Context(), file, path, locate)
 		if err != nil {
 			return err
 		}

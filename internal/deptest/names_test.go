@@ -23,7 +23,7 @@ var mostNames = map[string]int{
 	"match":       45,
 	"ratelimit":   124,
 	"replay":      78,
-	"rules":       34,
+	"rules":       24,
 	"sampled":     20,
 	"window":      110,
 }

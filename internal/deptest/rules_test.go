@@ -27,7 +27,7 @@ internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/se
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/address
+internal/server         -> internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, github.com/goccy/go-yaml, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/address, internal/yamlfile, internal/spelling
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/limit
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
@@ -48,12 +48,12 @@ internal/server/reservations -> internal/server/state, ratelimit, rules, api, in
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait, internal/keyvalue
-rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/invalid, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue, internal/address
+rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/invalid, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/spelling, internal/keyvalue, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/yamlfile
 latelyhttp  -> internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield, internal/intake, internal/address
 latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/intake
 latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis, internal/keyvalue
@@ -95,7 +95,8 @@ internal/hashedplans -> ratelimit
 internal/invalid -> std
 internal/eventfield -> match
 internal/when -> match, internal/address, internal/eventfield, internal/keyvalue
-internal/rulevalue -> match, ratelimit, internal/limit
+internal/yamlfile -> internal/rulevalue, internal/spelling, github.com/goccy/go-yaml
+internal/rulevalue -> match, ratelimit, internal/limit, internal/intake, internal/spelling, internal/eventfield
 internal/address    -> std
 internal/heap       -> std
 internal/secret     -> std

@@ -14,7 +14,6 @@ import (
 
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/rules"
 )
 
 // A Setting is one setting of a [Config]. It can be given as the flag --name, as the
@@ -127,30 +126,6 @@ func (c *Config) Settings() []Setting {
 		{Name: "log-format", Usage: "`format` of the log on stderr: text or json", Default: "text", set: one(&c.LogJSON, logFormat)},
 		{Name: "log-level", Usage: "lowest `level` of lines in the log: debug, info, warn or error", Default: "info", set: one(&c.LogLevel, logLevel)},
 	}
-}
-
-// ReadSettings sets in c the settings of a settings file. The error is [rules.Errors].
-func ReadSettings(c *Config, file string, data []byte) error {
-	all := c.Settings()
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = all[i].Name
-	}
-	given, err := rules.ParseSettings(file, data, names)
-	if err != nil {
-		return err
-	}
-	var errs rules.Errors
-	for i := range given {
-		s := &all[slices.Index(names, given[i].Name)]
-		if err := s.Set(given[i].Values...); err != nil {
-			errs = append(errs, given[i].Error(file, err.Error()))
-		}
-	}
-	if len(errs) > 0 {
-		return errs
-	}
-	return nil
 }
 
 // ReadEnvironment sets in c the settings of the LATELY_* variables of environ. others are the

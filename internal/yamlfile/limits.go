@@ -1,19 +1,22 @@
-package rules
+package yamlfile
 
 import "github.com/goccy/go-yaml/token"
 
 const (
+	// MaxSize is the size of the largest file, in bytes.
+	MaxSize = 1 << 20
+
 	maxDepth  = 16      // of mappings and lists in each other; a rules file needs 6
-	maxKeys   = 1000    // in one mapping
-	maxTokens = 100_000 // words and marks in the file; a rule has about 50
+	MaxKeys   = 1000    // in one mapping
+	MaxTokens = 100_000 // words and marks in the file; a rule has about 50
 )
 
-// yamlLimits checks the tokens of a file before they are parsed. It rejects what a rules
+// limits checks the tokens of a file before they are parsed. It rejects what a rules
 // file does not use, and what the parser cannot handle safely: the parser recurses for
 // each level (128 KiB of '[' exhaust the memory, from which no program recovers), and
 // takes quadratic time in the keys of a mapping and in the values that are left out.
-type yamlLimits struct {
-	r       *reader
+type limits struct {
+	r       *Reader
 	content bool // something but comments and document marks was seen
 	ended   bool // a second document would begin here
 
@@ -40,10 +43,10 @@ var rejected = map[token.Type]string{
 }
 
 // admit reports whether the parser may have t. If not, it records why.
-func (l *yamlLimits) admit(t *token.Token) bool {
+func (l *limits) admit(t *token.Token) bool {
 	line, column := tokenPosition(t)
 	fail := func(message string) bool {
-		l.r.failAt(line, column, "%s", message)
+		l.r.FailAt(line, column, "%s", message)
 		return false
 	}
 	if t.Type == token.CommentType {
@@ -70,14 +73,14 @@ func (l *yamlLimits) admit(t *token.Token) bool {
 		return fail("list in brackets: a ':' makes a key of the word before it: values with ':' must be quoted, as in [\"2001:db8::1\"]")
 	case !l.structure(t, column):
 		return fail("file: nested too deeply, or with a ']' or '}' too many: must be at most 16 levels")
-	case l.top().keys > maxKeys:
+	case l.top().keys > MaxKeys:
 		return fail("mapping: too many keys: must be at most 1000")
 	}
 	return true
 }
 
 // structure updates the open levels for t, and reports whether t is allowed.
-func (l *yamlLimits) structure(t *token.Token, column int) bool {
+func (l *limits) structure(t *token.Token, column int) bool {
 	bracketed := len(l.open) > 0 && l.top().column == inBrackets
 	switch t.Type {
 	case token.SequenceStartType:
@@ -108,7 +111,7 @@ func (l *yamlLimits) structure(t *token.Token, column int) bool {
 // block closes the levels to the right of column and counts keys in the one that
 // is there. A list may stand in the same column as the key that it belongs to,
 // so that an entry does not count as one of that mapping's keys.
-func (l *yamlLimits) block(column, keys int) {
+func (l *limits) block(column, keys int) {
 	for len(l.open) > 0 && l.top().column > column {
 		l.open = l.open[:len(l.open)-1]
 	}
@@ -119,7 +122,7 @@ func (l *yamlLimits) block(column, keys int) {
 }
 
 // top returns the innermost level.
-func (l *yamlLimits) top() *level {
+func (l *limits) top() *level {
 	if len(l.open) == 0 {
 		return new(level)
 	}

@@ -1,4 +1,4 @@
-package rules
+package replay
 
 import (
 	"errors"
@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/rules"
 )
 
-const testedRules = `version: 1
+const parsedRules = `version: 1
 fields: {session: {cookie: sid}}
 limits:
   - {name: per-client, key: client, limit: 2 per 1m}
@@ -18,9 +20,9 @@ hot:
   - {name: page, key: path, threshold: 5 per 2s}
 `
 
-func testedFile(t testing.TB) *File {
+func testedFile(t testing.TB) *rules.File {
 	t.Helper()
-	f, err := Parse("rules.yaml", []byte(testedRules))
+	f, err := rules.Parse("rules.yaml", []byte(parsedRules))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func testedFile(t testing.TB) *File {
 }
 
 func TestParseTests(t *testing.T) {
-	tests, err := ParseTests("rules.test.yaml", []byte(`version: 1
+	tests, err := parseTests("rules.test.yaml", []byte(`version: 1
 tests:
   - name: two a minute
     start: 2026-03-02T13:55:00Z
@@ -48,10 +50,10 @@ tests:
 		t.Fatal(err)
 	}
 	one := tests.Tests[0]
-	want := []TestEvent{
-		{6, 9, 0, map[string]string{"client": "192.0.2.1", "status": "404"}, 2, 1500 * time.Millisecond, Expectation{"allowed", ""}},
-		{7, 9, 59 * time.Second, map[string]string{"client": "192.0.2.1"}, 1, 0, Expectation{"refused", "per-client"}},
-		{10, 9, time.Hour, map[string]string{"client": "2001:db8::1", "session": "a b"}, 10, 0, Expectation{}},
+	want := []testEvent{
+		{6, 9, 0, map[string]string{"client": "192.0.2.1", "status": "404"}, 2, 1500 * time.Millisecond, expectation{"allowed", ""}},
+		{7, 9, 59 * time.Second, map[string]string{"client": "192.0.2.1"}, 1, 0, expectation{"refused", "per-client"}},
+		{10, 9, time.Hour, map[string]string{"client": "2001:db8::1", "session": "a b"}, 10, 0, expectation{}},
 	}
 	if one.Name != "two a minute" || one.Line != 3 || one.Start.Unix() != 1772459700 || one.Key != "client" || fmt.Sprint(one.Events) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", one, want)
@@ -94,19 +96,17 @@ func TestMistakesInTests(t *testing.T) {
 		strings.Replace(event, "client: a", "client: ", 1) + "}": `client: empty: must be a value`,
 		event: `syntax error`,
 	} {
-		tests, err := ParseTests("t.yaml", []byte(text), testedFile(t))
-		all, ok := errors.AsType[Errors](err)
+		tests, err := parseTests("t.yaml", []byte(text), testedFile(t))
+		all, ok := errors.AsType[rules.Errors](err)
 		if !ok || !strings.Contains(all.Error(), want) || !strings.HasPrefix(all.Error(), "t.yaml:") || tests != nil {
 			t.Errorf("%s\ngot %v\nwant %s", text, err, want)
 		}
 	}
-	if _, err := LoadTests("/nowhere.test.yaml", testedFile(t)); err == nil || !strings.HasPrefix(err.Error(), "tests: ") {
+	if _, err := Test(t.Context(), testedFile(t), "/nowhere.test.yaml", nil); err == nil || !strings.HasPrefix(err.Error(), "tests: ") {
 		t.Error(err)
 	}
 }
 
-// FuzzParseTests parses anything in bounded time. What is accepted is within its bounds,
-// and what is not has mistakes with positions.
 // TestAtZero has the start of a test in each unit.
 func TestAtZero(t *testing.T) {
 	for _, zero := range []string{"0", "0ms", "0s", "0m", "0h", "0d", "0w"} {
@@ -121,13 +121,15 @@ func TestAtZero(t *testing.T) {
 	}
 }
 
+// FuzzParseTests parses anything in bounded time. What is accepted is within its bounds,
+// and what is not has mistakes with positions.
 func FuzzParseTests(f *testing.F) {
 	file := testedFile(f)
 	f.Add([]byte("version: 1\ntests:\n  - {name: a, events: [{at: 0s, event: {client: a}, repeat: 3 every 1s, expect: banned by flood}]}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tests, err := ParseTests("t.yaml", data, file)
+		tests, err := parseTests("t.yaml", data, file)
 		if err != nil {
-			all, ok := errors.AsType[Errors](err)
+			all, ok := errors.AsType[rules.Errors](err)
 			if !ok || len(all) == 0 || all[0].Line < 1 || all[0].Column < 1 {
 				t.Errorf("%v", err)
 			}
