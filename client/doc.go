@@ -35,7 +35,7 @@
 // of all Detectors are added up on the node of each key, and a key that is hot there
 // is hot in all processes. Caches of the Detector are used as without a Fleet:
 //
-//	file, err := rules.Load("rules.yaml") // the file of the servers, or hotkey.NewSet
+//	file, err := rules.Load("rules.yaml") // the file of the servers, or hotkey.Rule values
 //	detector, err := hotkey.NewDetector(file.Hot, hotkey.DetectorConfig{})
 //	fleet, err := client.NewFleet(client.FleetConfig{Nodes: nodes, Token: token, Detector: detector})
 //	pages, err := hotkey.NewCache(detector, hotkey.CacheConfig[Page]{Rule: "product", Load: loadPage})

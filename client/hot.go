@@ -47,8 +47,7 @@ const earlyShare = 8
 func newHot(f *Fleet, d *hotkey.Detector) *hot {
 	h := &hot{f: f, d: d, urgent: make(chan struct{}, 1), holds: make(map[hotID]time.Time), watchers: make(map[*hotWatcher]struct{})}
 	var early []uint64
-	for i := range d.Set().Len() {
-		r := d.Set().Rule(i)
+	for _, r := range d.Rules() {
 		h.rules = append(h.rules, hotRule{r.Name, r.Key, len(r.Key.Fields())})
 		early = append(early, max(1, r.Threshold/earlyShare))
 	}
@@ -87,8 +86,8 @@ func (h *hot) link(n *node) {
 // fail.
 func (f *Fleet) Changed(ctx context.Context, rule string, key ...string) error {
 	if f.hot != nil {
-		if r, ok := f.hot.d.Set().Named(rule); ok {
-			joined, err := r.Key.Join(nil, key...)
+		if r := f.hot.rule(rule); r != nil {
+			joined, err := r.key.Join(nil, key...)
 			if err != nil {
 				return err
 			}
@@ -299,7 +298,7 @@ func (h *hot) ship(n *node, rule int) {
 func (h *hot) tellCaches() {
 	for i := range h.rules {
 		rule, told := h.rules[i].name, &h.caches[i]
-		s := h.under(rule).CacheStats()
+		s := h.under(rule).Stats().Cache
 		now := [4]uint64{s.Hits, s.Misses, s.Loads, s.Stale}
 		if now == *told {
 			continue

@@ -64,7 +64,7 @@ func TestHotReports(t *testing.T) {
 		}
 		want["product "+key]++
 	}
-	pair, err := d.Set().Rule(1).Key.Join(nil, "192.0.2.1", "ada")
+	pair, err := d.Rules()[1].Key.Join(nil, "192.0.2.1", "ada")
 	if err != nil {
 		t.Fatal(err)
 	}

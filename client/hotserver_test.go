@@ -244,13 +244,10 @@ func TestHotKeysWithDifferentLists(t *testing.T) {
 func TestHotRuleOfNoServer(t *testing.T) {
 	s := startServer(t, listen.Config{})
 	d := mustDetector(t)
-	r := *d.Set().Rule(0)
+	r := d.Rules()[0]
 	r.Name = "produkt"
-	set, err := hotkey.NewSet(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d, err = hotkey.NewDetector(set, hotkey.DetectorConfig{}); err != nil {
+	var err error
+	if d, err = hotkey.New(r); err != nil {
 		t.Fatal(err)
 	}
 	f := mustFleet(t, FleetConfig{Nodes: []string{s.addr}, Detector: d})

@@ -9,6 +9,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/window"
 )
 
 // A hotID is a key as the Detector has it, under a rule.
@@ -91,6 +92,16 @@ func (h *hot) update(n *node, u *api.HotUpdate) error {
 	return nil
 }
 
+// rule returns the rule of that name, or nil.
+func (h *hot) rule(name string) *hotRule {
+	for i := range h.rules {
+		if h.rules[i].name == name {
+			return &h.rules[i]
+		}
+	}
+	return nil
+}
+
 // under returns the Detector's handle for a rule that it has.
 func (h *hot) under(rule string) *hotkey.RuleDetector {
 	r, err := h.d.Rule(rule)
@@ -102,11 +113,11 @@ func (h *hot) under(rule string) *hotkey.RuleDetector {
 
 // id returns a key as the Detector has it, if it has the rule.
 func (h *hot) id(rule string, key api.Key) (hotID, bool) {
-	r, ok := h.d.Set().Named(rule)
-	if !ok {
+	r := h.rule(rule)
+	if r == nil {
 		return hotID{}, false
 	}
-	joined, err := keyvalue.Rejoin(r.Key, nil, key.Values()...)
+	joined, err := keyvalue.Rejoin(r.key, nil, key.Values()...)
 	return hotID{rule, string(joined)}, err == nil
 }
 
@@ -117,7 +128,7 @@ func (h *hot) heat(w *hotWatch, k *api.HotKey) {
 	if !ok {
 		return
 	}
-	ttl := time.Duration(hotkey.MaxSpan) // of keys that are always hot
+	ttl := time.Duration(window.MaxSpan) // of keys that are always hot
 	if k.TTL > 0 {
 		ttl = k.TTL.Duration()
 	}

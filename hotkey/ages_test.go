@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -20,11 +21,7 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 	const span = 2 * time.Second
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	r := hotkey.Rule{Name: "r", Key: match.MustKey("path"), Threshold: uint64(threshold), Span: span, Hold: time.Millisecond}
-	set, err := hotkey.NewSet(r)
-	if err != nil {
-		return err
-	}
-	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: 1 << 20})
+	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: 1 << 20})
 	if err != nil {
 		return err
 	}
@@ -46,7 +43,7 @@ func agesAreKept(seed uint64, threshold int, maxAge, widen time.Duration) error 
 			return events.Of(key).In(edge.Time.Add(slot).UnixNano(), int64(long+slot))
 		}
 		slot := time.Duration(0) // an event that is earlier than its slot is counted when the slot begins
-		if threshold > hotkey.ExactThreshold {
+		if threshold > limit.SlidingExact {
 			slot = span / 60
 		}
 		if got := in(span+widen, slot); got < edge.Lo || edge.Lo < uint64(threshold) {

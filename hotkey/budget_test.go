@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // A flood of keys that come once spends the budget: it is never exceeded, the keys
@@ -19,7 +20,7 @@ func TestFloodWithinTheBudget(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 500, time.Minute, time.Second
 	before := heap()
-	d, err := hotkey.NewDetector(mustSet(t, r), hotkey.DetectorConfig{Budget: budget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestBudgetForFewTimes(t *testing.T) {
 	const budget, keys = 256 << 10, 100
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold, r.Exact = 1000, time.Hour, time.Minute, true
-	d, err := hotkey.NewDetector(mustSet(t, r), hotkey.DetectorConfig{Budget: budget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestFloodConcurrently(t *testing.T) {
 	const budget, goroutines, each = 512 << 10, 4, 5000
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = goroutines*each/2, time.Hour, time.Hour
-	d, err := hotkey.NewDetector(mustSet(t, r), hotkey.DetectorConfig{Budget: budget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,10 +120,10 @@ func TestFloodConcurrently(t *testing.T) {
 // the last one is.
 func TestMaxExact(t *testing.T) {
 	r := goodRule(t)
-	r.Threshold, r.Span, r.Exact = hotkey.MaxExact, time.Hour, true
+	r.Threshold, r.Span, r.Exact = limit.MaxLog, time.Hour, true
 	d := mustDetector(t, r)
-	for i := range int64(hotkey.MaxExact) {
-		if _, hot := addKey(d, time.UnixMilli(i), "r", "k"); hot != (i == hotkey.MaxExact-1) {
+	for i := range int64(limit.MaxLog) {
+		if _, hot := addKey(d, time.UnixMilli(i), "r", "k"); hot != (i == limit.MaxLog-1) {
 			t.Fatalf("event %d: hot is %t", i+1, hot)
 		}
 	}

@@ -58,12 +58,12 @@ type CacheConfig[V any] struct {
 
 // A CachePolicy bounds the age and the size of the values that a [Cache] keeps for a rule.
 type CachePolicy struct {
-	// TTL is the age by which a value should be renewed, from 1 ms to MaxSpan.
-	// Required.
+	// TTL is the age by which a value should be renewed, from 1 ms to ten
+	// years of 365 days. Required.
 	TTL time.Duration
 
 	// MaxAge is the age up to which a value is used if it cannot be renewed,
-	// from TTL to MaxSpan. 0 means TTL.
+	// from TTL to ten years. 0 means TTL.
 	MaxAge time.Duration
 
 	// MaxBytes bounds the keys and values that are kept, in bytes, with 160 for
@@ -82,6 +82,15 @@ type CacheStats struct {
 	Loads  uint64 // calls of Load
 	Keys   int    // keys that are kept, with a value or waiting for one
 	Bytes  int64  // memory of these keys and their values
+}
+
+func (s *CacheStats) add(o CacheStats) {
+	s.Hits += o.Hits
+	s.Misses += o.Misses
+	s.Stale += o.Stale
+	s.Loads += o.Loads
+	s.Keys += o.Keys
+	s.Bytes += o.Bytes
 }
 
 // NewCache returns an empty Cache for a rule of d.

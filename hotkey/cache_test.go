@@ -438,8 +438,8 @@ func TestCacheConfig(t *testing.T) {
 		{hotkey.CachePolicy{TTL: time.Minute, MaxAge: time.Second}, "cache.max_age: 1s: must be the ttl or longer"},
 		{hotkey.CachePolicy{TTL: time.Minute, MaxBytes: -1}, "cache.max_bytes: -1: must be 0 or more"},
 	} {
-		if _, err := hotkey.NewSet(cached(test.policy)); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("NewSet: %v, want %q", err, test.want)
+		if _, err := hotkey.New(cached(test.policy)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("New: %v, want %q", err, test.want)
 		}
 	}
 }

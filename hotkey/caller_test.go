@@ -10,9 +10,9 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestSetHasItsOwnRules changes all slices, maps and pointers of a rule after a Set was made
-// of it: the Set stays as it was, and so does a Cache that is made later.
-func TestSetHasItsOwnRules(t *testing.T) {
+// TestDetectorHasItsOwnRules changes all slices, maps and pointers of a rule after a Detector
+// was made: its rule stays, and so does the policy of a Cache that is made later.
+func TestDetectorHasItsOwnRules(t *testing.T) {
 	r := goodRule(t)
 	r.When = match.When{
 		Method: []string{"GET"}, Path: []string{"/p"}, Status: []string{"200"},
@@ -20,25 +20,18 @@ func TestSetHasItsOwnRules(t *testing.T) {
 	}
 	r.Always, r.Never = []string{"always"}, []string{"never"}
 	r.Cache = &hotkey.CachePolicy{TTL: time.Second}
-	set, err := hotkey.NewSet(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustDetector(t, r)
 	r.When.Method[0], r.When.Path[0], r.When.Status[0] = "changed", "changed", "changed"
 	r.When.Client[0], r.When.Fields["user"][0], r.When.Fields["other"] = netip.Prefix{}, "changed", nil
 	r.Always[0], r.Never[0], r.Cache.TTL = "changed", "changed", 0
 
-	got := set.Rule(0)
+	got := d.Rules()[0]
 	if w := got.When; w.Method[0] != "GET" || w.Path[0] != "/p" || w.Status[0] != "200" ||
 		!w.Client[0].IsValid() || w.Fields["user"][0] != "ada" || len(w.Fields) != 1 {
 		t.Errorf("when: %+v", w)
 	}
 	if got.Always[0] != "always" || got.Never[0] != "never" || got.Cache.TTL != time.Second {
 		t.Errorf("%+v, cache %+v", got, got.Cache)
-	}
-	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{})
-	if err != nil {
-		t.Fatal(err)
 	}
 	c, err := hotkey.NewCache(d, hotkey.CacheConfig[int]{Rule: "r", Load: func(context.Context, string) (int, error) { return 1, nil }})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Kept reports whether d has events of key.
 func Kept(d *Detector, rule, key string) bool {
-	i, _ := d.set.index(rule)
+	i, _ := d.index(rule)
 	table := d.tables[i]
 	r, state := table.Lock(table.Hash(key), key)
 	if state != keytable.Found {
@@ -24,7 +24,7 @@ func Kept(d *Detector, rule, key string) bool {
 // Removed returns the time of the last key that d removed because its events had left
 // the span: it counts no event of a new key earlier.
 func Removed(d *Detector, rule string) int64 {
-	i, _ := d.set.index(rule)
+	i, _ := d.index(rule)
 	return d.tables[i].expired.Load()
 }
 

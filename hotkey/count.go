@@ -130,7 +130,7 @@ func (t *table) decide(w []uint64, hash uint64, now int64, edge *Edge) (until in
 }
 
 // Forward calls f for each event that d counts, for example to send the counts to another
-// process: with the index of the rule in the Set, the key, the number of events, their time,
+// process: with the index of the rule in Rules, the key, the number of events, their time,
 // and whether the key is hot. key is valid until f returns. f is called by all goroutines
 // that count, so it must be safe for concurrent use and return soon. It is not called for
 // keys that are never counted.

@@ -12,15 +12,16 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/sketch"
 	"github.com/lately-go/lately/match"
 )
 
-// A Detector counts events under the rules of a [Set] and reports when a key
+// A Detector counts events under a list of rules and reports when a key
 // becomes hot. Most callers need [Detector.Add] alone.
 //
 // A key is hot when the lower bound of its count reaches the threshold. Up to
-// ExactThreshold, and for a rule that is Exact, the count is exact: the T-th event of a
+// a threshold of 128, and for a rule that is Exact, the count is exact: the T-th event of a
 // key in (t-span, t] returns an [Edge], and no other event does until the hold is over.
 // Above, events are counted in slots of a sixtieth of the span or less, and the lower
 // bound does not include the oldest slot if a part of it has left the span. A key is
@@ -37,7 +38,7 @@ import (
 // An event costs one look-up for each rule that matches it, and waits only for
 // events of the same key. A key takes about 85 bytes, and its own length if that is
 // more than 15. With more than three events in the span it takes 8 bytes for each of
-// them where times are kept, up to ExactThreshold or T of them, and else 250 bytes. Of
+// them where times are kept, up to 128 or T of them, and else 250 bytes. Of
 // a key longer than 256 bytes only a digest of 32 bytes is kept, an HMAC-SHA-256 with a
 // secret of the Detector; to count it costs about half a nanosecond per byte. It is
 // counted alike, and its Edge has the full key.
@@ -55,9 +56,11 @@ import (
 // A Detector is safe for concurrent use. The zero Detector is not usable; call [New] or
 // [NewDetector].
 type Detector struct {
-	set    *Set
-	tables []*table       // one for each rule
-	rules  []RuleDetector // one for each rule
+	rules  []Rule
+	conds  []match.Condition // one for each rule
+	tables []*table          // one for each rule
+	judges []RuleDetector    // one for each rule
+	names  map[string]int    // the index of each rule
 	budget *keytable.Budget
 	start  time.Time
 	began  int64                    // start in nanoseconds since 1970
@@ -67,18 +70,15 @@ type Detector struct {
 
 // DetectorConfig configures a [Detector]. Its zero value is the default.
 type DetectorConfig struct {
-	// Budget bounds the memory of all rules together, in bytes. 0 means
-	// DefaultBudget, and NoBudget no bound.
+	// Budget bounds the memory of all rules together, in bytes. 0 means 64 MiB, and
+	// NoBudget no bound.
 	Budget int64
 }
 
-const (
-	// DefaultBudget is the default Budget: 64 MiB.
-	DefaultBudget = 64 << 20
+const defaultBudget = 64 << 20
 
-	// NoBudget is the Budget of a Detector that evicts no key.
-	NoBudget = -1
-)
+// NoBudget is the Budget of a Detector that evicts no key.
+const NoBudget = -1
 
 // An Edge is a key that becomes hot.
 type Edge struct {
@@ -90,7 +90,7 @@ type Edge struct {
 
 	// Lo and Hi are the bounds of the number of events in the span. Hi is
 	// [math.MaxUint64] if it is unknown: when times are kept, and there were
-	// more events than ExactThreshold and T, or than fit into memory.
+	// more events than 128 and T, or than fit into memory.
 	Lo, Hi uint64
 }
 
@@ -102,49 +102,55 @@ type KeyCount struct {
 }
 
 const (
+	maxSpan  = limit.MaxSpan
 	maxWhole = 256       // the longest key, in bytes, that is kept without a digest
 	maxKey   = 1<<20 - 1 // the longest key
 )
 
-// New returns a Detector of rules with the default budget. The error names the rule and the
-// value that is wrong.
-func New(rules ...Rule) (*Detector, error) {
-	set, err := NewSet(rules...)
-	if err != nil {
+// New returns a Detector of rules with the default budget. The error is that of [Validate].
+func New(rules ...Rule) (*Detector, error) { return NewDetector(rules, DetectorConfig{}) }
+
+// NewDetector returns a Detector that has counted nothing. Edges are in the order of rules.
+// The error is that of [Validate].
+func NewDetector(rules []Rule, c DetectorConfig) (*Detector, error) {
+	if err := Validate(rules...); err != nil {
 		return nil, err
 	}
-	return NewDetector(set, DetectorConfig{})
-}
-
-// NewDetector returns a Detector of the rules of s that has counted nothing.
-func NewDetector(s *Set, c DetectorConfig) (*Detector, error) {
 	if c.Budget < NoBudget {
-		return nil, fmt.Errorf("hotkey: budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
+		return nil, fmt.Errorf("hotkey: budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, defaultBudget)
 	}
-	limit, reserve, sketches := cmp.Or(c.Budget, DefaultBudget), int64(0), int64(0)
-	if limit == NoBudget {
-		limit = unbounded
+	bound, reserve, sketches := cmp.Or(c.Budget, defaultBudget), int64(0), int64(0)
+	if bound == NoBudget {
+		bound = unbounded
 	} else {
-		reserve, sketches = limit/logShare, limit/sketchShare/int64(max(len(s.rules), 1))
+		reserve, sketches = bound/logShare, bound/sketchShare/int64(max(len(rules), 1))
 	}
 	start := time.Now()
-	d := &Detector{set: s, budget: keytable.NewBudget(limit), start: start, began: keytable.Nanos(start, MaxSpan)}
+	d := &Detector{
+		names: make(map[string]int, len(rules)), budget: keytable.NewBudget(bound),
+		start: start, began: keytable.Nanos(start, maxSpan),
+	}
 	d.secret.Store(new([32]byte))
 	rand.Read(d.secret.Load()[:]) // never fails
 	seed := maphash.MakeSeed()
-	for i := range s.rules {
-		t, err := newTable(seed, &s.rules[i], d.budget, reserve, sketches)
+	for i := range rules {
+		d.rules = append(d.rules, rules[i].clone())
+	}
+	for i := range d.rules {
+		r := &d.rules[i]
+		t, err := newTable(seed, r, d.budget, reserve, sketches)
 		if err != nil {
 			return nil, err
 		}
-		d.tables = append(d.tables, t)
-		d.rules = append(d.rules, RuleDetector{d, t, i})
+		cond, _ := r.When.Compile() // which is valid
+		d.names[r.Name], d.conds, d.tables = i, append(d.conds, cond), append(d.tables, t)
+		d.judges = append(d.judges, RuleDetector{d, t, i})
 	}
 	return d, nil
 }
 
-// Set returns the rules of d.
-func (d *Detector) Set() *Set { return d.set }
+// Rules returns the rules of d, which must not be changed.
+func (d *Detector) Rules() []Rule { return d.rules }
 
 // Add counts e now and appends the edges to dst, in the order of the rules. It
 // does not read e.Time. It allocates only for an edge and for a key of more than
@@ -153,19 +159,19 @@ func (d *Detector) Add(e *match.Event, dst []Edge) []Edge { return d.add(unread,
 
 // AddAt counts n events like e at time t and appends the edges to dst; see [Detector.Add].
 // Times before 1720 and after 2220 count as the nearest time of that range. If times are
-// kept, each of the n events is stored, up to ExactThreshold or T of them: a hundred cost
-// about twice as much as in slots.
+// kept, each of the n events is stored, up to 128 or T of them: a hundred cost about twice
+// as much as in slots.
 func (d *Detector) AddAt(t time.Time, e *match.Event, n uint64, dst []Edge) []Edge {
-	return d.add(keytable.Nanos(t, MaxSpan), e, n, dst)
+	return d.add(keytable.Nanos(t, maxSpan), e, n, dst)
 }
 
 func (d *Detector) add(now int64, e *match.Event, n uint64, dst []Edge) []Edge {
 	var buf [maxWhole]byte
-	for i := range d.set.rules {
-		if !d.set.conds[i].Holds(e) {
+	for i := range d.rules {
+		if !d.conds[i].Holds(e) {
 			continue
 		}
-		b, ok := d.set.rules[i].Key.Append(buf[:0], e)
+		b, ok := d.rules[i].Key.Append(buf[:0], e)
 		if !ok {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/limit"
 )
 
 // BenchmarkDetector counts uniform keys, a microsecond apart, under 1,000 in 2 s:
@@ -21,7 +22,7 @@ func BenchmarkDetector(b *testing.B) {
 func benchmarkDetector(b *testing.B, keys int) {
 	r := goodRule(b)
 	r.Threshold, r.Span = 1000, 2*time.Second
-	d, err := hotkey.NewDetector(mustSet(b, r), hotkey.DetectorConfig{Budget: hotkey.NoBudget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func benchmarkDetector(b *testing.B, keys int) {
 func BenchmarkDetectorInsert(b *testing.B) {
 	r := goodRule(b)
 	r.Threshold, r.Span = 1000, 2*time.Second
-	d, err := hotkey.NewDetector(mustSet(b, r), hotkey.DetectorConfig{Budget: hotkey.NoBudget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func BenchmarkDetectorInsert(b *testing.B) {
 // BenchmarkDetectorWeight counts a hundred events of a key at once, where times are kept
 // and where slots are.
 func BenchmarkDetectorWeight(b *testing.B) {
-	for _, threshold := range []uint64{hotkey.ExactThreshold, 1000} {
+	for _, threshold := range []uint64{limit.SlidingExact, 1000} {
 		b.Run(fmt.Sprintf("threshold=%d", threshold), func(b *testing.B) {
 			r := goodRule(b)
 			r.Threshold, r.Span = threshold, 2*time.Second

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -18,7 +19,7 @@ import (
 
 func mustDetector(t testing.TB, rules ...hotkey.Rule) *hotkey.Detector {
 	t.Helper()
-	d, err := hotkey.NewDetector(mustSet(t, rules...), hotkey.DetectorConfig{})
+	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,12 +272,12 @@ func TestKeyTooLong(t *testing.T) {
 // TestExtremeTimes counts at the ends of time: no panic, no overflow.
 func TestExtremeTimes(t *testing.T) {
 	r := goodRule(t)
-	r.Threshold, r.Span, r.Hold = 2, hotkey.MaxSpan, hotkey.MaxSpan
+	r.Threshold, r.Span, r.Hold = 2, limit.MaxSpan, limit.MaxSpan
 	d := mustDetector(t, r)
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for i, y := range []int{1, 1, 9999, 9999} {
 		edge, ok := addKey(d, year(y), "r", "k")
-		if ok != (i%2 == 1) || ok && edge.Until.Sub(edge.Time) != hotkey.MaxSpan {
+		if ok != (i%2 == 1) || ok && edge.Until.Sub(edge.Time) != limit.MaxSpan {
 			t.Errorf("event %d, year %d: %+v, %v", i, y, edge, ok)
 		}
 	}
@@ -344,7 +345,7 @@ func TestDetectorConfigErrors(t *testing.T) {
 		-2:   "hotkey: budget: -2: must be a number of bytes, 0 (67108864) or NoBudget",
 		1000: "hotkey: budget 1000: an empty table takes ",
 	} {
-		_, err := hotkey.NewDetector(mustSet(t, goodRule(t)), hotkey.DetectorConfig{Budget: budget})
+		_, err := hotkey.NewDetector([]hotkey.Rule{goodRule(t)}, hotkey.DetectorConfig{Budget: budget})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("budget %d: the error is %v", budget, err)
 		}

@@ -45,17 +45,6 @@ func ExampleDetector() {
 	// false 0
 }
 
-func ExampleJD() {
-	w, err := hotkey.JD(2 * time.Second)
-	fmt.Println(w.Slot, w.Slots(), err)
-
-	_, err = hotkey.JD(time.Hour)
-	fmt.Println(err)
-	// Output:
-	// 400ms 5 <nil>
-	// hotkey: JD duration: 1h0m0s: must be whole seconds from 1s to 600s
-}
-
 // Counts uses of keys without an event, with the current time.
 func ExampleDetector_Rule() {
 	detector, err := hotkey.New(hotkey.Rule{Name: "user", Key: match.MustKey("user"), Threshold: 2, Span: time.Second, Hold: time.Hour})

@@ -36,8 +36,8 @@ import (
 // are not.
 func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		now := keytable.Nanos(t, MaxSpan)
-		for i := range d.set.rules {
+		now := keytable.Nanos(t, maxSpan)
+		for i := range d.rules {
 			if !d.export(i, now, yield) {
 				return
 			}
@@ -46,7 +46,7 @@ func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
 }
 
 func (d *Detector) export(rule int, now int64, yield func([]byte) bool) bool {
-	r := &d.set.rules[rule]
+	r := &d.rules[rule]
 	w := snapshot.NewWriter(snapshot.Hot, now, yield)
 	w.Buf = append(w.Buf, d.secret.Load()[:]...)
 	w.Buf = snapshot.AppendBytes(w.Buf, r.Name)
@@ -107,15 +107,15 @@ func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
 	}
 	secret := r.Next(32)
 	name, shape := string(r.Bytes(r.Len())), string(r.Bytes(r.Len()))
-	was := Rule{Threshold: r.Uvarint(), Span: time.Duration(r.UpTo(uint64(MaxSpan))), Exact: r.UpTo(1) == 1}
-	in := chunkImport{r: r, now: keytable.Nanos(t, MaxSpan), written: written}
-	if in.from, err = windowOf(&was); err != nil || r.Failed() || !snapshot.ValidTime(written, int64(MaxSpan)) {
+	was := Rule{Threshold: r.Uvarint(), Span: time.Duration(r.UpTo(uint64(maxSpan))), Exact: r.UpTo(1) == 1}
+	in := chunkImport{r: r, now: keytable.Nanos(t, maxSpan), written: written}
+	if in.from, err = windowOf(&was); err != nil || r.Failed() || !snapshot.ValidTime(written, int64(maxSpan)) {
 		return window.Imported{}, errors.New("hotkey: chunk is damaged in its head")
 	}
 	in.blocks = in.from.Blocks(keytable.NewBudget(unbounded))
 	d.adopt((*[32]byte)(bytes.Clone(secret)))
-	for i := range d.set.rules {
-		if r := &d.set.rules[i]; r.Name == name && string(keyvalue.AppendShape(nil, r.Key)) == shape {
+	for i := range d.rules {
+		if r := &d.rules[i]; r.Name == name && string(keyvalue.AppendShape(nil, r.Key)) == shape {
 			in.to = d.tables[i]
 		}
 	}
@@ -179,7 +179,7 @@ func (in *chunkImport) read(k *savedKey) bool {
 	if k.hot {
 		k.until += r.Varint()
 	}
-	if !snapshot.ValidTime(newest, int64(MaxSpan)) || !snapshot.ValidTime(k.until, int64(MaxSpan/2)) {
+	if !snapshot.ValidTime(newest, int64(maxSpan)) || !snapshot.ValidTime(k.until, int64(maxSpan/2)) {
 		r.Fail()
 		return false
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// dumpNames are the rules of dumpSet.
+// dumpNames are the rules of dumpRules.
 var dumpNames = [...]string{"few", "many", "one"}
 
-func dumpSet(t testing.TB, change func(r *hotkey.Rule)) *hotkey.Set {
+func dumpRules(t testing.TB, change func(r *hotkey.Rule)) []hotkey.Rule {
 	key, err := match.NewKey(match.Fold{}, "path")
 	if err != nil {
 		t.Fatal(err)
@@ -32,15 +32,11 @@ func dumpSet(t testing.TB, change func(r *hotkey.Rule)) *hotkey.Set {
 	if change != nil {
 		change(&rules[0])
 	}
-	s, err := hotkey.NewSet(rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return rules
 }
 
-func restartedDetector(t testing.TB, s *hotkey.Set) *hotkey.Detector {
-	d, err := hotkey.NewDetector(s, hotkey.DetectorConfig{})
+func restartedDetector(t testing.TB, rules []hotkey.Rule) *hotkey.Detector {
+	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +66,7 @@ func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte)
 // often from what fault leaves of its chunks, and returns how they differ, if they
 // do, and the edges.
 func compare(t testing.TB, rnd *rand.Rand, events int, fault func([][]byte) [][]byte) (differs string, edges int) {
-	set := dumpSet(t, nil)
+	set := dumpRules(t, nil)
 	a, b := restartedDetector(t, set), restartedDetector(t, set)
 	now := int64(1_700_000_000e9)
 	every := 1 + rnd.IntN(events/3)
@@ -118,7 +114,7 @@ func TestImportGoesOnAsBefore(t *testing.T) {
 // TestImportUnlikeBefore imports twice, under other rules, and with a clock that
 // was set back.
 func TestImportUnlikeBefore(t *testing.T) {
-	a := restartedDetector(t, dumpSet(t, nil))
+	a := restartedDetector(t, dumpRules(t, nil))
 	for range 3 {
 		addKey(a, time.Unix(100, 0), "few", "hot")
 	}
@@ -126,20 +122,20 @@ func TestImportUnlikeBefore(t *testing.T) {
 	addKey(a, time.Unix(100, 0), "few", "warm")
 	chunks := exported(a, time.Unix(100, 0))
 
-	b := restartedDetector(t, dumpSet(t, nil))
+	b := restartedDetector(t, dumpRules(t, nil))
 	first, second := mustImport(t, b, time.Unix(100, 0), chunks), mustImport(t, b, time.Unix(100, 0), chunks)
 	if first != (window.Imported{Keys: 2}) || second != (window.Imported{Kept: 2}) {
 		t.Errorf("first %+v, second %+v", first, second)
 	}
-	if did := mustImport(t, restartedDetector(t, dumpSet(t, nil)), time.Unix(200, 0), chunks); did != (window.Imported{Keys: 1, Expired: 1}) {
+	if did := mustImport(t, restartedDetector(t, dumpRules(t, nil)), time.Unix(200, 0), chunks); did != (window.Imported{Keys: 1, Expired: 1}) {
 		t.Errorf("later: %+v", did)
 	}
-	renamed := dumpSet(t, func(r *hotkey.Rule) { r.Name = "other" })
+	renamed := dumpRules(t, func(r *hotkey.Rule) { r.Name = "other" })
 	if did := mustImport(t, restartedDetector(t, renamed), time.Unix(100, 0), chunks); did != (window.Imported{Unknown: 2}) {
 		t.Errorf("under another name: %+v", did)
 	}
 
-	wider := restartedDetector(t, dumpSet(t, func(r *hotkey.Rule) { r.Threshold = 4 }))
+	wider := restartedDetector(t, dumpRules(t, func(r *hotkey.Rule) { r.Threshold = 4 }))
 	mustImport(t, wider, time.Unix(100, 0), chunks)
 	if _, hot := addKey(wider, time.Unix(100, 0), "few", "warm"); hot {
 		t.Error("the third of four")
@@ -148,7 +144,7 @@ func TestImportUnlikeBefore(t *testing.T) {
 		t.Error("not the fourth of four")
 	}
 
-	back := restartedDetector(t, dumpSet(t, nil))
+	back := restartedDetector(t, dumpRules(t, nil))
 	mustImport(t, back, time.Unix(50, 0), chunks)
 	if !isHotAt(back, time.Unix(54, 0), "few", "hot") || isHotAt(back, time.Unix(55, 0), "few", "hot") {
 		t.Error("a hold of five seconds, fifty seconds before")
@@ -161,7 +157,7 @@ func TestImportUnlikeBefore(t *testing.T) {
 // FuzzImport imports any bytes; what is restored can be exported and restored
 // again.
 func FuzzImport(f *testing.F) {
-	set := dumpSet(f, nil)
+	set := dumpRules(f, nil)
 	d := restartedDetector(f, set)
 	for i := range int64(500) {
 		addKey(d, time.Unix(100, i), dumpNames[i%3], fmt.Sprint("/", i%7))
@@ -182,13 +178,13 @@ func FuzzImport(f *testing.F) {
 
 func ExampleDetector_Export() {
 	key, _ := match.NewKey(match.Fold{}, "path")
-	set, _ := hotkey.NewSet(hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute})
-	before, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	rule := hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute}
+	before, _ := hotkey.New(rule)
 	now := time.Now()
 	under(before, "page").AddAt(now, "/news", 1)
 	under(before, "page").AddAt(now, "/news", 1)
 
-	after, _ := hotkey.NewDetector(set, hotkey.DetectorConfig{})
+	after, _ := hotkey.New(rule)
 	for chunk := range before.Export(now) { // usually by way of a file
 		if _, err := after.Import(now, chunk); err != nil {
 			fmt.Println(err)
@@ -201,7 +197,7 @@ func ExampleDetector_Export() {
 
 // TestImportOfDamagedChunk changes a bit and cuts: nothing is restored.
 func TestImportOfDamagedChunk(t *testing.T) {
-	set, at := dumpSet(t, nil), time.Unix(1000, 0)
+	set, at := dumpRules(t, nil), time.Unix(1000, 0)
 	a := restartedDetector(t, set)
 	for i := range 20 {
 		addKey(a, at, "many", fmt.Sprint("/", i))
@@ -222,9 +218,9 @@ func TestImportOfDamagedChunk(t *testing.T) {
 // A chunk has what names its rule beside its 64 KiB: an export ends whatever the
 // length of the name.
 func TestExportUnderALongName(t *testing.T) {
-	set := dumpSet(t, func(r *hotkey.Rule) { r.Name = strings.Repeat("n", 64<<10) })
+	set := dumpRules(t, func(r *hotkey.Rule) { r.Name = strings.Repeat("n", 64<<10) })
 	d, at := restartedDetector(t, set), time.Unix(1000, 0)
-	addKey(d, at, set.Rule(0).Name, "k")
+	addKey(d, at, set[0].Name, "k")
 	var chunks [][]byte
 	for chunk := range d.Export(at) {
 		if chunks = append(chunks, bytes.Clone(chunk)); len(chunks) == 2 {

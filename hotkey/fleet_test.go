@@ -93,7 +93,7 @@ func TestConcurrentChangedReachesAllCaches(t *testing.T) {
 		want(t, caches[0], "/a", "/a#4", nil)
 		want(t, caches[0], "/a", "/a#4", nil)
 		want(t, caches[1], "/a", "/a#5", nil)
-		if s := under(d, "product").CacheStats(); s.Hits != 1 || s.Misses != 5 || s.Loads != 5 || s.Keys != 2 || s.Bytes == 0 {
+		if s := under(d, "product").Stats().Cache; s.Hits != 1 || s.Misses != 5 || s.Loads != 5 || s.Keys != 2 || s.Bytes == 0 {
 			t.Errorf("%+v; want 1 hit, 5 misses, 5 loads, 2 keys", s)
 		}
 	})

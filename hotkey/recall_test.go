@@ -122,7 +122,7 @@ func (f *flood) detector(t *testing.T) *hotkey.Detector {
 		r.Name, r.Threshold, r.Span, r.Hold = strconv.Itoa(i), f.threshold, f.span, f.span
 		rules = append(rules, r)
 	}
-	d, err := hotkey.NewDetector(mustSet(t, rules...), hotkey.DetectorConfig{Budget: f.budget})
+	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{Budget: f.budget})
 	if err != nil {
 		t.Fatal(err)
 	}

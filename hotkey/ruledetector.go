@@ -20,11 +20,28 @@ type RuleDetector struct {
 // Rule returns a handle for the rule of that name. It returns an error if there is none. It
 // does not allocate.
 func (d *Detector) Rule(name string) (*RuleDetector, error) {
-	i, ok := d.set.index(name)
+	i, ok := d.index(name)
 	if !ok {
 		return nil, fmt.Errorf("hotkey: unknown rule %q", name)
 	}
-	return &d.rules[i], nil
+	return &d.judges[i], nil
+}
+
+// fewRules is how many rules are found sooner one by one than in a map.
+const fewRules = 4
+
+// index returns the index of the rule of that name, and whether there is one.
+func (d *Detector) index(name string) (i int, ok bool) {
+	if len(d.rules) > fewRules {
+		i, ok = d.names[name]
+		return i, ok
+	}
+	for i := range d.rules {
+		if d.rules[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // Add counts an event of key now, and returns the edge if the key becomes hot. It returns
@@ -37,7 +54,7 @@ func (r *RuleDetector) Add(key string) (edge Edge, hot bool, err error) {
 // AddAt counts n events of key at time t; see [RuleDetector.Add]. If the key is already hot,
 // hot is false, and only Until of the Edge is set: the end of the hold.
 func (r *RuleDetector) AddAt(t time.Time, key string, n uint64) (edge Edge, hot bool, err error) {
-	c, err := r.d.count(r.i, keytable.Nanos(t, MaxSpan), key, n, &edge)
+	c, err := r.d.count(r.i, keytable.Nanos(t, maxSpan), key, n, &edge)
 	if !c.hot && c.now < c.until {
 		edge.Until = nanos(c.until)
 	}
@@ -71,7 +88,7 @@ func (r *RuleDetector) SetHot(key string, until time.Time) error {
 	}
 	defer rec.Unlock()
 	w := rec.Words()
-	w[wordUntil] = max(w[wordUntil], keytable.Stamp(keytable.Nanos(until, MaxSpan)))
+	w[wordUntil] = max(w[wordUntil], keytable.Stamp(keytable.Nanos(until, maxSpan)))
 	return nil
 }
 
@@ -100,7 +117,7 @@ func (r *RuleDetector) Hot(key string) (KeyCount, bool) { return r.hotAt(r.d.now
 // HotAt reports whether key is hot at time t, and how many events it has. As with events, a
 // t earlier than the newest event of the key is taken as the time of that event.
 func (r *RuleDetector) HotAt(t time.Time, key string) (KeyCount, bool) {
-	return r.hotAt(keytable.Nanos(t, MaxSpan), key)
+	return r.hotAt(keytable.Nanos(t, maxSpan), key)
 }
 
 func (r *RuleDetector) hotAt(now int64, key string) (KeyCount, bool) {
@@ -125,6 +142,8 @@ type Stats struct {
 	Evicted uint64 // keys that were evicted because the budget was spent
 	Refused uint64 // calls for new keys that counted nothing, because no key could be evicted
 	Lost    uint64 // calls after which events of their key stopped counting early, because memory was full
+
+	Cache CacheStats // of all caches of the rule together
 }
 
 // Stats returns the statistics of the rule.
@@ -138,6 +157,9 @@ func (r *RuleDetector) Stats() Stats {
 		s.Late += c.late.Load()
 		s.Lost += c.lost.Load()
 	}
+	for _, c := range r.d.caches.of(t.rule.Name) {
+		s.Cache.add(c.Stats())
+	}
 	return s
 }
 
@@ -148,18 +170,4 @@ func (r *RuleDetector) Changed(key string) {
 	for _, c := range r.d.caches.of(r.table.rule.Name) {
 		c.Delete(key)
 	}
-}
-
-// CacheStats returns the statistics of all caches of the rule together.
-func (r *RuleDetector) CacheStats() (total CacheStats) {
-	for _, c := range r.d.caches.of(r.table.rule.Name) {
-		s := c.Stats()
-		total.Hits += s.Hits
-		total.Misses += s.Misses
-		total.Stale += s.Stale
-		total.Loads += s.Loads
-		total.Keys += s.Keys
-		total.Bytes += s.Bytes
-	}
-	return total
 }

@@ -85,7 +85,7 @@ func TestSetNever(t *testing.T) {
 // AddAt returns an error when it counts nothing for lack of memory: here for keys that are
 // longer than what is left beside the others.
 func TestAddAtWithoutMemory(t *testing.T) {
-	d, err := hotkey.NewDetector(mustSet(t, goodRule(t)), hotkey.DetectorConfig{Budget: leastBudget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{goodRule(t)}, hotkey.DetectorConfig{Budget: leastBudget})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ const (
 
 // windowOf returns the window of r.
 func windowOf(r *Rule) (limit.Counter, error) {
-	c := limit.Config{Algorithm: limit.Exact, N: max(r.Threshold, ExactThreshold), Span: r.Span}
+	c := limit.Config{Algorithm: limit.Exact, N: max(r.Threshold, limit.SlidingExact), Span: r.Span}
 	if !r.exact() {
 		c.Algorithm, c.N = limit.Sliding, math.MaxUint32 // counts of 32 bits
 	}

@@ -14,7 +14,7 @@ import (
 // largest first. span must not exceed the rule's span; 0 means the rule's span. Keys that
 // were evicted are not included, and neither are keys of more than 256 bytes, because only
 // their digests are kept. If times are kept, a lower bound is at most the larger of
-// ExactThreshold and T.
+// 128 and T.
 //
 // It inspects all keys of the rule, and locks each for a moment.
 func (r *RuleDetector) Top(n int, span time.Duration) ([]KeyCount, error) {
@@ -24,7 +24,7 @@ func (r *RuleDetector) Top(n int, span time.Duration) ([]KeyCount, error) {
 // TopAt returns the n keys with the most events in (t-span, t], as [RuleDetector.Top] does
 // for now. Events after t count as events at t.
 func (r *RuleDetector) TopAt(t time.Time, n int, span time.Duration) ([]KeyCount, error) {
-	return r.topAt(keytable.Nanos(t, MaxSpan), n, span)
+	return r.topAt(keytable.Nanos(t, maxSpan), n, span)
 }
 
 func (r *RuleDetector) topAt(now int64, n int, span time.Duration) ([]KeyCount, error) {

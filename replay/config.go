@@ -188,15 +188,11 @@ func newRun(c Config, files ...*rules.File) (*run, error) {
 
 // detector returns a Detector of rule alone, in event time.
 func (r *run) detector(rule *hotkey.Rule) (*hotkey.Detector, error) {
-	set, err := hotkey.NewSet(*rule)
-	if err != nil {
-		return nil, err
-	}
 	budget := int64(hotkey.NoBudget)
 	if r.Lateness > 0 {
 		budget = streamBudget
 	}
-	return hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: budget})
+	return hotkey.NewDetector([]hotkey.Rule{*rule}, hotkey.DetectorConfig{Budget: budget})
 }
 
 func (c *Config) applyDefaults() error {

@@ -225,7 +225,7 @@ func matchesByKey(key match.Key, w match.When) bool {
 // those that the limits and bans of the ruleset refused. As with judgeKeys, a rule
 // that matches by its key is given keys, which saves 35 ns per event.
 func (e *events) detectPart(ctx context.Context, j *judging, number, part int) error {
-	rule, hot := j.ruleset.hot.Rule(number), &j.hot[number]
+	rule, hot := &j.ruleset.hot[number], &j.hot[number]
 	detector, err := e.detectorOf(rule, hot, part)
 	if err != nil {
 		return err
@@ -266,7 +266,7 @@ func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*det
 		if err != nil {
 			return nil, err
 		}
-		hot.detectors[part] = &detector{d, keys, e.newEventReader(d.Set().Fields()), matchesByKey(rule.Key, rule.When), make(map[uint32]bool)}
+		hot.detectors[part] = &detector{d, keys, e.newEventReader(rule.Fields()), matchesByKey(rule.Key, rule.When), make(map[uint32]bool)}
 	}
 	return hot.detectors[part], nil
 }
@@ -307,7 +307,7 @@ func (e *events) reportAll() {
 			}
 		}
 		for i := range j.hot {
-			if !j.absent[j.ruleset.hot.Rule(i).Name] {
+			if !j.absent[j.ruleset.hot[i].Name] {
 				reports = append(reports, func() RuleReport { return e.reportHot(j, i) })
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -110,11 +110,11 @@ func (r *ruleOutcomes) key(id uint32) api.Key { return r.keys.keyOf(id) }
 
 // reportHot reports a hot rule.
 func (e *events) reportHot(j *judging, number int) RuleReport {
-	rule, hot := j.ruleset.hot.Rule(number), &j.hot[number]
+	rule, hot := &j.ruleset.hot[number], &j.hot[number]
 	first := slices.Concat(hot.first...)
 	slices.SortFunc(first, func(a, b keyEvent) int { return cmp.Compare(a.event, b.event) })
 	algorithm := "sliding" // in slots
-	if rule.Exact || rule.Threshold <= hotkey.ExactThreshold {
+	if rule.Exact || rule.Threshold <= limit.SlidingExact {
 		algorithm = "exact"
 	}
 	rep := RuleReport{

@@ -21,7 +21,7 @@ import (
 // allow. The rulesets of a replay know nothing of each other.
 type ruleset struct {
 	limits *ratelimit.Set // and bans
-	hot    *hotkey.Set
+	hot    []hotkey.Rule
 	allows bool            // there is an allow list
 	option string          // the option that a what-if was given by, "--limit 60/1m"; "" for a rules file
 	absent map[string]bool // names of the rules that can match no event of the log
@@ -42,15 +42,15 @@ func rulesOf(f *rules.File) ruleset {
 // limitsOf returns the limits and bans of a rules file, without its hot rules.
 func limitsOf(f *rules.File) ruleset {
 	rs := rulesOf(f)
-	rs.hot, _ = hotkey.NewSet()
+	rs.hot = nil
 	return rs
 }
 
 // newRuleset returns the ruleset of these rules, at most one of them.
 func newRuleset(option string, limits []ratelimit.Rule, hot []hotkey.Rule) (rs ruleset, err error) {
-	rs.option, rs.absent = option, make(map[string]bool)
+	rs.option, rs.absent, rs.hot = option, make(map[string]bool), hot
 	if rs.limits, err = ratelimit.NewSet(ratelimit.SetConfig{}, limits...); err == nil {
-		rs.hot, err = hotkey.NewSet(hot...)
+		err = hotkey.Validate(hot...)
 	}
 	return rs, err
 }
@@ -62,7 +62,13 @@ func (rs *ruleset) requires(key match.Key) bool {
 }
 
 // fields returns the names of the event fields that the rules look at.
-func (rs *ruleset) fields() []string { return append(rs.limits.Fields(), rs.hot.Fields()...) }
+func (rs *ruleset) fields() []string {
+	names := rs.limits.Fields()
+	for i := range rs.hot {
+		names = append(names, rs.hot[i].Fields()...)
+	}
+	return names
+}
 
 // A commonRule is what limits, bans and hot rules have in common.
 type commonRule struct {
@@ -85,8 +91,8 @@ func (rs *ruleset) rules() (all []commonRule) {
 		}
 		all = append(all, c)
 	}
-	for i := range rs.hot.Len() {
-		r := rs.hot.Rule(i)
+	for i := range rs.hot {
+		r := &rs.hot[i]
 		all = append(all, commonRule{r.Name, r.Key, r.When, []time.Duration{r.Span}})
 	}
 	return all

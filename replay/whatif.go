@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -93,7 +94,7 @@ func (w WhatIf) ruleset(key match.Key, a ratelimit.Algorithm, countRefused bool)
 	rule := ratelimit.Rule{Name: w.Text, Key: key}
 	switch w.Kind {
 	case Hot:
-		return newRuleset(w.option(), nil, []hotkey.Rule{{Name: w.Text, Key: key, Threshold: w.N, Span: w.Span, Exact: w.N <= hotkey.MaxExact}})
+		return newRuleset(w.option(), nil, []hotkey.Rule{{Name: w.Text, Key: key, Threshold: w.N, Span: w.Span, Exact: w.N <= limit.MaxLog}})
 	case Ban:
 		rule.Ban = &ratelimit.Ban{After: w.N, Of: ratelimit.Hits, Span: w.Span, For: w.For}
 	default:

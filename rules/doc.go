@@ -1,5 +1,5 @@
 // Package rules parses the rules file, reports its mistakes, and compiles it to a
-// [ratelimit.Set] and a [hotkey.Set]. The server and Go programs enforce the
+// [ratelimit.Set] and [hotkey.Rule] values. The server and Go programs enforce the
 // file, and a replay tests it on a log.
 //
 //	limiter, err := rules.Open("rules.yaml")

@@ -41,7 +41,7 @@ type File struct {
 
 	// Hot has the rules of the section hot, in the order of the files. It is
 	// never nil, but may be empty.
-	Hot *hotkey.Set
+	Hot []hotkey.Rule
 
 	// Warnings are about values that are valid but probably not intended, in the
 	// order of the file.
@@ -150,7 +150,10 @@ func (f *File) RuleError(rule, message string) *Error {
 // Fields returns the names of all event fields that a rule or counter of the
 // file uses, sorted.
 func (f *File) Fields() []string {
-	names := append(f.Limits.Fields(), f.Hot.Fields()...)
+	names := f.Limits.Fields()
+	for i := range f.Hot {
+		names = append(names, f.Hot[i].Fields()...)
+	}
 	for i := range f.Counters {
 		c := &f.Counters[i]
 		names = append(names, keyvalue.Fields(c.Key)...)

@@ -67,8 +67,8 @@ func TestCompiled(t *testing.T) {
 		Name: "product", Key: key(t, fold, "path"), When: match.When{Path: []string{"/product/*"}},
 		Threshold: 500, Span: 2 * time.Second, Hold: time.Minute,
 	}
-	if f.Hot.Len() != 1 || !reflect.DeepEqual(*f.Hot.Rule(0), hot) {
-		t.Errorf("hot is %+v; want %+v", f.Hot.Rule(0), hot)
+	if len(f.Hot) != 1 || !reflect.DeepEqual(f.Hot[0], hot) {
+		t.Errorf("hot is %+v; want %+v", f.Hot[0], hot)
 	}
 	counters := []Counter{{Name: "requests", Key: client, Spans: []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}}}
 	if !reflect.DeepEqual(f.Counters, counters) {
@@ -153,7 +153,7 @@ allow: 192.0.2.1
 
 func TestZeroRules(t *testing.T) {
 	f := load(t, "testdata/zero.yaml")
-	if f.Limits.Len() != 0 || f.Hot.Len() != 0 || len(f.Counters) != 0 || len(f.Sentences()) != 0 || len(f.Fields()) != 0 {
+	if f.Limits.Len() != 0 || len(f.Hot) != 0 || len(f.Counters) != 0 || len(f.Sentences()) != 0 || len(f.Fields()) != 0 {
 		t.Errorf("a file without rules has some: %+v", f)
 	}
 	if f.Fold != (match.Fold{}) {
@@ -205,12 +205,12 @@ func TestValuesAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := f.Hot.Rule(0)
+	first := &f.Hot[0]
 	if want := []string{"1_000", "0x10", "010", "true", "1.50", "7"}; !slices.Equal(first.When.Fields["size"], want) {
 		t.Errorf("values are %q; want %q", first.When.Fields["size"], want)
 	}
-	if first.Name != "404" || f.Hot.Rule(1).Name != "literal" || f.Hot.Rule(1).Threshold != 5 {
-		t.Errorf("rules are %+v and %+v", first, f.Hot.Rule(1))
+	if first.Name != "404" || f.Hot[1].Name != "literal" || f.Hot[1].Threshold != 5 {
+		t.Errorf("rules are %+v and %+v", first, f.Hot[1])
 	}
 }
 

@@ -18,8 +18,8 @@ func names(f *rules.File) string {
 	for i := range f.Limits.Len() {
 		all = append(all, f.Limits.Rule(i).Name)
 	}
-	for i := range f.Hot.Len() {
-		all = append(all, f.Hot.Rule(i).Name)
+	for i := range f.Hot {
+		all = append(all, f.Hot[i].Name)
 	}
 	for i := range f.Counters {
 		all = append(all, f.Counters[i].Name)

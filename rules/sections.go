@@ -48,8 +48,8 @@ func (r *reader) readDocuments() *File {
 	var err error
 	f.Limits, err = ratelimit.NewSet(ratelimit.SetConfig{Allow: f.Allow.prefixes(), Fields: r.fields}, append(limits, bans...)...)
 	r.failRules(err, append(texts, banTexts...))
-	f.Hot, err = hotkey.NewSet(hot...)
-	r.failRules(err, hotTexts)
+	f.Hot = hot
+	r.failRules(hotkey.Validate(hot...), hotTexts)
 	return f
 }
 

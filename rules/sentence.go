@@ -30,8 +30,8 @@ func (f *File) Sentences() []string {
 	for i := range f.Limits.Len() {
 		all = append(all, LimitSentence(f.Limits.Rule(i)))
 	}
-	for i := range f.Hot.Len() {
-		all = append(all, HotSentence(f.Hot.Rule(i)))
+	for i := range f.Hot {
+		all = append(all, HotSentence(&f.Hot[i]))
 	}
 	if allowed := f.Allow.subjects(); len(allowed) > 0 {
 		all = append(all, fmt.Sprintf("allow: %s never limited and never banned.", subject(allowed)))

@@ -32,7 +32,7 @@ func Rows() []Row {
 		{"floor64", newFloor64},
 		{"hotkey.Add", newAdd},
 		{"hotkey.RuleDetector.Add", func(_, _ int, _ bool) Counter { return newAddKey(500) }},
-		{"hotkey.RuleDetector.Add,times", func(_, _ int, _ bool) Counter { return newAddKey(hotkey.ExactThreshold) }},
+		{"hotkey.RuleDetector.Add,times", func(_, _ int, _ bool) Counter { return newAddKey(128) }},
 		{"aegis", newAegis},
 		{"aegis,mutex", func(k, n int, _ bool) Counter { return newAegis(k, n, true) }}, // as its package hotkey does
 	}
@@ -63,11 +63,8 @@ const rule = "user"
 
 // detector returns a Detector of one rule, with memory for all keys.
 func detector(threshold uint64) *hotkey.Detector {
-	set, err := hotkey.NewSet(hotkey.Rule{Name: rule, Key: match.MustKey("user"), Threshold: threshold, Span: 2 * time.Second})
-	if err != nil {
-		panic(err)
-	}
-	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: 4 << 30})
+	rules := []hotkey.Rule{{Name: rule, Key: match.MustKey("user"), Threshold: threshold, Span: 2 * time.Second}}
+	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{Budget: 4 << 30})
 	if err != nil {
 		panic(err)
 	}

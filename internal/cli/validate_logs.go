@@ -23,8 +23,8 @@ func impossibleLogs(file *rules.File) (all rules.Errors) {
 	for i := range file.Limits.Len() {
 		add(file.Limits.Rule(i).Name, file.Limits.Rule(i).When)
 	}
-	for i := range file.Hot.Len() {
-		add(file.Hot.Rule(i).Name, file.Hot.Rule(i).When)
+	for i := range file.Hot {
+		add(file.Hot[i].Name, file.Hot[i].When)
 	}
 	return all
 }

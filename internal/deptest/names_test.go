@@ -15,7 +15,7 @@ var mostNames = map[string]int{
 	"accesslog":   31,
 	"api":         141,
 	"client":      72,
-	"hotkey":      56,
+	"hotkey":      45,
 	"latelygrpc":  17,
 	"latelyhttp":  48,
 	"latelyprom":  5,

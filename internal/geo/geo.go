@@ -253,8 +253,8 @@ func ruleAbout(file *rules.File, field string) string {
 			return c.Name
 		}
 	}
-	for i := range file.Hot.Len() {
-		if r := file.Hot.Rule(i); uses(r.Key, &r.When) {
+	for i := range file.Hot {
+		if r := &file.Hot[i]; uses(r.Key, &r.When) {
 			return r.Name
 		}
 	}

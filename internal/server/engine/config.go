@@ -35,7 +35,7 @@ type Config struct {
 	Settled int
 
 	// HotBudget bounds the memory of all hot rules in bytes; 0 means
-	// [hotkey.DefaultBudget]. A sixteenth is for the list of the keys that are hot. The
+	// 64 MiB. A sixteenth is for the list of the keys that are hot. The
 	// rules share the rest equally; rules that do not change in a reload keep their
 	// share, as counters do.
 	HotBudget int64

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,7 +112,7 @@ func (e *Engine) open(c *Config) (err error) {
 	if e.counters, err = counters.New(counters.Config{Budget: c.CounterBudget, Now: e.Now, Shared: c.Counters}); err != nil {
 		return err
 	}
-	hot := hotkeys.Config{Budget: cmp.Or(c.HotBudget, hotkey.DefaultBudget), Now: e.Now, Publish: e.events.Publish, Log: c.Log}
+	hot := hotkeys.Config{Budget: cmp.Or(c.HotBudget, 64<<20), Now: e.Now, Publish: e.events.Publish, Log: c.Log}
 	if e.hot, err = hotkeys.New(hot); err != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 	if err == nil {
 		return r, nil
 	}
-	if _, hot := e.Rules().Hot.Named(name); hot {
+	if slices.ContainsFunc(e.Rules().Hot, func(r hotkey.Rule) bool { return r.Name == name }) {
 		return nil, apierror.New(api.NoRule, "rule %q is a hot rule, which neither limits nor bans: must be a limit or a ban, as lately rules lists them", name)
 	}
 	return nil, apierror.Of(err)

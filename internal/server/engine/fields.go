@@ -77,8 +77,8 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 		r := file.Limits.Rule(i)
 		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, true, !r.Shadow))
 	}
-	for i := range file.Hot.Len() {
-		r := file.Hot.Rule(i)
+	for i := range file.Hot {
+		r := &file.Hot[i]
 		err = cmp.Or(err, f.add(r.Name, r.Key, &r.When, false, false))
 	}
 	for i := range file.Counters {

@@ -88,8 +88,8 @@ func partsOf(f *rules.File) map[string]any {
 	for i := range f.Limits.Len() {
 		parts[f.Limits.Rule(i).Name] = *f.Limits.Rule(i)
 	}
-	for i := range f.Hot.Len() {
-		parts[f.Hot.Rule(i).Name] = *f.Hot.Rule(i)
+	for i := range f.Hot {
+		parts[f.Hot[i].Name] = f.Hot[i]
 	}
 	for _, c := range f.Counters {
 		parts["counter "+c.Name] = []any{c.Key, c.When, c.Spans}

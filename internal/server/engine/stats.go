@@ -69,8 +69,8 @@ func (e *Engine) RuleInfos() []api.Rule {
 		}
 		infos = append(infos, api.Rule{Name: r.Name, Kind: kind, Fields: r.Key.Fields(), Sentence: rules.LimitSentence(r), Shadow: r.Shadow, Stats: stats[r.Name]})
 	}
-	for i := range b.file.Hot.Len() {
-		h := b.file.Hot.Rule(i)
+	for i := range b.file.Hot {
+		h := &b.file.Hot[i]
 		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: rules.HotSentence(h)})
 	}
 	return infos
@@ -144,7 +144,7 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate
 		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d", points, history.MaxMinutes)
 	}
 	file := e.rules.Load().file
-	if rules := min(file.Limits.Len(), history.MaxRules) + min(file.Hot.Len(), history.MaxHot); perRule && points*rules > maxRuleRates {
+	if rules := min(file.Limits.Len(), history.MaxRules) + min(len(file.Hot), history.MaxHot); perRule && points*rules > maxRuleRates {
 		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)
 	}
 	return e.history.Rates(span, points, perRule), nil

@@ -11,6 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/window"
 )
 
 // maxIgnored bounds the keys that are ignored by hand.
@@ -34,7 +35,7 @@ func (k *Keys) Add(rule string, values []string, ttl time.Duration) (listed api.
 		return listed, err
 	}
 	ttl = cmp.Or(ttl, r.hold())
-	if ttl < 0 || ttl > hotkey.MaxSpan {
+	if ttl < 0 || ttl > window.MaxSpan {
 		return listed, apierror.New(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
 	}
 	now := k.config.Now()

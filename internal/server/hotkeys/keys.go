@@ -63,11 +63,11 @@ func (k *Keys) isBusy(e *entry) bool {
 // Run wakes watchers and ends what is hot no more, until stop is closed.
 func (k *Keys) Run(stop <-chan struct{}) { k.list.run(stop) }
 
-// Prepare returns the rules of set for Use, with the detectors of those that stay as they are.
-func (k *Keys) Prepare(set *hotkey.Set) (Rules, error) {
-	next := make(Rules, 0, set.Len())
-	for i := range set.Len() {
-		r, err := k.rules.Load().prepare(set.Rule(i), (k.config.Budget-k.config.Budget/listShare)/int64(set.Len()))
+// Prepare returns the given rules for Use, with the detectors of those that stay as they are.
+func (k *Keys) Prepare(rules []hotkey.Rule) (Rules, error) {
+	next := make(Rules, 0, len(rules))
+	for i := range rules {
+		r, err := k.rules.Load().prepare(&rules[i], (k.config.Budget-k.config.Budget/listShare)/int64(len(rules)))
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/journal"
@@ -33,7 +32,7 @@ hot:
 func newKeys(t testing.TB, text string) (*hotkeys.Keys, *[]api.Event) {
 	t.Helper()
 	var published []api.Event
-	k := must.Get(hotkeys.New(hotkeys.Config{Budget: hotkey.DefaultBudget, Now: time.Now, Publish: func(e api.Event) { published = append(published, e) }, Log: slog.New(slog.DiscardHandler)}))(t)
+	k := must.Get(hotkeys.New(hotkeys.Config{Budget: 64 << 20, Now: time.Now, Publish: func(e api.Event) { published = append(published, e) }, Log: slog.New(slog.DiscardHandler)}))(t)
 	use(t, k, text)
 	return k, &published
 }

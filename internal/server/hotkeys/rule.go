@@ -53,11 +53,7 @@ func (all Rules) prepare(next *hotkey.Rule, budget int64) (*hotRule, error) {
 			return r, nil
 		}
 	}
-	set, err := hotkey.NewSet(*next)
-	if err != nil {
-		return nil, err
-	}
-	d, err := hotkey.NewDetector(set, hotkey.DetectorConfig{Budget: budget})
+	d, err := hotkey.NewDetector([]hotkey.Rule{*next}, hotkey.DetectorConfig{Budget: budget})
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/window"
 )
 
 // hotRoutes returns the routes about hot keys.
@@ -64,7 +64,7 @@ const quietSeconds = 10
 
 func addHot(c *call, req *api.HotRequest) (k api.HotKey, err error) {
 	if req.TTL < 0 || req.TTL > maxPeriod {
-		return k, badArg("ttl_ms: %d: must be 1 to %d", req.TTL, api.MillisOf(hotkey.MaxSpan))
+		return k, badArg("ttl_ms: %d: must be 1 to %d", req.TTL, api.MillisOf(window.MaxSpan))
 	}
 	key, err := ruleKey(req.Rule, req.Key)
 	if err != nil {
