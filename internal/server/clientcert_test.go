@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,7 +19,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -74,25 +72,7 @@ type mutual struct {
 	t               *testing.T
 	dir, resp, http string
 	roots           *x509.CertPool
-	log             *lockedText
-}
-
-// A lockedText is a log that is written and read at once.
-type lockedText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lockedText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	log             *safeBuffer
 }
 
 const mutualTokens = `read cert:reader
@@ -104,7 +84,7 @@ admin token-of-admin-token-of-admin-token-of-admin
 
 func startMutual(t *testing.T, ca *authority) *mutual {
 	t.Helper()
-	m := &mutual{t: t, dir: t.TempDir(), roots: x509.NewCertPool(), log: new(lockedText)}
+	m := &mutual{t: t, dir: t.TempDir(), roots: x509.NewCertPool(), log: new(safeBuffer)}
 	own, ownPEM := newCertificate(t)
 	key := must.Get(x509.MarshalPKCS8PrivateKey(own.PrivateKey))(t)
 	m.write("cert", string(ownPEM))
@@ -369,7 +349,7 @@ func TestClientCertificatesAreNotResumed(t *testing.T) {
 
 // The certificates of a token file without the CAs of clients have no effect, which the log says.
 func TestCertificatesWithoutCA(t *testing.T) {
-	var log lockedText
+	var log safeBuffer
 	path := filepath.Join(t.TempDir(), "tokens")
 	must.Do(t, os.WriteFile(path, []byte(mutualTokens), 0o600))
 	s := must.Get(New(tokenConfig(path), "test", slog.New(slog.NewTextHandler(&log, nil))))(t)

@@ -228,8 +228,7 @@ func (c *container) ask(t *testing.T, command string) string {
 	conn := must.Get(net.Dial("tcp", c.resp))(t)
 	defer conn.Close()
 	must.Get(io.WriteString(conn, command+"\r\n"))(t)
-	line := must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
-	return line
+	return must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
 }
 
 // What the Dockerfile builds runs in an empty file system, as an unprivileged user. The

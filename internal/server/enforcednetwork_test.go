@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,21 +25,10 @@ import (
 var likeNetworks = []string{"203.0.0.0/16", "203.0.113.0/24", "203.0.113.5/32", "::ffff:203.0.113.0/120", "2a00:203::/32", "2A00:203:1::/64", "203.0.113.5/", "203.0.113.5,203.0.113.6"}
 
 // A sink receives a webhook.
-type sink struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
+type sink struct{ safeBuffer }
 
 func (s *sink) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, _ = io.Copy(&s.text, r.Body)
-}
-
-func (s *sink) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+	_, _ = io.Copy(&s.safeBuffer, r.Body)
 }
 
 // enforcing returns settings of a server with every target, and what each target has refused.

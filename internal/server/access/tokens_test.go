@@ -17,8 +17,7 @@ import (
 
 func parse(t *testing.T, text string) *access.Tokens {
 	t.Helper()
-	tokens := must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
-	return tokens
+	return must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
 }
 
 func TestRole(t *testing.T) {
@@ -201,8 +200,7 @@ func BenchmarkRole(b *testing.B) {
 
 func TestEqual(t *testing.T) {
 	parse := func(text string) *access.Tokens {
-		tokens := must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
-		return tokens
+		return must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
 	}
 	text := "read " + secret("r") + "\nadmin " + secret("a") + " ada\n"
 	all := parse(text)

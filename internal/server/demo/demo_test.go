@@ -20,8 +20,7 @@ func newEngine(t *testing.T) *engine.Engine {
 	if len(file.Warnings) > 0 {
 		t.Errorf("the rules of the demo have warnings: %v", file.Warnings)
 	}
-	e := must.Get(engine.New(engine.Config{Rules: file, KeepEvents: 1 << 20}))(t)
-	return e
+	return must.Get(engine.New(engine.Config{Rules: file, KeepEvents: 1 << 20}))(t)
 }
 
 // banned returns the keys that are banned.

@@ -25,8 +25,7 @@ func bouncing(t *testing.T, now *time.Time) *Enforcer {
 	c := config(t)
 	c.CrowdSec = true
 	c.Now = func() time.Time { return *now }
-	e := must.Get(New(c))(t)
-	return e
+	return must.Get(New(c))(t)
 }
 
 // banAt is banOf at a time.
@@ -37,8 +36,7 @@ func banAt(now time.Time, rule, client string, d time.Duration, source string) *
 // query parses a query.
 func query(t *testing.T, text string) url.Values {
 	t.Helper()
-	q := must.Get(url.ParseQuery(text))(t)
-	return q
+	return must.Get(url.ParseQuery(text))(t)
 }
 
 // Bouncers that ask rarely, restart, and miss answers have what is banned after each answer

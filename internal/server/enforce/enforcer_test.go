@@ -28,8 +28,7 @@ import (
 func config(t *testing.T) Config {
 	t.Helper()
 	folded := func(f match.Fold) match.Key {
-		k := must.Get(match.NewKey(f, "client"))(t)
-		return k
+		return must.Get(match.NewKey(f, "client"))(t)
 	}
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{},
 		ratelimit.Rule{Name: "wide", Key: folded(match.Fold{IPv4: 8}), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}},

@@ -25,8 +25,7 @@ func banner(t *testing.T, fold match.Fold) *ratelimit.Limiter {
 		Name: "client", Key: key, Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}},
 		Ban: &ratelimit.Ban{Of: ratelimit.Refusals, After: 1, Span: time.Minute, For: time.Hour},
 	}))(t)
-	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Budget: 4 << 20}))(t)
-	return l
+	return must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Budget: 4 << 20}))(t)
 }
 
 // named returns an event that names its client.

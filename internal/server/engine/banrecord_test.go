@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -23,10 +22,7 @@ func startFlood(t *testing.T) *Engine {
 // of its end: after a restart it would hold again.
 func TestUnbanBeforeTheRecord(t *testing.T) {
 	path := t.TempDir()
-	j, _, err := journal.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := OpenJournal(t, path, nil)
 	e := startFlood(t)
 	c := e.Session()
 	begin := func(user string) {
@@ -58,10 +54,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	}
 	must.Do(t, j.Close())
 	after := startFlood(t)
-	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
+	OpenJournal(t, path, after.Restorer().Record)
 	for user, want := range map[string]bool{"eve": false, "mallory": true} {
 		if r, held, err := after.limiter.Bans().Get("flood", user); held != want || err != nil || held && time.Until(r.Until) < 50*time.Minute {
 			t.Errorf("%s: %+v, %v, %v; want %v", user, r, held, err, want)
@@ -73,10 +66,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 // same, as those that were written before the reload: after a restart with the rule it holds.
 func TestReloadBeforeTheRecord(t *testing.T) {
 	path := t.TempDir()
-	j, _, err := journal.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := OpenJournal(t, path, nil)
 	e := startFlood(t)
 	late := ratelimit.BanRecord{Rule: "flood", Key: []string{"mallory"}, Since: time.Now(), Until: time.Now().Add(time.Hour)}
 	must.Do(t, e.limiter.Bans().Add(late))
@@ -87,10 +77,7 @@ func TestReloadBeforeTheRecord(t *testing.T) {
 	e.bans.Began(late)
 	must.Do(t, j.Close())
 	after := startFlood(t)
-	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
+	OpenJournal(t, path, after.Restorer().Record)
 	if r, held, err := after.limiter.Bans().Get("flood", "mallory"); !held || err != nil {
 		t.Errorf("%+v, %v, %v; want the ban", r, held, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
-	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -21,10 +20,7 @@ bans:
 // line of the journal of the first.
 func TestUnbanThenCrash(t *testing.T) {
 	path := t.TempDir()
-	j, _, err := journal.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := engine.OpenJournal(t, path, nil)
 	live := newEngine(t, loginRules)
 	live.Bans().Journal(j)
 	snapshot := saved(t, live)
@@ -66,10 +62,7 @@ func TestUnbanThenCrash(t *testing.T) {
 		t.Error("the lines do not begin the ban again")
 	}
 	first := restored(t, loginRules, snapshot)
-	if j, _, err = journal.Open(path, first.Restorer().Record); err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
+	engine.OpenJournal(t, path, first.Restorer().Record)
 	second := restored(t, loginRules, saved(t, first))
 	for _, e := range []*engine.Engine{first, second} {
 		sub := e.Subscribe()

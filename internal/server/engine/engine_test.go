@@ -43,8 +43,7 @@ allow: [10.0.0.0/8]
 
 func parse(t testing.TB, text string) *rules.File {
 	t.Helper()
-	f := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
-	return f
+	return must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 }
 
 func newEngine(t testing.TB, text string) *engine.Engine {
@@ -69,8 +68,7 @@ func event(c *engine.Session, fields ...string) *match.Event {
 // check is Session.Check of an event that can be judged.
 func check(t testing.TB, c *engine.Session, ev *match.Event, cost uint64) ratelimit.Decision {
 	t.Helper()
-	d := must.Get(c.Check(ev, cost))(t)
-	return d
+	return must.Get(c.Check(ev, cost))(t)
 }
 
 func wantCode(t *testing.T, err error, code api.Code, words string) {
@@ -85,8 +83,7 @@ func wantCode(t *testing.T, err error, code api.Code, words string) {
 // that it begins is told.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
-		defer e.Close()
+		e := newEngine(t, someRules)
 		sub := e.Subscribe()
 		defer sub.Close()
 		c := e.Session()

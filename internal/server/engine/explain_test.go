@@ -17,15 +17,13 @@ import (
 
 func explain(t *testing.T, e *engine.Engine, values ...string) api.Explanation {
 	t.Helper()
-	x := must.Get(e.Explain(values...))(t)
-	return x
+	return must.Get(e.Explain(values...))(t)
 }
 
 // Explain has what a key was refused for, and what its rule decides now.
 func TestExplain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := must.Get(engine.New(engine.Config{Rules: parse(t, refusingRules)}))(t)
-		defer e.Close()
+		e := newEngine(t, refusingRules)
 		began := time.Now().UTC()
 		c := e.Session()
 		for i, path := range []string{"/", "/a?secret", "/b", "/", "/c"} { // refused but for the first, under per-client only "/"

@@ -1,16 +1,17 @@
 package engine
 
 import (
+	"testing"
+
+	"github.com/lately-go/lately/internal/server/journal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // Peek returns the decision that Check would return.
 func (s *Session) Peek(ev *match.Event, cost uint64) (d ratelimit.Decision, err error) {
-	if err := s.QueueCheck(ev, cost, Terms{Peek: true}); err != nil {
-		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
-	}
-	return s.decideOne()
+	return s.CheckOn(Terms{Peek: true}, ev, cost)
 }
 
 // PeekRule returns the decision that Take would return.
@@ -29,4 +30,13 @@ func (e *Engine) Lacking(rule string) uint64 {
 		}
 	}
 	return 0
+}
+
+// OpenJournal opens the journal in a directory until the test ends.
+func OpenJournal(t *testing.T, path string, restore func(journal.Record) error) *journal.Journal {
+	t.Helper()
+	j, _, err := journal.Open(path, restore)
+	must.Do(t, err)
+	t.Cleanup(func() { must.Do(t, j.Close()) })
+	return j
 }

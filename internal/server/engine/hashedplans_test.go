@@ -20,8 +20,7 @@ func TestPlansByHashedField(t *testing.T) {
 		must.Do(t, os.WriteFile(name, []byte(contents), 0o600))
 	}
 	load := func() *rules.File {
-		file := must.Get(rules.Load(path))(t)
-		return file
+		return must.Get(rules.Load(path))(t)
 	}
 	e := must.Get(New(Config{Rules: load()}))(t)
 	defer e.Close()

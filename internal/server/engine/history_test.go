@@ -6,17 +6,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/lately-go/lately/internal/server/engine"
-	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A rule that gets another key counts from 0 again. Rates are what came since, and
 // never what is left when more is taken from less.
 func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
-		defer e.Close()
+		e := newEngine(t, someRules)
 		c := e.Session()
 		for range 3 {
 			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1)
@@ -41,8 +37,7 @@ func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
 // has decided since it began.
 func TestRatesOfAYoungEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
-		defer e.Close()
+		e := newEngine(t, someRules)
 		c := e.Session()
 		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
 		time.Sleep(50*time.Second + 500*time.Millisecond)

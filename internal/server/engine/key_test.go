@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
@@ -18,8 +17,7 @@ func TestSlotsOfAKey(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	synctest.Test(t, func(t *testing.T) {
-		e := must.Get(engine.New(engine.Config{Rules: parse(t, someRules)}))(t)
-		defer e.Close()
+		e := newEngine(t, someRules)
 		c := e.Session()
 		cut, whole := false, false
 		for range 400 {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/engine"
-	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -101,10 +100,7 @@ func TestUnbanAll(t *testing.T) {
 // batch, and subscribers are told of each.
 func TestUnbanAllSurvives(t *testing.T) {
 	path := t.TempDir()
-	j, _, err := journal.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := engine.OpenJournal(t, path, nil)
 	e := newEngine(t, someRules)
 	e.Bans().Journal(j)
 	const many = 300
@@ -123,10 +119,7 @@ func TestUnbanAllSurvives(t *testing.T) {
 	want := banned(t, e)
 	must.Do(t, j.Close())
 	after := newEngine(t, someRules)
-	if j, _, err = journal.Open(path, after.Restorer().Record); err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
+	engine.OpenJournal(t, path, after.Restorer().Record)
 	if got := banned(t, after); !slices.Equal(got, want) {
 		t.Errorf("after a restart %q; want %q", got, want)
 	}

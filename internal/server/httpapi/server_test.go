@@ -53,14 +53,12 @@ const (
 func tokens(t testing.TB) *access.Tokens {
 	t.Helper()
 	text := "read " + readToken + " reader\ncheck " + checkToken + " checker\nadmin " + adminToken + " boss\n"
-	all := must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
-	return all
+	return must.Get(access.Parse(strings.NewReader(text), "tokens"))(t)
 }
 
 func parseRules(t testing.TB, text string) *rules.File {
 	t.Helper()
-	file := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
-	return file
+	return must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 }
 
 // newServer returns a server over an engine with rulesText, as change wants it.
@@ -72,8 +70,7 @@ func newServer(t testing.TB, change func(*Config)) *Server {
 	if change != nil {
 		change(&c)
 	}
-	s := must.Get(New(c))(t)
-	return s
+	return must.Get(New(c))(t)
 }
 
 // serve serves s on loopback until the test is over, and returns the address.

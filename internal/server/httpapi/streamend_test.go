@@ -44,8 +44,7 @@ func (s *sink) String() string {
 // otherTokens returns tokens of which one, for reading, is in tokens too.
 func otherTokens(t testing.TB) *access.Tokens {
 	t.Helper()
-	all := must.Get(access.Parse(strings.NewReader("read "+readToken+"\n"), "tokens"))(t)
-	return all
+	return must.Get(access.Parse(strings.NewReader("read "+readToken+"\n"), "tokens"))(t)
 }
 
 // A stream ends when what let its subscriber in does not any more, and not before.

@@ -47,8 +47,7 @@ func (f slowFile) Sync() error {
 
 func mustBegin(t *testing.T, l fileSystem) *life {
 	t.Helper()
-	s := must.Get(begin(l))(t)
-	return s
+	return must.Get(begin(l))(t)
 }
 
 // TestConcurrentOneSyncForMany appends from a hundred goroutines at once: the first sync is

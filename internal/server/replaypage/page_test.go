@@ -57,8 +57,7 @@ func hostileReport(t *testing.T) *replay.Report {
 
 func run(t *testing.T, c replay.Config) *replay.Report {
 	t.Helper()
-	r := must.Get(replay.Run(t.Context(), c))(t)
-	return r
+	return must.Get(replay.Run(t.Context(), c))(t)
 }
 
 // sampleReport is a report of the project's own generated log.

@@ -41,8 +41,7 @@ func withoutBans(t testing.TB) *rules.File {
 	t.Helper()
 	before, after, _ := strings.Cut(testRules, "bans:")
 	_, hot, _ := strings.Cut(after, "hot:")
-	file := must.Get(rules.Parse("rules.yaml", []byte(before+"hot:"+hot)))(t)
-	return file
+	return must.Get(rules.Parse("rules.yaml", []byte(before+"hot:"+hot)))(t)
 }
 
 // TestPipelineInRedis sends 100 TAKE in one write. The proxy passes on no reply before it has

@@ -250,6 +250,5 @@ func testTokens(t testing.TB, extra string) *access.Tokens {
 	path := filepath.Join(t.TempDir(), "tokens")
 	text := "read " + readToken + " ro\ncheck " + checkToken + " svc\nadmin " + adminToken + " ops\n" + extra
 	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
-	tokens := must.Get(access.Load(path))(t)
-	return tokens
+	return must.Get(access.Load(path))(t)
 }
