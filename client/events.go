@@ -36,8 +36,8 @@ const (
 	maxWait   = 15 * time.Second
 )
 
-// ErrLost is the error of [Client.Events] when a stream has ended.
-var ErrLost = errors.New("the stream of events has ended")
+// errLost is the error of [Client.Events] when a stream has ended.
+var errLost = errors.New("the stream of events has ended")
 
 // Events yields the events of the server, until ctx is done, the caller breaks off, or the
 // server refuses with an [*Error] that is not Temporary, which comes last.
@@ -80,7 +80,7 @@ func longestWait(failures int) time.Duration { return wait.Backoff(firstWait, ma
 func (c *Client) stream(ctx context.Context, yield func(api.Event, error) bool) (received, more bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watch := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("%w: nothing came for %v", ErrLost, maxSilence)) })
+	watch := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("%w: nothing came for %v", errLost, maxSilence)) })
 	defer watch.Stop()
 	resp, err := c.send(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
@@ -120,11 +120,11 @@ func ended(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("%w: a line is longer than %d MiB", ErrLost, maxEvent>>20)
+		return fmt.Errorf("%w: a line is longer than %d MiB", errLost, maxEvent>>20)
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return fmt.Errorf("%w: %w", errLost, err)
 	}
-	return ErrLost
+	return errLost
 }
 
 // A message is the received part of an event. The format is that of "Server-sent events"
@@ -145,7 +145,7 @@ func (m *message) line(line string) (e api.Event, whole bool, err error) {
 		m.event = value
 	case field == "data":
 		if m.data.Len()+len(value) > maxEvent {
-			return e, false, fmt.Errorf("%w: an event is longer than %d MiB", ErrLost, maxEvent>>20)
+			return e, false, fmt.Errorf("%w: an event is longer than %d MiB", errLost, maxEvent>>20)
 		}
 		m.data.WriteString(value)
 		m.data.WriteByte('\n')
@@ -159,13 +159,13 @@ func (m *message) end() (e api.Event, whole bool, err error) {
 	m.event = ""
 	m.data.Reset()
 	if kind == "resync" {
-		return e, false, fmt.Errorf("%w: events came faster than they were read", ErrLost)
+		return e, false, fmt.Errorf("%w: events came faster than they were read", errLost)
 	}
 	if kind == "" || data == "" {
 		return e, false, nil
 	}
 	if err := json.Unmarshal([]byte(data), &e); err != nil {
-		return e, false, fmt.Errorf("%w: the data of event %.40q is not JSON: %w", ErrLost, kind, err)
+		return e, false, fmt.Errorf("%w: the data of event %.40q is not JSON: %w", errLost, kind, err)
 	}
 	e.Type = api.EventType(kind)
 	return e, true, nil

@@ -88,7 +88,7 @@ func TestEventsOfOneStream(t *testing.T) {
 			c, _ := scripted(t, func(int, *http.Request) (*http.Response, error) { return text(tt.stream) })
 			want := strings.Split(tt.want, "\n")
 			if !strings.Contains(tt.want, "error") {
-				want = append(want, "error: "+ErrLost.Error())
+				want = append(want, "error: "+errLost.Error())
 			}
 			if got := told(t.Context(), c, len(want)); strings.Join(got, "\n") != strings.Join(want, "\n") {
 				t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -27,14 +27,9 @@ type FleetConfig struct {
 	Nodes []string
 
 	// Discover is a HOST:PORT whose host is a DNS name: the nodes are its addresses with
-	// that port. They are looked up again every LookupEvery, 10 s by default. If that
-	// fails, or finds none, the nodes do not change.
-	Discover    string
-	LookupEvery time.Duration
-
-	// Lookup returns the addresses of a host; nil means [net.Resolver.LookupHost] of Go's
-	// default resolver.
-	Lookup func(ctx context.Context, host string) ([]string, error)
+	// that port. They are looked up again every 10 s. If that fails, or finds none, the
+	// nodes do not change.
+	Discover string
 
 	// Token authenticates each connection; "" sends none.
 	Token string
@@ -62,13 +57,16 @@ type FleetConfig struct {
 	// Fleet.
 	Detector *hotkey.Detector
 
-	dialer func(ctx context.Context, network, addr string) (net.Conn, error) // of tests; nil means TCP
+	// Of tests; zero means TCP, 10 s, and Go's default resolver.
+	dialer      func(ctx context.Context, network, addr string) (net.Conn, error)
+	lookupEvery time.Duration
+	lookup      func(ctx context.Context, host string) ([]string, error)
 }
 
 const (
 	defaultNodeTimeout = time.Second
 	leastNodeTimeout   = 10 * time.Millisecond
-	defaultLookup      = 10 * time.Second
+	lookupEvery        = 10 * time.Second
 	maxName            = 64
 )
 
@@ -158,12 +156,12 @@ func (f *Fleet) Close() {
 
 func (c FleetConfig) withDefaults() (FleetConfig, error) {
 	c.Timeout = cmp.Or(c.Timeout, defaultNodeTimeout)
-	c.LookupEvery = cmp.Or(c.LookupEvery, defaultLookup)
+	c.lookupEvery = cmp.Or(c.lookupEvery, lookupEvery)
 	if c.Name == "" {
 		c.Name = defaultName()
 	}
-	if c.Lookup == nil {
-		c.Lookup = net.DefaultResolver.LookupHost
+	if c.lookup == nil {
+		c.lookup = net.DefaultResolver.LookupHost
 	}
 	return c, c.validate()
 }
@@ -175,8 +173,6 @@ func (c *FleetConfig) validate() error {
 		return errors.New("FleetConfig: Nodes and Discover: must be one of them")
 	case c.Timeout < leastNodeTimeout:
 		return fmt.Errorf("FleetConfig.Timeout: %v: must be 0 (%v), or %v or more", c.Timeout, defaultNodeTimeout, leastNodeTimeout)
-	case c.LookupEvery < 0:
-		return fmt.Errorf("FleetConfig.LookupEvery: %v: must be 0 (%v) or more", c.LookupEvery, defaultLookup)
 	case strings.ContainsFunc(c.Token, notVisible):
 		return errors.New("FleetConfig.Token: a blank, or a character that is not ASCII: must be a token from the server's token file")
 	case len(c.Name) > maxName || strings.ContainsFunc(c.Name, notVisible):

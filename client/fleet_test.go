@@ -36,7 +36,6 @@ func TestNewFleet(t *testing.T) {
 		{FleetConfig{Discover: "lately"}, `address "lately": must be HOST:PORT`},
 		{FleetConfig{Nodes: []string{"h:1", "g:1", "h:1"}}, `Nodes: "h:1": must be there once`},
 		{FleetConfig{Nodes: []string{"h:1"}, Timeout: -1}, "Timeout: -1ns: must be 0 (1s), or 10ms or more"},
-		{FleetConfig{Nodes: []string{"h:1"}, LookupEvery: -1}, "LookupEvery: -1ns"},
 		{FleetConfig{Nodes: []string{"h:1"}, Name: "a b"}, `Name: "a b": must be up to 64 visible ASCII`},
 		{FleetConfig{Nodes: []string{"h:1"}, Token: "a b"}, "Token: a blank"},
 		{FleetConfig{Nodes: []string{"127.0.0.1:1", "h:1"}, Token: "t"}, "sent to h:1 without encryption"},

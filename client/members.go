@@ -98,7 +98,7 @@ func (f *Fleet) discover() {
 		f.members.err = err
 		f.members.mu.Unlock()
 		looked()
-		next := f.config.LookupEvery
+		next := f.config.lookupEvery
 		if failures++; err == nil {
 			failures = 0
 		} else {
@@ -116,9 +116,9 @@ func (f *Fleet) lookup() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(f.ctx, max(f.config.LookupEvery, time.Second))
+	ctx, cancel := context.WithTimeout(f.ctx, max(f.config.lookupEvery, time.Second))
 	defer cancel()
-	hosts, err := f.config.Lookup(ctx, host)
+	hosts, err := f.config.lookup(ctx, host)
 	switch {
 	case err != nil:
 		return err

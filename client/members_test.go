@@ -70,7 +70,7 @@ func TestFleetDiscovers(t *testing.T) {
 	servers, port := startLoopbacks(t, 3)
 	n := &names{}
 	n.set(errors.New("no such host"))
-	f := mustFleet(t, FleetConfig{Discover: "lately.test:" + port, LookupEvery: 5 * time.Millisecond, Lookup: n.lookup})
+	f := mustFleet(t, FleetConfig{Discover: "lately.test:" + port, lookupEvery: 5 * time.Millisecond, lookup: n.lookup})
 	if _, err := f.Take(t.Context(), "many", 1, "ada"); !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "no such host") {
 		t.Errorf("the error is %v", err)
 	}

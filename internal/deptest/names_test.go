@@ -14,7 +14,7 @@ import (
 var mostNames = map[string]int{
 	"accesslog":   31,
 	"api":         141,
-	"client":      72,
+	"client":      71,
 	"hotkey":      45,
 	"latelygrpc":  17,
 	"latelyhttp":  48,
