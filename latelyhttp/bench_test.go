@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -66,7 +67,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		var outcomes []ratelimit.Outcome
 		b.ReportAllocs()
 		for b.Loop() {
-			_, outcomes = l.Judge(time.Now(), &event, 1, outcomes[:0])
+			_, outcomes = l.Internal().Judge(time.Now(), &batch.Query{Event: &event, Cost: 1}, outcomes[:0])
 		}
 	})
 }

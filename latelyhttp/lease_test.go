@@ -263,7 +263,7 @@ func TestFirstInFlightRule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return 2 - r.PeekN(l.Now(), 0, "192.0.2.1").Remaining
+		return 2 - r.TakeN(l.Now(), 0, "192.0.2.1").Remaining
 	}
 	m := mustNew(t, l, Config{Cost: func(*http.Request) uint64 {
 		if err := l.Update(both); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -106,12 +107,12 @@ func TestBundleCrosses(t *testing.T) {
 func TestBundlesKeepOrder(t *testing.T) {
 	rules := eachRules(t)
 	limiter := limiterOf(t, rules, newStore(t, redis(t).client(t), rules, prefixed()))
-	limiter.TakeAll([]ratelimit.Query{{Rule: "bucket", Key: []string{"other"}, Cost: 1, Peek: true}}, nil) // loads the script, or it is sent again
-	var queries []ratelimit.Query
+	limiter.Internal().TakeAll([]batch.Query{{Rule: "bucket", Key: []string{"other"}, Cost: 1, Peek: true}}, nil) // loads the script, or it is sent again
+	var queries []batch.Query
 	for i := range 4 * rules.Len() {
-		queries = append(queries, ratelimit.Query{Rule: rules.Rule(i % rules.Len()).Name, Key: []string{"k"}, Cost: 1, Peek: i/rules.Len()%2 == 0})
+		queries = append(queries, batch.Query{Rule: rules.Rule(i % rules.Len()).Name, Key: []string{"k"}, Cost: 1, Peek: i/rules.Len()%2 == 0})
 	}
-	for i, d := range limiter.TakeAll(queries, nil) {
+	for i, d := range limiter.Internal().TakeAll(queries, nil) {
 		taken := uint64(i/rules.Len()/2 + 1)
 		if left := rules.Rule(i % rules.Len()).Limits[0].N - taken; d.Err != nil || d.Remaining != left {
 			t.Errorf("query %d under %s, peek %t: %+v, want %d left", i, queries[i].Rule, queries[i].Peek, d, left)

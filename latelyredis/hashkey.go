@@ -12,7 +12,7 @@ var hashKeyScript = newScript("redis.call('SET', KEYS[1], ARGV[1], 'NX') return 
 
 // HashKey returns the key for digests of hashed fields, which all processes with this prefix and
 // servers of Lately share. The first process writes a random secret to Redis, from which the key is
-// derived. A middleware without a HashKey of its own uses it, see [ratelimit.Limiter.HashKey].
+// derived. A middleware without a HashKey of its own uses it.
 func (s *Store) HashKey(ctx context.Context) ([32]byte, error) {
 	offered := secret.New().Value()
 	c := command{script: hashKeyScript, full: true, keys: []string{s.prefix + "{nodes}:secret"}, args: []string{offered.Text()}}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
@@ -75,9 +76,9 @@ func decided(l *ratelimit.Limiter) (all []ratelimit.RuleStats) {
 func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek bool) (all []string, d ratelimit.Decision) {
 	var outs []ratelimit.Outcome
 	if peek {
-		d = l.PeekN(at, e, n)
+		d, _ = l.Internal().Judge(at, &batch.Query{Event: e, Cost: n, Peek: true}, nil)
 	} else {
-		d, outs = l.Judge(at, e, n, nil)
+		d, outs = l.Internal().Judge(at, &batch.Query{Event: e, Cost: n}, nil)
 	}
 	micros := func(d time.Duration) time.Duration {
 		return (d + time.Microsecond - 1).Truncate(time.Microsecond)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
@@ -74,7 +75,9 @@ func (f *fleet) pass(micros int64) {
 // of the node.
 func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait time.Duration, wrong string) {
 	at, i := time.UnixMicro(f.now.Load()), rnd.IntN(len(f.limiters))
-	want, got := f.exact.PeekN(at, e, n), ratelimit.Decision{}
+	q := &batch.Query{Event: e, Cost: n, Peek: true}
+	want, _ := f.exact.Internal().Judge(at, q, nil)
+	var got ratelimit.Decision
 	probe := &latelyredis.Request{Set: f.rules, Cost: n, Peek: true}
 	for rule := range f.rules.Len() {
 		probe.Subjects = append(probe.Subjects, about(rule, string(e.Get(match.Path))))
@@ -83,7 +86,7 @@ func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait 
 		f.known++
 	}
 	if peek {
-		got = f.limiters[i].PeekN(at, e, n)
+		got, _ = f.limiters[i].Internal().Judge(at, q, nil)
 	} else {
 		got = f.limiters[i].TakeN(at, e, n)
 		want = f.exact.TakeN(at, e, n)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/store"
 )
 
@@ -53,14 +54,14 @@ func (c *banCopy) all(yield func(BanRecord, error) bool) {
 	}
 }
 
-// page returns a page of the bans that hold; see [BanList.Page].
-func (c *banCopy) page(q BanQuery) (page BanPage, err error) {
+// page returns a page of the bans that hold; see [internal.BanPage].
+func (c *banCopy) page(q ban.Query) (bans []BanRecord, total int, next string, err error) {
 	if c.Err != nil {
-		return page, c.Err
+		return nil, 0, "", c.Err
 	}
 	if q.Rule != "" {
 		if _, err := c.Set.Named(q.Rule); err != nil {
-			return page, err
+			return nil, 0, "", err
 		}
 	}
 	rules := c.rules(q.Rule)
@@ -77,13 +78,12 @@ func (c *banCopy) page(q BanQuery) (page BanPage, err error) {
 		return false
 	})
 	if err != nil {
-		return page, err
+		return nil, 0, "", err
 	}
-	page.Total, page.Next = p.Total, p.Next
 	for i := range p.Bans {
-		page.Bans = append(page.Bans, banRecord(rules[p.Bans[i].Rule], &p.Bans[i]))
+		bans = append(bans, banRecord(rules[p.Bans[i].Rule], &p.Bans[i]))
 	}
-	return page, nil
+	return bans, p.Total, p.Next, nil
 }
 
 // held returns how many bans hold, by the names of rules. The cost is that of the rules, and of the bans if one has ended.

@@ -1,23 +1,18 @@
 package ratelimit
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/window"
 )
 
 // ErrBansFull is the error for a ban when the store has no memory for it.
 var ErrBansFull = errors.New("ratelimit: no memory for another ban")
 
-// A BanList is the list of the bans of a [Limiter]: it lists, adds, removes, exports and
-// imports them. Get it from [Limiter.Bans]. Bans that rules begin are in it too.
+// A BanList is the list of the bans of a [Limiter]: it lists, adds and removes them. Get it from [Limiter.Bans]. Bans that rules begin are in it too.
 //
 // A key is the list of the values of the rule's key, in the order of its fields. A client
 // is folded as in an event: an address becomes its prefix. Other values are not changed,
@@ -67,8 +62,7 @@ func (b BanList) Add(r BanRecord) error {
 	if allowed {
 		return fmt.Errorf("key: %q: is on the allow list: must be another client", r.Key)
 	}
-	_, err = b.limiter.addBan(r, key, now)
-	return err
+	return b.limiter.addBan(r, key, now)
 }
 
 // Remove ends the ban of a key under the named rule, and deletes the bans before it, so
@@ -125,19 +119,6 @@ func (b BanList) All() iter.Seq2[BanRecord, error] {
 	}
 }
 
-// Page returns a page of the bans that q selects, newest first. A ban that lasts until the last
-// page is read is on exactly one page; a ban that begins after the first is on none. With a
-// shared store, Page reads this process's copy; see Get.
-//
-// The error is a [*RuleError] for an unknown rule. Otherwise it reports a cursor that no page has
-// returned, or that the copy is not available yet. Each page scans all bans, some hundred at a
-// time under a lock that decisions take only to begin a ban, and allocates for the bans that it
-// returns.
-func (b BanList) Page(q BanQuery) (BanPage, error) {
-	c := b.copy()
-	return c.page(q)
-}
-
 // copy returns the bans that this process knows of.
 func (b BanList) copy() banCopy {
 	if m := b.limiter.memory; m != nil {
@@ -146,87 +127,31 @@ func (b BanList) copy() banCopy {
 	return banCopy(b.limiter.store.Bans())
 }
 
-// Export writes the current bans to w as JSON, one object per line. The error is from w or from
-// the store; the bans before it have been written.
-func (b BanList) Export(w io.Writer) error {
-	buffered := bufio.NewWriter(w)
-	lines := json.NewEncoder(buffered)
-	lines.SetEscapeHTML(false)
-	for r, err := range b.All() {
-		if err == nil {
-			err = lines.Encode(r)
-		}
-		if err != nil {
-			return errors.Join(err, buffered.Flush())
-		}
-	}
-	return buffered.Flush()
-}
-
-// Import adds the bans that Export has written, with their starts, ends and counts. It skips bans
-// that have ended, and keeps an existing ban of the same key that ends later. With a shared store,
-// existing bans are counted as added.
-//
-// It stops at the first line that is not a ban; the error contains the line number. The bans
-// before it have been added, and importing them again changes nothing.
-func (b BanList) Import(r io.Reader) (done window.Imported, err error) {
-	n := 0
-	for record, err := range readBans(r) {
-		if n++; err != nil {
-			return done, err
-		}
-		if err := b.limiter.importBan(&record, b.now(), &done); err != nil {
-			return done, fmt.Errorf("ban %d: %w", n, err)
-		}
-	}
-	return done, nil
-}
-
-// importBan adds b, and counts it in done.
-func (l *Limiter) importBan(b *BanRecord, now int64, done *window.Imported) error {
-	if nanos(b.Until) <= now {
-		done.Expired++
-		return nil
-	}
+// restoreBan is [internal.RestoreBan] at now.
+func (l *Limiter) restoreBan(b *BanRecord, now int64) error {
 	r, err := l.Set().Named(b.Rule)
-	if err != nil {
-		done.Unknown++
+	if err != nil || nanos(b.Until) <= now {
 		return nil
 	}
 	key, digest := listedDigest(r.Key, b.Key)
 	if len(r.Key.Fields()) != len(b.Key) && (!digest || b.Source != ban.SourceRule || l.memory == nil) {
-		done.Unknown++
 		return nil
 	}
 	if !digest {
 		var allowed bool
-		if key, allowed, err = l.checkBan(b, now); err != nil {
+		if key, allowed, err = l.checkBan(b, now); err != nil || allowed {
 			return err
 		}
-		if allowed {
-			done.Allowed++
-			return nil
-		}
 	}
-	switch result, err := l.addBan(*b, key, now); {
-	case errors.Is(err, ErrBansFull):
-		done.Refused++
-	case err != nil:
-		return err
-	case result == ban.Kept:
-		done.Kept++
-	default:
-		done.Bans++
-	}
-	return nil
+	return l.addBan(*b, key, now)
 }
 
 // addBan adds b, which was validated, to the store.
-func (l *Limiter) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) {
+func (l *Limiter) addBan(b BanRecord, key []byte, now int64) error {
 	if l.memory != nil {
 		return l.memory.addBan(b, key, now)
 	}
 	ctx, cancel := l.within(max(l.timeout, banTimeout))
 	defer cancel()
-	return ban.Added, l.store.Ban(ctx, b)
+	return l.store.Ban(ctx, b)
 }

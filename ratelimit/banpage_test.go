@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -21,7 +22,7 @@ type pagedMemory struct {
 	bans ratelimit.BanList
 }
 
-func (m *pagedMemory) page(now time.Time, q ratelimit.BanQuery) (ratelimit.BanPage, error) {
+func (m *pagedMemory) page(now time.Time, q bans.Query) (ratelimit.BanPage, error) {
 	return m.bans.At(now).Page(q)
 }
 
@@ -39,7 +40,7 @@ func pageMemory(t testing.TB) *pagedMemory {
 }
 
 // pages returns all bans that q selects, page by page.
-func pages(t testing.TB, m *pagedMemory, now time.Time, q ratelimit.BanQuery, between func()) (all []ratelimit.BanRecord) {
+func pages(t testing.TB, m *pagedMemory, now time.Time, q bans.Query, between func()) (all []ratelimit.BanRecord) {
 	t.Helper()
 	for n := 0; ; n++ {
 		p, err := m.page(now, q)
@@ -82,7 +83,7 @@ func TestBanPagesAgainstAList(t *testing.T) {
 		list = append(list, b)
 	}
 	now := start.Add(2500 * time.Millisecond)
-	for _, q := range []ratelimit.BanQuery{
+	for _, q := range []bans.Query{
 		{},
 		{Rule: "one"},
 		{Rule: "two"},
@@ -150,7 +151,7 @@ func TestConcurrentBanPagesWhileBansChange(t *testing.T) {
 	})
 	gone := 0
 	seen := map[string]int{}
-	for _, b := range pages(t, m, start.Add(time.Second), ratelimit.BanQuery{Limit: 100}, func() {
+	for _, b := range pages(t, m, start.Add(time.Second), bans.Query{Limit: 100}, func() {
 		for range 50 {
 			if gone < held {
 				m.Unban(context.Background(), "one", []byte(fmt.Sprint("goes", gone)))
@@ -178,11 +179,11 @@ func TestConcurrentBanPagesWhileBansChange(t *testing.T) {
 // TestBanPageErrors asks for a rule that there is not, and with cursors that came with no page.
 func TestBanPageErrors(t *testing.T) {
 	m := pageMemory(t)
-	if _, err := m.page(at(1), ratelimit.BanQuery{Rule: "ones", Limit: 1}); err == nil || !strings.Contains(err.Error(), `did you mean "one"?`) {
+	if _, err := m.page(at(1), bans.Query{Rule: "ones", Limit: 1}); err == nil || !strings.Contains(err.Error(), `did you mean "one"?`) {
 		t.Errorf("an unknown rule: %v", err)
 	}
 	for _, c := range []string{"0", "x", strings.Repeat("A", 15), strings.Repeat("A", 17), "!!!!!!!!!!!!!!!!"} {
-		if _, err := m.page(at(1), ratelimit.BanQuery{Limit: 1, Cursor: c}); err == nil || !strings.Contains(err.Error(), "cursor") {
+		if _, err := m.page(at(1), bans.Query{Limit: 1, Cursor: c}); err == nil || !strings.Contains(err.Error(), "cursor") {
 			t.Errorf("cursor %q: %v", c, err)
 		}
 	}
@@ -202,7 +203,7 @@ func BenchmarkBanPage(b *testing.B) {
 		b.Run("text="+text, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.page(start.Add(time.Minute), ratelimit.BanQuery{Limit: 1000, Text: text}); err != nil {
+				if _, err := m.page(start.Add(time.Minute), bans.Query{Limit: 1000, Text: text}); err != nil {
 					b.Fatal(err)
 				}
 			}

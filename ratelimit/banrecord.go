@@ -1,13 +1,10 @@
 package ratelimit
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -49,28 +46,6 @@ type BanRecord struct {
 	// Source is who began the ban: "rule" for the rule, or else at most 64 bytes of
 	// UTF-8; "" means "manual".
 	Source string
-}
-
-// A BanQuery selects a page of the bans that hold, for [BanList.Page].
-type BanQuery struct {
-	// Rule is the rule of the bans; "" means all rules.
-	Rule string
-
-	// Text must be in a value of the key or in the reason; "" means any.
-	Text string
-
-	// Limit is the largest number of bans to return.
-	Limit int
-
-	// Cursor is BanPage.Next of the page before; "" means the first page.
-	Cursor string
-}
-
-// A BanPage is a page of bans, see [BanList.Page].
-type BanPage struct {
-	Bans  []BanRecord
-	Total int    // how many bans the query selects, on all pages
-	Next  string // the cursor of the next page; "" if there is none
 }
 
 // banJSON is the JSON of a BanRecord.
@@ -168,36 +143,3 @@ func (r *BanRecord) validate() error {
 
 // formatTime returns a time as BanRecords have it in JSON.
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
-
-// maxBanLine is the longest line that readBans reads, in bytes without its end.
-const maxBanLine = 64 << 10
-
-// readBans yields the bans in r, one JSON object a line. Empty lines are skipped. The first
-// error, which names the line, is the last that it yields.
-func readBans(r io.Reader) iter.Seq2[BanRecord, error] {
-	return func(yield func(BanRecord, error) bool) {
-		lines, n := bufio.NewScanner(r), 1
-		lines.Buffer(nil, maxBanLine+len("\r\n"))
-		for ; lines.Scan() && len(lines.Bytes()) <= maxBanLine; n++ {
-			line := bytes.TrimSpace(lines.Bytes())
-			if len(line) == 0 {
-				continue
-			}
-			var b BanRecord
-			err := json.Unmarshal(line, &b)
-			if err != nil {
-				err = fmt.Errorf("line %d: %w", n, err)
-			}
-			if !yield(b, err) || err != nil {
-				return
-			}
-		}
-		err := lines.Err()
-		if len(lines.Bytes()) > maxBanLine || errors.Is(err, bufio.ErrTooLong) {
-			err = fmt.Errorf("too long (max %d bytes)", maxBanLine)
-		}
-		if err != nil {
-			yield(BanRecord{}, fmt.Errorf("line %d: %w", n, err))
-		}
-	}
-}

@@ -1,7 +1,7 @@
 package ratelimit_test
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -16,7 +16,6 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/window"
 )
 
 func listed(t testing.TB, l *ratelimit.Limiter) []ratelimit.BanRecord {
@@ -171,20 +170,17 @@ func TestBansMoveHouse(t *testing.T) {
 		if err := l.Bans().Add(ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b\xff"}, Until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
-		var file bytes.Buffer
-		if err := l.Bans().Export(&file); err != nil {
-			t.Fatal(err)
-		}
 		other := banLimiter(t, c, rules...)
 		want := listed(t, l)
-		if report, err := other.Bans().Import(bytes.NewReader(file.Bytes())); err != nil || report != (window.Imported{Bans: len(want)}) {
-			t.Fatalf("%+v, %v; want %d added", report, err, len(want))
-		}
-		if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
-			t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
-		}
-		if report, err := other.Bans().Import(&file); err != nil || report != (window.Imported{Kept: len(want)}) {
-			t.Errorf("once more: %+v, %v; want %d kept", report, err, len(want))
+		for range 2 { // once more changes nothing
+			for _, b := range want {
+				if err := other.Internal().RestoreBan(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
+				t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
+			}
 		}
 		// All bans go on, end and grow in both alike. What one counts toward
 		// the next is not exported.
@@ -212,40 +208,38 @@ func TestBansMoveHouse(t *testing.T) {
 	})
 }
 
-func TestBanImportCounts(t *testing.T) {
+// TestRestoreBan restores bans of which some are over, have no rule or no memory any more, or
+// are of clients on the allow list now.
+func TestRestoreBan(t *testing.T) {
 	l := banLimiter(t, ratelimit.Config{Bans: 32},
 		ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
 	now := l.Now()
-	var bans []ratelimit.BanRecord
-	add := func(source, rule string, until time.Duration, key ...string) {
-		bans = append(bans, ratelimit.BanRecord{Rule: rule, Key: key, Until: now.Add(until), Source: source})
+	restore := func(want error, source, rule string, until time.Duration, key ...string) {
+		t.Helper()
+		b := ratelimit.BanRecord{Rule: rule, Key: key, Until: now.Add(until), Source: source}
+		if err := l.Internal().RestoreBan(b); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", key, err, want)
+		}
 	}
-	for i := range 31 {
-		add("rule", "r", time.Hour, fmt.Sprint("k", i)) // the 31st finds no place
+	for i := range 30 {
+		restore(nil, "rule", "r", time.Hour, fmt.Sprint("k", i))
 	}
-	add("", "r", time.Hour, "by hand 1")
-	add("", "r", time.Hour, "by hand 2")
-	add("", "r", time.Hour, "by hand 3") // nor this one
-	add("", "r", time.Minute, "k3")
-	add("", "r", 2*time.Hour, "k3")
-	add("", "r", -time.Second, "late")
-	add("", "s", time.Hour, "k")
-	add("", "r", time.Hour, "k", "l")
-	add("", "r", time.Hour, "10.0.0.1")
-	text := string(writeBans(t, bans...))
-	want := window.Imported{Bans: 33, Kept: 1, Expired: 1, Allowed: 1, Unknown: 2, Refused: 2}
-	report, err := l.Bans().Import(strings.NewReader(text))
-	if err != nil || report != want {
-		t.Errorf("%+v, %v\nwant %+v", report, err, want)
-	}
-	report, err = l.Bans().Import(strings.NewReader(text[:1+strings.Index(text, "\n")] + "{}\n" + text))
-	wantParts(t, "bad line", err, "line 2: rule: missing")
-	if report != (window.Imported{Kept: 1}) {
-		t.Errorf("%+v before the bad line, want 1 kept", report)
+	restore(ratelimit.ErrBansFull, "rule", "r", time.Hour, "k30")
+	restore(nil, "", "r", time.Hour, "by hand 1")
+	restore(nil, "", "r", time.Hour, "by hand 2")
+	restore(ratelimit.ErrBansFull, "", "r", time.Hour, "by hand 3")
+	restore(nil, "", "r", time.Minute, "k3")
+	restore(nil, "", "r", 2*time.Hour, "k4")
+	restore(nil, "", "r", -time.Second, "late")
+	restore(nil, "", "s", time.Hour, "k")
+	restore(nil, "", "r", time.Hour, "k", "l")
+	restore(nil, "", "r", time.Hour, "10.0.0.1")
+	got := listed(t, l)
+	if len(got) != 32 || got[len(got)-1].Key[0] != "k4" || !got[len(got)-1].Until.Equal(now.Add(2*time.Hour)) {
+		t.Errorf("%d bans:\n%+v\nwant 32, that of k4 last", len(got), got)
 	}
 	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(limit.MaxSpan + time.Hour)}
-	_, err = l.Bans().Import(bytes.NewReader(writeBans(t, bans[0], far)))
-	wantParts(t, "far", err, "ban 2: until: ", "must be at most 87600h0m0s from now")
+	wantParts(t, "far", l.Internal().RestoreBan(far), "until: ", "must be at most 87600h0m0s from now")
 }
 
 // TestExtend has hits during a ban start it again, or not.
@@ -394,9 +388,8 @@ func TestBanOfNoNetwork(t *testing.T) {
 		if err := l.Bans().Add(b); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("Ban(%s): %v, want %q", x.key, err, x.want)
 		}
-		line, _ := b.MarshalJSON()
-		if _, err := l.Bans().Import(bytes.NewReader(line)); !strings.Contains(x.want, "allow") && (err == nil || !strings.Contains(err.Error(), x.want)) {
-			t.Errorf("ImportBans(%s): %v", x.key, err)
+		if err := l.Internal().RestoreBan(b); !strings.Contains(x.want, "allow") && (err == nil || !strings.Contains(err.Error(), x.want)) {
+			t.Errorf("RestoreBan(%s): %v", x.key, err)
 		}
 	}
 	if n := len(listed(t, l)); n != 0 {
@@ -406,9 +399,8 @@ func TestBanOfNoNetwork(t *testing.T) {
 		{Rule: "limit", Key: []string{"2001:db8:0:1::/64"}, Until: until},
 		{Rule: "limit", Key: []string{"192.0.2.0/24"}, Until: until, Source: "rule"},
 	} {
-		line, _ := b.MarshalJSON()
-		if r, err := l.Bans().Import(bytes.NewReader(line)); err != nil || r.Bans != 1 {
-			t.Errorf("ban %d: %+v, %v", i, r, err)
+		if err := l.Internal().RestoreBan(b); err != nil || len(listed(t, l)) != i+1 {
+			t.Errorf("ban %d: %v", i, err)
 		}
 	}
 }

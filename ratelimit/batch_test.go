@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -55,7 +56,7 @@ func TestTakeAll(t *testing.T) {
 		together := []*ratelimit.Limiter{ratelimit.Over(set, memoryStore(t, set)), ratelimit.Over(set, remote)}
 		random := randtest.New(t)
 		for range 100 {
-			queries := make([]ratelimit.Query, random.IntN(400))
+			queries := make([]batch.Query, random.IntN(400))
 			var want []ratelimit.Decision
 			for i := range queries {
 				q := &queries[i]
@@ -81,7 +82,7 @@ func TestTakeAll(t *testing.T) {
 			}
 			before := len(remote.sizes)
 			for _, l := range together {
-				got := l.TakeAll(queries, nil)
+				got := l.Internal().TakeAll(queries, nil)
 				for i := range want {
 					if !reflect.DeepEqual(got[i], want[i]) {
 						t.Fatalf("query %d of %d, %+v:\n together %+v\n alone    %+v", i, len(queries), queries[i], got[i], want[i])
@@ -102,7 +103,7 @@ func TestTakeAll(t *testing.T) {
 }
 
 // one decides q by the verbs for one decision.
-func one(t *testing.T, l *ratelimit.Limiter, q *ratelimit.Query) ratelimit.Decision {
+func one(t *testing.T, l *ratelimit.Limiter, q *batch.Query) ratelimit.Decision {
 	t.Helper()
 	switch {
 	case q.Event != nil && q.Peek:
@@ -131,11 +132,11 @@ func TestTakeAllWithoutStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := ratelimit.Over(set, &batches{Memory: memoryStore(t, set).(*ratelimit.Memory), fail: func(int) error { return down }})
-	var queries []ratelimit.Query
+	var queries []batch.Query
 	for _, rule := range []string{"open", "closed", "local", "local", "none"} {
-		queries = append(queries, ratelimit.Query{Rule: rule, Key: []string{"/"}, Cost: 1})
+		queries = append(queries, batch.Query{Rule: rule, Key: []string{"/"}, Cost: 1})
 	}
-	got := l.TakeAll(queries, make([]ratelimit.Decision, 1))
+	got := l.Internal().TakeAll(queries, make([]ratelimit.Decision, 1))
 	for i, want := range []bool{false, true, false, true, false, true} { // the first was there before
 		d := got[i]
 		if d.Allowed != want || (i > 0 && i < 5) != errors.Is(d.Err, down) {

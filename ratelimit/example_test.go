@@ -103,9 +103,9 @@ func ExampleRuleLimiter() {
 	// true
 }
 
-// Judge also says what each rule made of the event, a shadow rule included,
-// which reports but refuses nothing.
-func ExampleLimiter_Judge() {
+// A reservation has the outcome of each rule that matches, also of shadow rules, which report
+// but refuse nothing.
+func ExampleOutcome() {
 	client, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		log.Fatal(err)
@@ -119,13 +119,10 @@ func ExampleLimiter_Judge() {
 	}
 	var event match.Event
 	event.SetString(match.Client, "192.0.2.7")
-	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	var outcomes []ratelimit.Outcome
-	for i := range 3 {
-		var d ratelimit.Decision
-		d, outcomes = limiter.Judge(start.Add(time.Duration(i)*time.Second), &event, 1, outcomes[:0])
-		fmt.Println("allowed:", d.Allowed)
-		for _, o := range outcomes {
+	for range 3 {
+		r := limiter.Reserve(&event, 1)
+		fmt.Println("allowed:", r.Decision.Allowed)
+		for _, o := range r.Outcomes {
 			fmt.Printf("  %s would refuse: %v\n", limiter.Set().Rule(o.Rule).Name, o.Refused)
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/match"
 )
 
 // The memory store and what is asked of a store. Methods of it make it a shared store for tests of what all stores do.
@@ -28,10 +30,6 @@ const (
 	Refund = store.Refund
 	Reset  = store.Reset
 )
-
-const MaxBanLine = maxBanLine
-
-var ReadBans = readBans
 
 // NewMemory returns an empty memory store.
 func NewMemory(s *Set, c Config) (*Memory, error) { return newMemory(s, c, 1) }
@@ -68,8 +66,7 @@ func (m *memory) Ban(_ context.Context, b BanRecord) error {
 	if !b.Since.IsZero() {
 		now = nanos(b.Since)
 	}
-	_, err = m.addBan(b, key, now)
-	return err
+	return m.addBan(b, key, now)
 }
 
 // Unban implements [store.Store]. It reports whether a ban held at the newest time at which a
@@ -122,13 +119,13 @@ func (m *memory) Decided(r *Request) error { return m.decide(r) }
 // ReserveAt is Reserve at time t.
 func (r *RuleLimiter) ReserveAt(t time.Time, n uint64, key ...string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&Query{Rule: r.name, Key: key, Cost: n}, nanos(t), res)
+	r.limiter.reserve(&batch.Query{Rule: r.name, Key: key, Cost: n}, nanos(t), res)
 	return res
 }
 
 // Ticket returns a ticket of what r has charged.
-func (r *Reservation) Ticket() (t Ticket) {
-	t.fill(&Query{Cost: r.cost}, &r.scratch.request, &r.Decision)
+func (r *Reservation) Ticket() (t batch.Ticket) {
+	fillTicket(&t, &batch.Query{Cost: r.cost}, &r.scratch.request, &r.Decision)
 	return t
 }
 
@@ -148,3 +145,45 @@ func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.sett
 
 // Stored returns what the tables of m keep of a key.
 func (m *memory) Stored(key []byte) []byte { return m.stored(key) }
+
+// PeekN is Peek at time t, with a cost.
+func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) (d Decision) {
+	l.decide(&d, &batch.Query{Event: e, Cost: n, Peek: true}, nanos(t))
+	return d
+}
+
+// PeekN is Peek at time t, with a cost.
+func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) (d Decision) {
+	r.limiter.decide(&d, &batch.Query{Rule: r.name, Key: key, Cost: n, Peek: true}, nanos(t))
+	return d
+}
+
+// Judge is TakeN that also returns the outcome of each rule.
+func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
+	return l.Internal().Judge(t, &batch.Query{Event: e, Cost: n}, dst)
+}
+
+// ReserveN is Reserve at time t, in the memory of r.
+func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation) {
+	l.Internal().Reserve(t, e, n, r)
+}
+
+// Open is what [internal.Reserve] returns.
+func (r *Reservation) Open() bool { return r.open() }
+
+// A BanPage is what [internal.BanPage] returns.
+type BanPage struct {
+	Bans  []BanRecord
+	Total int
+	Next  string
+}
+
+// Page is [internal.BanPage] at the time of b.
+func (b BanList) Page(q ban.Query) (p BanPage, err error) {
+	c := b.copy()
+	p.Bans, p.Total, p.Next, err = c.page(q)
+	return p, err
+}
+
+// Restore is [internal.RestoreBan] at the time of b.
+func (b BanList) Restore(r BanRecord) error { return b.limiter.restoreBan(&r, b.now()) }

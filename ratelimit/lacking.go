@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/ring"
@@ -59,7 +60,7 @@ func (sc *scratch) lacks(set *Set, i int, e *match.Event) {
 
 // lacked makes d, which the rules that have the key of the event have decided, the decision under all rules, and counts
 // those of which the event lacks a field.
-func (l *Limiter) lacked(sc *scratch, d *Decision, q *Query) {
+func (l *Limiter) lacked(sc *scratch, d *Decision, q *batch.Query) {
 	set := sc.request.Set
 	for _, x := range sc.lacking {
 		if !q.Peek {

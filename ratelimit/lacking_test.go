@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -29,7 +30,7 @@ func TestLacking(t *testing.T) {
 	}
 	l.Take(&tenant)
 	l.Peek(&bare)
-	l.TakeAll([]ratelimit.Query{{Event: &none, Cost: 1}, {Event: &none, Cost: 1, Peek: true}, {Event: &bare, Cost: 1}}, nil)
+	l.Internal().TakeAll([]batch.Query{{Event: &none, Cost: 1}, {Event: &none, Cost: 1, Peek: true}, {Event: &bare, Cost: 1}}, nil)
 	want := map[string]uint64{"client": 1, "pair": 5, "login": 1}
 	for _, r := range l.Stats().Rules {
 		if r.Lacking != want[r.Rule] {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
@@ -80,7 +81,7 @@ func (s *Set) limitOf(i int, value []byte) uint64 {
 }
 
 // limitOfKey is limitOf for a query about a key under the i-th rule.
-func (s *Set) limitOfKey(i int, q *Query, key []byte) (uint64, error) {
+func (s *Set) limitOfKey(i int, q *batch.Query, key []byte) (uint64, error) {
 	r := &s.rules[i]
 	switch {
 	case q.Limit == 0:

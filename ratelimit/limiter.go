@@ -3,13 +3,13 @@ package ratelimit
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
@@ -177,17 +177,6 @@ func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 // Set returns the current rules.
 func (l *Limiter) Set() *Set { return l.set.Load() }
 
-// Exempt makes l allow these clients as if they were on the allow list, until it is called again.
-// It is for clients that become known at run time. A client whose key is an IPv6 network is not
-// exempt.
-func (l *Limiter) Exempt(clients []netip.Prefix) {
-	if len(clients) == 0 {
-		l.exempt.Store(nil)
-	} else {
-		l.exempt.Store(new(address.NewSet(clients...)))
-	}
-}
-
 // Now returns the current time of the verbs without a time: the wall clock at construction plus
 // the monotonic time since.
 func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
@@ -195,7 +184,7 @@ func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 // Take judges e now and counts it once, under all rules that match it. It is
 // short for TakeN with the current time and a cost of 1.
 func (l *Limiter) Take(e *match.Event) (d Decision) {
-	l.decide(&d, &Query{Event: e, Cost: 1}, l.now())
+	l.decide(&d, &batch.Query{Event: e, Cost: 1}, l.now())
 	return d
 }
 
@@ -204,7 +193,7 @@ func (l *Limiter) Take(e *match.Event) (d Decision) {
 // not a hit for a ban. A time before 1720 or after 2220 is judged at that
 // limit.
 func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
-	l.decide(&d, &Query{Event: e, Cost: n}, nanos(t))
+	l.decide(&d, &batch.Query{Event: e, Cost: n}, nanos(t))
 	return d
 }
 
@@ -214,26 +203,8 @@ func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
 // ([Rule.CountRefused], and a [Ban] after Hits), Take can return longer times, since it counts
 // the event that it refuses.
 func (l *Limiter) Peek(e *match.Event) (d Decision) {
-	l.decide(&d, &Query{Event: e, Cost: 1, Peek: true}, l.now())
+	l.decide(&d, &batch.Query{Event: e, Cost: 1, Peek: true}, l.now())
 	return d
-}
-
-// PeekN returns what TakeN would decide, and changes nothing. t may be in the
-// future.
-func (l *Limiter) PeekN(t time.Time, e *match.Event, n uint64) (d Decision) {
-	l.decide(&d, &Query{Event: e, Cost: n, Peek: true}, nanos(t))
-	return d
-}
-
-// Judge is TakeN that also returns the outcome of each matching rule, appended to
-// dst in the order of the rules, for reports and headers. For a live decision, t
-// is [Limiter.Now].
-func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (d Decision, _ []Outcome) {
-	sc := l.scratch.Get().(*scratch)
-	l.decideWith(sc, &d, &Query{Event: e, Cost: n}, nanos(t), false)
-	dst = sc.appendOutcomes(dst)
-	l.scratch.Put(sc)
-	return d, dst
 }
 
 func (l *Limiter) now() int64 { return l.base + int64(time.Since(l.start)) }

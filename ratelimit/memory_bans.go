@@ -27,11 +27,11 @@ func banRecord(r *Rule, b *ban.Ban) BanRecord {
 }
 
 // addBan adds b at now. It was validated, and key is its key.
-func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) {
+func (m *memory) addBan(b BanRecord, key []byte, now int64) error {
 	rs := m.rules.Load()
 	mr := rs.named(b.Rule)
 	if mr == nil {
-		return ban.Full, rs.set.noRule(b.Rule)
+		return rs.set.noRule(b.Rule)
 	}
 	added := ban.Ban{Rule: m.banID(mr, key, b.Source), Key: key, Since: now, Until: nanos(b.Until), Count: b.Count, Reason: b.Reason, Source: b.Source, Memory: ban.DefaultRemember}
 	if mr.Ban != nil {
@@ -46,12 +46,12 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) (ban.Result, error) 
 	rs = m.rules.Load()
 	if after := rs.named(b.Rule); after == nil || after.id != mr.id {
 		m.bans.Remove(added.Rule, hash, key, now) // the rule has gone, and its bans
-		return result, rs.set.noRule(b.Rule)
+		return rs.set.noRule(b.Rule)
 	}
 	if result == ban.Full {
-		return result, ErrBansFull
+		return ErrBansFull
 	}
-	return result, nil
+	return nil
 }
 
 // removeBan ends the ban of key under a rule, and reports whether one held at now.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/test/randtest"
@@ -148,8 +149,8 @@ func TestMissingFieldVerbs(t *testing.T) {
 	if d := l.TakeN(time.Now(), e, 0); d.Missing != "tenant" {
 		t.Errorf("a cost of 0: %+v", d)
 	}
-	ticket := new(ratelimit.Ticket)
-	for i, d := range l.TakeAll([]ratelimit.Query{{Event: e, Cost: 1, Ticket: ticket}, {Event: e, Cost: 1, Peek: true}, {Rule: "api", Key: []string{"acme"}, Cost: 1}}, nil) {
+	ticket := new(batch.Ticket)
+	for i, d := range l.Internal().TakeAll([]batch.Query{{Event: e, Cost: 1, Ticket: ticket}, {Event: e, Cost: 1, Peek: true}, {Rule: "api", Key: []string{"acme"}, Cost: 1}}, nil) {
 		if (d.Missing != "") != (i < 2) || d.Allowed != (i == 2) {
 			t.Errorf("query %d: %+v", i, d)
 		}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/wait"
@@ -41,24 +41,17 @@ type Reservation struct {
 }
 
 // Reserve judges e now, charges the limits with n, and returns the reservation
-// that corrects the charge when the event is over. It allocates; see ReserveN.
+// that corrects the charge when the event is over. It allocates.
 //
 // A cost of 0 reserves nothing and no limit refuses it; Settle then charges the
 // actual cost. Under InFlight such an event does not count.
 func (l *Limiter) Reserve(e *match.Event, n uint64) *Reservation {
 	r := new(Reservation)
-	l.reserve(&Query{Event: e, Cost: n}, l.now(), r)
+	l.reserve(&batch.Query{Event: e, Cost: n}, l.now(), r)
 	return r
 }
 
-// ReserveN is Reserve at time t. It fills in r, which must be zero or must have
-// ended, and uses its memory again: then it does not allocate. It is Judge with a
-// reservation, for callers that keep one for many events.
-func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation) {
-	l.reserve(&Query{Event: e, Cost: n}, nanos(t), r)
-}
-
-func (l *Limiter) reserve(q *Query, now int64, r *Reservation) {
+func (l *Limiter) reserve(q *batch.Query, now int64, r *Reservation) {
 	r.Decision = Decision{}
 	l.decideWith(&r.scratch, &r.Decision, q, now, false)
 	r.limiter, r.counts, r.cost = l, l.counts, q.Cost
@@ -77,10 +70,8 @@ func (l *Limiter) reserve(q *Query, now int64, r *Reservation) {
 	r.ended.Store(false)
 }
 
-// Open reports whether the event is under way until the reservation ends: it was
-// allowed, and it has a place under an [InFlight] limit or in the queue of a
-// [LeakyBucket]. Any other reservation need not be ended.
-func (r *Reservation) Open() bool {
+// open reports whether the event is under way until r ends.
+func (r *Reservation) open() bool {
 	if len(r.charged) == 0 || r.ended.Load() {
 		return false
 	}
@@ -170,10 +161,10 @@ var ErrBanned = errors.New("ratelimit: banned")
 // [ErrCost], also for a limit of 0, [ErrBanned], or from the store; nothing is
 // charged then. The reservation's Decision names the rule that refused.
 func (l *Limiter) Wait(ctx context.Context, e *match.Event, n uint64) (*Reservation, error) {
-	return l.wait(ctx, Query{Event: e, Cost: n})
+	return l.wait(ctx, batch.Query{Event: e, Cost: n})
 }
 
-func (l *Limiter) wait(ctx context.Context, q Query) (*Reservation, error) {
+func (l *Limiter) wait(ctx context.Context, q batch.Query) (*Reservation, error) {
 	r := &Reservation{limiter: l}
 	for {
 		if err := ctx.Err(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
@@ -91,7 +92,7 @@ func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, l, 0, key[0], 1, 0, nil) {
 		return d
 	}
-	l.decide(&d, &Query{Rule: r.name, Key: key, Cost: 1}, l.now())
+	l.decide(&d, &batch.Query{Rule: r.name, Key: key, Cost: 1}, l.now())
 	return d
 }
 
@@ -101,7 +102,7 @@ func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n, 0, nil) {
 		return d
 	}
-	l.decide(&d, &Query{Rule: r.name, Key: key, Cost: n}, nanos(t))
+	l.decide(&d, &batch.Query{Rule: r.name, Key: key, Cost: n}, nanos(t))
 	return d
 }
 
@@ -117,19 +118,13 @@ func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) (d Decision) {
 			return d
 		}
 	}
-	l.decide(&d, &Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, l.now())
+	l.decide(&d, &batch.Query{Rule: r.name, Key: key, Limit: limit, Cost: n}, l.now())
 	return d
 }
 
 // Peek returns what Take would decide, and changes nothing.
 func (r *RuleLimiter) Peek(key ...string) (d Decision) {
-	r.limiter.decide(&d, &Query{Rule: r.name, Key: key, Cost: 1, Peek: true}, r.limiter.now())
-	return d
-}
-
-// PeekN returns what TakeN would decide, and changes nothing.
-func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) (d Decision) {
-	r.limiter.decide(&d, &Query{Rule: r.name, Key: key, Cost: n, Peek: true}, nanos(t))
+	r.limiter.decide(&d, &batch.Query{Rule: r.name, Key: key, Cost: 1, Peek: true}, r.limiter.now())
 	return d
 }
 
@@ -137,13 +132,13 @@ func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) (d Decision) {
 // [Limiter.Reserve].
 func (r *RuleLimiter) Reserve(n uint64, key ...string) *Reservation {
 	res := new(Reservation)
-	r.limiter.reserve(&Query{Rule: r.name, Key: key, Cost: n}, r.limiter.now(), res)
+	r.limiter.reserve(&batch.Query{Rule: r.name, Key: key, Cost: n}, r.limiter.now(), res)
 	return res
 }
 
 // Wait waits until a key is allowed with a cost of n; see [Limiter.Wait].
 func (r *RuleLimiter) Wait(ctx context.Context, n uint64, key ...string) (*Reservation, error) {
-	return r.limiter.wait(ctx, Query{Rule: r.name, Key: key, Cost: n})
+	return r.limiter.wait(ctx, batch.Query{Rule: r.name, Key: key, Cost: n})
 }
 
 // Charge adds n to a key's counts, now, for a cost that becomes known after Take, such as the

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/store"
 )
@@ -203,7 +204,7 @@ func (rs *records) mark() uint64 { return rs.resets.id<<32 | rs.resets.resets.Lo
 // invalidated reports whether the limits have changed, or the key of that hash was, or
 // may have been, reset since mark.
 func (l *resetLog) invalidated(hash, mark uint64) bool {
-	if mark == AnyMark {
+	if mark == batch.AnyMark {
 		return false
 	}
 	n := l.resets.Load()

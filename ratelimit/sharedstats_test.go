@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -48,7 +49,7 @@ func TestSharedStats(t *testing.T) {
 		l.Peek(&e)
 		one.Take("/")
 		l.Reserve(&e, 1).Cancel()
-		l.TakeAll([]ratelimit.Query{{Event: &e, Cost: 5}, {Event: &e, Cost: 5}, {Rule: "closed", Key: []string{"ada"}, Cost: 1}, {Event: &e, Cost: 1, Peek: true}}, nil)
+		l.Internal().TakeAll([]batch.Query{{Event: &e, Cost: 5}, {Event: &e, Cost: 5}, {Rule: "closed", Key: []string{"ada"}, Cost: 1}, {Event: &e, Cost: 1, Peek: true}}, nil)
 		want("by the store", ratelimit.RuleStats{Rule: "local", Allowed: 4, Refused: 1, Limit: 8}, ratelimit.RuleStats{Rule: "open", Allowed: 4, Limit: 100},
 			ratelimit.RuleStats{Rule: "closed", Allowed: 1, Limit: 100})
 

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
@@ -24,30 +25,30 @@ type scratch struct {
 }
 
 // decide makes d, which is zero, the decision about q at that time.
-func (l *Limiter) decide(d *Decision, q *Query, now int64) {
+func (l *Limiter) decide(d *Decision, q *batch.Query, now int64) {
 	sc := l.scratch.Get().(*scratch)
 	l.decideFor(sc, d, q, now)
 	l.scratch.Put(sc)
 }
 
 // decideFor is decide with the memory of sc. It makes the ticket of q, if there is one.
-func (l *Limiter) decideFor(sc *scratch, d *Decision, q *Query, now int64) {
+func (l *Limiter) decideFor(sc *scratch, d *Decision, q *batch.Query, now int64) {
 	l.decideWith(sc, d, q, now, true)
 	if q.Ticket != nil {
-		q.Ticket.fill(q, &sc.request, d)
+		fillTicket(q.Ticket, q, &sc.request, d)
 	}
 }
 
 // decideWith decides with the memory of sc, and leaves the request there, with
 // the subjects that were judged, unless fast says that only the decision and the ticket matter.
-func (l *Limiter) decideWith(sc *scratch, d *Decision, q *Query, now int64, fast bool) {
+func (l *Limiter) decideWith(sc *scratch, d *Decision, q *batch.Query, now int64, fast bool) {
 	if l.decideKeyed(sc, d, q, now, fast); len(sc.lacking) > 0 {
 		l.lacked(sc, d, q)
 	}
 }
 
 // decideKeyed is decideWith under the rules that have the key of the event.
-func (l *Limiter) decideKeyed(sc *scratch, d *Decision, q *Query, now int64, fast bool) {
+func (l *Limiter) decideKeyed(sc *scratch, d *Decision, q *batch.Query, now int64, fast bool) {
 	for {
 		set := l.set.Load()
 		if l.begin(sc, d, set, q, now) {
@@ -74,7 +75,7 @@ func (l *Limiter) decideKeyed(sc *scratch, d *Decision, q *Query, now int64, fas
 
 // begin collects what q is about. It reports whether that alone decides, and makes d the decision then: there is no such
 // key, or no rule matches.
-func (l *Limiter) begin(sc *scratch, d *Decision, set *Set, q *Query, now int64) bool {
+func (l *Limiter) begin(sc *scratch, d *Decision, set *Set, q *batch.Query, now int64) bool {
 	r := &sc.request
 	r.Set, r.Subjects, r.Now, r.Looks, r.Answer, r.Refused = set, nil, now, false, false, false
 	sc.lacking = sc.lacking[:0]
@@ -181,7 +182,7 @@ func (sc *scratch) add(rule int, key []byte) {
 
 // collectKey finds the rule of set that q names, with its key. Clients that are exempt are allowed as if they were
 // listed.
-func (sc *scratch) collectKey(set *Set, q *Query, exempt *address.Set) (err error) {
+func (sc *scratch) collectKey(set *Set, q *batch.Query, exempt *address.Set) (err error) {
 	if err = sc.collectRule(set, q.Rule, q.Key); err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func exempts(exempt *address.Set, field, value string) bool {
 }
 
 // ask makes the request of what was collected.
-func (sc *scratch) ask(set *Set, q *Query, now int64) *request {
+func (sc *scratch) ask(set *Set, q *batch.Query, now int64) *request {
 	r := &sc.request
 	*r = request{Set: set, Now: now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Refused: r.Refused, Subjects: sc.subjects, Scratch: r.Scratch}
 	return r

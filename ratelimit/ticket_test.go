@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -42,11 +43,11 @@ func TestTicketOfShortWay(t *testing.T) {
 					a.TakeN(ahead, 1, key)
 					b.TakeN(ahead, 1, key)
 				}
-				var ticket ratelimit.Ticket
-				d := short.TakeAll([]ratelimit.Query{{Rule: "r", Key: []string{key}, Cost: cost, Ticket: &ticket}}, nil)[0]
+				var ticket batch.Ticket
+				d := short.Internal().TakeAll([]batch.Query{{Rule: "r", Key: []string{key}, Cost: cost, Ticket: &ticket}}, nil)[0]
 				res := b.Reserve(cost, key)
 				want := res.Ticket()
-				for _, one := range []*ratelimit.Ticket{&ticket, &want} {
+				for _, one := range []*batch.Ticket{&ticket, &want} {
 					for i := range one.Charges {
 						one.Charges[i].Mark &= 1<<32 - 1 // above it is the number of the table
 					}
@@ -63,7 +64,7 @@ func TestTicketOfShortWay(t *testing.T) {
 				if rnd.IntN(2) == 0 {
 					actual := rnd.Uint64N(cost + 1)
 					ticket.Charges = withMarks(ticket.Charges)
-					if _, err := short.SettleTicket(&ticket, actual); err != nil {
+					if _, err := short.Internal().SettleTicket(&ticket, actual); err != nil {
 						t.Fatal(err)
 					}
 					if err := res.Settle(actual); err != nil {
@@ -79,9 +80,9 @@ func TestTicketOfShortWay(t *testing.T) {
 }
 
 // withMarks returns charges that are settled without a look at their marks.
-func withMarks(charges []ratelimit.TicketCharge) []ratelimit.TicketCharge {
+func withMarks(charges []batch.Charge) []batch.Charge {
 	for i := range charges {
-		charges[i].Mark = ratelimit.AnyMark
+		charges[i].Mark = batch.AnyMark
 	}
 	return charges
 }

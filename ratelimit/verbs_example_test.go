@@ -65,23 +65,6 @@ func ExampleRuleLimiter_Reset() {
 	// true
 }
 
-// Requests that arrived together are decided in one call: with a shared store, in one round trip.
-func ExampleLimiter_TakeAll() {
-	limiter, _ := perUser(ratelimit.Per(2, time.Minute))
-	queries := []ratelimit.Query{
-		{Rule: "per-user", Key: []string{"ada"}, Cost: 2},
-		{Rule: "per-user", Key: []string{"ada"}, Cost: 1},
-		{Rule: "per-user", Key: []string{"bob"}, Cost: 1},
-	}
-	for i, d := range limiter.TakeAll(queries, nil) {
-		fmt.Println(queries[i].Key[0], d.Allowed)
-	}
-	// Output:
-	// ada true
-	// ada false
-	// bob true
-}
-
 // A higher limit takes effect in the middle of a window, and keeps its counts.
 func ExampleLimiter_Update() {
 	limiter, users := perUser(ratelimit.Per(2, time.Minute))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -192,13 +193,13 @@ func checkExplained(t *testing.T, c replay.Config, moments []moment, said []said
 			t.Fatal(err)
 		}
 		for _, before := range moments[:i+1] {
-			limiter.Judge(time.UnixMilli(before.t), eventOf(before), 1, nil)
+			limiter.Internal().Judge(time.UnixMilli(before.t), &batch.Query{Event: eventOf(before), Cost: 1}, nil)
 		}
 		next := x.NextPasses.Time
 		if early {
 			next = next.Add(-1)
 		}
-		if d, _ := limiter.Judge(next, eventOf(m), 1, nil); d.Allowed == early {
+		if d, _ := limiter.Internal().Judge(next, &batch.Query{Event: eventOf(m), Cost: 1}, nil); d.Allowed == early {
 			t.Errorf("the next request passes at %v, but at %v it is allowed %v", x.NextPasses, next, d.Allowed)
 		}
 	}

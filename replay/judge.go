@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -174,7 +175,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 			o := &outcomes[0]
 			o.Refused, o.Started, o.Banned, o.BannedUntil = !d.Allowed, d.Started, !d.BannedUntil.IsZero(), d.BannedUntil
 		} else {
-			d, outcomes = limiter.Judge(now, reader.event(i), 1, outcomes[:0])
+			d, outcomes = limiter.Internal().Judge(now, &batch.Query{Event: reader.event(i), Cost: 1}, outcomes[:0])
 		}
 		if j.trace != nil {
 			j.trace(i, d, outcomes)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -166,7 +167,7 @@ func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, mome
 	}
 	out := make([]said, len(moments))
 	for i, m := range moments {
-		d, outcomes := limiter.Judge(time.UnixMilli(m.t), eventOf(m), 1, nil)
+		d, outcomes := limiter.Internal().Judge(time.UnixMilli(m.t), &batch.Query{Event: eventOf(m), Cost: 1}, nil)
 		out[i].allowed = d.Allowed
 		for _, o := range outcomes {
 			out[i].rules = append(out[i].rules, ruleSaid{o.Rule, o.Refused, o.Started})

@@ -9,6 +9,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -98,14 +99,14 @@ func takeSlots(address string, a ratelimit.Algorithm, n, cost uint64, slots int)
 	if err != nil {
 		return err
 	}
-	queries := make([]ratelimit.Query, bytesKeys)
+	queries := make([]batch.Query, bytesKeys)
 	for i := range queries {
-		queries[i] = ratelimit.Query{Rule: ruleName, Key: []string{bytesClient(i)}, Cost: cost}
+		queries[i] = batch.Query{Rule: ruleName, Key: []string{bytesClient(i)}, Cost: cost}
 	}
 	start := time.Now()
 	for slot := range slots {
 		time.Sleep(time.Until(start.Add(time.Duration(slot) * bytesSpan / bytesSlots)))
-		for _, d := range l.TakeAll(queries, nil) {
+		for _, d := range l.Internal().TakeAll(queries, nil) {
 			if !d.Allowed {
 				return fmt.Errorf("not allowed: %+v", d)
 			}

@@ -12,6 +12,14 @@ import (
 // the Table. reason returns the reason of the ban.
 type Match func(rule uint32, key []byte, reason func() string) bool
 
+// A Query selects a page of the bans that hold.
+type Query struct {
+	Rule   string // "" means all rules
+	Text   string // must be in a value of the key or in the reason; "" means any
+	Limit  int    // the largest number of bans on the page
+	Cursor string // returned with the page before; "" for the first page
+}
+
 // A Page is a part of the bans that hold.
 type Page struct {
 	Bans  []Ban

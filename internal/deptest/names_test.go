@@ -21,7 +21,7 @@ var mostNames = map[string]int{
 	"latelyprom":  5,
 	"latelyredis": 49,
 	"match":       45,
-	"ratelimit":   124,
+	"ratelimit":   107,
 	"replay":      78,
 	"rules":       24,
 	"sampled":     20,

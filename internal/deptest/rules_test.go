@@ -32,7 +32,7 @@ internal/server/respapi -> api, internal/server/engine, internal/server/events, 
 internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/eventfield, internal/rulevalue, internal/keyvalue
-internal/server/engine  -> internal/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield, internal/address, internal/when
+internal/server/engine  -> internal/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield, internal/address, internal/when, internal/batch
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/apierror -> api, ratelimit
 internal/server/keys    -> api, internal/server/apierror, match, internal/address
@@ -42,13 +42,13 @@ internal/server/refused -> match, ratelimit, window, internal/keyvalue
 internal/server/keptevents -> match, internal/server/eventlist, internal/eventfield
 internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, internal/server/state, internal/server/journal, hotkey, match, window, internal/heap, internal/keyvalue, internal/when
 internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue, internal/when
-internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address, internal/limit
+internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address, internal/limit, internal/ban
 internal/server/scan    -> api, internal/server/apierror
-internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents
+internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents, internal/batch
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
@@ -62,7 +62,7 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit, internal/limit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/keyvalue
-ratelimit           -> match, window, internal/ban, internal/invalid, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address
+ratelimit           -> match, window, internal/ban, internal/invalid, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address, internal/batch
 hotkey              -> match, window, internal/invalid, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
 
 internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield, internal/address
@@ -88,6 +88,7 @@ window                  -> internal/ring, internal/keytable, internal/snapshot
 match               -> internal/address
 api                 -> std
 internal/ban        -> internal/invalid, internal/keytable, internal/limit, internal/snapshot
+internal/batch      -> match
 internal/limit      -> internal/ring, internal/keytable, internal/snapshot
 internal/keyvalue -> match, internal/address
 internal/intake -> internal/keyvalue, match, internal/eventfield

@@ -27,10 +27,10 @@ func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.De
 		r.reservation = new(ratelimit.Reservation)
 	}
 	reserved := r.reservation
-	rs.limiter.ReserveN(rs.limiter.Now(), &r.Event, cost, reserved)
+	open := rs.limiter.Internal().Reserve(rs.limiter.Now(), &r.Event, cost, reserved)
 	d, l.cost = reserved.Decision, cost
 	r.outcomes = p.Policies.Known(append(r.outcomes[:0], reserved.Outcomes...), &d)
-	if reserved.Open() {
+	if open {
 		l.reservation, r.reservation = reserved, nil
 	}
 	return d, r.outcomes, l

@@ -141,7 +141,7 @@ func (rs *Rules[R]) hashKey(set *ratelimit.Set) (key [32]byte, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hashKeyTimeout)
 	defer cancel()
-	key, held, err := rs.limiter.HashKey(ctx)
+	key, held, err := rs.limiter.Internal().HashKey(ctx)
 	if err != nil {
 		return intake.ProcessKey(), fmt.Errorf("Config.HashKey: zero, and the store does not answer with its own: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
@@ -17,7 +18,7 @@ func TestErrors(t *testing.T) {
 	limiter := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{}))(t)
 	_, unknown := limiter.Rule("logim")
 	_, badKey := must.Get(limiter.Rule("login"))(t).Refund(1, "ada", "eve")
-	fixed := limiter.TakeAll([]ratelimit.Query{{Rule: "login", Key: []string{"ada"}, Cost: 1, Limit: 3}}, nil)[0].Err
+	fixed := limiter.Internal().TakeAll([]batch.Query{{Rule: "login", Key: []string{"ada"}, Cost: 1, Limit: 3}}, nil)[0].Err
 	other := errors.New("the disk is full")
 	for _, x := range []struct {
 		err  error

@@ -1,7 +1,6 @@
 package bans
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -177,11 +176,7 @@ func (l *List) restore(b ratelimit.BanRecord) error {
 	if now := l.limiter.Now(); b.Since.After(now) { // the clock was set back: no ban lasts longer for it
 		b.Since, b.Until = now, now.Add(b.Until.Sub(b.Since))
 	}
-	text, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	_, err = l.bans().Import(bytes.NewReader(append(text, '\n')))
+	err := l.limiter.Internal().RestoreBan(b)
 	if err != nil && !errors.Is(err, ratelimit.ErrBansFull) { // which is as it would be live
 		l.log.Warn("a ban of the journal is left out", "rule", b.Rule, "key", keys.Text(b.Key), "error", err)
 	}

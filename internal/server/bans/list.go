@@ -18,6 +18,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/apierror"
@@ -76,9 +77,18 @@ func (l *List) bans() ratelimit.BanList { return l.limiter.Bans() }
 // All yields the bans that hold.
 func (l *List) All() iter.Seq2[ratelimit.BanRecord, error] { return l.bans().All() }
 
-// Page returns a page of the bans that hold; see
-// [ratelimit.BanList.Page]. Errors are of *apierror.Error.
-func (l *List) Page(q ratelimit.BanQuery) (page ratelimit.BanPage, err error) {
+// A Query selects a page of the bans that hold, for [List.Page].
+type Query = ban.Query
+
+// A Page is a page of bans.
+type Page struct {
+	Bans  []ratelimit.BanRecord
+	Total int    // how many bans the query selects, on all pages
+	Next  string // the cursor of the next page; "" if there is none
+}
+
+// Page returns a page of the bans that hold, newest first. Errors are of *apierror.Error.
+func (l *List) Page(q Query) (page Page, err error) {
 	if err := l.config.Scans.Begin(); err != nil {
 		return page, err
 	}
@@ -86,7 +96,7 @@ func (l *List) Page(q ratelimit.BanQuery) (page ratelimit.BanPage, err error) {
 	if _, err := l.config.Rule(q.Rule); err != nil && q.Rule != "" {
 		return page, err
 	}
-	if page, err = l.bans().Page(q); err != nil {
+	if page.Bans, page.Total, page.Next, err = l.limiter.Internal().BanPage(q); err != nil {
 		return page, banError(apierror.Of(err))
 	}
 	return page, nil

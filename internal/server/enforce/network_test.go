@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -92,7 +93,7 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 	networks := enforcedOf(t, l, at)
 	for _, network := range networks {
 		for _, a := range ends(network) {
-			if d := l.PeekN(at, named(a.String()), 1); d.BannedUntil.IsZero() {
+			if d, _ := l.Internal().Judge(at, &batch.Query{Event: named(a.String()), Cost: 1, Peek: true}, nil); d.BannedUntil.IsZero() {
 				t.Errorf("%q with the fold %+v, by hand %v: %v is enforced, but the limiter admits %v", client, fold, byHand, network, a)
 			}
 		}

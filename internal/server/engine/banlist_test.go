@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // The bans that began last come first, of those that are asked for; all are counted.
@@ -42,7 +42,7 @@ func TestNewestBans(t *testing.T) {
 			{"login", "nothing", 9, 0, nil},
 			{"", "", 0, many, nil},
 		} {
-			page, err := e.Bans().Page(ratelimit.BanQuery{Rule: c.rule, Text: c.text, Limit: c.n})
+			page, err := e.Bans().Page(bans.Query{Rule: c.rule, Text: c.text, Limit: c.n})
 			var got []string
 			for _, r := range page.Bans {
 				got = append(got, r.Key[len(r.Key)-1])
@@ -51,7 +51,7 @@ func TestNewestBans(t *testing.T) {
 				t.Errorf("%q %q: %q, %d, %v; want %q, %d", c.rule, c.text, got, page.Total, err, c.want, c.total)
 			}
 		}
-		_, err = e.Bans().Page(ratelimit.BanQuery{Rule: "flod", Limit: 1})
+		_, err = e.Bans().Page(bans.Query{Rule: "flod", Limit: 1})
 		wantCode(t, err, api.NoRule, `did you mean "flood"?`)
 	})
 }

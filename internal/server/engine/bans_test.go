@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/test/must"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // What is answered and told of a ban by hand is the ban that holds: one that lasts
@@ -176,7 +176,7 @@ func TestBanUnderHotRule(t *testing.T) {
 	wantCode(t, err, api.NoRule, want)
 	_, err = e.Bans().UnbanAll(api.BanFilter{Rule: "page"})
 	wantCode(t, err, api.NoRule, want)
-	_, err = e.Bans().Page(ratelimit.BanQuery{Rule: "page"})
+	_, err = e.Bans().Page(bans.Query{Rule: "page"})
 	wantCode(t, err, api.NoRule, want)
 	_, err = e.Session().Take("page", 1, "/a")
 	wantCode(t, err, api.NoRule, want)

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/server/reservations"
@@ -14,21 +15,21 @@ import (
 // MaxBatch is how many decisions should be queued at most before [Session.Decide].
 const MaxBatch = 256
 
-// A batch is the decisions that a Session has queued.
-type batch struct {
-	queries   []ratelimit.Query
-	asked     []idRequest         // of the queries that are asked for an id
-	tickets   []*ratelimit.Ticket // memory for those of reservations
-	held      int                 // how many tickets are in use
-	reports   []report            // of the queries that are outcomes by id
-	events    []*match.Event      // of the queries about events, in order
-	digests   []intake.Digests    // of the hashed fields of the events, by the number of their query
-	values    []string            // of the keys of the others
+// A queue is the decisions that a Session has queued.
+type queue struct {
+	queries   []batch.Query
+	asked     []idRequest      // of the queries that are asked for an id
+	tickets   []*batch.Ticket  // memory for those of reservations
+	held      int              // how many tickets are in use
+	reports   []report         // of the queries that are outcomes by id
+	events    []*match.Event   // of the queries about events, in order
+	digests   []intake.Digests // of the hashed fields of the events, by the number of their query
+	values    []string         // of the keys of the others
 	decisions []ratelimit.Decision
 }
 
 // digestsOf returns the memory for the event of the i-th query.
-func (b *batch) digestsOf(i int) *intake.Digests {
+func (b *queue) digestsOf(i int) *intake.Digests {
 	if missing := i + 1 - len(b.digests); missing > 0 {
 		b.digests = append(b.digests, make([]intake.Digests, missing)...)
 	}
@@ -92,7 +93,7 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 		reported.query = len(b.queries)
 		b.reports = append(b.reports, reported)
 	}
-	b.queries = append(b.queries, ratelimit.Query{
+	b.queries = append(b.queries, batch.Query{
 		Event: ev, Cost: cost, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
 		Partial: terms.ByID && of.Form != r.fields.answers.form, // decided under rules that need other fields
 	})
@@ -112,7 +113,7 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 	if b.values, err = s.e.split(b.values, &r.Key, key, false); err != nil {
 		return err
 	}
-	b.queries = append(b.queries, ratelimit.Query{
+	b.queries = append(b.queries, batch.Query{
 		Rule: rule, Key: b.values[first:len(b.values):len(b.values)], Cost: cost, Limit: terms.Limit, Peek: terms.Peek, Ticket: b.ticket(terms.Hold),
 	})
 	b.ask(terms.Hold, 0)
@@ -120,27 +121,27 @@ func (s *Session) QueueTake(rule string, cost uint64, terms Terms, key ...string
 }
 
 // ticket returns the ticket of a query that can be settled for so long, or nil.
-func (b *batch) ticket(hold time.Duration) *ratelimit.Ticket {
+func (b *queue) ticket(hold time.Duration) *batch.Ticket {
 	if hold == 0 {
 		return nil
 	}
 	if b.held == len(b.tickets) {
-		b.tickets = append(b.tickets, new(ratelimit.Ticket))
+		b.tickets = append(b.tickets, new(batch.Ticket))
 	}
 	b.held++
 	return b.tickets[b.held-1]
 }
 
 // ask notes that the query that was queued last is asked for an id, if it is.
-func (b *batch) ask(hold, report time.Duration) {
+func (b *queue) ask(hold, report time.Duration) {
 	if hold > 0 || report > 0 {
 		b.asked = append(b.asked, idRequest{len(b.queries) - 1, hold, report})
 	}
 }
 
-func (s *Session) openBatch() *batch {
+func (s *Session) openBatch() *queue {
 	if s.batch == nil {
-		s.batch = s.e.batches.Get().(*batch)
+		s.batch = s.e.batches.Get().(*queue)
 	}
 	return s.batch
 }
@@ -168,7 +169,7 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 				s.key = s.e.counters.Count(now, q.Event, s.key)
 			}
 		}
-		b.decisions = s.e.limiter.TakeAll(b.queries, b.decisions[:0])
+		b.decisions = s.e.limiter.Internal().TakeAll(b.queries, b.decisions[:0])
 		asked, reports := b.asked, b.reports
 		for i := range b.queries {
 			q, d := &b.queries[i], &b.decisions[i]
@@ -196,7 +197,7 @@ func (s *Session) decideOne() (ratelimit.Decision, error) {
 }
 
 // decided counts what came of a query.
-func (s *Session) decided(now time.Time, q *ratelimit.Query, d *ratelimit.Decision) error {
+func (s *Session) decided(now time.Time, q *batch.Query, d *ratelimit.Decision) error {
 	if q.Event != nil {
 		if !q.Peek {
 			s.checked(now, q.Event, q.Cost, d)
@@ -211,7 +212,7 @@ func (s *Session) decided(now time.Time, q *ratelimit.Query, d *ratelimit.Decisi
 }
 
 // reuse keeps the memory of b for another batch.
-func (e *Engine) reuse(b *batch) {
+func (e *Engine) reuse(b *queue) {
 	for _, ev := range b.events {
 		ev.Reset()
 		e.spare.Put(ev)

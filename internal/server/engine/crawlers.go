@@ -24,7 +24,7 @@ func (e *Engine) verifyCrawlers() {
 // exempt allows the clients that are crawlers, and ends the bans of the one that was added, if it is not nil.
 func (e *Engine) exempt(all []netip.Prefix, added *crawlers.Client) {
 	e.exempted.Store(new(address.NewSet(all...)))
-	e.limiter.Exempt(all)
+	e.limiter.Internal().Exempt(all)
 	if added == nil {
 		return
 	}

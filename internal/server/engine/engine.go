@@ -62,7 +62,7 @@ type Engine struct {
 	totals    [totalStripes]totals
 	sessions  atomic.Uint64
 	unmatched unmatchedWarning
-	batches   sync.Pool // *batch
+	batches   sync.Pool // *queue
 	spare     sync.Pool // *match.Event, of sessions
 
 	stop chan struct{}
@@ -81,7 +81,7 @@ func New(c Config) (*Engine, error) {
 		lives: reservations.NewLives(), settled: reservations.NewSettled(cmp.Or(c.Settled, 1<<20)),
 	}
 	e.ids = reservations.NewSealer(e.secret)
-	e.batches.New, e.spare.New = func() any { return new(batch) }, func() any { return new(match.Event) }
+	e.batches.New, e.spare.New = func() any { return new(queue) }, func() any { return new(match.Event) }
 	e.exempted.Store(new(address.Set))
 	e.rules.Store(new(ruleSet))
 	e.reloads.Since = e.started.UTC()

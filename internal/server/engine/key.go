@@ -57,7 +57,7 @@ func (e *Engine) inspectRule(rule *ratelimit.Rule, key []string, r *api.KeyRepor
 	if err != nil {
 		return nil // a reload has removed the rule
 	}
-	d := judge.PeekN(e.Now(), 1, key...)
+	d := judge.Peek(key...)
 	if d.Unmatched && d.Err != nil {
 		return nil
 	}

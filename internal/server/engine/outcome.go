@@ -170,7 +170,7 @@ func (s *Session) open(text string) (reservations.Request, report, error) {
 
 // once has the reports of b that were made before change nothing: those that the store of the servers has had, and those that this
 // process has counted, also while the store did not answer.
-func (s *Session) once(now time.Time, b *batch) {
+func (s *Session) once(now time.Time, b *queue) {
 	elsewhere := s.e.reportedElsewhere(b.reports)
 	for i := range b.reports {
 		r := &b.reports[i]

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/ratelimit"
@@ -64,13 +65,13 @@ type idRequest struct {
 }
 
 // identify makes s.id the id of the decision d about q, if it can have one.
-func (s *Session) identify(now time.Time, r idRequest, q *ratelimit.Query, d *ratelimit.Decision) {
+func (s *Session) identify(now time.Time, r idRequest, q *batch.Query, d *ratelimit.Decision) {
 	s.id, s.asked = s.id[:0], true
 	if !d.Allowed {
 		return
 	}
 	x := &s.made
-	x.Life, x.Asked, x.Ticket = s.e.lives.Current(), reservations.Request{Fields: x.Asked.Fields[:0], Place: s.place}, ratelimit.Ticket{}
+	x.Life, x.Asked, x.Ticket = s.e.lives.Current(), reservations.Request{Fields: x.Asked.Fields[:0], Place: s.place}, batch.Ticket{}
 	if q.Ticket != nil {
 		q.Ticket.Ends = now.Add(r.hold)
 		x.Ticket = *q.Ticket
@@ -103,7 +104,7 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 		return false, apierror.New(api.Expired, "id: its time was over at %s: what it has reserved is charged; CHARGE what was used beyond it", t.Ends.UTC().Format(time.RFC3339))
 	}
 	if s.e.Shared() && len(t.Charges) > 0 { // else the store has nothing of it, and this process remembers it
-		settled, err = s.e.limiter.SettleTicket(t, actual)
+		settled, err = s.e.limiter.Internal().SettleTicket(t, actual)
 		return settled, apierror.Of(err)
 	}
 	s.e.lives.Judge(x.Life, t)
@@ -115,6 +116,6 @@ func (s *Session) Settle(text string, actual uint64) (settled bool, err error) {
 	if !first || len(t.Charges) == 0 {
 		return first, nil
 	}
-	_, err = s.e.limiter.SettleTicket(t, actual)
+	_, err = s.e.limiter.Internal().SettleTicket(t, actual)
 	return true, apierror.Of(err)
 }

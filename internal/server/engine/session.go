@@ -29,7 +29,7 @@ type Session struct {
 	totals *totals
 	stripe uint64
 	event  *match.Event // or nil
-	batch  *batch       // or nil
+	batch  *queue       // or nil
 	key    []byte
 	values []string
 	// digests has those of the event that was received last.

@@ -6,7 +6,6 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // banRoutes returns the routes about bans.
@@ -31,7 +30,7 @@ func listBans(c *call) (list api.BanPage, err error) {
 	if err != nil {
 		return list, err
 	}
-	q := ratelimit.BanQuery{Rule: c.query.Get("rule"), Text: c.query.Get("q"), Limit: limit, Cursor: c.query.Get("cursor")}
+	q := bans.Query{Rule: c.query.Get("rule"), Text: c.query.Get("q"), Limit: limit, Cursor: c.query.Get("cursor")}
 	page, err := c.s.Engine.Bans().Page(q)
 	if err != nil {
 		return list, err

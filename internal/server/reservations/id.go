@@ -13,19 +13,19 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // An ID is what a client holds of a decision: all that must be known to settle its reservation, and to count its answer, sealed
 // with AES-GCM under a key of the server's secret. So it is readable and can be made by servers of that secret only, and no
 // server remembers the ids that it has given out.
 type ID struct {
-	Life   uint64           // of the server that made it, see Lives
-	Asked  Request          // that ends at 0 if the id is not for an answer
-	Ticket ratelimit.Ticket // that ends at 0 if the id is not for a settlement
+	Life   uint64       // of the server that made it, see Lives
+	Asked  Request      // that ends at 0 if the id is not for an answer
+	Ticket batch.Ticket // that ends at 0 if the id is not for a settlement
 }
 
 // A Request is what an id has of a request, for its answer to be counted: the fields that rules about answers need.
@@ -226,7 +226,7 @@ func decodeID(b []byte) (x ID, err error) {
 	x.Ticket.Ends = time.Unix(0, x.Ticket.At+d.varint())
 	x.Ticket.Cost = d.uvarint()
 	for d.err == nil && len(d.b) > 0 {
-		c := ratelimit.TicketCharge{Rule: string(d.bytes())}
+		c := batch.Charge{Rule: string(d.bytes())}
 		if c.Key = d.bytes(); len(c.Key) == 0 {
 			if len(x.Ticket.Charges) == 0 {
 				return ID{}, errCut

@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/test/randtest"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // someIDs are ids of several forms.
 var someIDs = []ID{
 	{},
-	{Life: 1, Ticket: ratelimit.Ticket{At: 1, Ends: time.UnixMilli(2), Cost: 3}},
+	{Life: 1, Ticket: batch.Ticket{At: 1, Ends: time.UnixMilli(2), Cost: 3}},
 	{Life: 2, Asked: Request{Ends: time.UnixMilli(5), Form: 1 << 31, Fields: []Field{{"client", []byte("192.0.2.1")}, {"path", []byte("/login")}}}},
-	{Life: 1<<64 - 1, Ticket: ratelimit.Ticket{At: -1, Ends: time.UnixMilli(1 << 40), Cost: 1 << 31, Charges: []ratelimit.TicketCharge{
-		{Rule: "tokens", Key: []byte("ada"), Form: 1 << 31, Mark: ratelimit.AnyMark},
+	{Life: 1<<64 - 1, Ticket: batch.Ticket{At: -1, Ends: time.UnixMilli(1 << 40), Cost: 1 << 31, Charges: []batch.Charge{
+		{Rule: "tokens", Key: []byte("ada"), Form: 1 << 31, Mark: batch.AnyMark},
 		{Rule: "fleet", Key: []byte("ada"), Form: 7, Mark: 1 << 32},
 		{Rule: "", Key: bytes.Repeat([]byte{0}, 300)},
 	}}},

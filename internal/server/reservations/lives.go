@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -125,7 +126,7 @@ func (l *Lives) Restore(now time.Time, record []byte) error {
 
 // Judge makes t, of a reservation of that process, one that can be settled in this one. If the counts do not have its charge, since
 // the process was killed before it wrote a snapshot, all that is settled is charged. Where nobody knows, nothing is settled.
-func (l *Lives) Judge(of uint64, t *ratelimit.Ticket) {
+func (l *Lives) Judge(of uint64, t *batch.Ticket) {
 	if of == l.current {
 		return
 	}
@@ -138,12 +139,12 @@ func (l *Lives) Judge(of uint64, t *ratelimit.Ticket) {
 	case at.After(l.earlier[i].Kept):
 		t.Charges = nil
 	default:
-		t.Charges = slices.DeleteFunc(t.Charges, func(c ratelimit.TicketCharge) bool {
+		t.Charges = slices.DeleteFunc(t.Charges, func(c batch.Charge) bool {
 			s, ok := l.since[c.Rule]
 			return !ok || !s.Since.Before(at)
 		})
 	}
 	for i := range t.Charges {
-		t.Charges[i].Mark = ratelimit.AnyMark
+		t.Charges[i].Mark = batch.AnyMark
 	}
 }

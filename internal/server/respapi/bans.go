@@ -124,7 +124,7 @@ func unbanAll(c *conn, args [][]byte) error {
 // listBans answers with the newest bans, or with CURSOR with the next cursor and a page of them,
 // like SCAN of Redis.
 func listBans(c *conn, args [][]byte) error {
-	q := ratelimit.BanQuery{Limit: 100}
+	q := bans.Query{Limit: 100}
 	paged := false
 	err := options(args[1:], "RULE rule, COUNT n or CURSOR cursor", map[string]func([]byte) error{
 		"rule": func(value []byte) error { q.Rule = string(value); return nil },
