@@ -25,7 +25,7 @@ type FileYear struct {
 func (a *AssumedTimes) notes() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, f := range a.AssumedYears {
-			if !yield(fmt.Sprintf("%s has no years: its first line is taken to be of %d; --year gives another", visible(f.File), f.Year)) {
+			if !yield(fmt.Sprintf("%s has no years: the assumed year of its first line is %d; --year gives another", visible(f.File), f.Year)) {
 				return
 			}
 		}

@@ -154,7 +154,7 @@ func newUnban() *cobra.Command {
 		Short: "End bans on a running server",
 		Long: `Unban ends the ban of a key under --rule, or under every rule that counts by as many fields as KEY has values.
 With --pattern or --network it ends all bans that match; given together, with or without --rule, all of them must match.
-It prints how many bans it ended; 0 is not an error. It returns when that is on the server's disk, if the server has a
+It prints the number of bans ended; 0 is not an error. It returns when the change is on the server's disk, if the server has a
 data directory. The token needs the role admin.
 
 ` + answerCodes,
@@ -221,7 +221,7 @@ func newBans() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bans [flags]",
 		Short: "List the bans of a running server",
-		Long: `Bans lists the bans that a running server enforces, those that began last first. The token needs the role read.
+		Long: `Bans lists the bans that a running server enforces, the newest first. The token needs the role read.
 
 ` + answerCodes,
 		Example: `  lately bans

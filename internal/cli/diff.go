@@ -28,7 +28,7 @@ func newDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [flags] { OLD NEW FILE... | --addr ADDRESS NEW }",
 		Short: "Compare two rules files on logs: who is newly refused, newly allowed, banned for longer",
-		Long: `Diff judges the events of logs under the rules file OLD and under the rules file NEW, each by itself
+		Long: `Diff judges the events of logs under the rules file OLD and under the rules file NEW, separately,
 as lately replay --rules does, and reports the differences: events that only one of them refuses, by
 --key, and keys whose bans differ in total length. Hot rules are not compared.
 

@@ -28,18 +28,18 @@ func newExplain() *cobra.Command {
 	var f explainFlags
 	cmd := &cobra.Command{
 		Use:   "explain [flags] --key KEY { --rules FILE FILE... | --addr ADDRESS }",
-		Short: "Say why a client was refused: the rule, the events in its window, the ban",
+		Short: "Explain why a client was refused: the rule, the events in its window, the ban",
 		Long: `Explain judges the events of logs under a rules file, as lately replay --rules does, and explains one
-decision about --key: what the rules mean, the events that filled the window of the limit, with file and
-line, the ban and what started it, and when the next request passes.
+decision about --key: the meaning of the rules, the events that filled the window of the limit, with file
+and line, the ban and its first event, and the time from which a request is allowed.
 
 KEY is a client or another value that a rule counts by, such as a user or a path. Without --at, its last
 refused event is explained, or its last event if none was refused; with --at, its last event at or
 before that time.
 
-With --addr it reads no log, but asks a running server which keys with the value KEY it refused lately: how often and
-since when, one of the events, what each rule decides now, and the ban. The server keeps the recent refusals of some
-16,000 keys; the answer names the time since which none is missing. The token needs the role read.
+With --addr it reads no log, but gets the recent refusals of keys with the value KEY from a running server: their number
+and first time, one of the events, the current decision of each rule, and the ban. The server keeps the recent refusals of
+some 16,000 keys; the answer has the time from which they are complete. The token needs the role read.
 
 Exit codes: 0 success; 1 a file could not be read, or not to its end, or no rule judges an event of the
 key, or the server cannot be reached or answers with an error, or the output could not be written; 2 the command line

@@ -45,16 +45,16 @@ or --webhook they are enforced. A LOG is a file, a directory, or a pattern such 
 lines, or named as for lately replay. It can be - for the standard input, whose end ends the command if there is no other LOG; a FIFO; or the
 journal of systemd, as journal, journal:ssh.service or journal:nginx=clf. Times without a zone, as in syslog, are in the zone of the machine, or in --tz.
 
-It begins with the first line of each file. With --data, it continues where it was when it ended or was killed, and
+It begins with the first line of each file. With --data, it continues at its last position, also after a kill, and
 counts each line once.
 
-With --dry-run nothing is banned outside of this process, and each refusal by a limit and each ban is a line of
-output; events that a ban refuses are not.
+With --dry-run nothing is banned outside of this process. It prints a line for each refusal by a limit and for each
+ban, but not for events during a ban.
 
 With --addr it sends the events to a running server, which judges them by its rules, like events of logs that it follows
-itself. It needs no directory: the server stores how far the logs were read, in the same snapshot as their counts, and
-the events that wait with --lateness. While the server is unreachable, nothing is read. Each process needs a unique --name; a second process with the same name ends the first. The
-token needs the role check. At the end it prints what was sent, with --json as JSON.
+itself. It needs no directory: the server stores the positions in the logs in the same snapshot as their counts, with
+the events that wait for --lateness. While the server is unreachable, nothing is read. Each process needs a unique --name; a second process with the same name ends the first. The
+token needs the role check. At the end it prints the numbers of events sent, with --json as JSON.
 
 SIGHUP reads the rules again; with --addr there is nothing to reload. Interrupt and SIGTERM end the command. Exit codes: 0 it was ended; 1 something
 could not be read or written, or the server refuses the events; 2 the command line or the rules file is wrong.`,
@@ -68,7 +68,7 @@ could not be read or written, or the server refuses the events; 2 the command li
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print refusals and bans, and enforce nothing")
-	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object a line; with --addr: print what was sent as JSON")
+	flags.BoolVar(&c.json, "json", false, "with --dry-run: print JSON, one object per line; with --addr: print the numbers of events as JSON")
 	flags.StringVar(&c.name, "name", "", "with --addr: the `NAME` under which it keeps how far the logs were read (default: the name of the machine)")
 	c.connect.registerAddr(cmd, access.Check, "", "send the events to the server whose HTTP listener has this `ADDRESS`, instead of judging them")
 	c.settings = registerSettings(flags, func(name string) bool {

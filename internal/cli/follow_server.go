@@ -107,7 +107,7 @@ func (f *feeder) warnNoReload(ctx context.Context, hangup <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			f.log.Info("SIGHUP: nothing to reload: the rules are those of the server, and rotated logs are found without it", "server", f.client.Addr())
+			f.log.Info("SIGHUP: nothing to reload: the server has the rules, and rotated logs are found automatically", "server", f.client.Addr())
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (f *feeder) failed(ctx context.Context, err error, attempt int) error {
 		return err
 	case !f.away:
 		f.away = true
-		f.log.Warn("the server does not answer: waiting for it; nothing is read meanwhile", "server", f.client.Addr(), "error", err)
+		f.log.Warn("the server does not answer: no lines are read until it does", "server", f.client.Addr(), "error", err)
 	}
 	// With full jitter, so that followers do not come all at once.
 	return wait.For(ctx, mathrand.N(wait.Backoff(firstWait, maxWait, attempt+1)))

@@ -24,16 +24,16 @@ func newImport() *cobra.Command {
 		Short: "Write the jails and filters of fail2ban as a rules file and patterns",
 		Long: `Import reads the jails of fail2ban and writes a rules file to standard output, with the line that each rule is from.
 
-DIRECTORY is that of its configuration, such as /etc/fail2ban. The filters of the jails that are enabled are converted, too:
+DIRECTORY is its configuration directory, such as /etc/fail2ban. The filters of enabled jails are converted, too:
 each becomes a file of patterns in the folder of --patterns, and its rule is about the events of this file. The end of the
-rules file says which log has which patterns, as --follow takes it. FILE is jail.conf, jail.local or a file of jail.d, in
+rules file lists the patterns of each log, in the syntax of --follow. FILE is jail.conf, jail.local or a file of jail.d, in
 the order in which fail2ban reads them, or - for standard input: filters are not converted then.
 
-Nothing is guessed: what cannot be expressed, or is expressed differently, is named with its line on standard error and at
-the end of the rules file. The rules are in shadow mode: test the result on a log with lately replay before you enforce it.
+Nothing is guessed: settings that cannot be expressed, or only differently, are listed with their lines on standard error
+and at the end of the rules file. The rules are in shadow mode: test the result on a log with lately replay before you enforce it.
 
 Exit codes: 0 success; 1 a file could not be read, or the output could not be written; 2 the command line is wrong; 3 the
-rules file was written, but not all could be expressed; 130 interrupted.`,
+rules file was written, but some settings could not be expressed; 130 interrupted.`,
 		Example: `  lately import fail2ban --patterns /etc/lately/patterns /etc/fail2ban > rules.yaml
   lately import fail2ban /etc/fail2ban/jail.conf /etc/fail2ban/jail.local > rules.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ rules file was written, but not all could be expressed; 130 interrupted.`,
 			return printImport(cmd.OutOrStdout(), migrate.Fail2ban(sources...), asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the rules file and what it lacks as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the rules file and the missing settings as JSON")
 	cmd.Flags().StringVar(&folder, "patterns", "", "write the filters as files of patterns to this `folder`, which is made if it is missing")
 	return cmd
 }

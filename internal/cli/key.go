@@ -28,7 +28,7 @@ func newKey() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key [flags] KEY...",
 		Short: "Show the counts, decisions and bans of a key on a running server",
-		Long: `Key shows what a running server knows about a key: its counts, what each rule would decide about its next event, and its
+		Long: `Key shows the state of a key on a running server: its counts, the decision of each rule about its next event, and its
 bans. KEY is an address, a user or a path; for rules that count by several fields, one value for each, in their order. If rules
 and counters count by several kinds of keys, each is shown for which the key has a count, a limit in use or a ban; --json has all of
 them. Nothing is counted. The token needs the role read.

@@ -17,7 +17,7 @@ import (
 func newRules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules [flags]",
-		Short: "List the rules of a running server, with what they decided",
+		Short: "List the rules of a running server, with their decisions",
 		Long: `Rules lists the rules that a running server enforces, what each decided since the server started, and each
 rule as a sentence. If the last reload failed, it says why. With --json the text of the rules file is included. The token needs the role read.
 
@@ -75,7 +75,7 @@ func newReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload [flags]",
 		Short: "Make a running server read its rules file again",
-		Long: `Reload makes a running server read its rules file again, and prints which rules it added, removed and changed.
+		Long: `Reload makes a running server read its rules file again, and prints the added, removed and changed rules.
 If the file has mistakes, or a rule with bans would be removed or get another key, the rules in force are kept (exit code 1). The token
 needs the role admin.
 

@@ -25,12 +25,12 @@ func newSuggest() *cobra.Command {
 		Short: "Write a rules file with limits that fit logs",
 		Long: `Suggest writes a rules file to standard output. It first names the outliers: keys that look like
 attackers (scans, logins that fail, floods), monitors, and crawlers. For each span (1s, 1m, 1h and 24h, if the
-log is as long) the file has the least limit that refuses no other key. Requests that fail and logins get
-limits of their own if an outlier has many of them. Monitors are under allow, crawlers beside it in comments.
-With --share, outliers are not looked for: the limits are the least that never refuse so many of all keys.
+log is as long) the file has the smallest limit that refuses no other key. Failed requests and logins get
+their own limits if an outlier has many of them. Monitors are under allow, crawlers beside it in comments.
+With --share, all keys are treated alike: the limits are the smallest that never refuse this share of the keys.
 
-Comments contain how many keys each limit refuses on the log, how many the next lower limit would refuse, and
-how many events are refused and banned. Each figure comes from judging the log with the code that enforces rules.
+Comments contain the number of keys that each limit, and the next lower one, refuses on the log, and the numbers of
+refused and banned events. All figures come from a replay of the log with the code that enforces rules.
 
 Exit codes: 0 success; 1 a file could not be read, or not to its end (the rules are for the rest), or no
 event has the field of --key or of a --group, or the output could not be written; 2 the command line is

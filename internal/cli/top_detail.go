@@ -84,7 +84,7 @@ func (m *topModel) detailLines() []string {
 	if len(d.report.Hot) > 0 {
 		section("Hot keys", "", m.hotRows(d.report.Hot))
 	}
-	section("What each rule would decide now", "no rule judges by this", m.decisionRows(d.report.Rules))
+	section("Current decision of each rule", "no rule judges by this", m.decisionRows(d.report.Rules))
 	section("Bans", "not banned", m.banRows(d.report.Bans))
 	return lines
 }

@@ -16,7 +16,7 @@ func newValidate() *cobra.Command {
 		Use:   "validate [FILE...]",
 		Short: "Validate a rules file and print every rule as a sentence",
 		Long: `Validate reads a rules file and prints every rule as a sentence. If the file has mistakes, it prints all of them, each with
-its line and column, what was found and what must be there (exit code 2). Several files are validated as one set of rules, as lately serve
+line, column, the value and what it must be (exit code 2). Several files are validated as one set of rules, as lately serve
 reads several --rules.
 
 With --config it also validates a settings file of lately serve, and the rules files that it names unless others are given. It warns about a

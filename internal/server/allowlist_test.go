@@ -62,7 +62,7 @@ func TestConcurrentAllowFile(t *testing.T) {
 	if strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("a reload warns:\n%s", log.String())
 	}
-	for _, want := range []string{`changed="allow list"`, `level=ERROR msg="reload failed; what was in force stays"`, "cdn.txt:2:1: "} {
+	for _, want := range []string{`changed="allow list"`, `level=ERROR msg="reload failed; the old rules and files stay in force"`, "cdn.txt:2:1: "} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in\n%s", want, log.String())
 		}

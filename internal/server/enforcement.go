@@ -54,7 +54,7 @@ func (s *Server) keepEnforcing(ctx context.Context) {
 			compare = compareAgain
 		}
 		if err != nil && !failing {
-			s.log.Error("bans were not compared with those that are enforced; trying again each second", "error", err)
+			s.log.Error("bans could not be compared with the enforced ones; trying again each second", "error", err)
 		} else if err == nil && !started {
 			started = true // not before: without bans, the targets would end those of the last run
 			running.Go(func() { s.enforce.Run(ctx) })

@@ -86,7 +86,7 @@ func (s *Server) keepGeo(ctx context.Context) {
 			now = err.Error()
 		}
 		if now != "" && now != last {
-			s.log.Error("a file of geo cannot be read; what was read before stays in use", "error", err)
+			s.log.Error("a file of geo cannot be read; the old contents stay in use", "error", err)
 		}
 		last = now
 	}
@@ -231,7 +231,7 @@ func (s *Server) reload(dropBans bool) (api.RuleChanges, error) {
 	defer notify("READY=1")
 	changes, err := s.replace(dropBans)
 	if err != nil {
-		s.log.Error("reload failed; what was in force stays", "error", err)
+		s.log.Error("reload failed; the old rules and files stay in force", "error", err)
 		return changes, err
 	}
 	s.log.Info("reloaded", "rules", strings.Join(s.config.RulesFiles, ", "),

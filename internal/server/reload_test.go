@@ -113,7 +113,7 @@ func TestReloadSaysWhatChanges(t *testing.T) {
 			t.Errorf("step %d: %d bans hold; want %d", i, bans, step.bans)
 		}
 	}
-	for _, want := range []string{`msg=reloaded .*added=page removed="" changed=per-client bans_dropped=0`, `level=ERROR msg="reload failed; what was in force stays" error="CONFLICT the new rules would drop 3 bans`} {
+	for _, want := range []string{`msg=reloaded .*added=page removed="" changed=per-client bans_dropped=0`, `level=ERROR msg="reload failed; the old rules and files stay in force" error="CONFLICT the new rules would drop 3 bans`} {
 		if !regexp.MustCompile(want).MatchString(log.String()) {
 			t.Errorf("no %s in\n%s", want, log.String())
 		}

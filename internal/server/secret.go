@@ -62,5 +62,5 @@ func (s *Server) shareSecret(text string) {
 	}
 	s.useSecret(v)
 	s.saveSecret(v)
-	s.log.Info("the secret of the store is that of this server from now on: ids of reservations that it made with another are void")
+	s.log.Info("this server now uses the secret of the store: ids that it made with another secret are void")
 }

@@ -47,7 +47,7 @@ func (s *storage) note(w *writes, err error) (recovered bool) {
 	switch {
 	case err != nil && was == nil:
 		w.since = time.Now()
-		s.log.Error("writing to the data directory fails; decisions go on, but what changes now may not survive a restart", "file", w.name, "error", err)
+		s.log.Error("writing to the data directory fails; decisions continue, but changes may not survive a restart", "file", w.name, "error", err)
 	case err == nil && was != nil:
 		s.log.Info("writing to the data directory works again", "file", w.name, "failed_for", time.Since(w.since).Round(time.Millisecond).String(), "last_error", was)
 		return true

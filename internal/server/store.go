@@ -137,7 +137,7 @@ func (s *sharedStore) dial(ctx context.Context, address string, dialer *net.Dial
 	}
 	return latelyredis.CheckedConn(conn, func(err error) {
 		s.damaged.Add(1)
-		s.log.Error("the store sent a damaged reply; rules decide as their on_store_failure says until it is connected again", "error", err)
+		s.log.Error("the store sent a damaged reply; on_store_failure of each rule decides until the connection is restored", "error", err)
 	}), nil
 }
 
@@ -248,7 +248,7 @@ func (s *sharedStore) note(err error) bool {
 		return false
 	}
 	s.failures.Add(1)
-	s.log.Warn("a call of the store failed; rules decide as their on_store_failure says", "error", storeText(err))
+	s.log.Warn("a call of the store failed; on_store_failure of each rule decides", "error", storeText(err))
 	return true
 }
 

@@ -136,7 +136,7 @@ func (s *sharedStore) noteBeat(hash string, hashes []string, err error, took tim
 	case up && !wasUp:
 		s.log.Info("the store of limits is up", "store", s.address())
 	case down:
-		s.log.Error("the store of limits is down; rules decide as their on_store_failure says", "store", s.address(), "error", storeText(err))
+		s.log.Error("the store of limits is down; on_store_failure of each rule decides", "store", s.address(), "error", storeText(err))
 	case err != nil && wasErr == nil:
 		s.log.Warn("a part of the cluster does not answer: the servers that share the store, and whether they enforce the same rules, are as they were before", "store", s.address(), "error", storeText(err))
 	}

@@ -41,7 +41,7 @@ func (t *tail) bridge(last place, current *generation, now time.Time) (newest *g
 	isOpen := func(g *generation) bool { return g.Ino == last.Ino && g.Dev == last.Dev }
 	if found < 0 && last.Offset > 0 && !slices.ContainsFunc(t.gens, isOpen) {
 		t.stats.Gaps++
-		t.log.Warn("the file that was read last is gone: lines that were not read are lost", "file", t.path, "read", last.Offset)
+		t.log.Warn("the last file that was read was deleted: its unread lines are lost", "file", t.path, "read", last.Offset)
 	}
 	return newest, more
 }

@@ -38,6 +38,6 @@ func (r *logReader) checkClients() {
 		return
 	}
 	c.finished = true
-	r.log.Warn("no client of the log is an address, so that bans of clients are not enforced: name the format of the log after the file, as in FILE=clf, or check which field it has first",
+	r.log.Warn("no client in the log is an address, so bans of clients are not enforced: name the format of the log after the file, as in FILE=clf, or check its first field",
 		"file", r.path, "format", r.format.String(), "client", c.last)
 }

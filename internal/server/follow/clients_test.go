@@ -24,7 +24,7 @@ func TestClientsAreNoAddresses(t *testing.T) {
 			write(t, path, append([]string(nil), names...)...)
 			r.want(names...)
 		}
-		if got := strings.Count(text.String(), "no client of the log is an address"); got != want {
+		if got := strings.Count(text.String(), "no client in the log is an address"); got != want {
 			t.Errorf("with %s: %d reports, want %d:\n%s", address, got, want, text.String())
 		}
 	}

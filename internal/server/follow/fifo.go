@@ -58,7 +58,7 @@ func (f *fifo) open() (err error) {
 		return err
 	}
 	if !f.opened {
-		f.log.Info("reading a FIFO: what was read and is in no snapshot when the process is killed is lost", "file", f.path)
+		f.log.Info("reading a FIFO: after a kill, lines since the last snapshot are lost", "file", f.path)
 	}
 	p, file := newPipe(f.wake), f.file
 	f.pipe, f.opened = p, true

@@ -190,7 +190,7 @@ func (j *journal) readBlock(_ []byte, each func(*match.Event), now time.Time) {
 		}
 		j.pipe.at.Begun = 0
 		j.stats.Gaps++
-		j.log.Warn("the entry that was read last is gone from the journal: entries that were deleted before they were read are lost", "file", j.path)
+		j.log.Warn("the last entry that was read was deleted from the journal: unread entries that were deleted, too, are lost", "file", j.path)
 	}
 	j.errs.clear()
 	j.passLines(each, j.advanced, now)

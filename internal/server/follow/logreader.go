@@ -162,7 +162,7 @@ func (r *logReader) parserFor(p *lineParser, columns string, data []byte) *lineP
 				r.log.Warn("the dates of the log may begin with the day or with the month: name the order after the file, as in FILE=text-dmy or FILE=text-mdy", "file", r.path, "taken", f.String())
 			}
 		case p == nil:
-			r.log.Warn("the format of the log is not known, so its lines are bad: name it after the file, as in FILE=clf", "file", r.path)
+			r.log.Warn("the format of the log was not recognized, so its lines are bad: name it after the file, as in FILE=clf", "file", r.path)
 		}
 	}
 	if p != nil && p.format == r.format { // otherwise its files of patterns have changed

@@ -102,7 +102,7 @@ func (f *Follower) Lost(until time.Time) {
 	f.mu.Lock()
 	defer f.unlock()
 	for _, path := range f.lose(until) {
-		f.log.Warn("how far the log was read is lost: its lines from before then are left out, since they may be counted", "file", path, "then", until)
+		f.log.Warn("the position in the log is lost: its lines from before then are skipped, since they may be counted", "file", path, "then", until)
 	}
 }
 

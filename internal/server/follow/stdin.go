@@ -54,7 +54,7 @@ func (s *stdin) begun() bool { return true }
 
 func (s *stdin) refresh(time.Time) {
 	if s.pipe == nil {
-		s.log.Info("reading the standard input: what was read and is in no snapshot when the process is killed is lost", "file", s.path)
+		s.log.Info("reading the standard input: after a kill, lines since the last snapshot are lost", "file", s.path)
 		s.pipe = s.input.pipe
 		s.input.read()
 	}

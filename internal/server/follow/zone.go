@@ -48,6 +48,6 @@ func (r *logReader) checkZone(newest int64, now time.Time) {
 	if r.format.Zoneless() {
 		remedy = "set its zone with --tz"
 	}
-	r.log.Warn("new lines of the log are whole half hours behind the clock, or ahead of it: bans from it end too early or begin too late; "+remedy,
+	r.log.Warn("new lines of the log are whole half hours behind or ahead of the clock: their bans end too early or begin too late; "+remedy,
 		"file", r.path, "behind", r.zoneCheck.offset.String(), "zone", r.zone.String())
 }

@@ -185,7 +185,7 @@ func (s *Server) refuseProxy(client latelyhttp.Client) error {
 	}
 	now, next := time.Now().UnixNano(), s.untrusted.Load()
 	if now >= next && s.untrusted.CompareAndSwap(next, now+int64(time.Minute)) {
-		s.Log.Warn("forward-auth was refused with 403, because the address that asked is not a trusted proxy; "+mend, "peer", who)
+		s.Log.Warn("forward-auth was refused with 403, because the sender is not a trusted proxy; "+mend, "peer", who)
 	}
 	return apierror.New(api.NoPerm, "forward-auth: %s is not a trusted proxy: %s", who, mend)
 }

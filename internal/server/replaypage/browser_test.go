@@ -157,7 +157,7 @@ func testTogether(t *testing.T, b *browsertest.Browser) {
 	path := filepath.Join(t.TempDir(), "log")
 	must.Do(t, os.WriteFile(path, []byte("1,x,/\n2,x,/\n3,x,/\n4,y,/\n5,z,/\n"), 0o600))
 	p := open(t, b, run(t, replay.Config{Files: []string{path}, Format: "csv:time=1@s,client=2,path=3,object=3", Rules: file}), time.UTC, 1440, 900)
-	same(t, "about", texts(p, ".effects > .sentence"), "All rules together refuse 2 of 5 events (40 %). Below is what each rule itself refuses.",
+	same(t, "about", texts(p, ".effects > .sentence"), "All rules together refuse 2 of 5 events (40 %). Below are the refusals of each rule alone.",
 		"The times of the log are precise to 1 s. A live server also has the fractions, and may refuse more or fewer events near a limit.")
 	same(t, "effects", texts(p, ".did"), "2 of 5 events refused (40 %), of 1 key", "1 of 5 events would have been refused (20 %), of 1 key")
 	p.Clean()

@@ -29,13 +29,13 @@ export function help() {
   const key = (keys, text) => [h('dt', {}, keys.flatMap((k, i) => (i ? [' ', h('kbd', {}, k)] : [h('kbd', {}, k)]))), h('dd', {}, text)];
   open('Help and keys', heading('Keys'), h('dl', { class: 'help' },
     key(['g', 'o'], 'Overview'), key(['g', 'k'], 'Keys'), key(['g', 'b'], 'Bans'), key(['g', 'r'], 'Rules'), key(['g', 'h'], 'Hot'),
-    key(['/'], 'Search a key'), key(['p'], 'Pause, and go on'), key(['t'], 'Dark or light'), key(['←', '→'], 'In a chart: slot by slot'), key(['?'], 'This help'), key(['Esc'], 'Close, leave a field, go back')),
+    key(['/'], 'Search a key'), key(['p'], 'Pause and continue'), key(['t'], 'Dark or light'), key(['←', '→'], 'In a chart: slot by slot'), key(['?'], 'This help'), key(['Esc'], 'Close, leave a field, go back')),
   heading('Words'), h('dl', { class: 'help words' },
     key(['lo', 'hi'], 'The bounds of a count. The oldest slot is only partly in the window: hi includes it, lo does not. The true count is between them.'),
     h('dt', {}, 'refused'), h('dd', {}, 'Not allowed, because of a limit.'),
     h('dt', {}, 'banned'), h('dd', {}, 'Not allowed, because of a ban.'),
     h('dt', {}, 'unmatched'), h('dd', {}, 'Allowed because no rule matched the event.'),
-    h('dt', {}, 'shadow'), h('dd', {}, 'A rule that counts what it would refuse, and refuses nothing.')),
+    h('dt', {}, 'shadow'), h('dd', {}, 'A rule that counts the requests that it would refuse, and refuses none.')),
   h('div', { class: 'actions' }, h('button', { type: 'button', class: 'primary', autofocus: true, onclick: (e) => e.target.closest('dialog').close() }, 'Close')));
 }
 

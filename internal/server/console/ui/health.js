@@ -60,10 +60,10 @@ export class Health {
 function troubles({ rules, storage, store, memory }) {
   const found = [];
   const add = (is, what, why) => is && found.push({ what, why });
-  const lost = (error) => `${error}. Decisions go on; what changes now may not survive a restart.`;
+  const lost = (error) => `${error}. Decisions continue; changes may not survive a restart.`;
   add(storage?.journal_error, 'Bans are not written to disk', lost(storage?.journal_error));
   add(storage?.snapshot_error, 'Snapshots are not written to disk', lost(storage?.snapshot_error));
-  add(store && !store.up, 'The store is down', `${store?.error ?? ''} Rules decide as their on_store_failure says.`);
+  add(store && !store.up, 'The store is down', `${store?.error ?? ''} on_store_failure of each rule decides.`);
   add(rules.error, 'The last reload failed', `${rules.error} The previous rules stay in force.`);
   add(store?.up && store.other_rules, 'Servers enforce different rules', `${count(store?.other_rules ?? 0)} of ${count(store?.nodes ?? 0)} have other rules than this one.`);
   add(memory.budget && memory.bytes > 0.95 * memory.budget, 'The memory for limits and bans is full', 'Raise memory, or keys are evicted early.');

@@ -31,7 +31,7 @@ export function keyView(main, params, signal) {
   const legend = h('p', { class: 'windowlegend' }, [['slot', 'counted'], ['current', 'the current slot'], ['cutslot', 'the oldest slot, partly in the window: in hi, not in lo'], ['edge', 'the window']]
     .map(([css, text]) => h('span', {}, h('i', { class: css }), text)));
   main.append(note, panel('Windows', 'windowspanel', windows, legend, noWindow.node), hot,
-    panel('What each rule would decide now', 'verdicts', rules, noRule.node), refusalPanel(values, signal), panel('Bans', 'keybans', bans, noBan.node));
+    panel('Current decision of each rule', 'verdicts', rules, noRule.node), refusalPanel(values, signal), panel('Bans', 'keybans', bans, noBan.node));
 
   let report = null;
   const again = poll(1000, signal, async () => {

@@ -22,7 +22,7 @@ export function limitsPanel(report) {
   return panel('What would a limit of N refuse?', 'whatif',
     choice('Span of the limit', spans.map((s, i) => [i, `per ${span(millisOf(s.span))}`]), slider.chosen, (i) => slider.choose(i)),
     slider.node,
-    h('p', { class: 'sentence' }, `These numbers are exact for the algorithm exact, at the times of the log: a key is refused at least once if it has more than N events in some window. They do not say how many events are refused; replay with --limit for that.`),
+    h('p', { class: 'sentence' }, `These numbers are exact for the algorithm exact, at the times of the log: a key is refused at least once if it has more than N events in some window. For the number of refused events, replay with --limit.`),
     folded('The same as a table', () => slider.table()),
     fitting(report.suggested_limits));
 }

@@ -14,7 +14,7 @@ export function rulesPanel(report) {
 // about returns the sentences about all rules.
 function about({ rules, all, events, resolution_seconds: judged, log_resolution_seconds: logged }) {
   const sentences = [];
-  if (all && rules.filter((r) => r.kind !== 'hot').length > 1) sentences.push(`All rules together refuse ${exact(all.refused)} of ${exact(events)} events (${share(all.refused, events)}). Below is what each rule itself refuses.`);
+  if (all && rules.filter((r) => r.kind !== 'hot').length > 1) sentences.push(`All rules together refuse ${exact(all.refused)} of ${exact(events)} events (${share(all.refused, events)}). Below are the refusals of each rule alone.`);
   if (judged === logged && judged > 1e-9) sentences.push(`The times of the log are precise to ${judged} s. A live server also has the fractions, and may refuse more or fewer events near a limit.`);
   return sentences;
 }

@@ -28,7 +28,7 @@ export function timelinePanel(report) {
   const first = options[0]?.[0] ?? '';
   chart.show(of(first));
   const about = h('p', { class: 'sentence' }, `Each bar is ${span(1000 * timeline.bar_seconds)}. Times are in ${zoneName}.`);
-  if (options.length > 1 && !together) about.append(' Each rule was judged alone; “Any rule” has the events that at least one of them refused.');
+  if (options.length > 1 && !together) about.append(' Each rule was judged alone; “Any rule” shows the events that at least one rule refused.');
   const tableNode = folded('The timeline as a table', () => chart.table());
   const pick = (name) => {
     chart.show(of(name));
@@ -167,7 +167,7 @@ class Timeline {
   // table returns the bars that have events.
   table() {
     const columns = [[`Bar of ${span(1000 * this.bar)} from`], ['Events', 'n']];
-    if (this.refused.length) columns.push(['Refused', 'n'], ['Of them by a ban', 'n']);
+    if (this.refused.length) columns.push(['Refused', 'n'], ['By a ban', 'n']);
     const rows = this.events.map((_, i) => i).filter((i) => this.events[i]).map((i) => {
       const { events, refused, banned } = this.#at(i);
       return [stamp(this.start + i * this.bar), exact(events), exact(refused), exact(banned)].slice(0, columns.length);
