@@ -244,7 +244,7 @@ func compareAnswers(t *testing.T, got, want answer) {
 	}
 }
 
-func TestDetectKnowsTheRealLogs(t *testing.T) {
+func TestDetectRecognizesRealLogs(t *testing.T) {
 	for _, l := range realLogs(t) {
 		sample := make([]byte, 256<<10)
 		n, err := io.ReadFull(l.open(t), sample)

@@ -58,7 +58,7 @@ func TestUsualLogs(t *testing.T) {
 }
 
 // Files that are no logs have no format, whatever addresses are in them.
-func TestOtherFilesAreNoLogs(t *testing.T) {
+func TestOtherFilesAreNotLogs(t *testing.T) {
 	files := 0
 	for _, root := range []string{"../docs", "../ratelimit", "../match"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -25,7 +25,7 @@ func neverUrgent(rules int) []uint64 {
 }
 
 // What many goroutines add is taken once, while it is being taken.
-func TestConcurrentTallyTakesWhatWasAdded(t *testing.T) {
+func TestConcurrentTallyTakesAdds(t *testing.T) {
 	counts := newTally(4<<20, neverUrgent(3), nil)
 	const goroutines, each = 8, 2000
 	want := make(map[string]uint64)

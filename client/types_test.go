@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestTypesAreThoseOfTheAPI has every struct that a Client returns be a type of package
+// TestTypesMatchTheAPI has every struct that a Client returns be a type of package
 // api, which the server uses too, or a decision as limiters return it, also with the ID of its reservation.
-func TestTypesAreThoseOfTheAPI(t *testing.T) {
+func TestTypesMatchTheAPI(t *testing.T) {
 	wire, limiter := reflect.TypeFor[api.Decision]().PkgPath(), reflect.TypeFor[ratelimit.Decision]()
 	c, structs := reflect.TypeFor[*Client](), 0
 	for i := range c.NumMethod() {

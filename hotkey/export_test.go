@@ -91,8 +91,8 @@ func compare(t testing.TB, rnd *rand.Rand, events int, fault func([][]byte) [][]
 	return "", edges
 }
 
-// TestImportGoesOnAsBefore finds the same edges after restarts as without.
-func TestImportGoesOnAsBefore(t *testing.T) {
+// TestImportContinues finds the same edges after restarts as without.
+func TestImportContinues(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	all := 0

@@ -68,7 +68,7 @@ func TestUnaryIsInFlightWhileItsHandlerRuns(t *testing.T) {
 }
 
 // A call whose observer panics is not in flight for ever.
-func TestObserverThatPanics(t *testing.T) {
+func TestPanickingObserver(t *testing.T) {
 	fails := true
 	i := newInterceptor(t, Config{Observe: func(*Call, Verdict) {
 		if fails {

@@ -116,7 +116,7 @@ func TestClient(t *testing.T) {
 
 // A call that came through trusted proxies alone is not exempt where they are on the
 // allow list: nobody knows who sent it.
-func TestSilentProxiesAreNotAllowed(t *testing.T) {
+func TestProxiesWithoutClientAreNotAllowed(t *testing.T) {
 	key, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func slowClient(peer netip.Addr, values []string) string {
 
 // Whatever a client writes into x-forwarded-for, the client is the address that
 // the trusted proxies saw.
-func TestNothingThatAClientSendsIsBelieved(t *testing.T) {
+func TestClientHeadersAreNotTrusted(t *testing.T) {
 	seed := randtest.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	i := newInterceptor(t, Config{TrustedProxies: []netip.Prefix{trustedNet}}, perClient(t, 1))

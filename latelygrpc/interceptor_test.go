@@ -158,7 +158,7 @@ func (b broken) Decide(_ context.Context, batch []*store.Request[*ratelimit.Set]
 	}
 }
 
-func TestStoreThatCannotDecide(t *testing.T) {
+func TestStoreCannotDecide(t *testing.T) {
 	down := errors.New("connection refused")
 	for _, tt := range []struct {
 		policy ratelimit.FailPolicy

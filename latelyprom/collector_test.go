@@ -202,7 +202,7 @@ func TestLabels(t *testing.T) {
 }
 
 // Any rule's name can be shown, and two names stay two.
-func TestNamesThatAreNotUTF8(t *testing.T) {
+func TestNamesNotUTF8(t *testing.T) {
 	limiter := newLimiter(t, ratelimit.Config{}, limitOf(t, "a\xff", 1), limitOf(t, "a\xfe", 1), limitOf(t, "ü \"\n", 1))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(t, limiter, latelyprom.Config{}))

@@ -247,9 +247,9 @@ func (f *fleet) refused(t testing.TB) bool {
 	return ask(t, f.stores[0], f.rules, about(0, "k"))[0].Outcome.Refused
 }
 
-// TestRefusalsAreTold has one node reset a key that another refuses: that goes on until both have
+// TestRefusalsAreAnnounced has one node reset a key that another refuses: that goes on until both have
 // told each other, and is over then, or when nothing was heard for a second.
-func TestRefusalsAreTold(t *testing.T) {
+func TestRefusalsAreAnnounced(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1)), prefixed())
 		if f.refused(t) || !f.refused(t) {

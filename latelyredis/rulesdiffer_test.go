@@ -74,9 +74,9 @@ func allowedOf(t testing.TB, l *ratelimit.Limiter, n int) (allowed int) {
 	return allowed
 }
 
-// TestRulesThatDiffer has two servers enforce the same rule with different N, as during a rollout of rules: both together
+// TestDifferentRules has two servers enforce the same rule with different N, as during a rollout of rules: both together
 // admit what the larger one does alone.
-func TestRulesThatDiffer(t *testing.T) {
+func TestDifferentRules(t *testing.T) {
 	t.Parallel()
 	rounds := 3
 	if testing.Short() {
@@ -100,9 +100,9 @@ func TestRulesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestWritesByRulesThatDiffer is TestRulesThatDiffer for rules under which a node writes a record that holds more than its own limit
+// TestWritesByDifferentRules is TestDifferentRules for rules under which a node writes a record that holds more than its own limit
 // can: refused events count, or a ban counts them.
-func TestWritesByRulesThatDiffer(t *testing.T) {
+func TestWritesByDifferentRules(t *testing.T) {
 	t.Parallel()
 	rng := randtest.New(t)
 	ban := func(of ratelimit.Cause) func(*ratelimit.Rule) {
@@ -131,9 +131,9 @@ func TestWritesByRulesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestAlgorithmsThatDiffer is TestRulesThatDiffer for a sliding limit of 300 and a lower one of another algorithm. What has
+// TestDifferentAlgorithms is TestDifferentRules for a sliding limit of 300 and a lower one of another algorithm. What has
 // drained from a bucket is not carried back, so with one of these, its own worst case may be added.
-func TestAlgorithmsThatDiffer(t *testing.T) {
+func TestDifferentAlgorithms(t *testing.T) {
 	t.Parallel()
 	rng := randtest.New(t)
 	for i := range limit.Algorithms() {
@@ -153,9 +153,9 @@ func TestAlgorithmsThatDiffer(t *testing.T) {
 	}
 }
 
-// TestCorrectionsByRulesThatDiffer has a node with a lower limit give back, ban and unban a key: what only the larger limit of the
+// TestCorrectionsByDifferentRules has a node with a lower limit give back, ban and unban a key: what only the larger limit of the
 // other node can hold stays in the record.
-func TestCorrectionsByRulesThatDiffer(t *testing.T) {
+func TestCorrectionsByDifferentRules(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -200,9 +200,9 @@ func TestCorrectionsByRulesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestCalendarsByRulesThatDiffer has a node charge a key whose record counts more than its own limits can hold, in a minute of which
+// TestCalendarsByDifferentRules has a node charge a key whose record counts more than its own limits can hold, in a minute of which
 // nothing is counted yet: it does not know the minutes of the other node's calendar, and what it counts is over a minute later.
-func TestCalendarsByRulesThatDiffer(t *testing.T) {
+func TestCalendarsByDifferentRules(t *testing.T) {
 	config, now := prefixed(), clockAt(time.Date(2026, 11, 23, 12, 0, 30, 0, time.UTC))
 	open := func(a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratelimit.Limiter {
 		return nodeAt(t, set(t, ratelimit.Rule{Name: "limit", Key: match.MustKey("path"), Algorithm: a, Limits: limits}), config, now)
@@ -232,8 +232,8 @@ func TestCalendarsByRulesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestZoneThatChanges has a day begin elsewhere: what is used counts until the day ends there, and no day lets through more than N.
-func TestZoneThatChanges(t *testing.T) {
+// TestZoneChange has a day begin elsewhere: what is used counts until the day ends there, and no day lets through more than N.
+func TestZoneChange(t *testing.T) {
 	config, now := prefixed(), clockAt(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	const n = 5
 	take := func(zone *time.Location) (allowed int) {
@@ -262,9 +262,9 @@ func TestZoneThatChanges(t *testing.T) {
 	}
 }
 
-// TestMergeByRulesThatDiffer has a node with the lower limit tell what it has admitted after one with the higher limit has filled
+// TestMergeByDifferentRules has a node with the lower limit tell what it has admitted after one with the higher limit has filled
 // that.
-func TestMergeByRulesThatDiffer(t *testing.T) {
+func TestMergeByDifferentRules(t *testing.T) {
 	const high, low, admitted = 300, 100, 5
 	config, now := batched(), clockAt(time.Now())
 	open := func(n uint64) (*latelyredis.Store, *ratelimit.Set) {

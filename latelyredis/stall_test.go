@@ -230,8 +230,8 @@ func TestDeadlineWhileConnecting(t *testing.T) {
 	})
 }
 
-// TestAskedTime has Redis away: the time of a request is that of the caller, who decides instead.
-func TestAskedTime(t *testing.T) {
+// TestExplicitTime has Redis away: the time of a request is that of the caller, who decides instead.
+func TestExplicitTime(t *testing.T) {
 	s := own(t)
 	rules := anyRules(t)
 	store := quiet(t, s.client(t), rules, prefixed())

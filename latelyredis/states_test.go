@@ -122,9 +122,9 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestForgottenScripts has the server forget all scripts again and again under load: each decision
+// TestMissingScripts has the server forget all scripts again and again under load: each decision
 // is made, and exactly as many are allowed as the limit says.
-func TestForgottenScripts(t *testing.T) {
+func TestMissingScripts(t *testing.T) {
 	const limit, goroutines = 400, 4
 	s := own(t)
 	rules := set(t, limited("one", match.MustKey("path"), ratelimit.Sliding, limit), limited("other", match.MustKey("path"), ratelimit.Exact, limit))

@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestStaleIsNoTraffic decides under rules whose table has just moved: the request
+// TestStaleReadsAreNotTraffic decides under rules whose table has just moved: the request
 // is stale and made again, and the traffic that an Adapt follows is one event.
-func TestStaleIsNoTraffic(t *testing.T) {
+func TestStaleReadsAreNotTraffic(t *testing.T) {
 	key, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-func TestBanErrorsSayWhatIsAllowed(t *testing.T) {
+func TestBanErrorsNameRange(t *testing.T) {
 	const spans = "must be whole milliseconds from 1ms to 87600h"
 	steps := []time.Duration{time.Minute, time.Hour}
 	for name, c := range map[string]struct {

@@ -129,8 +129,8 @@ func TestOnBanMayCall(t *testing.T) {
 	}
 }
 
-// TestConcurrentOnBanIsToldOfEach bans from many goroutines, and is told of each ban once.
-func TestConcurrentOnBanIsToldOfEach(t *testing.T) {
+// TestConcurrentOnBanReceivesEach bans from many goroutines, and is told of each ban once.
+func TestConcurrentOnBanReceivesEach(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
 	l := mustLimiter(t, mustSet(t, ban(t, "r", ratelimit.Ban{After: 3, Span: time.Hour, For: time.Hour})), ratelimit.Config{

@@ -8,9 +8,9 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestTellBansOfOthers has a ban by hand take the place of one that a rule has
+// TestReportBansOfOthers has a ban by hand take the place of one that a rule has
 // begun, between the decision and the hook: it is not told.
-func TestTellBansOfOthers(t *testing.T) {
+func TestReportBansOfOthers(t *testing.T) {
 	key, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
 		t.Fatal(err)

@@ -256,9 +256,9 @@ func TestConcurrentBanIsSeen(t *testing.T) {
 	}
 }
 
-// TestConcurrentBanThatIsMissedIsCaught uses targets that answer from memory, and that
+// TestConcurrentMissedBanIsDetected uses targets that answer from memory, and that
 // ban and unban late.
-func TestConcurrentBanThatIsMissedIsCaught(t *testing.T) {
+func TestConcurrentMissedBanIsDetected(t *testing.T) {
 	rnd := randtest.New(t)
 	const keys = 1000
 	names := banReadKeys(keys)

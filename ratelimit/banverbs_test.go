@@ -141,9 +141,9 @@ func TestBanListErrors(t *testing.T) {
 	}
 }
 
-// TestBansMoveHouse exports bans and imports them elsewhere: they are the same,
+// TestBansMoveBetweenStores exports bans and imports them elsewhere: they are the same,
 // and go on as if they had begun there.
-func TestBansMoveHouse(t *testing.T) {
+func TestBansMoveBetweenStores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rules := []ratelimit.Rule{
 			{

@@ -19,7 +19,7 @@ func (mr *memoryRule) hasFastPath() bool {
 //
 // It is a second implementation because a decision about one limit takes 98 ns here and
 // 227 ns in decide, for requests, probes and outcomes. For the same reason it writes to
-// d, which must be zero. TestConcurrentShortWaySaysTheSame and TestShortWayUnderALoweredLimit
+// d, which must be zero. TestConcurrentFastPathDecidesAlike and TestShortWayUnderALoweredLimit
 // compare the two.
 //
 // If live is not nil, it reads the clock of live while the record is on its way to the

@@ -115,10 +115,10 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	return o, tw.differs, bans
 }
 
-// TestConcurrentShortWaySaysTheSame compares each decision of the short way with that of the
+// TestConcurrentFastPathDecidesAlike compares each decision of the short way with that of the
 // other, under single rules of all kinds with bans and without, and what both have
 // counted in the end.
-func TestConcurrentShortWaySaysTheSame(t *testing.T) {
+func TestConcurrentFastPathDecidesAlike(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 150, 1000
 	switch {

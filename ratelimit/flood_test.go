@@ -200,7 +200,7 @@ func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 
 // A flood of random keys frees nobody: bans hold, who is at the limit stays out
 // for the window, and the memory keeps to the budget.
-func TestConcurrentFloodFreesNobody(t *testing.T) {
+func TestConcurrentFloodEndsNoRefusal(t *testing.T) {
 	f := floodSize()
 	l, watch := newFlooded(t, f.budget, floodRules(t)...)
 	bans, limited := f.run(t, limiterBouncer{l}, watch.look)

@@ -250,7 +250,7 @@ func TestConcurrentFullTableFromManySides(t *testing.T) {
 
 // A sketch may refuse too much, but a ban is too much: nobody is banned for hits
 // that were not his.
-func TestSketchBansNobody(t *testing.T) {
+func TestSketchBeginsNoBan(t *testing.T) {
 	l, watch := newFlooded(t, 1<<20, ban(t, "b", ratelimit.Ban{After: 4, Span: floodSpan, For: 24 * time.Hour}))
 	now := time.Unix(1_000_000, 0)
 	refused := 0

@@ -8,10 +8,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestImportHasTheRoomThatThereWas restores a store that has nearly spent its
+// TestImportHasTheSameBudget restores a store that has nearly spent its
 // budget on keys and on blocks of slots into one with the same budget: the order
 // in which memory is asked for is another, and nothing is forgotten for it.
-func TestImportHasTheRoomThatThereWas(t *testing.T) {
+func TestImportHasTheSameBudget(t *testing.T) {
 	budget, least := int64(16<<20), 10_000
 	if testing.Short() {
 		budget, least = 2<<20, 1250

@@ -143,10 +143,10 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 	return o, j
 }
 
-// TestConcurrentImportGoesOnAsBefore attacks two limiters, of which one is restarted over and
+// TestConcurrentImportContinues attacks two limiters, of which one is restarted over and
 // over. Every decision is the same, with all that it says: under all algorithms,
 // one limit or several, wide costs, bans that grow, reservations.
-func TestConcurrentImportGoesOnAsBefore(t *testing.T) {
+func TestConcurrentImportContinues(t *testing.T) {
 	rounds, events := 25, 600
 	switch {
 	case longForm():

@@ -268,7 +268,7 @@ func (mr *memoryRule) isPlain() bool {
 //
 // It is a second implementation because judge asks in three passes what kind of rule each
 // is, where its key is counted and what is to be told of its limits, which costs 25 ns a
-// rule. TestPlainRulesSayTheSame compares the two.
+// rule. TestPlainRulesDecideAlike compares the two.
 func (m *memory) judgePlain(probes []probe, r *request, now int64) bool {
 	if r.Peek || r.Cost == 0 || r.Looks || r.Answer || r.Refused || m.networks.Load() != nil {
 		return false

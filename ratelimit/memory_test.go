@@ -146,9 +146,9 @@ func differs(d ratelimit.Decision, outcomes []ratelimit.Outcome, want refVerdict
 	return ""
 }
 
-// TestKeysThatShareBytes hands the store keys that begin at one byte but are of
+// TestKeysSharingBytes hands the store keys that begin at one byte but are of
 // different lengths: they are different keys.
-func TestKeysThatShareBytes(t *testing.T) {
+func TestKeysSharingBytes(t *testing.T) {
 	set := mustSet(t, limitRule(t, "a", per(5, time.Second)), limitRule(t, "b", per(5, time.Second)))
 	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
 	if err != nil {

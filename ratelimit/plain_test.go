@@ -27,9 +27,9 @@ func severalRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
 	return rules
 }
 
-// TestPlainRulesSayTheSame compares the decisions and outcomes of two limiters. The second has one
+// TestPlainRulesDecideAlike compares the decisions and outcomes of two limiters. The second has one
 // more rule, a shadow rule: it refuses nothing, but keeps judgePlain from judging.
-func TestPlainRulesSayTheSame(t *testing.T) {
+func TestPlainRulesDecideAlike(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 60, 1000
 	if testing.Short() {

@@ -101,10 +101,10 @@ func refundRule(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64
 	return taken
 }
 
-// TestRefundIsNoCredit gives back again and again under every algorithm: never
+// TestRefundGivesNoCredit gives back again and again under every algorithm: never
 // more is allowed in a true window than the limit may, and what was given back
 // in that window.
-func TestRefundIsNoCredit(t *testing.T) {
+func TestRefundGivesNoCredit(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 4, 600
 	if longForm() {

@@ -46,8 +46,8 @@ func TestReserveNothing(t *testing.T) {
 	}
 }
 
-// TestChargedIsWhatCanBeSettled says of each event whether a settlement corrects it.
-func TestChargedIsWhatCanBeSettled(t *testing.T) {
+// TestChargedMatchesSettleable says of each event whether a settlement corrects it.
+func TestChargedMatchesSettleable(t *testing.T) {
 	r := limitRule(t, "r", per(1, time.Hour))
 	r.CountRefused = true
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})

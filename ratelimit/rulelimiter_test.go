@@ -279,8 +279,8 @@ func TestConcurrentRuleLimiterUpdate(t *testing.T) {
 	wg.Wait()
 }
 
-// TestOutcomesSayTheirSet changes the rules between two events.
-func TestOutcomesSayTheirSet(t *testing.T) {
+// TestOutcomesNameTheirSet changes the rules between two events.
+func TestOutcomesNameTheirSet(t *testing.T) {
 	one := mustSet(t, limitRule(t, "a", per(5, time.Second)))
 	two := mustSet(t, limitRule(t, "b", per(5, time.Second)), limitRule(t, "a", per(5, time.Second)))
 	l := mustLimiter(t, one, ratelimit.Config{})

@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestSettleMoreThanIsKnown settles to more what was reserved so long ago that its
+// TestSettleMoreThanCharged settles to more what was reserved so long ago that its
 // key was forgotten since: what is charged too little is charged now all the same.
-func TestSettleMoreThanIsKnown(t *testing.T) {
+func TestSettleMoreThanCharged(t *testing.T) {
 	const n = 100
 	for _, a := range []ratelimit.Algorithm{
 		ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA, ratelimit.Fixed,

@@ -306,8 +306,8 @@ func (f forgettingStore) Update(_ context.Context, set *ratelimit.Set, published
 	return nil
 }
 
-// TestConcurrentForgettingIsCaught runs the tests of live rules over a store that forgets.
-func TestConcurrentForgettingIsCaught(t *testing.T) {
+// TestConcurrentEvictionIsDetected runs the tests of live rules over a store that forgets.
+func TestConcurrentEvictionIsDetected(t *testing.T) {
 	l := liveOver(t, someLogRule, newForgetting)
 	l.run(1000)
 	if len(l.broken) == 0 {

@@ -344,9 +344,9 @@ func TestConcurrentUpdateUnderLoad(t *testing.T) {
 	}
 }
 
-// TestConcurrentUpdateThatForgetsIsCaught does the same with a store that counts from nothing
+// TestConcurrentLossyUpdateIsDetected does the same with a store that counts from nothing
 // after each change: it allows too much in every family, and lets out who is banned.
-func TestConcurrentUpdateThatForgetsIsCaught(t *testing.T) {
+func TestConcurrentLossyUpdateIsDetected(t *testing.T) {
 	rnd := randtest.New(t)
 	for i := range families {
 		f := &families[i]

@@ -151,9 +151,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestLineChunkerKeepsWhatWasRead has reading fail in the middle: what came before
+// TestLineChunkerKeepsReadData has reading fail in the middle: what came before
 // is given out, and the failure is kept.
-func TestLineChunkerKeepsWhatWasRead(t *testing.T) {
+func TestLineChunkerKeepsReadData(t *testing.T) {
 	c := lineChunker{src: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
 	data, tooLong := c.next(make([]byte, smallBlock))
 	if string(data) != "a\nb" || tooLong {

@@ -15,9 +15,9 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// TestCompareIsEachAlgorithmAlone compares algorithms, whole and streamed, with the replay
+// TestCompareMatchesSingleAlgorithms compares algorithms, whole and streamed, with the replay
 // under each of them alone, and the most in any window with a count over its decisions.
-func TestCompareIsEachAlgorithmAlone(t *testing.T) {
+func TestCompareMatchesSingleAlgorithms(t *testing.T) {
 	rnd := randtest.New(t)
 	log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 3000, Duration: time.Hour})
 	c := replay.Config{Format: "clf", Files: []string{writeFile(t, "log", log)}, WhatIfs: []replay.WhatIf{mustWhatIf(t, replay.Limit, "4/1m")}}

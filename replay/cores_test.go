@@ -77,9 +77,9 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 	}
 }
 
-// TestWhatIfsStayAsTheyAre runs one slice of what-ifs twice, with another key:
+// TestWhatIfsAreNotChanged runs one slice of what-ifs twice, with another key:
 // the first run must not leave its own in them.
-func TestWhatIfsStayAsTheyAre(t *testing.T) {
+func TestWhatIfsAreNotChanged(t *testing.T) {
 	path := writeFile(t, "a.json", []byte(`{"t":1,"c":"a","o":"x","u":"u"}`+"\n"+`{"t":2,"c":"a","o":"y"}`+"\n"))
 	whatIfs := []replay.WhatIf{whatIf(t, replay.Limit, "1/1s")}
 	for key, want := range map[string]int64{"client": 2, "object": 2, "user": 1} {

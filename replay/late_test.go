@@ -339,9 +339,9 @@ func TestStreamMemory(t *testing.T) {
 	}
 }
 
-// TestStreamForgetsKeys streams a log in which each client comes once. A limit and a hot rule
+// TestStreamDropsKeys streams a log in which each client comes once. A limit and a hot rule
 // keep nothing of those that are in no window, but for two numbers of events of each key.
-func TestStreamForgetsKeys(t *testing.T) {
+func TestStreamDropsKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: the long form measures memory")
 	}

@@ -346,9 +346,9 @@ func checkFirst(t *testing.T, got *replay.RuleReport, want []hit, text bool) {
 	}
 }
 
-// TestEmptyElementIsNoObject has an empty text in a list: no object, wherever
+// TestEmptyElementIsSkipped has an empty text in a list: no object, wherever
 // in the list it stands.
-func TestEmptyElementIsNoObject(t *testing.T) {
+func TestEmptyElementIsSkipped(t *testing.T) {
 	path := writeFile(t, "a.json", []byte(`{"t":1,"c":"a","o":["","x",""]}`+"\n"))
 	r := mustRun(t, replay.Config{Files: []string{path}, Format: "json:time=t@s,client=c,object=o[]", Key: "object"})
 	if r.Keys != 1 || len(r.Top) != 1 || r.Top[0].Count != 1 {

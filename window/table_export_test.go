@@ -139,9 +139,9 @@ func newTableRestart(t *testing.T, rnd *rand.Rand) *tableRestart {
 	return x
 }
 
-// TestTableImportGoesOnAsBefore compares a table with one that is restarted over
+// TestTableImportContinues compares a table with one that is restarted over
 // and over: every read at a later time, of every span, and every add.
-func TestTableImportGoesOnAsBefore(t *testing.T) {
+func TestTableImportContinues(t *testing.T) {
 	rounds := 60
 	switch {
 	case longTests():

@@ -62,7 +62,7 @@ func TestRatioIsOfOnePass(t *testing.T) {
 	}
 }
 
-func TestReadSaysWhichLineIsWrong(t *testing.T) {
+func TestReadErrorHasLine(t *testing.T) {
 	err := new(Set).Read(strings.NewReader("BenchmarkX 1 fast ns/op\n"))
 	if err == nil || !strings.Contains(err.Error(), "BenchmarkX 1 fast") {
 		t.Errorf("error %v", err)

@@ -13,9 +13,9 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 )
 
-// TestBanKeysAreToldApart bans one key of many that all have one hash, and are
+// TestBanKeysAreDistinct bans one key of many that all have one hash, and are
 // alike but for a byte, or their length: no other is banned by it.
-func TestBanKeysAreToldApart(t *testing.T) {
+func TestBanKeysAreDistinct(t *testing.T) {
 	var keys [][]byte
 	for _, n := range []int{0, 1, 7, 8, 9, 14, 15, 16, 17, 31, 32, 33, 64, 65, 500, MaxKey - 1, MaxKey} {
 		zeros := make([]byte, n)

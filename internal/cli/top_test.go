@@ -72,9 +72,9 @@ func TestTopJSON(t *testing.T) {
 	}
 }
 
-// TestTopAsks has what is sent to the server: the span of the flag, at most that of the
+// TestTopRequests has what is sent to the server: the span of the flag, at most that of the
 // counter, and the token.
-func TestTopAsks(t *testing.T) {
+func TestTopRequests(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]string{}
 	s := cannedServer(t, func(_ http.ResponseWriter, r *http.Request) bool {

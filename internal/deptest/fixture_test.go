@@ -40,7 +40,7 @@ func TestProgramDownloadsOneModule(t *testing.T) {
 
 // The control: with one import of another module planted, the packages cannot be
 // loaded, and the error names it.
-func TestProgramThatNeedsMoreFails(t *testing.T) {
+func TestLargerProgramIsRejected(t *testing.T) {
 	const planted = "github.com/goccy/go-yaml"
 	f := newFixture(t, map[string]string{
 		"match/planted.go": "package match\n\nimport _ \"" + planted + "\"\n",

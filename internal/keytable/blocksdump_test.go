@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestLogGoesOnAsBefore adds to and takes from a log and one that was restored
+// TestImportedLogContinues adds to and takes from a log and one that was restored
 // from it, of all sizes and in blocks that are wrapped around.
-func TestLogGoesOnAsBefore(t *testing.T) {
+func TestImportedLogContinues(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(randtest.Seed(t), 0))
 	times := func(b *Blocks, l []uint64) (all []int64) {
 		for i := range b.Len(l) {

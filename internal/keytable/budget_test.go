@@ -45,7 +45,7 @@ func step(n int) int {
 
 // What is taken from a budget is never less than what the allocator gives: else a full
 // budget would be exceeded. It is not much more either.
-func TestBudgetKnowsTheAllocator(t *testing.T) {
+func TestBudgetIncludesAllocatorOverhead(t *testing.T) {
 	for n := 1; n < 100_000; n += step(n) {
 		got, taken := int64(cap(append([]byte(nil), make([]byte, n)...))), keytable.Allocated(int64(n))
 		if got > taken || taken > max(got*5/4, 32) {

@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 )
 
-// TestNewSaysWhatIsWrong has the field, its value and what is allowed in each
+// TestNewNamesBadField has the field, its value and what is allowed in each
 // error.
-func TestNewSaysWhatIsWrong(t *testing.T) {
+func TestNewNamesBadField(t *testing.T) {
 	for _, c := range []struct {
 		limit.Config
 		words []string

@@ -44,9 +44,9 @@ func restored(t testing.TB, s *subject, at, now int64) *subject {
 	return again
 }
 
-// TestStateGoesOnAsBefore charges, refunds and reads a counter of each kind and one
+// TestRestoredStateContinues charges, refunds and reads a counter of each kind and one
 // that was restored from it, also beyond the limit: both say the same.
-func TestStateGoesOnAsBefore(t *testing.T) {
+func TestRestoredStateContinues(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 60
 	if longTests() {

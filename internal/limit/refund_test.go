@@ -79,11 +79,11 @@ func checkRefunds(t *testing.T, rnd *rand.Rand, c limit.Config) {
 	}
 }
 
-// TestRefundIsNoCredit charges whatever comes, far beyond the limit too, and takes
+// TestRefundGivesNoCredit charges whatever comes, far beyond the limit too, and takes
 // some of it back, again and again. What is left of the charges that nobody took
 // back must count: the counter never says that less is used than the definition
 // does of those, or the most that it can say.
-func TestRefundIsNoCredit(t *testing.T) {
+func TestRefundGivesNoCredit(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 15
 	if longTests() {

@@ -95,9 +95,9 @@ func TestWaitAfterRefunds(t *testing.T) {
 	}
 }
 
-// TestRefundOfWhatStayedBehind takes back an event that left the window before
+// TestRefundOfLocalCharges takes back an event that left the window before
 // slots began to count, while others of its slot are counted: they stay.
-func TestRefundOfWhatStayedBehind(t *testing.T) {
+func TestRefundOfLocalCharges(t *testing.T) {
 	const span, slot = int64(time.Minute), int64(time.Second)
 	s := newSubject(t, limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Duration(span)})
 	for _, at := range []int64{0, slot / 2, slot/2 + 1} {

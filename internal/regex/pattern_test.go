@@ -59,7 +59,7 @@ func TestConstructsOfPython(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhere(t *testing.T) {
+func TestErrorsHavePositions(t *testing.T) {
 	for text, want := range map[string]string{
 		"ab(c":                             "at byte 3: missing closing )",
 		"ab)c":                             "at byte 3: unexpected ): no group is open",

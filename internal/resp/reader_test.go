@@ -88,8 +88,8 @@ func TestLimitsChangeBetweenCommands(t *testing.T) {
 	}
 }
 
-// TestReadyTellsWhetherNextReads counts the reads.
-func TestReadyTellsWhetherNextReads(t *testing.T) {
+// TestReadyPredictsNextRead counts the reads.
+func TestReadyPredictsNextRead(t *testing.T) {
 	reads := 0
 	src := chunks{"PING\r\nPING\r\nPI", "NG\r\n*1\r\n$4\r\nPI", "NG\r\n*1\r\n$4\r\nPINGx"}
 	r := newReader(t, readFunc(func(p []byte) (int, error) { reads++; return src.Read(p) }))
@@ -159,9 +159,9 @@ func TestArgumentsHaveNoRoomBehind(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBoundedByWhatWasSent: a command that never ends holds no more
+// TestMemoryIsBoundedByInput: a command that never ends holds no more
 // than the limit, and an announcement holds nothing.
-func TestMemoryIsBoundedByWhatWasSent(t *testing.T) {
+func TestMemoryIsBoundedByInput(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		most       int

@@ -45,8 +45,8 @@ func (c redisConn) do(t *testing.T, sent []byte) string {
 	return show(v)
 }
 
-// TestRedisReadsWhatWeSend sends random arguments, which come back.
-func TestRedisReadsWhatWeSend(t *testing.T) {
+// TestRedisReadsCommands sends random arguments, which come back.
+func TestRedisReadsCommands(t *testing.T) {
 	conn := dialRedis(t, redistest.Own(t).Socket())
 	rng, seed := seeded(t)
 	for range 500 {
@@ -139,8 +139,8 @@ func TestRefusesInRedisWords(t *testing.T) {
 	}
 }
 
-// TestConcurrentRedisCLIReadsWhatWeWrite has redis-cli print replies of a Writer.
-func TestConcurrentRedisCLIReadsWhatWeWrite(t *testing.T) {
+// TestConcurrentRedisCLIReadsReplies has redis-cli print replies of a Writer.
+func TestConcurrentRedisCLIReadsReplies(t *testing.T) {
 	cli, err := exec.LookPath("redis-cli")
 	if err != nil {
 		t.Skip("SKIP: there is no redis-cli to read our replies")

@@ -197,10 +197,10 @@ func TestEverySplitGivesTheSameCommands(t *testing.T) {
 	}
 }
 
-// TestSplitCheckSeesAForgetfulReader: the check above fails for a reader that
+// TestSplitCheckDetectsLossyReader: the check above fails for a reader that
 // begins again with each read, which does well on streams that are not cut, and
 // for one that takes what is not whole.
-func TestSplitCheckSeesAForgetfulReader(t *testing.T) {
+func TestSplitCheckDetectsLossyReader(t *testing.T) {
 	forgetful := func(cut []string, limits resp.Limits) (all outcome) {
 		all.end = io.EOF.Error()
 		for _, piece := range cut {
@@ -358,7 +358,7 @@ func (s *stumbling) Read(p []byte) (int, error) {
 	return s.chunks.Read(p)
 }
 
-func TestGoesOnBehindAPassingError(t *testing.T) {
+func TestContinuesAfterTemporaryError(t *testing.T) {
 	for _, stream := range streams {
 		r := resp.NewReader(&stumbling{chunks: singles(stream)}, small)
 		var got outcome

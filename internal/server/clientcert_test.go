@@ -236,7 +236,7 @@ func TestClientCertificates(t *testing.T) {
 
 // Certificates that no CA of the server has signed, that are too old or of servers are rejected, with
 // the reason in the alert for the client and in the log.
-func TestClientCertificatesThatAreRejected(t *testing.T) {
+func TestRejectedClientCertificates(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	m := startMutual(t, ca)
 	expired := ca.sign(&x509.Certificate{DNSNames: []string{"billing.example"}, NotAfter: time.Now().Add(-time.Hour)})

@@ -17,7 +17,7 @@ import (
 
 // A rules file, token file or certificate that is replaced by a pipe or a device is
 // refused by a reload and by watching it; the server goes on, and ends when told to.
-func TestFilesThatNeverEnd(t *testing.T) {
+func TestEndlessFiles(t *testing.T) {
 	for _, replace := range []struct {
 		name string
 		by   func(path string) error

@@ -58,7 +58,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 
 // A reload says what it changes. One that would drop bans is refused with their number,
 // unless it is told to.
-func TestReloadSaysWhatChanges(t *testing.T) {
+func TestReloadListsChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {
 		must.Do(t, os.WriteFile(path, []byte("version: 1\n"+text), 0o600))

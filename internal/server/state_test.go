@@ -12,7 +12,7 @@ import (
 
 // What a start says of the state that it found: of no snapshot the first time, and
 // of the one that was written at the end the next.
-func TestStateRestoredIsSaid(t *testing.T) {
+func TestRestoredStateIsLogged(t *testing.T) {
 	c := Config{Data: t.TempDir(), RESP: "127.0.0.1:0", HTTP: Off}
 	for _, want := range []string{`msg="state restored" .*snapshot=none `, `msg="state restored" .*snapshot=20[0-9-]+T[0-9:]+Z `} {
 		var log bytes.Buffer

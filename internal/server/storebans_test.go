@@ -82,9 +82,9 @@ func TestStoreBans(t *testing.T) {
 	eventually(t, "no ban is left", func() bool { return b.bans("").Total == 0 })
 }
 
-// TestStoreBansNotLearned has Redis decide, and answer questions about the list of bans with an error, as with an ACL that
+// TestStoreBansNotReceived has Redis decide, and answer questions about the list of bans with an error, as with an ACL that
 // was changed: the servers say so in /readyz, in their state and in a metric, and are ready when it is mended.
-func TestStoreBansNotLearned(t *testing.T) {
+func TestStoreBansNotReceived(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
 	n := newNode(t, storeOf(redis))

@@ -53,7 +53,7 @@ func TestTokenFileIsMade(t *testing.T) {
 
 // Where it cannot be made, and where what is there is no token file, the server does
 // not start, and leaves things as they are.
-func TestTokenFileIsNotMade(t *testing.T) {
+func TestTokenFileIsNotCreated(t *testing.T) {
 	dir := t.TempDir()
 	dangling, empty := filepath.Join(dir, "link"), filepath.Join(dir, "empty")
 	must.Do(t, os.WriteFile(empty, nil, 0o600))

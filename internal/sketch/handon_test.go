@@ -130,7 +130,7 @@ func (r *tableRecord) take(t int64, n int, span int64) (now int64, ok bool) {
 
 // Keys go to and fro between a table and the window beside it, from many
 // goroutines, and none is ever allowed once too often.
-func TestConcurrentHandOnBesideATable(t *testing.T) {
+func TestConcurrentCopyBesideATable(t *testing.T) {
 	events := 20_000
 	if os.Getenv("LATELY_LONG") != "" {
 		events = 1_000_000

@@ -52,7 +52,7 @@ func TestOneKeyAlone(t *testing.T) {
 
 // A key alone, at times in order: its count is that of the span, or of a pane
 // more, and nothing else.
-func TestOneKeyIsNotCountedMuchTooMuch(t *testing.T) {
+func TestOneKeyOvercountIsSmall(t *testing.T) {
 	rnd := newRand(t)
 	for _, n := range []uint64{1, 254, 255, 256, 65_534, 65_535, 65_536, math.MaxUint32 - 1} {
 		span := int64(80 * time.Second)

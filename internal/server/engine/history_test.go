@@ -10,7 +10,7 @@ import (
 
 // A rule that gets another key counts from 0 again. Rates are what came since, and
 // never what is left when more is taken from less.
-func TestRatesOfARuleThatBeginsAnew(t *testing.T) {
+func TestRatesOfARestartedRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, someRules)
 		c := e.Session()

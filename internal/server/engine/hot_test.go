@@ -28,7 +28,7 @@ func hotOf(e *engine.Engine) []api.HotKey {
 
 // Requests that a limit or a ban refuses make nothing hot; those that are refused in
 // shadow mode only, or that no rule is about, do.
-func TestRefusedMakeNothingHot(t *testing.T) {
+func TestRefusedEventsAreNotHot(t *testing.T) {
 	e := newEngine(t, `version: 1
 limits:
   - {name: l, key: client, limit: 2 per 1h, when: {method: GET}}

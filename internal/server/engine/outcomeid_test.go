@@ -298,9 +298,9 @@ bans:
   - {name: slow, key: "tier | client", when: {duration: "9*", method: GET}, after: 2 hits in 1m, for: 30s}
 `
 
-// TestOutcomeByIDIsThatByFields has two engines judge the same random requests and answers, which one is told by id and the other by
+// TestOutcomeByIDEqualsByFields has two engines judge the same random requests and answers, which one is told by id and the other by
 // all fields: every decision is the same.
-func TestOutcomeByIDIsThatByFields(t *testing.T) {
+func TestOutcomeByIDEqualsByFields(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 40
 	if testing.Short() {

@@ -9,7 +9,7 @@ import (
 )
 
 // Where nobody listens, an event costs nothing but its number.
-func TestPublishToNobody(t *testing.T) {
+func TestPublishWithoutSubscribers(t *testing.T) {
 	h := New()
 	ev := api.Event{Type: api.BanEnded, Time: time.Unix(1, 0).In(time.FixedZone("east", 3600)), Rule: "r", Key: api.KeyOf("k")}
 	if n := testing.AllocsPerRun(100, func() { h.Publish(ev) }); n != 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // A log of names is reported once, a log with an address among them is not.
-func TestClientsAreNoAddresses(t *testing.T) {
+func TestClientsWithoutAddresses(t *testing.T) {
 	for address, want := range map[string]int{"web": 1, "192.0.2.1": 0, "2001:db8::1": 0} {
 		var text bytes.Buffer
 		path := filepath.Join(t.TempDir(), "log")

@@ -49,7 +49,7 @@ check: POST /v1/charge POST /v1/reserve POST /v1/settle * /v1/auth * /v1/auth-ou
 admin: POST /v1/hot POST /v1/hot/remove POST /v1/hot/ignore POST /v1/bans POST /v1/bans/unban POST /v1/reset POST /v1/rules/check POST /v1/rules/try POST /v1/rules/reload POST /v1/demo/stop
 `
 
-func TestWhoMayAsk(t *testing.T) {
+func TestAllowedPeers(t *testing.T) {
 	want := map[string]string{}
 	for line := range strings.Lines(strings.TrimSpace(whoMayAsk)) {
 		who, list, _ := strings.Cut(line, ":")
@@ -133,9 +133,9 @@ func TestAuthFailuresAreAlike(t *testing.T) {
 	}
 }
 
-// TestGuessesLockNobodyOut has 1,000 logins with unknown tokens from one address: a
+// TestWrongTokensDoNotLockOut has 1,000 logins with unknown tokens from one address: a
 // valid token from there still works, and the log has few lines and no token.
-func TestGuessesLockNobodyOut(t *testing.T) {
+func TestWrongTokensDoNotLockOut(t *testing.T) {
 	var log bytes.Buffer
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens, c.Log = tokensOf(all), slog.New(slog.NewTextHandler(&log, nil)) })

@@ -63,7 +63,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreRefused(t *testing.T) {
+func TestRejectedBodies(t *testing.T) {
 	s := newServer(t, nil)
 	deep := strings.Repeat(`{"event":`, 100_000) + strings.Repeat("}", 100_000)
 	many := `{"event":{` + strings.TrimSuffix(strings.Repeat(`"f%d":"v",`, maxFields+1), ",") + `}}`

@@ -19,9 +19,9 @@ func (s *Server) used() int64 {
 	return used
 }
 
-// TestBodyMemoryIsWhatHasArrived announces large bodies and sends little of them, then
+// TestBodyMemoryGrowsWithData announces large bodies and sends little of them, then
 // more, then goes away.
-func TestBodyMemoryIsWhatHasArrived(t *testing.T) {
+func TestBodyMemoryGrowsWithData(t *testing.T) {
 	const n, part = 50, 100_000
 	s := newServer(t, nil)
 	addr := serve(t, s)

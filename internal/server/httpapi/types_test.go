@@ -7,9 +7,9 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// TestTypesAreThoseOfTheAPI has every body and answer of a route, and so every schema of
+// TestTypesMatchTheAPI has every body and answer of a route, and so every schema of
 // the OpenAPI document, be a type of package api, which the client uses too.
-func TestTypesAreThoseOfTheAPI(t *testing.T) {
+func TestTypesMatchTheAPI(t *testing.T) {
 	want := reflect.TypeFor[api.Decision]().PkgPath()
 	var check func(id string, v any)
 	check = func(id string, v any) {

@@ -184,8 +184,8 @@ func TestLinksAreNotWrittenThrough(t *testing.T) {
 	}
 }
 
-// TestDirectoryThatIsReadOnly is for users other than root.
-func TestDirectoryThatIsReadOnly(t *testing.T) {
+// TestReadOnlyDirectory is for users other than root.
+func TestReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() <= 0 {
 		t.Skip("root and Windows write everywhere")
 	}

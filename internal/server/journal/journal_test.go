@@ -232,9 +232,9 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// TestFailingDiskIsNotFilled has every sync fail for a while: no file of these
+// TestFailingDiskGetsNoMoreData has every sync fail for a while: no file of these
 // attempts stays, and all is there once the disk is well.
-func TestFailingDiskIsNotFilled(t *testing.T) {
+func TestFailingDiskGetsNoMoreData(t *testing.T) {
 	disk := newMemFS()
 	s := mustBegin(t, disk)
 	failing := true

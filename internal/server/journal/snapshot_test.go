@@ -52,7 +52,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSnapshotThatIsNotFinished(t *testing.T) {
+func TestUnfinishedSnapshot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)
 	must.Do(t, d.WriteSnapshot(fill("good")))
@@ -83,9 +83,9 @@ func TestSnapshotThatIsNotFinished(t *testing.T) {
 	}
 }
 
-// TestNothingIsChangedUntilAllIsRead fails while the state is read: the directory stays as
+// TestChangesOnlyAfterReadingAll fails while the state is read: the directory stays as
 // it is, and is read again.
-func TestNothingIsChangedUntilAllIsRead(t *testing.T) {
+func TestChangesOnlyAfterReadingAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d, _, err := journal.Open(path, ignored)
 	if err == nil {

@@ -128,9 +128,9 @@ func TestPageHasTheReport(t *testing.T) {
 	}
 }
 
-// TestPageNamesNothingElse has no address, no statement that loads something, and nothing
+// TestPageHasNoExternalReferences has no address, no statement that loads something, and nothing
 // that makes markup of text.
-func TestPageNamesNothingElse(t *testing.T) {
+func TestPageHasNoExternalReferences(t *testing.T) {
 	page := strings.ReplaceAll(pageOf(t, &replay.Report{}), "http://www.w3.org/2000/svg", "")
 	forbidden := []string{
 		`(?i)https?:`, `(?i)\ssrc\s*=`, `@import`, `url\((?:[^#]|$)`, `(?m)^\s*(?:import|export)\b`, `\bimport\(`, `\bfetch\(`, `XMLHttpRequest`, `WebSocket`, `EventSource`, `sendBeacon`,

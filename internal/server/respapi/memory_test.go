@@ -56,9 +56,9 @@ func TestHalfSentCommands(t *testing.T) {
 	until(t, "all is given back", func() bool { _, used := budget.Stats(); return used == 0 })
 }
 
-// TestClientsThatDoNotRead has connections that ask much and read nothing: they take no
+// TestClientsNotReading has connections that ask much and read nothing: they take no
 // more than the budget, and are closed.
-func TestClientsThatDoNotRead(t *testing.T) {
+func TestClientsNotReading(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: it takes 5 seconds")
 	}

@@ -219,9 +219,9 @@ func (c *caller) flood() {
 	}
 }
 
-// TestDrainAnswersWhatWasExecuted ends a server under load and compares what it has
+// TestDrainAnswersExecutedCommands ends a server under load and compares what it has
 // decided with what clients were told.
-func TestDrainAnswersWhatWasExecuted(t *testing.T) {
+func TestDrainAnswersExecutedCommands(t *testing.T) {
 	rounds := 5
 	if long() {
 		rounds = 50

@@ -26,9 +26,9 @@ func exportedThrottle(th *Limiter, now time.Time) (chunks [][]byte) {
 	return chunks
 }
 
-// TestImportGoesOnAsBefore compares a Limiter with one that is restarted
+// TestImportContinues compares a Limiter with one that is restarted
 // over and over.
-func TestImportGoesOnAsBefore(t *testing.T) {
+func TestImportContinues(t *testing.T) {
 	rnd := randtest.New(t)
 	a, b := emptyThrottle(t), emptyThrottle(t)
 	now, limited, differ := int64(1_700_000_000e9), 0, 0

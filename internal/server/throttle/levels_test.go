@@ -56,10 +56,10 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestEvictsNobodyEarly has keys forgotten when their buckets are empty,
+// TestNoEarlyEviction has keys forgotten when their buckets are empty,
 // and come back with a clock set back: they find no more left than there is at the
 // newest time of all.
-func TestEvictsNobodyEarly(t *testing.T) {
+func TestNoEarlyEviction(t *testing.T) {
 	rnd := randtest.New(t)
 	th := mustThrottle(t, 128<<10)
 	newest, spent := int64(1e12), map[string]*ratBucket{}
