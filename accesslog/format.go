@@ -30,10 +30,8 @@ type lineKind struct {
 	// CloudFront.
 	namesColumns, cloudFront bool
 
-	// message sets the fields of ev to those of a text without its time, of formats whose lines may
-	// be of syslog: their times may have no year.
-	message func(p *Parser, h *head, ev *match.Event) bool
-	order   dateOrder // of dates of three numbers
+	messages bool      // lines may be of syslog, and their times may have no year; see Parser.setMessage
+	order    dateOrder // of dates of three numbers; noOrder unless the format is text
 }
 
 var (
@@ -51,7 +49,7 @@ var (
 
 	dockerLines  = &lineKind{parse: (*Parser).docker}
 	journalLines = &lineKind{parse: (*Parser).journald, fields: messageFields}
-	messageLines = &lineKind{parse: (*Parser).messages, fields: messageFields, message: (*Parser).message}
+	messageLines = &lineKind{parse: (*Parser).headed, fields: messageFields, messages: true}
 )
 
 // The named formats.
@@ -105,7 +103,7 @@ func (f Format) Yearless() bool {
 	if f.inner != nil {
 		return f.inner.Yearless()
 	}
-	return f.kind != nil && f.kind.message != nil
+	return f.kind != nil && f.kind.messages
 }
 
 // Zoneless reports whether times of the format may lack a zone; see

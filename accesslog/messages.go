@@ -11,23 +11,34 @@ import (
 
 var messageFields = []string{"client", "user", "program", "reason", "object", "proto", "spt"}
 
-// messages reads a line of syslog, or of a log that a program writes itself. Messages that
-// are not in the table are skipped.
-func (p *Parser) messages(line []byte, ev *match.Event) bool {
+// headed reads a line of syslog, or of a log that a program writes itself: a time and a message. In
+// some formats the time may stand anywhere. Messages without fields are skipped.
+func (p *Parser) headed(line []byte, ev *match.Event) bool {
 	for len(line) > 0 && line[len(line)-1] == ' ' {
 		line = line[:len(line)-1]
 	}
 	h, ok := p.readHead(line)
+	if !ok && p.kind.order != noOrder {
+		h, ok = p.findHead(line)
+	}
 	if !ok || len(h.text) == 0 {
 		return false
 	}
 	p.skipped = true
-	if !p.message(&h, ev) {
+	if !p.setMessage(&h, ev) {
 		return false
 	}
 	p.skipped, p.yearless, p.zoneless = false, h.yearless, h.local
 	ev.Time = utc(h.sec, h.nsec)
 	return true
+}
+
+// setMessage sets the fields of ev to those of a text without its time.
+func (p *Parser) setMessage(h *head, ev *match.Event) bool {
+	if p.kind.order != noOrder {
+		return p.plainMessage(h, ev)
+	}
+	return p.message(h, ev)
 }
 
 // message sets the fields of ev to what a message is about.

@@ -100,19 +100,16 @@ func isDigit(c byte) bool { return c-'0' < 10 }
 // readISO reads yyyy-mm-ddThh:mm:ss[.f]ZONE, ZONE being Z or +hh:mm. As RFC 3339
 // permits, T may be t or a blank, and Z may be z.
 func readISO(s []byte) (sec, nsec int64, ok bool) {
-	if len(s) < len("yyyy-mm-ddThh:mm:ssZ") || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':' ||
+	if len(s) < len("yyyy-mm-ddThh:mm:ssZ") || s[4] != '-' || s[7] != '-' ||
 		s[10] != 'T' && s[10] != 't' && s[10] != ' ' {
 		return 0, 0, false
 	}
 	year, ok1 := digitsValue(s[0:4])
 	month, ok2 := digitsValue(s[5:7])
 	day, ok3 := digitsValue(s[8:10])
-	hour, ok4 := digitsValue(s[11:13])
-	minute, ok5 := digitsValue(s[14:16])
-	second, ok6 := digitsValue(s[17:19])
-	clock, ok7 := clockSeconds(hour, minute, second)
-	date, ok8 := dateSeconds(year, month, day)
-	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7 && ok8) {
+	clock, ok4 := readClock(s[11:])
+	date, ok5 := dateSeconds(year, month, day)
+	if !(ok1 && ok2 && ok3 && ok4 && ok5) {
 		return 0, 0, false
 	}
 	nsec, s, ok = readFraction(s[19:])
@@ -213,6 +210,15 @@ func dateSeconds(year, month, day int) (seconds int64, ok bool) {
 func clockSeconds(hour, minute, second int) (int64, bool) {
 	s := hour*hourSeconds + minute*minuteSeconds + second
 	return int64(s), hour < 24 && minute < 60 && (second < 60 || second == 60 && minute%15 == 14)
+}
+
+// readClock reads the hh:mm:ss that s begins with, and returns the second of the day.
+func readClock(s []byte) (seconds int64, ok bool) {
+	hour, ok1 := digitsValue(s[0:2])
+	minute, ok2 := digitsValue(s[3:5])
+	second, ok3 := digitsValue(s[6:8])
+	seconds, ok = clockSeconds(hour, minute, second)
+	return seconds, ok && ok1 && ok2 && ok3 && s[2] == ':' && s[5] == ':'
 }
 
 // monthNamed returns the month that a text of at least three bytes begins with, by its

@@ -39,15 +39,10 @@ func readSysStampUntil(line []byte, until byte) (s sysStamp, ok bool) {
 	if s.end > len(line) {
 		return s, false
 	}
-	day, ok1 := digitsValue(line[i : i+digits])
-	hour, ok2 := digitsValue(line[clock : clock+2])
-	minute, ok3 := digitsValue(line[clock+3 : clock+5])
-	second, ok4 := digitsValue(line[clock+6 : clock+8])
-	var ok5 bool
-	s.day = day
-	s.clock, ok5 = clockSeconds(hour, minute, second)
-	return s, ok1 && ok2 && ok3 && ok4 && ok5 && 0 < day && day <= beforeMonth[s.month+1]-beforeMonth[s.month] &&
-		line[clock-1] == ' ' && line[clock+2] == ':' && line[clock+5] == ':' && (line[clock+8] == until || until == 0 && !isDigit(line[clock+8]))
+	var ok1, ok2 bool
+	s.day, ok1 = digitsValue(line[i : i+digits])
+	s.clock, ok2 = readClock(line[clock:])
+	return s, ok1 && ok2 && s.isDay() && line[clock-1] == ' ' && (line[clock+8] == until || until == 0 && !isDigit(line[clock+8]))
 }
 
 // readMonthDay reads a stamp of numbers, "mm-dd hh:mm:ss.f ".
@@ -56,16 +51,17 @@ func readMonthDay(line []byte) (s sysStamp, ok bool) {
 	if !ok || line[2] != '-' || line[5] != ' ' || end == len(line) || line[end] != ' ' {
 		return s, false
 	}
-	var ok1, ok2, ok3, ok4, ok5, ok6 bool
-	var hour, minute, second int
+	var ok1, ok2, ok3 bool
 	s.month, ok1 = digitsValue(line[:2])
 	s.day, ok2 = digitsValue(line[3:5])
-	hour, ok3 = digitsValue(line[6:8])
-	minute, ok4 = digitsValue(line[9:11])
-	second, ok5 = digitsValue(line[12:14])
-	s.clock, ok6 = clockSeconds(hour, minute, second)
+	s.clock, ok3 = readClock(line[len("mm-dd "):])
 	s.end = end + 1
-	return s, ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && 0 < s.month && s.month <= 12 && 0 < s.day && s.day <= beforeMonth[s.month+1]-beforeMonth[s.month]
+	return s, ok1 && ok2 && ok3 && s.isDay()
+}
+
+// isDay reports whether the month has the day, in a leap year.
+func (s *sysStamp) isDay() bool {
+	return 0 < s.month && s.month <= 12 && 0 < s.day && s.day <= beforeMonth[s.month+1]-beforeMonth[s.month]
 }
 
 // sysYears finds the years of a log whose times have none. Lines are dated relative

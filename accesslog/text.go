@@ -7,8 +7,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// Logs of programs that no other format knows: lines with a time and one address where a client
-// stands.
+// Logs of programs that no other format knows: lines with a time anywhere and one address where a client
+// stands. Lines that name no client, or several addresses that could be one, are skipped.
 
 var textFields = append(messageFields[:len(messageFields):len(messageFields)], "message")
 
@@ -20,27 +20,7 @@ var (
 )
 
 func plainFormat(name string, order dateOrder) Format {
-	return Format{text: name, kind: &lineKind{parse: (*Parser).plain, fields: textFields, message: (*Parser).plainMessage, order: order}}
-}
-
-// plain reads a line with a time anywhere. A line that names no client, or several addresses that
-// could be one, is skipped.
-func (p *Parser) plain(line []byte, ev *match.Event) bool {
-	line = bytes.TrimRight(line, " ")
-	h, ok := p.readHead(line)
-	if !ok {
-		h, ok = p.findHead(line)
-	}
-	if !ok || len(h.text) == 0 {
-		return false
-	}
-	p.skipped = true
-	if !p.plainMessage(&h, ev) {
-		return false
-	}
-	p.skipped, p.yearless, p.zoneless = false, h.yearless, h.local
-	ev.Time = utc(h.sec, h.nsec)
-	return true
+	return Format{text: name, kind: &lineKind{parse: (*Parser).headed, fields: textFields, messages: true, order: order}}
 }
 
 // plainMessage sets the fields of ev: to those of the table of messages, or to the client of the text.

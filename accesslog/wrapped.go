@@ -43,7 +43,7 @@ func (p *Parser) docker(line []byte, ev *match.Event) bool {
 	if !ok || p.inner == nil {
 		return false
 	}
-	if p.inner.Parse(inner, ev) || p.inner.kind.message != nil && p.untimed(line, inner, ev) {
+	if p.inner.Parse(inner, ev) || p.inner.kind.messages && p.untimed(line, inner, ev) {
 		return true
 	}
 	p.skipped = p.inner.skipped || stderr
@@ -61,7 +61,7 @@ func (p *Parser) untimed(line, inner []byte, ev *match.Event) bool {
 	}
 	sec, nsec, ok := readISO(stamp)
 	h := head{text: bytes.TrimSpace(inner)}
-	if !ok || !p.inner.kind.message(p.inner, &h, ev) {
+	if !ok || !p.inner.setMessage(&h, ev) {
 		return false
 	}
 	p.inner.yearless, p.inner.zoneless = false, false
@@ -120,14 +120,14 @@ func (p *Parser) journald(line []byte, ev *match.Event) bool {
 	switch {
 	case p.inner != nil && p.inner.patterns != nil:
 		return p.journalPatterns(sec, nsec, ev)
-	case p.inner != nil && p.inner.kind.message == nil:
+	case p.inner != nil && !p.inner.kind.messages:
 		ok = p.inner.Parse(message, ev)
 		p.skipped = !ok
 		return ok
 	}
 	h := head{program: p.values[journalProgram], text: bytes.TrimRight(message, " ")}
 	if p.inner != nil {
-		ok = p.inner.kind.message(p.inner, &h, ev)
+		ok = p.inner.setMessage(&h, ev)
 	} else {
 		ok = p.message(&h, ev)
 	}

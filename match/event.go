@@ -135,12 +135,13 @@ func (e *Event) named(name string) []byte {
 // SetTarget sets Path, Object and Query from an undecoded request target. The part
 // before the first '?' is the path and the object, the rest is the query.
 func (e *Event) SetTarget(target string) {
-	path, query, has := strings.Cut(target, "?")
-	if has {
-		e.SetString(Query, query)
+	path := view(target)
+	if q := strings.IndexByte(target, '?'); q >= 0 {
+		e.Set(Query, path[q+1:])
+		path = path[:q]
 	}
-	e.SetString(Object, path)
-	e.SetString(Path, path)
+	e.Set(Object, path)
+	e.Set(Path, path)
 }
 
 // CleanPath returns the Path field as nginx reads it, for keys: without scheme and

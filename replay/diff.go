@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lately-go/lately/api"
@@ -266,41 +265,25 @@ func (b bannedKey) long() (sum time.Duration) {
 type keyList struct {
 	field    string
 	values   map[string]bool
-	networks []netip.Prefix // in their order; none overlaps another
+	networks address.Set
 }
 
 func newKeyList(field string, values []string) *keyList {
 	l := &keyList{field: field, values: make(map[string]bool)}
+	var networks []netip.Prefix
 	for _, v := range values {
 		l.values[v] = true
 		if p, err := address.ParsePrefix(v); err == nil && field == match.Client.String() {
-			l.networks = append(l.networks, p)
+			networks = append(networks, p)
 		}
 	}
-	slices.SortFunc(l.networks, netip.Prefix.Compare)
-	apart := l.networks[:0]
-	for _, p := range l.networks {
-		if n := len(apart); n == 0 || !apart[n-1].Overlaps(p) { // else that has all of p
-			apart = append(apart, p)
-		}
-	}
-	l.networks = apart
+	l.networks = address.NewSet(networks...)
 	return l
-}
-
-// overlaps reports whether a network of the list has an address in common with p.
-func (l *keyList) overlaps(p netip.Prefix) bool {
-	i, _ := slices.BinarySearchFunc(l.networks, p, netip.Prefix.Compare)
-	return i > 0 && l.networks[i-1].Overlaps(p) || i < len(l.networks) && l.networks[i].Overlaps(p)
 }
 
 // has reports whether the list has a value of the field.
 func (l *keyList) has(value string) bool {
-	if l.values[value] || len(l.networks) == 0 {
-		return l.values[value]
-	}
-	a, ok := address.Parse(value)
-	return ok && l.overlaps(netip.PrefixFrom(a, a.BitLen()))
+	return l.values[value] || l.networks.Contains([]byte(value))
 }
 
 // hasAny reports whether the list has the value of the field in a key of these fields. A
@@ -308,17 +291,12 @@ func (l *keyList) has(value string) bool {
 // address in common with it.
 func (l *keyList) hasAny(fields, values []string) bool {
 	for i, name := range fields {
-		value, ok := values[i], name == l.field
-		if alternatives := strings.Split(name, " | "); len(alternatives) > 1 && slices.Contains(alternatives, l.field) {
-			value, ok = strings.CutPrefix(value, l.field+":")
-		}
-		if !ok {
+		value := keyvalue.In(l.field, name, []byte(values[i]))
+		if value == nil {
 			continue
 		}
-		if l.has(value) {
-			return true
-		}
-		if p, err := address.ParsePrefix(value); err == nil && l.overlaps(p) {
+		p, err := address.ParsePrefix(string(value))
+		if l.has(string(value)) || err == nil && l.networks.Overlaps(p) {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ func Rejoin(k match.Key, dst []byte, values ...string) ([]byte, error) {
 	dst = dst[:base]
 	i := 0
 	for part := range k.Parts(joined) {
-		if v := []byte(values[i]); valueOf(pathField, k.Fields()[i], v) != nil {
+		if v := []byte(values[i]); In(pathField, k.Fields()[i], v) != nil {
 			part = v
 		}
 		if len(values) > 1 {
@@ -82,7 +82,7 @@ func Rejoin(k match.Key, dst []byte, values ...string) ([]byte, error) {
 func Of(k match.Key, key []byte, field string) []byte {
 	names, i := k.Fields(), 0
 	for v := range k.Parts(key) {
-		if found := valueOf(field, names[i], v); found != nil {
+		if found := In(field, names[i], v); found != nil {
 			return found
 		}
 		i++
@@ -92,11 +92,11 @@ func Of(k match.Key, key []byte, field string) []byte {
 
 // Client returns the client in v, a value of a key's field of that name, or nil if v is of
 // another field.
-func Client(name string, v []byte) []byte { return valueOf(clientField, name, v) }
+func Client(name string, v []byte) []byte { return In(clientField, name, v) }
 
-// valueOf returns the value of an event's field in v, a value of a key's field of that name, or nil if
+// In returns the value of an event's field in v, a value of a key's field of that name, or nil if
 // v is of another field.
-func valueOf(field, name string, v []byte) []byte {
+func In(field, name string, v []byte) []byte {
 	if name == field {
 		return v
 	}
