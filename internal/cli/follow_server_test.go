@@ -284,49 +284,25 @@ func TestFollowServerBadNetwork(t *testing.T) {
 	}
 }
 
-// TestFollowServerEnds has servers that refuse what is sent, and command lines that are wrong.
+// TestFollowServerEnds has a second process of a name, which ends the first one.
 func TestFollowServerEnds(t *testing.T) {
-	dir := t.TempDir()
-	path := func(name string) string { return filepath.Join(dir, name) }
-	appendTo(t, path("access.log"), requests("192.0.2.1", time.Now(), 1))
+	log := filepath.Join(t.TempDir(), "access.log")
+	appendTo(t, log, requests("192.0.2.1", time.Now(), 1))
 	s := serve(t)
-	follow := func(args ...string) (int, string) {
-		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), append([]string{"follow", path("access.log") + "=clf"}, args...), nil, &stdout, &stderr)
-		return code, stderr.String()
-	}
-	for _, x := range []struct {
-		args, want string
-		code       int
-	}{
-		{"--addr " + s.http + " --rules r", "--rules: must not be given with --addr: the server judges the events, by its own settings", exitUsage},
-		{"--addr " + s.http + " --lateness 2h", "lateness: 2h0m0s: must be 0s to 1h0m0s", exitInput},
-		{"--addr " + s.http + " --dry-run", "--dry-run: must not be given", exitUsage},
-		{"--addr ftp://x", "--addr: server address", exitUsage},
-		{"--addr " + s.http + " --name " + strings.Repeat("x", 256), "feed: 256 bytes: must be 1 to 255", exitInput},
-		{"--rules r --name x", "--name: must be with --addr", exitUsage},
-		{"--rules r --insecure", "--insecure: must be given with --addr", exitUsage},
-	} {
-		if code, stderr := follow(strings.Fields(x.args)...); code != x.code || !strings.Contains(stderr, x.want) {
-			t.Errorf("%s: exit code %d, %s", x.args, code, stderr)
-		}
-	}
-
-	// The second process of a name ends the first one.
-	first := followTo(t, s.http, "--name", "web-1", path("access.log")+"=clf")
+	first := followTo(t, s.http, "--name", "web-1", log+"=clf")
 	known := func(text string) func() bool {
 		return func() bool { return strings.Contains(string(get(t, s.http+"/v1/status")), text) }
 	}
 	if !eventually(known(`"lines":1,`)) {
 		t.Fatalf("the log is not read:\n%s", first.log.String())
 	}
-	second := followTo(t, s.http, "--name", "web-1", path("access.log")+"=clf")
+	second := followTo(t, s.http, "--name", "web-1", log+"=clf")
 	if !eventually(func() bool {
 		return strings.Contains(s.log.String(), "feed opened") && strings.Count(s.log.String(), "feed opened") > 1
 	}) {
 		t.Fatalf("it does not begin:\n%s", second.log.String())
 	}
-	appendTo(t, path("access.log"), requests("192.0.2.1", time.Now(), 1))
+	appendTo(t, log, requests("192.0.2.1", time.Now(), 1))
 	err := first.cmd.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitInput || !strings.Contains(first.log.String(), "another process has opened the feed") {
 		t.Errorf("%v\n%s", err, first.log.String())

@@ -182,21 +182,3 @@ func TestFollowStdin(t *testing.T) {
 		t.Errorf("exit code %d: %s\n%s", code, stdout.String(), stderr.String())
 	}
 }
-
-// TestFollowRejects names what is wrong with the command line.
-func TestFollowRejects(t *testing.T) {
-	for args, want := range map[string]string{
-		"":                               "no LOG: must be at least one",
-		"access.log":                     "--rules: missing",
-		"--rules r --json a":             "--json: must be with --dry-run",
-		"--rules r --dry-run --data d a": "must be without --data, ",
-		"--rules r a=b":                  "must be FILE, or FILE=FORMAT",
-		"--rules r --lateness x a":       "must be a duration",
-		"--rules absent.yaml a":          "absent.yaml",
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), append([]string{"follow"}, strings.Fields(args)...), nil, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
-			t.Errorf("%q: exit code %d, %s", args, code, stderr.String())
-		}
-	}
-}

@@ -128,6 +128,17 @@ const mistakes = `
 2 import fail2ban -> DIRECTORY: missing: must be that of fail2ban, or one or more of its files, or - for standard input
 2 follow --rules rules.yaml --addr $HTTP access.log -> --rules: must not be given with --addr: the server judges the events, by its own settings
 2 test rules.yaml access.log -> access.log:1:1: file: …: must be a mapping of version, tests
+2 serve --token-file /nowhere/tokens -> tokens: … there is no directory /nowhere…
+2 follow --rules rules.yaml --json access.log -> --json: must be with --dry-run or --addr
+2 follow --rules rules.yaml --dry-run --data d access.log -> --dry-run: must be without --data, …
+2 follow --rules rules.yaml a=b -> follow: … must be FILE, or FILE=FORMAT…
+2 follow --rules rules.yaml --insecure access.log -> --insecure: must be given with --addr: …
+2 follow --addr $HTTP --dry-run access.log -> --dry-run: must not be given with --addr: …
+2 follow --addr ftp://x access.log -> --addr: server address: "ftp://x": …
+1 follow --addr $HTTP --lateness 2h access.log=clf -> $HTTP: lateness: 2h0m0s: must be 0s to 1h0m0s
+1 follow --addr $HTTP --name $LONG access.log=clf -> $HTTP: … feed: 256 bytes: must be 1 to 255…
+2 top --once --json -> --json: must not be given with --once
+1 top --json --addr $HTTP --counter no$ESC -> counter "no\x1b": must be requests
 2 validate rules.yaml rules.yaml -> rules files: rules.yaml twice: must be given once
 `
 
@@ -159,7 +170,7 @@ func TestMistakes(t *testing.T) {
 	}
 	t.Chdir(dir)
 	s, locked := serve(t, "--rules", "rules.yaml"), serve(t, "--rules", "rules.yaml", "--token-file", "tokens")
-	fill := strings.NewReplacer("$HTTP", s.http, "$PORT", strings.TrimPrefix(s.http, "http://"), "$RESP", s.resp, "$LOCKED", locked.http)
+	fill := strings.NewReplacer("$HTTP", s.http, "$PORT", strings.TrimPrefix(s.http, "http://"), "$RESP", s.resp, "$LOCKED", locked.http, "$ESC", "\x1b", "$LONG", strings.Repeat("x", 256))
 	lines := strings.Split(strings.TrimSpace(mistakes), "\n")
 	for _, line := range lines {
 		line = fill.Replace(line)

@@ -73,27 +73,6 @@ func TestServeWithoutFlags(t *testing.T) {
 	}
 }
 
-// What cannot be is refused before anything is done, with exit code 2.
-func TestServeRefuses(t *testing.T) {
-	bad := writeRules(t, "version: 1\nlimits: [{name: a}]\n")
-	for _, x := range []struct{ flags, want string }{
-		{"--resp 0.0.0.0:0", "use a loopback address"},
-		{"--memory none", "must be a number of bytes"},
-		{"--rules " + bad, "rules.yaml:2:"},
-		{"--rules /nowhere/rules.yaml", "no such file"},
-		{"--token-file /nowhere/tokens", "there is no directory /nowhere"},
-		{"--log-level loud", "must be debug"},
-		{"--config /nowhere/lately.yaml", "no such file"},
-		{"more", "must be flags only"},
-	} {
-		var out, errs lines
-		code := run(t.Context(), append([]string{"serve"}, strings.Fields(x.flags)...), strings.NewReader(""), &out, &errs)
-		if code != exitUsage || !strings.Contains(errs.String(), x.want) {
-			t.Errorf("%s: code %d, %s; want %q", x.flags, code, errs.String(), x.want)
-		}
-	}
-}
-
 // A token file that is not there is made; the log, of the kind asked for, says where
 // it is, and nothing of what is in it.
 func TestServeMakesTokens(t *testing.T) {

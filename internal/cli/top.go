@@ -51,7 +51,6 @@ With NO_COLOR set there are no colours; without UTF-8 in LC_ALL, LC_CTYPE or LAN
 	flags.StringVar(&f.span, "span", "1m", "the span to look back, 1s to 24h")
 	flags.BoolVar(&f.once, "once", false, "print one frame as text and exit")
 	flags.BoolVar(&f.asJSON, "json", false, "print the content of a frame as one JSON object and exit")
-	cmd.MarkFlagsMutuallyExclusive("once", "json")
 	return cmd
 }
 
@@ -59,6 +58,9 @@ func (f *topFlags) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	span, err := rulevalue.ParseDuration(f.span)
 	if err != nil || span < time.Second || span > 24*time.Hour {
 		return fmt.Errorf("--span: %q: must be a duration from 1s to 24h", f.span)
+	}
+	if f.once && f.asJSON {
+		return errors.New("--json: must not be given with --once")
 	}
 	c, err := f.client()
 	if err != nil {

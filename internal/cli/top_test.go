@@ -117,43 +117,6 @@ func TestTopTLS(t *testing.T) {
 	}
 }
 
-func TestTopRefuses(t *testing.T) {
-	dir := t.TempDir()
-	two := filepath.Join(dir, "two")
-	if err := os.WriteFile(two, []byte("admin a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := cannedServer(t, nil)
-	closed := cannedServer(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusUnauthorized)
-		io.WriteString(w, `{"detail":"no token\u001b[2J","code":"NOAUTH"}`)
-		return true
-	})
-	for _, tt := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"x"}, exitUsage, `top: argument "x": must be flags only`},
-		{[]string{"--span", "2d"}, exitUsage, `--span: "2d": must be a duration from 1s to 24h`},
-		{[]string{"--addr", "ftp://x"}, exitUsage, `--addr: `},
-		{[]string{"--token-file", filepath.Join(dir, "none")}, exitUsage, "--token-file: open "},
-		{[]string{"--token-file", two}, exitUsage, "two:1:7: the token has 1 characters: must be 32 to 512"},
-		{[]string{"--ca-file", two, "--addr", "https://127.0.0.1"}, exitUsage, "no certificate: must be certificates as PEM"},
-		{[]string{"--once", "--json"}, exitUsage, "once json"},
-		{nil, exitUsage, "top: no terminal: without one, --once or --json must be set"},
-		{[]string{"--once", "--addr", "http://127.0.0.1:1"}, exitInput, "http://127.0.0.1:1: no connection: "},
-		{[]string{"--once", "--addr", closed.URL}, exitInput, closed.URL + `: NOAUTH no token\x1b[2J`},
-		{[]string{"--json", "--addr", s.URL, "--counter", "no\x1b"}, exitInput, `counter "no\x1b": must be requests, paths`},
-	} {
-		code, stdout, stderr := runTop(t, tt.args...)
-		if code != tt.code || stdout != "" || !strings.Contains(stderr, tt.want) {
-			t.Errorf("top %q: exit code %d, output %q, error %q; want %d, %q", tt.args, code, stdout, stderr, tt.code, tt.want)
-		}
-	}
-}
-
 // A film is the frames of a view, one after each message.
 type film struct {
 	mu     sync.Mutex
