@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Each command has a page with its flags, in which the formatter finds nothing wrong.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
-	if err := write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, write(dir))
 	for _, page := range []string{"lately", "lately-serve", "lately-replay", "lately-suggest", "lately-diff", "lately-explain", "lately-test", "lately-top", "lately-check", "lately-validate", "lately-version"} {
 		text, err := os.ReadFile(filepath.Join(dir, page+".1"))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func TestFlagsReachTheConfig(t *testing.T) {
@@ -19,9 +20,7 @@ func TestFlagsReachTheConfig(t *testing.T) {
 	}
 	var got, planted bytes.Buffer
 	args := []string{"-lines", "1500", "-seed", "9", "-duration", "2h"}
-	if err := run(args, &got, &planted); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(args, &got, &planted))
 	if !bytes.Equal(got.Bytes(), want.Bytes()) {
 		t.Error("the log is not the one of the same Config")
 	}

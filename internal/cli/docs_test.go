@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A step is a command of a document and the output that it shows.
@@ -65,10 +66,7 @@ func TestDocumentedCommands(t *testing.T) {
 	root := filepath.Join("..", "..")
 	for page, least := range documents {
 		t.Run(strings.ReplaceAll(page, "/", "-"), func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(page)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join(root, filepath.FromSlash(page))))(t)
 			dir := t.TempDir()
 			example, err := os.ReadFile(filepath.Join(root, "examples", "rules.yaml"))
 			tests, err2 := os.ReadFile(filepath.Join(root, "examples", "rules.test.yaml"))
@@ -137,24 +135,16 @@ var elsewhere = map[string]string{
 // Each command of a ```sh block has the syntax of a shell, and is run where that is
 // possible: of make its dry run, of a server the check of its flags.
 func TestShellBlocks(t *testing.T) {
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(filepath.Join("..", "..")))(t)
 	dir := t.TempDir()
-	if err = errors.Join(os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))),
-		os.Link(filepath.Join(dir, "examples", "rules.yaml"), filepath.Join(dir, "rules.yaml")),
-		demoLog(filepath.Join(dir, "access.log.gz"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))))
+	must.Do(t, os.Link(filepath.Join(dir, "examples", "rules.yaml"), filepath.Join(dir, "rules.yaml")))
+	must.Do(t, demoLog(filepath.Join(dir, "access.log.gz")))
 	ran := 0
 	for _, pattern := range []string{"README.md", "docs/*.md", "docs/guides/*.md", "docs/recipes/*.md"} {
 		pages, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		for _, page := range pages {
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(page))(t)
 			for _, line := range shellLines(string(text)) {
 				t.Run(filepath.Base(page)+" "+line, func(t *testing.T) {
 					if out, err := exec.Command("sh", "-n", "-c", line).CombinedOutput(); err != nil {
@@ -235,10 +225,7 @@ func TestExampleRules(t *testing.T) {
 
 // make run starts the demo, which lately top can watch, and no warning is logged.
 func TestMakeRun(t *testing.T) {
-	recipe, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	recipe := must.Get(os.ReadFile(filepath.Join("..", "..", "Makefile")))(t)
 	_, after, _ := strings.Cut(string(recipe), "\nrun: ")
 	_, after, _ = strings.Cut(after, "\n\tbin/lately serve ")
 	flags, _, _ := strings.Cut(after, "\n")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -132,9 +133,7 @@ func TestFleet(t *testing.T) {
 
 	// A reload keeps the counts.
 	f.equal("12 of 30 are admitted", f.takes("many", "eve", 10), 12)
-	if err := os.WriteFile(f.rules, []byte(strings.Replace(fleetRules, "many, key: user, limit: 12", "many, key: user, limit: 15", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(f.rules, []byte(strings.Replace(fleetRules, "many, key: user, limit: 12", "many, key: user, limit: 15", 1)), 0o600))
 	f.each("each server reads the file again", func(i int) bool {
 		code, out := f.lately(i, "reload")
 		return code == exitOK && strings.Contains(out, "many")
@@ -166,9 +165,7 @@ func TestFleet(t *testing.T) {
 	})
 
 	// Redis is back, empty.
-	if err := f.redis.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.redis.Run())
 	f.eventually("all servers are ready again", func(i int) bool { f.admits(i, "sliding", "nobody"); return f.ready(i) == 200 })
 	f.each("bans that were in force before hold", func(i int) bool { return f.refuses(i, "knocking", "host", "b.example", "path", "/knock") })
 	f.lists("all lists agree", all)

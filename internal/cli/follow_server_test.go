@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -36,16 +37,11 @@ type following struct {
 func followTo(t *testing.T, server string, args ...string) *following {
 	t.Helper()
 	f := &following{log: logFile(filepath.Join(t.TempDir(), "follow"))}
-	log, err := os.Create(string(f.log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.Create(string(f.log)))(t)
 	defer log.Close()
 	f.cmd = exec.Command("lately", append([]string{"follow", "--addr", server}, args...)...)
 	f.cmd.Stderr, f.cmd.Stdout = log, log
-	if err := f.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.cmd.Start())
 	t.Cleanup(f.kill)
 	return f
 }
@@ -163,9 +159,7 @@ func TestFollowServerHangup(t *testing.T) {
 	}
 	signal := func(s syscall.Signal) {
 		t.Helper()
-		if err := f.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.cmd.Process.Signal(s))
 	}
 	if !follows(1) {
 		t.Fatalf("the log is not read:\n%s", f.log.String())

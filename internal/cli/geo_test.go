@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/geotest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const geoRules = `version: 1
@@ -26,12 +27,8 @@ func geoFile(t *testing.T, name, country string) {
 		"192.0.2.0/24":    {"country": map[string]any{"iso_code": country}, "autonomous_system_number": uint32(64496)},
 		"198.51.100.0/24": {"autonomous_system_number": uint32(64497)},
 	})
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name+".new", data, 0o600))
+	must.Do(t, os.Rename(name+".new", name))
 }
 
 // TestGeo has every command with --geo and without: only with it, events have a country and an asn.
@@ -51,9 +48,7 @@ tests:
       - {at: 0s, event: {client: 192.0.2.1}, repeat: 2 every 1s, expect: allowed}
 `,
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	const needs = `field country( needs|: it needs) --geo FILE`
 	for _, x := range []struct{ args, with, without string }{

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A fault switches a defence off, by changes in a copy of a file that the compiler reads instead: each text, and what replaces
@@ -24,14 +26,8 @@ func TestHostileControls(t *testing.T) {
 	if os.Getenv("LATELY_HOSTILE_CONTROLS") == "" {
 		t.Skip("SKIP: each control builds the program and lasts up to two minutes; run make hostile-controls")
 	}
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs(filepath.Join("..", "..")))(t)
+	self := must.Get(os.Executable())(t)
 	for _, c := range attacks {
 		t.Run(c.name, func(t *testing.T) {
 			test := exec.Command(self, "-test.run", "^TestHostile$/^"+strings.ReplaceAll(c.name, " ", "_")+"$", "-test.v")
@@ -55,10 +51,7 @@ func TestHostileControlsApply(t *testing.T) {
 // change returns the text of the file with the fault.
 func (f *fault) change(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	for i := 0; i < len(f.changes); i += 2 {
 		if n := strings.Count(string(text), f.changes[i]); n != 1 {
 			t.Fatalf("%s has %q %d times: the control must follow the change", f.file, f.changes[i], n)
@@ -73,14 +66,9 @@ func (f *fault) build(t *testing.T, root string) string {
 	dir, path := t.TempDir(), filepath.Join(root, filepath.FromSlash(f.file))
 	text := f.change(t, path)
 	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(json.Marshal(map[string]map[string]string{"Replace": {path: changed}}))(t)
 	for name, b := range map[string][]byte{changed: []byte(text), overlay: list} {
-		if err := os.WriteFile(name, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, b, 0o600))
 	}
 	build := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "lately"), "./cmd/lately")
 	build.Dir = root

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -34,10 +35,7 @@ type badProxy struct {
 // newBadProxy returns a proxy of redis, which ends with the test.
 func newBadProxy(t testing.TB, redis *redistest.Server) *badProxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &badProxy{address: listener.Addr().String(), redis: redis}
 	var pipes sync.WaitGroup
 	t.Cleanup(pipes.Wait)

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 )
 
 func TestInterrupted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, []byte("1,a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("1,a\n"), 0o600))
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	silent, writer := io.Pipe()
@@ -33,9 +32,7 @@ func TestInterrupted(t *testing.T) {
 		}
 	}
 	// The command that was left behind ends when its input does.
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writer.Close())
 }
 
 type brokenPipe struct{}
@@ -53,9 +50,7 @@ func TestReportNotWritten(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\nallow: [10.0.0.1]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("version: 1\nallow: [10.0.0.1]\n"), 0o600))
 	for _, args := range [][]string{{"validate", file}, {"validate", "--json", file}, {"version"}, {"version", "--json"}} {
 		var stderr bytes.Buffer
 		code := run(t.Context(), args, strings.NewReader(""), brokenPipe{}, &stderr)
@@ -87,10 +82,7 @@ func TestProgressLine(t *testing.T) {
 
 // TestNoTerminal has outputs that are none: they get neither colour nor a bar.
 func TestNoTerminal(t *testing.T) {
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	defer file.Close()
 	if isTerminal(file) || isTerminal(new(bytes.Buffer)) {
 		t.Error("a file and a buffer are terminals")

@@ -29,6 +29,7 @@ import (
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/internal/server/enforce"
 	logs "github.com/lately-go/lately/internal/server/follow"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -63,10 +64,7 @@ func TestMatrix(t *testing.T) {
 	was := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(was) }) // which lately serve sets
 	tables := map[string][]matrixRow{"RESP": matrixTable(t, matrixRESP), "HTTP": matrixTable(t, matrixHTTP), "CLI": matrixTable(t, matrixCLI)}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "server.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "server.md")))(t)
 	used := map[byte]bool{}
 	for _, rows := range tables {
 		for _, r := range rows {
@@ -218,9 +216,7 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 	t.Helper()
 	m := &matrixServer{T: t, dir: t.TempDir()}
 	for name, text := range matrixFiles {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600))
 	}
 	rules := filepath.Join(m.dir, "rules.yaml")
 	c := server.Config{

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // mistakes is command lines with one mistake each: the exit code, the arguments, and the answer, in which … stands
@@ -161,13 +163,9 @@ func TestMistakes(t *testing.T) {
 		"tokens":      "admin an-admin-token-of-more-than-32-characters\n" + "read a-read-token-of-more-than-32-characters\n",
 		"open-tokens": "admin an-admin-token-of-more-than-32-characters\n", "reader": "a-read-token-of-more-than-32-characters\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := os.Chmod(filepath.Join(dir, "open-tokens"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(dir, "open-tokens"), 0o644))
 	t.Chdir(dir)
 	s, locked := serve(t, "--rules", "rules.yaml"), serve(t, "--rules", "rules.yaml", "--token-file", "tokens")
 	fill := strings.NewReplacer("$HTTP", s.http, "$PORT", strings.TrimPrefix(s.http, "http://"), "$RESP", s.resp, "$LOCKED", locked.http, "$ESC", "\x1b", "$LONG", strings.Repeat("x", 256))

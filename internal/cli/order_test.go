@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestRulesInTheOrderGiven mixes the three flags: the report's rules come in
@@ -25,9 +27,7 @@ func TestRulesInTheOrderGiven(t *testing.T) {
 	var report struct {
 		Rules []struct{ Kind, Name string }
 	}
-	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(stdout.Bytes(), &report))
 	var got []string
 	for _, r := range report.Rules {
 		got = append(got, r.Kind+" "+r.Name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -111,9 +112,6 @@ func dumped(t *testing.T, redis *redistest.Server, text string) bool {
 	t.Helper()
 	redis.Do(t, "CONFIG", "SET", "rdbcompression", "no")
 	redis.Do(t, "SAVE")
-	content, err := os.ReadFile(filepath.Join(redis.Dir(), "dump.rdb"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(filepath.Join(redis.Dir(), "dump.rdb")))(t)
 	return bytes.Contains(content, []byte(text))
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestConcurrentFollowForHead has the reader of a dry run end, as head does, when all that there is to print was printed: the command ends,
@@ -19,13 +21,8 @@ func TestConcurrentFollowForHead(t *testing.T) {
 	appendTo(t, rules, followRules)
 	appendTo(t, log, requests("192.0.2.1", time.Now().Add(-time.Minute), 4))
 	cmd := exec.Command("lately", "follow", "--rules", rules, "--dry-run", log)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("%q, %v", line, err)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // namedBlock matches a block of code whose first line is a comment with the name of a file.
@@ -24,19 +26,13 @@ func TestRecipes(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("the recipes are %q, %v", pages, err)
 	}
-	index, err := os.ReadFile(filepath.Join("..", "..", "docs", "recipes.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "recipes.md")))(t)
 	for _, page := range pages {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			if !strings.Contains(string(index), "](recipes/"+filepath.Base(page)+")") {
 				t.Error("docs/recipes.md has no link to it")
 			}
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(page))(t)
 			followRecipe(t, string(text))
 		})
 	}
@@ -44,13 +40,9 @@ func TestRecipes(t *testing.T) {
 
 func followRecipe(t *testing.T, text string) {
 	dir := t.TempDir()
-	if err := demoLog(filepath.Join(dir, "access.log.gz")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, demoLog(filepath.Join(dir, "access.log.gz")))
 	for _, m := range namedBlock.FindAllStringSubmatch(text, -1) {
-		if err := os.WriteFile(filepath.Join(dir, m[2]), []byte(m[1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, m[2]), []byte(m[1]), 0o600))
 	}
 	if !strings.Contains(text, "\n$ lately test rules.yaml\n") {
 		t.Error("it does not run lately test")

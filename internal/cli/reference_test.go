@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -21,10 +22,7 @@ import (
 // again: LATELY_UPDATE=1 go test -run TestServerReference ./internal/cli
 func TestServerReference(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "server.md")
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	dir := t.TempDir()
 	s := serve(t, "--rules", filepath.Join("..", "..", "examples", "rules.yaml"), "--deny-file", filepath.Join(dir, "deny"), "--follow", filepath.Join(dir, "access.log"))
 	want := string(text)
@@ -45,25 +43,17 @@ func TestServerReference(t *testing.T) {
 	if os.Getenv("LATELY_UPDATE") == "" {
 		t.Fatal("docs/server.md is not what the program says: run LATELY_UPDATE=1 go test -run TestServerReference ./internal/cli")
 	}
-	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(page, []byte(want), 0o644))
 }
 
 // commandTable returns the commands of the RESP listener, from COMMAND DOCS.
 func commandTable(t *testing.T, address string) string {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", address))(t)
 	defer conn.Close()
 	if _, err := conn.Write(resp.AppendCommand(nil, "COMMAND", "DOCS")); err != nil {
 		t.Fatal(err)
 	}
-	docs, err := resptest.NewReader(conn).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(resptest.NewReader(conn).Next())(t)
 	var b strings.Builder
 	b.WriteString("| command | role | |\n|---|---|---|\n")
 	for i := 1; i < len(docs.Elems); i += 2 {
@@ -81,9 +71,7 @@ func routeTable(t *testing.T, url string) string {
 	var document struct {
 		Paths map[string]map[string]json.RawMessage
 	}
-	if err := json.Unmarshal(get(t, url+"/openapi.json"), &document); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(get(t, url+"/openapi.json"), &document))
 	var b strings.Builder
 	b.WriteString("| route | |\n|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
@@ -127,10 +115,7 @@ func row(b *strings.Builder, cells ...string) {
 
 func get(t *testing.T, url string) []byte {
 	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(url))(t)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {

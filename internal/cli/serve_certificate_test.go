@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Real clients have roles by their certificates, with the commands of docs/server.md: redis-cli, curl, and
@@ -19,10 +21,7 @@ func TestServeClientCertificates(t *testing.T) {
 			t.Skipf("SKIP: there is no %s here", program)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "server.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "server.md")))(t)
 	_, section, _ := strings.Cut(string(page), "\n## Client certificates\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	dir := t.TempDir()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -151,9 +152,7 @@ func TestServeFollowKilled(t *testing.T) {
 		if round%2 == 0 { // what it has counted is in its state alone
 			s := serve(t, args...)
 			caughtUp(s)
-			if err := s.end(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.end())
 			log.deleteRotated()
 		}
 		if rnd.IntN(4) == 0 {

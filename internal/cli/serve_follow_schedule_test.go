@@ -16,6 +16,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/test/journaltest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -108,9 +109,7 @@ func (s *followSchedule) wrong() (all []string) {
 	}
 	var bans, want []string
 	var list api.BanPage
-	if err := json.Unmarshal(get(s.t, s.server.http+"/v1/bans"), &list); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, json.Unmarshal(get(s.t, s.server.http+"/v1/bans"), &list))
 	for _, b := range list.Bans {
 		bans = append(bans, b.Values()...)
 	}
@@ -229,9 +228,7 @@ func TestServeFollowScheduleControls(t *testing.T) {
 
 	// The ban journal is lost after an unban.
 	before := filepath.Join(s.dir, "before")
-	if err := os.CopyFS(before, os.DirFS(s.data())); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(before, os.DirFS(s.data())))
 	s.unban(client)
 	s.crash(func() {
 		s.log.must(os.RemoveAll(s.data()))

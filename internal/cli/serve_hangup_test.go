@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A SIGHUP that comes while the server starts is no end: the rules are read again
@@ -19,18 +21,13 @@ import (
 func TestServeHangupAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(rules, []byte("version: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(rules, []byte("version: 1\n"), 0o600))
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	pipe, err := to.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := must.Get(to.SyscallConn())(t)
 	var full error
 	for full == nil {
 		if err := pipe.Write(func(fd uintptr) bool {
@@ -45,19 +42,12 @@ func TestServeHangupAtTheStart(t *testing.T) {
 	}
 	cmd := exec.Command("lately", "serve", "--resp", "127.0.0.1:0", "--http", "off", "--rules-poll", "never", "--shutdown-delay", "0", "--rules", rules, "--data", filepath.Join(dir, "data"))
 	cmd.Stderr = to
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	to.Close()
 	untilItWritesTo(t, cmd.Process.Pid, 2)
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(syscall.SIGHUP))
 	time.Sleep(100 * time.Millisecond) // for a signal that would end it
 	var log lines
 	read := make(chan struct{})

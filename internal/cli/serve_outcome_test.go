@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestServeOutcomesKilled kills a server with SIGKILL after it was told of answers: a new one knows what they have counted,
@@ -23,10 +25,7 @@ bans:
 	s := serve(t, args...)
 	post := func(path, event, want string) (answer string) {
 		t.Helper()
-		w, err := http.Post(s.http+path, "application/json", strings.NewReader(`{"event":`+event+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(http.Post(s.http+path, "application/json", strings.NewReader(`{"event":`+event+`}`)))(t)
 		defer w.Body.Close()
 		text, err := io.ReadAll(w.Body)
 		if err != nil || w.StatusCode != 200 || !strings.Contains(string(text), want) {

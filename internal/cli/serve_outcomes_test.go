@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The outcomes of decisions have the same names and the same counts wherever the
@@ -63,17 +64,11 @@ limits:
 	expect("/v1/rules", book.Rules[0].Stats, wantRule)
 	expect("the stream", streamTotals(t, s.http), want)
 
-	told, err := client.New(s.http, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := must.Get(client.New(s.http, client.Config{}))(t)
 	if got, err := told.Status(t.Context()); err != nil || got.Totals != (api.Totals{Allowed: 3, Refused: 2, Banned: 5, Unmatched: 4, Errors: 1}) {
 		t.Errorf("client: %+v, %v", got.Totals, err)
 	}
-	out, err := exec.Command("lately", "top", "--json", "--addr", s.http).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("lately", "top", "--json", "--addr", s.http).Output())(t)
 	decode(t, string(out), &status)
 	expect("top --json", status.Totals, want)
 
@@ -93,10 +88,7 @@ limits:
 
 func fetch(t testing.TB, url string) string {
 	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(url))(t)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -144,10 +136,7 @@ func outcomesIn(metrics, series string) map[string]uint64 {
 // streamTotals returns the totals of the first event "rates" of a server's stream.
 func streamTotals(t testing.TB, base string) map[string]uint64 {
 	t.Helper()
-	answer, err := http.Get(base + "/v1/events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Get(base + "/v1/events"))(t)
 	defer answer.Body.Close()
 	rated := false
 	for in := bufio.NewScanner(answer.Body); in.Scan(); {

@@ -20,6 +20,7 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
@@ -79,9 +80,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 		client := rnd.IntN(1 + rnd.IntN(20))
 		lines = fmt.Appendf(lines, "%d,c%d,/%d\n", at, client, 3*client+rnd.IntN(1+rnd.IntN(3)))
 	}
-	if err := os.WriteFile(log, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(log, lines, 0o600))
 	const format = "csv:time=1@ms,client=2,path=3"
 	hot := func(limits string) (replayed, served []string) {
 		rules := writeRules(t, "version: 1\n"+limits+"hot: [{name: page, key: path, threshold: 15 per 10s, hold: 1000d}]\n")
@@ -97,18 +96,13 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 				} `json:"first_hot"`
 			}
 		}
-		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(out.Bytes(), &report))
 		for _, k := range report.Rules[len(report.Rules)-1].FirstHot {
 			replayed = append(replayed, fmt.Sprintf("%s %.3f", k.Key[0], k.T))
 		}
 		e := newEngine(t, rules)
 		judgeLogged(e, readLog(t, log, format, rules))
-		list, err := e.Hot().List("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(e.Hot().List(""))(t)
 		for _, k := range slices.Backward(list) {
 			served = append(served, fmt.Sprintf("%s %.3f", k.Values()[0], float64(k.Since.UnixMilli())/1e3))
 		}
@@ -131,9 +125,7 @@ func replayDecisions(t *testing.T, rules, format, log string) (digest string) {
 		t.Fatalf("replay: code %d: %s", code, errs.String())
 	}
 	var report struct{ All struct{ SHA256 string } }
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out.Bytes(), &report))
 	return report.All.SHA256
 }
 
@@ -163,9 +155,7 @@ func TestServeAgreesInMilliseconds(t *testing.T) {
 		}
 		lines = fmt.Appendf(lines, "%d,c%d\n", at, rnd.IntN(1+rnd.IntN(4)))
 	}
-	if err := os.WriteFile(log, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(log, lines, 0o600))
 	const format = "csv:time=1@ms,client=2"
 	for _, algorithm := range limit.AlgorithmNames() {
 		t.Run(algorithm, func(t *testing.T) {
@@ -192,10 +182,7 @@ func TestServeAgreesInMilliseconds(t *testing.T) {
 // where they are.
 func agreeLogs(t *testing.T) []string {
 	path := filepath.Join(t.TempDir(), "sample.log")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	defer f.Close()
 	if _, err := accesslogtest.Write(f, accesslogtest.Config{Seed: 1, Lines: 30_000}); err != nil {
 		t.Fatal(err)
@@ -220,36 +207,21 @@ func agreeLogs(t *testing.T) []string {
 // of one time as they come.
 func readLog(t *testing.T, log, format, rulesFile string) []*match.Event {
 	t.Helper()
-	file, err := rules.Load(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Load(rulesFile))(t)
 	fields := file.Fields()
-	data, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(log))(t)
 	if strings.HasSuffix(log, ".gz") {
-		r, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if data, err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(gzip.NewReader(bytes.NewReader(data)))(t)
+		data = must.Get(io.ReadAll(r))(t)
 	}
 	f, ok := accesslog.Detect(data[:min(len(data), 64<<10)])
 	if format != "auto" {
-		f, err = accesslog.ParseFormat(format)
-		ok = err == nil
+		f, ok = must.Get(accesslog.ParseFormat(format))(t), true
 	}
 	if !ok {
 		t.Fatalf("%s has no format that is known", log)
 	}
-	parser, err := f.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(f.NewParser(accesslog.Options{}))(t)
 	var events []*match.Event
 	var ev match.Event
 	for line := range bytes.Lines(data) {
@@ -271,14 +243,8 @@ func readLog(t *testing.T, log, format, rulesFile string) []*match.Event {
 // newEngine returns the engine of a server with a rules file.
 func newEngine(t *testing.T, rulesFile string) *engine.Engine {
 	t.Helper()
-	file, err := rules.Load(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.New(engine.Config{Rules: file, Budget: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Load(rulesFile))(t)
+	e := must.Get(engine.New(engine.Config{Rules: file, Budget: 1 << 30}))(t)
 	t.Cleanup(e.Close)
 	return e
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestSettleAfterKill settles reservations after a restart, and after a kill that has lost what came since the last snapshot.
@@ -44,9 +46,7 @@ func TestSettleAfterKill(t *testing.T) {
 	want(c, "the settlement was lost", b, "50", "1", "640")
 	want(c, "the reservation was lost", d, "40", "1", "600")
 	want(c, "the reservation was kept", a, "100", "1", "800")
-	if err := s.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.end())
 	_, c = start()
 	for _, id := range []string{a, b, d} {
 		want(c, "settled before the restart", id, "0", "0", "800")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/server/access"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // serveSockets starts a server on Unix sockets in a directory of its own, with a token file.
@@ -34,10 +35,7 @@ func TestServeSockets(t *testing.T) {
 			t.Errorf("%s: %v, %v; want a socket of mode 0660", name, info.Mode(), err)
 		}
 	}
-	token, err := access.ReadToken(tokens, access.Check)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must.Get(access.ReadToken(tokens, access.Check))(t)
 	for _, c := range []struct{ command, want string }{
 		{"redis-cli -s $DIR/resp.sock TAKE per-client 192.0.2.1", "NOAUTH"},
 		{"redis-cli -s $DIR/resp.sock --no-auth-warning -a $TOKEN TAKE per-client 192.0.2.1", "100\n99"},
@@ -94,9 +92,7 @@ func TestServeSocketsAgain(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("after an end in order there are %v", left)
 	}
-	if err := os.WriteFile(dir+"/http.sock", []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(dir+"/http.sock", []byte("precious"), 0o600))
 	if code, says := again(); code != exitUsage || !strings.Contains(says, "is not a socket") {
 		t.Errorf("on a file: code %d: %s", code, says)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -35,9 +36,7 @@ bans:
 func writeRules(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -58,10 +57,7 @@ func TestServeWithoutFlags(t *testing.T) {
 			t.Errorf("%s: %s, want %s", x[0], got, x[1])
 		}
 	}
-	answer, err := http.Post(s.http+"/v1/check", "application/json", strings.NewReader(`{"event":{"client":"192.0.2.1"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(http.Post(s.http+"/v1/check", "application/json", strings.NewReader(`{"event":{"client":"192.0.2.1"}}`)))(t)
 	body, _ := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if answer.StatusCode != 200 || !strings.Contains(string(body), `"allowed":true`) {
@@ -78,10 +74,7 @@ func TestServeWithoutFlags(t *testing.T) {
 func TestServeMakesTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	s := serve(t, "--token-file", path, "--log-format", "json")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	c := s.dial()
 	if got := c.say("ADD", "hits", "ada"); !strings.HasPrefix(got, "NOAUTH") {
 		t.Errorf("without a token: %s", got)
@@ -141,19 +134,14 @@ func TestServeComesBack(t *testing.T) {
 			state = append(state, fmt.Sprint(f))
 		}
 		var bans []string
-		v, err := c.do("BANS")
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(c.do("BANS"))(t)
 		for _, b := range v.Elems {
 			bans = append(bans, inLine(b))
 		}
 		return append(state, bans...)
 	}
 	want := state(c)
-	if err := s.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.end())
 	s = serve(t, "--data", dir, "--rules", rules)
 	if got := state(s.dial()); strings.Join(got, "\n") != strings.Join(want, "\n") || len(want) != 7 {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -176,9 +164,7 @@ func TestServeReloads(t *testing.T) {
 		})
 	}
 	write := func(text string) {
-		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(rules, []byte(text), 0o600))
 	}
 	write(strings.Replace(serveRules, "100 per 1h", "50 per 1h", 1))
 	if !limitIs("50") {
@@ -195,9 +181,7 @@ func TestServeReloads(t *testing.T) {
 		t.Error("a file with mistakes has changed the rules")
 	}
 	write(strings.Replace(serveRules, "100 per 1h", "60 per 1h", 1))
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	if !limitIs("60") {
 		t.Errorf("the change is not seen\n%s", s.log.String())
 	}
@@ -328,21 +312,15 @@ func (s *serving) bans(text string) map[string]bool {
 	s.t.Helper()
 	held := make(map[string]bool)
 	for cursor := ""; ; {
-		answer, err := http.Get(fmt.Sprintf("%s/v1/bans?limit=1000&cursor=%s&q=%s", s.http, cursor, text))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		answer := must.Get(http.Get(fmt.Sprintf("%s/v1/bans?limit=1000&cursor=%s&q=%s", s.http, cursor, text)))(s.t)
 		var page struct {
 			Bans []struct {
 				Key []string `json:"key"`
 			} `json:"bans"`
 			Next string `json:"next"`
 		}
-		err = json.NewDecoder(answer.Body).Decode(&page)
+		must.Do(s.t, json.NewDecoder(answer.Body).Decode(&page))
 		answer.Body.Close()
-		if err != nil {
-			s.t.Fatal(err)
-		}
 		for _, b := range page.Bans {
 			held[strings.Join(b.Key, "\t")] = true
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -70,23 +71,15 @@ func serve(t testing.TB, args ...string) *serving {
 func serveIn(t testing.TB, dir string, args ...string) *serving {
 	t.Helper()
 	s := &serving{t: t, log: logFile(filepath.Join(t.TempDir(), "log")), done: make(chan struct{})}
-	log, err := os.Create(string(s.log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := must.Get(os.Create(string(s.log)))(t)
 	defer log.Close()
 	s.cmd = exec.Command("lately", append([]string{"serve", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"}, args...)...)
 	s.cmd.Stderr = log
 	s.cmd.Dir = dir
 	s.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "LATELY_") }) // of the tests
 	s.cmd.Env = append(s.cmd.Env, "LATELY_SHUTDOWN_DELAY=0")
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(s.cmd.StdoutPipe())(t)
+	must.Do(t, s.cmd.Start())
 	t.Cleanup(s.kill)
 	said := bufio.NewScanner(out)
 	for s.http == "" && said.Scan() {
@@ -146,10 +139,7 @@ type talker struct {
 
 func (s *serving) dial() *talker {
 	s.t.Helper()
-	conn, err := net.Dial("tcp", s.resp)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", s.resp))(s.t)
 	s.t.Cleanup(func() { conn.Close() })
 	return &talker{Conn: conn, replies: resptest.NewReader(conn)}
 }

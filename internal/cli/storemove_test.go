@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
@@ -31,9 +32,7 @@ func TestMoveToStore(t *testing.T) {
 	lately(before, exitOK, "", "ban", "--rule", "per-client", "--for", "1h", "--reason", "seen", "192.0.2.2")
 	lately(before, exitOK, "", "ban", "--rule", "per-client", "--for", "1h", "198.51.100.0/24")
 	exported := lately(before, exitOK, "", "bans", "--limit", "0", "--json")
-	if err := before.end(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, before.end())
 	redis := redistest.Own(t)
 	shared := []string{"--rules", rules, "--data", data, "--store", "unix://" + redis.Socket() + "?dial_timeout=1m&write_timeout=1m", "--store-timeout", "10s"}
 	const leftOut = "limits and bans of the data directory are left out"
@@ -75,8 +74,6 @@ func TestMoveToStore(t *testing.T) {
 		if got := lately(s, exitOK, "", "bans"); !strings.Contains(got, "192.0.2.2") || !strings.Contains(got, "seen") || strings.Contains(got, "198.51.100.0") {
 			t.Errorf("the bans in round %d: %s", round, got)
 		}
-		if err := s.end(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.end())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // acting makes m keep what it would do, and inspect with canned answers.
@@ -110,10 +111,7 @@ func TestTopChanges(t *testing.T) {
 		}
 		return true
 	})
-	c, err := client.New(s.URL, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(s.URL, client.Config{}))(t)
 	defer c.Close()
 	ban := topAction{"per-client", []string{"203.0.113.16"}, 10 * time.Minute}
 	if got := perform(t.Context(), c, ban); got.notice != "203.0.113.0/24 is banned under per-client for 10m" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // cannedNow is when everything in these tests happens.
@@ -166,15 +167,9 @@ func cannedServer(t *testing.T, override func(w http.ResponseWriter, r *http.Req
 func cannedReading(t *testing.T, w topWant) *topReading {
 	t.Helper()
 	s := cannedServer(t, nil)
-	c, err := client.New(s.URL, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(s.URL, client.Config{}))(t)
 	defer c.Close()
-	r, err := readTop(t.Context(), c, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(readTop(t.Context(), c, w))(t)
 	return r
 }
 

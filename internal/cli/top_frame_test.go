@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // golden compares a frame with the file of that name.
@@ -20,18 +21,11 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "top", name)
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if got != string(want) {
 		t.Errorf("%s is\n%s\nwant\n%s", name, got, want)
 	}
@@ -147,10 +141,7 @@ func TestTopFrames(t *testing.T) {
 // TestTopInspected has the answers about a key of limits and about a hot key.
 func TestTopInspected(t *testing.T) {
 	s := cannedServer(t, nil)
-	c, err := client.New(s.URL, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(s.URL, client.Config{}))(t)
 	defer c.Close()
 	for name, steps := range map[string][]string{"inspected": {"tab", "tab", "down", "enter"}, "inspected-hot": {"tab", "tab", "tab", "tab", "enter"}} {
 		m := cannedModel(t, topPaint{}, 80, 30)

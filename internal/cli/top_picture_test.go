@@ -19,6 +19,7 @@ import (
 
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const pictureRules = `version: 1
@@ -76,10 +77,7 @@ func checkAll(ctx context.Context, t *testing.T, c *client.Client, events []map[
 // it judges for half a minute, and what it looks like then is drawn into that folder.
 func TestTopOfServer(t *testing.T) {
 	s := serve(t, "--rules", writeRules(t, pictureRules))
-	c, err := client.New(s.http, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(s.http, client.Config{}))(t)
 	defer c.Close()
 	folder := os.Getenv("LATELY_PICTURES")
 	events := sampleEvents(t, 20_000)
@@ -94,10 +92,7 @@ func TestTopOfServer(t *testing.T) {
 	if _, err := c.Ban(t.Context(), "per-client", time.Hour, "by hand", "198.51.100.254"); err != nil {
 		t.Fatal(err)
 	}
-	reading, err := readTop(t.Context(), c, topWant{span: time.Minute, whole: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reading := must.Get(readTop(t.Context(), c, topWant{span: time.Minute, whole: true}))(t)
 	m := newTopModel("http://127.0.0.1:7380", reading.want, newTopPaint(true))
 	m.width, m.height, m.live = 120, 34, true
 	reading.status.Rules.File = "rules.yaml" // not the test's own folder
@@ -115,9 +110,7 @@ func TestTopOfServer(t *testing.T) {
 	}
 	svg := drawFrame(t, frame, m.width, m.height)
 	if folder != "" {
-		if err := os.WriteFile(filepath.Join(folder, "top.svg"), []byte(svg), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(folder, "top.svg"), []byte(svg), 0o644))
 	}
 }
 

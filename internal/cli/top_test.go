@@ -20,6 +20,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lately-go/lately/client"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func runTop(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -55,9 +56,7 @@ func TestTopJSON(t *testing.T) {
 		t.Fatalf("exit code %d: %s\n%s", code, stderr, text)
 	}
 	var got topJSON
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &got))
 	if got.Addr != s.URL || got.Version != "v1.2.0" || got.Uptime != 11640 || got.Counter != "paths" || got.Span != "5m" || got.Held != 1234 || len(got.Minute) != 60 {
 		t.Errorf("%+v", got)
 	}
@@ -87,9 +86,7 @@ func TestTopRequests(t *testing.T) {
 		return false
 	})
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("s3cret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
 	code, _, stderr := runTop(t, "--once", "--addr", s.URL, "--token-file", token, "--span", "24h")
 	if code != exitOK {
 		t.Fatal(stderr)
@@ -108,9 +105,7 @@ func TestTopTLS(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, cannedAnswer(r)) }))
 	defer s.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
 	s.Config.ErrorLog = nil
 	if code, _, stderr := runTop(t, "--once", "--addr", s.URL, "--ca-file", ca); code != exitOK {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -199,10 +194,7 @@ func TestTopLive(t *testing.T) {
 			}
 		}
 	})
-	c, err := client.New(s.URL, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(s.URL, client.Config{}))(t)
 	defer c.Close()
 	keyboard, typed := io.Pipe()
 	terminal, seen := new(screen), new(film)
@@ -250,13 +242,10 @@ func TestTopUnauthorized(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	})
-	c, err := client.New(s.URL, client.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(s.URL, client.Config{}))(t)
 	defer c.Close()
 	options := []tea.ProgramOption{tea.WithInput(nil), tea.WithOutput(new(screen)), tea.WithWindowSize(80, 24)}
-	err = topShow(t.Context(), c, topWant{span: time.Minute}, topPaint{}, options...)
+	err := topShow(t.Context(), c, topWant{span: time.Minute}, topPaint{}, options...)
 	if failed, ok := errors.AsType[*inputError](err); !ok || !strings.Contains(failed.sentences[0], "NOAUTH the answer is 401") {
 		t.Errorf("%v", err)
 	}

@@ -8,15 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // read returns the text of a file of the repository.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, filepath.FromSlash(path))))(t)
 	return string(text)
 }
 
@@ -58,10 +57,7 @@ func chained(page, text, before, after string) string {
 func TestPagesAreChained(t *testing.T) {
 	order := indexed(t)
 	for _, pattern := range []string{"docs/*.md", "docs/guides/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern))))(t)
 		for _, path := range found {
 			page, err := filepath.Rel(filepath.Join(root, "docs"), path)
 			if page = filepath.ToSlash(page); err != nil || page != "README.md" && !slices.Contains(order, page) {
@@ -90,8 +86,8 @@ func checkChain(t *testing.T, folder string, order []string) {
 		}
 		if os.Getenv("UPDATE") == "" {
 			t.Errorf("%s%s does not end with its neighbours in the index; run this test with UPDATE=1", folder, page)
-		} else if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(folder+page)), []byte(want), 0o644); err != nil {
-			t.Fatal(err)
+		} else {
+			must.Do(t, os.WriteFile(filepath.Join(root, filepath.FromSlash(folder+page)), []byte(want), 0o644))
 		}
 	}
 }

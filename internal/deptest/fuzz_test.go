@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 var fuzzTarget = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
@@ -46,10 +48,7 @@ func corpora(fsys fs.FS) (wrong []string, err error) {
 }
 
 func TestFuzzCorpora(t *testing.T) {
-	wrong, err := corpora(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrong := must.Get(corpora(os.DirFS(root)))(t)
 	for _, sentence := range wrong {
 		t.Error(sentence)
 	}

@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // settings reads a YAML file of .github into v.
 func settings(t *testing.T, name string, v any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, ".github", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, ".github", name)))(t)
 	if err := yaml.Unmarshal(text, v); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -45,10 +44,7 @@ func TestWorkflowRunsTheScript(t *testing.T) {
 	if want := []string{`sudo env "PATH=$PATH" tools/have-servers`, ".ci/run ${{ matrix.part }}"}; !slices.Equal(commands, want) {
 		t.Errorf("the workflow runs %q, want %q", commands, want)
 	}
-	script, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile(filepath.Join(root, ".ci", "run")))(t)
 	if all := "|| set -- " + strings.Join(parts, " ") + "\n"; !strings.Contains(string(script), all) {
 		t.Errorf("the parts of the workflow are %q; .ci/run has no line that ends with %q", parts, all)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // uncommented returns the packages without a package comment.
@@ -72,10 +74,7 @@ func TestHabits(t *testing.T) {
 	for _, sentence := range habits(files) {
 		t.Error(sentence)
 	}
-	checkout, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout := must.Get(filepath.Abs(root))(t)
 	for _, f := range files {
 		if strings.Contains(f.text, `"`+checkout) {
 			t.Errorf("%s: has the path of this checkout, %s", f.name, checkout)

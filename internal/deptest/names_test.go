@@ -6,6 +6,8 @@ import (
 	"go/token"
 	"slices"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // mostNames is how many exported names, fields not counted, a library package may have. A
@@ -32,10 +34,7 @@ var mostNames = map[string]int{
 // variables of a Go file, and that of the fields of its exported structs.
 func exportedNames(t *testing.T, text string) (names, fields int) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution))(t)
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:

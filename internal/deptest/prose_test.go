@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // banned are the patterns that no prose of this repository may have, each with
@@ -174,10 +176,7 @@ func joined(e ast.Expr) (string, bool) {
 }
 
 func TestProse(t *testing.T) {
-	blocks, err := prose(os.DirFS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks := must.Get(prose(os.DirFS(root)))(t)
 	for _, b := range blocks {
 		for _, breach := range b.breaches() {
 			t.Error(breach)
@@ -220,10 +219,7 @@ func TestPlantedProseIsFound(t *testing.T) {
 
 func breachesOf(t *testing.T, name, text string) (found []string) {
 	t.Helper()
-	blocks, err := prose(fstest.MapFS{name: {Data: []byte(text)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks := must.Get(prose(fstest.MapFS{name: {Data: []byte(text)}}))(t)
 	for _, b := range blocks {
 		found = append(found, b.breaches()...)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A testFunc is a function of the tests of a package.
@@ -26,10 +28,7 @@ func testFuncs(t *testing.T, files []source) map[string]*testFunc {
 		if !strings.HasSuffix(f.name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), f.name, f.text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(parser.ParseFile(token.NewFileSet(), f.name, f.text, parser.SkipObjectResolution))(t)
 		for _, d := range file.Decls {
 			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
 				funcs[d.Name.Name] = readFunc(d)
@@ -83,10 +82,7 @@ func unnamed(t *testing.T, files []source) (names []string) {
 // detector. Of others, it runs those with Concurrent in their names.
 func racePackages(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "Makefile")))(t)
 	line := regexp.MustCompile(`(?m)^CONCURRENT = ((?:.*\\\n)*.*)$`).FindStringSubmatch(string(text))
 	if line == nil {
 		t.Fatal("the Makefile does not define CONCURRENT")

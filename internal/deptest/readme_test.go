@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // programs returns the Go programs in a Markdown text: its ```go blocks. One without a
@@ -66,10 +68,7 @@ func TestDocumentedProgramsCompile(t *testing.T) {
 	checked := map[string]bool{} // translations have the same programs
 	modules := map[string]map[string]string{}
 	for _, path := range pages(t) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		for i, program := range programs(string(text)) {
 			if checked[program] {
 				continue
@@ -102,10 +101,7 @@ func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "benchmarks/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern))))(t)
 		all = append(all, found...)
 	}
 	return all
@@ -251,10 +247,7 @@ func reached(t *testing.T, link string) error {
 
 // The files that a document names exist.
 func TestNamedFilesExist(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md")))(t)
 	names := regexp.MustCompile("`([a-z0-9_/]+\\.go)`").FindAllStringSubmatch(string(text), -1)
 	if len(names) < 30 {
 		t.Errorf("only %d files are named", len(names))
@@ -280,25 +273,15 @@ func TestBrokenProgramIsFound(t *testing.T) {
 // compile compiles programs by name in a module, each as a package that is no main, so that it is not linked.
 func compile(t *testing.T, module string, programs map[string]string) ([]byte, error) {
 	t.Helper()
-	module, err := filepath.Abs(module)
-	if err != nil {
-		t.Fatal(err)
-	}
+	module = must.Get(filepath.Abs(module))(t)
 	dir, files := t.TempDir(), map[string]string{}
 	for name, program := range programs {
 		file := filepath.Join(dir, name)
 		files[filepath.Join(module, "documented", name, "program.go")] = file
-		if err := os.WriteFile(file, []byte(strings.Replace(program, "package main", "package program", 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(strings.Replace(program, "package main", "package program", 1)), 0o600))
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": files})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(json.Marshal(map[string]any{"Replace": files}))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "overlay"), overlay, 0o600))
 	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay"), "./documented/...")
 	cmd.Dir = module
 	return cmd.CombinedOutput()

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A program outside this repository gets an adapter in the version that
@@ -57,10 +59,7 @@ func TestReleasedAdapters(t *testing.T) {
 // Windows, empty images and small installations have no time zone database, and rules may name time zones.
 func TestReleasedBinariesHaveTimeZones(t *testing.T) {
 	for _, name := range []string{"tools/release", "Dockerfile", "Makefile"} {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, "-s -w") && !strings.Contains(line, "-tags timetzdata") {
 				t.Errorf("%s: a build without the tag timetzdata: %s", name, line)
@@ -77,14 +76,9 @@ func releasedClone(t *testing.T, version string) string {
 		t.Skipf("SKIP: this is no clone of the repository: %s", out)
 	}
 	changelog := filepath.Join(dir, "CHANGELOG.md")
-	text, err := os.ReadFile(changelog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(changelog))(t)
 	text = append(text, "\n## "+version+" (unreleased)\n"...)
-	if err := os.WriteFile(changelog, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(changelog, text, 0o644))
 	for _, command := range [][]string{{"git", "commit", "-qam", "changelog: a version to test with"}, {"bash", "tools/release", "tag", version}} {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Dir = dir

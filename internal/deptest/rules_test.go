@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const modulePath = "github.com/lately-go/lately"
@@ -245,10 +247,7 @@ func because(path string) string {
 
 func mustParse(t *testing.T, text string) rules {
 	t.Helper()
-	r, err := parseRules(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(parseRules(text))(t)
 	return r
 }
 

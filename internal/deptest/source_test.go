@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A source is one Go file of the module.
@@ -147,10 +149,7 @@ var loaded = sync.OnceValues(func() ([]source, error) { return load(os.DirFS(roo
 
 func loadModule(t *testing.T) []source {
 	t.Helper()
-	files, err := loaded()
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(loaded())(t)
 	if !slices.ContainsFunc(files, func(f source) bool { return f.name == "internal/deptest/doc.go" }) {
 		t.Fatalf("%d files were found below %s, but not this one", len(files), root)
 	}
@@ -166,9 +165,6 @@ func mustLoad(t *testing.T, s sources) []source {
 	for name, text := range s {
 		fsys[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	files, err := load(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(load(fsys))(t)
 	return files
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // magics are the first bytes of programs and object files.
@@ -71,10 +73,7 @@ func TestNoStrayFiles(t *testing.T) {
 	if !slices.Contains(names, "internal/deptest/doc.go") {
 		t.Fatalf("git lists %d files, but not the one beside this test", len(names))
 	}
-	wrong, err := strays(os.DirFS(root), names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrong := must.Get(strays(os.DirFS(root), names))(t)
 	for _, sentence := range wrong {
 		t.Error(sentence)
 	}
@@ -93,10 +92,7 @@ func TestPlantedStrayFilesAreFound(t *testing.T) {
 	for name := range fsys {
 		names = append(names, name)
 	}
-	wrong, err := strays(fsys, names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrong := must.Get(strays(fsys, names))(t)
 	var found []string
 	for _, sentence := range wrong {
 		name, _, _ := strings.Cut(sentence, ": ")

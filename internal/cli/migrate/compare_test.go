@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -39,14 +40,8 @@ type sampled struct {
 // findings returns what a file of patterns finds in a log: lines, addresses and times.
 func findings(t *testing.T, p PatternFile, log []byte) (all []string) {
 	t.Helper()
-	format, err := accesslog.ParsePatterns(p.Name, p.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parser, err := format.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParsePatterns(p.Name, p.Data))(t)
+	parser := must.Get(format.NewParser(accesslog.Options{}))(t)
 	var ev match.Event
 	number := 0
 	for line := range bytes.Lines(log) {
@@ -87,14 +82,9 @@ func TestSameAddressesAsFail2ban(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIP comparison with fail2ban: there is no python3 here")
 	}
-	out, err := exec.CommandContext(t.Context(), python, "testdata/fail2ban.py", root).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), python, "testdata/fail2ban.py", root).Output())(t)
 	var samples map[string]sampled
-	if err := json.Unmarshal(out, &samples); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &samples))
 	var enabled strings.Builder
 	for jail := range samples {
 		fmt.Fprintf(&enabled, "[%s]\nenabled = true\n", jail)
@@ -102,10 +92,7 @@ func TestSameAddressesAsFail2ban(t *testing.T) {
 	r := Fail2banDir(overlay{os.DirFS(filepath.Join(root, "config")), fstest.MapFS{"jail.local": {Data: []byte(enabled.String())}}}, "patterns")
 	converted, same := 0, 0
 	for jail, sample := range samples {
-		log, err := os.ReadFile(filepath.Join(root, "fail2ban/tests/files/logs", sample.Log))
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(os.ReadFile(filepath.Join(root, "fail2ban/tests/files/logs", sample.Log)))(t)
 		var got []string
 		if i := slices.IndexFunc(r.Patterns, func(p PatternFile) bool { return p.Name == jail+".regex" }); i >= 0 {
 			converted++

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -25,9 +26,7 @@ func TestDirectory(t *testing.T) {
 	}
 	golden := filepath.Join("testdata", "conf.golden")
 	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, got.Bytes(), 0o644))
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || got.String() != string(want) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
 )
@@ -17,16 +18,11 @@ var update = flag.Bool("update", false, "rewrite the files of testdata that are 
 // does not express there is a note.
 func TestFile(t *testing.T) {
 	const name = "jail.local"
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	got := Fail2ban(Source{name, data}).Rules
 	golden := filepath.Join("testdata", name+".rules.yaml")
 	if *update {
-		if err := os.WriteFile(golden, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(golden, got, 0o644))
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || string(got) != string(want) {
@@ -40,14 +36,8 @@ func TestFile(t *testing.T) {
 // limiter returns a limiter of a result, of which no rule is in shadow mode.
 func limiter(t *testing.T, r *Result) *ratelimit.Limiter {
 	t.Helper()
-	f, err := rules.Parse("rules.yaml", []byte(strings.ReplaceAll(string(r.Rules), ", mode: shadow", "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Parse("rules.yaml", []byte(strings.ReplaceAll(string(r.Rules), ", mode: shadow", ""))))(t)
+	l := must.Get(ratelimit.NewLimiter(f.Limits, ratelimit.Config{}))(t)
 	return l
 }
 
