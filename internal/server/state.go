@@ -44,7 +44,7 @@ func (s *Server) restore() error {
 	}
 	n := restorer.Limits
 	s.log.Info("state restored", "dir", s.config.Data, "snapshot", written, "keys", n.Keys, "bans", n.Bans, "expired", n.Expired,
-		"without_rule", n.Unknown, "without_room", n.Refused, "counter_keys", restorer.Counts.Keys, "journal_records", found.Appended,
+		"without_rule", n.Unknown, "without_memory", n.Refused, "counter_keys", restorer.Counts.Keys, "journal_records", found.Appended,
 		"records_lost", found.Missing, "took", time.Since(began).Round(time.Microsecond).String())
 	if restorer.Unshared > 0 {
 		s.log.Warn("limits and bans of the data directory are left out: they are in the store now, where limits begin at zero; " +
@@ -52,7 +52,7 @@ func (s *Server) restore() error {
 	}
 	if n.Unknown > 0 || n.Refused > 0 {
 		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or the memory limit is reached",
-			"without_rule", n.Unknown, "without_room", n.Refused)
+			"without_rule", n.Unknown, "without_memory", n.Refused)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-func TestGate(t *testing.T) {
+func TestConnLimiter(t *testing.T) {
 	g := access.NewConnLimiter(3, 2)
 	a, b, c := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
 	for i, x := range []struct {
@@ -39,7 +39,7 @@ func TestGate(t *testing.T) {
 
 // An IPv6 network is one peer; an IPv4 address written as IPv6 is
 // the same peer as that IPv4 address.
-func TestGatePeers(t *testing.T) {
+func TestConnLimiterPeers(t *testing.T) {
 	for _, x := range []struct {
 		first, second string
 		same          bool
@@ -70,7 +70,7 @@ func TestGatePeers(t *testing.T) {
 
 // However many come at once, no more are open than may be, and all that is taken is
 // given back.
-func TestGateIsNeverExceeded(t *testing.T) {
+func TestConnLimiterIsNeverExceeded(t *testing.T) {
 	const most, each, clients = 5, 3, 16
 	g := access.NewConnLimiter(most, each)
 	var all, turned atomic.Int64
@@ -110,7 +110,7 @@ func TestGateIsNeverExceeded(t *testing.T) {
 	}
 }
 
-func TestGateDoesNotAllocate(t *testing.T) {
+func TestConnLimiterDoesNotAllocate(t *testing.T) {
 	g := access.NewConnLimiter(10, 10)
 	peer := netip.MustParseAddr("2001:db8::1")
 	g.Enter(peer)
@@ -121,12 +121,12 @@ func TestGateDoesNotAllocate(t *testing.T) {
 
 // A listener asks for each connection, and says when it is closed.
 func ExampleConnLimiter() {
-	gate := access.NewConnLimiter(100, 2)
+	limiter := access.NewConnLimiter(100, 2)
 	peer := netip.MustParseAddr("192.0.2.7")
-	fmt.Println(gate.Enter(peer), gate.Enter(peer), gate.Enter(peer))
-	gate.Leave(peer)
-	fmt.Println(gate.Enter(peer))
-	fmt.Println(gate.Counts())
+	fmt.Println(limiter.Enter(peer), limiter.Enter(peer), limiter.Enter(peer))
+	limiter.Leave(peer)
+	fmt.Println(limiter.Enter(peer))
+	fmt.Println(limiter.Counts())
 	// Output:
 	// true true false
 	// true

@@ -5,11 +5,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"math"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/test/must"
@@ -84,9 +82,9 @@ func TestRoleDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// hasty returns what in a function may make its time depend on what it compares:
+// branchesOf returns what in a function may make its time depend on what it compares:
 // anything but one loop without a way out of it, and calls of crypto/subtle.
-func hasty(f *ast.FuncDecl) (why []string) {
+func branchesOf(f *ast.FuncDecl) (why []string) {
 	depth, calls := 0, 0
 	var walk func(n ast.Node) bool
 	walk = func(n ast.Node) bool {
@@ -137,7 +135,7 @@ func function(t *testing.T, source, name string) *ast.FuncDecl {
 // is in the one function.
 func TestComparingIsConstantInTime(t *testing.T) {
 	source := must.Get(os.ReadFile("tokens.go"))(t)
-	if why := hasty(function(t, string(source), "place")); len(why) > 0 {
+	if why := branchesOf(function(t, string(source), "place")); len(why) > 0 {
 		t.Errorf("place has %v", why)
 	}
 	for _, broken := range []string{
@@ -147,43 +145,10 @@ func TestComparingIsConstantInTime(t *testing.T) {
 		"for i := 0; found == 0; i++ { found = subtle.ConstantTimeCompare(hs[i][:], h[:]) }",
 		"for i := range hs { ok := hs[i] == h; _ = ok }",
 	} {
-		if why := hasty(function(t, "package p\nfunc place() {"+broken+"}", "place")); len(why) == 0 {
+		if why := branchesOf(function(t, "package p\nfunc place() {"+broken+"}", "place")); len(why) == 0 {
 			t.Errorf("nothing is found in %s", broken)
 		}
 	}
-}
-
-// TestTimeOfComparing measures what TestComparingIsConstantInTime reads, and
-// prints it: Welch's t of wrong tokens that share 39 characters with a token
-// against those that share none. No test depends on it.
-func TestTimeOfComparing(t *testing.T) {
-	if os.Getenv("LATELY_LONG") == "" {
-		t.Skip("a measurement: LATELY_LONG=1")
-	}
-	var text strings.Builder
-	for i := range 16 {
-		fmt.Fprintf(&text, "read %s\n", secret(fmt.Sprint(i)))
-	}
-	tokens := parse(t, text.String())
-	near := secret("0")[:39] + "!"
-	far := strings.Repeat("~", 40)
-	var n, mean, m2 [2]float64
-	for i := range 200_000 {
-		which := i % 2
-		candidate := []string{near, far}[which]
-		start := time.Now()
-		tokens.Role(candidate)
-		x := float64(time.Since(start))
-		if x > 20_000 {
-			continue // the machine did something else
-		}
-		n[which]++
-		d := x - mean[which]
-		mean[which] += d / n[which]
-		m2[which] += d * (x - mean[which])
-	}
-	v0, v1 := m2[0]/(n[0]-1)/n[0], m2[1]/(n[1]-1)/n[1]
-	t.Logf("near %.1f ns, far %.1f ns, t = %.2f", mean[0], mean[1], (mean[0]-mean[1])/math.Sqrt(v0+v1))
 }
 
 func BenchmarkRole(b *testing.B) {

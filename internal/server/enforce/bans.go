@@ -49,11 +49,11 @@ const keepEnded = time.Hour
 
 // A watcher is told of changes.
 type watcher struct {
-	wake    chan struct{} // has a value after a change
-	have    uint64        // the version that it has; 0 is none
-	since   time.Time     // of the oldest change that it does not have; zero if it has all
-	patient bool          // it need not have the ends of bans that have run out
-	dropped uint64        // ends that it was not told of
+	wake      chan struct{} // has a value after a change
+	have      uint64        // the version that it has; 0 is none
+	since     time.Time     // of the oldest change that it does not have; zero if it has all
+	delayEnds bool          // the ends of bans that have run out may wait
+	dropped   uint64        // ends that it was not told of
 }
 
 // A change is the state of one network.
@@ -168,7 +168,7 @@ func (b *bans) touch(e *entry, due time.Time) {
 	e.version, e.at = b.version, b.now()
 	b.order.MoveToBack(e.order)
 	for _, w := range b.watchers {
-		if w.since.IsZero() && !(w.patient && e.ranOut()) {
+		if w.since.IsZero() && !(w.delayEnds && e.ranOut()) {
 			w.since = b.now()
 		}
 		select {
@@ -274,7 +274,7 @@ func (b *bans) reached(w *watcher, version uint64) {
 		if e.version <= version {
 			return
 		}
-		if !w.patient || !e.ranOut() {
+		if !w.delayEnds || !e.ranOut() {
 			w.since = e.at
 		}
 	}

@@ -117,7 +117,7 @@ func (e *Enforcer) addTargets() error {
 // follow adds a target.
 func (e *Enforcer) follow(name string, t target, p pace) {
 	watch := e.bans.watch()
-	watch.patient = p.ended > 0
+	watch.delayEnds = p.ended > 0
 	e.runners = append(e.runners, &runner{target: t, pace: p, name: name, log: e.config.Log, bans: e.bans, watch: watch})
 }
 

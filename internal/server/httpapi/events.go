@@ -64,7 +64,7 @@ func (c *call) stream(serve func(*stream)) error {
 	}
 	defer s.Subscribers.Add(-1)
 
-	if conn, ok := c.r.Context().Value(connKey{}).(*gatedConn); ok {
+	if conn, ok := c.r.Context().Value(connKey{}).(*limitedConn); ok {
 		conn.streams()
 	}
 	st := stream{c: c, control: http.NewResponseController(c.w)}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,6 +84,13 @@ func (m metricWriter) counter(name, help string, value uint64, labels ...string)
 	m.send(prometheus.CounterValue, name, help, float64(value), labels)
 }
 
+// outcomes sends a counter for each outcome.
+func (m metricWriter) outcomes(name, help string, counts map[string]uint64, labels ...string) {
+	for outcome, n := range counts {
+		m.counter(name, help, n, append(slices.Clip(labels), "outcome", outcome)...)
+	}
+}
+
 func (m metricWriter) gauge(name, help string, value int64, labels ...string) {
 	m.send(prometheus.GaugeValue, name, help, float64(value), labels)
 }
@@ -98,12 +106,8 @@ func (m metricWriter) flag(name, help string, value bool, labels ...string) {
 
 func (m metricWriter) decisions(status *engine.Status) {
 	t := status.Totals
-	for _, x := range []struct {
-		outcome string
-		n       uint64
-	}{{"allowed", t.Allowed}, {"refused", t.Refused}, {"banned", t.Banned}, {"unmatched", t.Unmatched}} {
-		m.counter("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (allowed because no rule matched).", x.n, "outcome", x.outcome)
-	}
+	m.outcomes("decisions_total", "Decisions of all listeners, each with one outcome: allowed, refused (by a limit), banned, or unmatched (allowed because no rule matched).",
+		map[string]uint64{"allowed": t.Allowed, "refused": t.Refused, "banned": t.Banned, "unmatched": t.Unmatched})
 	m.counter("outcomes_total", "Answers to requests that were reported by OUTCOME or POST /v1/outcome, or by proxies.", status.Outcomes)
 	m.counter("decision_errors_total", "Requests for a decision that were answered with an error.", t.Errors)
 }
@@ -143,12 +147,8 @@ func (m metricWriter) hot(s *Server) {
 		m.counter("hot_events_total", "Events that the hot rule counted.", h.Events, "rule", h.Rule)
 		m.counter("hot_late_events_total", "Events that the hot rule counted at a later time than their own.", h.Moved, "rule", h.Rule)
 		m.counter("hot_dropped_events_total", "Events of new keys that the hot rule did not count, for lack of memory.", h.DroppedEvents, "rule", h.Rule)
-		for _, x := range []struct {
-			outcome string
-			n       uint64
-		}{{"counted", h.Records}, {"late", h.Late}, {"ignored", h.Ignored}, {"dropped", h.Dropped}} {
-			m.counter("hot_records_total", "Records of HOT.REPORT by outcome: counted, late (as old as the span of the rule), ignored (of a key that is never counted) or dropped (no memory).", x.n, "rule", h.Rule, "outcome", x.outcome)
-		}
+		m.outcomes("hot_records_total", "Records of HOT.REPORT by outcome: counted, late (as old as the span of the rule), ignored (of a key that is never counted) or dropped (no memory).",
+			map[string]uint64{"counted": h.Records, "late": h.Late, "ignored": h.Ignored, "dropped": h.Dropped}, "rule", h.Rule)
 		m.counter("hot_cache_hits_total", "Reads that caches of hot keys served from memory.", h.Caches.Hits, "rule", h.Rule)
 		m.counter("hot_cache_misses_total", "Reads that caches of hot keys did not serve from memory.", h.Caches.Misses, "rule", h.Rule)
 		m.counter("hot_cache_loads_total", "Loads of values by caches of hot keys.", h.Caches.Loads, "rule", h.Rule)
@@ -168,12 +168,8 @@ func (m metricWriter) rules(s *Server, status *engine.Status) {
 
 func (m metricWriter) crawlers(c *crawlers.Stats) {
 	m.gauge("crawlers_verified", "Addresses that are allowed because DNS verified that they are crawlers.", c.Verified)
-	for _, x := range []struct {
-		outcome string
-		n       uint64
-	}{{"crawler", c.Crawlers}, {"other", c.Others}, {"failed", c.Failures}, {"dropped", c.Dropped}} {
-		m.counter("crawler_lookups_total", "Refused clients that may be crawlers, by result of DNS: crawler, other, failed (no answer), or dropped (no query, because too many were waiting).", x.n, "outcome", x.outcome)
-	}
+	m.outcomes("crawler_lookups_total", "Refused clients that may be crawlers, by result of DNS: crawler, other, failed (no answer), or dropped (no query, because too many were waiting).",
+		map[string]uint64{"crawler": c.Crawlers, "other": c.Others, "failed": c.Failures, "dropped": c.Dropped})
 }
 
 func (m metricWriter) storage(s *Server) {

@@ -138,11 +138,11 @@ func New(c Config) (*Server, error) {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server, ended := s.newHTTP(), make(chan error, 1)
 	go func() {
-		gated := &gatedListener{l, s}
+		limited := &limitedListener{l, s}
 		if s.TLS != nil {
-			ended <- server.ServeTLS(gated, "", "")
+			ended <- server.ServeTLS(limited, "", "")
 		} else {
-			ended <- server.Serve(gated)
+			ended <- server.Serve(limited)
 		}
 	}()
 	select {

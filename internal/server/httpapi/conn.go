@@ -17,8 +17,8 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// A gatedListener accepts the connections that the server's limits admit.
-type gatedListener struct {
+// A limitedListener accepts the connections that the server's limits admit.
+type limitedListener struct {
 	net.Listener
 	s *Server
 }
@@ -37,13 +37,13 @@ func overload(detail string) []byte {
 }
 
 // Accept returns the next connection that is admitted.
-func (l *gatedListener) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c := &gatedConn{Conn: conn, s: l.s, peer: access.AddrOf(conn.RemoteAddr())}
+		c := &limitedConn{Conn: conn, s: l.s, peer: access.AddrOf(conn.RemoteAddr())}
 		if l.s.Admit(c.peer) {
 			c.head.Store(true)
 			return c, nil
@@ -55,17 +55,17 @@ func (l *gatedListener) Accept() (net.Conn, error) {
 
 // refuse sends the only answer on a connection, unless it needs TLS. An empty send buffer
 // accepts it at once.
-func (c *gatedConn) refuse(answer []byte) {
+func (c *limitedConn) refuse(answer []byte) {
 	if c.s.TLS == nil {
 		c.Conn.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		c.Conn.Write(answer)
 	}
 }
 
-// A gatedConn is a connection that the limits have admitted. While it receives the header
+// A limitedConn is a connection that the limits have admitted. While it receives the header
 // of a request, it takes the memory for it from the budget, and gives it back after the
 // request: net/http bounds each header, and not those of all connections.
-type gatedConn struct {
+type limitedConn struct {
 	net.Conn
 	s    *Server
 	peer netip.Addr
@@ -86,7 +86,7 @@ const (
 var errHeads = &net.OpError{Op: "read", Net: "tcp", Err: errors.New("no memory for the header of this request")}
 
 // Read reads, and charges for the header of a request.
-func (c *gatedConn) Read(b []byte) (int, error) {
+func (c *limitedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.head.Load() {
 		if c.received += n; c.received > freeHead && !c.charge(headFactor*c.received) {
@@ -100,7 +100,7 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 
 // charge takes what is missing to n from the budget. Headers come from any client, and get
 // at most half of it.
-func (c *gatedConn) charge(n int) bool {
+func (c *limitedConn) charge(n int) bool {
 	if int64(n) <= c.taken.Load() {
 		return true
 	}
@@ -111,44 +111,44 @@ func (c *gatedConn) charge(n int) bool {
 	return true
 }
 
-// gated returns the connection under one of net/http.
-func gated(conn net.Conn) *gatedConn {
+// limitedOf returns the connection under one of net/http.
+func limitedOf(conn net.Conn) *limitedConn {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	return conn.(*gatedConn)
+	return conn.(*limitedConn)
 }
 
 // connState is called by net/http when the state of a connection changes.
 func connState(conn net.Conn, state http.ConnState) {
-	c := gated(conn)
+	c := limitedOf(conn)
 	t, ok := conn.(*tls.Conn)
 	two := ok && state != http.StateNew && t.ConnectionState().NegotiatedProtocol == "h2"
 	switch {
 	case state == http.StateActive, two: // HTTP/2 does not tell when a header begins
 		c.head.Store(false)
 	case state == http.StateIdle:
-		c.forget()
+		c.giveBack()
 		c.received = 0
 		c.head.Store(true)
 	}
 }
 
-// forget gives back what the header of the request has taken.
-func (c *gatedConn) forget() { c.s.Budget.Give(int(c.taken.Swap(0))) }
+// giveBack gives back what the header of the request has taken.
+func (c *limitedConn) giveBack() { c.s.Budget.Give(int(c.taken.Swap(0))) }
 
 // Close closes the connection.
-func (c *gatedConn) Close() error {
+func (c *limitedConn) Close() error {
 	c.once.Do(func() {
 		c.s.Conns.Leave(c.peer)
-		c.forget()
+		c.giveBack()
 	})
 	return c.Conn.Close()
 }
 
 // CloseWrite closes the writing side. With it, net/http lets a client read why it was
 // refused before the connection closes.
-func (c *gatedConn) CloseWrite() error {
+func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -175,13 +175,13 @@ type connKey struct{}
 
 // connContext keeps the connection for streams.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, gated(conn))
+	return context.WithValue(ctx, connKey{}, limitedOf(conn))
 }
 
 // streams prepares c for a stream: the header is done with, and the kernel's send buffer
 // is small, for a peer that does not read.
-func (c *gatedConn) streams() {
-	c.forget()
+func (c *limitedConn) streams() {
+	c.giveBack()
 	if kernel, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
 		_ = kernel.SetWriteBuffer(streamBuffer) // no error matters: it is a bound, not a promise
 	}
