@@ -78,8 +78,8 @@ func unban(t testing.TB, s *latelyredis.Store, rule, key string) {
 	}
 }
 
-// loseList deletes the list of bans.
-func loseList(t testing.TB, client rueidis.Client, c latelyredis.Config) {
+// deleteList deletes the list of bans.
+func deleteList(t testing.TB, client rueidis.Client, c latelyredis.Config) {
 	t.Helper()
 	for key := range strings.FieldsSeq(strings.Trim(do(t, client, "KEYS", c.Prefix+"{bans}:*"), "[]")) {
 		do(t, client, "DEL", key)
@@ -127,7 +127,7 @@ func TestLostListing(t *testing.T) {
 	if n := len(listed(t, store())); n != 2 {
 		t.Fatalf("%d bans are listed, want 2", n)
 	}
-	loseList(t, client, config)
+	deleteList(t, client, config)
 	second := store()
 	if o := ask(t, second, rules, about(0, "by hand"))[0].Outcome; !o.Banned {
 		t.Errorf("%+v, want banned by hand", o)
@@ -148,7 +148,7 @@ func TestReasonOfBanByHand(t *testing.T) {
 	until := time.Now().Add(time.Hour)
 	byHand := func() { ban(t, first, "limits", "bob", until) }
 	byHand()
-	loseList(t, client, config) // as before first has listed it
+	deleteList(t, client, config) // as before first has listed it
 	if o := ask(t, second, rules, about(0, "bob"))[0].Outcome; !o.Banned {
 		t.Fatalf("%+v, want banned", o)
 	}

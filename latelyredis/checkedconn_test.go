@@ -91,7 +91,7 @@ func TestDamagedReplies(t *testing.T) {
 		d.damageOneIn(0)
 		limiters := make([]*ratelimit.Limiter, workers)
 		for i := range limiters {
-			limiters[i] = briefly(t, rules, quiet(t, s.Client(t, damaged(d)), rules, config))
+			limiters[i] = defaultLimiter(t, rules, quiet(t, s.Client(t, damaged(d)), rules, config))
 		}
 		d.damageOneIn(50)
 		done, unseen := d.counts()
@@ -200,7 +200,7 @@ func TestDamagedTopology(t *testing.T) {
 	run := func(t *testing.T, client func(testing.TB, ...func(*rueidis.ClientOption)) rueidis.Client, change func(*rueidis.ClientOption)) {
 		t.Parallel()
 		d := newDamager(randtest.Seed(t))
-		l := briefly(t, rules, quiet(t, client(t, change, damaged(d)), rules, prefixed()))
+		l := defaultLimiter(t, rules, quiet(t, client(t, change, damaged(d)), rules, prefixed()))
 		want := 100
 		if longForm() {
 			want = 2000

@@ -115,10 +115,7 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 	const limit, goroutines = 400, 4
 	path, config := match.MustKey("path"), latelyredis.Config{Prefix: "lately:"} // which the user is limited to
 	documentedUser(t, c.Nodes...)
-	rules := set(t, limited("one", path, ratelimit.Sliding, limit), limited("other", path, ratelimit.Exact, limit))
-	for i := range rules.Len() {
-		rules.Rule(i).Limits[0].Span = time.Hour
-	}
+	rules := set(t, lasting(time.Hour, limited("one", path, ratelimit.Sliding, limit)), lasting(time.Hour, limited("other", path, ratelimit.Exact, limit)))
 	keys, from, slot := inSlot(t, c, config.Prefix, 6)
 	to := (from + 1) % 3
 	each := limit/goroutines + 1
@@ -247,9 +244,7 @@ func testClusterBans(t *testing.T, c *redistest.Cluster) {
 	config := prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0))
 	nodes := []*node{newNode(t, c.Client(t), rules, config), newNode(t, c.Client(t), rules, config)}
-	for _, n := range nodes {
-		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
-	}
+	allKnown(t, nodes)
 	begin := func(first, last int) {
 		t.Helper()
 		for i := first; i < last; i++ {
@@ -265,9 +260,7 @@ func testClusterBans(t *testing.T, c *redistest.Cluster) {
 	copied := func(last int) {
 		t.Helper()
 		for i := range last {
-			for _, n := range nodes {
-				eventually(t, "each node has a copy of each ban", func() bool { return n.Copied("flood", fmt.Sprint("k", i)) })
-			}
+			allCopied(t, nodes, "flood", fmt.Sprint("k", i))
 		}
 	}
 	begin(0, 20)

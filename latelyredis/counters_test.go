@@ -44,17 +44,26 @@ type countsNode struct {
 	clock atomic.Int64
 }
 
+// countersAt returns counters that share what they count when the test says so.
+func countersAt(t testing.TB, client rueidis.Client, prefix string, now, node *atomic.Int64) *latelyredis.Counters {
+	t.Helper()
+	c, err := latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, now, node)
+	return must(t, c, err)
+}
+
+// pagesOf returns a new counter.
+func pagesOf(t testing.TB, c *latelyredis.Counters, windows ...window.Window) *latelyredis.Counter {
+	t.Helper()
+	x, err := c.Counter("pages", window.TableConfig{}, windows...)
+	return must(t, x, err)
+}
+
 // start makes a node, whose clock is up to 100 ms off.
 func (r *countsRun) start() *countsNode {
 	n := new(countsNode)
 	n.clock.Store(r.time + r.rnd.Int64N(2e5) - 1e5)
-	var err error
-	if n.Counters, err = latelyredis.NewCountersAt(r.client, r.config, &r.redis, &n.clock); err != nil {
-		r.t.Fatal(err)
-	}
-	if n.Counter, err = n.Counters.Counter("pages", window.TableConfig{}, countedWindows...); err != nil {
-		r.t.Fatal(err)
-	}
+	n.Counters = countersAt(r.t, r.client, r.config.Prefix, &r.redis, &n.clock)
+	n.Counter = pagesOf(r.t, n.Counters, countedWindows...)
 	n.Pass(context.Background(), 0) // until then, it counts by its own clock
 	return n
 }
@@ -205,9 +214,7 @@ func sharing(t testing.TB, client rueidis.Client, config latelyredis.CountersCon
 	if n.Counters, err = latelyredis.NewCounters(config); err != nil {
 		t.Fatal(err)
 	}
-	if n.Counter, err = n.Counters.Counter("pages", window.TableConfig{}, window.Last(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	n.Counter = pagesOf(t, n.Counters, window.Last(time.Hour))
 	n.Connect(latelyredis.NewConn(client))
 	t.Cleanup(n.Close)
 	return n
@@ -366,19 +373,12 @@ func testClusterCounters(t *testing.T, c *redistest.Cluster) {
 // says so, and counts what it can read.
 func TestCountersForm(t *testing.T) {
 	client, prefix := redis(t).client(t), prefixed().Prefix
-	var now, clock atomic.Int64
-	now.Store(time.Now().UnixMicro())
-	clock.Store(now.Load())
+	now, clock := clockAt(time.Now()), clockAt(time.Now())
 	var counters [3]*latelyredis.Counters
 	var pages [3]*latelyredis.Counter
 	for i := range counters {
-		var err error
-		if counters[i], err = latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, &now, &clock); err != nil {
-			t.Fatal(err)
-		}
-		if pages[i], err = counters[i].Counter("pages", window.TableConfig{}, window.Last(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		counters[i] = countersAt(t, client, prefix, now, clock)
+		pages[i] = pagesOf(t, counters[i], window.Last(time.Hour))
 	}
 	pass := func(i int) (more bool, err error) { return counters[i].Pass(context.Background(), 0) }
 	for i := range 2 { // both are complete
@@ -429,17 +429,8 @@ func TestCountersForm(t *testing.T) {
 // TestCountersFull counts more keys than a node keeps until Redis has confirmed them: it says how many others were
 // not told.
 func TestCountersFull(t *testing.T) {
-	var now, node atomic.Int64
-	c, err := latelyredis.NewCountersAt(redis(t).client(t), latelyredis.CountersConfig{Prefix: prefixed().Prefix}, &now, &node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := c.Counter("pages", window.TableConfig{}, window.Window{Span: time.Hour, Slot: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now.Store(time.Now().UnixMicro())
-	node.Store(now.Load())
+	c := countersAt(t, redis(t).client(t), prefixed().Prefix, clockAt(time.Now()), clockAt(time.Now()))
+	pages := pagesOf(t, c, window.Window{Span: time.Hour, Slot: time.Hour})
 	const keys = latelyredis.MaxOpen + 1000
 	for i := range keys {
 		if !pages.Add(fmt.Sprintf("/%d", i), 1) {

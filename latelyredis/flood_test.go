@@ -77,9 +77,7 @@ func TestFlood(t *testing.T) {
 func TestRefusalEnds(t *testing.T) {
 	s := own(t)
 	admin := s.client(t)
-	r := limited("r", match.MustKey("path"), ratelimit.Sliding, 1)
-	r.Limits[0].Span = 24 * time.Hour
-	rules := set(t, r)
+	rules := set(t, lasting(24*time.Hour, limited("r", match.MustKey("path"), ratelimit.Sliding, 1)))
 	for _, c := range []struct {
 		name string
 		do   func(*latelyredis.Store) error

@@ -156,16 +156,12 @@ type contest struct {
 // newContest makes a node of each client.
 func newContest(t testing.TB, config latelyredis.Config, n uint64, clients ...rueidis.Client) *contest {
 	t.Helper()
-	r := limited("r", match.MustKey("path"), ratelimit.Sliding, n)
-	r.Limits[0].Span = 24 * time.Hour
-	c := &contest{n: n, rules: set(t, r)}
+	c := &contest{n: n, rules: set(t, lasting(24*time.Hour, limited("r", match.MustKey("path"), ratelimit.Sliding, n)))}
 	c.upTo.Store(math.MaxInt64)
 	for _, client := range clients {
 		c.stores = append(c.stores, newStore(t, client, c.rules, config))
 	}
-	for _, store := range c.stores {
-		eventually(t, "each node knows of the others", func() bool { return store.Nodes() == len(clients) })
-	}
+	allKnown(t, c.stores)
 	return c
 }
 

@@ -32,7 +32,7 @@ func TestHashKeyIsShared(t *testing.T) {
 		l := limiterOf(t, s, newStore(t, client, s, c))
 		m, err := latelyhttp.New(l, latelyhttp.Config{HashKey: key})
 		limiters = append(limiters, l)
-		return made(t, m, err)
+		return must(t, m, err)
 	}
 	ask := func(m *latelyhttp.Middleware) int {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestHashKeyWithoutStore(t *testing.T) {
 	client, c := redis(t).client(t), prefixed()
 	do(t, client, "SET", c.Prefix+"{nodes}:secret", "damaged")
 	s := hashedSet(t)
-	l := briefly(t, s, newStore(t, client, s, c))
+	l := defaultLimiter(t, s, newStore(t, client, s, c))
 	if _, err := latelyhttp.New(l, latelyhttp.Config{}); err == nil || !strings.Contains(err.Error(), "{nodes}:secret: not a secret") {
 		t.Errorf("with a damaged secret: %v", err)
 	}
@@ -89,7 +89,7 @@ func TestHashKeyWithoutStore(t *testing.T) {
 		t.Errorf("with a key of its own: %v", err)
 	}
 	plain := set(t, ratelimit.Rule{Name: "clients", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}}})
-	m, err := latelyhttp.New(briefly(t, plain, newStore(t, client, plain, c)), latelyhttp.Config{})
+	m, err := latelyhttp.New(defaultLimiter(t, plain, newStore(t, client, plain, c)), latelyhttp.Config{})
 	if err != nil {
 		t.Errorf("without hashed fields: %v", err)
 	} else if m.Check(s) == nil {

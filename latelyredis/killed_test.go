@@ -34,17 +34,11 @@ func newOutage(t testing.TB, s *server, n uint64) (o *outage, rules *ratelimit.S
 		l := limiterOf(t, rules, store)
 		o.limiters, o.stores = append(o.limiters, l), append(o.stores, store)
 	}
-	for _, store := range o.stores {
-		eventually(t, "each node knows of the others", func() bool { return store.Nodes() == 3 && store.Read() })
-	}
+	allKnown(t, o.stores)
 	for i, l := range o.limiters {
 		l.Take(event(match.Host, banned(i)))
 	}
-	for _, store := range o.stores {
-		eventually(t, "each node has a copy of each ban", func() bool {
-			return store.Copied("flood", banned(0)) && store.Copied("flood", banned(1)) && store.Copied("flood", banned(2))
-		})
-	}
+	allCopied(t, o.stores, "flood", banned(0), banned(1), banned(2))
 	return o, rules, config
 }
 

@@ -107,9 +107,7 @@ func takes(l *ratelimit.Limiter, path string, n int, together bool) (all taken) 
 func TestPartition(t *testing.T) {
 	const limit, share, early = 300, 100, 30
 	p, config := newParted(t), prefixed()
-	r := limited("limit", match.MustKey("path"), ratelimit.Sliding, limit)
-	r.Limits[0].Span = time.Hour
-	rules := set(t, r, banning("flood", match.MustKey("host"), 0))
+	rules := set(t, lasting(time.Hour, limited("limit", match.MustKey("path"), ratelimit.Sliding, limit)), banning("flood", match.MustKey("host"), 0))
 	var nodes []*latelyredis.Store
 	var limiters []*ratelimit.Limiter
 	for i, timeout := range []time.Duration{time.Minute, time.Minute, time.Second} {
@@ -124,18 +122,14 @@ func TestPartition(t *testing.T) {
 		}
 		nodes, limiters = append(nodes, store), append(limiters, l)
 	}
-	for _, n := range nodes {
-		eventually(t, "each node knows of the others", func() bool { return n.Nodes() == 3 && n.Read() })
-	}
+	allKnown(t, nodes)
 	far, all := limiters[2], 0
 	for _, l := range limiters {
 		all += takes(l, "/", early, false).allowed
 		takes(l, "/other", early, false)
 	}
 	limiters[0].Take(event(match.Host, "before"))
-	for _, n := range nodes {
-		eventually(t, "each node has a copy of the ban", func() bool { return n.Copied("flood", "before") })
-	}
+	allCopied(t, nodes, "flood", "before")
 
 	heal := p.cut()
 	alone := takes(far, "/", 2*limit, true)
@@ -183,8 +177,7 @@ func TestPartition(t *testing.T) {
 func TestBatchedPartition(t *testing.T) {
 	const limit = 1000
 	p, config := newParted(t), batched()
-	rules := set(t, limited("limit", match.MustKey("path"), ratelimit.Exact, limit))
-	rules.Rule(0).Limits[0].Span = time.Hour
+	rules := set(t, lasting(time.Hour, limited("limit", match.MustKey("path"), ratelimit.Exact, limit)))
 	far := newStore(t, p.far(t), rules, config)
 	eventually(t, "the node has read the list", far.Read)
 	near := quiet(t, p.server.client(t), rules, config)

@@ -216,8 +216,8 @@ func TestRefusalsLockstep(t *testing.T) {
 			t.Fatalf("seed %d, round %d: %s", seed, i, wrong)
 		}
 	}
-	if known < rounds {
-		t.Errorf("%d refusals in %d rounds took no round trip, want more", known, rounds)
+	if known == 0 {
+		t.Error("each refusal took a round trip")
 	}
 	for _, control := range []struct {
 		name  string

@@ -123,6 +123,12 @@ func limited(name string, key match.Key, a ratelimit.Algorithm, n uint64) rateli
 	return ratelimit.Rule{Name: name, Key: key, Algorithm: a, Limits: []ratelimit.Limit{l}}
 }
 
+// lasting returns a rule with another span of its first limit.
+func lasting(span time.Duration, r ratelimit.Rule) ratelimit.Rule {
+	r.Limits[0].Span = span
+	return r
+}
+
 // about is a subject: the number of a rule, and a key.
 func about(rule int, key string) latelyredis.Subject {
 	return latelyredis.Subject{Key: []byte(key), Outcome: latelyredis.Outcome{Rule: rule}}

@@ -21,14 +21,11 @@ func TestFailover(t *testing.T) {
 	const limit = 400
 	w, config := redistest.NewWatched(t), prefixed()
 	path := match.MustKey("path")
-	rules := set(t, limited("limit", path, ratelimit.Sliding, limit), banning("flood", match.MustKey("host"), 0))
-	rules.Rule(0).Limits[0].Span = time.Hour
+	rules := set(t, lasting(time.Hour, limited("limit", path, ratelimit.Sliding, limit)), banning("flood", match.MustKey("host"), 0))
 	documentedUser(t, w.Primary, w.Replica)
 	config.Prefix = "" // which the user is limited to
 	nodes := []*node{newNode(t, w.Client(t, asDocumented), rules, config), newNode(t, w.Client(t, asDocumented), rules, config)}
-	for _, n := range nodes {
-		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
-	}
+	allKnown(t, nodes)
 	f := newFlood(rules, []int{0}, 40, "k")
 	for _, n := range nodes {
 		f.run(t, n.Store, nil)
@@ -38,9 +35,7 @@ func TestFailover(t *testing.T) {
 	before := f.allowed["k"].Load()
 
 	ask(t, nodes[0].Store, rules, about(1, "lost"))
-	for _, n := range nodes {
-		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "before") && n.Copied("flood", "lost") })
-	}
+	allCopied(t, nodes, "flood", "before", "lost")
 	for _, n := range nodes {
 		f.run(t, n.Store, nil)
 	}

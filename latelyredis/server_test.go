@@ -80,21 +80,21 @@ func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latel
 func quiet(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config) *latelyredis.Store {
 	t.Helper()
 	s, err := latelyredis.NewQuiet(client, rules, c)
-	return made(t, s, err)
+	return must(t, s, err)
 }
 
 // storeAt is quiet for a clock of the server that the test moves.
 func storeAt(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config, now *atomic.Int64) *latelyredis.Store {
 	t.Helper()
 	s, err := latelyredis.NewAt(client, rules, c, now)
-	return made(t, s, err)
+	return must(t, s, err)
 }
 
 // knowing is storeAt with the copy of the bans and the refusals of a node whose clock is node.
 func knowing(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config, now, node *atomic.Int64) *latelyredis.Store {
 	t.Helper()
 	s, err := latelyredis.NewKnowing(client, rules, c, now, node)
-	return made(t, s, err)
+	return must(t, s, err)
 }
 
 // nodeAt returns a limiter whose store has a clock of the server that the test moves.
@@ -107,25 +107,25 @@ func nodeAt(t testing.TB, rules *ratelimit.Set, c latelyredis.Config, now *atomi
 func ruleOf(t testing.TB, l *ratelimit.Limiter) *ratelimit.RuleLimiter {
 	t.Helper()
 	r, err := l.Rule(l.Stats().Rules[0].Rule)
-	return made(t, r, err)
+	return must(t, r, err)
 }
 
 // limiterOf returns a limiter whose calls of the store have all the time that they need.
 func limiterOf(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: s, StoreTimeout: time.Minute})
-	return made(t, l, err)
+	return must(t, l, err)
 }
 
-// briefly returns a limiter whose calls of the store have as long as by default.
-func briefly(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
+// defaultLimiter returns a limiter whose calls of the store have as long as by default.
+func defaultLimiter(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: s})
-	return made(t, l, err)
+	return must(t, l, err)
 }
 
-// made returns x, or ends the test if there is an error.
-func made[T any](t testing.TB, x T, err error) T {
+// must returns x, or ends the test if there is an error.
+func must[T any](t testing.TB, x T, err error) T {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

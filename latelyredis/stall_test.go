@@ -130,11 +130,9 @@ func TestStalled(t *testing.T) {
 		stall = 30 * time.Second
 	}
 	server := own(t)
-	r := limited("r", match.MustKey("path"), ratelimit.Sliding, limit)
-	r.Limits[0].Span = time.Hour
-	rules := set(t, r)
+	rules := set(t, lasting(time.Hour, limited("r", match.MustKey("path"), ratelimit.Sliding, limit)))
 	store := newStore(t, server.client(t, asServed), rules, prefixed())
-	l := briefly(t, rules, store)
+	l := defaultLimiter(t, rules, store)
 	eventually(t, "the store has read the list", store.Read)
 	s := &stream{limiter: l, every: time.Second / 2000, workers: 100}
 	s.run()

@@ -127,10 +127,7 @@ func TestPasswords(t *testing.T) {
 func TestMissingScripts(t *testing.T) {
 	const limit, goroutines = 400, 4
 	s := own(t)
-	rules := set(t, limited("one", match.MustKey("path"), ratelimit.Sliding, limit), limited("other", match.MustKey("path"), ratelimit.Exact, limit))
-	for i := range rules.Len() {
-		rules.Rule(i).Limits[0].Span = time.Hour
-	}
+	rules := set(t, lasting(time.Hour, limited("one", match.MustKey("path"), ratelimit.Sliding, limit)), lasting(time.Hour, limited("other", match.MustKey("path"), ratelimit.Exact, limit)))
 	config := prefixed()
 	floods := []*flood{newFlood(rules, []int{0}, limit/goroutines+1, "one"), newFlood(rules, []int{0, 1}, limit/goroutines+1, "two")}
 	var all sync.WaitGroup

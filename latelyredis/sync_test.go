@@ -70,6 +70,31 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// A member is a store, or a node.
+type member interface {
+	Nodes() int
+	Read() bool
+	Copied(rule, key string) bool
+}
+
+// allKnown waits until each node knows of all and has read the list of bans.
+func allKnown[L member](t testing.TB, nodes []L) {
+	t.Helper()
+	for _, n := range nodes {
+		eventually(t, "each node knows of the others and has read the list", func() bool { return n.Nodes() == len(nodes) && n.Read() })
+	}
+}
+
+// allCopied waits until each node has a copy of these bans.
+func allCopied[L member](t testing.TB, nodes []L, rule string, keys ...string) {
+	t.Helper()
+	for _, n := range nodes {
+		for _, key := range keys {
+			eventually(t, "each node has a copy of the ban of "+key, func() bool { return n.Copied(rule, key) })
+		}
+	}
+}
+
 // TestCopies begins a ban on one of three nodes, and adds one by hand. Each learns of them and is told once, and
 // enforces it while the server is stopped; a node that starts later learns of it and is
 // not told.
@@ -77,16 +102,13 @@ func TestCopies(t *testing.T) {
 	s, config := own(t), prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0), limited("limits", match.MustKey("host"), ratelimit.Sliding, 10))
 	nodes := []*node{newNode(t, s.client(t), rules, config), newNode(t, s.client(t), rules, config), newNode(t, s.client(t), rules, config)}
-	for _, n := range nodes {
-		eventually(t, "each node knows of the others and has read the list", func() bool { return n.Nodes() == 3 && n.Read() })
-	}
+	allKnown(t, nodes)
 	ask(t, nodes[0].Store, rules, about(0, "flooder"))
 	ban(t, nodes[1].Store, "limits", "by hand")
 	late := newNode(t, s.client(t), rules, config)
 	nodes = append(nodes, late)
-	for _, n := range nodes {
-		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "flooder") && n.Copied("limits", "by hand") })
-	}
+	allCopied(t, nodes, "flood", "flooder")
+	allCopied(t, nodes, "limits", "by hand")
 	s.Process().Signal(syscall.SIGSTOP)
 	for i, n := range nodes {
 		if !n.banned(t, 0, "flooder") || !n.banned(t, 1, "by hand") {
@@ -152,14 +174,10 @@ func TestReasserted(t *testing.T) {
 	s, config := own(t), prefixed()
 	rules := set(t, banning("flood", match.MustKey("path"), 0))
 	nodes := []*node{newNode(t, s.client(t), rules, config), newNode(t, s.client(t), rules, config)}
-	for _, n := range nodes {
-		eventually(t, "each node knows of the other and has read the list", func() bool { return n.Nodes() == 2 && n.Read() })
-	}
+	allKnown(t, nodes)
 	ask(t, nodes[0].Store, rules, about(0, "a"))
 	ask(t, nodes[1].Store, rules, about(0, "b"))
-	for _, n := range nodes {
-		eventually(t, "each node has a copy of both bans", func() bool { return n.Copied("flood", "a") && n.Copied("flood", "b") })
-	}
+	allCopied(t, nodes, "flood", "a", "b")
 	client := s.client(t)
 	do(t, client, "FLUSHALL")
 	late := quiet(t, client, rules, config)

@@ -29,7 +29,7 @@ var nextForm = strings.NewReplacer("if byte(v) ~= form then", "if byte(v) ~= for
 func microMemory(t testing.TB, rules *ratelimit.Set) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: ratelimit.NoBudget})
-	return made(t, l, err)
+	return must(t, l, err)
 }
 
 // randomEvent goes on to the next event of a lockstep.
@@ -98,10 +98,7 @@ func TestVersionsShareCounts(t *testing.T) {
 	const limit, callers = 300, 4
 	path := match.MustKey("path")
 	for _, batched := range []bool{false, true} {
-		rules := set(t, limited("one", path, ratelimit.Sliding, limit), limited("two", path, ratelimit.GCRA, limit))
-		for i := range rules.Len() {
-			rules.Rule(i).Limits[0].Span = 24 * time.Hour
-		}
+		rules := set(t, lasting(24*time.Hour, limited("one", path, ratelimit.Sliding, limit)), lasting(24*time.Hour, limited("two", path, ratelimit.GCRA, limit)))
 		config := prefixed()
 		config.Batched = batched
 		var stores [2]*latelyredis.Store
