@@ -11,9 +11,9 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 // ExplainConfig configures an [Explain]. Rules are required; WhatIfs of the Config
@@ -323,7 +323,7 @@ func (x *explaining) rule(f *foundRule) RuleExplanation {
 	o := &x.j.rules[f.Rule]
 	tr := &x.trails[f.Rule][f.key]
 	out := RuleExplanation{
-		Name: o.Name, Sentence: rules.LimitSentence(o.Rule), Fields: o.Key.Fields(), Key: o.key(f.key),
+		Name: o.Name, Sentence: sentence.Limit(o.Rule), Fields: o.Key.Fields(), Key: o.key(f.key),
 		Refused: f.Refused, Missing: f.Missing, Limit: f.Limit, Counted: []LogLine{},
 	}
 	if o.Shadow {

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
-	"github.com/lately-go/lately/rules"
 )
 
 const explainFormat = "csv:time=1@ms,client=2"
@@ -323,7 +323,7 @@ limits:
 		if place(got.Event) != c.place || got.Allowed != c.allowed || got.Events != c.events || fmt.Sprint(counted) != c.counted || got.Rules[0].Name != "net" {
 			t.Errorf("%s at %q: %s, allowed %v, %d events, counted %v; want %+v", c.value, c.at, place(got.Event), got.Allowed, got.Events, counted, c)
 		}
-		if len(got.Rules) != 2 || got.Rules[1].Mode != "shadow" || got.Rules[0].Sentence != rules.LimitSentence(file.Limits.Rule(0)) {
+		if len(got.Rules) != 2 || got.Rules[1].Mode != "shadow" || got.Rules[0].Sentence != sentence.Limit(file.Limits.Rule(0)) {
 			t.Errorf("%s: %+v", c.value, got.Rules)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 // How many of each a rule's report has.
@@ -69,7 +69,7 @@ func (j *judging) reportLacking(rep *RuleReport, number int) {
 		}
 	}
 	rep.Lacking = int64(lacking)
-	rep.LackingSentence = rules.LackingSentence(j.limits.Rule(number), lacking, lackingRefused, uint64(*rep.Allowed+*rep.Refused)+lacking-lackingRefused)
+	rep.LackingSentence = sentence.Lacking(j.limits.Rule(number), lacking, lackingRefused, uint64(*rep.Allowed+*rep.Refused)+lacking-lackingRefused)
 }
 
 // describe adds what the rule counts, and how.

@@ -17,6 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/yamlfile"
 )
 
@@ -66,7 +67,7 @@ func (a *Allow) prefixes() []netip.Prefix {
 
 // subjects returns what a allows, for a sentence.
 func (a *Allow) subjects() []string {
-	all := prefixes(a.Clients)
+	all := sentence.Prefixes(a.Clients)
 	for i := range a.Files {
 		f := &a.Files[i]
 		all = append(all, fmt.Sprintf("every client in %s (%s)", f.Name, prefixCount(len(f.Prefixes))))

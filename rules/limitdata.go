@@ -150,22 +150,9 @@ func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit,
 	return plans
 }
 
-// dataWords returns how the number of a limit that is data is found, for a sentence.
-func dataWords(r *ratelimit.Rule, l ratelimit.Limit) string {
-	says := "the request itself says"
-	if by := r.LimitBy; by != nil {
-		switch p := by.Plans.(type) {
-		case nil:
-			says = "the field " + by.Field + " says"
-		case planMap:
-			says = fmt.Sprintf("the plan in the field %s has (%s)", by.Field, planNames(p))
-		case *planTable:
-			says = fmt.Sprintf("%s has for the field %s (%s)", p.name, by.Field, count(uint64(p.count), "line"))
-		default:
-			says = "the plan of the field " + by.Field + " has"
-		}
-	}
-	return fmt.Sprintf(", or as many as %s, at most %d", says, l.AtMost)
+// Words implements [sentence.Plans].
+func (p planMap) Words(field string) string {
+	return fmt.Sprintf("the plan in the field %s has (%s)", field, planNames(p))
 }
 
 // planNames returns some of the plans with their numbers, the smallest first.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/sentence"
 )
 
 const (
@@ -56,6 +57,11 @@ func (t *planTable) N(key []byte) (n uint64, ok bool) {
 	}
 	slot, found := lines.find(key)
 	return uint64(slot.n), found
+}
+
+// Words implements [sentence.Plans].
+func (t *planTable) Words(field string) string {
+	return fmt.Sprintf("%s has for the field %s (%s)", t.name, field, sentence.Count(uint64(t.count), "line"))
 }
 
 // find returns the slot of key, or the empty one where it would be.

@@ -25,7 +25,7 @@ var mostNames = map[string]int{
 	"match":       45,
 	"ratelimit":   107,
 	"replay":      78,
-	"rules":       24,
+	"rules":       18,
 	"sampled":     20,
 	"window":      110,
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
-	"github.com/lately-go/lately/rules"
 )
 
 // The types of the records that say how far the logs were read, here and by followers on other
@@ -106,16 +105,6 @@ func (c *Config) ZonedLogs() ([]follow.Log, error) {
 		}
 	}
 	return logs, nil
-}
-
-// MixedLogs returns a sentence for each rule that judges the events of followed logs of different
-// formats without saying so, as of the present lines of the logs.
-func (c *Config) MixedLogs(file *rules.File) []string {
-	var logs []rules.Log
-	for _, l := range follow.Formats(c.Follow) {
-		logs = append(logs, rules.Log{Name: l.Path, Format: l.Format.String(), Fields: l.Format.Fields()})
-	}
-	return file.MixedLogs(logs)
 }
 
 // zoned reports whether a zone names the log.

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyredis"
@@ -191,7 +192,7 @@ func (h *storeHealth) hashOf(file *rules.File) string {
 		sum := sha256.New()
 		for i := range file.Limits.Len() {
 			r := file.Limits.Rule(i)
-			fmt.Fprintf(sum, "%q %q %d\n", r.Name, rules.LimitSentence(r), r.OnStoreFailure)
+			fmt.Fprintf(sum, "%q %q %d\n", r.Name, sentence.Limit(r), r.OnStoreFailure)
 		}
 		fmt.Fprintln(sum, engine.AllowList(file), file.Allow.Crawlers)
 		h.file, h.hash = file, hex.EncodeToString(sum.Sum(nil)[:8])

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/latelyredis"
@@ -215,7 +216,7 @@ func (all *Counters) List() []api.Counter {
 	for _, c := range all.inUse.Load().all {
 		table, _ := c.counts(time.Time{})
 		info := api.Counter{
-			Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: c.Sentence(), Keys: table.Len(), Bytes: table.Stats().Bytes,
+			Name: c.Name, Fields: c.Key.Fields(), Spans: []api.Millis{}, Dynamic: c.dynamic, Sentence: sentence.Counter(c.Name, c.When, c.Key, c.Spans), Keys: table.Len(), Bytes: table.Stats().Bytes,
 		}
 		for _, span := range c.Spans {
 			info.Spans = append(info.Spans, api.MillisOf(span))

@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/counters"
@@ -17,7 +18,6 @@ import (
 	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 // countRefused counts a refusal of s.key, a key of r, by r. ev is nil if there is only a
@@ -206,7 +206,7 @@ func (e *Engine) refusal(set *ratelimit.Set, r *refused.Record) (api.Refusal, er
 	rule, key, _ := refused.Split(set, r.Key())
 	parts := keyvalue.All(rule.Key, string(key))
 	out := api.Refusal{
-		Rule: rule.Name, Sentence: rules.LimitSentence(rule), Fields: rule.Key.Fields(), Key: api.KeyOf(parts...),
+		Rule: rule.Name, Sentence: sentence.Limit(rule), Fields: rule.Key.Fields(), Key: api.KeyOf(parts...),
 		Count: r.Count, First: moment(r.First), Last: moment(r.Last), Example: api.RefusedEvent{Time: moment(r.At), Decision: DecisionOf(&r.Decision)},
 	}
 	out.Example.Method, out.Example.Host, out.Example.Path = r.Texts()

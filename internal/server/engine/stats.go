@@ -5,11 +5,11 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotkeys"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 // A Status is the state of an Engine: what the API tells of it, and more for metrics. Its size
@@ -65,13 +65,13 @@ func (e *Engine) RuleInfos() []api.Rule {
 			kind = "ban"
 		}
 		if s := stats[r.Name]; s != nil {
-			s.LackingSentence = rules.LackingSentence(r, s.Lacking, s.LackingRefused, s.Events())
+			s.LackingSentence = sentence.Lacking(r, s.Lacking, s.LackingRefused, s.Events())
 		}
-		infos = append(infos, api.Rule{Name: r.Name, Kind: kind, Fields: r.Key.Fields(), Sentence: rules.LimitSentence(r), Shadow: r.Shadow, Stats: stats[r.Name]})
+		infos = append(infos, api.Rule{Name: r.Name, Kind: kind, Fields: r.Key.Fields(), Sentence: sentence.Limit(r), Shadow: r.Shadow, Stats: stats[r.Name]})
 	}
 	for i := range b.file.Hot {
 		h := &b.file.Hot[i]
-		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: rules.HotSentence(h)})
+		infos = append(infos, api.Rule{Name: h.Name, Kind: "hot", Fields: h.Key.Fields(), Sentence: sentence.Hot(h)})
 	}
 	return infos
 }

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/ratelimit"
-	"github.com/lately-go/lately/rules"
 )
 
 // Lives knows which reservations of earlier processes are in the counts that this process has restored: those that were made
@@ -75,7 +75,7 @@ func (l *Lives) Use(now time.Time, set *ratelimit.Set) {
 	since := make(map[string]ruleSince, set.Len())
 	for i := range set.Len() {
 		r := set.Rule(i)
-		s := ruleSince{rules.LimitSentence(r), now}
+		s := ruleSince{sentence.Limit(r), now}
 		if was, ok := l.since[r.Name]; ok && was.Sentence == s.Sentence {
 			s = was
 		}

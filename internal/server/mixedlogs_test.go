@@ -1,15 +1,17 @@
-package rules
+package server
 
 import (
 	"slices"
 	"testing"
+
+	"github.com/lately-go/lately/rules"
 )
 
 // TestMixedLogs names the rules that judge the events of several formats without saying so.
 func TestMixedLogs(t *testing.T) {
-	web := Log{"/var/log/nginx/access.log", "clf", []string{"client", "path", "status", "user"}}
-	web2 := Log{"/var/log/nginx/shop.log", "clf", web.Fields}
-	sshd := Log{"journal:ssh.service", "journald-json", []string{"client", "program", "reason", "user"}}
+	web := followedLog{"/var/log/nginx/access.log", "clf", []string{"client", "path", "status", "user"}}
+	web2 := followedLog{"/var/log/nginx/shop.log", "clf", web.fields}
+	sshd := followedLog{"journal:ssh.service", "journald-json", []string{"client", "program", "reason", "user"}}
 	const about = ` judges the events of logs of different formats, /var/log/nginx/access.log (clf) and journal:ssh.service (journald-json): ` +
 		"if it is about one of them, add a line such as `log: \"/var/log/nginx/access.log\"` to its when"
 	for rule, mixed := range map[string]bool{
@@ -26,7 +28,7 @@ func TestMixedLogs(t *testing.T) {
 		"key: client, when: {user: root, program: sshd}":     false,
 		"key: client, when: {user: root, filter: roundcube}": false,
 	} {
-		f, err := Parse("rules.yaml", []byte("version: 1\nbans:\n  - {name: r, "+rule+", after: 5 hits in 1m, for: 1h}\n"))
+		f, err := rules.Parse("rules.yaml", []byte("version: 1\nbans:\n  - {name: r, "+rule+", after: 5 hits in 1m, for: 1h}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,13 +36,13 @@ func TestMixedLogs(t *testing.T) {
 		if mixed {
 			want = []string{`rule "r"` + about}
 		}
-		if got := f.MixedLogs([]Log{web, sshd}); !slices.Equal(got, want) {
+		if got := mixedLogs(f.Limits, []followedLog{web, sshd}); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", rule, got, want)
 		}
-		if got := f.MixedLogs([]Log{web, web2}); got != nil {
+		if got := mixedLogs(f.Limits, []followedLog{web, web2}); got != nil {
 			t.Errorf("%s, one format: %q", rule, got)
 		}
-		if got := f.MixedLogs([]Log{sshd}); got != nil {
+		if got := mixedLogs(f.Limits, []followedLog{sshd}); got != nil {
 			t.Errorf("%s, one log: %q", rule, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package rules
+package sentence
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// LimitSentence returns the meaning of r as sentences that follow its name: the limit,
+// Limit returns the meaning of r as sentences that follow its name: the limit,
 // the consequence of exceeding it, and settings that differ from the defaults.
-func LimitSentence(r *ratelimit.Rule) string {
+func Limit(r *ratelimit.Rule) string {
 	s := sentence{}
 	who := forRequests(r.When) + article(keyNoun(r.Key))
 	if len(r.Limits) > 0 {
@@ -70,7 +70,7 @@ func (s *sentence) limits(who string, r *ratelimit.Rule) {
 	}
 	text := fmt.Sprintf("%s may %s %s", who, verb, rulevalue.Join(may, "and"))
 	if len(refused) > 0 {
-		text += "; " + subject(refused) + " refused"
+		text += "; " + Subject(refused) + " refused"
 	}
 	s.add("%s.", text)
 	s.counting(r)
@@ -80,7 +80,7 @@ func (s *sentence) limits(who string, r *ratelimit.Rule) {
 // refused, or "" if no single request can be named.
 func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused string) {
 	span, next := rulevalue.FormatDuration(l.Span), ordinal(l.N+1)
-	requests, atOnce, served := count(l.N, "request"), count(cmp.Or(l.Burst, l.N), "request"), fmt.Sprintf("%d per %s", l.N, span)
+	requests, atOnce, served := Count(l.N, "request"), Count(cmp.Or(l.Burst, l.N), "request"), fmt.Sprintf("%d per %s", l.N, span)
 	switch a {
 	case ratelimit.TwoBucket:
 		return "about " + requests + " per " + span, ""
@@ -96,6 +96,25 @@ func limitWords(a ratelimit.Algorithm, l ratelimit.Limit, of int) (may, refused 
 		return requests + " under way at once" + aside("each believed to last at most "+span, of), "the " + next + " at once"
 	}
 	return requests + " per " + span, "the " + next + " within any " + span
+}
+
+// Plans may have a text about the number that they have for a field.
+type Plans interface{ Words(field string) string }
+
+// dataWords returns how the number of a limit that is data is found.
+func dataWords(r *ratelimit.Rule, l ratelimit.Limit) string {
+	says := "the request itself says"
+	if by := r.LimitBy; by != nil {
+		switch p := by.Plans.(type) {
+		case nil:
+			says = "the field " + by.Field + " says"
+		case Plans:
+			says = p.Words(by.Field)
+		default:
+			says = "the plan of the field " + by.Field + " has"
+		}
+	}
+	return fmt.Sprintf(", or as many as %s, at most %d", says, l.AtMost)
 }
 
 // aside returns s as an explanation of one of several elements of a list.
@@ -230,7 +249,7 @@ func tooMany(b *ratelimit.Ban) string {
 	if b.After == 0 {
 		return "any " + what + of
 	}
-	return "more than " + count(b.After, what) + of + " in " + rulevalue.FormatDuration(b.Span)
+	return "more than " + Count(b.After, what) + of + " in " + rulevalue.FormatDuration(b.Span)
 }
 
 // lengths returns how long bans last: each of a list, or the first.
@@ -273,10 +292,10 @@ func growth(b *ratelimit.Ban) string {
 	return s
 }
 
-// LackingSentence returns a sentence about the events that match a limit or ban and lack a field of
+// Lacking returns a sentence about the events that match a limit or ban and lack a field of
 // its key, or "" if lacking is 0: "9,812 of 10,000 events had no api_key: the rule refused them".
 // refused of the lacking events were refused.
-func LackingSentence(r *ratelimit.Rule, lacking, refused, events uint64) string {
+func Lacking(r *ratelimit.Rule, lacking, refused, events uint64) string {
 	if lacking == 0 {
 		return ""
 	}
