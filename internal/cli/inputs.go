@@ -57,7 +57,7 @@ func (f *inputFlags) parse(cmd *cobra.Command, files []string, c *replay.Config)
 		}
 		c.TrustedProxies = append(c.TrustedProxies, network)
 	}
-	db, err := f.geo.open()
+	db, err := geo.Open(f.geo...)
 	if err != nil {
 		return err
 	}
@@ -72,14 +72,6 @@ type geoFlag []string
 
 func (f *geoFlag) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar((*[]string)(f), "geo", nil, "mmdb `FILE` of countries or autonomous systems, for the fields country and asn (repeatable)")
-}
-
-// open returns nil if there is no file.
-func (f geoFlag) open() (*geo.DB, error) {
-	if len(f) == 0 {
-		return nil, nil
-	}
-	return geo.Open(f...)
 }
 
 // parseCut fills in the cut, and the zone.

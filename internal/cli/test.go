@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
@@ -69,7 +70,7 @@ func (f *testFlags) run(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("test: %s: missing: must have the tests of %s, or test files must be given", paths[0], args[0])
 		}
 	}
-	db, err := f.geo.open()
+	db, err := geo.Open(f.geo...)
 	if err != nil {
 		return err
 	}

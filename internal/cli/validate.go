@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/rules"
 )
@@ -62,7 +63,7 @@ func (v *validation) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	db, err := append(v.geo, settings.Geo...).open()
+	db, err := geo.Open(append(v.geo, settings.Geo...)...)
 	if err != nil {
 		return err
 	}

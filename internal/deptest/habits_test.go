@@ -10,30 +10,6 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// uncommented returns the packages without a package comment.
-func uncommented(files []source) []string {
-	has := map[string]bool{}
-	for _, f := range files {
-		if !f.test {
-			has[f.folder] = has[f.folder] || f.comment
-		}
-	}
-	var missing []string
-	for folder, ok := range has {
-		if !ok {
-			missing = append(missing, folder)
-		}
-	}
-	slices.Sort(missing)
-	return missing
-}
-
-func TestPackageComments(t *testing.T) {
-	for _, folder := range uncommented(loadModule(t)) {
-		t.Errorf("package %s has no package comment: say in its doc.go what it is for", folder)
-	}
-}
-
 // traces are strings that name the machine a file was written on. Tests may
 // contain them, in the paths of requests.
 var traces = []string{"/root/", "/home/", "/Users/", "/tmp/", `C:\`}
@@ -87,14 +63,11 @@ func TestPlantedHabitsAreFound(t *testing.T) {
 		"a/a.go":      "// Package a is good.\npackage a\n\ntype t int\n\nfunc (t) init() {}\n",
 		"a/b.go":      "package a\n\nfunc init() {}\n",
 		"b/b.go":      "//go:build linux\n\npackage b\n\nconst dir = \"../shared/data\"\n",
-		"b/b_test.go": "// Package b has this comment in a test only.\npackage b\n\nconst dir2 = \"../shared/data\"\n\nfunc init() {}\n",
+		"b/b_test.go": "package b\n\nconst dir2 = \"../shared/data\"\n\nfunc init() {}\n",
 		"d/d.go": "// Package d has bare names.\npackage d\n\ntype T struct{}\n\nfunc (*T) M() {}\n\nfunc F() {}\n\nconst C = 1\n\n" +
 			"type u[K any] int\n\nfunc (u[K]) M() {}\n\n// Vs.\nvar (\n\tV = 1\n)\n\nconst (\n\tD = 1 // one\n\tE = 1\n\tg = 2\n)\n",
 		"c/c.go": "// Package c is bad.\npackage c\n\nconst dir = \"/home/me\"\n\n//go:" + "linkname x y\n",
 	})
-	if got, want := uncommented(files), []string{"b"}; !slices.Equal(got, want) {
-		t.Errorf("packages without comment: %v, want %v", got, want)
-	}
 	got := habits(files)
 	want := []string{
 		"a/b.go: func init", "b/b.go: only tests", "c/c.go: linkname", `c/c.go: has "/home/"`,

@@ -22,9 +22,7 @@ import (
 type source struct {
 	name    string // slash-separated, from the root of the module
 	folder  string // the table's name of its package
-	pkg     string // the name in its package clause
 	test    bool
-	comment bool // has a package comment
 	imports []string
 	inits   int      // functions named init
 	bare    []string // exported names without a doc comment
@@ -74,12 +72,10 @@ func parse(fsys fs.FS, name string) (source, error) {
 		return source{}, err
 	}
 	f := source{
-		name:    name,
-		folder:  path.Dir(name),
-		pkg:     file.Name.Name,
-		test:    strings.HasSuffix(name, "_test.go"),
-		comment: strings.TrimSpace(file.Doc.Text()) != "",
-		text:    string(text),
+		name:   name,
+		folder: path.Dir(name),
+		test:   strings.HasSuffix(name, "_test.go"),
+		text:   string(text),
 	}
 	for _, spec := range file.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)

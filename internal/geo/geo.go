@@ -51,8 +51,11 @@ type record struct {
 	country, asn string
 }
 
-// Open reads files. The memory that it takes is their size.
+// Open reads files. The memory that it takes is their size. Without a file it returns nil.
 func Open(paths ...string) (d *DB, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
 	d = new(DB)
 	for _, path := range paths {
 		d.files = append(d.files, &file{path: path})

@@ -67,7 +67,7 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 	}
 	if s.geo != nil {
 		_, errs[4] = s.geo.Refresh()
-	} else if len(s.config.Geo) > 0 {
+	} else {
 		s.geo, errs[4] = geo.Open(s.config.Geo...)
 	}
 	return f, errors.Join(errs[:]...)
