@@ -6,7 +6,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A columnWant says which column has the value of a want.
+// A columnWant is the column of the value of a want.
 type columnWant struct{ column, want int }
 
 // delimited reads a line of CSV or TSV up to the last column of the spec. It does not

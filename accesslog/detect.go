@@ -53,7 +53,7 @@ func Detect(sample []byte) (Format, bool) {
 	return detectText(sample)
 }
 
-// detectText returns the format of a log of a program that no other format knows: text, or text
+// detectText returns the format of a log that no other format reads: text, or text
 // inside the lines of containers or behind a prefix. Dates are read with the month first if more lines fit so.
 func detectText(sample []byte) (Format, bool) {
 	if !bytes.HasSuffix(sample, []byte{'\n'}) { // what is cut off may be of another format
@@ -198,7 +198,7 @@ type guess struct {
 
 type guesses []guess
 
-// quiet reports whether one in ten lines, though no event, is of a program that messages knows.
+// quiet reports whether one in ten lines, though no event, is from a program in the table of messages.
 func (gs guesses) quiet() bool {
 	return slices.ContainsFunc(gs, func(g guess) bool { return g.known > 0 && g.known*10 >= g.all })
 }

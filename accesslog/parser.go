@@ -232,7 +232,7 @@ func setObject(ev *match.Event, object []byte, f form) {
 	}
 }
 
-// otherKind reports whether the values of a line say that it is of another kind.
+// otherKind reports whether a line with these values is of another kind.
 func (p *Parser) otherKind() bool {
 	if !p.spec.selects {
 		return false

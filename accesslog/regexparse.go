@@ -31,7 +31,7 @@ type filterReader struct {
 	text            []byte // a line without its time
 }
 
-// An outcome is what a filter says about a line.
+// An outcome is the result of a filter for a line.
 type outcome uint8
 
 const (
@@ -239,7 +239,7 @@ func (f *filterReader) cutTime(line []byte) (dated int, text []byte) {
 	return -1, line
 }
 
-// regexProblem says why a line is no event.
+// regexProblem returns the reason why a line is not an event.
 func (f Format) regexProblem(line []byte) string {
 	p, err := f.NewParser(Options{})
 	if err != nil {
@@ -260,7 +260,7 @@ func (f Format) regexProblem(line []byte) string {
 // maxShown bounds the bytes of a line that a message shows.
 const maxShown = 200
 
-// patternProblem says why a line matches no pattern: what of a prefix it lacks, what the
+// patternProblem returns the reason why a line matches no pattern: what of a prefix it lacks, what the
 // patterns saw of it, and which other format it has.
 func (f Format) patternProblem(line []byte) string {
 	if len(line) == 0 {

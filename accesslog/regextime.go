@@ -178,7 +178,7 @@ var (
 )
 
 // wordEdges reports whether the time that a pattern finds is at the begin of the line, or between
-// characters that are not of words: then what is around it tells most lines that cannot match.
+// characters that are not of words: then the surrounding bytes exclude most lines that cannot match.
 // It may miss some.
 func wordEdges(text string) bool {
 	before, inner, after := "", text, ""

@@ -150,7 +150,7 @@ func isAddress(s []byte) bool {
 // text returns b as a string without a copy, which holds as long as b is not changed.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// withoutPort returns the host of host:port, and anything else as it is.
+// withoutPort returns the host of host:port, and other text unchanged.
 func withoutPort(s []byte) []byte {
 	if inside, ok := bytes.CutPrefix(s, []byte("[")); ok {
 		host, port, ok := bytes.Cut(inside, []byte("]"))

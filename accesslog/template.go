@@ -231,7 +231,7 @@ func isNumber(s []byte) bool {
 	return len(s) > 0
 }
 
-// textProblem says where a line is not as the template.
+// textProblem returns the place where a line differs from the template.
 func (f Format) textProblem(line []byte) string {
 	t := f.spec.template
 	values := make([][]byte, len(f.spec.wants))

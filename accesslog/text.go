@@ -7,7 +7,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// Logs of programs that no other format knows: lines with a time anywhere and one address where a client
+// Logs that no other format reads: lines with a time anywhere and one address where a client
 // stands. Lines that name no client, or several addresses that could be one, are skipped.
 
 var textFields = append(messageFields[:len(messageFields):len(messageFields)], "message")

@@ -111,7 +111,7 @@ var deeds = map[string]bool{
 	"authentication": true, "failed": true, "tried": true, "attempted": true, "exceeded": true, "rejected": true, "refused": true, "denied": true, "blocked": true, "banned": true,
 }
 
-// isDone reports whether the text behind an address says what it did.
+// isDone reports whether the text behind an address states a deed.
 func isDone(rest []byte) bool {
 	rest, ok := bytes.CutPrefix(rest, []byte(" "))
 	word, _, _ := bytes.Cut(rest, []byte(" "))
@@ -167,7 +167,7 @@ func addressAt(s []byte) (n, end int) {
 	return len(address), max(len(address), portEnd(s, len(address)))
 }
 
-// hasLongGroup tells an IPv6 address from the address of a network card.
+// hasLongGroup distinguishes an IPv6 address from the address of a network card.
 func hasLongGroup(address []byte) bool {
 	for group := range bytes.SplitSeq(address, []byte(":")) {
 		if len(group) > 2 {
@@ -234,7 +234,7 @@ func portEnd(s []byte, n int) int {
 	return n
 }
 
-// A role is what the text before an address says about it.
+// A role is the meaning of an address by the text before it.
 type role uint8
 
 const (
@@ -262,10 +262,10 @@ func rolesOf(words map[role]string) map[string]role {
 	return roles
 }
 
-// transports are words that stand between what says whose an address is and the address.
+// transports are words between an address and the word that gives its role.
 var transports = map[string]bool{"tcp": true, "udp": true, "tls": true, "ws": true, "wss": true, "ipv4": true, "ipv6": true, "ip": true, "inet": true, "inet6": true}
 
-// roleOf returns what the text before an address says about it.
+// roleOf returns the role of an address behind this text.
 func roleOf(before []byte) role {
 	rest := bytes.TrimRight(before, " [({<\"'`=:/\\")
 	gap := before[len(rest):]

@@ -134,7 +134,7 @@ func Explain(ctx context.Context, c ExplainConfig) (*Explanation, error) {
 	return x.explanation(), nil
 }
 
-// explaining follows what rules count while a log is judged.
+// explaining records the events that rules count while a log is judged.
 type explaining struct {
 	*events
 	shown  string // the digest of the value, if that is what keys have
@@ -164,7 +164,7 @@ type banTrail struct {
 	strikes []int32
 }
 
-// A foundEvent is the event to explain, and what the rules knew before it.
+// A foundEvent is the event to explain, with the results of the rules.
 type foundEvent struct {
 	event    int
 	decision ratelimit.Decision
@@ -205,7 +205,7 @@ func (x *explaining) begin(j *judging) {
 	}
 }
 
-// hasValue reports whether key, which k has made, has the value that is asked for, or its digest if that is hashed.
+// hasValue reports whether key, which k has made, has the value to explain, or its digest if that is hashed.
 func (x *explaining) hasValue(k match.Key, key string) bool {
 	if keyvalue.Has(k, []byte(key), x.config.Value) {
 		return true
@@ -250,7 +250,7 @@ func (x *explaining) add(event int, d ratelimit.Decision, own []ratelimit.Outcom
 	}
 }
 
-// count notes what a rule counts of an event.
+// count adds an event to the trail of a rule.
 func (x *explaining) count(event int, d ratelimit.Decision, o *ratelimit.Outcome) {
 	rule := x.j.rules[o.Rule].Rule
 	tr := &x.trails[o.Rule][x.j.rules[o.Rule].keys.ids[event]]

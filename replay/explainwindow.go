@@ -8,10 +8,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// window returns which of the events that were charged are in the window of the limit
-// that the rule told about, at the event that is explained. The outcome says how many
-// events an algorithm that counts whole events still counts: these are the last ones.
-// Algorithms that let events leave little by little have a window of their own.
+// window returns the charged events in the window of the limit that decided the explained
+// event. For algorithms that count whole events, the outcome has their number, and these
+// are the last ones. Algorithms from which events leave little by little have a window of
+// their own.
 func (x *explaining) window(rule *ratelimit.Rule, f *foundRule, counted []int32) []int32 {
 	l := rule.Limits[f.LimitIndex]
 	if l.AtMost > 0 && l.Burst == 0 {

@@ -59,7 +59,7 @@ func readError(path string, err error) error {
 	return fmt.Errorf("%s: cannot be read: %w", path, err)
 }
 
-// countingReader counts the bytes of a file as they are read.
+// A countingReader counts the bytes that are read of a file.
 type countingReader struct {
 	io.Reader
 	progress *Progress

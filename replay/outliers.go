@@ -105,7 +105,7 @@ func (s *suggesting) hours(own []int32) (n int) {
 	return n
 }
 
-// A profile is what tells the kinds of outliers apart.
+// A profile is the counts that distinguish the kinds of outliers.
 type profile struct {
 	events           int64
 	hours, logHours  int
@@ -161,7 +161,7 @@ func isLoginFailure(reason string) bool {
 // also proxies and broken clients.
 const scanRate = 10
 
-// kind returns what p is the profile of, "" for a key that is like others.
+// kind returns the kind of a key with the profile p, "" for an ordinary one.
 func (p *profile) kind() OutlierKind {
 	const percent = 100
 	atLeast := func(part, least int64) bool { return part*percent >= p.events*least }
@@ -188,13 +188,13 @@ func isLogin(path string) bool {
 		func(word string) bool { return strings.Contains(path, word) })
 }
 
-// namesCrawler reports whether an agent says that it is a crawler.
+// namesCrawler reports whether an agent names a crawler.
 func namesCrawler(agent string) bool {
 	agent = strings.ToLower(agent)
 	return slices.ContainsFunc([]string{"bot", "crawl", "spider", "slurp", "+http"}, func(word string) bool { return strings.Contains(agent, word) })
 }
 
-// about returns what is remarkable about the events of a key.
+// about returns a description of the events of a key.
 func (p *profile) about() string {
 	var parts []string
 	share := func(n int64, text string) {
@@ -248,7 +248,7 @@ func (s *suggesting) findFloods(g *suggestGroup) {
 	}
 }
 
-// allowPrefix returns what an entry of allow contains for an outlier.
+// allowPrefix returns the entry of allow for an outlier.
 func (o *Outlier) allowPrefix() (p netip.Prefix, ok bool) {
 	p, err := address.ParsePrefix(o.Values()[0])
 	return p, err == nil

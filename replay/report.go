@@ -242,8 +242,8 @@ func (r *run) summarize() *Report {
 	return report
 }
 
-// textKeys reports whether the keys of all files are UTF-8. Digests then have them as
-// they are, otherwise with each byte as the character U+0000 to U+00FF.
+// textKeys reports whether the keys of all files are UTF-8. Digests then have them
+// unchanged, otherwise with each byte as the character U+0000 to U+00FF.
 func (r *run) textKeys() bool {
 	known := false
 	for _, l := range r.logs {

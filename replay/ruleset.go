@@ -30,7 +30,7 @@ type ruleset struct {
 	diffed   bool        // nobody asks what single rules decided, only for their bans
 
 	// trace, if not nil, is called for each event in the order of judging, with what
-	// all its rules decided and what each of them said.
+	// all its rules decided and the outcome of each.
 	trace func(event int, d ratelimit.Decision, own []ratelimit.Outcome)
 }
 
@@ -173,7 +173,7 @@ func (e *events) keyColumn(key match.Key) *keyColumn {
 	return c
 }
 
-// keyFields returns the fields of k as they are given: "client/24" for a network.
+// keyFields returns the fields of k as an option names them: "client/24" for a network.
 func keyFields(k match.Key) []string {
 	names, fold := slices.Clone(k.Fields()), k.Fold()
 	if i := keyvalue.ClientIndex(k); i >= 0 && !fold.Off && (fold.IPv4 != 32 || fold.IPv6 != 64) {

@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// header returns what the rules file says of itself, in comments.
+// header returns the comments at the top of the rules file.
 func (s *Suggestion) header() string {
 	var b strings.Builder
 	comment := func(format string, args ...any) { fmt.Fprintf(&b, "# "+format+"\n", args...) }
@@ -38,7 +38,7 @@ func (s *Suggestion) header() string {
 	return b.String()
 }
 
-// refusedKeys says how many keys are ever refused, and of which kind if outliers were looked for.
+// refusedKeys returns a sentence about how many keys are ever refused, with their kinds if outliers were looked for.
 func (t *SuggestedTotals) refusedKeys(auto bool) string {
 	if !auto || t.Outliers == 0 {
 		return plural(int(t.KeysRefused), "key", "keys")

@@ -39,7 +39,7 @@ func (rep *Report) summary() string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// refusedText says how many events were refused, and which rule refused most of them.
+// refusedText returns how many events were refused, and the rule that refused most of them.
 func (rep *Report) refusedText(n int64) string {
 	if n == 0 {
 		return "no event was refused"

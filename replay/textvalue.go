@@ -12,8 +12,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// visible returns s if it is printable UTF-8, else with what is not escaped as
-// in a Go string.
+// visible returns s with what is not printable UTF-8 escaped as in a Go string.
 func visible(s string) string {
 	for _, r := range s {
 		if r == utf8.RuneError || !strconv.IsPrint(r) {

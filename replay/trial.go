@@ -9,8 +9,8 @@ import (
 
 // A trial is the search for the least N of a group and span. So far, lo
 // refuses too many keys and hi does not. A limit of up to 128 counts exactly, so that the
-// peaks of the keys give N. Above, it may refuse earlier than a true window would: the
-// judge is asked.
+// peaks of the keys give N. Above, it may refuse earlier than a true window would, so that
+// the log is judged.
 type trial struct {
 	*suggestGroup
 	span               time.Duration

@@ -86,7 +86,7 @@ func ParseWhatIf(kind Kind, text string) (WhatIf, error) {
 	return w, nil
 }
 
-// option returns w as it is typed.
+// option returns the option that gives w.
 func (w WhatIf) option() string { return fmt.Sprintf("--%s %s", w.Kind, w.Text) }
 
 // ruleset returns the rule of w as a set of its own. Its limits count by algorithm a.

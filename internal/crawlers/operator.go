@@ -34,7 +34,7 @@ func Operators() []string {
 	return names
 }
 
-// claims reports whether an agent says that it is a crawler of o.
+// claims reports whether an agent names a crawler of o.
 func (o *operator) claims(agent []byte) bool {
 	return slices.ContainsFunc(o.agents, func(part string) bool { return bytes.Contains(agent, []byte(part)) })
 }

@@ -34,7 +34,7 @@ type Verifier struct {
 	dropped                    atomic.Uint64
 }
 
-// An answer is what DNS said about an address. The zero answer is outstanding.
+// An answer is the answer of DNS about an address. The zero answer is outstanding.
 type answer struct {
 	until  time.Time
 	client Client // without an operator, it is no crawler
@@ -124,7 +124,7 @@ func (v *Verifier) Refused(client, agent []byte) {
 	}
 }
 
-// asks reports whether DNS is to be asked about addr, and notes that it is.
+// asks reports whether DNS must be asked about addr, and marks the question as outstanding.
 func (v *Verifier) asks(addr netip.Addr) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -141,7 +141,7 @@ func (in *Intake) appendQuery(dst []byte, query string, kept bool) []byte {
 	return dst
 }
 
-// DecodeQuery returns a name or value of a query, decoded, or as it is if it cannot be decoded.
+// DecodeQuery returns a name or value of a query, decoded, or unchanged if it cannot be decoded.
 func DecodeQuery(s string) string {
 	if !strings.ContainsAny(s, "%+") {
 		return s
@@ -158,7 +158,7 @@ func DecodeQuery(s string) string {
 func (in *Intake) Values(k match.Key, values []string) error { return in.values(k, values, false) }
 
 // ListedValues is Values for people who copy keys from lists: what has the form of a digest
-// stays as it is. It is not for the keys of requests: a client that sends the digest of
+// is not changed. It is not for the keys of requests: a client that sends the digest of
 // another would be taken for it.
 func (in *Intake) ListedValues(k match.Key, values []string) error { return in.values(k, values, true) }
 

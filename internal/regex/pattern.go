@@ -70,7 +70,7 @@ type inst struct {
 	text  []byte    // if characters of ASCII follow one another: these; out is behind the last
 }
 
-// A beginning says which bytes a match may begin with.
+// A beginning is the bytes that a match may begin with.
 type beginning struct {
 	bytes [4]uint64
 	empty bool // it may be at the end of the text
@@ -99,7 +99,7 @@ const (
 	notSet // it has not
 )
 
-// An Error says what is wrong with a pattern, and where.
+// An Error is a mistake in a pattern, with its place.
 type Error struct {
 	Pattern string
 	Offset  int // in bytes

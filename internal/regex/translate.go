@@ -8,7 +8,7 @@ import (
 )
 
 // checkPrefix begins the names of the groups that stand for checks in what Go's parser
-// reads: it knows no lookaround.
+// reads: it has no lookaround.
 const checkPrefix = "__check"
 
 func parseIndex(s string) int {

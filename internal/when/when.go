@@ -1,4 +1,4 @@
-// Package when copies and builds conditions of rules, and tells which fields they need.
+// Package when copies and builds conditions of rules, and returns the fields that they need.
 package when
 
 import (

@@ -42,7 +42,7 @@ func plainName(path string) string {
 // rotations; anything longer is a date.
 var rotation = regexp.MustCompile(`^[-._]([0-9][-0-9T:_.]*)$`)
 
-// rotatedName returns what a name says if it is that of a rotated file of base.
+// rotatedName returns the number or date in a name if it is that of a rotated file of base.
 func rotatedName(base, name string) (r rotated, ok bool) {
 	r.compressed = isCompressed(name)
 	name = plainName(name)

@@ -28,8 +28,8 @@ const (
 	maxFeedLogs  = 256
 	maxFeedBytes = 64 << 20 // of the states and logs of all feeds
 
-	// A feed that was not heard of for feedSilence has a problem; for feedGone, it is not
-	// listed any more, and gives its memory to others.
+	// A feed without a message for feedSilence has a problem. After feedGone, it is not
+	// listed any more, and its memory is free for others.
 	feedSilence = 30 * time.Second
 	feedGone    = 24 * time.Hour
 )
@@ -118,8 +118,8 @@ func notAlphanumeric(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// feed returns the feed of that name, which was heard of now. If there is none, it makes one, or
-// returns nil.
+// feed returns the feed of that name, and sets the time of its last message to now. If there is none, it makes one
+// if create is set, and otherwise returns nil.
 func (f *Feeds) feed(name string, now time.Time, create bool) *feed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,7 +228,7 @@ func (f *Feeds) count(x *feed) {
 	f.held.Add(n - x.held.Swap(n))
 }
 
-// Release passes on the events that wait for a follower that was not heard of for half a minute: it may
+// Release passes on the events that wait for a follower without a message for half a minute: it may
 // never come back.
 func (f *Feeds) Release(now time.Time, judge func(*match.Event)) {
 	f.saving.RLock()
@@ -248,7 +248,7 @@ func (f *Feeds) Release(now time.Time, judge func(*match.Event)) {
 	}
 }
 
-// checkBatch returns an error if b is not as it must be, whatever its feed is.
+// checkBatch validates b, independent of its feed.
 func checkBatch(b *api.FeedBatch) error {
 	var r eventlist.Reader
 	rest, n, size := b.Events, 0, 0
@@ -347,8 +347,8 @@ func (f *Feeds) Restore(record []byte, now time.Time) error {
 	return nil
 }
 
-// Lost says that records of Save are lost, after Restore has had the others and before Open. Of feeds whose state is not known,
-// events that are older than until are left out: the state that is kept together with the records may have them.
+// Lost marks records of Save as lost. Call it after Restore of the others and before Open. Events before until are left out for
+// feeds without a state: the state that is kept together with the records may include them.
 func (f *Feeds) Lost(until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

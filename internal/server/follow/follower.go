@@ -202,8 +202,8 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// ended reports whether the only log is the standard input, which has ended: what it had is read by the
-// next poll.
+// ended reports whether the only log is the standard input, and has ended: the next poll reads its last
+// lines.
 func (f *Follower) ended() bool {
 	return !slices.ContainsFunc(f.config.Logs, func(l Log) bool { return !l.isStdin() }) && f.config.Stdin.ended()
 }
@@ -216,7 +216,7 @@ func (f *Follower) close() {
 	}
 }
 
-// poll reads what there is to read at now.
+// poll reads the lines that are available at now.
 func (f *Follower) poll(ctx context.Context, now time.Time) {
 	f.readPatterns(now)
 	f.look(now)
@@ -255,14 +255,14 @@ func (f *Follower) read(ctx context.Context, now time.Time) {
 	}
 }
 
-// look looks which files there are.
+// look opens new files of the logs.
 func (f *Follower) look(now time.Time) {
 	if f.refresh(now) && f.config.Opened != nil {
 		f.config.Opened()
 	}
 }
 
-// refresh looks which files there are, and reports whether one is the first of its log.
+// refresh opens new files of the logs, and reports whether one is the first of its log.
 func (f *Follower) refresh(now time.Time) (first bool) {
 	f.mu.Lock()
 	defer f.unlock()

@@ -64,8 +64,8 @@ func openGeneration(path string, now time.Time) (*generation, error) {
 	return g, nil
 }
 
-// identify makes the first line what identifies the file, until more of it is read. A copy
-// that was made before has it as well. A file without a whole line has nothing to lose.
+// identify makes the first line the identity of the file, until more of it is read. An older copy
+// has the same first line. A file without a whole line needs no identity.
 func (g *generation) identify() {
 	first := g.firstBytes()
 	g.head = bytes.Clone(first[:bytes.IndexByte(first, '\n')+1])
@@ -97,10 +97,10 @@ func (g *generation) continueAt(p *place) error {
 	return err
 }
 
-// errReplaced is the error of a file whose contents are others than those that were read.
+// errReplaced is the error of a file whose contents have changed since they were read.
 var errReplaced = errors.New("the file has other contents")
 
-// peek returns what comes next in the file, up to a block.
+// peek returns the next bytes of the file, up to a block.
 func (g *generation) peek(buf []byte) ([]byte, error) {
 	if g.unpacked != nil {
 		data, err := g.unpacked.Peek(blockSize)
@@ -120,8 +120,8 @@ func (g *generation) peek(buf []byte) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// replaced reports whether the contents are others than those that were read, or than n
-// bytes after these.
+// replaced reports whether the contents that were read, or the n bytes after them, have
+// changed.
 func (g *generation) replaced(n int) bool {
 	info, err := g.file.Stat()
 	if err != nil {

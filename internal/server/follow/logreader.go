@@ -18,7 +18,7 @@ import (
 type source interface {
 	reader() *logReader
 
-	// refresh looks what became of the log at now.
+	// refresh checks the state of the log at now.
 	refresh(now time.Time)
 
 	// begun reports whether the log was there so far.

@@ -75,8 +75,8 @@ func asRecords[T any](parts []T) ([][]byte, error) {
 }
 
 // Resume makes f go on where the Follower was that saved the record. Call it with each
-// record, before Run. Logs that f is not to follow any more are left out; those that it had not
-// begin at their beginning.
+// record, before Run. Logs that f does not follow any more are left out; new ones begin at their
+// beginning.
 func (f *Follower) Resume(record []byte) error {
 	f.mu.Lock()
 	defer f.unlock()
@@ -96,8 +96,8 @@ func (f *Follower) Resume(record []byte) error {
 	return nil
 }
 
-// Lost says that records of Save are lost, after Resume has had the others and before Open. Of logs whose place is not known,
-// events that are older than until are not passed on: the state that is kept together with the records may have them.
+// Lost marks records of Save as lost. Call it after Resume of the others and before Open. Events before until are not passed on for
+// logs without a place: the state that is kept together with the records may include them.
 func (f *Follower) Lost(until time.Time) {
 	f.mu.Lock()
 	defer f.unlock()

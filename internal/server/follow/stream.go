@@ -88,7 +88,7 @@ func (p *pipe) endLine() {
 	}
 }
 
-// end says that nothing more comes.
+// end marks the end of the stream.
 func (p *pipe) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,7 @@ func (p *pipe) close() {
 	p.notFull.Broadcast()
 }
 
-// ended reports whether nothing more comes, and why.
+// ended reports whether the stream has ended, and with which error.
 func (p *pipe) ended() (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *stream) passLines(each func(*match.Event), passed func([]byte), now tim
 	}
 }
 
-// saved returns nothing to go on from.
+// saved returns a log without a place: a stream cannot be read again.
 func (s *stream) saved() savedLog { return savedLog{Path: s.path} }
 
 func (s *stream) resume(*savedLog) {}

@@ -72,7 +72,7 @@ func (t *tail) current() *generation {
 	return t.latest
 }
 
-// refresh looks which file the path names now.
+// refresh opens the file that the path names now.
 func (t *tail) refresh(now time.Time) {
 	if t.rests {
 		return
