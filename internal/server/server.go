@@ -299,7 +299,7 @@ func (s *Server) close() {
 		}
 	}
 	if s.store != nil {
-		s.store.close() // it tells the engine of bans
+		s.store.close() // it passes bans to the engine
 	}
 	if s.engine != nil {
 		s.engine.Close()

@@ -51,7 +51,7 @@ type sharedStore struct {
 	log     *slog.Logger // bounded
 	files   atomic.Pointer[storeFiles]
 	secret  *secret.Secret    // of this server
-	shared  func(text string) // is told the secret of the store
+	shared  func(text string) // is called with the secret in the store
 
 	*latelyredis.Store
 	counters *latelyredis.Counters
@@ -229,7 +229,7 @@ func (s *sharedStore) close() {
 	}
 }
 
-// failed counts err, of a call of the store, and returns what clients are told: to try again, unless the error is theirs.
+// failed counts the error of a call of the store, and returns the error for the client: to try again, unless the client caused it.
 func (s *sharedStore) failed(err error) error {
 	if s.note(err) {
 		return overloaded(err)

@@ -26,8 +26,8 @@ const (
 	beatTimeout = time.Second
 )
 
-// A storeHealth is what the last beat said: a node tells Redis which rules it enforces, and
-// reads what the others do.
+// A storeHealth is the result of the last beat: a node writes to Redis which rules it enforces, and
+// reads which the others enforce.
 type storeHealth struct {
 	mu      sync.Mutex
 	node    string
@@ -69,7 +69,7 @@ func (s *sharedStore) keep(ctx context.Context, file func() *rules.File) {
 	}
 }
 
-// beat connects, if s is not connected, and tells the store of the rules of file.
+// beat connects, if s is not connected, and writes the hash of the rules of file to the store.
 func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 	hash := s.health.hashOf(file)
 	first := s.conn.client() == nil
@@ -95,10 +95,10 @@ func (s *sharedStore) beat(ctx context.Context, file *rules.File) {
 // secretKey returns the name of the key of the secret that the servers share.
 func (s *sharedStore) secretKey() string { return s.nodesKey() + ":secret" }
 
-// nodesKey returns the name of the key in which servers tell of themselves.
+// nodesKey returns the name of the key of the hashes of all servers.
 func (s *sharedStore) nodesKey() string { return cmp.Or(s.config.Prefix, "lately:") + "{nodes}" }
 
-// exchangeHashes tells the store the hash of the rules of this node, and returns those of all. The servers of a store
+// exchangeHashes writes the hash of the rules of this node to the store, and returns the hashes of all nodes. The servers of a store
 // have the secret of the first.
 func (s *sharedStore) exchangeHashes(ctx context.Context, hash string) ([]string, error) {
 	bounded, cancel := context.WithTimeout(ctx, beatTimeout)

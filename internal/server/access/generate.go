@@ -71,7 +71,7 @@ func notCreated(path string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("tokens: %s: %w", path, fs.ErrExist)
 	}
-	// The name of the temporary file is of no use to the reader.
+	// The name of the temporary file would not help the reader.
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	} else if e, ok := errors.AsType[*os.LinkError](err); ok {

@@ -161,10 +161,10 @@ func (l *List) restoreEnd(b endedBan) {
 	if err != nil { // the rule is gone, or has another key
 		return
 	}
-	if ok && slices.Equal(held.Key, b.Key) { // else it is that of a network around the key
+	if ok && slices.Equal(held.Key, b.Key) { // else a network around the key is banned
 		l.endAt(held, b.End)
 	} else {
-		_, _ = l.bans().Remove(b.Rule, b.Key...) // its error is that of Get
+		_, _ = l.bans().Remove(b.Rule, b.Key...) // Get returned the same error
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

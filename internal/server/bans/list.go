@@ -36,7 +36,7 @@ type Config struct {
 	// Rule returns a limit or ban by its name.
 	Rule func(name string) (*ratelimit.Rule, error)
 
-	// Digest replaces those of values, of a key of k, that are hashed fields; digests stay.
+	// Digest replaces the values of hashed fields in a key of k by their digests; digests stay.
 	Digest func(k *match.Key, values []string) error
 
 	// Shared says that bans are in a store that servers share. Then methods that read or change bans may take seconds and fail.

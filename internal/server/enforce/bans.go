@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/heap"
 )
 
-// bans is the networks that are to be refused, as a state with versions: a watcher that has
-// a version is told what changed since, each network once. It is safe for concurrent use.
+// bans is the networks that must be refused, as a state with versions: a watcher that has
+// a version receives the changes since, each network once. It is safe for concurrent use.
 type bans struct {
 	max int              // entries
 	now func() time.Time // by which bans end
@@ -47,13 +47,13 @@ func (e *entry) held() []api.Ban {
 // often may miss the end.
 const keepEnded = time.Hour
 
-// A watcher is told of changes.
+// A watcher follows the changes.
 type watcher struct {
 	wake      chan struct{} // has a value after a change
 	have      uint64        // the version that it has; 0 is none
 	since     time.Time     // of the oldest change that it does not have; zero if it has all
 	delayEnds bool          // the ends of bans that have run out may wait
-	dropped   uint64        // ends that it was not told of
+	dropped   uint64        // ends that were deleted before it read them
 }
 
 // A change is the state of one network.

@@ -24,14 +24,14 @@ type CrowdSec struct {
 	bouncers map[string]bouncer
 }
 
-// A bouncer is a program that asks.
+// A bouncer is a client program of CrowdSec.
 type bouncer struct {
 	have uint64    // the version that it has
 	at   time.Time // when it asked last
 }
 
-// maxBouncers bounds the bouncers: programs with a token of their own. The one that asked
-// least recently makes way for another, and is sent all decisions when it asks again.
+// maxBouncers bounds the bouncers: programs with a token of their own. One more replaces the bouncer
+// that asked least recently, which receives all decisions when it asks again.
 const maxBouncers = 1024
 
 // Decisions returns the decisions in force that a query of /v1/decisions selects: nil, which

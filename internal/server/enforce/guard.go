@@ -38,8 +38,7 @@ const (
 	minIPv6Bits = 32
 )
 
-// networkOf returns the network of which a ban of key under rule, by hand or not, refuses every
-// client. Only the client may name it: a user, too, could be called 192.0.2.1. A client is an
+// networkOf returns the network whose clients are all refused by a ban of key under rule, by hand or not. Only the client may name it: a user, too, could be called 192.0.2.1. A client is an
 // address, or the network that the rule makes of one. Whoever sends an event may call its client
 // 192.0.2.0/24: that is a name, which no address has.
 func networkOf(rule *ratelimit.Rule, key []string, byHand bool) (netip.Prefix, skip) {

@@ -18,7 +18,7 @@ type nftables struct {
 	nft string
 	now func() time.Time
 
-	sets map[nftSet]bool // that there are
+	sets map[nftSet]bool // that exist
 }
 
 // nftSet is the set of the networks of one length.

@@ -25,9 +25,7 @@ type Config struct {
 	// CounterBudget bounds the memory of all counters in bytes; see [counters.Config].
 	CounterBudget int64
 
-	// CallerBudget bounds the memory of limits that are part of requests, in bytes: half
-	// for those of Session.Throttle, and half for the numbers of Session.Increment. 0 means
-	// DefaultCallerBudget.
+	// CallerBudget bounds the memory of the limits of Session.Throttle, in bytes; 0 means DefaultCallerBudget.
 	CallerBudget int64
 
 	// Settled bounds the ids that are remembered as settled or reported until their time is over, at [reservations.Bytes] each; 0

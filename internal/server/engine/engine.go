@@ -143,7 +143,7 @@ func (e *Engine) Close() {
 }
 
 // Secret returns the secret from which e derives the keys of ids and of hashed fields. It is random until
-// the server sets that of its data directory or store.
+// the server sets the secret of its data directory or store.
 func (e *Engine) Secret() *secret.Secret { return e.secret }
 
 // EndDecisions says that no decision is under way, and that none will be made: the next snapshot has all reservations.

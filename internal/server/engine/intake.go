@@ -46,8 +46,8 @@ func (h *hashing) intake(s *secret.Secret) *intake.Intake {
 	return now.intake
 }
 
-// SetSecret makes v the secret, from which the keys of ids and of hashed fields are derived. The error is that of a file of plans
-// by a hashed field, which is read again: its plans are not found then.
+// SetSecret makes v the secret, from which the keys of ids and of hashed fields are derived. It reads files of plans
+// by hashed fields again; the error is about such a file, whose plans are not found then.
 func (e *Engine) SetSecret(v secret.Value) error {
 	e.mu.Lock() // no reload is under way
 	defer e.mu.Unlock()
@@ -78,8 +78,8 @@ func (s *Session) Receive(ev *match.Event) {
 	s.e.intake().Event(ev, &s.digests)
 }
 
-// digest replaces those of values, of a key of k, that are hashed fields. In the keys of people, which they may have copied
-// from a list, digests stay.
+// digest replaces the values of hashed fields in a key of k by digests. If the key is listed, a user may have copied it
+// from a list: digests stay.
 func (e *Engine) digest(k *match.Key, values []string, listed bool) error {
 	in := e.intake()
 	if in == nil {

@@ -92,8 +92,8 @@ func (f *answerFields) awaits(ev *match.Event) bool {
 	return slices.ContainsFunc(f.uses, func(u fieldUse) bool { return u.request.Holds(ev) })
 }
 
-// request makes r what an id has of ev. If no answer to it counts and the event is not kept for one, that is nothing, or only the time of the
-// id, if it has a reservation anyway.
+// request sets r to the part of an id for the answer to ev. It is empty if no answer counts and the event is not kept for one, but for the
+// time of the id if that has a reservation.
 func (f *answerFields) request(r *reservations.Request, ev *match.Event, ends time.Time, reserved bool) {
 	if eventfield.HasAnswer(ev) || !f.awaits(ev) && (r.Place == 0 || f.size(ev) > maxRequest) {
 		if r.Place = 0; reserved {
@@ -131,7 +131,7 @@ func (f *answerFields) checkSize(ev *match.Event) error {
 // counts reports whether an answer to the request of an id may count: else the id was asked for, and no rule looked at the answer.
 func counts(r *reservations.Request) bool { return len(r.Fields) > 0 || r.Form != 0 || r.Place != 0 }
 
-// fill gives ev the fields of r, which those of ev do not replace.
+// fill sets the fields of r in ev, which replace those of ev.
 func fill(ev *match.Event, r *reservations.Request, in *ruleSet) {
 	for _, f := range r.Fields {
 		ev.SetNamed(f.Name, f.Value)

@@ -32,7 +32,7 @@ type Session struct {
 	batch  *queue       // or nil
 	key    []byte
 	values []string
-	// digests has those of the event that was received last.
+	// digests are of the event that was received last.
 	digests intake.Digests
 	edges   []hotkey.Edge
 	n       uint64           // decisions

@@ -12,10 +12,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Status is the state of an Engine: what the API tells of it, and more for metrics. Its size
+// A Status is the state of an Engine for the API, and more for metrics. Its size
 // does not depend on the number of keys.
 type Status struct {
-	api.Status // what the Engine knows of it
+	api.Status // the fields that the Engine can fill in
 
 	CounterKeys int             // keys of all counters
 	CounterFull uint64          // adds that counters rejected for lack of memory

@@ -70,7 +70,7 @@ func (k *Keys) Remove(rule string, values []string) (bool, error) {
 	return k.list.remove(r.Name, key), nil
 }
 
-// Changed tells watchers that the value of a key changed, and reports whether the key
+// Changed notifies watchers that the value of a key changed, and reports whether the key
 // is hot.
 func (k *Keys) Changed(rule string, values []string) (bool, error) {
 	r, key, err := k.key(rule, values)

@@ -22,7 +22,7 @@ type hotList struct {
 	busy    func(*entry) bool // reports whether the key is over its threshold now, so that it stays hot when its time is over
 
 	instance string
-	signal   chan struct{} // tells run that there is something new
+	signal   chan struct{} // wakes run after a change
 	wake     atomic.Pointer[chan struct{}]
 
 	queue struct {
@@ -83,7 +83,7 @@ func (l *hotList) add(e entry) {
 // queueShare is which share of the budget is for entries that were just added.
 const queueShare = 8
 
-// tell tells run that there is something new.
+// tell wakes run after a change.
 func (l *hotList) tell() {
 	select {
 	case l.signal <- struct{}{}:
@@ -154,7 +154,7 @@ func (l *hotList) put(e *entry) {
 	l.plan(n, n.Until.Add(-n.notice()))
 }
 
-// touch makes the present change of n that of a new version.
+// touch gives n a new version.
 //
 // REQUIRES: mu.
 func (l *hotList) touch(n *node) {
@@ -259,7 +259,7 @@ func (l *hotList) remove(rule, key string) bool {
 	return true
 }
 
-// changed tells watchers that the value of a key changed, and reports whether the key is
+// changed notifies watchers that the value of a key changed, and reports whether the key is
 // hot. If it is not, only watchers that may still consider it hot are notified.
 func (l *hotList) changed(rule, key string) bool {
 	l.lock()
@@ -329,7 +329,7 @@ func (l *hotList) statistics() (s api.HotStats, hot map[string]int) {
 type entry struct {
 	Rule string
 	ID   string   // of the key under its rule
-	Key  api.Key  // as watchers are told
+	Key  api.Key  // as watchers receive it
 	of   *hotRule // or nil if it is not hot
 
 	Since time.Time

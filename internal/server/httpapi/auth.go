@@ -79,7 +79,7 @@ func (c *call) token() string {
 	return ""
 }
 
-// check sets the identity of c to that of a token, or returns an error.
+// check sets the identity of c by a token, or returns an error.
 func (s *Server) check(c *call, token string) error {
 	role, name, ok := c.tokens.Role(token)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/server/enforce"
 )
 
-// decisionsPath is that of CrowdSec's local API, and of the paths below it.
+// decisionsPath is the path of CrowdSec's local API for decisions.
 const decisionsPath = "/v1/decisions"
 
 // decisionFilters are the parameters of both routes for bouncers, which may send others.
@@ -66,8 +66,8 @@ func listDecisions(c *call) error {
 	return c.bare(list)
 }
 
-// streamDecisions answers a bouncer with what changed since it asked last. Bouncers are told
-// apart by their token, address and program.
+// streamDecisions answers a bouncer with what changed since it asked last. A bouncer is identified
+// by its token, address and program.
 func streamDecisions(c *call) error {
 	crowdSec, err := c.crowdSec()
 	if err != nil {

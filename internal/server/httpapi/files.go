@@ -63,7 +63,7 @@ func index(c *call) error { return c.sendFile("index.html") }
 
 func consoleFile(c *call) error { return c.sendFile(strings.TrimPrefix(c.r.URL.Path, "/console/")) }
 
-// pageHeader is the fields of files that differ from those of other answers.
+// pageHeader is the fields of files that other answers do not have, or have with other values.
 var pageHeader = []field{
 	{"Content-Security-Policy", []string{console.Policy}},
 	{"Cross-Origin-Opener-Policy", []string{"same-origin"}},

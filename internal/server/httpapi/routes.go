@@ -156,7 +156,7 @@ func newMux(routes []route) *http.ServeMux {
 // ServeHTTP makes a route a handler for http.ServeMux, which only finds it.
 func (*route) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
-// find sets the route of c and the name in it to those of r, or returns an error.
+// find sets the route of c and the name in its path for r, or returns an error.
 func (s *Server) find(c *call, r *http.Request) error {
 	// The name of a counter may have slashes, which must be escaped for ServeMux.
 	if rest, ok := strings.CutPrefix(r.URL.Path, countersPath); ok {

@@ -128,7 +128,7 @@ const (
 	// trialBudget bounds what each of the two sets of rules counts in.
 	trialBudget = 64 << 20
 
-	// TrialMemory is the memory that a trial takes besides that of its events.
+	// TrialMemory is the memory that a trial takes besides its events.
 	TrialMemory = 2 * trialBudget
 )
 

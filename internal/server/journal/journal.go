@@ -39,7 +39,7 @@ type Journal struct {
 	snapshots sync.Mutex // held while a snapshot is written
 	writing   sync.Mutex // held while the file is appended to or replaced; for what follows
 
-	file     file   // nil if there is none yet
+	file     file   // nil before the first record
 	size     int64  // bytes that are on disk
 	next     uint64 // number of the next record in the file
 	unsynced bool   // the directory has to be synced before anything is acknowledged

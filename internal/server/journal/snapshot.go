@@ -102,7 +102,7 @@ func (j *Journal) copySince(p *position, end int64, w *writer) error {
 	}
 }
 
-// replace makes the file of w that of j, which has the first covered of the appended records.
+// replace replaces the file of j by the file of w, which contains the first covered appended records.
 //
 // REQUIRES: j.writing.
 func (j *Journal) replace(w *writer, covered uint64) error {

@@ -238,7 +238,7 @@ func (a *Events) All() iter.Seq[*match.Event] {
 	}
 }
 
-// readHead reads what is before an event, of which there is a byte at least.
+// readHead reads what precedes an event: a byte or more.
 func readHead(b []byte) (rest []byte, place Place) {
 	if b[0] != joined {
 		return b[1:], 0

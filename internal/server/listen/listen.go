@@ -51,7 +51,7 @@ type Config struct {
 	// bans are in memory.
 	Store func() *api.StoreStatus
 
-	// Version is the version that clients are told; "" means "devel".
+	// Version is the version in answers to clients; "" means "devel".
 	Version string
 
 	// TLS is the configuration of TLS; nil means no TLS. Listeners that already
@@ -74,7 +74,7 @@ type Listener struct {
 	Subscribers  atomic.Int64  // connections that subscribe to events now
 	Requests     atomic.Uint64 // commands, or HTTP requests
 	Errors       atomic.Uint64 // requests that were answered with an error
-	Overloaded   atomic.Uint64 // of Errors: those of the code OVERLOAD
+	Overloaded   atomic.Uint64 // those with the code OVERLOAD among Errors
 	Unauthorized atomic.Uint64 // requests without the role that they need, and unknown tokens
 	Panics       atomic.Uint64 // requests that ended in a panic
 	Cut          atomic.Uint64 // connections whose client was too slow, or silent
@@ -149,7 +149,7 @@ func (l *Listener) BadCertificate(peer netip.Addr, err error) {
 	l.Limited.Warn("connection rejected: the certificate of the client cannot be verified", "listener", l.Name, "peer", access.PeerName(peer), "error", err)
 }
 
-// NoRole is what a client with a certificate of these names is told, if they have no role.
+// NoRole returns the sentence for a client whose certificate has these names and no role.
 func NoRole(names []string) string {
 	return fmt.Sprintf("the certificate has no role: add a line to the token file of the server, with a role and cert: before one of its names (%.200s), or send a token", strings.Join(names, ", "))
 }

@@ -154,7 +154,7 @@ func (s *refusalSet) oldest() *Record {
 	return old
 }
 
-// setExample makes an event that of the record.
+// setExample replaces the event of the record.
 func (x *Record) setExample(now int64, d *ratelimit.Decision, ev *match.Event) {
 	x.At, x.Decision = now, *d
 	x.method, x.host, x.path = 0, 0, 0

@@ -28,7 +28,7 @@ type ID struct {
 	Ticket batch.Ticket // that ends at 0 if the id is not for a settlement
 }
 
-// A Request is what an id has of a request, for its answer to be counted: the fields that rules about answers need.
+// A Request is the part of an id by which the answer to a request is counted: the fields that rules about answers need.
 type Request struct {
 	Ends   time.Time        // then it can no longer be reported
 	Place  keptevents.Place // where the process that has judged it keeps it, or 0
@@ -88,7 +88,7 @@ func (s *Sealer) cipher() cipher.AEAD {
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		panic(err) // so is that of the block
+		panic(err) // the size of the block is right, too
 	}
 	s.sealed.Store(&sealed{of, aead})
 	return aead
@@ -200,7 +200,7 @@ func nanosOf(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timeOf returns the time of which nanosOf returns ns.
+// timeOf is the inverse of nanosOf.
 func timeOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

@@ -18,9 +18,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Lives knows which reservations of earlier processes are in the counts that this process has restored: those that were made
-// before the snapshot was written, under rules that were not changed or reset since. It is of no use where servers share a
-// store, which knows that itself. Make one with [NewLives].
+// Lives determines which reservations of earlier processes are in the counts that this process has restored: those made
+// before the snapshot was written, under rules that were not changed or reset since. Servers that share a store do not need it: the store
+// itself has the charges. Make one with [NewLives].
 type Lives struct {
 	current uint64      // identifies this process
 	ended   atomic.Bool // no decision is under way, nor will be
@@ -30,11 +30,11 @@ type Lives struct {
 	since   map[string]ruleSince // by name; of rules that are in force
 }
 
-// A life is what the last snapshot of a process has of its reservations.
+// A life says which reservations of one process its last snapshot contains.
 type life struct {
 	ID   uint64    `json:"id,string"`
 	Kept time.Time `json:"kept"` // reservations until then are in the counts
-	Lost time.Time `json:"lost"` // those from then on are not; between the two, nobody knows
+	Lost time.Time `json:"lost"` // reservations from then on are not; between the two it is unknown
 }
 
 // A ruleSince is since when the counts of a rule are of that sentence, and no key was reset.
@@ -43,7 +43,7 @@ type ruleSince struct {
 	Since    time.Time `json:"since"`
 }
 
-// A livesRecord is what a snapshot has of lives.
+// A livesRecord is the record of Lives in a snapshot.
 type livesRecord struct {
 	Lives []life               `json:"lives"`
 	Rules map[string]ruleSince `json:"rules"`
@@ -125,7 +125,7 @@ func (l *Lives) Restore(now time.Time, record []byte) error {
 }
 
 // Judge makes t, of a reservation of that process, one that can be settled in this one. If the counts do not have its charge, since
-// the process was killed before it wrote a snapshot, all that is settled is charged. Where nobody knows, nothing is settled.
+// the process was killed before it wrote a snapshot, all that is settled is charged. If it is unknown whether they have it, nothing is settled.
 func (l *Lives) Judge(of uint64, t *batch.Ticket) {
 	if of == l.current {
 		return

@@ -36,15 +36,15 @@ type stripe struct {
 	settling sync.Mutex // see Lock
 
 	mu     sync.Mutex
-	epochs map[int64]map[uint64]struct{} // numbers of ids, by the epoch after which they are of no use
+	epochs map[int64]map[uint64]struct{} // numbers of ids, by the epoch in which they expire
 	n      int
 }
 
 // epochOf returns the epoch after which nothing that ends at t is of use.
 func epochOf(t time.Time) int64 { return t.UnixNano()/int64(epochWidth) + 1 }
 
-// Lock returns a mutex that is locked, to be held while an id is added and its charge is corrected: who is told that the id was
-// settled before must find the charge corrected.
+// Lock returns a locked mutex, to be held while an id is added and its charge is corrected: when a client learns that an id was
+// settled before, the charge must already be corrected.
 func (s *Settled) Lock(number uint64) *sync.Mutex {
 	m := &s.stripes[number%stripes].settling
 	m.Lock()

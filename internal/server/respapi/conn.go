@@ -37,7 +37,7 @@ type conn struct {
 	w      *resp.Writer // under mu
 	caller *engine.Session
 	report hotkeys.Report
-	values []string // memory for those of a key
+	values []string // memory for the values of a key
 
 	certs    []string // names of the client's certificate
 	who      access.Identity

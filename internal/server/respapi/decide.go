@@ -90,7 +90,7 @@ func check(c *conn, args [][]byte) error {
 	return c.couldQueue(err)
 }
 
-// fillEvent sets the fields of ev to those of CHECK, and returns the cost.
+// fillEvent sets the fields of CHECK in ev, and returns its terms and the cost.
 func fillEvent(ev *match.Event, args [][]byte) (terms engine.Terms, cost uint64, err error) {
 	if len(args)%2 != 0 {
 		return terms, 0, badArg("field '%.64s' has no value", args[len(args)-1])

@@ -130,7 +130,7 @@ func recordError(number int, err error) error {
 	return err
 }
 
-// changedHot tells watchers that the value of a key changed.
+// changedHot notifies watchers that the value of a key changed.
 func changedHot(c *conn, args [][]byte) error {
 	key := make([]string, len(args)-2)
 	for i, v := range args[2:] {
