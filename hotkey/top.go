@@ -3,10 +3,10 @@ package hotkey
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/lately-go/lately/internal/heap"
 	"github.com/lately-go/lately/internal/keytable"
 )
 
@@ -36,30 +36,19 @@ func (r *RuleDetector) topAt(now int64, n int, span time.Duration) ([]KeyCount, 
 		return nil, fmt.Errorf("hotkey: top: span %v: must be 0 to %v, the span of rule %q", span, table.rule.Span, table.rule.Name)
 	}
 	window := int64(cmp.Or(span, table.rule.Span))
-	var top []KeyCount
-	least := uint64(1)
+	top := heap.NewTop(n, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Lo, a.Lo), strings.Compare(a.Key, b.Key))
+	})
 	for key, rec := range table.All() {
 		w := rec.Words()
 		if rec.Flag() { // a digest
 			continue
 		}
 		k, _ := table.keyCount(rec.Hash(), w, max(now, table.window.Newest(w[wordWindow:], table.blocks)), window)
-		if k.Lo < least {
-			continue
-		}
-		k.Key = string(key)
-		if top = append(top, k); len(top)/2 >= n {
-			top = busiest(top, n)
-			least = top[len(top)-1].Lo
+		if last, _ := top.Last(); k.Lo > 0 && k.Lo >= last.Lo {
+			k.Key = string(key)
+			top.Add(k)
 		}
 	}
-	return busiest(top, n), nil
-}
-
-// busiest returns the n of keys with the largest lower bounds, in order.
-func busiest(keys []KeyCount, n int) []KeyCount {
-	slices.SortFunc(keys, func(a, b KeyCount) int {
-		return cmp.Or(cmp.Compare(b.Lo, a.Lo), strings.Compare(a.Key, b.Key))
-	})
-	return keys[:min(n, len(keys))]
+	return top.Items(), nil
 }

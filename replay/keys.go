@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lately-go/lately/internal/heap"
 )
 
 // peakWindows are the windows whose largest counts are reported for top keys.
@@ -201,20 +203,13 @@ func keysAbove(peaks []int64) (steps [][2]int64) {
 // largest returns the n keys with the largest counts, largest first; equal ones in the
 // order of their bytes. Keys without a count are left out, and so is number 0.
 func (c *keyColumn) largest(n int, counts []int64) []uint32 {
-	compare := func(a, b uint32) int {
+	top := heap.NewTop(n, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(c.texts[a], c.texts[b]))
-	}
-	var ids []uint32
-	full := false // ids[n-1] is the last of the first n so far
+	})
 	for id, count := range counts {
-		if count == 0 || id == 0 || full && compare(uint32(id), ids[n-1]) > 0 {
-			continue
-		}
-		if ids = append(ids, uint32(id)); len(ids) >= 2*n+64 {
-			slices.SortFunc(ids, compare)
-			ids, full = ids[:n], true
+		if count > 0 && id > 0 {
+			top.Add(uint32(id))
 		}
 	}
-	slices.SortFunc(ids, compare)
-	return ids[:min(n, len(ids))]
+	return top.Items()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lately-go/lately/internal/heap"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/ring"
 )
@@ -40,30 +41,18 @@ func (tb *Table) top(n int, m moment, span time.Duration) ([]KeyCount, error) {
 		return nil, err
 	}
 	t := part.timeOf(m)
-	leaders := make([]KeyCount, 0, min(n, tb.Len()))
-	least := uint64(1) // fewer cannot be among the first n
+	top := heap.NewTop(n, compareCounts)
 	for key, r := range tb.in.All() {
 		lo, hi := tb.boundsOf(r, t, part)
-		if lo < least {
-			continue
-		}
-		leaders = append(leaders, KeyCount{string(key), Count{Lo: lo, Hi: hi}})
-		if len(leaders)/2 >= n {
-			leaders = firstOf(leaders, n)
-			least = leaders[n-1].Lo
+		if last, _ := top.Last(); lo > 0 && lo >= last.Lo {
+			top.Add(KeyCount{string(key), Count{Lo: lo, Hi: hi}})
 		}
 	}
-	leaders = firstOf(leaders, n)
+	leaders := top.Items()
 	for i := range leaders {
 		leaders[i].Count = newCount(leaders[i].Lo, leaders[i].Hi, t, part.span, part.width)
 	}
 	return leaders, nil
-}
-
-// firstOf returns the first n of counts, in their order.
-func firstOf(counts []KeyCount, n int) []KeyCount {
-	slices.SortFunc(counts, compareCounts)
-	return counts[:min(n, len(counts))]
 }
 
 func compareCounts(a, b KeyCount) int {

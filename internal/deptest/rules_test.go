@@ -43,14 +43,14 @@ internal/server/history -> api
 internal/server/refused -> match, ratelimit, window, internal/keyvalue
 internal/server/keptevents -> match, internal/server/eventlist, internal/eventfield
 internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, internal/server/state, internal/server/journal, hotkey, match, window, internal/heap, internal/keyvalue, internal/when
-internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue, internal/when, internal/sentence
+internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue, internal/when, internal/sentence, internal/heap
 internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address, internal/limit, internal/ban
 internal/server/scan    -> api, internal/server/apierror
 internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/sentence
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/sentence
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/sentence, internal/heap
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
@@ -65,7 +65,7 @@ internal/middleware           -> internal/hashedplans, internal/ratelimitheader,
 internal/ratelimitheader      -> ratelimit, internal/limit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/keyvalue
 ratelimit           -> match, window, internal/ban, internal/invalid, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address, internal/batch
-hotkey              -> match, window, internal/invalid, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when
+hotkey              -> match, window, internal/invalid, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when, internal/heap
 
 internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield, internal/address
 internal/server/eventlist -> match
@@ -85,7 +85,7 @@ internal/test/journaltest -> std
 internal/test/netnstest -> golang.org/x/sys
 internal/test/browsertest -> std
 internal/test/freeport -> std
-window                  -> internal/ring, internal/keytable, internal/snapshot
+window                  -> internal/ring, internal/keytable, internal/snapshot, internal/heap
 
 match               -> internal/address
 api                 -> std

@@ -1,5 +1,5 @@
-// Package heap has the first item in an order, while items come, change and go. Unlike
-// container/heap it boxes no item, and keeps no item that was removed.
+// Package heap has the first item in an order, while items come, change and go, and the first
+// n of many. Unlike container/heap it boxes no item, and keeps no item that was removed.
 package heap
 
 // A Heap is a binary heap. Make one with [New]. Each change takes a number of comparisons

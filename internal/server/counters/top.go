@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/heap"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
@@ -56,13 +57,9 @@ func (c *Counter) topOfAll(t time.Time, n int, span time.Duration) ([]api.KeyCou
 
 // topOf is Top of the keys that f selects.
 func (c *Counter) topOf(t time.Time, n int, span time.Duration, f *keys.Filter) ([]api.KeyCount, error) {
-	found := []api.KeyCount{}
-	keepLargest := func() {
-		slices.SortFunc(found, func(a, b api.KeyCount) int {
-			return cmp.Or(cmp.Compare(b.Lo, a.Lo), slices.Compare(a.Values(), b.Values()))
-		})
-		found = found[:min(n, len(found))]
-	}
+	top := heap.NewTop(n, func(a, b api.KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Lo, a.Lo), slices.Compare(a.Values(), b.Values()))
+	})
 	table, t := c.counts(t)
 	for key, r := range table.AllAt(t) {
 		parts := keyvalue.All(c.Key, key)
@@ -73,15 +70,11 @@ func (c *Counter) topOf(t time.Time, n int, span time.Duration, f *keys.Filter) 
 		if err != nil {
 			return nil, apierror.New(api.BadArg, "%v", err)
 		}
-		if count.Lo == 0 {
-			continue
-		}
-		if found = append(found, api.KeyCount{Key: api.KeyOf(parts...), Count: api.Count(count)}); len(found) >= 2*n+1000 {
-			keepLargest()
+		if count.Lo > 0 {
+			top.Add(api.KeyCount{Key: api.KeyOf(parts...), Count: api.Count(count)})
 		}
 	}
-	keepLargest()
-	return found, nil
+	return append([]api.KeyCount{}, top.Items()...), nil
 }
 
 // peak returns the events per second of a key in the slot of the span that had most.
