@@ -71,28 +71,24 @@ func checkItem(event map[string]string, cost uint64) api.CheckItem {
 // Take counts an event with this key under one rule, and returns the decision. The key
 // is the values of the rule's key, in the order of its fields. Cost 0 means 1.
 func (c *Client) Take(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
-	return c.decide(ctx, "/v1/take", takeItem(rule, key, cost))
+	return c.TakeLimit(ctx, rule, 0, cost, key...)
 }
 
 // TakeLimit is Take with the event's own limit, such as a customer's plan, under a rule with
 // at_most, which bounds it. The key has one window, so a new limit takes effect in the
 // middle of it. Limit 0 means the rule's limit.
 func (c *Client) TakeLimit(ctx context.Context, rule string, limit, cost uint64, key ...string) (ratelimit.Decision, error) {
-	return c.decide(ctx, "/v1/take", limitedItem(rule, key, limit, cost))
+	return c.decide(ctx, "/v1/take", takeItem(rule, key, limit, cost))
 }
 
 // Peek returns the decision that Take would return now, and changes nothing.
 func (c *Client) Peek(ctx context.Context, rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
-	return c.decide(ctx, "/v1/peek", takeItem(rule, key, cost))
+	return c.decide(ctx, "/v1/peek", takeItem(rule, key, 0, cost))
 }
 
-func takeItem(rule string, key []string, cost uint64) api.TakeItem {
-	return api.TakeItem{Rule: rule, Key: api.KeyOf(key...), Cost: new(max(cost, 1))}
-}
-
-// limitedItem returns a takeItem with a limit, unless that is 0.
-func limitedItem(rule string, key []string, limit, cost uint64) api.TakeItem {
-	it := takeItem(rule, key, cost)
+// takeItem returns an event of a key, with a limit unless that is 0.
+func takeItem(rule string, key []string, limit, cost uint64) api.TakeItem {
+	it := api.TakeItem{Rule: rule, Key: api.KeyOf(key...), Cost: new(max(cost, 1))}
 	if limit > 0 {
 		it.Limit = &limit
 	}

@@ -28,12 +28,12 @@ type Reservation struct {
 // Reserve counts an event with this key under one rule, at an estimated cost, and returns the decision with an ID for Settle,
 // which must be called within hold: up to a day, 0 means a minute. Cost 0 means 1.
 func (c *Client) Reserve(ctx context.Context, rule string, cost uint64, hold time.Duration, key ...string) (Reservation, error) {
-	return c.reserve(ctx, api.ReserveTake{TakeItem: takeItem(rule, key, cost), For: forOf(hold)})
+	return c.ReserveLimit(ctx, rule, 0, cost, hold, key...)
 }
 
 // ReserveLimit is Reserve with the event's own limit, see [Client.TakeLimit].
 func (c *Client) ReserveLimit(ctx context.Context, rule string, limit, cost uint64, hold time.Duration, key ...string) (Reservation, error) {
-	return c.reserve(ctx, api.ReserveTake{TakeItem: limitedItem(rule, key, limit, cost), For: forOf(hold)})
+	return c.reserve(ctx, api.ReserveTake{TakeItem: takeItem(rule, key, limit, cost), For: forOf(hold)})
 }
 
 // ReserveEvent is Reserve for an event under every rule that matches it, as Check counts it. One ID settles all.
@@ -67,7 +67,7 @@ func (c *Client) Settle(ctx context.Context, id string, cost uint64) (bool, erro
 // Charge counts a cost for this key under one rule, even above the limit. It is never refused:
 // later events are.
 func (c *Client) Charge(ctx context.Context, rule string, cost uint64, key ...string) error {
-	_, err := post[api.Charged](ctx, c, "/v1/charge", takeItem(rule, key, cost))
+	_, err := post[api.Charged](ctx, c, "/v1/charge", takeItem(rule, key, 0, cost))
 	return err
 }
 

@@ -34,7 +34,7 @@ func (rl *rule) readBan(data string, key []byte) ban.Ban {
 	return b
 }
 
-// banOf returns the ban that answer k of g tells of.
+// banOf returns the ban in answer k of g.
 func (g *group) banOf(l *layout, k int) ban.Ban {
 	at := uint56 + len(g.members)*answerBytes
 	for i := range k {
@@ -46,8 +46,8 @@ func (g *group) banOf(l *layout, k int) ban.Ban {
 	return l.rules[s.Outcome.Rule].readBan(g.data[at:], s.Key)
 }
 
-// learn copies the bans that answers tell of, and adds to the shared list what is not in the
-// copy. If that fails, sync does it later, or the next node that sees the ban.
+// learn copies the bans in the answers, and adds those that are new in the copy to the shared
+// list. If that fails, sync does it later, or the next node that sees the ban.
 func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 	var calls []*call
 	var bans []ban.Ban

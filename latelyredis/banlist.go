@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/snapshot"
 )
 
-// The list of bans in Redis says who is banned and until when, so that every node has a copy:
+// The list of bans in Redis has the banned keys and when their bans end, so that every node has a copy:
 // a sorted set of ends and a hash of details, each in parts, and a stream of the changes. Its
 // keys have one hash tag, so that a change is one step. What decides is the record of a key.
 

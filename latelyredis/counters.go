@@ -207,7 +207,7 @@ func (c *Counters) named(name string) *Counter {
 	return x
 }
 
-// What the script counts says of a node.
+// Results of the script counts.
 const (
 	passGoesOn = iota // entries follow
 	passAlone         // nobody has counts: it begins with its own
@@ -225,7 +225,7 @@ func (c *Counters) keys(names ...string) (keys []string) {
 	return keys
 }
 
-// pass tells others what was counted, and counts what they tell. It reports whether there is more.
+// pass sends what was counted, and counts what others have sent. It reports whether there is more.
 func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 	c.passing.Lock()
 	defer c.passing.Unlock()

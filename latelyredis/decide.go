@@ -24,7 +24,7 @@ const (
 	never = 1 << 55
 )
 
-// What a decision is told.
+// Flags of a decision.
 const (
 	askPeek     = 1
 	askRefused  = 2 // a rule of another subject refuses
@@ -37,13 +37,13 @@ const (
 	askAnswer   = askLook | askMerge // it is an answer
 )
 
-// What a script answers that has changed nothing because of askWaits: an enforced rule refuses, or only a shadow.
+// Answers of a script that has changed nothing because of askWaits: begins if an enforced rule refuses, watches if only shadow rules do.
 const (
 	begins  = "begins"
 	watches = "watches"
 )
 
-// errAnswer is the error of an answer that is not one of the scripts'.
+// errAnswer is the error of an answer that no script returns.
 var errAnswer = errors.New("latelyredis: the server answered with something else than the script returns")
 
 // Decide implements the store of a Limiter: it judges each request in one step for each
@@ -220,7 +220,7 @@ func (s *Store) callAbout(l *layout, script *script, head string, key []byte, ru
 	return c
 }
 
-// tell makes the arguments of c that tell the script of its rules, at about the time now.
+// tell sets the arguments of c that describe its rules, at about the time now.
 func (c *call) tell(l *layout, now int64) {
 	for k, i := range c.rules {
 		n := uint64(0)
@@ -315,7 +315,7 @@ func (c *call) answer(k int) answer {
 	}
 }
 
-// tells reports whether the limit that a tells of is one of rl, or of its ban.
+// tells reports whether the limit in a exists in rl, or is that of its ban.
 func (a answer) tells(rl *rule) bool {
 	return a.status&answerSkipped != 0 || a.status&answerOfBan != 0 && rl.ban != nil || a.limit < len(rl.most)
 }

@@ -44,7 +44,7 @@ const (
 	refusalWords
 )
 
-// refusals is what is known of all refusals of a store. Their records are of the rules.
+// refusals is the state that the remembered refusals of all rules share. The records are in the rules.
 type refusals struct {
 	seed maphash.Seed
 
@@ -106,7 +106,7 @@ func (s *Store) newRefusals(l *layout) {
 	}
 }
 
-// endingPolicy tells a table what its records mean: each ends at the time wordEnds, and the next to end is
+// endingPolicy is the eviction policy of a table whose records end at the time wordEnds: the next to end is
 // evicted first.
 type endingPolicy struct {
 	keytable.Plain

@@ -20,7 +20,7 @@ import (
 // maxLimits is the most limits of a rule: with what a ban counts, a byte of its record.
 const maxLimits = 254
 
-// A layout is a rule set as scripts are told of it.
+// A layout is a rule set in the form of arguments of scripts.
 type layout struct {
 	set     *ratelimit.Set
 	rules   []rule
@@ -64,7 +64,7 @@ func (l *layout) named(name string) (*rule, error) {
 	return &l.rules[i], nil
 }
 
-// A rule is what a script is told of a rule: flags 1 | keep 7 | number of limits 1, and of
+// A rule is a rule in the form of an argument of scripts: flags 1 | keep 7 | number of limits 1, and of
 // each limit its algorithm 1 | N 4 | span 7 | burst 4, of a calendar also the bounds of two
 // periods, 7 each. N is the most that a record holds, and the burst what the event may use; but of a bucket whose N is
 // data, N is that of the event, and the largest follows, 4. Then, of a ban, the log of what it counts as a limit, and flags 1 |
@@ -275,7 +275,7 @@ func keep(r *ratelimit.Rule) int64 {
 // next period is told as well, so either clock may be ahead of the other by half a second.
 const early = 500_000
 
-// argument returns what the script is told of rl at about the time now, in
+// argument returns the argument of scripts for rl at about the time now, in
 // microseconds, for an event that brings n, or 0.
 func (rl *rule) argument(now int64, n uint64) string {
 	if len(rl.calendars) == 0 && rl.part == 0 && n == 0 {

@@ -215,7 +215,7 @@ func (s *Store) send(ctx context.Context, l *layout, calls []*call) {
 	s.breakers.note(calls)
 }
 
-// transmit is send, without telling the breakers what came of it.
+// transmit is send without an update of the breakers.
 func (s *Store) transmit(ctx context.Context, l *layout, calls []*call) {
 	defer s.endReturned(l, calls)
 	for tries, waits := 0, 0; tries < attempts && len(calls) > 0; {

@@ -30,7 +30,7 @@ const (
 	reassertBatch = 256
 )
 
-// What the script sync says of the changes that a node has.
+// Results of the script sync about the changes that a node has.
 const (
 	syncChanged = iota // those after them follow
 	syncTrimmed        // they are no longer kept: the list has to be read

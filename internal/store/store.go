@@ -103,16 +103,16 @@ type Request[R any] struct {
 	Cost uint64
 	// Peek asks what the decision would be, and changes nothing.
 	Peek bool
-	// Looks says that a Subject has Look.
+	// Looks is set if a Subject has Look.
 	Looks bool
-	// Answer says that the event is the answer to a request that was let through before. Limits are
+	// Answer is set if the event is the answer to a request that was allowed before. Limits are
 	// charged beyond N, bans count it and begin, and nothing refuses it. A key that is banned is
 	// not counted. Each rule judges as if it were alone.
 	Answer bool
-	// Refused says that a rule has refused the event already, which is not among Subjects: no limit is charged, but by
-	// rules that count refused events, and bans count it.
+	// Refused is set if a rule that is not among Subjects has refused the event already: bans count it, and only limits
+	// that count refused events are charged.
 	Refused bool
-	// Settled says that another process may settle the request. The store then makes Marks for it.
+	// Settled is set if another process may settle the request. The store then makes Marks for it.
 	Settled bool
 	// Subjects are the rules that match, in the order of the set.
 	Subjects []Subject[R]
@@ -132,8 +132,8 @@ type Subject[R any] struct {
 	N       uint64     // of the limit with AtMost, as the event brings it, at most that; 0 if it is the rule's
 	Value   []byte     // of the field whose distinct values the ban counts; empty if there is none
 	Outcome Outcome[R] // Rule is set by the caller, the rest by the store
-	// Look says that the rule counts the answer to the event, which is not known yet. It charges
-	// nothing, and a ban counts refusals only; a limit that is full refuses it, and a ban that holds.
+	// Look is set if the rule counts the answer to the event, which is not known yet. Nothing is charged, and a ban
+	// counts refusals only. A full limit or a ban in force refuses the event.
 	Look bool
 
 	// Mark is the store's own, for a Settlement.
@@ -165,9 +165,8 @@ type Settlement[R any] struct {
 	Charged, Actual uint64
 	Subjects        []Subject[R]
 
-	// ID, if it is not empty, is what a store that processes share knows the settlement by: it remembers until
-	// Ends that it was done, and sets Again, and changes nothing, when it has done it before. The memory of a process
-	// ignores it.
+	// ID, if it is not empty, identifies the settlement in a store that processes share: the store remembers it until
+	// Ends. If it was done before, the store changes nothing and sets Again. The memory of a process ignores the ID.
 	ID    string
 	Ends  time.Time
 	Again bool
