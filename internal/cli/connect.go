@@ -119,7 +119,7 @@ func (f *connectFlags) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// token returns the token of --token-file, or else that of the environment, or "".
+// token returns the token in --token-file or else in the environment, or "".
 func (f *connectFlags) token() (string, error) {
 	if f.tokenFile != "" {
 		token, err := access.ReadToken(f.tokenFile, f.role)
@@ -171,7 +171,7 @@ func asks[T any](cmd *cobra.Command, role access.Role, ask func(context.Context,
 	return f
 }
 
-// answer asks the server that f describes and prints what it answers, as JSON or with
+// answer asks the server that f describes and prints its answer, as JSON or with
 // text, whose cells that end with a tab are aligned in columns.
 func answer[T any](cmd *cobra.Command, f *answerFlags, ask func(context.Context, *client.Client) (T, error), text func(io.Writer, T)) error {
 	c, err := f.client()

@@ -131,7 +131,7 @@ func refusalLines(w io.Writer, x api.Explanation) {
 	fmt.Fprintf(w, "\nKeys that were last refused before %s UTC may be missing.\n", stamp(x.Since))
 }
 
-// refusedEvent says what was refused, and why.
+// refusedEvent returns a refused event and the reason as text.
 func refusedEvent(e *api.RefusedEvent) string {
 	text := stamp(e.Time) + " UTC"
 	for _, field := range []string{e.Method, e.Host, e.Path} {

@@ -32,7 +32,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, help)
 }
 
-// unknownFlag says that cmd has no such flag, and which one may be meant.
+// unknownFlag returns the error for a flag that cmd does not have, with the one that may be meant.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) string {
 	name := e.GetSpecifiedName()
 	if names := e.GetSpecifiedShortnames(); strings.HasPrefix(names, "=") && cmd.Name() == "follow" {

@@ -130,7 +130,7 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	return err
 }
 
-// noteShadows says which rules refuse nothing, so that nothing of them is printed.
+// noteShadows warns of rules in shadow mode, whose decisions are not printed.
 func noteShadows(w io.Writer, set *ratelimit.Set) {
 	var names []string
 	for i := range set.Len() {

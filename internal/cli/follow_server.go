@@ -59,7 +59,7 @@ type feedReport struct {
 	Sessions uint64 `json:"sessions"` // of the feed: one, and one more after each failure
 }
 
-// errBehind is the error of a server that has not counted what it had: it was restarted from a
+// errBehind means that the server lost events it had acknowledged: it was restarted from an older
 // snapshot, or without one.
 var errBehind = errors.New("the server has an earlier state")
 

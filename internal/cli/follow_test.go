@@ -39,7 +39,7 @@ func appendTo(t *testing.T, path, text string) {
 	must.Do(t, f.Close())
 }
 
-// Rules in shadow mode, as import writes them, refuse nothing, and follow says that it prints nothing of them.
+// Rules in shadow mode, as import writes them, refuse nothing, and follow warns that it does not print their decisions.
 func TestFollowDryRunOfShadows(t *testing.T) {
 	for mode, want := range map[string]bool{", mode: shadow": true, "": false} {
 		path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -102,7 +102,7 @@ func TestFollowDryRun(t *testing.T) {
 }
 
 // TestFollowRulesOfLogs judges two logs of two formats: a rule about one of them bans no client of the other. A rule
-// about both does, and the start says so.
+// about both does, with a warning at the start.
 func TestFollowRulesOfLogs(t *testing.T) {
 	dir := t.TempDir()
 	rules, access, auth := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log"), filepath.Join(dir, "auth.log")

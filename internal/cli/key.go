@@ -166,7 +166,7 @@ func keyReport(w io.Writer, r *api.KeyReport) {
 	}
 }
 
-// explainProxy says what a key with a client such as proxy:127.0.0.1 is.
+// explainProxy explains a key with a client such as proxy:127.0.0.1.
 func explainProxy(w io.Writer, key []string) {
 	for _, v := range key {
 		if addr, ok := strings.CutPrefix(v, proxyPrefix); ok {
@@ -179,7 +179,7 @@ func banText(b *api.Ban) string {
 	return fmt.Sprintf("since %s, until %s UTC, by %s%s", stamp(b.Since), stamp(b.Until), visible(b.Source), reasonText(visible(b.Reason)))
 }
 
-// nextDecision says what a rule would decide about the next event of a key.
+// nextDecision describes the decision of a rule about the next event of a key.
 func nextDecision(d *api.Decision) string {
 	switch {
 	case d.BannedUntil > 0:

@@ -7,5 +7,5 @@ import (
 	"io"
 )
 
-// readerGone does nothing: the next line that is written tells.
+// readerGone does nothing: writing the next line fails.
 func readerGone(context.Context, io.Writer, func(error)) {}

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readerGone calls stop when who reads out, a pipe, has ended: head -n 2 ends while nothing is written that would tell.
+// readerGone calls stop when the reader of out, a pipe, has ended. Writing would fail then, but after head -n 2 there may be
+// nothing to write for hours.
 func readerGone(ctx context.Context, out io.Writer, stop func(error)) {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -21,7 +22,7 @@ func readerGone(ctx context.Context, out io.Writer, stop func(error)) {
 		return
 	}
 	for ctx.Err() == nil {
-		fds := []unix.PollFd{{Fd: int32(f.Fd())}} // what is waited for is an error, which poll always reports
+		fds := []unix.PollFd{{Fd: int32(f.Fd())}} // no events: poll always reports errors
 		if n, _ := unix.Poll(fds, 500); n > 0 && fds[0].Revents&unix.POLLERR != 0 {
 			stop(syscall.EPIPE)
 			return

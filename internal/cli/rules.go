@@ -63,7 +63,7 @@ func ruleTable(w io.Writer, set api.RuleSet) {
 	}
 }
 
-// reloadError says that the last reload failed, if it did.
+// reloadError writes why the last reload failed, unless text is "".
 func reloadError(w io.Writer, text string) {
 	if text != "" {
 		fmt.Fprintf(w, "the last reload failed, and these rules were kept: %s\n", visible(text))

@@ -131,8 +131,7 @@ func (c *serveCommand) run(cmd *cobra.Command) error {
 	return runServer(cmd, config, func(s *server.Server) { announce(cmd.OutOrStdout(), s, config.Demo) })
 }
 
-// runServer runs a server until it is interrupted or told to end. ready is called before it
-// runs.
+// runServer runs a server until an interrupt or SIGTERM. It calls ready before that.
 func runServer(cmd *cobra.Command, config server.Config, ready func(*server.Server)) error {
 	// Before the state is read, which takes time: by default SIGHUP ends a process.
 	hangup := make(chan os.Signal, 1)

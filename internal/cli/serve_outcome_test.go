@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestServeOutcomesKilled kills a server with SIGKILL after it was told of answers: a new one knows what they have counted,
-// the ban that they have begun, and which ids were reported.
+// TestServeOutcomesKilled kills a server with SIGKILL after answers were reported: a new one has their counts,
+// the ban that they began, and the ids that were reported.
 func TestServeOutcomesKilled(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

@@ -40,8 +40,7 @@ func writeRules(t testing.TB, text string) string {
 	return path
 }
 
-// Without any flag there is a server on loopback that counts at once, and ends in
-// order when it is told to.
+// Without any flag, a server on loopback counts at once and shuts down in order.
 func TestServeWithoutFlags(t *testing.T) {
 	s := serve(t)
 	c := s.dial()
@@ -69,8 +68,8 @@ func TestServeWithoutFlags(t *testing.T) {
 	}
 }
 
-// A token file that is not there is made; the log, of the kind asked for, says where
-// it is, and nothing of what is in it.
+// A missing token file is created. The log, in the requested format, has its path and
+// none of its tokens.
 func TestServeMakesTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	s := serve(t, "--token-file", path, "--log-format", "json")
@@ -110,7 +109,7 @@ func TestServeLocksItsDirectory(t *testing.T) {
 	}
 }
 
-// What is stopped in order comes back as it was.
+// A server that was shut down starts with the same counts and bans.
 func TestServeComesBack(t *testing.T) {
 	dir, rules := t.TempDir(), writeRules(t, serveRules)
 	s := serve(t, "--data", dir, "--rules", rules)
@@ -148,8 +147,8 @@ func TestServeComesBack(t *testing.T) {
 	}
 }
 
-// Rules change while it runs, by themselves or when it is told, without losing a
-// count; a file with mistakes leaves those in force.
+// Rules are read again by polling and on SIGHUP, without losing a count; a file with
+// mistakes leaves the rules in force.
 func TestServeReloads(t *testing.T) {
 	rules := writeRules(t, serveRules)
 	s := serve(t, "--rules", rules, "--rules-poll", "20ms")
@@ -220,7 +219,7 @@ func TestServeKilled(t *testing.T) {
 	t.Logf("%d rounds, %d bans, %d unbans and %d counts acknowledged", rounds, len(k.banned), len(k.unbanned), k.counted.Load())
 }
 
-// killed is what a client of servers that are killed knows.
+// killed is what a client of killed servers was acknowledged.
 type killed struct {
 	t        testing.TB
 	mu       sync.Mutex
@@ -278,7 +277,7 @@ func (k *killed) load(s *serving, round int) (stop func()) {
 	return wg.Wait
 }
 
-// check compares what a server that has come back knows.
+// check compares the bans and counts of a restarted server.
 func (k *killed) check(s *serving, round int, last bool) {
 	c := s.dial()
 	// All of them at the end, round by round since a list has an end, and each time

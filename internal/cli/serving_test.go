@@ -30,8 +30,8 @@ type serving struct {
 	err  error
 }
 
-// A logFile is the path of what a process writes to its standard error. The process writes to
-// the file itself: what it has written before something else that a test sees is there.
+// A logFile is the path of the standard error of a process. The process writes to the file
+// itself, so a test that sees a later effect finds all earlier lines.
 type logFile string
 
 func (l logFile) String() string {
@@ -60,7 +60,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// serve starts a process with these flags and waits until it says where it listens.
+// serve starts a process with these flags and waits until it prints where it listens.
 // The test ends it.
 func serve(t testing.TB, args ...string) *serving {
 	t.Helper()

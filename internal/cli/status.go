@@ -56,7 +56,7 @@ func statusLines(w io.Writer, s api.Status) {
 	fmt.Fprintf(w, "your role:\t%s\n", visible(s.Role))
 }
 
-// storeLines says how the store is that servers share, if there is one.
+// storeLines writes the state of the shared store, if there is one.
 func storeLines(w io.Writer, s *api.StoreStatus) {
 	if s == nil {
 		return
@@ -78,7 +78,7 @@ func storeLines(w io.Writer, s *api.StoreStatus) {
 	}
 }
 
-// enforcementLines says whether others refuse what is banned, if they are to.
+// enforcementLines writes how far nftables and other targets enforce the bans, if there are any.
 func enforcementLines(w io.Writer, s *api.Enforcement) {
 	if s == nil {
 		return
@@ -101,7 +101,7 @@ func enforcementLines(w io.Writer, s *api.Enforcement) {
 	}
 }
 
-// logLines says how far the logs that the server follows were read.
+// logLines writes how far the followed logs were read.
 func logLines(w io.Writer, logs []api.FollowedLog) {
 	for i := range logs {
 		l := &logs[i]
@@ -116,7 +116,7 @@ func logLines(w io.Writer, logs []api.FollowedLog) {
 	}
 }
 
-// storageLines says what fails in the data directory.
+// storageLines writes the failures of the data directory.
 func storageLines(w io.Writer, s *api.StorageStatus) {
 	state := "no failures"
 	if s.JournalFailures+s.SnapshotFailures+s.MissingBans > 0 {

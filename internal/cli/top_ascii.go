@@ -38,7 +38,7 @@ func asciiOnly(s string) string {
 	return b.String()
 }
 
-// drawn returns a frame as it is sent to the terminal: in ASCII, each sign of the view
+// drawn returns the frame for the terminal: in ASCII, each sign of the view
 // is replaced by one of the same width.
 func (p topPaint) drawn(frame string) string {
 	if !p.ascii {

@@ -19,7 +19,7 @@ import (
 // cannedNow is when everything in these tests happens.
 var cannedNow = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// cannedStatus is a server as its API tells it.
+// cannedStatus is the status of the canned server.
 const cannedStatus = `{"version":"v1.2.0","started":"2026-03-02T06:46:00Z","uptime_s":11640,"totals":{"allowed":14200344,"refused":47121,"banned":41002,"unmatched":120,"errors":0},` +
 	`"memory":{"budget":268435456,"bytes":13002342,"counter_bytes":5242880,"heap":40000000},"bans":{"held":1234,"remembered":40,"refused":0},` +
 	`"subscribers":3,"rules":{"file":"rules.yaml","since":"2026-03-02T06:46:00Z","reloads":2,"error":null},"role":"read"}`

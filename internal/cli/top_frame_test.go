@@ -153,7 +153,7 @@ func TestTopInspected(t *testing.T) {
 	}
 }
 
-// TestTopFits has every size there is: whatever happens, lines stay on the screen.
+// TestTopFits has a screen of every size: no frame is larger.
 func TestTopFits(t *testing.T) {
 	m := cannedModel(t, newTopPaint(true), 0, 0)
 	m.reading.hot[0].Key = api.KeyOf(strings.Repeat("日本語/", 40))
@@ -166,13 +166,13 @@ func TestTopFits(t *testing.T) {
 	}
 }
 
-// hostile is what must not reach a terminal, or not as it is.
+// hostile is texts that must not reach a terminal unescaped.
 var hostile = []string{
 	"\x1b[2J\x1b[H", "\x1b]0;title\a", "\x9b31m", "a\nb\r\tc", "\u202egpj.exe", "\u2066x\u2069", "\xff\xfe", "\x00", "\u200b", "\u00a0",
 	"e" + strings.Repeat("\u0301", 400), strings.Repeat("👩‍👩‍👧", 50), "\x1bP+q544e\x1b\\", "\u0085\u2028\u2029", "", strings.Repeat("\x1b", 4000),
 }
 
-// TestTopHostile puts what is hostile wherever a server may be made to say it.
+// TestTopHostile has hostile texts wherever the answer of a server may contain them.
 func TestTopHostile(t *testing.T) {
 	for i, text := range hostile {
 		m := cannedModel(t, newTopPaint(true), 120, 40)
@@ -202,7 +202,7 @@ func TestTopHostile(t *testing.T) {
 			t.Fatalf("text %d, %.40q", i, text)
 		}
 	}
-	// The control: what checks finds what is planted.
+	// The control: a planted sequence is found.
 	if s := visible("\x1b[2J"); s == "\x1b[2J" || strconv.IsPrint('\u202e') {
 		t.Errorf("visible leaves %q", s)
 	}

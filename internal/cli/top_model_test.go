@@ -67,8 +67,8 @@ func TestTopKeys(t *testing.T) {
 	}
 }
 
-// TestTopPause has a picture that stands still, whatever the server tells, and is
-// whole again when it goes on.
+// TestTopPause has a paused view, which no message changes, and which reads everything
+// when it goes on.
 func TestTopPause(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	asked := asking(m)
@@ -108,7 +108,7 @@ func TestTopLacking(t *testing.T) {
 	}
 }
 
-// TestTopEvents has what the server tells between two readings.
+// TestTopEvents has the events of the server between two readings.
 func TestTopEvents(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	asked := asking(m)
@@ -208,7 +208,7 @@ func TestTopOldAnswers(t *testing.T) {
 	}
 }
 
-// TestTopUnknownCounter shows the rest of the view, and says what is wrong.
+// TestTopUnknownCounter has a counter that does not exist: a notice names it, and the rest of the view is shown.
 func TestTopUnknownCounter(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	m.reading.want.counter = "nosuch"

@@ -30,7 +30,7 @@ type topReading struct {
 	status   api.Status
 	counters []api.Counter
 	counter  string        // whose keys are in top
-	span     time.Duration // of top: that of want, or the counter's longest if that is less
+	span     time.Duration // of top: the span of want, at most the counter's longest
 	top      []api.KeyCount
 	perRule  *api.Rate // of the span; nil if the server is too young
 	bans     []api.Ban

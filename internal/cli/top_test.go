@@ -151,7 +151,7 @@ func (f *film) wait(t *testing.T, texts ...string) {
 	}
 }
 
-// A screen is a terminal that remembers what it was sent.
+// A screen is a terminal that keeps its input.
 type screen struct {
 	mu   sync.Mutex
 	sent bytes.Buffer
@@ -236,7 +236,7 @@ func TestTopNoColor(t *testing.T) {
 	}
 }
 
-// TestTopUnauthorized has a server that lets nobody in: the view ends and says why.
+// TestTopUnauthorized has a server that refuses the token: the view ends with its error.
 func TestTopUnauthorized(t *testing.T) {
 	s := cannedServer(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusUnauthorized)

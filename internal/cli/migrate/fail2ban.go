@@ -171,7 +171,7 @@ func (b *builder) length(s settings, jail string, ban time.Duration) string {
 	return durations(list)
 }
 
-// multiplied is the length of bans with bantime.multipliers: that of the i-th is used for
+// multiplied is the length of bans with bantime.multipliers: the i-th multiplier is for
 // the ban after i earlier ones.
 func (b *builder) multiplied(jail string, v setting, ban time.Duration, factor float64, longest time.Duration) string {
 	list := []time.Duration{ban}
@@ -305,7 +305,7 @@ func fail2banTime(text string) (time.Duration, bool) {
 	return bounded(sum)
 }
 
-// fail2banUnits are those of fail2ban, in seconds.
+// fail2banUnits are the units of times in fail2ban, in seconds.
 var fail2banUnits = map[string]float64{
 	"s": 1, "ss": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "mm": 60, "min": 60, "minute": 60, "minutes": 60,
 	"h": 3600, "hh": 3600, "hour": 3600, "hours": 3600, "d": 86400, "dd": 86400, "day": 86400, "days": 86400,

@@ -121,7 +121,7 @@ func (b *builder) load(s settings, dir fs.FS, name string, seen []string, order 
 	return true
 }
 
-// get returns a setting of a section, or that of the defaults, in one line and with %(name)s
+// get returns a setting of a section or of the defaults, in one line and with %(name)s
 // replaced. ok is false if there is none, or one that it names.
 func (s settings) get(section, key string) (v setting, ok bool) {
 	v, ok = s.lines(section, key, nil)
@@ -192,9 +192,8 @@ func (s settings) named(section, name string, vars map[string]string, left *int)
 	return s.expand(section, v.text, vars, left)
 }
 
-// raw returns a setting of a section, or that of the defaults, as it was written. A name may
-// be that of another section and its setting, or known/NAME for the value that a later file
-// replaced.
+// raw returns a setting of a section or of the defaults, without replacements. A name may
+// be SECTION/NAME, or known/NAME for the value that a later file replaced.
 func (s settings) raw(section, key string) (v setting, ok bool) {
 	if other, name, found := strings.Cut(key, "/"); found {
 		if other == "known" {

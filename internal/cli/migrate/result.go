@@ -26,7 +26,7 @@ type Result struct {
 	Notes    []Note        // in the order of the files and their lines
 }
 
-// A Note says what of one line a rules file cannot express, or expresses differently.
+// A Note names a part of a line that a rules file cannot express, or expresses differently.
 type Note struct {
 	File string `json:"file"`
 	Line int    `json:"line"`
