@@ -108,11 +108,9 @@ func TestKeysOfBans(t *testing.T) {
 	}
 }
 
-// TestBordersMatchPackage holds the borders that this package states
-// itself to those of package ratelimit: just within is taken by both, and just
-// beyond is refused here, so that package ratelimit, which has no position to
-// say, never has to.
-func TestBordersMatchPackage(t *testing.T) {
+// TestBordersOfValues has values just within what package ratelimit takes, and just beyond, which is an error
+// with a position.
+func TestBordersOfValues(t *testing.T) {
 	adaptLine := "steps: 9 below 1 per 1s, above: 9, "
 	for _, c := range []struct{ within, beyond string }{
 		{"adapt: {" + adaptLine + "span: 1s}", "adapt: {" + adaptLine + "span: 999ms}"},

@@ -134,6 +134,11 @@ rules.yaml:5:10: name: "` + strings.Repeat("x", 65) + `": must be 1 to 64 letter
 rules.yaml:7:10: name: "a": must be unique among rules and counters, and line 3 has it`,
 	},
 	{
+		"name taken, with a condition on a field called name", "version: 1\nfields: {name: {}}\nbans:\n" +
+			"- {name: a, key: client, after: 1 hits in 1s, for: 1s}\n- {name: a, key: client, when: {name: x}, after: 1 hits in 1s, for: 1s}\n",
+		`rules.yaml:5:10: name: "a": must be unique among rules and counters, and line 4 has it`,
+	},
+	{
 		"keys", oneLimit("name: x", "key: [client, Client, cost, AT, reserve, client, 'a b', [path]]", "limit: 1 per 1s"),
 		`rules.yaml:4:19: key: field "Client": did you mean client?
 rules.yaml:4:27: key: field "cost": must be another name, as commands use this one

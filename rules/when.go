@@ -64,9 +64,10 @@ func (r *reader) checkField(n ast.Node, what, name string) bool {
 
 // readWhen reads a condition, or a list of them as alternatives.
 func (r *reader) readWhen(n ast.Node) match.When {
-	mistakes := len(r.errs)
+	places, mistakes := r.Places, len(r.errs)
+	r.Places = nil // fields of events may have the names of fields of a rule
 	all := r.readConditions(n, "when")
-	if len(r.errs) == mistakes {
+	if r.Places = places; len(r.errs) == mistakes {
 		r.Found("when", n)
 	}
 	if len(all) == 1 {
