@@ -1,7 +1,6 @@
 package match
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"net/url"
 	"path"
@@ -195,27 +194,4 @@ func TestCleanPathDoesNotAllocate(t *testing.T) {
 			t.Errorf("cleaning %q allocates %v times", p, n)
 		}
 	}
-}
-
-func FuzzCleanPath(f *testing.F) {
-	for _, p := range []string{"/a/../b", "//a/./%2e%2E/b", "/%zz", "*", "%2f..", "/a/b/.."} {
-		f.Add([]byte(p))
-	}
-	f.Fuzz(func(t *testing.T, p []byte) {
-		kept := bytes.Clone(p)
-		got := clean(string(p))
-		if want := cleanReference(string(p)); got != want {
-			t.Errorf("CleanPath of %q is %q; want %q", p, got, want)
-		}
-		if strings.HasPrefix(got, "/") {
-			for s := range strings.SplitSeq(got, "/") {
-				if s == "." || s == ".." {
-					t.Errorf("CleanPath of %q has a segment %q: %q", p, s, got)
-				}
-			}
-		}
-		if !bytes.Equal(p, kept) {
-			t.Errorf("the path %q was changed to %q", kept, p)
-		}
-	})
 }

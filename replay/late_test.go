@@ -93,11 +93,7 @@ func lateness(t testing.TB, log []byte) (most time.Duration) {
 	t.Helper()
 	newest := time.Time{}
 	for line := range bytes.Lines(log) {
-		if m := clfPattern.FindSubmatch(line); m != nil {
-			at, err := time.Parse("02/Jan/2006:15:04:05 -0700", string(m[2]))
-			if err != nil {
-				t.Fatal(err)
-			}
+		if at, ok := clfTime(t, line); ok {
 			if at.After(newest) {
 				newest = at
 			}
@@ -105,6 +101,20 @@ func lateness(t testing.TB, log []byte) (most time.Duration) {
 		}
 	}
 	return most
+}
+
+// clfTime returns the time of a line of clf, false for a bad line.
+func clfTime(t testing.TB, line []byte) (at time.Time, ok bool) {
+	t.Helper()
+	m := clfPattern.FindSubmatch(line)
+	if m == nil {
+		return at, false
+	}
+	at, err := time.Parse("02/Jan/2006:15:04:05 -0700", string(m[2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at, true
 }
 
 // TestConcurrentStreamIsSorted streams logs in which no line is later than the lateness: the report
@@ -206,11 +216,7 @@ func lateLines(t testing.TB, path string, log []byte, lateness time.Duration) (l
 	newest, number := time.Time{}, int64(0)
 	for line := range bytes.Lines(log) {
 		number++
-		if m := clfPattern.FindSubmatch(line); m != nil {
-			at, err := time.Parse("02/Jan/2006:15:04:05 -0700", string(m[2]))
-			if err != nil {
-				t.Fatal(err)
-			}
+		if at, ok := clfTime(t, line); ok {
 			if at.After(newest) {
 				newest = at
 			}

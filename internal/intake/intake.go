@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
@@ -23,29 +22,10 @@ import (
 // of rules, before anything else sees them, and gives events the shared fields that they lack. It does
 // not change, and is safe for concurrent use. A nil Intake changes nothing.
 type Intake struct {
-	hashed []field
+	hashed []string
 	shared []string
 	params []string  // of the query, whose values are hashed
 	macs   sync.Pool // hash.Hash
-}
-
-// A field is the name of a field of events, and its number if it is well known.
-type field struct {
-	name  string
-	known bool
-	match.Field
-}
-
-func newField(name string) field {
-	f, known := eventfield.Named(name)
-	return field{name, known, f}
-}
-
-func (f *field) get(e *match.Event) []byte {
-	if f.known {
-		return e.Get(f.Field)
-	}
-	return e.GetNamed(f.name)
 }
 
 // ProcessKey is the key of intakes that were given none: a random one, so that digests are
@@ -61,7 +41,7 @@ func New(declared []match.Source, key [32]byte) *Intake {
 	in := &Intake{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key[:]) }}}
 	for i := range declared {
 		if d := &declared[i]; d.Hash && !in.hashes(d.Field) {
-			in.hashed = append(in.hashed, newField(d.Field))
+			in.hashed = append(in.hashed, d.Field)
 			if d.Query != "" {
 				in.params = append(in.params, d.Query)
 			}
@@ -102,14 +82,13 @@ func (in *Intake) event(e *match.Event, d *Digests, kept bool) {
 	if n := len(in.hashed); len(d.values) < n {
 		d.values = make([][]byte, n)
 	}
-	for i := range in.hashed {
-		f := &in.hashed[i]
-		v := f.get(e)
+	for i, name := range in.hashed {
+		v := e.GetNamed(name)
 		if len(v) == 0 || d.made(v) || kept && IsDigest(string(v)) {
 			continue
 		}
 		d.values[i] = in.appendDigest(d.values[i][:0], v)
-		e.SetNamed(f.name, d.values[i])
+		e.SetNamed(name, d.values[i])
 	}
 	for _, name := range in.shared {
 		if len(e.GetNamed(name)) == 0 {
@@ -200,9 +179,12 @@ func (in *Intake) Hashes(k match.Key) bool {
 
 // hashes reports whether the field of a key, or one of its alternatives, is hashed.
 func (in *Intake) hashes(name string) bool {
-	return slices.ContainsFunc(in.hashed, func(f field) bool {
-		return f.name == name || strings.Contains(name, keyvalue.Separator) && slices.Contains(strings.Split(name, keyvalue.Separator), f.name)
-	})
+	for one := range strings.SplitSeq(name, keyvalue.Separator) {
+		if slices.Contains(in.hashed, one) {
+			return true
+		}
+	}
+	return false
 }
 
 const (
