@@ -59,16 +59,9 @@ func (s *Session) QueueCheck(ev *match.Event, cost uint64, terms Terms) (err err
 	var reported report
 	switch {
 	case terms.Outcome:
-		if err := checkAnswer(ev); err != nil {
+		if of, reported, err = s.openOutcome(ev, &terms); err != nil {
 			return err
 		}
-		if terms.ByID && terms.ID != "" {
-			if of, reported, err = s.open(terms.ID); err != nil {
-				return err
-			}
-		}
-		terms.Peek = terms.Peek || terms.ByID && !counts(&of)
-		ev.Part = match.Answer
 	case r.answers && !eventfield.HasAnswer(ev):
 		ev.Part = match.Request
 	}

@@ -168,6 +168,16 @@ func (s *Session) open(text string) (reservations.Request, report, error) {
 	return x.Asked, r, nil
 }
 
+// openOutcome makes ev an answer on these terms. It returns the request of its id, if it has one, and the report of it.
+func (s *Session) openOutcome(ev *match.Event, terms *Terms) (of reservations.Request, reported report, err error) {
+	if err = checkAnswer(ev); err == nil && terms.ByID && terms.ID != "" {
+		of, reported, err = s.open(terms.ID)
+	}
+	terms.Peek = terms.Peek || terms.ByID && !counts(&of)
+	ev.Part = match.Answer
+	return of, reported, err
+}
+
 // once has the reports of b that were made before change nothing: those that the store of the servers has had, and those that this
 // process has counted, also while the store did not answer.
 func (s *Session) once(now time.Time, b *queue) {
