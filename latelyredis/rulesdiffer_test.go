@@ -191,7 +191,6 @@ func TestCorrectionsByDifferentRules(t *testing.T) {
 					t.Fatal(err)
 				}
 				now.Add(1_000_000)
-				time.Sleep(600 * time.Millisecond) // the refusals that a node remembers end within half a second
 				if got := allowedOf(t, nodes[0], 2*int(n[0])); got > c.back {
 					t.Errorf("%d more allowed, want at most %d", got, c.back)
 				}
@@ -213,7 +212,6 @@ func TestCalendarsByDifferentRules(t *testing.T) {
 	take := func() int {
 		allowed := allowedOf(t, higher, 2*perMinute)
 		now.Add(time.Minute.Microseconds())
-		time.Sleep(600 * time.Millisecond) // the refusals that a node remembers end within half a second
 		return allowed
 	}
 	for range 4 {
