@@ -34,7 +34,7 @@ type Collector struct {
 type series[S any] struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
-	of   func(*S) float64 // negative, as the budget NoBudget is: left out
+	of   func(*S) float64 // negative, as a budget without a limit: left out
 
 	labels []string // values of those after the rule's name
 }

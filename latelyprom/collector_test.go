@@ -170,7 +170,7 @@ lately_memory_budget_bytes 1.6777216e+07
 
 // A memory without bound has no budget to show.
 func TestNoBudget(t *testing.T) {
-	collector := newCollector(t, newLimiter(t, ratelimit.Config{Budget: ratelimit.NoBudget}, limitOf(t, "a", 1)), latelyprom.Config{})
+	collector := newCollector(t, newLimiter(t, ratelimit.Config{Budget: -1}, limitOf(t, "a", 1)), latelyprom.Config{})
 	if n := testutil.CollectAndCount(collector, "lately_memory_budget_bytes"); n != 0 {
 		t.Errorf("it shows %d budgets", n)
 	}

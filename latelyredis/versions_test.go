@@ -28,7 +28,7 @@ var nextForm = strings.NewReplacer("if byte(v) ~= form then", "if byte(v) ~= for
 // microMemory returns a Limiter in memory with the times of Redis.
 func microMemory(t testing.TB, rules *ratelimit.Set) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: ratelimit.NoBudget})
+	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: -1})
 	return must(t, l, err)
 }
 

@@ -65,7 +65,3 @@ const (
 
 // policy returns b as package ban has it.
 func (b *Ban) policy() *ban.Policy { return (*ban.Policy)(b) }
-
-// Duration returns how long the ban lasts that follows that many earlier ones, to the
-// nearest millisecond and without Jitter.
-func (b *Ban) Duration(earlier int) time.Duration { return b.policy().Duration(earlier) }

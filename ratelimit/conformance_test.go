@@ -12,7 +12,7 @@ import (
 // a budget and with a small one. The long form also has
 // the default budget, and random cases twenty times as long.
 func TestMemoryConforms(t *testing.T) {
-	budgets, steps := []int64{ratelimit.NoBudget, 8 << 20}, 150
+	budgets, steps := []int64{-1, 8 << 20}, 150
 	switch {
 	case testing.Short():
 		budgets = budgets[1:]

@@ -187,3 +187,8 @@ func (b BanList) Page(q ban.Query) (p BanPage, err error) {
 
 // Restore is [internal.RestoreBan] at the time of b.
 func (b BanList) Restore(r BanRecord) error { return b.limiter.restoreBan(&r, b.now()) }
+
+const MaxRules = maxRules
+
+// Duration is that of [ban.Policy].
+func (b *Ban) Duration(earlier int) time.Duration { return b.policy().Duration(earlier) }

@@ -88,7 +88,7 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
 	c := ratelimit.Config{Budget: 8 << 20, Bans: 10_000}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
-		c.Budget = ratelimit.NoBudget
+		c.Budget = -1
 	}
 	short := mustLimiter(t, mustSet(t, r), c)
 	long := mustLimiter(t, mustSet(t, r), c)

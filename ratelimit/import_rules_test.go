@@ -26,14 +26,14 @@ func TestImportUnderOtherRules(t *testing.T) {
 			is = bannedRule(t, rnd)
 		}
 		set, other := mustSet(t, was), mustSet(t, is)
-		a, la := mustMemory(t, set, ratelimit.Config{Budget: ratelimit.NoBudget})
+		a, la := mustMemory(t, set, ratelimit.Config{Budget: -1})
 		now := int64(1_700_000_000e9)
 		key := func() string { return attackKeys[rnd.IntN(8)] }
 		for range 200 {
 			now += rnd.Int64N(1 << rnd.IntN(36))
 			takeKeyN(la, time.Unix(0, now), key(), rnd.Uint64N(4))
 		}
-		b, lb := mustMemory(t, other, ratelimit.Config{Budget: ratelimit.NoBudget})
+		b, lb := mustMemory(t, other, ratelimit.Config{Budget: -1})
 		mustImport(t, b, time.Unix(0, now), exported(a, time.Unix(0, now)))
 		if err := la.Update(other); err != nil {
 			t.Fatal(err)

@@ -132,7 +132,7 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 	a.setBack = false
 	c.Budget, c.JitterSeed, c.Bans = 32<<20, 7, 10_000
 	if rnd.IntN(4) == 0 {
-		c.Budget = ratelimit.NoBudget
+		c.Budget = -1
 	}
 	j = newRestarted(t, mustSet(t, rules...), c, 1+rnd.IntN(events/3))
 	j.fault = fault

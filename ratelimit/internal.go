@@ -9,6 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 
@@ -129,3 +131,37 @@ func (in internal) BanPage(q ban.Query) (bans []BanRecord, total int, next strin
 // and keeps an existing ban of the key that ends later. The error is about a record that is not
 // valid, or the store's.
 func (in internal) RestoreBan(r BanRecord) error { return in.l.restoreBan(&r, in.l.now()) }
+
+// Internal returns the methods that only packages of this module call. They may change in any
+// version.
+func (s *Set) Internal() internalSet { return internalSet{s} }
+
+// internalSet is what the server, the middlewares and replay need of a [Set], and programs do not.
+type internalSet struct{ s *Set }
+
+// Sources returns the sources of SetConfig.Fields, which must not be changed.
+func (in internalSet) Sources() []match.Source { return in.s.from }
+
+// CountsAnswers reports whether the condition of a rule uses a field of the answer: status, size
+// or duration.
+func (in internalSet) CountsAnswers() bool { return slices.Contains(in.s.answers, true) }
+
+// Allowed reports whether the event's client is on the allow list.
+func (in internalSet) Allowed(e *match.Event) bool { return in.s.allowed(e) }
+
+// Fields returns the names of the event fields that keys, conditions and limits of the set use,
+// sorted.
+func (in internalSet) Fields() []string {
+	s, names := in.s, []string(nil)
+	if !s.allow.IsEmpty() {
+		names = append(names, match.Client.String())
+	}
+	for i := range s.rules {
+		names = append(names, keyvalue.Fields(s.rules[i].Key)...)
+		names = append(names, keyvalue.Fields(s.distinct[i])...)
+		names = append(names, keyvalue.Fields(s.by[i])...)
+		names = append(names, when.Fields(&s.rules[i].When)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -23,15 +23,12 @@ type LimitBy struct {
 	// Nil means that the value is N, in decimal digits. Values of a hashed field are digests.
 	//
 	// Without N, or with an N of 0, the event is judged by N of the limit; one above AtMost
-	// is AtMost.
-	Plans Plans
-}
-
-// Plans has the N of plans or customers. It must be safe for concurrent use.
-type Plans interface {
-	// N returns N for a value of the field, and false if there is none. It must not keep or
-	// change value.
-	N(value []byte) (n uint64, ok bool)
+	// is AtMost. Plans must be safe for concurrent use.
+	Plans interface {
+		// N returns N for a value of the field, and false if there is none. It must not keep or
+		// change value.
+		N(value []byte) (n uint64, ok bool)
+	}
 }
 
 // ErrFixedLimit is the error of [RuleLimiter.TakeLimit] under a rule whose limits have no

@@ -95,7 +95,8 @@ type Config struct {
 	// with Exact. 0 means nanoseconds; the maximum is 10 years.
 	Resolution time.Duration
 
-	// Budget limits the memory, in bytes. 0 means DefaultBudget, NoBudget no limit. The minimum
+	// Budget limits the memory, in bytes. 0 means 256 MiB. A negative value means no limit and no
+	// eviction, for example to judge all events of one key before those of the next. The minimum
 	// depends on the rules; the error of NewLimiter contains it.
 	Budget int64
 
@@ -116,14 +117,8 @@ type Config struct {
 	OnBan func(BanRecord)
 }
 
-const (
-	// DefaultBudget is the Budget by default: 256 MiB.
-	DefaultBudget = 256 << 20
-
-	// NoBudget means no memory limit and no eviction. Replay uses it, since it may judge all
-	// events of one key before those of the next.
-	NoBudget = -1
-)
+// defaultBudget is Config.Budget by default.
+const defaultBudget = 256 << 20
 
 // New returns a Limiter of rules in this process's memory.
 func New(rules ...Rule) (*Limiter, error) {

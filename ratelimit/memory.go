@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	cryptorand "crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -51,16 +52,10 @@ func newMemory(s *Set, c Config, nodes int64) (*memory, error) {
 	if c.Resolution < 0 || c.Resolution > limit.MaxSpan {
 		return nil, fmt.Errorf("resolution: %v: must be 0 (nanoseconds) to %v", c.Resolution, limit.MaxSpan)
 	}
-	if c.Budget < NoBudget {
-		return nil, fmt.Errorf("budget: %d: must be a number of bytes, 0 (%d) or NoBudget", c.Budget, DefaultBudget)
-	}
 	if c.Bans < 0 || c.Bans > ban.MaxMost {
 		return nil, fmt.Errorf("bans: %d: must be 0 (%d) to %d", c.Bans, ban.DefaultMost, ban.MaxMost)
 	}
-	switch c.Budget {
-	case 0:
-		c.Budget = DefaultBudget
-	case NoBudget:
+	if c.Budget = cmp.Or(c.Budget, defaultBudget); c.Budget < 0 {
 		c.Budget = unbounded
 	}
 	repeatable := c.JitterSeed != 0
@@ -89,7 +84,7 @@ func newMemory(s *Set, c Config, nodes int64) (*memory, error) {
 	return m, nil
 }
 
-// unbounded is the budget of NoBudget.
+// unbounded is the budget without a limit.
 const unbounded = 1 << 62
 
 // memoryRules is a Set as Memory judges it.

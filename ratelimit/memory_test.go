@@ -82,7 +82,7 @@ func TestMemoryAgainstReference(t *testing.T) {
 	for range rounds {
 		rules := randomRules(t, rnd)
 		set := mustSet(t, rules...)
-		limiter := mustLimiter(t, set, ratelimit.Config{Budget: ratelimit.NoBudget}) // since times go back
+		limiter := mustLimiter(t, set, ratelimit.Config{Budget: -1}) // since times go back
 		ref := newReference(set, rules)
 		now := int64(rnd.IntN(2000)) - 1000 // either side of 1970
 		var outcomes []ratelimit.Outcome

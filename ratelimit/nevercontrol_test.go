@@ -123,7 +123,7 @@ func TestConcurrentFlawsAreCaught(t *testing.T) {
 		a := newAttack(0, limitRule(t, "r", flawedLimit))
 		a.setBack = true
 		f := &flawed{
-			limiterJudge: limiterJudge{Limiter: mustLimiter(t, mustSet(t, a.rules...), ratelimit.Config{Budget: ratelimit.NoBudget})},
+			limiterJudge: limiterJudge{Limiter: mustLimiter(t, mustSet(t, a.rules...), ratelimit.Config{Budget: -1})},
 			answers:      make(map[string]*staleAnswer), last: make(map[string]int64), rings: make(map[string]map[int64]uint64),
 			flaw: c.flaw,
 		}

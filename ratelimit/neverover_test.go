@@ -315,7 +315,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	// the witness would not know at what time they are judged then.
 	c := ratelimit.Config{Resolution: resolution, Budget: 32 << 20, Bans: 100}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
-		c.Budget = ratelimit.NoBudget
+		c.Budget = -1
 	}
 	return a, c
 }

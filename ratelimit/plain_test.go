@@ -35,7 +35,7 @@ func TestPlainRulesDecideAlike(t *testing.T) {
 	if testing.Short() {
 		rounds, events = 20, 500
 	}
-	c := ratelimit.Config{Budget: ratelimit.NoBudget} // times go back, so nothing may expire before it is over
+	c := ratelimit.Config{Budget: -1} // times go back, so nothing may expire before it is over
 	allowed, refused := 0, 0
 	for range rounds {
 		rules := severalRules(t, rnd)

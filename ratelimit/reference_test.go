@@ -44,7 +44,7 @@ type refRule struct {
 
 func (ref *reference) judge(t int64, e *match.Event, cost uint64) refVerdict {
 	v := refVerdict{allowed: true, rules: make(map[int]*refRule)}
-	if ref.set.Allowed(e) {
+	if ref.set.Internal().Allowed(e) {
 		return v
 	}
 	for i, r := range ref.rules {

@@ -77,7 +77,7 @@ type patient struct {
 // patientOf returns one under rules, which asks by event, or by key where all rules
 // have one key.
 func patientOf(t testing.TB, rules []ratelimit.Rule, resolution time.Duration, byKey bool) *patient {
-	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{Budget: ratelimit.NoBudget, Bans: 1000, Resolution: resolution})
+	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{Budget: -1, Bans: 1000, Resolution: resolution})
 	r := max(int64(resolution), 1)
 	p := &patient{now: floorTo(1_700_000_000e9, r), resolution: r, refused: func(*ratelimit.Decision) {}}
 	if byKey {

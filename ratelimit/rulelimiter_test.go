@@ -48,7 +48,7 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil
 	c := ratelimit.Config{Budget: 8 << 20, Bans: 10_000}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
-		c.Budget = ratelimit.NoBudget
+		c.Budget = -1
 	}
 	r.When.Path = []string{"/nowhere"} // what it matches does not matter
 	tight := limitRule(t, "tight", per(1, time.Hour))

@@ -18,7 +18,7 @@ import (
 // The state is, for each key under each rule, the time of its newest decision, its limits and the
 // counter of its ban; all bans, including past bans that are remembered; and the measured traffic
 // of rules with an [Adapt]. now is the caller's current time, see [Limiter.Now]. Counts that are
-// in no window at now are omitted, unless l has NoBudget.
+// in no window at now are omitted, unless l has no budget.
 //
 // Each chunk has a checksum. Most chunks have 64 KiB, none more than 1 MiB. A chunk is valid until
 // the next iteration. Protect chunks: they contain the keys, and the secret for digests of keys
@@ -206,7 +206,7 @@ func (x *exporter) bans() bool {
 // bans restores bans.
 func (in *chunkImport) bans() error {
 	var rules []*memoryRule
-	for range in.r.UpTo(MaxRules) {
+	for range in.r.UpTo(maxRules) {
 		rules = append(rules, in.rule())
 		if in.r.Failed() {
 			break

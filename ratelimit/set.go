@@ -56,10 +56,10 @@ type SetConfig struct {
 	Fields []match.Source
 }
 
-// MaxRules is the largest number of rules in a Set.
-const MaxRules = 1024
+// maxRules is the largest number of rules in a Set.
+const maxRules = 1024
 
-// NewSet validates and compiles rules. Reports list them in this order. The error has all that
+// NewSet validates and compiles at most 1,024 rules. Reports list them in this order. The error has all that
 // is wrong with them: the rule, the field, its value and what it must be.
 func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 	s := &Set{allow: address.NewSet(c.Allow...), names: make(map[string]int, len(rules)), from: slices.Clone(c.Fields)}
@@ -67,9 +67,9 @@ func NewSet(c SetConfig, rules ...Rule) (*Set, error) {
 		return nil, err
 	}
 	var wrong invalid.Fields
-	if len(rules) > MaxRules {
-		wrong.Check(false, "rules", len(rules), "must be at most %d", MaxRules)
-		return nil, wrong.Of(MaxRules, rules[MaxRules].Name)
+	if len(rules) > maxRules {
+		wrong.Check(false, "rules", len(rules), "must be at most %d", maxRules)
+		return nil, wrong.Of(maxRules, rules[maxRules].Name)
 	}
 	for i := range rules {
 		s.rules = append(s.rules, rules[i].clone())
@@ -128,13 +128,6 @@ func checkSources(sources []match.Source) error {
 	return nil
 }
 
-// Sources returns the sources of SetConfig.Fields, which must not be changed.
-func (s *Set) Sources() []match.Source { return s.from }
-
-// CountsAnswers reports whether the condition of a rule uses a field of the answer: status, size
-// or duration.
-func (s *Set) CountsAnswers() bool { return slices.Contains(s.answers, true) }
-
 // lackedBy appends the numbers of the rules that count answers and need a field which ev lacks.
 func (s *Set) lackedBy(dst []lack, ev *match.Event) []lack {
 	lacks := func(name string) bool { return len(ev.GetNamed(name)) == 0 }
@@ -162,10 +155,8 @@ func (s *Set) Named(name string) (*Rule, error) {
 	return &s.rules[i], nil
 }
 
-// Allowed reports whether the event's client is on the allow list.
-func (s *Set) Allowed(e *match.Event) bool {
-	return s.allow.Contains(e.Get(match.Client))
-}
+// allowed reports whether the event's client is on the allow list.
+func (s *Set) allowed(e *match.Event) bool { return s.allow.Contains(e.Get(match.Client)) }
 
 // allowsKey reports whether the client in a key of the i-th rule is on the allow
 // list: an address that is, or a prefix of which all addresses are.
@@ -205,23 +196,6 @@ func (l *Limiter) allows(b *BanRecord) bool {
 	}
 	at := s.clients[i]
 	return at >= 0 && at < len(b.Key) && s.allowsValue(keyvalue.Client(s.fields[i], []byte(b.Key[at])))
-}
-
-// Fields returns the names of the event fields that keys, conditions and limits of the set use,
-// sorted.
-func (s *Set) Fields() []string {
-	var names []string
-	if !s.allow.IsEmpty() {
-		names = append(names, match.Client.String())
-	}
-	for i := range s.rules {
-		names = append(names, keyvalue.Fields(s.rules[i].Key)...)
-		names = append(names, keyvalue.Fields(s.distinct[i])...)
-		names = append(names, keyvalue.Fields(s.by[i])...)
-		names = append(names, when.Fields(&s.rules[i].When)...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // A RuleError reports an unknown name of a rule.

@@ -12,7 +12,7 @@ import (
 type Stats struct {
 	Rules []RuleStats
 
-	// Budget is the bound of the memory store in bytes, or NoBudget. Limits and
+	// Budget is the bound of the memory store in bytes, negative without one. Limits and
 	// bans use Bytes of it. Reserved is kept free for bans by hand, and for the
 	// sketches of keys that do not fit. Bytes + Reserved is at most Budget. All
 	// are 0 for another store.
@@ -62,7 +62,7 @@ func (m *memory) Stats() Stats {
 	rs := m.rules.Load()
 	s := Stats{Budget: m.config.Budget, Reserved: m.bans.Reserved()}
 	if s.Budget == unbounded {
-		s.Budget = NoBudget
+		s.Budget = -1
 	}
 	for _, mr := range rs.rules {
 		r := RuleStats{Rule: mr.Name, Keys: mr.records.table.Len()}

@@ -109,7 +109,7 @@ func errorDecision(err error) Decision {
 // are allowed as if they were listed.
 func (sc *scratch) collectEvent(set *Set, e *match.Event, exempt *address.Set) {
 	sc.subjects, sc.keys = sc.subjects[:0], sc.keys[:0]
-	if sc.listed = set.Allowed(e) || exempt != nil && exempt.Contains(e.Get(match.Client)); sc.listed {
+	if sc.listed = set.allowed(e) || exempt != nil && exempt.Contains(e.Get(match.Client)); sc.listed {
 		return
 	}
 	last, conds := -1, set.conds[e.Part]

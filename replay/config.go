@@ -136,7 +136,7 @@ func (c Config) Validate() error {
 func newIntake(rulesets []ruleset) *intake.Intake {
 	var all []match.Source
 	for i := range rulesets {
-		all = append(all, rulesets[i].limits.Sources()...)
+		all = append(all, rulesets[i].limits.Internal().Sources()...)
 	}
 	return intake.New(all, intake.ProcessKey())
 }

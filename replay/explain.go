@@ -181,7 +181,7 @@ type foundRule struct {
 // begin finds the keys that have the value.
 func (x *explaining) begin(j *judging) {
 	x.j, x.found.event = j, -1
-	x.reader = x.newEventReader(j.limits.Fields())
+	x.reader = x.newEventReader(j.limits.Internal().Fields())
 	_, last, _ := x.span()
 	x.at = last
 	if x.config.At != (Bound{}) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/sentence"
 	"github.com/lately-go/lately/internal/test/randtest"
@@ -236,7 +237,7 @@ func TestExplainBans(t *testing.T) {
 			r := said[i].rules[0]
 			held := m.t < s.until
 			if r.started {
-				s.start, s.until, s.cause = i, m.t+ban.Duration(s.bans).Milliseconds(), nil
+				s.start, s.until, s.cause = i, m.t+(*bans.Policy)(ban).Duration(s.bans).Milliseconds(), nil
 				for _, j := range s.strikes {
 					if moments[j].t > m.t-ban.Span.Milliseconds() {
 						s.cause = append(s.cause, int64(j+1))

@@ -193,7 +193,7 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 // judgeOf returns the judge of a part.
 func (e *events) judgeOf(j *judging, part int) (_ *judge, err error) {
 	if j.judges[part] == nil {
-		own := &judge{reader: e.newEventReader(j.limits.Fields())}
+		own := &judge{reader: e.newEventReader(j.limits.Internal().Fields())}
 		if own.limiter, err = e.run.limiter(j.ruleset); err != nil {
 			return nil, err
 		}
@@ -211,7 +211,7 @@ func (e *events) judgeOf(j *judging, part int) (_ *judge, err error) {
 // It returns nil otherwise. What-ifs are such rules; by keys, the replay of 60 per 1m
 // over 529,110 lines takes 0.24 s of CPU time, and 0.29 s by events.
 func (j *judging) judgeKeys(limiter *ratelimit.Limiter) (*ratelimit.RuleLimiter, error) {
-	if len(j.rules) != 1 || j.separable == nil || j.allows || j.requires(j.rules[0].Key) || j.rules[0].Shadow || !matchesByKey(j.rules[0].Key, j.rules[0].When) || len(j.limits.Fields()) > 1 {
+	if len(j.rules) != 1 || j.separable == nil || j.allows || j.requires(j.rules[0].Key) || j.rules[0].Shadow || !matchesByKey(j.rules[0].Key, j.rules[0].When) || len(j.limits.Internal().Fields()) > 1 {
 		return nil, nil
 	}
 	return limiter.Rule(j.rules[0].Name)
@@ -276,7 +276,7 @@ func (e *events) detectorOf(rule *hotkey.Rule, hot *hotOutcomes, part int) (*det
 // a live one does, in nanoseconds, unless the times were floored on demand. A ruleset has at
 // most one for each core.
 func (r *run) limiter(rs *ruleset) (*ratelimit.Limiter, error) {
-	c := ratelimit.Config{Resolution: r.Resolution, Budget: cmp.Or(r.Budget/int64(r.Cores), ratelimit.NoBudget), JitterSeed: 1}
+	c := ratelimit.Config{Resolution: r.Resolution, Budget: cmp.Or(r.Budget/int64(r.Cores), -1), JitterSeed: 1}
 	if r.Lateness > 0 && rs.compared == nil { // which is about the bytes of all keys
 		c.Budget, c.Bans = streamBudget, streamBans
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/sentence"
@@ -96,7 +97,7 @@ func (rep *RuleReport) describe(rule *ratelimit.Rule) {
 // reportBans adds the bans of a rule.
 func (e *events) reportBans(rep *RuleReport, rule *ruleOutcomes, starts []keyEvent) {
 	rep.Bans = new(int64(len(starts)))
-	rep.BanSeconds, rep.BanList = rule.Ban.Duration(0).Seconds(), []BanReport{}
+	rep.BanSeconds, rep.BanList = (*ban.Policy)(rule.Ban).Duration(0).Seconds(), []BanReport{}
 	for _, s := range starts[:min(len(starts), maxBans)] {
 		from := epoch(s.at)
 		rep.BanList = append(rep.BanList, BanReport{rule.key(s.key), from, Epoch{from.Add(s.long)}})

@@ -58,12 +58,12 @@ func newRuleset(option string, limits []ratelimit.Rule, hot []hotkey.Rule) (rs r
 // requires reports whether limits and bans refuse events that lack a field of key.
 func (rs *ruleset) requires(key match.Key) bool {
 	names := keyvalue.Fields(key)
-	return slices.ContainsFunc(rs.limits.Sources(), func(s match.Source) bool { return s.Refuse && slices.Contains(names, s.Field) })
+	return slices.ContainsFunc(rs.limits.Internal().Sources(), func(s match.Source) bool { return s.Refuse && slices.Contains(names, s.Field) })
 }
 
 // fields returns the names of the event fields that the rules look at.
 func (rs *ruleset) fields() []string {
-	names := rs.limits.Fields()
+	names := rs.limits.Internal().Fields()
 	for i := range rs.hot {
 		names = append(names, rs.hot[i].Fields()...)
 	}

@@ -161,7 +161,7 @@ func (k *modelKey) startBan(t int64, b *ratelimit.Ban) {
 // server would ask.
 func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, moments []moment) []said {
 	t.Helper()
-	limiter, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: ratelimit.NoBudget, JitterSeed: 1})
+	limiter, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: -1, JitterSeed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,7 @@ func (x *ruleTest) ownEvents() iter.Seq[*match.Event] {
 			for name, value := range e.from.Fields {
 				ev.SetNamedString(name, value)
 			}
-			if x.rules.Limits.CountsAnswers() && !eventfield.HasAnswer(&ev) {
+			if x.rules.Limits.Internal().CountsAnswers() && !eventfield.HasAnswer(&ev) {
 				ev.Part = match.Request // as of a server that is asked about it
 			}
 			if !yield(&ev) {

@@ -82,7 +82,7 @@ func parseTests(name string, data []byte, f *rules.File) (*testFile, error) {
 	r.Report = func(line, column int, _ bool, message string) {
 		errs = append(errs, &rules.Error{File: name, Line: line, Column: column, Message: message})
 	}
-	for _, s := range f.Limits.Sources() {
+	for _, s := range f.Limits.Internal().Sources() {
 		r.fields = append(r.fields, s.Field)
 	}
 	for i := range f.Limits.Len() {

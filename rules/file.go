@@ -150,7 +150,7 @@ func (f *File) RuleError(rule, message string) *Error {
 // Fields returns the names of all event fields that a rule or counter of the
 // file uses, sorted.
 func (f *File) Fields() []string {
-	names := f.Limits.Fields()
+	names := f.Limits.Internal().Fields()
 	for i := range f.Hot {
 		names = append(names, f.Hot[i].Fields()...)
 	}

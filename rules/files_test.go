@@ -60,7 +60,7 @@ func TestLoadSeveral(t *testing.T) {
 		}
 		for client, want := range map[string]bool{"192.0.2.1": true, "192.0.2.2": true, "192.0.2.3": true, "192.0.2.4": false, "198.51.100.1": true} {
 			var e match.Event
-			if e.SetString(match.Client, client); f.Limits.Allowed(&e) != want {
+			if e.SetString(match.Client, client); f.Limits.Internal().Allowed(&e) != want {
 				t.Errorf("%s: %s is allowed: want %v", f.Name, client, want)
 			}
 		}

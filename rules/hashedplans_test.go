@@ -36,7 +36,7 @@ func writePlans(t testing.TB, plans string) string {
 func hashedLimit(l *ratelimit.Limiter, key [32]byte, value string) uint64 {
 	var e match.Event
 	e.SetNamedString("api_key", value)
-	intake.New(l.Set().Sources(), key).Event(&e, new(intake.Digests))
+	intake.New(l.Set().Internal().Sources(), key).Event(&e, new(intake.Digests))
 	return l.Peek(&e).Limit
 }
 

@@ -53,7 +53,7 @@ func (r *reader) readLimitBy(n ast.Node, m map[string]ast.Node, rule *ratelimit.
 		rule.LimitBy = r.readLimitField(from, "from", rule.Key)
 	case by != nil:
 		rule.LimitBy = r.readLimitField(by, "by", rule.Key)
-		rule.LimitBy.Plans = r.readPlans(plans, rule, l, parse)
+		r.readPlans(plans, rule, l, parse)
 	}
 }
 
@@ -101,21 +101,21 @@ func likeDefault(a ratelimit.Algorithm, l ratelimit.Limit) func(string) (uint64,
 // planMap is plans that are in the rules file.
 type planMap map[string]uint64
 
-// N implements [ratelimit.Plans].
+// N implements the Plans of [ratelimit.LimitBy].
 func (p planMap) N(value []byte) (n uint64, ok bool) {
 	n, ok = p[string(value)]
 	return n, ok
 }
 
-// readPlans reads plans: a mapping of their names, or the name of a file. Without at_most, that of l
+// readPlans reads the plans of rule: a mapping of their names, or the name of a file. Without at_most, that of l
 // becomes the largest of the mapping.
-func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit, parse func(string) (uint64, error)) ratelimit.Plans {
+func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit, parse func(string) (uint64, error)) {
 	field := rule.LimitBy.Field
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		if r.isHashed(field) {
 			r.Fail(n, "plans: field %q: its values are hashed, and the rules file is shown to clients of the server: must be a file, as in \"plans: plans.txt\"", field)
-			return nil
+			return
 		}
 	default:
 		name, ok := yamlfile.One(&r.Reader, n, "plans", func(s string) (string, error) {
@@ -125,13 +125,14 @@ func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit,
 			return s, nil
 		})
 		if !ok || l.AtMost == 0 { // without at_most, which a file needs, every number would be too large
-			return nil
+			return
 		}
 		var hashed *hashedPlans
 		if r.isHashed(field) {
 			hashed = &hashedPlans{algorithm: rule.Algorithm, limit: *l}
 		}
-		return r.readPlanFile(n, name, l.AtMost, hashed, parse)
+		rule.LimitBy.Plans = r.readPlanFile(n, name, l.AtMost, hashed, parse)
+		return
 	}
 	plans, most := planMap{}, l.N
 	pairs, _ := r.Pairs(n, "plans", "")
@@ -147,7 +148,7 @@ func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit,
 	if l.AtMost == 0 {
 		l.AtMost = most
 	}
-	return plans
+	rule.LimitBy.Plans = plans
 }
 
 // Words implements [sentence.Plans].

@@ -49,7 +49,7 @@ var planSeed = maphash.MakeSeed()
 // A planSlot is where a key begins in the text, and its number, which is 0 in an empty slot.
 type planSlot struct{ at, n uint32 }
 
-// N implements [ratelimit.Plans].
+// N implements the Plans of [ratelimit.LimitBy].
 func (t *planTable) N(key []byte) (n uint64, ok bool) {
 	lines := &t.planLines
 	if t.hashed != nil {

@@ -10,7 +10,7 @@ import (
 // the allow list: fields, counters, limits, bans, hot, allow.
 func (f *File) Sentences() []string {
 	var all []string
-	for _, s := range f.Limits.Sources() {
+	for _, s := range f.Limits.Internal().Sources() {
 		all = append(all, sourceSentence(&s))
 	}
 	for i := range f.Counters {

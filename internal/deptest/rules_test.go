@@ -50,7 +50,7 @@ internal/server/reservations -> internal/server/state, ratelimit, rules, api, in
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/sentence, internal/heap
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/sentence, internal/heap, internal/ban
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rulevalue
@@ -63,7 +63,7 @@ latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_go
 
 internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
 internal/ratelimitheader      -> ratelimit, internal/limit
-internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/keyvalue
+internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/keyvalue, internal/ban
 ratelimit           -> match, window, internal/ban, internal/invalid, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address, internal/batch
 hotkey              -> match, window, internal/invalid, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when, internal/heap
 

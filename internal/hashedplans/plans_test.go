@@ -26,7 +26,7 @@ type hashed struct {
 
 func (h *hashed) Rekey(key [32]byte) (func(), error) { return func() { h.key = key }, h.err }
 
-func set(t *testing.T, plans ...ratelimit.Plans) *ratelimit.Set {
+func set(t *testing.T, plans ...interface{ N([]byte) (uint64, bool) }) *ratelimit.Set {
 	t.Helper()
 	rules := []ratelimit.Rule{{Name: "fixed", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 1, Span: time.Second}}}}
 	for i, p := range plans {

@@ -14,8 +14,8 @@ import (
 func MissingSources(set *ratelimit.Set, missing string) (all []match.Source) {
 	for name := range strings.SplitSeq(missing, " | ") {
 		s := match.Source{Field: name}
-		if i := slices.IndexFunc(set.Sources(), func(declared match.Source) bool { return declared.Field == name }); i >= 0 {
-			s = set.Sources()[i]
+		if i := slices.IndexFunc(set.Internal().Sources(), func(declared match.Source) bool { return declared.Field == name }); i >= 0 {
+			s = set.Internal().Sources()[i]
 		}
 		all = append(all, s)
 	}

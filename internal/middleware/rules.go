@@ -136,7 +136,7 @@ func (rs *Rules[R]) hashKey(set *ratelimit.Set) (key [32]byte, err error) {
 	if known := rs.key.Load(); known != nil {
 		return *known, nil
 	}
-	if !slices.ContainsFunc(set.Sources(), func(s match.Source) bool { return s.Hash }) {
+	if !slices.ContainsFunc(set.Internal().Sources(), func(s match.Source) bool { return s.Hash }) {
 		return key, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hashKeyTimeout)
@@ -157,7 +157,7 @@ func (rs *Rules[R]) Check(set *ratelimit.Set) error {
 	if err := rs.hash(set); err != nil {
 		return err
 	}
-	_, err := NewFields(set.Fields(), set.Sources(), rs.find)
+	_, err := NewFields(set.Internal().Fields(), set.Internal().Sources(), rs.find)
 	return err
 }
 
@@ -166,8 +166,8 @@ func (rs *Rules[R]) Plan() *Plan[R] {
 	set, p := rs.limiter.Set(), rs.plan.Load()
 	if p == nil || p.Set != set {
 		key, _ := rs.hashKey(set) // Check has returned the error
-		p = &Plan[R]{Set: set, Answers: set.CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: intake.New(set.Sources(), key)}
-		p.Fields, _ = NewFields(set.Fields(), set.Sources(), rs.find)
+		p = &Plan[R]{Set: set, Answers: set.Internal().CountsAnswers(), Policies: ratelimitheader.New(set, rs.hide), intake: intake.New(set.Internal().Sources(), key)}
+		p.Fields, _ = NewFields(set.Internal().Fields(), set.Internal().Sources(), rs.find)
 		rs.plan.Store(p)
 	}
 	return p

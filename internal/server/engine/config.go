@@ -19,7 +19,7 @@ type Config struct {
 	Rules *rules.File
 
 	// Budget bounds the memory of limits and bans in bytes; 0 means
-	// [ratelimit.DefaultBudget].
+	// that of [ratelimit.Config].
 	Budget int64
 
 	// CounterBudget bounds the memory of all counters in bytes; see [counters.Config].

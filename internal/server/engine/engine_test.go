@@ -340,7 +340,7 @@ func TestLoggedEventsAreJudgedAsInReplay(t *testing.T) {
 		e := newEngine(t, text)
 		c := e.Session()
 		set := parse(t, text).Limits
-		want := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Budget: ratelimit.NoBudget}))(t)
+		want := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Budget: -1}))(t)
 		for i := range 2000 {
 			at := time.UnixMilli(int64(i)*777 + int64(i%3))
 			ev := logged(c, at, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")

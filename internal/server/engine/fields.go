@@ -57,7 +57,7 @@ func newEventFields(file *rules.File, old *ruleSet) (f eventFields, err error) {
 			f.custom = append(f.custom, name)
 		}
 	}
-	for _, s := range file.Limits.Sources() {
+	for _, s := range file.Limits.Internal().Sources() {
 		if _, ok := eventfield.Named(s.Field); !ok && !slices.Contains(f.custom, s.Field) {
 			f.custom = append(f.custom, s.Field)
 		}
@@ -117,7 +117,7 @@ func (f *eventFields) add(name string, key match.Key, w *match.When, limits, ref
 // checkLength returns an error if a value of ev is too long for the key of a rule that
 // judges ev. key is memory for keys, and is returned.
 func (f *eventFields) checkLength(ev *match.Event, key []byte) ([]byte, error) {
-	if !f.hasLong(ev) || f.limits.Allowed(ev) {
+	if !f.hasLong(ev) || f.limits.Internal().Allowed(ev) {
 		return key, nil
 	}
 	for i := range f.uses {

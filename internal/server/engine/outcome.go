@@ -78,7 +78,7 @@ func newAnswerFields(file *rules.File, uses []fieldUse) (f answerFields, err err
 	if err != nil {
 		return f, err
 	}
-	f.names = append(append(f.names, match.Client.String()), set.Fields()...) // lists of what is allowed have clients
+	f.names = append(append(f.names, match.Client.String()), set.Internal().Fields()...) // lists of what is allowed have clients
 	slices.Sort(f.names)
 	f.names = slices.DeleteFunc(slices.Compact(f.names), eventfield.IsOfAnswer)
 	h := fnv.New32a()

@@ -35,7 +35,7 @@ func newRuleSet(config *Config, file *rules.File, old *ruleSet) (*ruleSet, error
 	if err := config.Geo.Check(file); err != nil {
 		return nil, err
 	}
-	r := &ruleSet{file: file, allow: AllowList(file), fields: fields, answers: file.Limits.CountsAnswers(), hashing: newHashing(file.Limits.Sources())}
+	r := &ruleSet{file: file, allow: AllowList(file), fields: fields, answers: file.Limits.Internal().CountsAnswers(), hashing: newHashing(file.Limits.Internal().Sources())}
 	if geo.Uses(file.Fields()) {
 		r.geo = config.Geo
 	}

@@ -33,7 +33,7 @@ func (s *Server) forwarding() *forward {
 		names := slices.DeleteFunc(file.Fields(), func(name string) bool {
 			return slices.Contains([]string{"path", "object", "query", "protocol", "pattern"}, name)
 		})
-		f = &forward{file, latelyhttp.NewEventFields(names, file.Limits.Sources()), latelyhttp.NewResponder(file.Limits)}
+		f = &forward{file, latelyhttp.NewEventFields(names, file.Limits.Internal().Sources()), latelyhttp.NewResponder(file.Limits)}
 		s.forward.Store(f)
 	}
 	return f

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -40,7 +41,7 @@ func banJitterCase(c *check) {
 		req := s.raw(1, false, about(0, fmt.Sprint("k", i)))
 		o := req.Subjects[0].Outcome
 		lasts := o.BannedUntil.Sub(time.Unix(0, req.Now))
-		if least := b.Duration(0); !o.Started || lasts < least || lasts > least+time.Duration(float64(least)*jitter) {
+		if least := (*bans.Policy)(&b).Duration(0); !o.Started || lasts < least || lasts > least+time.Duration(float64(least)*jitter) {
 			c.fatal("ban %d lasts %v, want between %v and half as much again: %+v", i, lasts, least, o)
 		}
 		seen[lasts] = true

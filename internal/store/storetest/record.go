@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -173,13 +174,13 @@ func (b *ban) begin(rule *ratelimit.Ban, now int64) {
 	if b.was && now-b.until <= int64(b.remember) {
 		earlier = b.count
 	}
-	*b = ban{was: true, until: now + int64(rule.Duration(earlier)), count: earlier + 1, remember: remembered(rule)}
+	*b = ban{was: true, until: now + int64((*bans.Policy)(rule).Duration(earlier)), count: earlier + 1, remember: remembered(rule)}
 }
 
 // extend restarts a ban that a rule began, if the rule has Extend.
 func (b *ban) extend(rule *ratelimit.Rule, now int64, r *request) {
 	if rule.Ban != nil && rule.Ban.Extend && !b.byHand && r.Cost > 0 && !r.Peek {
-		b.until = max(b.until, now+int64(rule.Ban.Duration(b.count-1)))
+		b.until = max(b.until, now+int64((*bans.Policy)(rule.Ban).Duration(b.count-1)))
 	}
 }
 
