@@ -38,7 +38,14 @@ func TestModel(t *testing.T) {
 		}
 		x.addAt = func(at int64, _ int, n int64) bool {
 			restripe()
-			return c.AddAt(time.Unix(0, at), uint64(n))
+			if n > 0 && rnd.IntN(2) == 0 {
+				return c.AddAt(time.Unix(0, at), uint64(n))
+			}
+			sum, ok := c.AddSumAt(time.Unix(0, at), uint64(n))
+			if after := c.SumAt(time.Unix(0, at)); sum != after {
+				t.Errorf("AddSumAt at %d: %d, %t; SumAt is %d", at, sum, ok, after)
+			}
+			return ok
 		}
 		x.live = func(at int64, _ int, n int64) {
 			restripe()

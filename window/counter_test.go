@@ -70,31 +70,6 @@ func TestSlotsBreak(t *testing.T) {
 	}
 }
 
-// Idle for some rings and then read or added to: nothing old shows.
-func TestCounterIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const ring = 16 * time.Second // for a window of 10 slots
-		for _, idle := range []time.Duration{ring / 2, ring, ring * 3 / 2, 10 * ring, 1 << 25 * ring, 1<<25*ring + time.Second} {
-			c := mustCounter(t, Window{Span: 10 * time.Second, Slot: time.Second})
-			for range 20 {
-				c.Add(1)
-				time.Sleep(time.Second)
-			}
-			var want uint64
-			if idle < 10*time.Second {
-				want = uint64(10-idle/time.Second) - 1
-			}
-			time.Sleep(idle)
-			if got := c.Sum(); got != want {
-				t.Errorf("after %v: sum %d, want %d", idle, got, want)
-			}
-			if got := c.AddSum(1); got != want+1 {
-				t.Errorf("after %v: sum after an add %d, want %d", idle, got, want+1)
-			}
-		}
-	})
-}
-
 func TestEstimate(t *testing.T) {
 	c := mustCounter(t, Window{Span: 10 * time.Second, Slot: time.Second})
 	start := time.Unix(500, 0)
@@ -117,58 +92,6 @@ func TestEstimate(t *testing.T) {
 			t.Errorf("after %v: %d, want %d", x.after, got, x.want)
 		}
 	}
-}
-
-func TestLate(t *testing.T) {
-	c := mustCounter(t, Window{Span: 10 * time.Second, Slot: time.Second})
-	at := func(s float64) time.Time { return time.Unix(0, int64(s*1e9)) }
-	for _, x := range []struct {
-		at float64
-		ok bool
-	}{{100, true}, {90, true}, {89.999, false}, {-5, false}, {100.5, true}, {101, true}, {90.5, false}, {91, true}} {
-		if ok := c.AddAt(at(x.at), 1); ok != x.ok {
-			t.Errorf("AddAt(%v s) = %t, want %t", x.at, ok, x.ok)
-		}
-	}
-	if sum, ok := c.AddSumAt(at(50), 1); ok || sum != 0 {
-		t.Errorf("AddSumAt(50 s) = %d, %t; want 0, false", sum, ok)
-	}
-	if c.Stats().Late != 4 || c.Stats().Future != 0 {
-		t.Errorf("late %d, future %d; want 4, 0", c.Stats().Late, c.Stats().Future)
-	}
-	// What was accepted: slots 90, 91, 100 twice, 101.
-	if lo, hi := c.BoundsAt(at(101)); lo != 3 || hi != 4 {
-		t.Errorf("bounds %d to %d, want 3 to 4", lo, hi)
-	}
-}
-
-func TestAhead(t *testing.T) {
-	c := mustCounter(t, Window{Span: 10 * time.Second, Slot: time.Second, Ahead: time.Minute})
-	add := func(s int64, ns int64, ok bool) {
-		t.Helper()
-		if got := c.AddAt(time.Unix(s, ns), 1); got != ok {
-			t.Errorf("AddAt(%d s) = %t, want %t", s, got, ok)
-		}
-	}
-	add(1_000, 0, true)           // an empty window takes any time
-	add(1_060, 999_999_999, true) // up to a minute after the slot of the newest
-	add(1_121, 0, false)
-	add(1_061, 0, true)
-	add(4_070_908_800, 0, false) // 2099
-	add(1_062, 0, true)
-	add(4_070_908_811, 0, false) // not within 10 s of the first
-	add(1_063, 0, true)
-	if got := c.SumAt(time.Unix(1_063, 0)); got != 4 {
-		t.Errorf("sum %d, want 4: refused events must change nothing", got)
-	}
-	add(4_070_908_801, 0, true) // within 10 s of the second
-	add(4_070_908_802, 0, true)
-	add(1_064, 0, false)
-	if c.Stats().Future != 3 || c.Stats().Late != 1 {
-		t.Errorf("future %d, late %d; want 3, 1", c.Stats().Future, c.Stats().Late)
-	}
-	add(5_000_000_000, 0, false) // the next jump needs two again
-	add(5_000_000_000, 0, true)
 }
 
 // Without Ahead one event empties the window, as documented, and live adds and

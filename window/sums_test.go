@@ -78,16 +78,6 @@ func TestSumsLive(t *testing.T) {
 	})
 }
 
-// A sum whose amounts are all negative has its bounds in order.
-func TestSumsBoundsOfNegatives(t *testing.T) {
-	s := mustSums(t, Window{Span: 2 * time.Second, Slot: time.Second}, 1)
-	s.AddAt(time.Unix(100, 0), 0, -7)
-	s.AddAt(time.Unix(101, 0), 0, -5)
-	if lo, hi := s.BoundsAt(time.Unix(102, 0), 0); lo != -12 || hi != -5 {
-		t.Errorf("bounds %d to %d, want -12 to -5", lo, hi)
-	}
-}
-
 func TestSumsSaturate(t *testing.T) {
 	s := mustSums(t, Window{Span: 4 * time.Second, Slot: time.Second}, 2)
 	at := time.Unix(1000, 0)
