@@ -100,6 +100,15 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// A value that lacks the name of an alternative, or what follows it, is whole.
+func TestSplitOfOtherValues(t *testing.T) {
+	for _, v := range []string{"", "user", "user:", "users:ada", "ada"} {
+		if one, rest := keyvalue.Split("user | client", v); one != "" || rest != "" {
+			t.Errorf("%q begins with %q, and %q follows", v, one, rest)
+		}
+	}
+}
+
 func TestKeyEqual(t *testing.T) {
 	key := func(fold match.Fold, names ...string) match.Key { return newKey(t, fold, names...) }
 	for _, c := range []struct {
