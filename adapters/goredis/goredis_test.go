@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -113,11 +114,11 @@ func TestBesideRueidis(t *testing.T) {
 		})
 		all.Go(func() {
 			for range limit / 10 {
-				batch := make([]ratelimit.Query, 10)
-				for i := range batch {
-					batch[i] = ratelimit.Query{Event: event("/", "h"), Cost: 1}
+				queries := make([]batch.Query, 10)
+				for i := range queries {
+					queries[i] = batch.Query{Event: event("/", "h"), Cost: 1}
 				}
-				for _, d := range l.TakeAll(batch, nil) {
+				for _, d := range l.Internal().TakeAll(queries, nil) {
 					note(d)
 				}
 			}
@@ -279,7 +280,7 @@ func TestSentOnce(t *testing.T) {
 		t.Fatalf("%+v, want an error: the answer is lost", d)
 	}
 	lose.Store(1)
-	if d := l.TakeAll([]ratelimit.Query{{Event: event("/", ""), Cost: 1}, {Event: event("/", ""), Cost: 1}}, nil); d[0].Err == nil || d[1].Err == nil {
+	if d := l.Internal().TakeAll([]batch.Query{{Event: event("/", ""), Cost: 1}, {Event: event("/", ""), Cost: 1}}, nil); d[0].Err == nil || d[1].Err == nil {
 		t.Fatalf("%+v, want errors: the answers are lost", d)
 	}
 	lose.Store(0)
@@ -298,10 +299,10 @@ func TestCluster(t *testing.T) {
 	if err := store.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	by := func(host string) ratelimit.Query {
+	by := func(host string) batch.Query {
 		e := new(match.Event)
 		e.SetString(match.Host, host)
-		return ratelimit.Query{Event: e, Cost: 1}
+		return batch.Query{Event: e, Cost: 1}
 	}
 	from, slot := c.Owner(t, "{host=moves}")
 	var allowed, answered atomic.Int64
@@ -326,13 +327,13 @@ func TestCluster(t *testing.T) {
 	for range 2 {
 		all.Go(func() {
 			for i := 0; goesOn(i, limit/2); i++ {
-				note(l.TakeAll([]ratelimit.Query{by("moves")}, nil)[0])
+				note(l.Internal().TakeAll([]batch.Query{by("moves")}, nil)[0])
 			}
 		})
 	}
 	all.Go(func() {
 		for i := 0; goesOn(i, limit/2); i++ {
-			note(l.TakeAll([]ratelimit.Query{by("a"), by("moves"), by("b"), by("c")}, nil)[1])
+			note(l.Internal().TakeAll([]batch.Query{by("a"), by("moves"), by("b"), by("c")}, nil)[1])
 		}
 	})
 	more := func() {

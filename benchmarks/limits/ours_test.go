@@ -35,15 +35,15 @@ func refusal(algorithm string, limit uint64) error {
 	return err
 }
 
-// ruleOf returns a rule of limit events a minute. A log cannot have plenty: it
+// ruleOf returns a rule of n events a minute. A log cannot have plenty: it
 // then has its largest limit a millisecond, which is not reached either.
-func ruleOf(algorithm string, limit uint64) ratelimit.Rule {
-	a, err := ratelimit.AlgorithmNamed(algorithm)
+func ruleOf(algorithm string, n uint64) ratelimit.Rule {
+	a, err := limit.AlgorithmNamed(algorithm)
 	if err != nil {
 		panic(err)
 	}
-	l := ratelimit.Limit{N: limit, Span: time.Minute}
-	if (a == ratelimit.Exact || a == ratelimit.InFlight) && limit == plenty {
+	l := ratelimit.Limit{N: n, Span: time.Minute}
+	if (a == ratelimit.Exact || a == ratelimit.InFlight) && n == plenty {
 		l = ratelimit.Limit{N: limit.MaxLog, Span: time.Millisecond}
 	}
 	return rule(algorithm, a, l)
@@ -63,10 +63,10 @@ func ruleWithBan(limit uint64) ratelimit.Rule {
 	return r
 }
 
-// eightRules allow the same rate over spans from a minute to a day.
-func eightRules(limit uint64) (rules []ratelimit.Rule) {
+// eightRules allow n a minute, over spans from a minute to a day.
+func eightRules(n uint64) (rules []ratelimit.Rule) {
 	for i, m := range []time.Duration{1, 2, 5, 10, 30, 60, 360, 1440} {
-		l := ratelimit.Limit{N: min(limit*uint64(m), limit.MaxN), Span: m * time.Minute}
+		l := ratelimit.Limit{N: min(n*uint64(m), limit.MaxN), Span: m * time.Minute}
 		rules = append(rules, rule(fmt.Sprint("rule-", i), ratelimit.Sliding, l))
 	}
 	return rules
