@@ -35,13 +35,13 @@ import (
 // earlier than the time at which idle keys were last removed. So the time at which an event
 // is counted differs from its own by at most its lateness.
 //
-// An event costs one look-up for each rule that matches it, and waits only for
-// events of the same key. A key takes about 85 bytes, and its own length if that is
-// more than 15. With more than three events in the span it takes 8 bytes for each of
-// them where times are kept, up to 128 or T of them, and else 250 bytes. Of
-// a key longer than 256 bytes only a digest of 32 bytes is kept, an HMAC-SHA-256 with a
-// secret of the Detector; to count it costs about half a nanosecond per byte. It is
-// counted alike, and its Edge has the full key.
+// An event costs one look-up for each rule that matches it, and waits only for events
+// of the same key. A key takes about 85 bytes, and its own length if that is more than
+// 15. With more than three events in the span it takes 8 bytes for each of them where
+// times are kept, up to 128 or T of them, and else 250 bytes. For a key longer than 256
+// bytes only a digest of 32 bytes is kept, an HMAC-SHA-256 with a secret of the
+// Detector; to count it costs about half a nanosecond per byte. It is counted alike,
+// and its Edge has the full key.
 //
 // Memory never exceeds the budget. Keys that have no event in the span and were
 // never hot are removed as new keys come. When the budget is spent, keys with few

@@ -18,8 +18,8 @@ type Rule struct {
 	// Name identifies the rule in its Detector. Required.
 	Name string
 
-	// Key is what events are counted by. An event that lacks it is not counted.
-	// Required.
+	// Key extracts the key that events are counted by. An event that lacks it
+	// is not counted. Required.
 	Key match.Key
 
 	// When selects the events; the zero When selects all.
@@ -37,8 +37,8 @@ type Rule struct {
 	// A key then takes up to 8 bytes for each event in the span.
 	Exact bool
 
-	// Hold is how long a key stays hot, from the event that made it hot, in
-	// whole milliseconds up to ten years. 0 means Span.
+	// Hold is the time for which a key stays hot, from the event that made it
+	// hot, in whole milliseconds up to ten years. 0 means Span.
 	Hold time.Duration
 
 	// Always are keys that are always hot, and Never keys that are not counted,

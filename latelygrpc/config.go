@@ -25,7 +25,7 @@ type Config struct {
 	// only if the rules use its field; "" means that the call does not have it.
 	Fields map[string]func(*Call) string
 
-	// Cost returns what a call costs; nil means 1. Limits neither refuse nor
+	// Cost returns the cost of a call; nil means 1. Limits neither refuse nor
 	// count a call of cost 0.
 	Cost func(*Call) uint64
 

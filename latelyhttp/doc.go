@@ -10,7 +10,7 @@
 // By default the client is the peer of the connection, and no header is trusted.
 // Behind proxies, configure their networks: see [IdentityConfig]. Each proxy appends
 // the address it saw, so the header is read from the right, and only the part that
-// trusted proxies wrote. What a client writes into it is never read.
+// trusted proxies wrote. The part that a client writes is never read.
 //
 // # Event fields
 //

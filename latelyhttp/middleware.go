@@ -29,8 +29,8 @@ type Config struct {
 	// it.
 	Fields map[string]func(*http.Request) string
 
-	// Cost returns what a request costs; nil means 1. Limits neither refuse nor
-	// count a request of cost 0.
+	// Cost returns the cost of a request; nil means 1. Limits neither refuse
+	// nor count a request of cost 0.
 	Cost func(*http.Request) uint64
 
 	// Skip reports whether a request passes without being judged, such as a

@@ -17,7 +17,7 @@ import (
 
 // An Adapt makes a rule's limits follow its traffic: a table gives N for the
 // average number of events a second, over all keys of the rule, allowed or not.
-// This N replaces that of each limit in the rule after the first average.
+// This N replaces N of each limit in the rule after the first average.
 //
 //	// 2000 while below 1000 a second, 1000 below 5000, else 500
 //	Adapt{Steps: []AdaptStep{{Below: 1000, Limit: 2000}, {Below: 5000, Limit: 1000}}, Above: 500}

@@ -54,7 +54,8 @@ type Ban struct {
 	Remember time.Duration
 }
 
-// A Cause is what a ban counts. Its String is "hits", "refusals" or "distinct values".
+// A Cause is a kind of event that a ban counts. Its String is "hits", "refusals" or
+// "distinct values".
 type Cause = ban.Cause
 
 const (

@@ -13,8 +13,8 @@ import (
 	"github.com/lately-go/lately/internal/ban"
 )
 
-// A BanRecord is one ban, as it is listed, added, exported and imported. As
-// JSON it is an object:
+// A BanRecord is one ban, for listing, adding, export and import. As JSON it is
+// an object:
 //
 //	{"rule":"login","key":["192.0.2.1","root"],"since":"2026-01-02T03:04:05Z",
 //	"until":"2026-01-02T03:14:05Z","count":2,"reason":"more than 20 refusals in 5m","source":"rule"}
@@ -28,11 +28,11 @@ type BanRecord struct {
 	// the rule counts them. A value must not be empty.
 	Key []string
 
-	// Since is when the ban began. A ban that is added takes effect at once, for any
-	// Since; zero means now.
+	// Since is the start of the ban. A ban that is added takes effect at once, for
+	// any Since; zero means now.
 	Since time.Time
 
-	// Until is when the ban ends.
+	// Until is the end of the ban.
 	Until time.Time
 
 	// Count is the number of remembered bans of the key that the rule began. The length

@@ -9,11 +9,11 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 )
 
-// A Limit allows N events in any window of Span; what a window is depends on
-// the [Algorithm].
+// A Limit allows N events in any window of Span; the Algorithm defines the
+// window.
 type Limit struct {
-	// N is how many are allowed. 0 refuses all. At most 4,294,967,295, or
-	// 65,535 for Exact and InFlight.
+	// N is the number of allowed events. 0 refuses all. At most 4,294,967,295,
+	// or 65,535 for Exact and InFlight.
 	N uint64
 
 	// Span is the length of the window: whole milliseconds, from 1 ms to

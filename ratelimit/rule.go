@@ -15,8 +15,8 @@ type Rule struct {
 	// Name identifies the rule in its Set and in its decisions. Required.
 	Name string
 
-	// Key is what events are counted by. An event without it is not judged
-	// by this rule. Required.
+	// Key extracts the key that events are counted by. An event without it is
+	// not judged by this rule. Required.
 	Key match.Key
 
 	// When selects the events; the zero When selects all.

@@ -231,8 +231,8 @@ func (s *Set) noRule(name string) *RuleError {
 	return e
 }
 
-// ErrBadKey is the error for values that do not form a key of the rule. The full error states what
-// is wrong.
+// ErrBadKey is the error for values that do not form a key of the rule. The full error names the
+// bad value.
 var ErrBadKey = errors.New("ratelimit: bad key")
 
 // A keyError is an ErrBadKey.

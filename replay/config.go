@@ -100,7 +100,7 @@ type Config struct {
 
 	// Top is the number of busiest keys to report. Default 20.
 	Top int
-	// Sort is what the busiest keys are ordered by.
+	// Sort is the order of the busiest keys.
 	Sort Sort
 
 	// BadLines is the largest number of bad lines in the report. Default 10.

@@ -25,10 +25,10 @@ const zeroValue = "sampled: this value is the zero value of its type, which is n
 // [Estimate.Interval]. The edge of the window adds its own error, as with any
 // counter of slots; see [Counter.Bounds].
 //
-// An event that is not counted costs a random number and no clock reading. An
-// event that is counted costs what it does in a [window.Counter]. A goroutine
-// that adds many events should use a [Sampler] of its own. Only the first
-// counted event allocates: the slots of the window.
+// An event that is not counted costs a random number and no clock reading. A
+// counted event costs the same as in a [window.Counter]. A goroutine that adds
+// many events should use a [Sampler] of its own. Only the first counted event
+// allocates: the slots of the window.
 //
 // All methods are safe for concurrent use. The zero Counter is not usable: it
 // panics; call [New]. A Counter must not be copied.

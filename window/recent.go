@@ -81,8 +81,8 @@ const (
 	maxRecent        = 1 << 30
 )
 
-// NewRecent returns an empty Recent. The error names the field of config that is
-// wrong, its value and what is allowed.
+// NewRecent returns an empty Recent. The error names the bad field of config,
+// its value and what it must be.
 func NewRecent[T any](config RecentConfig) (*Recent[T], error) {
 	if _, err := (Window{Span: config.Span, Slot: config.Span, Ahead: config.Ahead}).checked(); err != nil {
 		return nil, fmt.Errorf("%w (in RecentConfig)", err)

@@ -64,8 +64,8 @@ func defaultRollupSpans() []time.Duration {
 	}
 }
 
-// NewRollup returns an empty Rollup. The error names the field of config that
-// is wrong, its value and what is allowed.
+// NewRollup returns an empty Rollup. The error names the bad field of config,
+// its value and what it must be.
 func NewRollup(config RollupConfig) (*Rollup, error) {
 	spans := slices.Clone(config.Spans)
 	if len(spans) == 0 {
