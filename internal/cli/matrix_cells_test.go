@@ -218,7 +218,7 @@ BBBBBBBBBBB serve --store redis://127.0.0.1:1 --follow $DIR/access.log -> it
 OOOOOOOOOOO serve --resp off --http off -> it
 ........... follow --dry-run --rules $DIR/new.yaml $DIR/access.log -> refused
 ........x.x follow --addr $HTTP --name matrix $DIR/access.log -> events: 3
-........... follow --addr http://127.0.0.1:1 --name edge $DIR/access.log -> waiting for it
+........... follow --addr http://127.0.0.1:1 --name edge $DIR/access.log -> no lines are read until it does
 ........... replay --rules $DIR/new.yaml $DIR/access.log -> 3 parsed
 ........... suggest $DIR/access.log -> limits
 ........... diff $DIR/wide.yaml $DIR/new.yaml $DIR/access.log -> newly refused: 1 event
