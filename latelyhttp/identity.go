@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/eventfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/match"
 )
@@ -253,12 +254,8 @@ func translated(a netip.Addr) netip.Addr {
 	return v4
 }
 
-// ForwardedForField is the event field with the X-Forwarded-For header of the request,
-// in events from a log.
-const ForwardedForField = "x_forwarded_for"
-
 // SetClient gives ev, an event of a log, the client that [Identity.Client] returns for the
-// request: with ev's client as the peer, and its ForwardedForField. A client that is not
+// request: with ev's client as the peer, and its field x_forwarded_for. A client that is not
 // an address stays.
 func (id *Identity) SetClient(ev *match.Event) {
 	peer, ok := address.Parse(string(ev.Get(match.Client)))
@@ -266,7 +263,7 @@ func (id *Identity) SetClient(ev *match.Event) {
 		return
 	}
 	var lines []string
-	if list := ev.GetNamed(ForwardedForField); len(list) > 0 {
+	if list := ev.GetNamed(eventfield.ForwardedFor); len(list) > 0 {
 		lines = []string{string(list)}
 	}
 	client := id.ClientOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(peer, 0)), lines)

@@ -9,32 +9,32 @@ import (
 	"github.com/lately-go/lately/internal/store"
 )
 
-// A probe is one subject's counts, locked: a record, or the sketch of its rule,
-// or, when the request only looks, a copy of a record.
+// A probe holds the counts of one subject while it is judged: a locked record, the sketch of its
+// rule, or, for a peek, a copy of the record.
 type probe struct {
 	*memoryRule
-	o      *outcome // of its subject
+	o      *outcome // of the subject
 	hash   uint64
 	key    string
-	spot   keytable.Hint // of its record
+	spot   keytable.Hint // the pre-fetch hint for the record
 	record keytable.Record
-	w      []uint64 // the record's words; nil if the key has none
+	w      []uint64 // the words of the record; nil if the key has no record
 	sketch []sketch.Held
 	n      uint64 // the limit that an Adapt sets now
-	given  uint64 // N of the limit with AtMost, as the event brings it; 0 if it is the rule's
-	value  uint64 // the hash of what a ban counts once; 0 if there is none
+	given  uint64 // N of the event for the limit with AtMost; 0 means N of the rule
+	value  uint64 // the hash of the value that a ban counts once; 0 without one
 
 	held     bool // record is locked
-	copied   bool // w is a copy of its words
-	counted  bool // what is charged to the sketch counts
-	noMemory bool // the key is counted nowhere: the budget is spent
-	look     bool // the rule counts the answer to the event: it gets no record for it
+	copied   bool // w is a copy of the words of the record
+	counted  bool // a charge to the sketch takes effect
+	noMemory bool // the key has neither record nor sketch: the budget is spent
+	look     bool // the rule counts the answer to the event, so the request creates no record
 
 	extended bool // a ban of the key has become longer
 }
 
-// grown reports whether a key that had no record, and so is not locked, has one by now.
-// Its count would then be read as of an earlier moment than those of the others.
+// grown reports whether a key without a record, which is not locked, has got one meanwhile. Its
+// count would then be older than the counts of the other keys.
 func grown(probes []probe) bool {
 	for i := range probes {
 		if p := &probes[i]; p.w == nil && p.sketch == nil && p.records.table.Has(p.hash, p.key) {
@@ -49,9 +49,9 @@ func grown(probes []probe) bool {
 // cache miss or two, with the record locked meanwhile.
 func (m *memory) decide(r *request) error { return m.decideIn(r, len(r.Subjects)) }
 
-// decideIn is decide, which begins again so many times at most if r or a rule looks and one of its
-// keys has got a record meanwhile. Each time that is another one, or one that was evicted
-// since.
+// decideIn is decide, which begins again up to that many times if r, or a rule for it, only looks
+// and one of the keys has got a record meanwhile. Each time that is another key, or one that was
+// evicted in between.
 func (m *memory) decideIn(r *request, tries int) error {
 	rs := m.rules.Load()
 	if rs.set != r.Set {

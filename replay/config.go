@@ -334,8 +334,8 @@ func newIdentity(proxies []netip.Prefix, fields []string) (*latelyhttp.Identity,
 	if len(proxies) == 0 {
 		return nil, nil
 	}
-	if !slices.Contains(fields, latelyhttp.ForwardedForField) {
-		return nil, errors.New("--trusted-proxy: the format has no field " + latelyhttp.ForwardedForField + ": must be one that has it, such as an nginx: format with $http_x_forwarded_for")
+	if !slices.Contains(fields, eventfield.ForwardedFor) {
+		return nil, errors.New("--trusted-proxy: the format has no field " + eventfield.ForwardedFor + ": must be one that has it, such as an nginx: format with $http_x_forwarded_for")
 	}
 	for _, p := range proxies {
 		if p.Bits() == 0 {

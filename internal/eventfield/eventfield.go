@@ -24,6 +24,9 @@ const (
 // Duration is the time that a request took, in seconds.
 const Duration = "duration"
 
+// ForwardedFor is the X-Forwarded-For header of the request, which a log may have.
+const ForwardedFor = "x_forwarded_for"
+
 // IsOfAnswer reports whether the field of that name is known only when a request is answered.
 func IsOfAnswer(name string) bool {
 	return name == match.Status.String() || name == match.Size.String() || name == Duration
