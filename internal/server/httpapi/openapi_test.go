@@ -222,6 +222,7 @@ var vectors = []vector{
 	{"POST", "/v1/outcome", `{"rule":"per-client","key":"203.0.113.9"}`, 400, `body: must be one of event and events`},
 	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.11","n":2}`, 200, `{"refunded":2}`},
 	{"POST", "/v1/refund", `{"rule":"per-client","key":"203.0.113.200"}`, 200, `{"refunded":0}`},
+	{"POST", "/v1/take", `{"events":[{"event":{"client":"203.0.113.9"},"cost":null}]}`, 400, `body: must be one of rule with key, and takes`},
 	{"POST", "/v1/refund", `{"key":"a"}`, 400, `rule: missing`},
 	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0}`},
 	{"POST", "/v1/take", `{"rule":"queue","key":"203.0.113.12"}`, 200, `"rule":"queue","banned_until_ms":0,"delay_ms":`}, // of the clock's time
