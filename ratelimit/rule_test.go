@@ -38,8 +38,16 @@ func newSetError(c ratelimit.SetConfig, rules ...ratelimit.Rule) error {
 	return err
 }
 
+// adaptOver returns an Adapt with one step, smoothed over that time.
+func adaptOver(smooth time.Duration) *ratelimit.Adapt {
+	a := &ratelimit.Adapt{Smooth: smooth, Steps: make([]ratelimit.AdaptStep, 1)}
+	a.Steps[0].Below, a.Steps[0].Limit = 1, 1
+	return a
+}
+
 func TestRuleErrors(t *testing.T) {
 	const spans = "must be whole milliseconds from 1ms to 87600h"
+	oneStep := adaptOver(0).Steps
 	for name, c := range map[string]struct {
 		spoil func(*ratelimit.Rule)
 		want  []string
@@ -120,6 +128,18 @@ func TestRuleErrors(t *testing.T) {
 			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Span: time.Millisecond} },
 			[]string{"adapt.span: 1ms", "from 1s to 1h"},
 		},
+		"adapt smooth short": {
+			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Smooth: time.Second - 1, Steps: oneStep} },
+			[]string{"adapt.smooth: 999.999999ms", "1s to 24h"},
+		},
+		"adapt smooth long": {
+			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Smooth: 24*time.Hour + 1, Steps: oneStep} },
+			[]string{"adapt.smooth: 24h0m0.000000001s", "1s to 24h"},
+		},
+		"adapt above": {
+			func(r *ratelimit.Rule) { r.Adapt = &ratelimit.Adapt{Above: limit.MaxN + 1, Steps: oneStep} },
+			[]string{"adapt.above: 4294967296", "at most 4294967295"},
+		},
 		"second limit": {
 			func(r *ratelimit.Rule) { r.Limits = append(r.Limits, ratelimit.Limit{N: 1}) },
 			[]string{"span: 0s", spans},
@@ -159,6 +179,8 @@ func TestRuleBounds(t *testing.T) {
 			}
 		},
 		"most of exact": func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.Exact, limit.MaxLog },
+		"adapt":         func(r *ratelimit.Rule) { r.Adapt = adaptOver(time.Second) },
+		"adapt most":    func(r *ratelimit.Rule) { r.Adapt = adaptOver(24 * time.Hour) },
 		"only a ban":    func(r *ratelimit.Rule) { r.Limits = nil },
 		"only a limit":  func(r *ratelimit.Rule) { r.Ban = nil },
 	} {
