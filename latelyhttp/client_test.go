@@ -12,33 +12,30 @@ func TestClientText(t *testing.T) {
 		client Client
 		want   string
 	}{
-		{Client{Addr: v4, Source: FromPeer, plain: true}, "192.0.2.1"},
-		{Client{Addr: v4, Source: FromHeader, plain: true}, "192.0.2.1"},
-		{Client{Addr: v4, Source: NoHeader}, "proxy:192.0.2.1"},
-		{Client{Addr: v4, Source: BadHeader}, "proxy:192.0.2.1"},
-		{Client{Addr: v4, Source: NoHeader, plain: true}, "192.0.2.1"},
-		{Client{Source: FromPeer, plain: true}, "unix"},
-		{Client{Source: BadHeader}, "proxy:unix"},
-		{Client{Source: Unknown}, "unknown"},
+		{Client{Addr: v4, origin: fromPeer, plain: true}, "192.0.2.1"},
+		{Client{Addr: v4, origin: fromHeader, plain: true}, "192.0.2.1"},
+		{Client{Addr: v4, origin: noHeader}, "proxy:192.0.2.1"},
+		{Client{Addr: v4, origin: badHeader}, "proxy:192.0.2.1"},
+		{Client{Addr: v4, origin: noHeader, plain: true}, "192.0.2.1"},
+		{Client{origin: fromPeer, plain: true}, "unix"},
+		{Client{origin: badHeader}, "proxy:unix"},
+		{Client{origin: unknown}, "unknown"},
 		{Client{}, "unix"},
 	} {
 		if got := c.client.String(); got != c.want {
 			t.Errorf("%+v is %q; want %q", c.client, got, c.want)
 		}
 	}
-	longest := Client{Addr: netip.MustParseAddr(strings.TrimSuffix(strings.Repeat("ffff:", 8), ":")), Source: BadHeader}
+	longest := Client{Addr: netip.MustParseAddr(strings.TrimSuffix(strings.Repeat("ffff:", 8), ":")), origin: badHeader}
 	if n := len(longest.String()); n != maxClientText {
 		t.Errorf("the longest text has %d bytes; maxClientText is %d", n, maxClientText)
 	}
 }
 
-func TestSourceNames(t *testing.T) {
-	seen := map[string]bool{}
-	for s := range numSources + 1 {
-		if name := s.String(); name == "" || seen[name] {
-			t.Errorf("source %d is called %q", s, name)
-		} else {
-			seen[name] = true
+func TestProxied(t *testing.T) {
+	for o, want := range map[origin]bool{fromPeer: false, fromHeader: true, noHeader: true, badHeader: true, unknown: false} {
+		if got := (Client{origin: o}).Proxied(); got != want {
+			t.Errorf("origin %d: %v; want %v", o, got, want)
 		}
 	}
 }

@@ -127,11 +127,11 @@ func ExampleIdentity() {
 	fmt.Println(identity.Client(r))
 	fmt.Println(string(identity.AppendKey(nil, r)))
 	r.Header.Set("Forwarded", "for=198.51.100.1, for=unknown")
-	fmt.Println(identity.Client(r), "because of a", identity.Client(r).Source)
+	fmt.Println(identity.Client(r), identity.Stats().BadHeader)
 	// Output:
 	// 2001:db8:1:2::7
 	// 2001:db8:1:2::/64
-	// proxy:10.0.0.1 because of a bad header
+	// proxy:10.0.0.1 1
 }
 
 // Admit is for frameworks whose handlers are not http.Handlers.

@@ -164,12 +164,12 @@ func (id *Identity) ClientOf(peer net.Addr, lines []string) Client {
 
 // counted counts a request of c for Stats.
 func (id *Identity) counted(c Client) Client {
-	switch c.Source {
-	case NoHeader:
+	switch c.origin {
+	case noHeader:
 		id.noHeader.Add(1)
-	case BadHeader:
+	case badHeader:
 		id.badHeader.Add(1)
-	case Unknown:
+	case unknown:
 		id.unknown.Add(1)
 	}
 	return c
@@ -181,7 +181,7 @@ func (id *Identity) counted(c Client) Client {
 func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
 	at := Client{Addr: peer, plain: true}
 	if !peer.IsValid() && !unix {
-		at.Source = Unknown
+		at.origin = unknown
 		return at
 	}
 	if unix && !id.config.TrustUnix || !unix && !id.trusts(peer) {
@@ -192,15 +192,15 @@ func (id *Identity) find(peer netip.Addr, unix bool, lines []string) Client {
 	for n := 1; ; n++ {
 		node, more := hops.previous()
 		if !more { // the last proxy does not name its client
-			at.Source, at.plain = NoHeader, id.config.ProxiesAreClients
+			at.origin, at.plain = noHeader, id.config.ProxiesAreClients
 			return at
 		}
 		addr, ok := address.Parse(node)
 		if !ok {
-			at.Source, at.plain = BadHeader, id.config.ProxiesAreClients
+			at.origin, at.plain = badHeader, id.config.ProxiesAreClients
 			return at
 		}
-		at.Addr, at.Source = addr, FromHeader
+		at.Addr, at.origin = addr, fromHeader
 		if n == id.config.Hops || !id.trusts(addr) {
 			break
 		}

@@ -50,47 +50,47 @@ func TestIdentity(t *testing.T) {
 		peer   string
 		lines  []string
 		want   string
-		source Source
+		origin origin
 	}{
-		{"nobody is believed by default", IdentityConfig{}, "192.0.2.1:1", []string{"198.51.100.1"}, "192.0.2.1", FromPeer},
-		{"an untrusted peer", IdentityConfig{TrustedProxies: private}, "192.0.2.1:1", []string{"198.51.100.1"}, "192.0.2.1", FromPeer},
-		{"a proxy", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"a spoofed address before it", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"the same in a line of its own", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1", "192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"a spoofed proxy before it", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, 10.0.0.9, 192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"two proxies", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"192.0.2.1, fd00::2"}, "192.0.2.1", FromHeader},
-		{"a mapped proxy", IdentityConfig{TrustedProxies: private}, "[::ffff:10.0.0.1]:1", []string{"192.0.2.1, ::ffff:a00:2"}, "192.0.2.1", FromHeader},
-		{"a prefix of mapped proxies", IdentityConfig{TrustedProxies: prefixes("::ffff:10.0.0.0/104")}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"a prefix with host bits", IdentityConfig{TrustedProxies: prefixes("10.1.2.3/8")}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"a link-local proxy", IdentityConfig{TrustedProxies: prefixes("fe80::/10")}, "[fe80::1%eth0]:1", []string{"192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"a translated private proxy is none", IdentityConfig{TrustedProxies: private}, "[64:ff9b::a00:1]:1", []string{"192.0.2.1"}, "64:ff9b::a00:1", FromPeer},
-		{"a translated public proxy is none", IdentityConfig{TrustedProxies: prefixes("198.51.100.0/24")}, "[64:ff9b::198.51.100.1]:1", []string{"192.0.2.1"}, "198.51.100.1", FromPeer},
-		{"a translated client", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"64:ff9b::c000:201"}, "192.0.2.1", FromHeader},
+		{"nobody is believed by default", IdentityConfig{}, "192.0.2.1:1", []string{"198.51.100.1"}, "192.0.2.1", fromPeer},
+		{"an untrusted peer", IdentityConfig{TrustedProxies: private}, "192.0.2.1:1", []string{"198.51.100.1"}, "192.0.2.1", fromPeer},
+		{"a proxy", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"a spoofed address before it", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"the same in a line of its own", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1", "192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"a spoofed proxy before it", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, 10.0.0.9, 192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"two proxies", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"192.0.2.1, fd00::2"}, "192.0.2.1", fromHeader},
+		{"a mapped proxy", IdentityConfig{TrustedProxies: private}, "[::ffff:10.0.0.1]:1", []string{"192.0.2.1, ::ffff:a00:2"}, "192.0.2.1", fromHeader},
+		{"a prefix of mapped proxies", IdentityConfig{TrustedProxies: prefixes("::ffff:10.0.0.0/104")}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"a prefix with host bits", IdentityConfig{TrustedProxies: prefixes("10.1.2.3/8")}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"a link-local proxy", IdentityConfig{TrustedProxies: prefixes("fe80::/10")}, "[fe80::1%eth0]:1", []string{"192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"a translated private proxy is none", IdentityConfig{TrustedProxies: private}, "[64:ff9b::a00:1]:1", []string{"192.0.2.1"}, "64:ff9b::a00:1", fromPeer},
+		{"a translated public proxy is none", IdentityConfig{TrustedProxies: prefixes("198.51.100.0/24")}, "[64:ff9b::198.51.100.1]:1", []string{"192.0.2.1"}, "198.51.100.1", fromPeer},
+		{"a translated client", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"64:ff9b::c000:201"}, "192.0.2.1", fromHeader},
 
-		{"no header", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", nil, "proxy:10.0.0.1", NoHeader},
-		{"an empty header", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{""}, "proxy:10.0.0.1", BadHeader},
-		{"an empty element", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, "}, "proxy:10.0.0.1", BadHeader},
-		{"an empty last line", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1", ""}, "proxy:10.0.0.1", BadHeader},
-		{"an unknown client", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, unknown"}, "proxy:10.0.0.1", BadHeader},
-		{"an unknown client of the second proxy", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"_x, 10.0.0.2"}, "proxy:10.0.0.2", BadHeader},
-		{"only proxies", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"10.0.0.3, 10.0.0.2"}, "proxy:10.0.0.3", NoHeader},
-		{"proxies may be clients: no header", IdentityConfig{TrustedProxies: private, ProxiesAreClients: true}, "10.0.0.1:1", nil, "10.0.0.1", NoHeader},
-		{"proxies may be clients: junk", IdentityConfig{TrustedProxies: private, ProxiesAreClients: true}, "10.0.0.1:1", []string{"x"}, "10.0.0.1", BadHeader},
-		{"proxies may be clients: only proxies", IdentityConfig{TrustedProxies: private, ProxiesAreClients: true}, "10.0.0.1:1", []string{"10.0.0.3"}, "10.0.0.3", NoHeader},
+		{"no header", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", nil, "proxy:10.0.0.1", noHeader},
+		{"an empty header", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{""}, "proxy:10.0.0.1", badHeader},
+		{"an empty element", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, "}, "proxy:10.0.0.1", badHeader},
+		{"an empty last line", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1", ""}, "proxy:10.0.0.1", badHeader},
+		{"an unknown client", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"198.51.100.1, unknown"}, "proxy:10.0.0.1", badHeader},
+		{"an unknown client of the second proxy", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"_x, 10.0.0.2"}, "proxy:10.0.0.2", badHeader},
+		{"only proxies", IdentityConfig{TrustedProxies: private}, "10.0.0.1:1", []string{"10.0.0.3, 10.0.0.2"}, "proxy:10.0.0.3", noHeader},
+		{"proxies may be clients: no header", IdentityConfig{TrustedProxies: private, ProxiesAreClients: true}, "10.0.0.1:1", nil, "10.0.0.1", noHeader},
+		{"proxies may be clients: junk", IdentityConfig{TrustedProxies: private, ProxiesAreClients: true}, "10.0.0.1:1", []string{"x"}, "10.0.0.1", badHeader},
+		{"proxies may be clients: only proxies", IdentityConfig{TrustedProxies: private, ProxiesAreClients: true}, "10.0.0.1:1", []string{"10.0.0.3"}, "10.0.0.3", noHeader},
 
-		{"one hop, client within the network", IdentityConfig{TrustedProxies: private, Hops: 1}, "10.0.0.1:1", []string{"198.51.100.1, 10.9.9.9"}, "10.9.9.9", FromHeader},
-		{"two hops", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 10.9.9.9, 10.0.0.2"}, "10.9.9.9", FromHeader},
-		{"two hops, of which one is no proxy", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", FromHeader},
-		{"two hops, one written down", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"10.0.0.2"}, "proxy:10.0.0.2", NoHeader},
-		{"any peer, one hop", IdentityConfig{TrustedProxies: prefixes("0.0.0.0/0"), Hops: 1}, "203.0.113.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", FromHeader},
+		{"one hop, client within the network", IdentityConfig{TrustedProxies: private, Hops: 1}, "10.0.0.1:1", []string{"198.51.100.1, 10.9.9.9"}, "10.9.9.9", fromHeader},
+		{"two hops", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 10.9.9.9, 10.0.0.2"}, "10.9.9.9", fromHeader},
+		{"two hops, of which one is no proxy", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", fromHeader},
+		{"two hops, one written down", IdentityConfig{TrustedProxies: private, Hops: 2}, "10.0.0.1:1", []string{"10.0.0.2"}, "proxy:10.0.0.2", noHeader},
+		{"any peer, one hop", IdentityConfig{TrustedProxies: prefixes("0.0.0.0/0"), Hops: 1}, "203.0.113.1:1", []string{"198.51.100.1, 192.0.2.1"}, "192.0.2.1", fromHeader},
 
-		{"Forwarded", IdentityConfig{TrustedProxies: private, Header: "forwarded"}, "10.0.0.1:1", []string{`for=198.51.100.1, for="[2001:db8::1]:80"`}, "2001:db8::1", FromHeader},
-		{"Forwarded by name", IdentityConfig{TrustedProxies: private, Header: "Forwarded"}, "10.0.0.1:1", []string{"for=198.51.100.1, for=_a"}, "proxy:10.0.0.1", BadHeader},
-		{"another header", IdentityConfig{TrustedProxies: private, Header: "x-real-ip"}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", FromHeader},
+		{"Forwarded", IdentityConfig{TrustedProxies: private, Header: "forwarded"}, "10.0.0.1:1", []string{`for=198.51.100.1, for="[2001:db8::1]:80"`}, "2001:db8::1", fromHeader},
+		{"Forwarded by name", IdentityConfig{TrustedProxies: private, Header: "Forwarded"}, "10.0.0.1:1", []string{"for=198.51.100.1, for=_a"}, "proxy:10.0.0.1", badHeader},
+		{"another header", IdentityConfig{TrustedProxies: private, Header: "x-real-ip"}, "10.0.0.1:1", []string{"192.0.2.1"}, "192.0.2.1", fromHeader},
 
-		{"an address without a port", IdentityConfig{}, "192.0.2.1", nil, "192.0.2.1", FromPeer},
-		{"no peer", IdentityConfig{TrustedProxies: private, TrustUnix: true}, "", []string{"198.51.100.1"}, "unknown", Unknown},
-		{"a peer that is none", IdentityConfig{TrustedProxies: private, TrustUnix: true}, "@", []string{"198.51.100.1"}, "unknown", Unknown},
+		{"an address without a port", IdentityConfig{}, "192.0.2.1", nil, "192.0.2.1", fromPeer},
+		{"no peer", IdentityConfig{TrustedProxies: private, TrustUnix: true}, "", []string{"198.51.100.1"}, "unknown", unknown},
+		{"a peer that is none", IdentityConfig{TrustedProxies: private, TrustUnix: true}, "@", []string{"198.51.100.1"}, "unknown", unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			id := mustIdentity(t, c.config)
@@ -102,16 +102,16 @@ func TestIdentity(t *testing.T) {
 				}
 				r.Header[name] = c.lines
 			}
-			if got := id.Client(r); got.String() != c.want || got.Source != c.source {
-				t.Errorf("the client is %s (%v); want %s (%v)", got, got.Source, c.want, c.source)
+			if got := id.Client(r); got.String() != c.want || got.origin != c.origin {
+				t.Errorf("the client is %s (%v); want %s (%v)", got, got.origin, c.want, c.origin)
 			}
 			want := IdentityStats{}
-			switch c.source {
-			case NoHeader:
+			switch c.origin {
+			case noHeader:
 				want.NoHeader = 1
-			case BadHeader:
+			case badHeader:
 				want.BadHeader = 1
-			case Unknown:
+			case unknown:
 				want.Unknown = 1
 			}
 			if got := id.Stats(); got != want {

@@ -134,7 +134,7 @@ func TestObserve(t *testing.T) {
 	m := mustNew(t, l, Config{
 		Identity: IdentityConfig{TrustedProxies: prefixes("10.0.0.0/8")},
 		Observe: func(r *http.Request, v Verdict) {
-			line := fmt.Sprintf("%s %s %v %v", r.Method, v.Client, v.Client.Source, v.Decision.Allowed)
+			line := fmt.Sprintf("%s %s %v %v", r.Method, v.Client, v.Client.Proxied(), v.Decision.Allowed)
 			for _, o := range v.Outcomes {
 				line += fmt.Sprintf(" %s:%v", v.Set.Rule(o.Rule).Name, o.Refused)
 			}
@@ -149,9 +149,9 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	want := []string{
-		"GET 192.0.2.1 header true today:false planned:false",
-		"GET 192.0.2.1 header true today:false planned:true",
-		"GET 192.0.2.1 header false today:true planned:true",
+		"GET 192.0.2.1 true true today:false planned:false",
+		"GET 192.0.2.1 true true today:false planned:true",
+		"GET 192.0.2.1 true false today:true planned:true",
 	}
 	if !slices.Equal(seen, want) {
 		t.Errorf("the observer saw\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))

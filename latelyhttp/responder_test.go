@@ -103,7 +103,7 @@ func TestEventFields(t *testing.T) {
 	}
 	fields := NewEventFields(names, sources)
 	var e match.Event
-	fields.Fill(&e, r, Client{Addr: netip.MustParseAddr("192.0.2.7"), Source: FromHeader})
+	fields.Fill(&e, r, Client{Addr: netip.MustParseAddr("192.0.2.7"), origin: fromHeader})
 	for name, v := range want {
 		if got := string(e.GetNamed(name)); got != v {
 			t.Errorf("%s is %q; want %q", name, got, v)

@@ -107,7 +107,7 @@ func forwardOutcome(c *call) error {
 // in. sent is the method of that request, if the proxy has asked by the same.
 func (c *call) forwarded(sent string) (*forward, *match.Event, error) {
 	client := c.s.identity.Client(c.r)
-	if client.Source == latelyhttp.FromPeer || client.Source == latelyhttp.Unknown {
+	if !client.Proxied() {
 		c.w.Header()["Lately-Decision"] = []string{"untrusted proxy"}
 		return nil, nil, c.s.refuseProxy(client)
 	}
