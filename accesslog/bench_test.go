@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -100,14 +101,8 @@ func readLines(b *testing.B, p *accesslog.Parser, lines [][]byte, size int64) {
 
 func newParser(t testing.TB, format string, o accesslog.Options) *accesslog.Parser {
 	t.Helper()
-	f, err := accesslog.ParseFormat(format)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := f.NewParser(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(accesslog.ParseFormat(format))(t)
+	p := must.Get(f.NewParser(o))(t)
 	return p
 }
 
@@ -116,14 +111,8 @@ func newParser(t testing.TB, format string, o accesslog.Options) *accesslog.Pars
 func BenchmarkRealLogs(b *testing.B) {
 	for _, l := range realLogs(b) {
 		b.Run(l.File, func(b *testing.B) {
-			log, err := io.ReadAll(l.open(b))
-			if err != nil {
-				b.Fatal(err)
-			}
-			p, err := l.format(b).NewParser(accesslog.Options{Year: l.Year})
-			if err != nil {
-				b.Fatal(err)
-			}
+			log := must.Get(io.ReadAll(l.open(b)))(b)
+			p := must.Get(l.format(b).NewParser(accesslog.Options{Year: l.Year}))(b)
 			var ev match.Event
 			b.SetBytes(int64(len(log) / (1 + bytes.Count(log, []byte("\n")))))
 			var line []byte

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -238,10 +239,7 @@ func sameClock(a, b time.Time, local bool) bool {
 func fail2banLogs(t *testing.T, dir string) (logs []sampleLog) {
 	root := filepath.Join(dir, "fail2ban/tests/files/logs")
 	for _, path := range filesOf(t, root, "") {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		l := sampleLog{name: strings.TrimPrefix(path, root+"/")}
 		var said struct {
 			Time, Host string
@@ -339,10 +337,7 @@ var hubTimes = map[string]string{
 func hubLogs(t *testing.T, dir string) (logs []sampleLog) {
 	root := filepath.Join(dir, ".tests")
 	for _, path := range filesOf(t, root, ".log") {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		l := sampleLog{name: strings.TrimPrefix(path, root+"/"), text: append(bytes.TrimSuffix(text, []byte("\n")), '\n')}
 		wanted := map[wantedEvent]bool{}
 		parsed, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "parser.assert"))
@@ -395,14 +390,11 @@ func hubLogs(t *testing.T, dir string) (logs []sampleLog) {
 
 // filesOf returns the files below a folder, in order.
 func filesOf(t *testing.T, root, suffix string) (paths []string) {
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, suffix) {
 			paths = append(paths, path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return paths
 }

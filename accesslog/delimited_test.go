@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -101,9 +102,7 @@ func TestCSVAgreesWithEncodingCSV(t *testing.T) {
 		record[2] = fmt.Sprint(rng.Uint32())
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
-		if err := w.Write(record); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Write(record))
 		w.Flush()
 		line, _, _ := accesslog.CutLine(b.Bytes())
 		var ev match.Event

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -15,10 +16,7 @@ import (
 func TestFields(t *testing.T) {
 	all := append(slices.Clone(moreFields), "proto", "spt")
 	for format, lines := range seedLines {
-		f, err := accesslog.ParseFormat(format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(accesslog.ParseFormat(format))(t)
 		seen := make(map[string]bool)
 		p := differentialParser(t, format)
 		for _, line := range lines {
@@ -52,10 +50,7 @@ func TestFields(t *testing.T) {
 		"csv:time=1@s,object=2@path,zone=3":                "object path query zone",
 		"tsv:time=1@s":                                     "",
 	} {
-		f, err := accesslog.ParseFormat(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(accesslog.ParseFormat(spec))(t)
 		if got := strings.Join(f.Fields(), " "); got != want {
 			t.Errorf("%s: fields %q, want %q", spec, got, want)
 		}
@@ -75,10 +70,7 @@ func TestProblem(t *testing.T) {
 		{"tsv:time=2@s,client=1", "\t1", `a field that must be there is empty`},
 		{"clf", "x", ""},
 	} {
-		f, err := accesslog.ParseFormat(c.format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(accesslog.ParseFormat(c.format))(t)
 		if got := f.Problem([]byte(c.line)); got != c.want {
 			t.Errorf("%s, %s: %q, want %q", c.format, c.line, got, c.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -31,10 +32,7 @@ func TestFormats(t *testing.T) {
 
 func TestZeroFormatReadsNothing(t *testing.T) {
 	var f accesslog.Format
-	p, err := f.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(f.NewParser(accesslog.Options{}))(t)
 	for _, p := range []*accesslog.Parser{p, new(accesslog.Parser)} {
 		var ev match.Event
 		if p.Parse([]byte(clfStart+`"-" 200 1`), &ev) || p.Next(&ev) {

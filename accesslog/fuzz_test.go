@@ -11,6 +11,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -108,10 +109,7 @@ func FuzzW3C(f *testing.F) {
 		for rest, before := log, 0; len(rest) > 0; {
 			var line []byte
 			line, rest, _ = accesslog.CutLine(rest)
-			alone, err := w3c.After(log[:before]).NewParser(accesslog.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			alone := must.Get(w3c.After(log[:before]).NewParser(accesslog.Options{}))(t)
 			if got, want := eventsOf(whole, string(line)), eventsOf(alone, string(line)); !slices.Equal(got, want) {
 				t.Fatalf("%q: %q, want %q", line, got, want)
 			}
@@ -273,10 +271,7 @@ func FuzzParseFormat(f *testing.F) {
 		if format.String() != text && strings.ToUpper(text) != text { // an alias
 			t.Fatalf("format %q says it is %q", text, format)
 		}
-		p, err := format.NewParser(accesslog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(format.NewParser(accesslog.Options{}))(t)
 		eventsOf(p, line)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -128,9 +129,7 @@ func TestAppendUnescaped(t *testing.T) {
 func checkUnescaped(t *testing.T, raw string) {
 	t.Helper()
 	var want string
-	if err := json.Unmarshal([]byte(`"`+raw+`"`), &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`"`+raw+`"`), &want))
 	if got := ReplaceSurrogates(string(appendUnescaped(nil, []byte(raw)))); got != want {
 		t.Fatalf("%s is %q, want %q", raw, got, want)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -88,37 +89,26 @@ func realLogs(t testing.TB) []logFile {
 		t.Skipf("the real logs are not here: %v", err)
 	}
 	var logs []logFile
-	if err := json.Unmarshal(text, &logs); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &logs))
 	return logs
 }
 
 // open returns the log, decompressed.
 func (l logFile) open(t testing.TB) io.Reader {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dataDir, l.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open(filepath.Join(dataDir, l.File)))(t)
 	t.Cleanup(func() { f.Close() })
 	if !strings.HasSuffix(l.File, ".gz") {
 		return f
 	}
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(gzip.NewReader(f))(t)
 	return z
 }
 
 func (l logFile) format(t testing.TB) accesslog.Format {
 	t.Helper()
 	name := cmp.Or(specOf[l.Format], namedOf(l.Format))
-	f, err := accesslog.ParseFormat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(accesslog.ParseFormat(name))(t)
 	return f
 }
 
@@ -144,14 +134,9 @@ func (l logFile) answer(t *testing.T) answer {
 	t.Helper()
 	name := strings.TrimSuffix(l.File, ".gz")
 	name = strings.TrimSuffix(name, filepath.Ext(name))
-	text, err := os.ReadFile(filepath.Join(dataDir, "oracle", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dataDir, "oracle", name+".json")))(t)
 	var a answer
-	if err := json.Unmarshal(text, &a); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &a))
 	return a
 }
 
@@ -198,10 +183,7 @@ func TestRealLogsGiveTheOraclesAnswers(t *testing.T) {
 		t.Run(l.File, func(t *testing.T) {
 			t.Parallel()
 			format, want := l.format(t), l.answer(t)
-			log, err := io.ReadAll(l.open(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			log := must.Get(io.ReadAll(l.open(t)))(t)
 			got := answer{First: 1 << 62, Last: -1 << 62}
 			client := tally{make(map[string]int), !format.TextKeys()}
 			object := tally{make(map[string]int), !format.TextKeys()}

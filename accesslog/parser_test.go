@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -138,10 +139,7 @@ type lineCounts struct{ parsed, skipped, bad int64 }
 // readLog calls use for each event of a log.
 func readLog(t *testing.T, log []byte, f accesslog.Format, o accesslog.Options, use func(*match.Event)) (n lineCounts) {
 	t.Helper()
-	p, err := f.NewParser(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(f.NewParser(o))(t)
 	var ev match.Event
 	for line := range bytes.Lines(log) {
 		line, _, _ = accesslog.CutLine(line)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -32,10 +33,7 @@ func TestPrefixes(t *testing.T) {
 					continue // these read the head of syslog themselves
 				}
 				alone := eventsOf(newParser(t, n.Name, accesslog.Options{Year: 2018}), line)
-				f, err := accesslog.ParseFormat(outer + ":" + n.Name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				f := must.Get(accesslog.ParseFormat(outer + ":" + n.Name))(t)
 				p, _ := f.NewParser(accesslog.Options{Year: 2018})
 				if got := eventsOf(p, prefix+line); !slices.Equal(got, alone) || len(got) == 0 {
 					t.Errorf("%s%s as %s: %q, want %q", prefix, line, f, got, alone)
@@ -50,10 +48,7 @@ func TestPrefixes(t *testing.T) {
 
 // readsAs reports whether a format reads a line as the events that are wanted.
 func readsAs(t *testing.T, f accesslog.Format, line string, want []string) bool {
-	p, err := f.NewParser(accesslog.Options{Year: 2018})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(f.NewParser(accesslog.Options{Year: 2018}))(t)
 	return slices.Equal(eventsOf(p, line), want)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -54,19 +55,11 @@ func patternParser(t testing.TB, o accesslog.Options, files ...string) *accesslo
 	var names []string
 	for i, text := range files {
 		name := filepath.Join(dir, fmt.Sprintf("f%d.regex", i+1))
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 		names = append(names, name)
 	}
-	f, err := accesslog.ParseFormat("regex:" + strings.Join(names, ","))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := f.NewParser(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(accesslog.ParseFormat("regex:" + strings.Join(names, ",")))(t)
+	p := must.Get(f.NewParser(o))(t)
 	return p
 }
 
@@ -114,10 +107,7 @@ func TestPatternFiles(t *testing.T) {
 
 func TestPatternTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the clock is at 2000-01-01 00:00
-		vienna, err := time.LoadLocation("Europe/Vienna")
-		if err != nil {
-			t.Fatal(err)
-		}
+		vienna := must.Get(time.LoadLocation("Europe/Vienna"))(t)
 		for _, test := range []struct{ layout, stamp, want string }{
 			{"", "2026-03-02 14:00:01", "2026-03-02T13:00:01Z"},
 			{"", "2026/03/02 14:00:01.25", "2026-03-02T13:00:01.25Z"},
@@ -220,10 +210,7 @@ func TestPatternErrors(t *testing.T) {
 }
 
 func TestPatternFields(t *testing.T) {
-	f, err := accesslog.ParsePatterns("shop.regex", []byte(shopPatterns))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(accesslog.ParsePatterns("shop.regex", []byte(shopPatterns)))(t)
 	if got := f.Fields(); !slices.Equal(got, []string{"client", "filter", "user"}) {
 		t.Errorf("%q", got)
 	}
@@ -239,17 +226,9 @@ func TestPatternFields(t *testing.T) {
 func TestPatternsOfJournal(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "door.regex")
-	if err := os.WriteFile(name, []byte(`match ^\s*(?:\S+ )?door\[\d+\]: closed to <HOST>`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := accesslog.ParseFormat("journald-json:regex:" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := f.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(`match ^\s*(?:\S+ )?door\[\d+\]: closed to <HOST>`), 0o600))
+	f := must.Get(accesslog.ParseFormat("journald-json:regex:" + name))(t)
+	p := must.Get(f.NewParser(accesslog.Options{}))(t)
 	entry := func(program, message string) string {
 		return fmt.Sprintf(`{"__REALTIME_TIMESTAMP":"1523946306250000","_HOSTNAME":"gate","SYSLOG_IDENTIFIER":%q,"_PID":"812","MESSAGE":%q}`, program, message)
 	}
@@ -295,10 +274,7 @@ func FuzzPatterns(f *testing.F) {
 			}
 			return
 		}
-		p, err := format.NewParser(accesslog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(format.NewParser(accesslog.Options{}))(t)
 		var ev match.Event
 		if !p.Parse([]byte(line), &ev) {
 			if !p.Skipped() && format.Problem([]byte(line)) == "" {

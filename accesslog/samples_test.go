@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -67,10 +68,7 @@ func eachSample(t *testing.T, f func(t *testing.T, name string, log []byte)) {
 		t.Skip("SKIP samples of formats: there are none here")
 	}
 	for _, path := range paths {
-		log, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(os.ReadFile(path))(t)
 		t.Run(filepath.Base(path), func(t *testing.T) { f(t, filepath.Base(path), log) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -76,10 +77,7 @@ func TestSkippedLines(t *testing.T) {
 				skipped++
 			}
 		}
-		f, err := accesslog.ParseFormat(format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(accesslog.ParseFormat(format))(t)
 		log := []byte(strings.Join(all, "\n") + "\n")
 		got := readLog(t, log, f, accesslog.Options{Year: 2022}, func(*match.Event) { t.Errorf("%s: an event", format) })
 		if want := (lineCounts{skipped: skipped, bad: int64(len(lines)) - skipped}); got != want {

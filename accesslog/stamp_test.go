@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -123,10 +124,7 @@ func TestReadISO(t *testing.T) {
 		if !ok {
 			continue
 		}
-		want, err := time.Parse(time.RFC3339Nano, strings.Replace(strings.ToUpper(tt.text), " ", "T", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(time.Parse(time.RFC3339Nano, strings.Replace(strings.ToUpper(tt.text), " ", "T", 1)))(t)
 		if got := utc(sec, nsec); !got.Equal(want) {
 			t.Errorf("readISO(%q) = %v, want %v", tt.text, got, want)
 		}

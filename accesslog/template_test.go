@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -118,10 +119,7 @@ func TestFormatStringLines(t *testing.T) {
 		`192.0.2.1 - a [17 Apr 2018 06:25:06 +0000] "GET / HTTP/1.1" 200 "x"`:        `$remote_user, between " - " and " [", is not where the format has it`,
 		`192.0.2.1 a "x [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 "\\\"x\\"`: `$remote_addr, between "" and " - ", is not where the format has it`,
 	} {
-		f, err := accesslog.ParseFormat(format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(accesslog.ParseFormat(format))(t)
 		p, _ := f.NewParser(accesslog.Options{})
 		if p.Parse([]byte(line), new(match.Event)) || p.Skipped() || f.Problem([]byte(line)) != want {
 			t.Errorf("%s: %q, want %q", line, f.Problem([]byte(line)), want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -236,10 +237,7 @@ func TestTextNearestOrder(t *testing.T) {
 		"2018-06-04T06:20:00Z": "text-dmy",
 		"2026-01-01T00:00:00Z": "text-dmy",
 	} {
-		at, err := time.Parse(time.RFC3339, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(time.Parse(time.RFC3339, now))(t)
 		sample := []byte("04/05/2018 06:25:06 client 192.0.2.1\n04/06/2018 06:25:06 client 192.0.2.1\n")
 		f, _ := accesslog.Detect(sample)
 		if nearest, either := f.EitherOrder(sample, at); !either || nearest.String() != want {

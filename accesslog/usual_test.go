@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -44,10 +45,7 @@ var usualLogs = map[string]string{
 func TestUsualLogs(t *testing.T) {
 	for line, want := range usualLogs {
 		f, _ := accesslog.Detect([]byte(line + "\n"))
-		p, err := f.NewParser(accesslog.Options{Year: 2026})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(f.NewParser(accesslog.Options{Year: 2026}))(t)
 		var ev match.Event
 		ok := p.Parse([]byte(line), &ev)
 		got := fmt.Sprintf("%s %s %s %s", f, ev.Get(match.Client), ev.GetNamed("program"), ev.GetNamed("reason"))
@@ -61,7 +59,7 @@ func TestUsualLogs(t *testing.T) {
 func TestOtherFilesAreNotLogs(t *testing.T) {
 	files := 0
 	for _, root := range []string{"../docs", "../ratelimit", "../match"} {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
@@ -74,10 +72,7 @@ func TestOtherFilesAreNotLogs(t *testing.T) {
 				t.Errorf("%s is detected as %s", path, f)
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if files < 100 {
 		t.Errorf("%d files were looked at: must be 100 or more", files)

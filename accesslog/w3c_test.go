@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -51,10 +52,7 @@ func TestAfter(t *testing.T) {
 		{"#Fields: x-edge-location date time c-ip\n", false, false, true},
 	} {
 		f := w3c.After([]byte(c.lines))
-		p, err := f.NewParser(accesslog.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(f.NewParser(accesslog.Options{}))(t)
 		for range 2 {
 			var ev match.Event
 			if one, two := p.Parse([]byte("2018-04-17 06:25:06 192.0.2.1"), &ev), p.Parse([]byte("192.0.2.1 2018-04-17 06:25:06"), &ev); one != c.one || two != c.two {

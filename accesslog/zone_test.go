@@ -6,15 +6,13 @@ import (
 	"time"
 	_ "time/tzdata" // the zones of the tests, on any machine
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 func loadZone(t *testing.T, name string) *time.Location {
 	t.Helper()
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	zone := must.Get(time.LoadLocation(name))(t)
 	return zone
 }
 
@@ -33,10 +31,7 @@ func TestZoneClockReadsLogsInOrder(t *testing.T) {
 		{"UTC", "2026-03-28"},
 	} {
 		zone := loadZone(t, tt.zone)
-		from, err := time.ParseInLocation(time.DateOnly, tt.from, zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		from := must.Get(time.ParseInLocation(time.DateOnly, tt.from, zone))(t)
 		c := zoneClock{zone: zone}
 		for at := from; at.Before(from.AddDate(0, 0, 3)); at = at.Add(30 * time.Second) {
 			if got := c.seconds(localSeconds(at)); got != at.Unix() {
@@ -67,10 +62,7 @@ func TestZoneClock(t *testing.T) {
 			if text == "" {
 				continue
 			}
-			local, err := time.Parse(time.DateTime, text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			local := must.Get(time.Parse(time.DateTime, text))(t)
 			c.seconds(local.Unix())
 		}
 		if got := time.Unix(c.last, 0).UTC().Format(time.RFC3339); got != tt.want {
@@ -95,18 +87,12 @@ func TestOptionsZone(t *testing.T) {
 		{"w3c", "#Fields: date time c-ip\n2026-11-27 15:00:00 192.0.2.1", "2026-11-27T15:00:00Z", false},
 		{"clf", `192.0.2.1 - - [27/Nov/2026:15:00:00 +0000] "GET / HTTP/1.1" 200 1`, "2026-11-27T15:00:00Z", false},
 	} {
-		f, err := ParseFormat(tt.format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(ParseFormat(tt.format))(t)
 		if f.Zoneless() != tt.zoneless {
 			t.Errorf("%s: Zoneless is %v", tt.format, f.Zoneless())
 		}
 		for zone, want := range map[*time.Location]string{kolkata: tt.want, nil: "2026-11-27T15:00:00"} {
-			p, err := f.NewParser(Options{Year: 2026, Zone: zone})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(f.NewParser(Options{Year: 2026, Zone: zone}))(t)
 			var ev match.Event
 			var ok bool
 			for line := range strings.Lines(tt.lines) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -89,10 +90,7 @@ func fake(t *testing.T, status int, media, answer string) (*Client, *wish) {
 		w.WriteHeader(status)
 		io.WriteString(w, answer)
 	}))
-	c, err := New(s.URL, Config{Token: "secret", Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(s.URL, Config{Token: "secret", Timeout: time.Minute}))(t)
 	t.Cleanup(func() { c.Close(); s.Close() })
 	return c, &asked
 }
@@ -444,10 +442,7 @@ func TestTokenStaysHere(t *testing.T) {
 	s := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer s.Close()
 	for _, h := range []*http.Client{nil, {CheckRedirect: nil}} {
-		c, err := New(s.URL, Config{Token: "secret", HTTPClient: h})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(New(s.URL, Config{Token: "secret", HTTPClient: h}))(t)
 		if _, err := c.Status(t.Context()); err == nil || reached.Load() {
 			t.Errorf("followed: %v", err)
 		}
@@ -474,9 +469,7 @@ func TestKeyWants(t *testing.T) {
 // TestHugeSpans has times that no Duration holds.
 func TestHugeSpans(t *testing.T) {
 	var d api.Decision
-	if err := json.Unmarshal([]byte(`{"retry_after_ms":9223372036854775807,"reset_after_ms":-9223372036854775808}`), &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(`{"retry_after_ms":9223372036854775807,"reset_after_ms":-9223372036854775808}`), &d))
 	if got := decisionOf(&d); got.RetryAfter < 290*365*24*time.Hour || got.ResetAfter > 0 {
 		t.Errorf("%v, %v", got.RetryAfter, got.ResetAfter)
 	}
@@ -492,27 +485,19 @@ func TestUnixSockets(t *testing.T) {
 	resp, web := "unix:"+dir+"/r", "unix:"+dir+"/h"
 	respListener, err := net.Listen("unix", dir+"/r")
 	httpListener, err2 := net.Listen("unix", dir+"/h")
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2))
 	serveAt(t, listen.Config{}, respListener)
 	answers := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"version":%q}`, r.Host+" "+r.Header.Get("Authorization"))
 	})}
 	go answers.Serve(httpListener)
 	t.Cleanup(func() { answers.Close() })
-	c, err := New(web, Config{Token: "token", Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(web, Config{Token: "token", Timeout: time.Minute}))(t)
 	defer c.Close()
 	if status, err := c.Status(t.Context()); err != nil || status.Version != "localhost Bearer token" || c.Addr() != web {
 		t.Errorf("%s: %q, %v", c.Addr(), status.Version, err)
 	}
-	f, err := NewFleet(FleetConfig{Nodes: []string{resp}, TLS: new(tls.Config), Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFleet(FleetConfig{Nodes: []string{resp}, TLS: new(tls.Config), Timeout: time.Minute}))(t)
 	defer f.Close()
 	if err := f.Add(t.Context(), "hits", 3, "ada"); err != nil {
 		t.Error(err)

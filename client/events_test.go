@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A script answers the n-th request for the stream, without a network, so that time
@@ -41,10 +42,7 @@ func text(s string) (*http.Response, error) { return streaming(io.NopCloser(stri
 func scripted(t *testing.T, s script) (*Client, *transport) {
 	t.Helper()
 	tr := &transport{script: s}
-	c, err := New("http://127.0.0.1:7380", Config{HTTPClient: &http.Client{Transport: tr}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New("http://127.0.0.1:7380", Config{HTTPClient: &http.Client{Transport: tr}}))(t)
 	return c, tr
 }
 
@@ -210,10 +208,7 @@ func TestEventsEnd(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	c, err := New(s.URL, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(s.URL, Config{}))(t)
 	defer c.Close()
 	for _, most := range []int{1, 2} {
 		if lines := told(t.Context(), c, most); len(lines) != most {

@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -182,13 +183,8 @@ func TestFleetGivesBack(t *testing.T) {
 func tokensOf(t *testing.T, lines string) func() *access.Tokens {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := access.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
+	tokens := must.Get(access.Load(path))(t)
 	return func() *access.Tokens { return tokens }
 }
 
@@ -284,9 +280,7 @@ func TestFleetPipelines(t *testing.T) {
 // A caller whose context ends does not wait, and nobody gets its answer.
 func TestFleetContextEnds(t *testing.T) {
 	s, f := newServed(t)
-	if _, err := f.Take(t.Context(), "login", 1, "first"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Take(t.Context(), "login", 1, "first"))(t)
 	s.freeze()
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -429,9 +423,7 @@ func TestFleetNoNode(t *testing.T) {
 // Commands that wait when the Fleet is closed fail.
 func TestFleetCloseEndsCommands(t *testing.T) {
 	s, f := newServed(t)
-	if _, err := f.Take(t.Context(), "login", 1, "ada"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.Take(t.Context(), "login", 1, "ada"))(t)
 	s.freeze()
 	ended := make(chan error)
 	for range 10 {
@@ -456,9 +448,7 @@ func TestFleetTakeDoesNotAllocate(t *testing.T) {
 	_, f := newServed(t)
 	ctx := t.Context()
 	take := func() {
-		if _, err := f.Take(ctx, "many", 1, "ada"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.Take(ctx, "many", 1, "ada"))(t)
 	}
 	for range 1000 {
 		take()

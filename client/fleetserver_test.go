@@ -14,6 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -50,10 +51,7 @@ func startServer(t testing.TB, c listen.Config) *testServer {
 
 func startServerAt(t testing.TB, c listen.Config, addr string) *testServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s, e := serveAt(t, c, l)
 	return &testServer{newProxy(t, addr, l.Addr().String()), e, s}
 }
@@ -89,10 +87,7 @@ func newServed(t testing.TB) (*testServer, *Fleet) {
 // parsed returns the rules of a text.
 func parsed(t testing.TB, text string) *rules.File {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 	return file
 }
 
@@ -146,10 +141,7 @@ func newProxy(t testing.TB, addr, upstream string) *proxy {
 // revive listens, as a server that starts.
 func (p *proxy) revive() {
 	p.t.Helper()
-	l, err := net.Listen("tcp", p.addr)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", p.addr))(p.t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.addr, p.l, p.dead = l.Addr().String(), l, false
@@ -284,10 +276,7 @@ func written(w io.Writer, b []byte) bool {
 func mustFleet(t testing.TB, c FleetConfig) *Fleet {
 	t.Helper()
 	c.Timeout = cmp.Or(c.Timeout, time.Hour)
-	f, err := NewFleet(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFleet(c))(t)
 	t.Cleanup(f.Close)
 	return f
 }

@@ -14,15 +14,13 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // mustDetector returns a Detector of the hot rules of the servers.
 func mustDetector(t testing.TB) *hotkey.Detector {
 	t.Helper()
-	d, err := hotkey.NewDetector(parsed(t, fleetRules).Hot, hotkey.DetectorConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector(parsed(t, fleetRules).Hot, hotkey.DetectorConfig{}))(t)
 	return d
 }
 
@@ -64,10 +62,7 @@ func TestHotReports(t *testing.T) {
 		}
 		want["product "+key]++
 	}
-	pair, err := d.Rules()[1].Key.Join(nil, "192.0.2.1", "ada")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(d.Rules()[1].Key.Join(nil, "192.0.2.1", "ada"))(t)
 	for range 7 {
 		under(d, "pair-hot").Add(string(pair))
 	}
@@ -269,12 +264,9 @@ func TestHotOnTwoNodes(t *testing.T) {
 func TestHotCache(t *testing.T) {
 	n, f, d := newScripted(t)
 	var loads atomic.Int64
-	cache, err := hotkey.NewCache(d, hotkey.CacheConfig[int64]{
+	cache := must.Get(hotkey.NewCache(d, hotkey.CacheConfig[int64]{
 		Rule: "product", Load: func(context.Context, string) (int64, error) { return loads.Add(1), nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := func(what string, want int64) {
 		t.Helper()
 		if v, err := cache.Get(t.Context(), "/a"); v != want || err != nil {
@@ -342,9 +334,7 @@ func (n *scriptedNode) cachesTold(t *testing.T) (all [4]uint64) {
 	t.Helper()
 	for _, c := range locked(n, func() []string { return slices.Clone(n.caches) }) {
 		var r [4]uint64
-		if _, err := fmt.Sscanf(c, "product %d %d %d %d", &r[0], &r[1], &r[2], &r[3]); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(c, "product %d %d %d %d", &r[0], &r[1], &r[2], &r[3]))(t)
 		for i := range r {
 			all[i] += r[i]
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -70,10 +71,7 @@ func (n *scriptedNode) begins(instance string, version uint64, ttl time.Duration
 	for i := range u.Hot {
 		u.Hot[i].TTL = api.MillisOf(ttl)
 	}
-	text, err := json.Marshal(u)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(u))(n.t)
 	n.change(func() { n.first = string(text) })
 }
 

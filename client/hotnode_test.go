@@ -12,6 +12,7 @@ import (
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A scriptedNode is a node that says of hot keys what a test wants: also what no server
@@ -41,10 +42,7 @@ func startScripted(t testing.TB) *scriptedNode {
 	t.Helper()
 	n := &scriptedNode{t: t, counts: make(map[string]uint64), watchers: make(map[*scriptedConn]struct{})}
 	n.first = `{"instance":"i","from":0,"version":0,"reset":true,"more":false,"hot":[],"cold":[],"changed":[]}`
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -175,10 +173,7 @@ func (c *scriptedConn) push(text string) {
 // tell sends an update to all watchers.
 func (n *scriptedNode) tell(u api.HotUpdate) {
 	n.t.Helper()
-	text, err := json.Marshal(u)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(u))(n.t)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for c := range n.watchers {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Three clients report three times as many records as pass to the server, for a minute.
@@ -92,10 +93,7 @@ func TestHotOverload(t *testing.T) {
 		}
 		total.Added, total.Sent, total.Dropped, total.Pending = total.Added+st.Added, total.Sent+st.Sent, total.Dropped+st.Dropped, total.Pending+st.Pending
 	}
-	stats, err := s.Hot().Stats("product")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := must.Get(s.Hot().Stats("product"))(t)
 	t.Logf("%d clients for %d s: %+v; the server has counted %d records; heap at most %d MiB in the first third, %d MiB later; %d connections",
 		clients, seconds, total, stats.Rules[0].Records, early>>20, most>>20, s.accepted())
 	hot := total.Added * hotKeys / (hotKeys + perSecond/100) // events of the keys that are kept

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A shop is an HTTP service whose pages come from a slow backend, in several processes. The
@@ -83,10 +84,7 @@ func TestLoadOfABackend(t *testing.T) {
 	var caches []*hotkey.Cache[string]
 	for range shopProcesses {
 		_, detector := hotFleet(t, FleetConfig{Nodes: []string{server.addr}})
-		cache, err := hotkey.NewCache(detector, hotkey.CacheConfig[string]{Rule: "product", Load: back.load})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cache := must.Get(hotkey.NewCache(detector, hotkey.CacheConfig[string]{Rule: "product", Load: back.load}))(t)
 		caches = append(caches, cache)
 		shop := httptest.NewServer(&shopProcess{cache, &keep, back})
 		defer shop.Close()
@@ -98,18 +96,14 @@ func TestLoadOfABackend(t *testing.T) {
 	t.Logf("%d requests for the product before, each a load, and %d after, with %d loads", before.Load(), after.Load(), back.sale.Load()-before.Load())
 	until(t, "the product is hot in all processes", func() bool {
 		for _, c := range caches { // a busy machine may not have been asked often enough
-			if _, err := c.Get(t.Context(), saleProduct); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Get(t.Context(), saleProduct))(t)
 		}
 		return !slices.ContainsFunc(caches, coldIn)
 	})
 	loads := back.sale.Load()
 	for range 100 {
 		for _, c := range caches {
-			if _, err := c.Get(t.Context(), saleProduct); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(c.Get(t.Context(), saleProduct))(t)
 		}
 	}
 	if loads = back.sale.Load() - loads; loads > shopProcesses {
@@ -117,9 +111,7 @@ func TestLoadOfABackend(t *testing.T) {
 	}
 	if update {
 		picture := drawLoads(back, phase)
-		if err := os.WriteFile("../docs/pictures/hot-keys.svg", []byte(picture), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("../docs/pictures/hot-keys.svg", []byte(picture), 0o644))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/rules"
 )
@@ -132,13 +133,8 @@ func startChild(t *testing.T, role string) *child {
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.cmd.StdoutPipe())(t)
+	must.Do(t, c.cmd.Start())
 	go func() {
 		defer close(c.ended)
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -160,9 +156,7 @@ func (c *child) end(t *testing.T, into any) {
 	t.Helper()
 	c.stdin.Close()
 	<-c.ended
-	if err := json.Unmarshal([]byte(c.lines[len(c.lines)-1]), into); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(c.lines[len(c.lines)-1]), into))
 }
 
 // at returns when the process printed that something is so, the last time.
@@ -188,13 +182,8 @@ func listsHot(t *testing.T, addr string) bool {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Write(resp.AppendCommand(nil, "HOT.LIST", "product")); err != nil {
-		t.Fatal(err)
-	}
-	v, err := resptest.NewReader(c).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Write(resp.AppendCommand(nil, "HOT.LIST", "product")))(t)
+	v := must.Get(resptest.NewReader(c).Next())(t)
 	return slices.ContainsFunc(v.Elems, func(e resptest.Value) bool { return e.Elems[1].Text == steadyKey })
 }
 
@@ -230,9 +219,7 @@ func TestFleetOfProcesses(t *testing.T) {
 		t.Error("the steady key is not hot on its node")
 	}
 	killed := time.Now()
-	if err := servers[home.addr].cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, servers[home.addr].cmd.Process.Kill())
 	others := slices.DeleteFunc(slices.Clone(addrs), func(a string) bool { return a == home.addr })
 	until(t, "the steady key is hot on another node", func() bool { return listsHot(t, others[0]) || listsHot(t, others[1]) })
 	again := time.Since(killed)

@@ -12,16 +12,14 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/server/listen"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // hotEvents returns how many events of reports the servers have counted under a rule.
 func hotEvents(t testing.TB, rule string, servers ...*testServer) (sum uint64) {
 	t.Helper()
 	for _, s := range servers {
-		stats, err := s.Hot().Stats(rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stats := must.Get(s.Hot().Stats(rule))(t)
 		sum += stats.Rules[0].Events
 	}
 	return sum
@@ -52,13 +50,9 @@ func startProcesses(t testing.TB, n int, c FleetConfig) (all []*process) {
 	for range n {
 		p := &process{}
 		p.f, p.d = hotFleet(t, c)
-		var err error
-		p.cache, err = hotkey.NewCache(p.d, hotkey.CacheConfig[int64]{
+		p.cache = must.Get(hotkey.NewCache(p.d, hotkey.CacheConfig[int64]{
 			Rule: "product", Load: func(context.Context, string) (int64, error) { return p.loads.Add(1), nil },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		all = append(all, p)
 	}
 	return all
@@ -122,10 +116,7 @@ func TestHotKeysOfAFleet(t *testing.T) {
 
 	hits := func() (sum uint64) {
 		for _, s := range servers {
-			stats, err := s.Hot().Stats("product")
-			if err != nil {
-				t.Fatal(err)
-			}
+			stats := must.Get(s.Hot().Stats("product"))(t)
 			sum += stats.Rules[0].Caches.Hits
 		}
 		return sum

@@ -17,6 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -73,10 +74,7 @@ var steadyKeys = []string{"/a", "/b", "/c"}
 // start starts a server until ctx ends.
 func (p pipeNetwork) start(ctx context.Context, t *testing.T, addr string, running *sync.WaitGroup) {
 	file := parsed(t, steadyRules)
-	e, err := engine.New(engine.Config{Rules: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(engine.New(engine.Config{Rules: file}))(t)
 	s := respapi.New(listen.Config{Engine: e})
 	l := &pipeListener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
 	p[addr] = l

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A names answers for the name of a fleet.
@@ -93,9 +94,7 @@ func TestFleetDiscovers(t *testing.T) {
 	n.set(nil, "127.0.0.4", "127.0.0.2", "127.0.0.4")
 	want("127.0.0.2", "127.0.0.4")
 	for i := range 50 {
-		if _, err := f.Take(t.Context(), "many", 1, fmt.Sprint("user-", i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.Take(t.Context(), "many", 1, fmt.Sprint("user-", i)))(t)
 	}
 	n.set(errors.New("no such host"))
 	want("127.0.0.2", "127.0.0.4")
@@ -112,9 +111,7 @@ func TestFleetDiscovers(t *testing.T) {
 		return open == 0
 	})
 	for i := range 50 {
-		if _, err := f.Take(t.Context(), "many", 1, fmt.Sprint("user-", i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.Take(t.Context(), "many", 1, fmt.Sprint("user-", i)))(t)
 	}
 	if a, b, c := servers[0].decided(), servers[1].decided(), servers[2].decided(); a+b+c != 100 || a == 0 || b == 0 || c == 0 {
 		t.Errorf("the nodes have decided %d, %d and %d of 100", a, b, c)
@@ -136,10 +133,7 @@ func TestFleetsWithDifferentLists(t *testing.T) {
 				if n%2 == 0 {
 					f = some
 				}
-				d, err := f.Take(t.Context(), "login", 1, key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := must.Get(f.Take(t.Context(), "login", 1, key))(t)
 				if d.Allowed {
 					admitted++
 				}

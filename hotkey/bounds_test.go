@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -182,9 +183,7 @@ func testBounds(t *testing.T, traces, most int) {
 	edges, evicted, loose, late, events := 0, uint64(0), 0, uint64(0), 0
 	for range traces {
 		tr, n := newTrace(t, rnd), 1+rnd.IntN(most)
-		if err := tr.run(rnd, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.run(rnd, n))
 		stats := under(tr.d, "r").Stats()
 		edges, loose, events = edges+tr.edges, loose+tr.loose, events+n
 		evicted, late = evicted+stats.Evicted, late+stats.Late
@@ -205,9 +204,7 @@ func TestWrongBoundsAreCaught(t *testing.T) {
 			rnd := randtest.New(t)
 			for range 1000 {
 				tr := newTrace(t, rnd)
-				if err := corrupt(tr.d); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, corrupt(tr.d))
 				if err := tr.run(rnd, 1000); err != nil {
 					return
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A flood of keys that come once spends the budget: it is never exceeded, the keys
@@ -20,10 +21,7 @@ func TestFloodWithinTheBudget(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 500, time.Minute, time.Second
 	before := heap()
-	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget}))(t)
 	alone := mustDetector(t, r)
 	edges := 0
 	for i := range flood {
@@ -64,10 +62,7 @@ func TestBudgetForFewTimes(t *testing.T) {
 	const budget, keys = 256 << 10, 100
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold, r.Exact = 1000, time.Hour, time.Minute, true
-	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget}))(t)
 	exact := mustDetector(t, r)
 	early := 0
 	for i := range 1200 * keys {
@@ -91,10 +86,7 @@ func TestFloodConcurrently(t *testing.T) {
 	const budget, goroutines, each = 512 << 10, 4, 5000
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = goroutines*each/2, time.Hour, time.Hour
-	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: budget}))(t)
 	var edges atomic.Int64
 	var wg sync.WaitGroup
 	for g := range goroutines {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -47,12 +48,9 @@ func (s *source) fail(err error) { s.err.Store(&err) }
 
 func mustCache(t testing.TB, p hotkey.CachePolicy, s *source) *hotkey.Cache[string] {
 	t.Helper()
-	c, err := hotkey.NewCache(mustDetector(t, cached(p)), hotkey.CacheConfig[string]{
+	c := must.Get(hotkey.NewCache(mustDetector(t, cached(p)), hotkey.CacheConfig[string]{
 		Rule: "product", Load: s.load, Size: func(v string) int { return len(v) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return c
 }
 
@@ -249,10 +247,7 @@ func TestCacheAlwaysAndNever(t *testing.T) {
 	s := &source{}
 	r := cached(hotkey.CachePolicy{TTL: time.Hour})
 	r.Always, r.Never = []string{"/always"}, []string{"/never"}
-	c, err := hotkey.NewCache(mustDetector(t, r), hotkey.CacheConfig[string]{Rule: "product", Load: s.load})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(hotkey.NewCache(mustDetector(t, r), hotkey.CacheConfig[string]{Rule: "product", Load: s.load}))(t)
 	want(t, c, "/always", "/always#1", nil)
 	want(t, c, "/always", "/always#1", nil)
 	for i := range 5 {
@@ -283,12 +278,9 @@ func TestCacheContext(t *testing.T) {
 // A panic in Load, or a Load that ends its goroutine, is an error for all who wait.
 func TestCacheLoadPanics(t *testing.T) {
 	for _, end := range []func(){func() { panic("row 7") }, runtime.Goexit} {
-		c, err := hotkey.NewCache(mustDetector(t, cached(hotkey.CachePolicy{TTL: time.Second})), hotkey.CacheConfig[int]{
+		c := must.Get(hotkey.NewCache(mustDetector(t, cached(hotkey.CachePolicy{TTL: time.Second})), hotkey.CacheConfig[int]{
 			Rule: "product", Load: func(context.Context, string) (int, error) { end(); return 1, nil },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		for range 3 {
 			c.IsHot("/a")
 		}
@@ -361,7 +353,7 @@ func TestConcurrentCacheModel(t *testing.T) {
 			time time.Time // when the source had it, or it was set
 		}
 		seed := randtest.Seed(t)
-		c, err := hotkey.NewCache(mustDetector(t, cached(hotkey.CachePolicy{TTL: 200 * time.Millisecond, MaxAge: maxAge, MaxBytes: 8 * 200})), hotkey.CacheConfig[version]{
+		c := must.Get(hotkey.NewCache(mustDetector(t, cached(hotkey.CachePolicy{TTL: 200 * time.Millisecond, MaxAge: maxAge, MaxBytes: 8 * 200})), hotkey.CacheConfig[version]{
 			Rule: "product",
 			Load: func(_ context.Context, key string) (version, error) {
 				v := version{key, time.Now()}
@@ -372,10 +364,7 @@ func TestConcurrentCacheModel(t *testing.T) {
 				return v, nil
 			},
 			Size: func(version) int { return 16 },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		var wg sync.WaitGroup
 		for g := range 8 {
 			rng := rand.New(rand.NewPCG(seed, uint64(g)))

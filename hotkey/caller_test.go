@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -33,10 +34,7 @@ func TestDetectorHasItsOwnRules(t *testing.T) {
 	if got.Always[0] != "always" || got.Never[0] != "never" || got.Cache.TTL != time.Second {
 		t.Errorf("%+v, cache %+v", got, got.Cache)
 	}
-	c, err := hotkey.NewCache(d, hotkey.CacheConfig[int]{Rule: "r", Load: func(context.Context, string) (int, error) { return 1, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(hotkey.NewCache(d, hotkey.CacheConfig[int]{Rule: "r", Load: func(context.Context, string) (int, error) { return 1, nil }}))(t)
 	if v, err := c.Get(t.Context(), "always"); v != 1 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // BenchmarkDetector counts uniform keys, a microsecond apart, under 1,000 in 2 s:
@@ -22,10 +23,7 @@ func BenchmarkDetector(b *testing.B) {
 func benchmarkDetector(b *testing.B, keys int) {
 	r := goodRule(b)
 	r.Threshold, r.Span = 1000, 2*time.Second
-	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
-	if err != nil {
-		b.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: hotkey.NoBudget}))(b)
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprintf("key-%07d", i)
@@ -55,10 +53,7 @@ func benchmarkDetector(b *testing.B, keys int) {
 func BenchmarkDetectorInsert(b *testing.B) {
 	r := goodRule(b)
 	r.Threshold, r.Span = 1000, 2*time.Second
-	d, err := hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: hotkey.NoBudget})
-	if err != nil {
-		b.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector([]hotkey.Rule{r}, hotkey.DetectorConfig{Budget: hotkey.NoBudget}))(b)
 	key := []byte("key-0000000")
 	now := time.UnixMicro(0)
 	b.ReportAllocs()

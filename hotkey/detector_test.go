@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -19,10 +20,7 @@ import (
 
 func mustDetector(t testing.TB, rules ...hotkey.Rule) *hotkey.Detector {
 	t.Helper()
-	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector(rules, hotkey.DetectorConfig{}))(t)
 	return d
 }
 
@@ -120,10 +118,7 @@ func TestDetectorAgainstReference(t *testing.T) {
 			edges = d.AddAt(at(now), &e, 1, edges[:0])
 			var want []hotkey.Edge
 			for i := range rules {
-				cond, err := rules[i].When.Compile()
-				if err != nil {
-					t.Fatal(err)
-				}
+				cond := must.Get(rules[i].When.Compile())(t)
 				key, ok := rules[i].Key.Append(nil, &e)
 				if !ok || !cond.Holds(&e) {
 					continue

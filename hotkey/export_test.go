@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -20,10 +21,7 @@ import (
 var dumpNames = [...]string{"few", "many", "one"}
 
 func dumpRules(t testing.TB, change func(r *hotkey.Rule)) []hotkey.Rule {
-	key, err := match.NewKey(match.Fold{}, "path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "path"))(t)
 	rules := []hotkey.Rule{
 		{Name: "few", Key: key, Threshold: 3, Span: time.Second, Hold: 5 * time.Second},
 		{Name: "many", Key: key, Threshold: 200, Span: time.Minute},
@@ -36,10 +34,7 @@ func dumpRules(t testing.TB, change func(r *hotkey.Rule)) []hotkey.Rule {
 }
 
 func restartedDetector(t testing.TB, rules []hotkey.Rule) *hotkey.Detector {
-	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector(rules, hotkey.DetectorConfig{}))(t)
 	return d
 }
 
@@ -53,10 +48,7 @@ func exported(d *hotkey.Detector, t time.Time) (chunks [][]byte) {
 func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte) (all window.Imported) {
 	t.Helper()
 	for _, chunk := range chunks {
-		did, err := d.Import(at, chunk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		did := must.Get(d.Import(at, chunk))(t)
 		all.Add(did)
 	}
 	return all
@@ -256,9 +248,7 @@ func TestImportOfSlots(t *testing.T) {
 	for _, rule := range []hotkey.Rule{r, exact, few} {
 		back := mustDetector(t, rule)
 		for chunk := range d.Export(now) {
-			if _, err := back.Import(now, chunk); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(back.Import(now, chunk))(t)
 		}
 		for key := range tr {
 			for after := range 5 {
@@ -276,9 +266,7 @@ func TestImportOfSlots(t *testing.T) {
 		}
 		same := mustDetector(t, r)
 		for chunk := range d.Export(now) {
-			if _, err := same.Import(now, chunk); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(same.Import(now, chunk))(t)
 		}
 		for i := range 5000 {
 			at, key := now.Add(time.Duration(i)*300*time.Microsecond), fmt.Sprint("k", rnd.IntN(10))

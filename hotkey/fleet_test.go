@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -79,9 +80,7 @@ func TestConcurrentChangedReachesAllCaches(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := under(d, "product").SetHot("/a", d.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, under(d, "product").SetHot("/a", d.Now().Add(time.Minute)))
 		want(t, caches[0], "/a", "/a#1", nil)
 		want(t, caches[1], "/a", "/a#2", nil)
 		under(d, "product").Changed("/a")
@@ -104,17 +103,10 @@ func TestRenewalOfAForeignKeyKeepsItsValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := mustDetector(t, cached(hotkey.CachePolicy{TTL: 10 * time.Second}))
 		var loads atomic.Int64
-		c, err := hotkey.NewCache(d, hotkey.CacheConfig[int64]{Rule: "product", Load: func(context.Context, string) (int64, error) { return loads.Add(1), nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(hotkey.NewCache(d, hotkey.CacheConfig[int64]{Rule: "product", Load: func(context.Context, string) (int64, error) { return loads.Add(1), nil }}))(t)
 		for range 6000 { // ten minutes, in which this process alone would never find it hot
-			if err := under(d, "product").SetHot("/a", d.Now().Add(3*time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Get(t.Context(), "/a"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, under(d, "product").SetHot("/a", d.Now().Add(3*time.Second)))
+			must.Get(c.Get(t.Context(), "/a"))(t)
 			time.Sleep(100 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -127,10 +119,7 @@ func TestRenewalOfAForeignKeyKeepsItsValue(t *testing.T) {
 // What Forward adds to a use of a hot key is what the function costs.
 func BenchmarkCacheHitForwarded(b *testing.B) {
 	d := mustDetector(b, cached(hotkey.CachePolicy{TTL: time.Hour}))
-	c, err := hotkey.NewCache(d, hotkey.CacheConfig[string]{Rule: "product", Load: (&source{}).load})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(hotkey.NewCache(d, hotkey.CacheConfig[string]{Rule: "product", Load: (&source{}).load}))(b)
 	d.Forward(func(int, string, uint64, time.Time, bool) {})
 	for range 4 {
 		_, _ = c.Get(b.Context(), "/a")

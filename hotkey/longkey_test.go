@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 // thrice makes a key hot at its third event in a minute.
 func thrice(t *testing.T) hotkey.Rule {
-	key, err := match.NewKey(match.Fold{}, "path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "path"))(t)
 	return hotkey.Rule{Name: "r", Key: key, Threshold: 3, Span: time.Minute}
 }
 
@@ -52,9 +50,7 @@ func TestLongKeysAfterARestart(t *testing.T) {
 	}
 	addKey(d, at(1000), "r", hot)
 	for chunk := range d.Export(at(2000)) {
-		if _, err := next.Import(at(2000), chunk); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(next.Import(at(2000), chunk))(t)
 	}
 	if !isHotAt(next, at(3000), "r", hot) || isHotAt(next, at(3000), "r", warm) {
 		t.Error("after a restart other keys are hot")

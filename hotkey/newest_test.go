@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -19,10 +20,7 @@ func TestConcurrentNewestTime(t *testing.T) {
 	if testing.Short() {
 		rounds = 200_000
 	}
-	d, err := New(Rule{Name: "r", Key: match.MustKey("path"), Threshold: 3, Span: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(New(Rule{Name: "r", Key: match.MustKey("path"), Threshold: 3, Span: time.Second}))(t)
 	table := d.tables[0]
 	var begun atomic.Int64
 	var all sync.WaitGroup

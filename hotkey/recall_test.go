@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // longTests reports whether the tests that have a long form are to run it; it
@@ -122,10 +123,7 @@ func (f *flood) detector(t *testing.T) *hotkey.Detector {
 		r.Name, r.Threshold, r.Span, r.Hold = strconv.Itoa(i), f.threshold, f.span, f.span
 		rules = append(rules, r)
 	}
-	d, err := hotkey.NewDetector(rules, hotkey.DetectorConfig{Budget: f.budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector(rules, hotkey.DetectorConfig{Budget: f.budget}))(t)
 	return d
 }
 

@@ -8,15 +8,13 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 func mustKey(t testing.TB, fields ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(match.Fold{Off: true}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(match.Fold{Off: true}, fields...))(t)
 	return k
 }
 
@@ -48,9 +46,7 @@ func TestRuleErrors(t *testing.T) {
 		"hold too long": {func(r *hotkey.Rule) { r.Hold = 2 * limit.MaxSpan }, []string{"hold: 175200h", "to 87600h"}},
 	} {
 		r := goodRule(t)
-		if err := newError(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newError(r))
 		c.spoil(&r)
 		err := newError(r)
 		if err == nil {

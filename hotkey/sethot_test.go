@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A key that is made hot is so until the time, counts meanwhile, and becomes hot by its
@@ -21,9 +22,7 @@ func TestSetHot(t *testing.T) {
 		if err := under(d, "r").SetHot("/p", time.Now().Add(time.Hour)); err != nil || !isHot(d, "r", "/p") {
 			t.Fatalf("%v, hot %t", err, isHot(d, "r", "/p"))
 		}
-		if err := under(d, "r").SetHot("/p", time.Now().Add(time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, under(d, "r").SetHot("/p", time.Now().Add(time.Second)))
 		time.Sleep(time.Hour - 500*time.Millisecond)
 		for range 5 {
 			if _, hot := addKey(d, time.Now(), "r", "/p"); hot {
@@ -85,10 +84,7 @@ func TestSetNever(t *testing.T) {
 // AddAt returns an error when it counts nothing for lack of memory: here for keys that are
 // longer than what is left beside the others.
 func TestAddAtWithoutMemory(t *testing.T) {
-	d, err := hotkey.NewDetector([]hotkey.Rule{goodRule(t)}, hotkey.DetectorConfig{Budget: leastBudget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(hotkey.NewDetector([]hotkey.Rule{goodRule(t)}, hotkey.DetectorConfig{Budget: leastBudget}))(t)
 	refused := uint64(0)
 	for i := range 5000 {
 		key := fmt.Sprint(i, strings.Repeat("k", i%2*250))

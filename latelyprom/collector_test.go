@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyprom"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -23,23 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // limitOf returns a rule of n a minute.
 func limitOf(t testing.TB, name string, n uint64) ratelimit.Rule {
 	t.Helper()
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
 	return ratelimit.Rule{Name: name, Key: key, Limits: []ratelimit.Limit{{N: n, Span: time.Minute}}}
 }
 
 func newLimiter(t testing.TB, c ratelimit.Config, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rules...))(t)
+	l := must.Get(ratelimit.NewLimiter(set, c))(t)
 	return l
 }
 
@@ -52,10 +44,7 @@ func take(l *ratelimit.Limiter, client string) {
 
 func newCollector(t testing.TB, l *ratelimit.Limiter, c latelyprom.Config) *latelyprom.Collector {
 	t.Helper()
-	collector, err := latelyprom.New(l, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	collector := must.Get(latelyprom.New(l, c))(t)
 	return collector
 }
 
@@ -242,10 +231,7 @@ func TestConcurrentScrapeUnderLoad(t *testing.T) {
 // eventsIn returns the sum of all outcomes.
 func eventsIn(t *testing.T, registry *prometheus.Registry) (sum float64) {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather())(t)
 	for _, f := range families {
 		if f.GetName() != "lately_events_total" {
 			continue
@@ -266,8 +252,6 @@ func BenchmarkCollect(b *testing.B) {
 	registry.MustRegister(newCollector(b, newLimiter(b, ratelimit.Config{}, rules...), latelyprom.Config{}))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := registry.Gather(); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(registry.Gather())(b)
 	}
 }

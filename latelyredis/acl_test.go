@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 )
@@ -15,10 +16,7 @@ import (
 // documentedUser makes the user of docs/redis.md on servers.
 func documentedUser(t testing.TB, servers ...*redistest.Server) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/redis.md"))(t)
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, "ACL ") {
 			for _, s := range servers {

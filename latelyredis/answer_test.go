@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -64,10 +65,7 @@ func TestAnswersOfOthers(t *testing.T) {
 			}
 			if !config.batched { // else a node may not have told of what it has admitted
 				for rule, left := range map[string]uint64{"all": 100 - 3 - 1, "paths": 1000 - 3 - 1} {
-					r, err := nodes[0].Rule(rule)
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := must.Get(nodes[0].Rule(rule))(t)
 					if d := r.Peek(map[string]string{"all": "192.0.2.1", "paths": "/login"}[rule]); d.Remaining != left {
 						t.Errorf("%s has %d left, want %d", rule, d.Remaining, left)
 					}
@@ -100,10 +98,7 @@ func TestAnswersWithoutStore(t *testing.T) {
 				Name: "failures", Key: match.MustKey("client"), When: match.When{Status: []string{"401"}},
 				Limits: []ratelimit.Limit{{N: 2, Span: time.Hour}}, OnStoreFailure: policy,
 			})
-			l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: newStore(t, s.client(t), rules, prefixed()), StoreTimeout: time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Store: newStore(t, s.client(t), rules, prefixed()), StoreTimeout: time.Second}))(t)
 			l.Take(part(match.Answer, "192.0.2.1", "401"))
 			s.Stop()
 			if d := l.Take(part(match.Answer, "192.0.2.1", "401")); !d.Allowed || d.Err == nil {

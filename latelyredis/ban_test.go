@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -30,9 +31,7 @@ func pair(t testing.TB, rules *ratelimit.Set) (a, b *latelyredis.Store) {
 // listed returns the bans that a store lists after it has read the newest changes.
 func listed(t testing.TB, s *latelyredis.Store) (all []ratelimit.BanRecord) {
 	t.Helper()
-	if err := s.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Sync(t.Context()))
 	return known(t, s)
 }
 
@@ -65,9 +64,7 @@ func ban(t testing.TB, s *latelyredis.Store, rule, key string, until ...time.Tim
 	if len(until) > 0 {
 		b.Until = until[0]
 	}
-	if err := s.Ban(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Ban(t.Context(), b))
 }
 
 // unban ends a ban that holds.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -69,9 +70,7 @@ func TestBundleRepairs(t *testing.T) {
 	for i := range more.Len() {
 		more.Rule(i).Limits[0].N++
 	}
-	if err := store.Update(context.Background(), more, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Update(context.Background(), more, func() {}))
 	for i, r := range askEach(store, more, 20) {
 		left := more.Rule(r.Subjects[0].Outcome.Rule).Limits[0].N - r.Cost
 		if i/more.Len() < 10 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 )
 
@@ -28,10 +29,7 @@ func BenchmarkCounters(b *testing.B) {
 			}
 			info := func(section, name string) int {
 				_, rest, _ := strings.Cut(do(b, admin, "INFO", section), name+":")
-				n, err := strconv.Atoi(strings.Fields(rest)[0])
-				if err != nil {
-					b.Fatal(err)
-				}
+				n := must.Get(strconv.Atoi(strings.Fields(rest)[0]))(b)
 				return n
 			}
 			b.ResetTimer()
@@ -48,10 +46,7 @@ func BenchmarkCounters(b *testing.B) {
 			b.ReportMetric(float64(b.N)/took, "adds/s")
 			b.ReportMetric(float64(written)/took, "B/s")
 			b.ReportMetric(float64(written)/float64(b.N), "B/add")
-			size, err := strconv.Atoi(do(b, admin, "MEMORY", "USAGE", "lately:{counters}:log", "SAMPLES", "0"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			size := must.Get(strconv.Atoi(do(b, admin, "MEMORY", "USAGE", "lately:{counters}:log", "SAMPLES", "0")))(b)
 			b.ReportMetric(float64(size), "log-B")
 			if nodes[0].Unshared() > 0 {
 				b.ReportMetric(float64(nodes[0].Unshared()), "unshared")

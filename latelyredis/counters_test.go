@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
@@ -47,15 +48,13 @@ type countsNode struct {
 // countersAt returns counters that share what they count when the test says so.
 func countersAt(t testing.TB, client rueidis.Client, prefix string, now, node *atomic.Int64) *latelyredis.Counters {
 	t.Helper()
-	c, err := latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, now, node)
-	return must(t, c, err)
+	return must.Get(latelyredis.NewCountersAt(client, latelyredis.CountersConfig{Prefix: prefix}, now, node))(t)
 }
 
 // pagesOf returns a new counter.
 func pagesOf(t testing.TB, c *latelyredis.Counters, windows ...window.Window) *latelyredis.Counter {
 	t.Helper()
-	x, err := c.Counter("pages", window.TableConfig{}, windows...)
-	return must(t, x, err)
+	return must.Get(c.Counter("pages", window.TableConfig{}, windows...))(t)
 }
 
 // start makes a node, whose clock is up to 100 ms off.
@@ -317,22 +316,16 @@ func TestCountersOutage(t *testing.T) {
 	add()
 	wantTotal(t, sum, nodes...)
 	process := s.Process()
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Signal(syscall.SIGSTOP))
 	add()
 	if got := nodes[0].total(t); got <= sum/2 {
 		t.Errorf("while Redis does not answer, a node has %d adds of %d", got, sum)
 	}
-	if err := process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Signal(syscall.SIGCONT))
 	wantTotal(t, sum, nodes...)
 	s.Kill()
 	add()
-	if err := s.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Run())
 	add()
 	wantTotal(t, sum, nodes...)
 	// One that starts has all, although Redis has lost what it had.
@@ -384,9 +377,7 @@ func TestCountersForm(t *testing.T) {
 	for i := range 2 { // both are complete
 		for try := 0; !counters[i].Complete() && try < 100; try++ {
 			for j := range i + 1 {
-				if _, err := pass(j); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(pass(j))(t)
 			}
 		}
 	}
@@ -394,9 +385,7 @@ func TestCountersForm(t *testing.T) {
 	do(t, client, "XADD", tag+"log", "*", "e", "\x02 another form")
 	pages[0].Add("/", 5)
 	for _, i := range []int{0, 1} {
-		if _, err := pass(i); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pass(i))(t)
 	}
 	last := do(t, client, "XADD", tag+"log", "*", "e", "")
 	do(t, client, "DEL", tag+"state")
@@ -416,9 +405,7 @@ func TestCountersForm(t *testing.T) {
 	do(t, client, "DEL", tag+"state")
 	for try := 0; !counters[2].Complete() && try < 100; try++ {
 		for _, i := range []int{2, 0} {
-			if _, err := pass(i); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(pass(i))(t)
 		}
 	}
 	if table, at := pages[2].Counts(); table.SumAt(at, "/") != 6 {
@@ -453,10 +440,7 @@ func TestCountersConfig(t *testing.T) {
 	if _, err := latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: "a{b"}); err == nil || !strings.Contains(err.Error(), "must not contain a brace") {
 		t.Errorf("a prefix with a brace: %v", err)
 	}
-	c, err := latelyredis.NewCounters(latelyredis.CountersConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(latelyredis.NewCounters(latelyredis.CountersConfig{}))(t)
 	if _, err := c.Counter(strings.Repeat("a", 1025), window.TableConfig{}, window.Last(time.Hour)); err == nil || !strings.Contains(err.Error(), "must be at most 1024") {
 		t.Errorf("a long name: %v", err)
 	}

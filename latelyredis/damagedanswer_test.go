@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -76,20 +77,11 @@ func TestDamagedAnswers(t *testing.T) {
 	for _, batched := range []bool{false, true} {
 		config := prefixed()
 		config.Batched = batched
-		store, err := latelyredis.NewQuietWith(conn, rules, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(latelyredis.NewQuietWith(conn, rules, config))(t)
 		store.NeverAway()
 		l := limiterOf(t, rules, store)
-		c, err := latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: config.Prefix})
-		if err != nil {
-			t.Fatal(err)
-		}
-		counter, err := c.Counter("pages", window.TableConfig{}, countedWindows...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(latelyredis.NewCounters(latelyredis.CountersConfig{Prefix: config.Prefix}))(t)
+		counter := must.Get(c.Counter("pages", window.TableConfig{}, countedWindows...))(t)
 		conn.on = true
 		for range rounds {
 			var e match.Event

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -82,10 +83,7 @@ func TestServerErrors(t *testing.T) {
 // TestDocumentedErrors has the table of failures in docs/redis.md name the errors of servers, and no
 // others.
 func TestDocumentedErrors(t *testing.T) {
-	page, err := os.ReadFile("../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/redis.md"))(t)
 	_, failures, _ := strings.Cut(string(page), "## Failures")
 	documented := map[string]bool{"NOSCRIPT": true}
 	for line := range strings.Lines(failures) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -39,9 +40,7 @@ func TestFlood(t *testing.T) {
 		rules := set(t, c.rules...)
 		store := knowing(t, client, rules, prefixed(), now, now)
 		l := limiterOf(t, rules, store)
-		if err := store.Sync(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Sync(context.Background()))
 		var e match.Event
 		e.SetString(match.Path, "/")
 		for range 6 {
@@ -102,9 +101,7 @@ func TestRefusalEnds(t *testing.T) {
 		}
 		eventually(t, "the key is refused", refused)
 		other := newStore(t, s.client(t), rules, config)
-		if err := c.do(other); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.do(other))
 		other.Close()
 		eventually(t, "it is allowed after "+c.name, func() bool { return !refused() })
 	}

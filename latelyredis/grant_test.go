@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -242,9 +243,7 @@ func TestBatchedOnce(t *testing.T) {
 	}
 	settle := func(r *latelyredis.Request, actual uint64) {
 		t.Helper()
-		if err := s.Settle(ctx, &latelyredis.Settlement{Set: f.rules, At: r.Now, Charged: 3, Actual: actual, Subjects: r.Subjects}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Settle(ctx, &latelyredis.Settlement{Set: f.rules, At: r.Now, Charged: 3, Actual: actual, Subjects: r.Subjects}))
 	}
 	ask(t, s, f.rules, about(0, "k"))
 	want := left() - 1 // each look at it takes one
@@ -276,9 +275,7 @@ func TestBatchedOnce(t *testing.T) {
 		t.Errorf("%v allocations for an admission", n)
 	}
 	take()
-	if err := s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}))
 	s.Merge(ctx)
 	if got := left(); got != 999 {
 		t.Errorf("%d left after a reset, want 999", got)
@@ -366,9 +363,7 @@ func TestMergesTogether(t *testing.T) {
 	rules, config := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 8000)), batched()
 	now := clockAt(time.Now())
 	store := knowing(t, p.Client(t), rules, config, now, now)
-	if err := store.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.Sync(t.Context()))
 	const keys, admitted = 64, 5
 	request := func(i int) *latelyredis.Request {
 		return one(rules, about(0, fmt.Sprint("k", i)))
@@ -422,9 +417,7 @@ func TestNodesAtLeast(t *testing.T) {
 		if n := store.Nodes(); n != 2 {
 			t.Errorf("%d nodes before any was heard of, want 2", n)
 		}
-		if err := store.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.Sync(t.Context()))
 		if n := store.Nodes(); n != max(heard+1, 2) {
 			t.Errorf("%d nodes when %d were heard of", n, heard+1)
 		}

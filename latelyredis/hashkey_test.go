@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -15,11 +16,8 @@ import (
 
 func hashedSet(t testing.TB) *ratelimit.Set {
 	t.Helper()
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Hash: true}}},
-		ratelimit.Rule{Name: "keys", Key: match.MustKey("api_key"), Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Hash: true}}},
+		ratelimit.Rule{Name: "keys", Key: match.MustKey("api_key"), Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}}}))(t)
 	return s
 }
 
@@ -32,7 +30,8 @@ func TestHashKeyIsShared(t *testing.T) {
 		l := limiterOf(t, s, newStore(t, client, s, c))
 		m, err := latelyhttp.New(l, latelyhttp.Config{HashKey: key})
 		limiters = append(limiters, l)
-		return must(t, m, err)
+		must.Do(t, err)
+		return m
 	}
 	ask := func(m *latelyhttp.Middleware) int {
 		t.Helper()
@@ -43,9 +42,7 @@ func TestHashKeyIsShared(t *testing.T) {
 	}
 	plain := set(t, ratelimit.Rule{Name: "clients", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 3, Span: time.Hour}}})
 	first, second, updated := program(hashedSet(t), [32]byte{}), program(hashedSet(t), [32]byte{}), program(plain, [32]byte{})
-	if err := limiters[2].Update(hashedSet(t)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, limiters[2].Update(hashedSet(t)))
 	for i, m := range []*latelyhttp.Middleware{first, second, updated} {
 		if code := ask(m); code != 200 {
 			t.Errorf("request %d: %d", i, code)
@@ -65,10 +62,7 @@ func TestHashKeyIsShared(t *testing.T) {
 		}
 	}
 	// It is that of servers of Lately.
-	found, err := secret.Parse(do(t, client, "GET", c.Prefix+"{nodes}:secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(secret.Parse(do(t, client, "GET", c.Prefix+"{nodes}:secret")))(t)
 	of := secret.New()
 	of.Set(found)
 	if got, err := newStore(t, client, plain, c).HashKey(t.Context()); err != nil || got != *of.Key("field") {

@@ -4,16 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 // joined returns the key of these values.
 func joined(t testing.TB, k match.Key, values ...string) []byte {
 	t.Helper()
-	b, err := k.Join(nil, values...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(k.Join(nil, values...))(t)
 	return b
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -123,9 +124,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("limit %d: %d allowed in a window, %d by the nodes alone, want at most 1.1 times the limit in a window, and about %d of it",
 				n, most, allowed, windows)
 		}
-		if err := s.Run(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Run())
 		later := quiet(t, s.client(t), rules, config)
 		fallen := -1
 		eventually(t, "Redis decides again", func() bool {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -44,9 +45,7 @@ func TestOnBanCallsStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			ask(t, first, rules, about(0, "flooder"))
-			if err := x.sync(second, t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, x.sync(second, t.Context()))
 			if told != 1 || locked != x.locked {
 				t.Errorf("told of %d bans, want 1; locked %v, want %v", told, locked, x.locked)
 			}

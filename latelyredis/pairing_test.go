@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 	"github.com/lately-go/lately/latelyredis"
 )
@@ -185,9 +186,7 @@ func BenchmarkCheckedConn(b *testing.B) {
 	for b.Loop() {
 		w.Write(command)
 		w.server.to = reply
-		if _, err := w.Read(buf); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(w.Read(buf))(b)
 	}
 }
 

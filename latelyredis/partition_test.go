@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/netnstest"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
@@ -116,10 +117,7 @@ func TestPartition(t *testing.T) {
 			client = p.far(t)
 		}
 		store := newStore(t, client, rules, config)
-		l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: timeout})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Store: store, StoreTimeout: timeout}))(t)
 		nodes, limiters = append(nodes, store), append(limiters, l)
 	}
 	allKnown(t, nodes)

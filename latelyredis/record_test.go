@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -165,10 +166,7 @@ func TestBytes(t *testing.T) {
 			}
 			now.Add(time.Second.Microseconds())
 		}
-		usage, err := strconv.Atoi(do(t, client, "MEMORY", "USAGE", config.Prefix+"{client="+address+"}:per-client"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		usage := must.Get(strconv.Atoi(do(t, client, "MEMORY", "USAGE", config.Prefix+"{client="+address+"}:per-client")))(t)
 		t.Logf("%v, limit %d: %d bytes", c.a, c.n, usage+tables)
 		if usage+tables > c.most {
 			t.Errorf("%v, limit %d: %d bytes a key, want at most %d", c.a, c.n, usage+tables, c.most)

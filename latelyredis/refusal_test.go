@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -49,9 +50,7 @@ func (f *fleet) sync(t testing.TB) {
 	t.Helper()
 	for range 2 {
 		for _, s := range f.stores {
-			if err := s.Sync(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Sync(context.Background()))
 		}
 	}
 }
@@ -120,9 +119,7 @@ func (f *fleet) giveBack(t testing.TB, rnd *rand.Rand, key string) {
 	}
 	if n := len(f.reserved); n > 4 || n > 0 && what < 2 {
 		for _, r := range f.reserved {
-			if err := r.Cancel(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Cancel())
 		}
 		f.reserved = nil
 	}
@@ -256,9 +253,7 @@ func TestRefusalsAreAnnounced(t *testing.T) {
 			t.Fatal("want the second event refused")
 		}
 		reset := latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}
-		if err := f.stores[1].Adjust(context.Background(), &reset); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.stores[1].Adjust(context.Background(), &reset))
 		if f.pass(900_000); !f.refused(t) {
 			t.Error("the other node knows of the reset before it was told: it has asked Redis")
 		}
@@ -294,13 +289,9 @@ func TestRefusalsOfTheKilled(t *testing.T) {
 		if killed.Decide(ctx, []*latelyredis.Request{r}); r.Err != nil || r.Subjects[0].Outcome.Refused || !f.refused(t) {
 			t.Fatalf("%v, %+v, want the first event allowed and the second refused", r.Err, r.Subjects[0].Outcome)
 		}
-		if err := giveBack(killed, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, giveBack(killed, r))
 		f.pass(5_100_000)
-		if err := other.Sync(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, other.Sync(ctx))
 		if f.refused(t) {
 			t.Errorf("%s: it is still refused", name)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -187,9 +188,7 @@ func TestCorrectionsByDifferentRules(t *testing.T) {
 					t.Fatalf("%d of %d allowed", got, n[0])
 				}
 				now.Add(1000)
-				if err := c.correct(nodes[1], ruleOf(t, nodes[1])); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.correct(nodes[1], ruleOf(t, nodes[1])))
 				now.Add(1_000_000)
 				if got := allowedOf(t, nodes[0], 2*int(n[0])); got > c.back {
 					t.Errorf("%d more allowed, want at most %d", got, c.back)
@@ -219,9 +218,7 @@ func TestCalendarsByDifferentRules(t *testing.T) {
 			t.Fatalf("%d allowed in a minute, want %d", got, perMinute)
 		}
 	}
-	if err := ruleOf(t, lower).Charge(1, "/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ruleOf(t, lower).Charge(1, "/"))
 	now.Add(time.Minute.Microseconds())
 	for range 3 {
 		if got := take(); got != perMinute {

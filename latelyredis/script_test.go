@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -28,19 +29,13 @@ func all(t testing.TB) []string {
 		}
 		rules = append(rules, ratelimit.Rule{Name: name, Key: match.MustKey("path"), Algorithm: ratelimit.Algorithm(i), Limits: []ratelimit.Limit{l}})
 	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rules...))(t)
 	s := newScripts(source("clock"), set)
 	texts := []string{s.decide.text, s.repair.text, s.correct.text, s.list.text, s.page.text, s.sync.text, s.memory.text}
 	for _, f := range s.fast {
 		texts = append(texts, f.text)
 	}
-	counters, err := NewCounters(CountersConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	counters := must.Get(NewCounters(CountersConfig{}))(t)
 	return append(texts, counters.scripts.pass.text, counters.scripts.write.text, counters.scripts.page.text)
 }
 
@@ -101,10 +96,7 @@ return out`
 	for _, n := range numbers {
 		args = append(args, strconv.FormatInt(n, 10))
 	}
-	out, err := c.Do(t.Context(), c.B().Eval().Script(source("common")+script).Numkeys(0).Arg(args...).Build()).AsStrSlice()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(c.Do(t.Context(), c.B().Eval().Script(source("common")+script).Numkeys(0).Arg(args...).Build()).AsStrSlice())(t)
 	return out
 }
 

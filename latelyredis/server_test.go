@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"
@@ -68,10 +69,7 @@ func prefixed() latelyredis.Config {
 // newStore returns a store, which is closed at the end of the test.
 func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config) *latelyredis.Store {
 	t.Helper()
-	s, err := latelyredis.New(latelyredis.NewConn(client), rules, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(latelyredis.New(latelyredis.NewConn(client), rules, c))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -79,22 +77,19 @@ func newStore(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latel
 // quiet returns a store that runs nothing in the background, and decides without a copy of the bans.
 func quiet(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config) *latelyredis.Store {
 	t.Helper()
-	s, err := latelyredis.NewQuiet(client, rules, c)
-	return must(t, s, err)
+	return must.Get(latelyredis.NewQuiet(client, rules, c))(t)
 }
 
 // storeAt is quiet for a clock of the server that the test moves.
 func storeAt(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config, now *atomic.Int64) *latelyredis.Store {
 	t.Helper()
-	s, err := latelyredis.NewAt(client, rules, c, now)
-	return must(t, s, err)
+	return must.Get(latelyredis.NewAt(client, rules, c, now))(t)
 }
 
 // knowing is storeAt with the copy of the bans and the refusals of a node whose clock is node.
 func knowing(t testing.TB, client rueidis.Client, rules *ratelimit.Set, c latelyredis.Config, now, node *atomic.Int64) *latelyredis.Store {
 	t.Helper()
-	s, err := latelyredis.NewKnowing(client, rules, c, now, node)
-	return must(t, s, err)
+	return must.Get(latelyredis.NewKnowing(client, rules, c, now, node))(t)
 }
 
 // nodeAt returns a limiter whose store has a clock of the server that the test moves.
@@ -106,31 +101,19 @@ func nodeAt(t testing.TB, rules *ratelimit.Set, c latelyredis.Config, now *atomi
 // ruleOf returns the first rule of l.
 func ruleOf(t testing.TB, l *ratelimit.Limiter) *ratelimit.RuleLimiter {
 	t.Helper()
-	r, err := l.Rule(l.Stats().Rules[0].Rule)
-	return must(t, r, err)
+	return must.Get(l.Rule(l.Stats().Rules[0].Rule))(t)
 }
 
 // limiterOf returns a limiter whose calls of the store have all the time that they need.
 func limiterOf(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: s, StoreTimeout: time.Minute})
-	return must(t, l, err)
+	return must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Store: s, StoreTimeout: time.Minute}))(t)
 }
 
 // defaultLimiter returns a limiter whose calls of the store have as long as by default.
 func defaultLimiter(t testing.TB, rules *ratelimit.Set, s *latelyredis.Store) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Store: s})
-	return must(t, l, err)
-}
-
-// must returns x, or ends the test if there is an error.
-func must[T any](t testing.TB, x T, err error) T {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return x
+	return must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Store: s}))(t)
 }
 
 // clockAt returns a clock in microseconds.
@@ -165,9 +148,6 @@ func do(t testing.TB, c rueidis.Client, command ...string) string {
 // set compiles rules.
 func set(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Set {
 	t.Helper()
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rules...))(t)
 	return s
 }

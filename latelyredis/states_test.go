@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -82,12 +83,8 @@ func TestStates(t *testing.T) {
 	decided()
 
 	// A directory stands where the snapshot has to go.
-	if err := os.Remove(filepath.Join(s.Dir(), "dump.rdb")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(s.Dir(), "dump.rdb")))
+	must.Do(t, os.Mkdir(filepath.Join(s.Dir(), "dump.rdb"), 0o700))
 	do(t, admin, "CONFIG", "SET", "save", "3600 1000000")
 	do(t, admin, "BGSAVE")
 	eventually(t, "the snapshot has failed", func() bool {

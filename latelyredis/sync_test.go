@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -154,9 +155,7 @@ func TestReady(t *testing.T) {
 	if err := store.Ready(); !errors.Is(err, latelyredis.ErrAway) {
 		t.Errorf("Ready returns %v while the server is away", err)
 	}
-	if err := s.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Run())
 	if err := sync(); err != nil || store.Ready() != nil {
 		t.Errorf("%v; Ready returns %v when the server is back", err, store.Ready())
 	}
@@ -245,10 +244,7 @@ func TestClose(t *testing.T) {
 	client := redis(t).client(t)
 	defer client.Close() // which ends the goroutines of its connections
 	for range 3 {
-		store, err := latelyredis.New(latelyredis.NewConn(client), rules, prefixed())
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(latelyredis.New(latelyredis.NewConn(client), rules, prefixed()))(t)
 		store.Close()
 		store.Close()
 		if r := take(context.Background(), store, rules, "k"); r.Err != nil {

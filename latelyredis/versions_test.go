@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -28,8 +29,7 @@ var nextForm = strings.NewReplacer("if byte(v) ~= form then", "if byte(v) ~= for
 // microMemory returns a Limiter in memory with the times of Redis.
 func microMemory(t testing.TB, rules *ratelimit.Set) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: -1})
-	return must(t, l, err)
+	return must.Get(ratelimit.NewLimiter(rules, ratelimit.Config{Resolution: time.Microsecond, Budget: -1}))(t)
 }
 
 // randomEvent goes on to the next event of a lockstep.
@@ -204,10 +204,7 @@ func testOld(t *testing.T, name string, old *latelyredis.Store, rules *ratelimit
 		t.Errorf("%s: the older version ends a ban in a record that it cannot read", name)
 	}
 	l := limiterOf(t, rules, old)
-	r, err := l.Rule("r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule("r"))(t)
 	if d := r.Take("k"); d.Err == nil || !d.Allowed {
 		t.Errorf("%s: the rule decides in local memory for a record that it cannot read: %+v", name, d)
 	}

@@ -7,15 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func newKey(t *testing.T, fold Fold, names ...string) Key {
 	t.Helper()
-	k, err := NewKey(fold, names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(NewKey(fold, names...))(t)
 	return k
 }
 
@@ -156,10 +154,7 @@ func TestKeyDoesNotAllocate(t *testing.T) {
 
 // MustKey folds clients by default, and panics for names that NewKey rejects.
 func TestMustKey(t *testing.T) {
-	want, err := NewKey(Fold{}, "client", "path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(NewKey(Fold{}, "client", "path"))(t)
 	if got := MustKey("client", "path"); got.Fold() != want.Fold() || got.String() != want.String() {
 		t.Error("MustKey is not NewKey with the default fold")
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -86,14 +87,8 @@ func TestReadings(t *testing.T) {
 // A condition holds for every spelling that a server behind the limit reads as
 // the path of the condition.
 func TestConditionHoldsForEveryReading(t *testing.T) {
-	login, err := When{Path: []string{"/login"}}.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	user, err := When{Path: []string{"/users/*"}}.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	login := must.Get(When{Path: []string{"/login"}}.Compile())(t)
+	user := must.Get(When{Path: []string{"/users/*"}}.Compile())(t)
 	for _, target := range []string{
 		"/login", "/login?x", "/login#x", "/login#?x", "/%6cogin", "//login", "/./login", "/a/../login", "/a/%2e%2e/login",
 		`/x\..\login`, `\login`, `/\h\login`, "//h/login", `/x\.%2E\login`, "/x#/../login", "/x%2Fy/../login", "http://h/login", `http://h\login`,
@@ -155,9 +150,7 @@ for (const t of lines) console.log(JSON.stringify([attempt(() => new URL(t, 'htt
 	compared := 0
 	for i, target := range targets {
 		var names [2]*string
-		if err := json.Unmarshal([]byte(answers[i]), &names); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(answers[i]), &names))
 		for n, name := range names {
 			if n == 1 && len(target) > 1 && isSlash(target[1]) && strings.Contains(target, "@") {
 				continue // url.parse takes "//user@" for credentials, new URL "//" for a host
@@ -253,10 +246,7 @@ func runNode(t *testing.T, script string, targets []string) []string {
 	}
 	cmd := exec.Command(node, "--no-deprecation", "-e", script)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(lines.String()), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	answers := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(answers) != len(targets) {
 		t.Fatalf("node gave %d answers to %d targets", len(answers), len(targets))
@@ -291,14 +281,10 @@ server { listen %[2]s; location / { default_type text/plain; return 200 "$uri"; 
 }
 `, dir, n.listen)
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 	cmd := exec.Command(program, "-p", dir, "-e", "stderr", "-c", file)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		if n.conn != nil {
 			n.conn.Close()
@@ -326,17 +312,12 @@ func (n *nginx) uri(target string) (uri string, status int) {
 		}
 		n.r = bufio.NewReader(n.conn)
 	}
-	if _, err := fmt.Fprintf(n.conn, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Get(fmt.Fprintf(n.conn, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", target))(n.t)
 	w, err := http.ReadResponse(n.r, nil)
 	if err != nil {
 		n.t.Fatalf("%q: %v", target, err)
 	}
-	body, err := io.ReadAll(w.Body)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(w.Body))(n.t)
 	w.Body.Close()
 	if w.Close {
 		n.conn.Close()

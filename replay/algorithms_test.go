@@ -10,6 +10,7 @@ import (
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -42,10 +43,7 @@ func TestEveryAlgorithm(t *testing.T) {
 	data, moments := clientLog(t, 4000)
 	path := writeFile(t, "log.csv", data)
 	for _, name := range limit.AlgorithmNames() {
-		algorithm, err := limit.AlgorithmNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		algorithm := must.Get(limit.AlgorithmNamed(name))(t)
 		texts := []string{"4/10s", "70/1m", "0/1s"}
 		if name == "calendar" {
 			texts = []string{"4/second", "9/1m", "70/day", "20/24h", "200/week", "300/month", "0/hour"}
@@ -71,22 +69,10 @@ func TestEveryAlgorithm(t *testing.T) {
 
 func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []moment) string {
 	t.Helper()
-	key, err := match.NewKey(match.Fold{Off: true}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "x", Key: key, Algorithm: a, Limits: []ratelimit.Limit{l}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := limiter.Rule("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{Off: true}, "client"))(t)
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "x", Key: key, Algorithm: a, Limits: []ratelimit.Limit{l}}))(t)
+	limiter := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
+	rule := must.Get(limiter.Rule("x"))(t)
 	var b strings.Builder
 	for _, m := range moments {
 		b.WriteByte(letter(rule.TakeN(time.UnixMilli(m.t), 1, m.values["client"]).Allowed))
@@ -157,14 +143,9 @@ bans:
 	} {
 		c.config.Files, c.config.Format = []string{path}, smallFormat
 		r := mustRun(t, c.config)
-		out, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(json.Marshal(r))(t)
 		var text bytes.Buffer
-		if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.WriteText(&text, replay.TextStyle{}))
 		for _, want := range c.json {
 			if !strings.Contains(string(out), want) {
 				t.Errorf("the JSON report lacks %s:\n%s", want, out)

@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 )
 
 // bansOf returns the bans of the first rule in the JSON report, as KEY:START-END.
 func bansOf(t *testing.T, r *replay.Report) (bans string, leftOut int64) {
 	t.Helper()
-	out, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(json.Marshal(r))(t)
 	var got struct {
 		Rules []struct {
 			BanList []struct {
@@ -26,9 +24,7 @@ func bansOf(t *testing.T, r *replay.Report) (bans string, leftOut int64) {
 			BansLeftOut int64 `json:"bans_left_out"`
 		}
 	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &got))
 	var all []string
 	for _, b := range got.Rules[0].BanList {
 		all = append(all, fmt.Sprintf("%s:%s-%s", strings.Join(b.Values(), " "), b.Start, b.End))
@@ -94,10 +90,7 @@ func TestWhatIfsAreAlone(t *testing.T) {
 			kind, text, _ := strings.Cut(text, " ")
 			c.WhatIfs = append(c.WhatIfs, whatIf(t, replay.Kind(kind), "%s", text))
 		}
-		r, err := replay.Run(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(replay.Run(t.Context(), c))(t)
 		out := make(map[string]string)
 		for _, rule := range r.Rules {
 			out[rule.Name] = rule.SHA256

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -161,10 +162,7 @@ func TestTimelineOfSeveral(t *testing.T) {
 	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(log))}, Format: smallFormat, WhatIfs: []replay.WhatIf{
 		whatIf(t, replay.Limit, "2/1s"), whatIf(t, replay.Ban, "4/1s:1h"), whatIf(t, replay.Hot, "client:2/1s"),
 	}})
-	data, err := json.Marshal([]any{r.Timeline, r.Rules[0].Timeline, r.Rules[1].Timeline, r.Rules[2].Timeline})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal([]any{r.Timeline, r.Rules[0].Timeline, r.Rules[1].Timeline, r.Rules[2].Timeline}))(t)
 	want := `[{"start":0,"bar_seconds":1,"events":[4,0,0,0,0,0,0,5],"refused":[1,0,0,0,0,0,0,3],"banned":[0,0,0,0,0,0,0,1]},` +
 		`{"refused":[1,0,0,0,0,0,0,3],"banned":[0,0,0,0,0,0,0,0]},{"refused":[0,0,0,0,0,0,0,1],"banned":[0,0,0,0,0,0,0,1]},null]`
 	if string(data) != want {
@@ -180,9 +178,7 @@ func TestTextBars(t *testing.T) {
 	} {
 		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", smallLog(n))}, Format: smallFormat})
 		var out bytes.Buffer
-		if err := r.WriteText(&out, replay.TextStyle{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.WriteText(&out, replay.TextStyle{}))
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%d events, one a second: no %q in\n%s", n, want, out.Bytes())
 		}
@@ -210,9 +206,7 @@ func TestTextPicture(t *testing.T) {
 	} {
 		want = append(want, "each bar is 5m0s; the highest has 4 events", "the second row is the share of them that was refused, at most 75.0 %", "")
 		var out bytes.Buffer
-		if err := r.WriteText(&out, replay.TextStyle{Width: width}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.WriteText(&out, replay.TextStyle{Width: width}))
 		if picture := "Events over time\n  " + strings.Join(want, "\n  "); !strings.Contains(out.String(), strings.TrimSuffix(picture, "  ")) {
 			t.Errorf("width %d: no\n%s\nin\n%s", width, picture, out.Bytes())
 		}

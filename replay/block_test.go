@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -38,9 +39,7 @@ func cutLines(t testing.TB, src io.Reader, bufSize int) []string {
 			lines = append(lines, tooLongMark)
 		}
 	}
-	if err := c.failure(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.failure())
 	return lines
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
@@ -37,9 +38,7 @@ func TestColumnsAcrossBlocks(t *testing.T) {
 		wantEvents++
 	}
 	path := filepath.Join(t.TempDir(), "w3c.log")
-	if err := os.WriteFile(path, log.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, log.Bytes(), 0o600))
 	var first *replay.Report
 	for _, format := range []string{"auto", "w3c"} {
 		for _, cores := range []int{1, 3} {
@@ -59,10 +58,7 @@ func TestColumnsAcrossBlocks(t *testing.T) {
 		}
 	}
 	f, _ := accesslog.ParseFormat("w3c")
-	parser, err := f.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := must.Get(f.NewParser(accesslog.Options{}))(t)
 	counts := make(map[string]int64)
 	var ev match.Event
 	for line := range bytes.Lines(log.Bytes()) {
@@ -94,10 +90,7 @@ host.example - - [17/Apr/2018:06:25:09 +0000] "GET / HTTP/1.1" 200 5 "-" "a" "19
 		return replay.Run(t.Context(), c)
 	}
 	for _, format := range []string{"auto", `nginx:$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" "$http_x_forwarded_for"`} {
-		report, err := run(format, "198.51.100.0/24")
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := must.Get(run(format, "198.51.100.0/24"))(t)
 		got := make(map[string]int64)
 		for _, busy := range report.Top {
 			got[busy.Values()[0]] = busy.Count

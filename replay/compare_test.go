@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -67,10 +68,7 @@ func mostAllowed(t testing.TB, log []byte, decisions string) (most int64) {
 	var events []event
 	for line := range bytes.Lines(log) {
 		if m := clfPattern.FindStringSubmatch(string(line)); m != nil {
-			at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[2])
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := must.Get(time.Parse("02/Jan/2006:15:04:05 -0700", m[2]))(t)
 			events = append(events, event{m[1], at.Unix()})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
 )
@@ -53,14 +54,9 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 				c.Files, c.Cores = files, run.cores
 				r, decisions := mustDecide(t, c)
 				r.ElapsedSeconds = 0
-				out, err := json.Marshal(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				out := must.Get(json.Marshal(r))(t)
 				var text bytes.Buffer
-				if err := r.WriteText(&text, replay.TextStyle{Bad: true}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.WriteText(&text, replay.TextStyle{Bad: true}))
 				all := fmt.Sprintf("%s\n%s\n%s", out, text.Bytes(), decisions)
 				refused += bytes.Count(decisions, []byte("D"))
 				if first == "" {

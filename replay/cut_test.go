@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -20,14 +21,9 @@ import (
 // lines.
 func aboutEvents(t testing.TB, r *replay.Report) map[string]any {
 	t.Helper()
-	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(r))(t)
 	var all map[string]any
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &all))
 	for _, name := range []string{"files", "lines", "parsed", "skipped", "bad", "bad_lines", "elapsed_seconds", "cut", "assumed_years"} {
 		delete(all, name)
 	}
@@ -36,10 +32,7 @@ func aboutEvents(t testing.TB, r *replay.Report) map[string]any {
 
 func mustWhatIf(t testing.TB, kind replay.Kind, text string) replay.WhatIf {
 	t.Helper()
-	w, err := replay.ParseWhatIf(kind, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(replay.ParseWhatIf(kind, text))(t)
 	return w
 }
 
@@ -93,10 +86,7 @@ func randomCut(t testing.TB, rnd *rand.Rand, log []byte) (cut replay.Cut, has fu
 		if m = clfPattern.FindStringSubmatch(string(line)); m == nil {
 			return at, nil
 		}
-		at, err := time.Parse("02/Jan/2006:15:04:05 -0700", m[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		at = must.Get(time.Parse("02/Jan/2006:15:04:05 -0700", m[2]))(t)
 		return at, m
 	}
 	var end time.Time
@@ -174,10 +164,7 @@ func TestCutLeavesNoFieldBehind(t *testing.T) {
 		t.Fatalf("without a cut: problems %q", r.Problems)
 	}
 	c.Cut.Since = replay.Bound{At: time.Unix(2, 0)}
-	r, err := replay.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(replay.Run(t.Context(), c))(t)
 	if len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0], "--hot user:1/1s: no event has the field user") || len(r.Rules) != 1 || r.Keys != 2 {
 		t.Errorf("problems %q, %d rules, %d keys", r.Problems, len(r.Rules), r.Keys)
 	}

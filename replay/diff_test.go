@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
@@ -68,24 +69,15 @@ func banned(bans [][2]float64) (sum float64) {
 
 func mustDiff(t *testing.T, c replay.DiffConfig) *replay.Difference {
 	t.Helper()
-	d, err := replay.Diff(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(replay.Diff(t.Context(), c))(t)
 	return d
 }
 
 // sameOfEvents has the events of the log of c, given one by one, differ as the log does.
 func sameOfEvents(t *testing.T, c replay.DiffConfig, log string, want *replay.Difference) {
 	t.Helper()
-	format, err := accesslog.ParseFormat(c.Format)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parser, err := format.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParseFormat(c.Format))(t)
+	parser := must.Get(format.NewParser(accesslog.Options{}))(t)
 	c.Files, c.Format = nil, ""
 	c.Events = func(yield func(*match.Event) bool) {
 		var ev match.Event
@@ -104,10 +96,7 @@ func sameOfEvents(t *testing.T, c replay.DiffConfig, log string, want *replay.Di
 
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 

@@ -14,6 +14,7 @@ import (
 	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -24,10 +25,7 @@ const explainFormat = "csv:time=1@ms,client=2"
 
 func mustExplain(t *testing.T, c replay.ExplainConfig) *replay.Explanation {
 	t.Helper()
-	x, err := replay.Explain(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(replay.Explain(t.Context(), c))(t)
 	return x
 }
 
@@ -189,10 +187,7 @@ func checkExplained(t *testing.T, c replay.Config, moments []moment, said []said
 	}
 	// A limiter that has seen the log up to there refuses until then, and no longer.
 	for _, early := range []bool{true, false} {
-		limiter, err := ratelimit.NewLimiter(c.Rules.Limits, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := must.Get(ratelimit.NewLimiter(c.Rules.Limits, ratelimit.Config{}))(t)
 		for _, before := range moments[:i+1] {
 			limiter.Internal().Judge(time.UnixMilli(before.t), &batch.Query{Event: eventOf(before), Cost: 1}, nil)
 		}
@@ -288,9 +283,7 @@ limits:
 	folder := t.TempDir()
 	files := []string{folder + "/a", folder + "/b"}
 	for i, text := range []string{first, second} {
-		if err := os.WriteFile(files[i], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(files[i], []byte(text), 0o600))
 	}
 	for _, c := range []struct {
 		value, at string

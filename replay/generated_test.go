@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 var clfPattern = regexp.MustCompile(`^(\S+) - - \[(.*)\] "(.*)" (\d+) (\d+) "`)
@@ -21,9 +22,7 @@ func generated(t testing.TB, rnd *rand.Rand, format string, c accesslogtest.Conf
 	t.Helper()
 	c.Seed = rnd.Uint64()
 	var log bytes.Buffer
-	if _, err := accesslogtest.Write(&log, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(accesslogtest.Write(&log, c))(t)
 	var lines []string
 	for line := range strings.Lines(log.String()) {
 		if m := clfPattern.FindStringSubmatch(line); m != nil {
@@ -45,10 +44,7 @@ func convertedLine(t testing.TB, format, line string, m []string) string {
 		request = strings.ReplaceAll(request, `\x`, `\u00`)
 		return fmt.Sprintf(`{"remote_addr":"%s","time_local":"%s","request":"%s","status":"%s","body_bytes_sent":"%s"}`+"\n", client, at, request, m[4], m[5])
 	case "messages":
-		when, err := time.Parse("02/Jan/2006:15:04:05 -0700", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		when := must.Get(time.Parse("02/Jan/2006:15:04:05 -0700", at))(t)
 		message := "Failed password for root from " + client + " port 22 ssh2"
 		if strings.Contains(request, "/static/") {
 			message = "Accepted publickey for root from " + client + " port 22 ssh2"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
 )
@@ -31,10 +32,7 @@ func smallLog(n int) []byte {
 
 func zstdOf(t *testing.T, data []byte) []byte {
 	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(zstd.NewWriter(nil))(t)
 	defer w.Close()
 	return w.EncodeAll(data, nil)
 }
@@ -45,10 +43,7 @@ const bzip2Fixture = "425a6839314159265359b0a7114f000002590000100004300030002000
 // TestCompression reads every compression, whatever the name says.
 func TestCompression(t *testing.T) {
 	data := smallLog(5000)
-	bz, err := hex.DecodeString(bzip2Fixture)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bz := must.Get(hex.DecodeString(bzip2Fixture))(t)
 	for _, c := range []struct {
 		name  string
 		data  []byte
@@ -123,10 +118,7 @@ func TestBadTextIsCutBetweenCharacters(t *testing.T) {
 func TestDamagedBeyondRecognition(t *testing.T) {
 	gz := gzipped(t, bytes.Repeat([]byte("not a log\n"), 10))
 	path := writeFile(t, "file", gz[:len(gz)-4])
-	r, err := replay.Run(t.Context(), replay.Config{Files: []string{path}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(replay.Run(t.Context(), replay.Config{Files: []string{path}}))(t)
 	if len(r.Problems) != 2 || !strings.Contains(r.Problems[0], "ends too early") || !strings.Contains(r.Problems[1], "no known log format") {
 		t.Errorf("problems %q", r.Problems)
 	}
@@ -173,10 +165,7 @@ func TestUnreadable(t *testing.T) {
 			if path == "" {
 				path = writeFile(t, "file", c.data)
 			}
-			alone, err := replay.Run(t.Context(), replay.Config{Files: []string{path}, Format: c.format})
-			if err != nil {
-				t.Fatal(err)
-			}
+			alone := must.Get(replay.Run(t.Context(), replay.Config{Files: []string{path}, Format: c.format}))(t)
 			if len(alone.Problems) != 1 || !strings.Contains(alone.Problems[0], c.sentence) || !strings.HasPrefix(alone.Problems[0], path+": ") {
 				t.Errorf("problems %q, want one with %q", alone.Problems, c.sentence)
 			}
@@ -187,10 +176,7 @@ func TestUnreadable(t *testing.T) {
 			if c.format == "auto" {
 				good = writeFile(t, "good", []byte(strings.Repeat(clfAt(1, "192.0.2.1", "/"), 30)))
 			}
-			beside, err := replay.Run(t.Context(), replay.Config{Files: []string{good, path, good}, Format: c.format})
-			if err != nil {
-				t.Fatal(err)
-			}
+			beside := must.Get(replay.Run(t.Context(), replay.Config{Files: []string{good, path, good}, Format: c.format}))(t)
 			if len(beside.Problems) != 1 || beside.Parsed != alone.Parsed+60 {
 				t.Errorf("beside good files: problems %q, %d parsed", beside.Problems, beside.Parsed)
 			}
@@ -327,9 +313,7 @@ func TestFarTimes(t *testing.T) {
 		t.Errorf("jumps %v, want three", r.Jumps)
 	}
 	var text bytes.Buffer
-	if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WriteText(&text, replay.TextStyle{}))
 	if !strings.Contains(text.String(), "from 1900-01-01 00:00:00 to 2149-12-31 23:59:59 UTC (91310d23h)") {
 		t.Errorf("the plain report has other times:\n%s", text.Bytes())
 	}
@@ -338,19 +322,14 @@ func TestFarTimes(t *testing.T) {
 // TestKeysInJSON has keys that are text and keys that are bytes.
 func TestKeysInJSON(t *testing.T) {
 	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte("1,caf\xc3\xa9\n1,caf\xe9\n1,<a&b>\n"))}, Format: smallFormat})
-	out, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(json.Marshal(r))(t)
 	var got struct {
 		Top []struct {
 			Key    []string
 			Base64 []string `json:"key_base64"`
 		}
 	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &got))
 	for i, want := range []string{`["<a&b>"] []`, `["caf\u00e9"] []`, `[] ["Y2Fm6Q=="]`} {
 		if k := got.Top[i]; fmt.Sprintf("%+q %q", k.Key, k.Base64) != want {
 			t.Errorf("key %d is %+q, in base64 %q; want %s", i, k.Key, k.Base64, want)

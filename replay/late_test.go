@@ -18,6 +18,7 @@ import (
 
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -38,10 +39,7 @@ func sortedForm(t testing.TB, r *replay.Report) map[string]any {
 func replayed(t testing.TB, c replay.Config) (*replay.Report, string) {
 	t.Helper()
 	if c.Rules == nil && len(c.WhatIfs) != 1 {
-		r, err := replay.Run(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(replay.Run(t.Context(), c))(t)
 		return r, ""
 	}
 	r, decisions, err := replay.RunDecisions(t.Context(), c)
@@ -110,10 +108,7 @@ func clfTime(t testing.TB, line []byte) (at time.Time, ok bool) {
 	if m == nil {
 		return at, false
 	}
-	at, err := time.Parse("02/Jan/2006:15:04:05 -0700", string(m[2]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at = must.Get(time.Parse("02/Jan/2006:15:04:05 -0700", string(m[2])))(t)
 	return at, true
 }
 
@@ -169,9 +164,7 @@ func dealt(t testing.TB, rnd interface{ IntN(int) int }, log []byte) (files []st
 	for i := range logs {
 		most = max(most, lateness(t, logs[i].Bytes()))
 		files = append(files, filepath.Join(dir, fmt.Sprint(i)))
-		if err := os.WriteFile(files[i], logs[i].Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(files[i], logs[i].Bytes(), 0o600))
 	}
 	if rnd.IntN(2) == 0 {
 		slices.Reverse(files) // as a pattern of rotated files is expanded
@@ -242,18 +235,13 @@ func TestStreamOfRealLogs(t *testing.T) {
 		if testing.Short() {
 			t.Skip("SKIP: the long form streams the real logs")
 		}
-		data, err := os.ReadFile(filepath.Join(sharedData, "oracle", strings.TrimSuffix(filepath.Base(t.Name()), "/")+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(filepath.Join(sharedData, "oracle", strings.TrimSuffix(filepath.Base(t.Name()), "/")+".json")))(t)
 		var oracle struct {
 			Order struct {
 				Max int64 `json:"max_lateness"`
 			}
 		}
-		if err := json.Unmarshal(data, &oracle); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(data, &oracle))
 		if c.Key = "client"; strings.HasPrefix(filepath.Base(t.Name()), "cloudphysics") || strings.HasPrefix(filepath.Base(t.Name()), "mooncake") {
 			c.Key = "object"
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -29,10 +30,7 @@ func TestLimitsFromALog(t *testing.T) {
 	}
 	for _, limit := range []string{"from: quota", "by: plan, plans: {pro: 4, mini: 3 per 1m, max: 6}"} {
 		text := "version: 1\nfields: {quota: {}, plan: {}}\nlimits: [{name: a, key: client, limit: {default: 2 per 1m, at_most: 6, " + limit + "}}]\n"
-		file, err := rules.Parse("rules.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
 		report, got, err := RunDecisions(t.Context(), Config{
 			Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Format: "json:time=t@s,client=client,quota=quota,plan=plan", Rules: file,
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -30,10 +31,7 @@ func TestRulesOfManyFields(t *testing.T) {
 		}
 		log.WriteString("}\n")
 	}
-	file, err := rules.Parse("rules.yaml", []byte(yaml.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(yaml.String())))(t)
 	report, decisions, err := RunDecisions(t.Context(), Config{
 		Files: []string{"-"}, Stdin: strings.NewReader(log.String()), Format: spec, Rules: file,
 	})
@@ -58,17 +56,11 @@ func TestWhatIfsOfManyFields(t *testing.T) {
 		"1,a,v,v,v,v,v,v,v\n2,b,v,,v,,v,,v\n3,c,w,w,w,w,w,w,v\n")}
 	want := []int64{1, 0, 1, 0, 1, 0, 2} // of the events of v, all but the first
 	for i := range want {
-		w, err := ParseWhatIf(Limit, "1/1m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(ParseWhatIf(Limit, "1/1m"))(t)
 		w.Key = fmt.Sprintf("f%d", i)
 		c.WhatIfs = append(c.WhatIfs, w)
 	}
-	report, err := Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(Run(t.Context(), c))(t)
 	for i, n := range want {
 		if got := *report.Rules[i].Refused; got != n {
 			t.Errorf("%d refused by f%d, want %d", got, i, n)

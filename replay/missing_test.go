@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -21,14 +22,8 @@ func TestMissingFieldRefuses(t *testing.T) {
 		"[{name: a, key: client, limit: 4 per 10s, ban: {after: 2 refusals in 10s, for: 20s}}, {name: b, key: [client, tenant], limit: 2 per 10s, mode: shadow}, {name: c, key: tenant, limit: 3 per 10s, when: {path: /a}}]",
 	} {
 		text := "version: 1\nfields: {tenant: {missing: refuse}}\nlimits: " + limits + "\n"
-		file, err := rules.Parse("rules.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		live, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(rules.Parse("rules.yaml", []byte(text)))(t)
+		live := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{}))(t)
 		var log strings.Builder
 		want := ""
 		for i := range 400 {
@@ -36,9 +31,7 @@ func TestMissingFieldRefuses(t *testing.T) {
 			log.WriteString(line)
 			var t0 int64
 			var client, path, tenant string
-			if _, err := fmt.Sscanf(line, "{\"t\":%d,\"client\":%q,\"path\":%q,\"tenant\":%q}", &t0, &client, &path, &tenant); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(line, "{\"t\":%d,\"client\":%q,\"path\":%q,\"tenant\":%q}", &t0, &client, &path, &tenant))(t)
 			var e match.Event
 			for name, v := range map[string]string{"client": client, "path": path, "tenant": tenant} {
 				e.SetNamedString(name, v)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -13,9 +14,7 @@ func TestNoClientIsAnAddress(t *testing.T) {
 		log := client + ` - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 1` + "\n"
 		r := mustRun(t, replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log), Format: "clf", Key: "client", Top: 3})
 		var text strings.Builder
-		if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.WriteText(&text, replay.TextStyle{}))
 		if got := strings.Contains(text.String(), "none of these clients is an address"); got != want {
 			t.Errorf("%s: %v, want %v:\n%s", client, got, want, text.String())
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )
@@ -87,9 +88,7 @@ func eachLog(t *testing.T, f func(t *testing.T, c replay.Config, want *oracleFil
 		t.Skip("SKIP: the shared logs and their oracle are not here:", err)
 	}
 	var entries []manifestEntry
-	if err := json.Unmarshal(data, &entries); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &entries))
 	if len(entries) != 17 {
 		t.Fatalf("the manifest has %d logs, want 17", len(entries))
 	}
@@ -99,13 +98,8 @@ func eachLog(t *testing.T, f func(t *testing.T, c replay.Config, want *oracleFil
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var want oracleFile
-			data, err := os.ReadFile(filepath.Join(sharedData, "oracle", name+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(data, &want); err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(filepath.Join(sharedData, "oracle", name+".json")))(t)
+			must.Do(t, json.Unmarshal(data, &want))
 			c := replay.Config{Files: []string{ofOracle(t, entry)}, Year: entry.Year, Resolution: time.Second}
 			if spec, ok := formatOf[entry.Format]; ok {
 				c.Format = spec
@@ -156,19 +150,13 @@ func readFile(t *testing.T, path string) []byte {
 			t.Fatal(err)
 		}
 	}
-	data, err := io.ReadAll(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(io.ReadAll(in))(t)
 	return data
 }
 
 func mustRun(t *testing.T, c replay.Config) *replay.Report {
 	t.Helper()
-	report, err := replay.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(replay.Run(t.Context(), c))(t)
 	if len(report.Problems) > 0 {
 		t.Fatal(report.Problems)
 	}
@@ -190,10 +178,7 @@ func mustDecide(t *testing.T, c replay.Config) (*replay.Report, []byte) {
 
 func whatIf(t *testing.T, kind replay.Kind, format string, args ...any) replay.WhatIf {
 	t.Helper()
-	w, err := replay.ParseWhatIf(kind, fmt.Sprintf(format, args...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(replay.ParseWhatIf(kind, fmt.Sprintf(format, args...)))(t)
 	return w
 }
 
@@ -202,10 +187,7 @@ func numbers(t *testing.T, s string) []int {
 	t.Helper()
 	var out []int
 	for _, field := range regexp.MustCompile(`\d+`).FindAllString(s, -1) {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(field))(t)
 		out = append(out, n)
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
 )
@@ -45,9 +46,6 @@ func TestRulesOfLogs(t *testing.T) {
 
 func fileOf(t *testing.T, when string) *rules.File {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n  - {name: r, key: client, "+when+"limit: 100 per 1m}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nlimits:\n  - {name: r, key: client, "+when+"limit: 100 per 1m}\n")))(t)
 	return file
 }

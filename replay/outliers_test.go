@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -150,10 +151,7 @@ func TestSuggestByShareAlone(t *testing.T) {
 func TestSuggestBansInProportion(t *testing.T) {
 	c := replay.Config{Files: []string{writeFile(t, "log", []byte(newMixedLog(t, true).text()))}}
 	s := mustSuggest(t, replay.SuggestConfig{Config: c})
-	file, err := rules.Parse("suggested", []byte(s.Rules))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("suggested", []byte(s.Rules)))(t)
 	want := map[time.Duration]time.Duration{time.Second: time.Minute, time.Minute: 10 * time.Minute, time.Hour: 10 * time.Hour, 24 * time.Hour: 24 * time.Hour}
 	for i := range file.Limits.Len() {
 		if r := file.Limits.Rule(i); r.Ban == nil || r.Ban.For != want[r.Limits[0].Span] {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -42,14 +43,8 @@ func (l *refLog) add(o refLog) {
 // readLog reads a log line by line, on one core.
 func readLog(t testing.TB, format string, year int, data []byte) refLog {
 	t.Helper()
-	f, err := accesslog.ParseFormat(format)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := f.NewParser(accesslog.Options{Year: year})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(accesslog.ParseFormat(format))(t)
+	p := must.Get(f.NewParser(accesslog.Options{Year: year}))(t)
 	var log refLog
 	var ev match.Event
 	for line := range bytes.Lines(data) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -161,10 +162,7 @@ func (k *modelKey) startBan(t int64, b *ratelimit.Ban) {
 // server would ask.
 func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, moments []moment) []said {
 	t.Helper()
-	limiter, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: -1, JitterSeed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: -1, JitterSeed: 1}))(t)
 	out := make([]said, len(moments))
 	for i, m := range moments {
 		d, outcomes := limiter.Internal().Judge(time.UnixMilli(m.t), &batch.Query{Event: eventOf(m), Cost: 1}, nil)

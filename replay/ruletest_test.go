@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
 	"github.com/lately-go/lately/rules"
@@ -19,10 +20,7 @@ import (
 
 func runTests(t *testing.T, file *rules.File, name, text string) *replay.TestReport {
 	t.Helper()
-	report, err := replay.TestText(t.Context(), file, name, []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(replay.TestText(t.Context(), file, name, []byte(text), nil))(t)
 	return report
 }
 
@@ -187,9 +185,7 @@ func TestTestsOfLogs(t *testing.T) {
 	for sec := range int64(5) {
 		log.WriteString(clfAt(1_700_000_000+sec, "192.0.2.1", "/") + clfAt(1_700_000_000+60*sec, "198.51.100.1", "/"))
 	}
-	if err := os.WriteFile(filepath.Join(folder, "access.log"), []byte(log.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "access.log"), []byte(log.String()), 0o600))
 	r := runTests(t, mustRules(t, testedRules), filepath.Join(folder, "t.yaml"), `version: 1
 tests:
   - {name: "good", logs: access.log, never_refuse: [198.51.100.0/24]}
@@ -213,9 +209,7 @@ tests:
 		t.Errorf("%d failed, want 3", r.Failed)
 	}
 	var junit bytes.Buffer
-	if err := replay.WriteJUnit(&junit, []*replay.TestReport{r}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replay.WriteJUnit(&junit, []*replay.TestReport{r}))
 	var parsed struct {
 		Tests    int `xml:"tests,attr"`
 		Failures int `xml:"failures,attr"`

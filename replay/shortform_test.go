@@ -12,6 +12,7 @@ import (
 
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
@@ -74,9 +75,7 @@ func TestShortFormOfRandomLogs(t *testing.T) {
 				data = gzipped(t, data)
 			}
 			path := filepath.Join(dir, fmt.Sprint(file))
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, data, 0o600))
 			c.Files = append(c.Files, path)
 		}
 		if c.Format == "" {
@@ -218,10 +217,7 @@ func checkShortForm(t *testing.T, rnd *rand.Rand, c replay.Config, want refLog) 
 			whatIf(t, replay.Hot, "%s%d/%s", pick(rnd, hot...), 1+n(), span()))
 	}
 	rnd.Shuffle(len(c.WhatIfs), func(i, j int) { c.WhatIfs[i], c.WhatIfs[j] = c.WhatIfs[j], c.WhatIfs[i] })
-	r, err := replay.Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(replay.Run(t.Context(), c))(t)
 	for _, p := range r.Problems {
 		if !strings.Contains(p, "none of its ") { // one file's lines may all be bad
 			t.Fatal(p)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )
@@ -70,14 +71,8 @@ func TestSlidingOracle(t *testing.T) {
 func clientsOf(t *testing.T, path, format string, year int) []hit {
 	t.Helper()
 	data := readFile(t, path)
-	known, err := accesslog.ParseFormat(format)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parser, err := known.NewParser(accesslog.Options{Year: year})
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := must.Get(accesslog.ParseFormat(format))(t)
+	parser := must.Get(known.NewParser(accesslog.Options{Year: year}))(t)
 	var hits []hit
 	var ev match.Event
 	for line := range bytes.Lines(data) {

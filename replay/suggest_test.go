@@ -15,6 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
@@ -23,10 +24,7 @@ import (
 
 func mustSuggest(t *testing.T, c replay.SuggestConfig) *replay.Suggestion {
 	t.Helper()
-	s, err := replay.Suggest(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(replay.Suggest(t.Context(), c))(t)
 	return s
 }
 
@@ -94,14 +92,8 @@ func TestSuggestKeepsNetworks(t *testing.T) {
 	}
 	file := writeFile(t, "log", []byte(log.String()))
 	for _, key := range []string{"client/32,128", "client/32,128,path", "client/24,96,path", "client/24,path", "path,client/32,65", "user | client/24,48"} {
-		s, err := replay.Suggest(t.Context(), replay.SuggestConfig{Config: replay.Config{Files: []string{file}, Key: key}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := rules.Parse("rules.yaml", []byte(s.Rules))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(replay.Suggest(t.Context(), replay.SuggestConfig{Config: replay.Config{Files: []string{file}, Key: key}}))(t)
+		f := must.Get(rules.Parse("rules.yaml", []byte(s.Rules)))(t)
 		want, err := rulevalue.ParseKey(match.Fold{}, key)
 		if got := f.Limits.Rule(0).Key; err != nil || !keyvalue.Equal(got, want) {
 			t.Errorf("%s: the key of the rules is %s %+v, want %+v\n%s", key, got, got.Fold(), want.Fold(), s.Rules)
@@ -135,23 +127,14 @@ func TestSuggestOfRealLogs(t *testing.T) {
 				t.Errorf("%d per %ds refuses %d of %d keys, one less %d: it is not the least", l.N, span, l.KeysRefused, l.Keys, l.OneLessRefuses)
 			}
 		}
-		file, err := rules.Parse("suggested", []byte(s.Rules))
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(rules.Parse("suggested", []byte(s.Rules)))(t)
 		checkSuggestedTotals(t, c, s, file)
 		if python == "" {
 			return
 		}
-		folder, err := filepath.Abs(sharedData)
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := must.Get(filepath.Abs(sharedData))(t)
 		i := slices.IndexFunc(entries, func(e map[string]any) bool { return strings.HasSuffix(c.Files[0], "/"+fmt.Sprint(e["file"])) })
-		task, err := json.Marshal(map[string]any{"oracle": folder, "entry": entries[i], "object": c.Key == "object", "limits": limits})
-		if err != nil {
-			t.Fatal(err)
-		}
+		task := must.Get(json.Marshal(map[string]any{"oracle": folder, "entry": entries[i], "object": c.Key == "object", "limits": limits}))(t)
 		cmd := exec.Command(python, "-B", filepath.Join("testdata", "suggest.py"))
 		cmd.Stdin = bytes.NewReader(task)
 		cmd.Stderr = os.Stderr
@@ -191,9 +174,7 @@ func manifestEntries(t *testing.T) (entries []map[string]any) {
 	if err != nil {
 		t.Skip("SKIP: the shared logs and their oracle are not here:", err)
 	}
-	if err := json.Unmarshal(data, &entries); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &entries))
 	return entries
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -24,10 +25,7 @@ func TestFits(t *testing.T) {
 	for client := 3; client <= 10; client++ {
 		line(client, client)
 	}
-	r, err := replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String())}))(t)
 	want := []replay.SuggestedLimit{
 		{"1s", 1, 20, 20, 20, [][2]int64{{1, 1}, {20, 0}}},
 	}
@@ -38,14 +36,8 @@ func TestFits(t *testing.T) {
 		t.Errorf("fits %v, want %v", r.SuggestedLimits, want)
 	}
 	// A limit at the fit denies only whom it may: one client of ten at p90.
-	w, err := replay.ParseWhatIf(replay.Limit, fmt.Sprintf("%d/10s", r.SuggestedLimits[1].P90))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err = replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String()), WhatIfs: []replay.WhatIf{w}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(replay.ParseWhatIf(replay.Limit, fmt.Sprintf("%d/10s", r.SuggestedLimits[1].P90)))(t)
+	r = must.Get(replay.Run(t.Context(), replay.Config{Files: []string{"-"}, Stdin: strings.NewReader(log.String()), WhatIfs: []replay.WhatIf{w}}))(t)
 	if *r.Rules[0].KeysRefused != 1 {
 		t.Errorf("%d clients refused at p90, want 1", *r.Rules[0].KeysRefused)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -22,15 +23,12 @@ hot:
 
 func testedFile(t testing.TB) *rules.File {
 	t.Helper()
-	f, err := rules.Parse("rules.yaml", []byte(parsedRules))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Parse("rules.yaml", []byte(parsedRules)))(t)
 	return f
 }
 
 func TestParseTests(t *testing.T) {
-	tests, err := parseTests("rules.test.yaml", []byte(`version: 1
+	tests := must.Get(parseTests("rules.test.yaml", []byte(`version: 1
 tests:
   - name: two a minute
     start: 2026-03-02T13:55:00Z
@@ -45,10 +43,7 @@ tests:
     format: clf
     key: user
     never_refuse: [ada, bob]
-`), testedFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+`), testedFile(t)))(t)
 	one := tests.Tests[0]
 	want := []testEvent{
 		{6, 9, 0, map[string]string{"client": "192.0.2.1", "status": "404"}, 2, 1500 * time.Millisecond, expectation{"allowed", ""}},

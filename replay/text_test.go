@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/replay"
 )
 
@@ -14,12 +15,8 @@ import (
 func TestTextStyle(t *testing.T) {
 	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", smallLog(20))}, Format: smallFormat})
 	var plain, color bytes.Buffer
-	if err := r.WriteText(&plain, replay.TextStyle{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WriteText(&color, replay.TextStyle{Color: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WriteText(&plain, replay.TextStyle{}))
+	must.Do(t, r.WriteText(&color, replay.TextStyle{Color: true}))
 	if bytes.ContainsRune(plain.Bytes(), '\x1b') {
 		t.Errorf("sequences in plain text: %q", plain.Bytes())
 	}
@@ -45,9 +42,7 @@ func TestTextLacksFractions(t *testing.T) {
 	} {
 		c.Files, c.Format = []string{writeFile(t, "log", []byte(c.log))}, smallFormat
 		var out bytes.Buffer
-		if err := mustRun(t, c.Config).WriteText(&out, replay.TextStyle{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, mustRun(t, c.Config).WriteText(&out, replay.TextStyle{}))
 		if got := strings.Count(out.String(), "a live server also has the fractions of times"); got != c.want {
 			t.Errorf("%s: the sentence is there %d times, want %d:\n%s", name, got, c.want, out.Bytes())
 		}
@@ -57,15 +52,10 @@ func TestTextLacksFractions(t *testing.T) {
 // TestTimesBefore1970 has parts of a second that are counted back from zero.
 func TestTimesBefore1970(t *testing.T) {
 	log := writeFile(t, "log", []byte("-1.75,a\n-1,b\n-0.5,c\n0,d\n2.25,e\n"))
-	hot, err := replay.ParseWhatIf(replay.Hot, "client:1/1s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	hot := must.Get(replay.ParseWhatIf(replay.Hot, "client:1/1s"))(t)
 	r := mustRun(t, replay.Config{Files: []string{log}, Format: smallFormat, Resolution: 250 * time.Millisecond, WhatIfs: []replay.WhatIf{hot}})
 	var out bytes.Buffer
-	if err := r.WriteText(&out, replay.TextStyle{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WriteText(&out, replay.TextStyle{}))
 	for _, want := range []string{
 		"1969-12-31 23:59:58.25  a", "1969-12-31 23:59:59  b", "1969-12-31 23:59:59.5  c", "1970-01-01 00:00:00  d", "1970-01-01 00:00:02.25  e",
 	} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/replay"
 )
@@ -65,9 +66,7 @@ func TestSyslogYears(t *testing.T) {
 			if c.modified.IsZero() {
 				c.modified = time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC)
 			}
-			if err := os.Chtimes(path, c.modified, c.modified); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chtimes(path, c.modified, c.modified))
 			checkYears(t, replay.Config{Files: []string{path}, Year: c.year, Format: "messages"}, c.want, c.bad)
 		})
 	}
@@ -109,9 +108,7 @@ func checkYears(t *testing.T, c replay.Config, want string, bad int64) {
 func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first string) {
 	t.Helper()
 	var text strings.Builder
-	if err := r.WriteText(&text, replay.TextStyle{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.WriteText(&text, replay.TextStyle{}))
 	if !r.Zoneless || !strings.Contains(text.String(), "the times name no zone: they are read as UTC\n") {
 		t.Errorf("zoneless is %v, and the text is\n%s", r.Zoneless, text.String())
 	}
@@ -157,9 +154,7 @@ func TestSyslogYearsAcrossBlocks(t *testing.T) {
 	}
 	path := writeFile(t, "auth.log", log.Bytes())
 	modified := time.Date(2024, 12, 31, 23, 59, 59, 0, time.UTC)
-	if err := os.Chtimes(path, modified, modified); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path, modified, modified))
 	for _, year := range []int{0, 2018} {
 		for _, cores := range []int{1, 4} {
 			r := mustRun(t, replay.Config{Files: []string{path, path}, Year: year, Format: "messages", Cores: cores})

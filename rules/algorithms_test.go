@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // the machine that tests may have no time zone database
 
 	"github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -16,10 +17,7 @@ import (
 // TestKeysOfLimits holds what each key of a limit compiles to against the rule
 // written in Go.
 func TestKeysOfLimits(t *testing.T) {
-	vienna, err := time.LoadLocation("Europe/Vienna")
-	if err != nil {
-		t.Fatal(err)
-	}
+	vienna := must.Get(time.LoadLocation("Europe/Vienna"))(t)
 	for _, c := range []struct {
 		lines string
 		want  ratelimit.Rule
@@ -98,10 +96,7 @@ func adapt(span time.Duration, hysteresis float64, smooth time.Duration, above u
 
 // TestKeysOfBans has the keys of a ban in the section bans, too.
 func TestKeysOfBans(t *testing.T) {
-	f, err := Parse("r", []byte("version: 1\nbans:\n- {name: x, key: client, after: 9 hits in 1s, for: [1s, 1m], jitter: 0.5, extend: true}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("r", []byte("version: 1\nbans:\n- {name: x, key: client, after: 9 hits in 1s, for: [1s, 1m], jitter: 0.5, extend: true}\n")))(t)
 	want := &ratelimit.Ban{After: 9, Span: time.Second, Steps: []time.Duration{time.Second, time.Minute}, Jitter: 0.5, Extend: true}
 	if got := f.Limits.Rule(0).Ban; !reflect.DeepEqual(got, want) {
 		t.Errorf("the ban is %+v, want %+v", got, want)
@@ -156,14 +151,8 @@ func TestEachAlgorithmJudges(t *testing.T) {
 		{"3 per minute", "calendar", "AAADDDDAAA"}, // begins at second 53
 		{"3 at once for 5s", "in-flight", "AAADDAAADD"},
 	} {
-		f, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: "+c.limit, "algorithm: "+c.algorithm)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		limiter, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Parse("r", []byte(oneLimit("name: x", "key: client", "limit: "+c.limit, "algorithm: "+c.algorithm))))(t)
+		limiter := must.Get(ratelimit.NewLimiter(f.Limits, ratelimit.Config{}))(t)
 		var e match.Event
 		e.SetString(match.Client, "192.0.2.1")
 		got := ""
@@ -182,10 +171,7 @@ func TestEachAlgorithmJudges(t *testing.T) {
 
 // TestAdaptWarning has two limits made one number.
 func TestAdaptWarning(t *testing.T) {
-	f, err := Parse("r", []byte(oneLimit("name: x", "key: client", "limit: [5 per 1s, 60 per 1m]", "adapt: {steps: 9 below 1 per 1s, above: 1}")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("r", []byte(oneLimit("name: x", "key: client", "limit: [5 per 1s, 60 per 1m]", "adapt: {steps: 9 below 1 per 1s, above: 1}"))))(t)
 	want := "r:6:12: adapt: one number for the 2 limits of the rule, which have different spans"
 	if got := fmt.Sprint(f.Warnings); got != want {
 		t.Errorf("warnings are %s; want %s", got, want)

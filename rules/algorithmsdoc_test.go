@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -15,10 +16,7 @@ import (
 // TestBytesOfAlgorithms compares the bytes per key that docs/algorithms.md states with
 // those that a limiter accounts, for keys with that many events in their window.
 func TestBytesOfAlgorithms(t *testing.T) {
-	page, err := os.ReadFile("../docs/algorithms.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/algorithms.md"))(t)
 	for _, c := range []struct {
 		row, limit, algorithm string
 		events                int
@@ -65,14 +63,8 @@ const half = 8192
 // the mean over a doubling of the keys.
 func bytesPerKey(t *testing.T, limit, algorithm string, events int) float64 {
 	t.Helper()
-	f, err := rules.Parse("r", fmt.Appendf(nil, "version: 1\nlimits: [{name: a, key: client, limit: %s, algorithm: %s}]\n", limit, algorithm))
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Parse("r", fmt.Appendf(nil, "version: 1\nlimits: [{name: a, key: client, limit: %s, algorithm: %s}]\n", limit, algorithm)))(t)
+	limiter := must.Get(ratelimit.NewLimiter(f.Limits, ratelimit.Config{}))(t)
 	begin, empty := time.Unix(1_800_000_000, 0), limiter.Stats().Bytes
 	var e match.Event
 	var sum float64

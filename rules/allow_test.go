@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // allowFolder returns a folder with these files, by name.
@@ -21,9 +22,7 @@ func allowFolder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -36,16 +35,9 @@ func TestAllowFiles(t *testing.T) {
 		"cdn.txt":    "\ufeff# IPv4\r\n192.0.2.0/24\r\n  203.0.113.7\t# one address\n\n2001:db8::/32",
 	})
 	monitors := filepath.Join(t.TempDir(), "monitors.txt")
-	if err := os.WriteFile(monitors, []byte("198.51.100.1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(monitors, filepath.Join(dir, "monitors.txt")); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Load(filepath.Join(dir, "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(monitors, []byte("198.51.100.1\n"), 0o600))
+	must.Do(t, os.Symlink(monitors, filepath.Join(dir, "monitors.txt")))
+	f := must.Get(Load(filepath.Join(dir, "rules.yaml")))(t)
 	allow := address.NewSet(f.Allow.prefixes()...)
 	for client, want := range map[string]bool{
 		"10.1.2.3": true, "192.0.2.9": true, "203.0.113.7": true, "203.0.113.8": false, "2001:db8::1": true, "198.51.100.1": true, "198.51.100.2": false,
@@ -60,10 +52,7 @@ func TestAllowFiles(t *testing.T) {
 	}
 
 	// A draft has the files that the rules in force have, and no others.
-	draft, err := f.Draft("draft", []byte("version: 1\nallow: {files: [cdn.txt, /etc/passwd]}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	draft := must.Get(f.Draft("draft", []byte("version: 1\nallow: {files: [cdn.txt, /etc/passwd]}\n")))(t)
 	if allow := address.NewSet(draft.Allow.prefixes()...); !allow.Contains([]byte("192.0.2.9")) || allow.Contains([]byte("198.51.100.1")) {
 		t.Error("the draft must allow what cdn.txt has, and nothing else")
 	}
@@ -119,15 +108,10 @@ func TestConcurrentAllowFileChanges(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file(name), []byte(text), 0o600))
 	}
 	synctest.Test(t, func(t *testing.T) {
-		f, err := Load(file("rules.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Load(file("rules.yaml")))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		var seen []string
@@ -212,9 +196,7 @@ func BenchmarkAllowFile(b *testing.B) {
 		fmt.Fprintln(&text, netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(i>>15) + 1, byte(i >> 7), byte(i << 1), 0}), 24))
 	}
 	path := filepath.Join(b.TempDir(), "list")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(path, []byte(text.String()), 0o600))
 	b.Run("parse", func(b *testing.B) {
 		for b.Loop() {
 			if _, errs := parsePrefixes(path, []byte(text.String())); errs != nil {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -15,15 +16,9 @@ func TestDocumentedRules(t *testing.T) {
 	block := regexp.MustCompile("(?s)\n```yaml\n((?:# [^\n]*\n)*version: 1\n.*?)\n```\n")
 	found := 0
 	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
-		pages, err := filepath.Glob(filepath.FromSlash(pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pages := must.Get(filepath.Glob(filepath.FromSlash(pattern)))(t)
 		for _, page := range pages {
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(page))(t)
 			for _, m := range block.FindAllSubmatch(text, -1) {
 				if bytes.Contains(m[1], []byte("\ntests:\n")) {
 					continue // a file of tests

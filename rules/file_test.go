@@ -15,6 +15,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -31,10 +32,7 @@ func load(t *testing.T, path string) *File {
 
 func key(t *testing.T, fold match.Fold, names ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(fold, names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(fold, names...))(t)
 	return k
 }
 
@@ -88,14 +86,8 @@ func TestCompiled(t *testing.T) {
 // TestJudges runs a compiled file: the limit refuses, its refusals ban, and the
 // allow list is let through.
 func TestJudges(t *testing.T) {
-	f, err := Parse("r", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 2 per 1m, ban: {after: 1 refusal in 1m, for: 1h}}\nallow: 192.0.2.0/24\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("r", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 2 per 1m, ban: {after: 1 refusal in 1m, for: 1h}}\nallow: 192.0.2.0/24\n")))(t)
+	limiter := must.Get(ratelimit.NewLimiter(f.Limits, ratelimit.Config{}))(t)
 	var got []string
 	for i := range 5 {
 		for _, client := range []string{"198.51.100.1", "192.0.2.9"} {
@@ -121,11 +113,8 @@ func TestJudges(t *testing.T) {
 func TestBorders(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	const fields = "fields: {a: {}, b: {}, c: {}, d: {}, e: {}, f: {}, g: {}, "
-	f, err := Parse("r", []byte(fields+long+": {}}\n"+oneLimit("name: "+long, "key: [a, b, c, d, e, f, g, "+long+"]", "limit: [4294967295 per 1ms, 1 per 3650d]",
-		"ban: {after: 65535 hits in 1ms, for: 10m, factor: 1000, max: 10m}")+"hot:\n- {name: h, key: path, threshold: 1073741824 per 1ms}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("r", []byte(fields+long+": {}}\n"+oneLimit("name: "+long, "key: [a, b, c, d, e, f, g, "+long+"]", "limit: [4294967295 per 1ms, 1 per 3650d]",
+		"ban: {after: 65535 hits in 1ms, for: 10m, factor: 1000, max: 10m}")+"hot:\n- {name: h, key: path, threshold: 1073741824 per 1ms}\n")))(t)
 	r := f.Limits.Rule(0)
 	if r.Limits[0].N != limit.MaxN || r.Limits[1].Span != limit.MaxSpan || r.Ban.After != limit.MaxLog {
 		t.Errorf("the rule is %+v", r)
@@ -134,7 +123,7 @@ func TestBorders(t *testing.T) {
 
 // TestFieldsOfAllSections checks that no use of a field is forgotten.
 func TestFieldsOfAllSections(t *testing.T) {
-	f, err := Parse("r", []byte(`version: 1
+	f := must.Get(Parse("r", []byte(`version: 1
 fields: {k1: {}, k2: {}, k3: {}, k4: {}, w1: {}, w2: {}, w3: {}, w4: {}, unused: {cookie: u}}
 counters:
   c: {key: k1, spans: 1m, when: {w1: x}}
@@ -142,10 +131,7 @@ limits: [{name: l, key: k2, limit: 1 per 1s, when: {w2: x}}]
 bans: [{name: b, key: k3, after: 1 hits in 1s, for: 1s, when: {w3: x}}]
 hot: [{name: h, key: k4, threshold: 1 per 1s, when: {w4: x}}]
 allow: 192.0.2.1
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	if got, want := strings.Join(f.Fields(), " "), "client k1 k2 k3 k4 w1 w2 w3 w4"; got != want {
 		t.Errorf("fields are %s; want %s", got, want)
 	}
@@ -164,10 +150,7 @@ func TestZeroRules(t *testing.T) {
 // TestFoldAfterRules checks that the section client holds for rules that come
 // before it.
 func TestFoldAfterRules(t *testing.T) {
-	f, err := Parse("r", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1s}\nclient: {ipv6: 56}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("r", []byte("version: 1\nlimits:\n- {name: a, key: client, limit: 1 per 1s}\nclient: {ipv6: 56}\n")))(t)
 	var e match.Event
 	e.SetString(match.Client, "2001:db8:1:2ff::1")
 	got, ok := f.Limits.Rule(0).Key.Append(nil, &e)
@@ -185,10 +168,7 @@ limits:
     when: {method: post, client: 0.0.0.0/0}
 allow: "::/0"
 `
-	f, err := Parse("rules.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("rules.yaml", []byte(file)))(t)
 	want := `rules.yaml:6:20: method: "post": methods are compared exactly; did you mean "POST"?
 rules.yaml:6:34: client: 0.0.0.0/0: every IPv4 address is in it
 rules.yaml:7:8: allow: ::/0: every IPv6 address is in it`
@@ -201,10 +181,7 @@ rules.yaml:7:8: allow: ::/0: every IPv6 address is in it`
 // and that none is changed by what YAML takes it for.
 func TestValuesAsWritten(t *testing.T) {
 	const file = "\ufeffversion: 1\r\nhot:\r\n- {name: 404, key: path, threshold: 5 per 1s, when: {size: [1_000, 0x10, 010, true, 1.50, \"7\"], status: 404}}\r\n- name: |-\r\n    literal\r\n  key: path\r\n  threshold: 5\r\n    per 1s\r\n"
-	f, err := Parse("r", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Parse("r", []byte(file)))(t)
 	first := &f.Hot[0]
 	if want := []string{"1_000", "0x10", "010", "true", "1.50", "7"}; !slices.Equal(first.When.Fields["size"], want) {
 		t.Errorf("values are %q; want %q", first.When.Fields["size"], want)
@@ -268,9 +245,7 @@ func TestLoad(t *testing.T) {
 	}
 	write := func(data string) string {
 		path := filepath.Join(dir, "rules.yaml")
-		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(data), 0o600))
 		return path
 	}
 	_, err := Load(write("version: 3\nlimit: 1\n"))

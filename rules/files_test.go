@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )
@@ -32,18 +33,13 @@ func names(f *rules.File) string {
 func TestLoadSeveral(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := os.Mkdir(at("packs"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(at("packs"), 0o700))
 	write(t, at("office.txt"), "192.0.2.1\n")
 	write(t, at("packs/office.txt"), "192.0.2.2\n192.0.2.3\n")
 	write(t, at("a.yaml"), "version: 1\nclient: {ipv4: 24}\nbans: [{name: a, key: client, after: 5 hits in 1m, for: 1h}]\ncounters: {c: {key: client, spans: [1m]}}\nallow: {files: office.txt}") // no line end
 	write(t, at("packs/b.yaml"), "\ufeff---\nversion: 1\nallow: {clients: 198.51.100.1, files: office.txt}\nclient: {ipv4: 24}\nlimits: [{name: b, key: client, limit: 5 per 1m}]\nhot: [{name: h, key: path, threshold: 5 per 1s}]\n")
 	write(t, at("c.yaml"), "version: 1\nlimits: [{name: l, key: client, limit: 5 per 1m}]\nallow: {files: office.txt}\n...\n")
-	f, err := rules.Load(at("a.yaml"), at("packs/b.yaml"), at("c.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Load(at("a.yaml"), at("packs/b.yaml"), at("c.yaml")))(t)
 	if got, want := f.Name, at("a.yaml")+", "+at("packs/b.yaml")+", "+at("c.yaml"); got != want {
 		t.Errorf("the name is %s, want %s", got, want)
 	}

@@ -6,20 +6,15 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // FuzzParse checks that Parse never panics and that what it returns is whole: a
 // file whose sentences can be said, or errors with positions, in order.
 func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/*.yaml"))(f)
 	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(path))(f)
 		f.Add(data)
 	}
 	for _, m := range mistakes {

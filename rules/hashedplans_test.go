@@ -14,6 +14,7 @@ import (
 
 	"github.com/lately-go/lately/internal/hashedplans"
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -25,9 +26,7 @@ func writePlans(t testing.TB, plans string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"rules.yaml": hashedPlanFile, "plans.txt": plans} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return filepath.Join(dir, "rules.yaml")
 }
@@ -48,10 +47,7 @@ func TestHashedPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{}))(t)
 	key := intake.ProcessKey()
 	check := func() {
 		t.Helper()
@@ -63,15 +59,10 @@ func TestHashedPlans(t *testing.T) {
 	}
 	check()
 	key = [32]byte{2}
-	use, err := hashedplans.Rekey(file.Limits, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	use := must.Get(hashedplans.Rekey(file.Limits, key))(t)
 	use()
 	check()
-	if _, err := file.Draft("draft", []byte(hashedPlanFile)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(file.Draft("draft", []byte(hashedPlanFile)))(t)
 	check()
 	if secrets := find(file, "S3CRET"); secrets != "" {
 		t.Errorf("the rules have %s", secrets)
@@ -80,9 +71,7 @@ func TestHashedPlans(t *testing.T) {
 		t.Errorf("the sentences are %s", text)
 	}
 	// The control: keys that are not hashed are found.
-	if err := os.WriteFile(path, []byte(strings.Replace(hashedPlanFile, ", hash: true", "", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Replace(hashedPlanFile, ", hash: true", "", 1)), 0o600))
 	if file, err = Load(path); err != nil || find(file, "S3CRET") == "" {
 		t.Errorf("plain plans are not found: %v", err)
 	}
@@ -125,14 +114,8 @@ func TestHashedPlanMistakes(t *testing.T) {
 func TestConcurrentHashedPlansChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := writePlans(t, "k-1 600\n")
-		file, err := Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(file.Limits, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(Load(path))(t)
+		l := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{}))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go Watch(ctx, l, nil, path)
@@ -141,9 +124,7 @@ func TestConcurrentHashedPlansChange(t *testing.T) {
 			if n := hashedLimit(l, intake.ProcessKey(), "k-1"); n != uint64(600+i) {
 				t.Errorf("change %d: judged by %d", i, n)
 			}
-			if err := os.WriteFile(filepath.Join(filepath.Dir(path), "plans.txt"), fmt.Appendf(nil, "k-1 %d\n", 601+i), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(filepath.Dir(path), "plans.txt"), fmt.Appendf(nil, "k-1 %d\n", 601+i), 0o600))
 		}
 		stop()
 		synctest.Wait()
@@ -153,14 +134,8 @@ func TestConcurrentHashedPlansChange(t *testing.T) {
 // TestHashedPlansAreKept takes over the digests of a file that has not changed when the rules have.
 func TestHashedPlansAreKept(t *testing.T) {
 	path := writePlans(t, "k-1 600\n")
-	file, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := (&reader{onDisk: true, plansBefore: file.plans}).readWhole(file.sources)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(Load(path))(t)
+	again := must.Get((&reader{onDisk: true, plansBefore: file.plans}).readWhole(file.sources))(t)
 	if again.plans[0] != file.plans[0] || !reflect.DeepEqual(file.Limits.Rule(0), again.Limits.Rule(0)) {
 		t.Error("the plans were read again")
 	}
@@ -172,17 +147,11 @@ func BenchmarkHashedPlans(b *testing.B) {
 	for i := range 1_000_000 {
 		fmt.Fprintf(&text, "sk-live-%024d %d\n", i, 60+i%1000)
 	}
-	file, err := Load(writePlans(b, text.String()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	file := must.Get(Load(writePlans(b, text.String())))(b)
 	key := [32]byte{}
 	for b.Loop() {
 		key[0]++
-		use, err := file.plans[0].Rekey(key)
-		if err != nil {
-			b.Fatal(err)
-		}
+		use := must.Get(file.plans[0].Rekey(key))(b)
 		use()
 	}
 	d := file.plans[0].hashed.digests.Load()

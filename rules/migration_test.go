@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -16,23 +17,14 @@ import (
 // text in them.
 func guideLimiter(t *testing.T, has string) *ratelimit.Limiter {
 	t.Helper()
-	guide, err := os.ReadFile(filepath.Join("..", "docs", "guides", "migration.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	guide := must.Get(os.ReadFile(filepath.Join("..", "docs", "guides", "migration.md")))(t)
 	for _, part := range strings.Split(string(guide), "```yaml\n")[1:] {
 		text, _, _ := strings.Cut(part, "```")
 		if !strings.Contains(text, "version: 1") || !strings.Contains(text, has) {
 			continue
 		}
-		f, err := rules.Parse("migration.md", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(rules.Parse("migration.md", []byte(text)))(t)
+		l := must.Get(ratelimit.NewLimiter(f.Limits, ratelimit.Config{}))(t)
 		return l
 	}
 	t.Fatalf("the guide has no rules with %q", has)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -29,10 +30,7 @@ func limitOf(t *testing.T, l *ratelimit.Limiter, tenant string) uint64 {
 	var e match.Event
 	e.SetNamedString("tenant", tenant)
 	byEvent := l.Peek(&e)
-	r, err := l.Rule("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule("a"))(t)
 	if byKey := r.Peek(tenant); byKey.Limit != byEvent.Limit {
 		t.Errorf("%s: judged by %d as an event and by %d as a key", tenant, byEvent.Limit, byKey.Limit)
 	}
@@ -45,14 +43,9 @@ func TestPlanFile(t *testing.T) {
 		"rules.yaml": plannedFile,
 		"plans.txt":  "\ufeff# customers\nacme 600\r\n\n  beta\t1200 per 1m  \ngamma#1 1_000\n#delta 5\nlast 10000",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	l, err := Open(filepath.Join(dir, "rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Open(filepath.Join(dir, "rules.yaml")))(t)
 	for tenant, want := range map[string]uint64{
 		"acme": 600, "beta": 1200, "gamma#1": 1000, "last": 10000,
 		"delta": 60, "#delta": 60, "other": 60, "acm": 60, "acme ": 60, "acme 600": 60, "customers": 60,
@@ -93,21 +86,13 @@ func TestPlanFileMistakes(t *testing.T) {
 func TestConcurrentPlanFileIsReadAgain(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	write("rules.yaml", plannedFile)
 	write("plans.txt", "acme 100\n")
 	synctest.Test(t, func(t *testing.T) {
-		l, err := Open("rules.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		rule, err := l.Rule("a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(Open("rules.yaml"))(t)
+		rule := must.Get(l.Rule("a"))(t)
 		var mu sync.Mutex
 		var seen []string
 		ctx, stop := context.WithCancel(t.Context())
@@ -153,14 +138,9 @@ func TestConcurrentPlanFileIsReadAgain(t *testing.T) {
 func TestDraftHasThePlansInForce(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"rules.yaml": plannedFile, "plans.txt": "acme 100\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	f, err := Load("rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Load("rules.yaml"))(t)
 	for _, draft := range []struct {
 		text string
 		n    uint64
@@ -169,14 +149,8 @@ func TestDraftHasThePlansInForce(t *testing.T) {
 		{plannedFile, 100, ""},
 		{strings.ReplaceAll(plannedFile, "plans.txt", "others.txt"), 60, `draft:4:53: plans: "others.txt": not read: the rules in force do not name it, and only a rules file on disk reads files`},
 	} {
-		d, err := f.Draft("draft", []byte(draft.text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(d.Limits, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(f.Draft("draft", []byte(draft.text)))(t)
+		l := must.Get(ratelimit.NewLimiter(d.Limits, ratelimit.Config{}))(t)
 		if n := limitOf(t, l, "acme"); n != draft.n {
 			t.Errorf("judged by %d, want %d", n, draft.n)
 		}
@@ -245,9 +219,7 @@ func BenchmarkPlanFile(b *testing.B) {
 		fmt.Fprintf(&text, "customer-%07d %d\n", i, 1+i%9999)
 	}
 	path := filepath.Join(b.TempDir(), "plans")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(path, []byte(text.String()), 0o600))
 	data := []byte(text.String())
 	table := &planTable{version: version{path: path, most: maxPlanFile}, atMost: 10000}
 	b.Run("parse", func(b *testing.B) {
@@ -291,29 +263,14 @@ func TestConcurrentPlansUnderLoad(t *testing.T) {
 		for i := range lines {
 			fmt.Fprintf(&text, "customer-%07d %d\n", i, 5000+version)
 		}
-		if err := os.WriteFile(path("new"), []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path("new"), path("plans.txt")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path("new"), []byte(text.String()), 0o600))
+		must.Do(t, os.Rename(path("new"), path("plans.txt")))
 	}
 	write(0)
-	if err := os.WriteFile(path("rules.yaml"), []byte(plannedFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Load(path("rules.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(f.Limits, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := l.Rule("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path("rules.yaml"), []byte(plannedFile), 0o600))
+	f := must.Get(Load(path("rules.yaml")))(t)
+	l := must.Get(ratelimit.NewLimiter(f.Limits, ratelimit.Config{}))(t)
+	rule := must.Get(l.Rule("a"))(t)
 	var version, taken, slowest atomic.Int64
 	var load sync.WaitGroup
 	stop := make(chan struct{})

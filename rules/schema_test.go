@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The schema knows which keys there are and the form of their values; what it cannot say,
@@ -137,10 +138,7 @@ func TestSchemaCrawlers(t *testing.T) {
 // TestReference checks that the example of docs/rules.md is a file without
 // mistakes that has every key there is, and that the page explains each.
 func TestReference(t *testing.T) {
-	page, err := os.ReadFile("../docs/rules.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/rules.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	example, text, ok := strings.Cut(rest, "```")
 	if !ok {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the golden files of this test")
@@ -26,14 +28,9 @@ func TestSentences(t *testing.T) {
 		got := strings.Join(f.Sentences(), "\n") + "\n"
 		golden := strings.TrimSuffix(path, ".yaml") + ".golden"
 		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(golden, []byte(got), 0o644))
 		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(golden))(t)
 		if got != string(want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"
@@ -24,18 +25,14 @@ func limitOf(n int) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // replace does what many editors do: it writes another file and renames it.
 func replace(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+".new", text)
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path+".new", path))
 }
 
 // limits returns the N of the only limit of l.
@@ -52,10 +49,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("a file with a mistake: %v", err)
 	}
 	write(t, path, limitOf(2))
-	limiter, err := rules.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(rules.Open(path))(t)
 	var e match.Event
 	e.SetString(match.Client, "192.0.2.1")
 	for i, want := range []bool{true, true, false} {
@@ -73,10 +67,7 @@ func TestConcurrentWatch(t *testing.T) {
 	write(t, path, limitOf(5))
 	write(t, second, "version: 1\n")
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := rules.Open(path, second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := must.Get(rules.Open(path, second))(t)
 		var e match.Event
 		e.SetString(match.Client, "192.0.2.1")
 		limiter.Take(&e)
@@ -148,10 +139,7 @@ func TestConcurrentWatchWaitsForWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, limitOf(5))
 	synctest.Test(t, func(t *testing.T) {
-		f, err := rules.Load(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(rules.Load(path))(t)
 		ctx, stop := context.WithCancel(t.Context())
 		var seen []uint64
 		go func() {
@@ -183,10 +171,7 @@ func TestConcurrentWatchWaitsForWriter(t *testing.T) {
 func TestChangesSinceLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, limitOf(1))
-	f, err := rules.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(rules.Load(path))(t)
 	write(t, path, limitOf(2))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -9,15 +9,13 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/window"
 )
 
 func mustCounter(t testing.TB, p float64) *Counter {
 	t.Helper()
-	s, err := New(window.Window{Span: 10 * time.Second, Slot: time.Second}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(window.Window{Span: 10 * time.Second, Slot: time.Second}, p))(t)
 	return s
 }
 

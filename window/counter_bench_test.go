@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The rows to read the others by: an atomic add and the clocks.
@@ -93,10 +95,7 @@ func BenchmarkCounterSumSlots(b *testing.B) {
 	for _, slots := range []int{10, 60, 600} {
 		for _, spread := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%d/spread=%t", slots, spread), func(b *testing.B) {
-				c, err := NewCounter(Window{Span: time.Duration(slots) * time.Second, Slot: time.Second})
-				if err != nil {
-					b.Fatal(err)
-				}
+				c := must.Get(NewCounter(Window{Span: time.Duration(slots) * time.Second, Slot: time.Second}))(b)
 				t := int64(1e18)
 				for i := range 16 {
 					if spread && i%2 == 0 {
@@ -121,10 +120,7 @@ func BenchmarkCounterBoundsAt(b *testing.B) {
 
 // benchCounter has 10 slots of 100 ms, the window that peers are measured with.
 func benchCounter(b *testing.B) *Counter {
-	c, err := NewCounter(Window{Span: time.Second, Slot: 100 * time.Millisecond})
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(NewCounter(Window{Span: time.Second, Slot: 100 * time.Millisecond}))(b)
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -118,9 +119,6 @@ func TestTimeWheelReads(t *testing.T) {
 
 func mustCounter(tb testing.TB, w Window) *Counter {
 	tb.Helper()
-	c, err := NewCounter(w)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must.Get(NewCounter(w))(tb)
 	return c
 }

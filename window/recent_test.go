@@ -11,15 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func mustRecent[T any](t testing.TB, config RecentConfig) *Recent[T] {
 	t.Helper()
-	r, err := NewRecent[T](config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRecent[T](config))(t)
 	return r
 }
 

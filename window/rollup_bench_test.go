@@ -3,6 +3,8 @@ package window
 import (
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The floor of a Rollup is an atomic add and a monotonic reading, in
@@ -13,10 +15,7 @@ import (
 func BenchmarkEightCountersAdd(b *testing.B) {
 	var counters []*Counter
 	for _, span := range defaultRollupSpans() {
-		c, err := NewCounter(Last(span))
-		if err != nil {
-			b.Fatal(err)
-		}
+		c := must.Get(NewCounter(Last(span)))(b)
 		counters = append(counters, c)
 	}
 	inParallel(b, func() {

@@ -8,14 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func mustRollup(t testing.TB, config RollupConfig) *Rollup {
 	t.Helper()
-	r, err := NewRollup(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRollup(config))(t)
 	return r
 }
 

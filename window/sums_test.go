@@ -7,14 +7,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func mustSums(t testing.TB, w Window, n int) *Sums {
 	t.Helper()
-	s, err := NewSums(w, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewSums(w, n))(t)
 	return s
 }
 

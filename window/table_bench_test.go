@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Keyed rows are read by the ratio to the floor of the same size and the same
@@ -210,9 +212,7 @@ func BenchmarkTableTop(b *testing.B) {
 	const keys = 1_000_000
 	tb := keyedTable(b, keys, TableConfig{}, bench10)
 	for b.Loop() {
-		if _, err := tb.Top(10, time.Minute); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(tb.Top(10, time.Minute))(b)
 	}
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/keys, "ns/key")
 }

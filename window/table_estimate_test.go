@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -67,10 +68,7 @@ func TestEstimateOfLessThanASlot(t *testing.T) {
 	const every = 10 * time.Millisecond
 	window := Window{Span: time.Hour, Slot: time.Minute}
 	tb := mustTable(t, TableConfig{}, window)
-	c, err := NewCounter(window)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewCounter(window))(t)
 	at := time.Unix(1_700_000_000, 0)
 	for range 30_000 {
 		at = at.Add(every)

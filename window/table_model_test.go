@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -298,9 +299,6 @@ func TestTableAgainstMap(t *testing.T) {
 
 func mustTable(t testing.TB, c TableConfig, windows ...Window) *Table {
 	t.Helper()
-	tb, err := NewTable(c, windows...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tb := must.Get(NewTable(c, windows...))(t)
 	return tb
 }

@@ -253,10 +253,7 @@ func (f *fleet) takesOn(rule, key string, n int, servers ...int) (admitted int) 
 
 // ready returns the status of /readyz.
 func (f *fleet) ready(i int) int {
-	w, err := http.Get(f.servers[i].http + "/readyz")
-	if err != nil {
-		f.Fatal(err)
-	}
+	w := must.Get(http.Get(f.servers[i].http + "/readyz"))(f)
 	w.Body.Close()
 	return w.StatusCode
 }

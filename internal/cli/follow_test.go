@@ -33,9 +33,7 @@ func requests(client string, at time.Time, n int) string {
 func appendTo(t *testing.T, path, text string) {
 	t.Helper()
 	f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t)
-	if _, err := f.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteString(text))(t)
 	must.Do(t, f.Close())
 }
 

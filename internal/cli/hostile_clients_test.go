@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // clientAttacks are of clients that send half of something, or too much of it.
@@ -42,9 +44,7 @@ const (
 func withTokens(h *attacked) []string {
 	h.Helper()
 	path := filepath.Join(h.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte("admin "+hostileAdmin+"\nread "+hostileRead+"\n"), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, os.WriteFile(path, []byte("admin "+hostileAdmin+"\nread "+hostileRead+"\n"), 0o600))
 	h.Setenv("HOSTILE_TOKEN", hostileAdmin)
 	return []string{"--token-file", path}
 }
@@ -53,24 +53,13 @@ func withTokens(h *attacked) []string {
 func withTLS(h *attacked) []string {
 	h.Helper()
 	h.tls = true
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		h.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(h)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		h.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		h.Fatal(err)
-	}
+	cert := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(h)
+	der := must.Get(x509.MarshalECPrivateKey(key))(h)
 	dir := h.TempDir()
 	for name, block := range map[string]*pem.Block{"cert": {Type: "CERTIFICATE", Bytes: cert}, "key": {Type: "EC PRIVATE KEY", Bytes: der}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 	return []string{"--tls-cert", filepath.Join(dir, "cert"), "--tls-key", filepath.Join(dir, "key")}
 }

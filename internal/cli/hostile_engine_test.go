@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // engineAttacks have the server compute or keep too much.
@@ -49,9 +50,7 @@ func withKeptEvents(h *attacked) []string {
 // withFollowedLog starts a server that follows a log.
 func withFollowedLog(h *attacked) []string {
 	h.followed = filepath.Join(h.TempDir(), "access.log")
-	if err := os.WriteFile(h.followed, []byte(goodLine), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, os.WriteFile(h.followed, []byte(goodLine), 0o600))
 	return []string{"--follow", h.followed + "=clf"}
 }
 
@@ -63,10 +62,7 @@ func hugeLists(h *attacked) {
 	h.during(func() { h.attackers(16, func(int) { h.repeat(h.http, text, attackTime) }) })
 	r, _ := http.NewRequest("POST", h.http+"/v1/take", strings.NewReader(text[strings.Index(text, "{"):]))
 	r.Header.Set("Content-Type", "application/json")
-	w, err := h.web().Do(r)
-	if err != nil {
-		h.Fatal(err)
-	}
+	w := must.Get(h.web().Do(r))(h)
 	defer w.Body.Close()
 	if answer, _ := io.ReadAll(w.Body); !strings.Contains(string(answer), "a list has more than 1000 entries") {
 		h.Errorf("a list of 349,001 entries is answered with %s", answer)
@@ -83,9 +79,7 @@ func listsOfBans(h *attacked) {
 			c.buf = resp.AppendCommand(c.buf, "BAN", "by-hand", fmt.Sprintf("user-%d", i), "1h", "an attack of which there is something to say")
 			i++
 		}
-		if _, err := c.Write(c.buf); err != nil {
-			h.Fatal(err)
-		}
+		must.Get(c.Write(c.buf))(h)
 		for range 500 {
 			if v, err := c.replies.Next(); err != nil || v.Err() != nil {
 				h.Fatal(err, v.Err())
@@ -184,13 +178,9 @@ func trials(h *attacked) {
 			c.buf = resp.AppendCommand(c.buf, "CHECK", "client", fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255), "path", "/")
 			n++
 		}
-		if _, err := c.Write(c.buf); err != nil {
-			h.Fatal(err)
-		}
+		must.Get(c.Write(c.buf))(h)
 		for range 1000 {
-			if _, err := c.replies.Next(); err != nil {
-				h.Fatal(err)
-			}
+			must.Get(c.replies.Next())(h)
 		}
 	}
 	var draft strings.Builder
@@ -257,10 +247,7 @@ func followerStates(h *attacked) {
 
 // hugeLine writes a line of 450 MB into a log that is followed, and then a flood of good ones. These are judged.
 func hugeLine(h *attacked) {
-	f, err := os.OpenFile(h.followed, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		h.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(h.followed, os.O_APPEND|os.O_WRONLY, 0))(h)
 	defer f.Close()
 	h.during(func() {
 		block, good := []byte(strings.Repeat("x", 1<<20)), []byte(strings.Repeat(goodLine, 10_000))
@@ -295,12 +282,8 @@ func jsonText(v any) string {
 // oddRulesFiles replaces the rules file by what does not end, and ends the server.
 func oddRulesFiles(h *attacked) {
 	replace := func(with func(path string) error) {
-		if err := os.Remove(h.rules); err != nil {
-			h.Fatal(err)
-		}
-		if err := with(h.rules); err != nil {
-			h.Fatal(err)
-		}
+		must.Do(h, os.Remove(h.rules))
+		must.Do(h, with(h.rules))
 		_ = h.cmd.Process.Signal(syscall.SIGHUP)
 		time.Sleep(2500 * time.Millisecond) // it is also looked at every two seconds
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // readerAttacks are of clients that ask and do not read.
@@ -33,13 +34,9 @@ func silentSubscribers(h *attacked) {
 				c.buf = resp.AppendCommand(c.buf, "CHECK", "client", client, "path", "/knock")
 				c.buf = resp.AppendCommand(c.buf, "CHECK", "client", client, "path", "/knock")
 			}
-			if _, err := c.Write(c.buf); err != nil {
-				h.Fatal(err)
-			}
+			must.Get(c.Write(c.buf))(h)
 			for range 100 {
-				if _, err := c.replies.Next(); err != nil {
-					h.Fatal(err)
-				}
+				must.Get(c.replies.Next())(h)
 			}
 		}
 		return time.Since(began)

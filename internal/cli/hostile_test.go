@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -181,10 +182,7 @@ func (h *attacked) ask(c *talker, going func(n int) bool) (took []time.Duration)
 
 // healthy returns a connection of a client that may do everything.
 func (h *attacked) healthy() *talker {
-	conn, err := net.Dial("tcp", h.resp)
-	if err != nil {
-		h.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", h.resp))(h)
 	h.Cleanup(func() { conn.Close() })
 	if h.tls {
 		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
@@ -245,10 +243,7 @@ type turns struct{ ran, waited time.Duration }
 
 // turns reads those of the attacked server: none where the kernel does not count them.
 func (h *attacked) turns() (sum turns) {
-	threads, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(h.cmd.Process.Pid), "task", "*", "schedstat"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	threads := must.Get(filepath.Glob(filepath.Join("/proc", strconv.Itoa(h.cmd.Process.Pid), "task", "*", "schedstat")))(h)
 	for _, path := range threads {
 		text, _ := os.ReadFile(path) // not there if the thread has ended
 		var t turns
@@ -266,10 +261,7 @@ func (h *attacked) web() *http.Client {
 
 // get returns the status and the body of an answer, 0 if none comes.
 func (h *attacked) get(path string) (status int, body string) {
-	r, err := http.NewRequest("GET", h.http+path, nil)
-	if err != nil {
-		h.Fatal(err)
-	}
+	r := must.Get(http.NewRequest("GET", h.http+path, nil))(h)
 	if token := os.Getenv("HOSTILE_TOKEN"); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -305,19 +297,13 @@ func percentile(d []time.Duration, p int) time.Duration {
 
 // resident returns the most memory that was resident so far, in MiB.
 func (h *attacked) resident() int {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(h.cmd.Process.Pid), "status"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(h.cmd.Process.Pid), "status")))(h)
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
 	f := strings.Fields(rest)
 	if len(f) == 0 {
 		h.Fatalf("the server has ended\n%s", h.serving.log.String())
 	}
-	kib, err := strconv.Atoi(f[0])
-	if err != nil {
-		h.Fatal(err)
-	}
+	kib := must.Get(strconv.Atoi(f[0]))(h)
 	return kib >> 10
 }
 

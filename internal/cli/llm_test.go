@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const llmRules = `version: 1
@@ -70,15 +72,9 @@ type llmProxy struct {
 // ask sends a request to the proxy, and returns the answer, whose body is open.
 func (p *llmProxy) ask(key, body string) *http.Response {
 	p.Helper()
-	r, err := http.NewRequestWithContext(p.Context(), http.MethodPost, p.url+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		p.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(p.Context(), http.MethodPost, p.url+"/v1/chat/completions", strings.NewReader(body)))(p)
 	r.Header.Set("Authorization", "Bearer "+key)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		p.Fatal(err)
-	}
+	answer := must.Get(http.DefaultClient.Do(r))(p)
 	return answer
 }
 
@@ -97,15 +93,10 @@ func (p *llmProxy) asked(key, body string) (status int, text string, header http
 // used returns how many tokens a user has used.
 func (p *llmProxy) used(user string) uint64 {
 	p.Helper()
-	answer, err := http.Post(p.lately+"/v1/peek", "application/json", strings.NewReader(fmt.Sprintf(`{"rule":"tokens","key":%q}`, user)))
-	if err != nil {
-		p.Fatal(err)
-	}
+	answer := must.Get(http.Post(p.lately+"/v1/peek", "application/json", strings.NewReader(fmt.Sprintf(`{"rule":"tokens","key":%q}`, user))))(p)
 	defer answer.Body.Close()
 	var d struct{ Limit, Remaining uint64 }
-	if err := json.NewDecoder(answer.Body).Decode(&d); err != nil {
-		p.Fatal(err)
-	}
+	must.Do(p, json.NewDecoder(answer.Body).Decode(&d))
 	if d.Remaining == 0 {
 		return d.Limit
 	}

@@ -12,16 +12,14 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
 // askRESP sends commands that "; " separates on a connection of their own, and returns the last reply.
 func (m *matrixServer) askRESP(call, _ string) (answer string, ok bool) {
 	m.Helper()
-	conn, err := m.dial(m.Context(), m.resp)
-	if err != nil {
-		m.Fatal(err)
-	}
+	conn := must.Get(m.dial(m.Context(), m.resp))(m)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute))
 	c := &talker{Conn: conn, replies: resptest.NewReader(conn)}
@@ -29,9 +27,7 @@ func (m *matrixServer) askRESP(call, _ string) (answer string, ok bool) {
 		call = "AUTH " + m.token + "; " + call
 	}
 	for command := range strings.SplitSeq(call, "; ") {
-		if _, err := c.Write(resp.AppendCommand(nil, strings.Fields(command)...)); err != nil {
-			m.Fatal(err)
-		}
+		must.Get(c.Write(resp.AppendCommand(nil, strings.Fields(command)...)))(m)
 		v, err := c.replies.Next()
 		if err != nil {
 			m.Fatalf("%s: %v", call, err)
@@ -52,10 +48,7 @@ func (m *matrixServer) askHTTP(call, want string) (answer string, ok bool) {
 	defer cancel()
 	method, rest, _ := strings.Cut(call, " ")
 	path, rest, _ := strings.Cut(rest, " ")
-	r, err := http.NewRequestWithContext(ctx, method, m.url(path), nil)
-	if err != nil {
-		m.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, method, m.url(path), nil))(m)
 	if m.token != "" && m.tls == nil {
 		r.Header.Set("X-Lately-Token", m.token)
 	}

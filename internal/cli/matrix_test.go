@@ -308,10 +308,7 @@ func (m *matrixServer) until(what string, ok func() bool) {
 func (m *matrixServer) run(c *server.Config) {
 	m.Helper()
 	var log lines
-	s, err := server.New(*c, "1.2.3", slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		m.Fatal(err)
-	}
+	s := must.Get(server.New(*c, "1.2.3", slog.New(slog.NewTextHandler(&log, nil))))(m)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -343,30 +340,18 @@ func (m *matrixServer) dial(ctx context.Context, addr string) (net.Conn, error) 
 // certify gives the server a certificate, which is that of its client as well and makes it an administrator.
 func (m *matrixServer) certify(c *server.Config) {
 	m.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		m.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(m)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"matrix.internal"}, IsCA: true, BasicConstraintsValid: true,
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		m.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		m.Fatal(err)
-	}
+	cert := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(m)
+	private := must.Get(x509.MarshalPKCS8PrivateKey(key))(m)
 	c.TLSCert = m.write("cert.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
 	c.TLSKey = m.write("key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 	c.TLSClientCA = c.TLSCert
 	c.TokenFile = m.write("tokens", "admin "+m.token+"\nadmin cert:matrix.internal\n")
-	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-	if err != nil {
-		m.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(c.TLSCert, c.TLSKey))(m)
 	m.tls = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: x509.NewCertPool()}
 	m.tls.RootCAs.AddCert(pair.Leaf)
 }
@@ -395,9 +380,7 @@ type matrixMode struct {
 func (m *matrixServer) write(name, text string) string {
 	m.Helper()
 	path := filepath.Join(m.dir, name)
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		m.Fatal(err)
-	}
+	must.Do(m, errors.Join(os.WriteFile(path, []byte(text), 0o600)))
 	return path
 }
 

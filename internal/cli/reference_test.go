@@ -50,9 +50,7 @@ func TestServerReference(t *testing.T) {
 func commandTable(t *testing.T, address string) string {
 	conn := must.Get(net.Dial("tcp", address))(t)
 	defer conn.Close()
-	if _, err := conn.Write(resp.AppendCommand(nil, "COMMAND", "DOCS")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(conn.Write(resp.AppendCommand(nil, "COMMAND", "DOCS")))(t)
 	docs := must.Get(resptest.NewReader(conn).Next())(t)
 	var b strings.Builder
 	b.WriteString("| command | role | |\n|---|---|---|\n")

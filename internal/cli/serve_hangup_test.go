@@ -30,12 +30,10 @@ func TestServeHangupAtTheStart(t *testing.T) {
 	pipe := must.Get(to.SyscallConn())(t)
 	var full error
 	for full == nil {
-		if err := pipe.Write(func(fd uintptr) bool {
+		must.Do(t, pipe.Write(func(fd uintptr) bool {
 			_, full = syscall.Write(int(fd), make([]byte, 4096))
 			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if full != syscall.EAGAIN {
 		t.Fatal(full)

@@ -184,9 +184,7 @@ func agreeLogs(t *testing.T) []string {
 	path := filepath.Join(t.TempDir(), "sample.log")
 	f := must.Get(os.Create(path))(t)
 	defer f.Close()
-	if _, err := accesslogtest.Write(f, accesslogtest.Config{Seed: 1, Lines: 30_000}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(accesslogtest.Write(f, accesslogtest.Config{Seed: 1, Lines: 30_000}))(t)
 	logs := []string{path}
 	real := []string{"apache-ipv6-2015.log.gz", "apache-elastic-2015.log.gz", "honeypot-nginx-2019.log", "bp-nginx-2024.log.gz"}
 	if testing.Short() {

@@ -40,9 +40,7 @@ hot:
 func sampleEvents(t *testing.T, lines int) []map[string]string {
 	t.Helper()
 	var log bytes.Buffer
-	if _, err := accesslogtest.Write(&log, accesslogtest.Config{Lines: lines, Duration: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(accesslogtest.Write(&log, accesslogtest.Config{Lines: lines, Duration: time.Hour}))(t)
 	var events []map[string]string
 	for line := range strings.Lines(log.String()) {
 		if f := strings.Fields(line); len(f) > 8 && strings.HasPrefix(f[5], `"`) {
@@ -89,9 +87,7 @@ func TestTopOfServer(t *testing.T) {
 	}
 	login := map[string]string{"client": "203.0.113.254", "method": "POST", "path": "/login"}
 	checkAll(t.Context(), t, c, slices.Repeat([]map[string]string{login}, 60))
-	if _, err := c.Ban(t.Context(), "per-client", time.Hour, "by hand", "198.51.100.254"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Ban(t.Context(), "per-client", time.Hour, "by hand", "198.51.100.254"))(t)
 	reading := must.Get(readTop(t.Context(), c, topWant{span: time.Minute, whole: true}))(t)
 	m := newTopModel("http://127.0.0.1:7380", reading.want, newTopPaint(true))
 	m.width, m.height, m.live = 120, 34, true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestImport takes crawlers from one verifier to another: those whose answers hold and whose operators are verified, for no longer
@@ -34,10 +35,7 @@ func TestImport(t *testing.T) {
 	if len(records) != 1 || fmt.Sprint(records) != fmt.Sprint(slices.Collect(from.Export(now))) {
 		t.Fatalf("%d records, or another order the second time", len(records))
 	}
-	verified, err := to.Import(now, records[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	verified := must.Get(to.Import(now, records[0]))(t)
 	all := address.NewSet(verified...)
 	for client, want := range map[string]bool{"203.0.113.1": true, "203.0.113.2": false, "203.0.113.3": false, "203.0.113.4": false, "2001:db8::5": true, "203.0.113.6": false} {
 		if all.Contains([]byte(client)) != want {
@@ -65,9 +63,7 @@ func TestImport(t *testing.T) {
 		many.known[a] = answer{now.Add(time.Hour), Client{a, "google", "host"}}
 	}
 	for record := range many.Export(now) {
-		if _, err := to.Import(now, record); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(to.Import(now, record))(t)
 	}
 	if len(to.known) != maxKnown {
 		t.Errorf("%d are kept, want %d", len(to.known), maxKnown)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/geotest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -18,9 +19,7 @@ type fields = map[string]any
 func write(t testing.TB, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.mmdb")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
 	return path
 }
 
@@ -45,10 +44,7 @@ func event(client string) *match.Event {
 
 // TestSet looks clients up in the records of three publishers.
 func TestSet(t *testing.T) {
-	db, err := Open(write(t, countries("AT")), write(t, numbers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(write(t, countries("AT")), write(t, numbers)))(t)
 	for client, want := range map[string]string{
 		"192.0.2.1": "AT 64496", "192.0.2.127": "AT 64496", "192.0.2.128": "FR 64499", "192.0.3.0": " ", "198.51.100.9": " 64497",
 		"2001:db8::1": "JP ", "2001:db9::1": " ", "::ffff:192.0.2.1": "AT 64496", "[2001:db8::1]:443": "JP ", "www.example.org": " ", "": " ",
@@ -79,20 +75,13 @@ func TestSet(t *testing.T) {
 // TestRefresh reads a file again when it changes, and keeps what it has when the file is damaged or missing.
 func TestRefresh(t *testing.T) {
 	path := write(t, countries("AT"))
-	db, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(path))(t)
 	stamp := time.Now()
 	replace := func(data []byte) {
 		t.Helper()
 		stamp = stamp.Add(time.Second)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, stamp, stamp); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
+		must.Do(t, os.Chtimes(path, stamp, stamp))
 	}
 	check := func(wantRead int, wantErr, wantCountry string) {
 		t.Helper()
@@ -112,9 +101,7 @@ func TestRefresh(t *testing.T) {
 	replace(countries("IT")[:200])
 	check(0, path+": ", "CH")
 	check(0, "must be a whole file in the mmdb format", "CH") // as long as it is damaged
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	check(0, "no such file", "CH")
 	replace(countries("LI"))
 	check(1, "", "LI")
@@ -130,10 +117,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("the error is %v, want %s", err, name)
 		}
 	}
-	db, err := Open(write(t, numbers))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(write(t, numbers)))(t)
 	for _, x := range []struct {
 		db    *DB
 		field string
@@ -147,10 +131,7 @@ func TestErrors(t *testing.T) {
 
 // BenchmarkSet is the cost of an event.
 func BenchmarkSet(b *testing.B) {
-	db, err := Open(write(b, countries("AT")), write(b, numbers))
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := must.Get(Open(write(b, countries("AT")), write(b, numbers)))(b)
 	var ev match.Event
 	b.ReportAllocs()
 	for b.Loop() {
@@ -168,10 +149,7 @@ func TestManyRecords(t *testing.T) {
 	for i := 1; i < n; i++ {
 		records[client(i)+"/32"] = fields{"autonomous_system_number": uint32(i)}
 	}
-	db, err := Open(write(t, geotest.File(records)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Get(Open(write(t, geotest.File(records))))(t)
 	for range 2 {
 		for i := 1; i < n; i++ {
 			ev := event(client(i))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -31,10 +32,7 @@ func TestTableCostOfOtherLengths(t *testing.T) {
 		bytes, keys = bytes/4, keys/4
 	}
 	budget, policy, n := keytable.NewBudget(bytes), new(watched), uint64(0)
-	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy}))(t)
 	cost := func(lengths ...int) (looks float64, held int) {
 		before := policy.looks
 		for range keys {
@@ -81,10 +79,7 @@ func TestTableCostOfOtherLengths(t *testing.T) {
 func TestTableKeyTooLongForItsGroup(t *testing.T) {
 	policy := new(watched)
 	budget := keytable.NewBudget(1 << 20)
-	in, err := keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy}))(t)
 	if !budget.Take(budget.Limit()-budget.Used(), 0) {
 		t.Fatal("the budget is not that of the table")
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // guarded is a Policy that protects records whose first word is 1, and counts
@@ -27,10 +28,7 @@ func (g *guarded) Weight(r keytable.Record) uint64 {
 
 func newGuarded(t *testing.T, budget int64) (*keytable.Table, *guarded) {
 	policy := new(guarded)
-	in, err := keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, Budget: keytable.NewBudget(budget), Policy: policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(keytable.New(maphash.MakeSeed(), keytable.Config{Words: 5, Budget: keytable.NewBudget(budget), Policy: policy}))(t)
 	return in, policy
 }
 
@@ -140,10 +138,7 @@ func TestTableManyTables(t *testing.T) {
 	policy := new(ages)
 	var all []*keytable.Table
 	for range tables {
-		in, err := keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := must.Get(keytable.New(oneSeed, keytable.Config{Words: 5, Budget: budget, Policy: policy}))(t)
 		all = append(all, in)
 	}
 	if each := budget.Used() / tables; each > 9<<10 {

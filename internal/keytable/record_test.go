@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A Hint is good for as long as one likes, whatever becomes of the page.
@@ -106,10 +107,7 @@ func BenchmarkTable(b *testing.B) {
 		for _, length := range []int{11, 30} {
 			b.Run(fmt.Sprintf("words=%d/length=%d", c.Words, length), func(b *testing.B) {
 				c.Budget, c.Policy = keytable.NewBudget(1<<30), new(ages)
-				in, err := keytable.New(maphash.MakeSeed(), c)
-				if err != nil {
-					b.Fatal(err)
-				}
+				in := must.Get(keytable.New(maphash.MakeSeed(), c))(b)
 				names := make([]string, keys)
 				for i := range names {
 					names[i] = fmt.Sprintf("%0*d", length, i)

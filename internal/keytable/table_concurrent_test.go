@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -79,10 +80,7 @@ func newConserving(t *testing.T, budget int64, keys, odd int, change func(*keyta
 	if change != nil {
 		change(&c)
 	}
-	in, err := keytable.New(oneSeed, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(keytable.New(oneSeed, c))(t)
 	return &conserving{sums: policy, in: in, keys: keys, odd: odd}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -103,10 +104,7 @@ func newTable(t testing.TB, budget int64, change func(c *keytable.Config)) (*key
 	if change != nil {
 		change(&c)
 	}
-	in, err := keytable.New(maphash.MakeSeed(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(keytable.New(maphash.MakeSeed(), c))(t)
 	return in, policy, b
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -106,10 +107,7 @@ func TestCarryWithoutRoom(t *testing.T) {
 	for i := range int64(50) {
 		old.take(i, 1)
 	}
-	m, err := limit.New(limit.Config{Algorithm: limit.Exact, N: 60, Span: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(limit.New(limit.Config{Algorithm: limit.Exact, N: 60, Span: time.Minute}))(t)
 	dst := subjectOf(m, keytable.NewBudget(0))
 	if dst.Carry(dst.w, dst.b, &old.Counter, old.w, old.b, 50) || dst.advance(50) != 0 {
 		t.Errorf("50 times are carried into no memory, %d used", dst.advance(50))

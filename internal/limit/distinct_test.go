@@ -9,15 +9,13 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
 func newDistinctSubject(t *testing.T, n uint64, budget *keytable.Budget) *subject {
 	t.Helper()
-	m, err := limit.New(limit.Config{Algorithm: limit.Exact, Distinct: true, N: n, Span: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(limit.New(limit.Config{Algorithm: limit.Exact, Distinct: true, N: n, Span: time.Second}))(t)
 	return subjectOf(m, budget)
 }
 

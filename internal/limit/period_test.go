@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata" // the zones, wherever the test runs
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -18,10 +19,7 @@ var zoneNames = []string{
 
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(time.LoadLocation(name))(t)
 	return z
 }
 
@@ -85,10 +83,7 @@ func TestPeriods(t *testing.T) {
 		{"Pacific/Apia", limit.Day, "2011-12-29 12:00:00 -1000", "2011-12-29 00:00:00 -1000", "2011-12-31 00:00:00 +1400", 24 * time.Hour},
 	} {
 		z := zone(t, c.zone)
-		at, err := time.Parse(layout, c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := must.Get(time.Parse(layout, c.at))(t)
 		start, end := c.period.Bounds(at.UnixNano(), z)
 		from, to := time.Unix(0, start).In(z), time.Unix(0, end).In(z)
 		if from.Format(layout) != c.start || to.Format(layout) != c.end || to.Sub(from) != c.length {

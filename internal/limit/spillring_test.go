@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
@@ -137,10 +138,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 			c.Resolution = []time.Duration{time.Millisecond, 7 * time.Millisecond, 2 * time.Second}[rnd.IntN(3)]
 		}
 		resolution := max(int64(c.Resolution), 1)
-		m, err := limit.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(limit.New(c))(t)
 		s := subjectOf(m, keytable.NewBudget(0))
 		model := windowtest.New(c)
 		model.Width = int64(c.Span)
@@ -197,10 +195,7 @@ func TestSpillWithoutMemory(t *testing.T) {
 // TestCoarseGivesBackTheOldest takes back without saying when it was charged, older
 // slot first, and nothing of a count that was cut.
 func TestCoarseGivesBackTheOldest(t *testing.T) {
-	m, err := limit.New(limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(limit.New(limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Second}))(t)
 	const second = int64(time.Second)
 	s := subjectOf(m, keytable.NewBudget(0))
 	s.advance(second - 1)

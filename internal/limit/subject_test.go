@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
@@ -27,10 +28,7 @@ type subject struct {
 
 func newSubject(t testing.TB, c limit.Config) *subject {
 	t.Helper()
-	m, err := limit.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(limit.New(c))(t)
 	return subjectOf(m, keytable.NewBudget(math.MaxInt64/2))
 }
 

@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // Groups of the first match, with '-' for one that has no part in it.
 func groups(t *testing.T, text, in string) string {
 	t.Helper()
-	p, err := Compile(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Compile(text))(t)
 	m := p.NewMatcher()
 	if !m.Match([]byte(in)) {
 		return "no match"
@@ -87,10 +86,7 @@ func TestErrorsHavePositions(t *testing.T) {
 
 // A lookahead in a loop reads the text again and again: the work for one text is bounded.
 func TestWorkIsBounded(t *testing.T) {
-	p, err := Compile(`^(?:(?=.*.*x)a)*b`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Compile(`^(?:(?=.*.*x)a)*b`))(t)
 	m := p.NewMatcher() // each of the a has an x after it
 	if m.Match(append(bytes.Repeat([]byte("a"), 1<<15), 'x')) || !m.Exceeded() {
 		t.Error("a text that takes too long has a match, or is not reported")
@@ -111,10 +107,7 @@ func TestRequired(t *testing.T) {
 		`\w+(?=never)x`:                "x",
 		`(?(a)longer|b)(?P<a>x)(?:yz)`: "yz",
 	} {
-		p, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(Compile(text))(t)
 		var got []string
 		for _, l := range p.required {
 			got = append(got, string(l.text))

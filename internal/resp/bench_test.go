@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A repeating source gives the same bytes again and again, one whole copy a
@@ -85,9 +86,7 @@ func BenchmarkAnswer(b *testing.B) {
 				}
 				decision(w)
 				if !r.Ready() || w.Full() {
-					if err := w.Flush(); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, w.Flush())
 				}
 			}
 		})

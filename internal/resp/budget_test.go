@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // A purse is a Budget that keeps book of the most that was taken.
@@ -82,9 +83,7 @@ func TestReaderGivesBack(t *testing.T) {
 	src := &waiting{rest: command(1000, 900) + command(1, 4), used: func() int { return b.used }}
 	r := newBudgetReader(t, src, b)
 	for range 2 {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 	}
 	if _, err := r.Next(); err != io.EOF {
 		t.Fatal(err)

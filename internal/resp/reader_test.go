@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestCommands has what the specification says about commands, and the
@@ -62,9 +63,7 @@ func TestLimitsChangeBetweenCommands(t *testing.T) {
 	strict := resp.Limits{Bulk: 100, Args: 3, Inline: 100, Command: 128}
 	for _, wider := range []bool{true, false} {
 		r := resp.NewReader(new(chunks(singles(stream))), strict)
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 		if wider {
 			r.SetLimits(resp.Limits{})
 		}
@@ -189,9 +188,7 @@ func TestBuffersShrinkAgain(t *testing.T) {
 		t.Fatalf("%d arguments, %v, %d bytes", len(args), err, r.BufferSize())
 	}
 	for range 2 {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 		if r.BufferSize() != 4096 || r.Strays() != 0 {
 			t.Errorf("a buffer of %d bytes and %d views of former ones are kept of a command of 600 kB", r.BufferSize(), r.Strays())
 		}
@@ -199,9 +196,7 @@ func TestBuffersShrinkAgain(t *testing.T) {
 	src = append(slices.Repeat(chunks{strings.Repeat(ping, 2000)}, 3), slices.Repeat(chunks{ping}, 20)...)
 	largest := 0
 	for drained := 0; drained < 6020; drained++ {
-		if _, err := r.Next(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Next())(t)
 		largest = max(largest, r.BufferSize())
 	}
 	if largest != 16<<10 || r.BufferSize() != 4096 {
@@ -234,14 +229,10 @@ func TestNothingIsAllocated(t *testing.T) {
 		r := newReader(t, &repeating{text: text})
 		w := resp.NewWriter(io.Discard)
 		check(fmt.Sprintf("%.20q", text), func() {
-			if _, err := r.Next(); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(r.Next())(t)
 			decision(w)
 			if !r.Ready() || w.Full() {
-				if err := w.Flush(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.Flush())
 			}
 		})
 	}
@@ -251,9 +242,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		for _, reply := range replies {
 			check(reply.name, func() {
 				reply.call(w)
-				if err := w.Flush(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, w.Flush())
 			})
 		}
 	}

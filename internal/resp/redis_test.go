@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
@@ -24,10 +25,7 @@ type redisConn struct {
 }
 
 func dialRedis(t *testing.T, socket string) redisConn {
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("unix", socket))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return redisConn{conn, resptest.NewReader(conn)}
 }
@@ -35,9 +33,7 @@ func dialRedis(t *testing.T, socket string) redisConn {
 // do sends bytes and returns the next reply as show writes it.
 func (c redisConn) do(t *testing.T, sent []byte) string {
 	t.Helper()
-	if _, err := c.Write(sent); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Write(sent))(t)
 	v, err := c.Next()
 	if err != nil {
 		t.Fatalf("%q: %v", sent, err)
@@ -185,10 +181,7 @@ func serveReplies(t *testing.T) (socket string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "ours")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", socket))(t)
 	var served sync.WaitGroup
 	served.Go(func() {
 		for {

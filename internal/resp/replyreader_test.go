@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -115,9 +116,7 @@ func TestReplyReaderReadsWriter(t *testing.T) {
 			randomReply(rng, w, &want, 3)
 			want.WriteByte('\n')
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Flush())
 		want.WriteString("EOF")
 		if got := shownReplies(randomCut(rng, stream.String()), resp.Limits{Buffer: 16}); got != want.String() {
 			t.Fatalf("%q:\n got %s\nwant %s", stream.String(), got, want.String())
@@ -201,8 +200,6 @@ func BenchmarkReplyReader(b *testing.B) {
 	r := resp.NewReplyReader(&repeating{text: bytes.Repeat([]byte(reply), 100)}, resp.Limits{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.Next(); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(r.Next())(b)
 	}
 }

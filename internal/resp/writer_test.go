@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/internal/resp"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
 )
 
@@ -66,9 +67,7 @@ func TestEachReplyInBothVersions(t *testing.T) {
 			}
 			out.Reset()
 			reply.call(w)
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Flush())
 			if out.String() != want {
 				t.Errorf("%s in version %d: got %q, want %q", reply.name, version, out.String(), want)
 			}
@@ -130,13 +129,9 @@ func TestFlushWritesOnceAndInOrder(t *testing.T) {
 	}
 	w.Int(1)
 	w.Int(2)
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Flush())
 	w.Int(3)
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Flush())
 	if strings.Join(writes, "|") != ":1\r\n:2\r\n|:3\r\n" {
 		t.Errorf("writes: %q", writes)
 	}
@@ -176,9 +171,7 @@ func TestWriterGivesMemoryBack(t *testing.T) {
 		t.Errorf("an idle connection has a write buffer of %d bytes", w.BufferSize())
 	}
 	flush := func() {
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Flush())
 	}
 	w.Bulk(make([]byte, 1<<20))
 	if !w.Full() {

@@ -71,10 +71,7 @@ func TestConvertedPatternsFind(t *testing.T) {
 // place, and a second run makes the same.
 func FuzzFilter(f *testing.F) {
 	for _, name := range []string{"shop", "door", "base", "broken"} {
-		data, err := os.ReadFile("testdata/conf/filter.d/" + name + ".conf")
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(os.ReadFile("testdata/conf/filter.d/" + name + ".conf"))(f)
 		f.Add(string(data), "a[mode=strict]")
 	}
 	f.Add("[INCLUDES]\nbefore=a.conf\nafter=a.local\n[Definition]\nfailregex=<x> <HOST>\nx=<y>\ny=<x>\n[Init]\nx=%(known/x)s\n", "a[x=<y>]")
@@ -93,9 +90,7 @@ func FuzzFilter(f *testing.F) {
 			t.Fatalf("%v\n%s", err, r.Rules)
 		}
 		for _, p := range r.Patterns {
-			if _, err := accesslog.ParsePatterns(p.Name, p.Data); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(accesslog.ParsePatterns(p.Name, p.Data))(t)
 		}
 		for _, n := range r.Notes {
 			if n.File == "" || n.Line < 1 || n.Text == "" {

@@ -44,10 +44,7 @@ func limiter(t *testing.T, r *Result) *ratelimit.Limiter {
 // FuzzFail2ban checks any input: the rules file is valid, each note has its line, and a
 // second run makes the same.
 func FuzzFail2ban(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("testdata", "jail.local"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", "jail.local")))(f)
 	f.Add(data)
 	for line := range strings.Lines(string(data)) {
 		f.Add([]byte(line))

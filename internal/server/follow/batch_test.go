@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -18,10 +19,7 @@ import (
 // lines with more events than a batch has.
 func TestBatches(t *testing.T) {
 	rnd := randtest.New(t)
-	format, err := accesslog.ParseFormat("json:time=t@s,client=ip,object=keys[],tenant=of")
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParseFormat("json:time=t@s,client=ip,object=keys[],tenant=of"))(t)
 	var data strings.Builder
 	for n := range 300 {
 		var keys []string

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // paths returns the logs that r follows.
@@ -55,16 +57,12 @@ func TestDeletedLogs(t *testing.T) {
 
 func rename(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.Rename(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(from, to))
 }
 
 func remove(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 }
 
 // The rotated files among many are those that a comparison of each with each finds.
@@ -91,14 +89,9 @@ func TestIsRotated(t *testing.T) {
 func BenchmarkIdleLogs(b *testing.B) {
 	dir := b.TempDir()
 	for i := range 1000 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("app%d.log", i)), []byte("1700000000,a\n"), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("app%d.log", i)), []byte("1700000000,a\n"), 0o600))
 	}
-	f, err := New(Config{Logs: []Log{{Path: dir}}, Judge: nil})
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(New(Config{Logs: []Log{{Path: dir}}, Judge: nil}))(b)
 	defer f.close()
 	now := time.Now()
 	f.poll(context.Background(), now)

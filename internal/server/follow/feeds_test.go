@@ -14,6 +14,7 @@ import (
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/eventlist"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -224,10 +225,7 @@ func TestFedSchedulesCatchBrokenServers(t *testing.T) {
 // TestPoints ends a follower at each point of a log whose lines have many events: another one that
 // resumes there passes on the rest.
 func TestPoints(t *testing.T) {
-	format, err := accesslog.ParseFormat("json:time=t@s,client=ip,object=keys[]")
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParseFormat("json:time=t@s,client=ip,object=keys[]"))(t)
 	path := filepath.Join(t.TempDir(), "log")
 	want := 0
 	for _, n := range []int{1, 700, 256, 255, 3, 1} {
@@ -236,22 +234,14 @@ func TestPoints(t *testing.T) {
 			keys[i] = fmt.Sprintf("k%d", want)
 			want++
 		}
-		line, err := json.Marshal(map[string]any{"t": 1700000000, "ip": "192.0.2.1", "keys": keys})
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(json.Marshal(map[string]any{"t": 1700000000, "ip": "192.0.2.1", "keys": keys}))(t)
 		write(t, path, string(line))
 	}
 	pass := func(from []byte, each func(*match.Event), passed func(Point) error) {
 		t.Helper()
-		f, err := New(Config{Logs: []Log{{Path: path, Format: format}}, Judge: each, Passed: passed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(New(Config{Logs: []Log{{Path: path, Format: format}}, Judge: each, Passed: passed}))(t)
 		if from != nil {
-			if err := f.Resume(from); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Resume(from))
 		}
 		f.poll(t.Context(), time.Now())
 		f.close()
@@ -291,10 +281,7 @@ func TestFeeds(t *testing.T) {
 	now := time.Now()
 	open := func(name, process string) api.Feed {
 		t.Helper()
-		feed, err := f.Open(&api.FeedOpening{Feed: name, Process: process}, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		feed := must.Get(f.Open(&api.FeedOpening{Feed: name, Process: process}, now))(t)
 		return feed
 	}
 	var judged []time.Time
@@ -378,10 +365,7 @@ func newWaitingFeed(t *testing.T) *waitingFeed {
 
 func (f *waitingFeed) open() {
 	f.t.Helper()
-	feed, err := f.feeds.Open(&api.FeedOpening{Feed: "web", Process: "p"}, f.now)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	feed := must.Get(f.feeds.Open(&api.FeedOpening{Feed: "web", Process: "p"}, f.now))(f.t)
 	f.session, f.number = feed.Session, 0
 }
 
@@ -398,9 +382,7 @@ func (f *waitingFeed) send(until int, seconds ...int) {
 	for _, s := range seconds {
 		b.Events = eventlist.Append(b.Events, time.Unix(int64(s), 0), new(match.Event))
 	}
-	if err := f.feeds.Judge(b, f.now, func(*match.Event) {}, f.judge); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, f.feeds.Judge(b, f.now, func(*match.Event) {}, f.judge))
 }
 
 // want compares what was judged since the last call.

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestFIFO follows a named pipe that is made after the start, whose writers come and go, and that is deleted and
@@ -51,9 +53,7 @@ func TestFIFO(t *testing.T) {
 
 	writeTo(t, third, lineOf("e"))
 	third.Close()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	r.eventually("e")
 	for end := time.Now().Add(time.Minute); r.Stats()[0].Problem == ""; time.Sleep(time.Millisecond) {
 		if r.want(); time.Now().After(end) {

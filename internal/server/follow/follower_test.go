@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -56,29 +57,20 @@ func (r *testReader) want(names ...string) {
 func (r *testReader) resume(records [][]byte) {
 	r.t.Helper()
 	for _, record := range records {
-		if err := r.Resume(record); err != nil {
-			r.t.Fatal(err)
-		}
+		must.Do(r.t, r.Resume(record))
 	}
 }
 
 func write(t *testing.T, path string, lines ...string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t)
 	for i, line := range lines {
 		if !strings.Contains(line, ",") {
 			lines[i] = "1700000000," + line
 		}
 	}
-	if _, err := f.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteString(strings.Join(lines, "\n") + "\n"))(t)
+	must.Do(t, f.Close())
 }
 
 // TestOrigin passes on which log each event is from, and its format.
@@ -88,12 +80,9 @@ func TestOrigin(t *testing.T) {
 	write(t, access, `192.0.2.1 - - [17/Apr/2024:06:25:06 +0000] "GET /a,b HTTP/1.1" 200 5`)
 	write(t, auth, "2024-04-17T06:25:07+00:00 host sshd[1,2]: no event,", "2024-04-17T06:25:07+00:00 host,a sshd[1]: Failed password for root from 192.0.2.2 port 22 ssh2")
 	got := map[string]string{}
-	f, err := New(Config{Logs: []Log{{Path: filepath.Join(dir, "*.log")}}, Judge: func(ev *match.Event) {
+	f := must.Get(New(Config{Logs: []Log{{Path: filepath.Join(dir, "*.log")}}, Judge: func(ev *match.Event) {
 		got[string(ev.Get(match.Client))] = string(ev.GetNamed("log")) + " " + string(ev.GetNamed("format"))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	t.Cleanup(f.close)
 	f.poll(context.Background(), time.Now())
 	want := map[string]string{"192.0.2.1": access + " clf", "192.0.2.2": auth + " messages"}
@@ -128,7 +117,7 @@ func TestSymlink(t *testing.T) {
 	r.want("b2", "a4")
 
 	// The process is replaced, and the link points elsewhere meanwhile.
-	if err := r.Save(func(records [][]byte) error {
+	must.Do(t, r.Save(func(records [][]byte) error {
 		write(t, a, "a5")
 		point(b)
 		write(t, b, "b3")
@@ -136,9 +125,7 @@ func TestSymlink(t *testing.T) {
 		next.resume(records)
 		next.want("a5", "b3")
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // TestDirectory follows what a directory and a pattern have, but not rotated files.
@@ -155,9 +142,7 @@ func TestDirectory(t *testing.T) {
 	glob.want("a1")
 	write(t, path("d.log"), "d1")
 	for _, names := range [][2]string{{"a.log.1", "a.log.2"}, {"a.log", "a.log.1"}} {
-		if err := os.Rename(path(names[0]), path(names[1])); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(path(names[0]), path(names[1])))
 	}
 	write(t, path("a.log.1"), "a2")
 	write(t, path("a.log"), "a3")
@@ -179,7 +164,7 @@ func TestLateness(t *testing.T) {
 	if late := r.Stats()[0].Late; late != 1 {
 		t.Errorf("%d events are late, want 1", late)
 	}
-	if err := r.Save(func(records [][]byte) error {
+	must.Do(t, r.Save(func(records [][]byte) error {
 		next := newReader(t, c, path)
 		next.now = r.now
 		next.resume(records)
@@ -187,9 +172,7 @@ func TestLateness(t *testing.T) {
 		next.now = next.now.Add(10 * time.Second)
 		next.want("d", "e")
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // TestSeveralLogs passes on the events of several logs in the order of time.
@@ -206,22 +189,15 @@ func TestSeveralLogs(t *testing.T) {
 func TestLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	write(t, path, "1700000000,a", "x,bad", "# comment,", strings.Repeat("x", 3*blockSize), "1700000000,b")
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0))(t)
 	defer f.Close()
-	if _, err := f.WriteString("1700000000,wh"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteString("1700000000,wh"))(t)
 	r := newReader(t, Config{}, path)
 	r.want("a", "b")
 	if s := r.Stats()[0]; s.Lines != 5 || s.Bad != 2 || s.Skipped != 1 || s.Unread != int64(len("1700000000,wh")) {
 		t.Errorf("%+v", s)
 	}
-	if _, err := f.WriteString("ole\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteString("ole\n"))(t)
 	r.want("whole")
 }
 
@@ -274,9 +250,7 @@ func TestGaps(t *testing.T) {
 	write(t, path, "a", "b")
 	r.want("a", "b")
 	gaps(0, false)
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".1"))
 	write(t, path+".1", "c")
 	write(t, path, "d")
 	r.want("c", "d")
@@ -330,9 +304,7 @@ func TestRenamedMeanwhile(t *testing.T) {
 			listed = append(listed, strings.TrimPrefix(file.path, log))
 		}
 		if len(listed) == 1 {
-			if err := os.Rename(log+".1", log+".2"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(log+".1", log+".2"))
 		}
 		r.tails[0].add(files[0], nil, false, time.Now())
 	})

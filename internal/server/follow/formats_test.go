@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestFormats has the formats that are given, and those of files that are there; not those of rotated files.
@@ -18,18 +19,10 @@ func TestFormats(t *testing.T) {
 	write(t, path("access.log.1"), `192.0.2.1 - - [16/Apr/2024:06:25:06 +0000] "GET /a,b HTTP/1.1" 200 5`)
 	write(t, path("auth.log"), "2024-04-17T06:25:07+00:00 host,a sshd[1]: Failed password for root from 192.0.2.2 port 22 ssh2")
 	write(t, path("empty.log"), ",")
-	packed, err := os.Create(path("old.log.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := gzip.NewWriter(packed).Close(); err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(os.Create(path("old.log.gz")))(t)
+	must.Do(t, gzip.NewWriter(packed).Close())
 	packed.Close()
-	clf, err := accesslog.ParseFormat("clf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clf := must.Get(accesslog.ParseFormat("clf"))(t)
 	for _, c := range []struct {
 		log  Log
 		want []string

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/test/journaltest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -54,14 +55,12 @@ func newJournalReader(t *testing.T, names ...string) *testReader {
 // save returns what r saves.
 func (r *testReader) save() (saved [][]byte) {
 	r.t.Helper()
-	if err := r.Save(func(records [][]byte) error {
+	must.Do(r.t, r.Save(func(records [][]byte) error {
 		for _, record := range records {
 			saved = append(saved, bytes.Clone(record))
 		}
 		return nil
-	}); err != nil {
-		r.t.Fatal(err)
-	}
+	}))
 	return saved
 }
 
@@ -133,10 +132,7 @@ func TestJournalParts(t *testing.T) {
 	if lines := part.Stats()[0].Lines; lines != 1 {
 		t.Errorf("%d lines are read, want 1", lines)
 	}
-	clf, err := accesslog.ParseFormat("clf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	clf := must.Get(accesslog.ParseFormat("clf"))(t)
 	c := Config{Logs: []Log{{Path: "journal:_SYSTEMD_UNIT=nginx.service", Format: clf}}}
 	users := 0
 	c.Judge = func(ev *match.Event) {
@@ -144,10 +140,7 @@ func TestJournalParts(t *testing.T) {
 			t.Errorf("the user is %q", ev.Get(match.User))
 		}
 	}
-	f, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(c))(t)
 	defer f.close()
 	for end := time.Now().Add(time.Minute); users == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		f.poll(t.Context(), time.Now())
@@ -291,17 +284,13 @@ func TestJournalReal(t *testing.T) {
 			fmt.Fprintf(&text, "__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n_BOOT_ID=%032x\nSYSLOG_IDENTIFIER=sshd\nMESSAGE=%s\n\n", time.Now().UnixMicro(), n, 1, failed(user))
 		}
 		export := filepath.Join(dir, "export")
-		if err := os.WriteFile(export, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(export, []byte(text.String()), 0o600))
 		if out, err := exec.Command(writer, "-o", filepath.Join(dir, "system.journal"), export).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "journalctl"), []byte("#!/bin/sh\nexec "+journalctl+" --directory="+dir+" \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(bin, "journalctl"), []byte("#!/bin/sh\nexec "+journalctl+" --directory="+dir+" \"$@\"\n"), 0o700))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	add("a", "b")
 	r := newJournalReader(t, "journal:sshd")
@@ -311,9 +300,7 @@ func TestJournalReal(t *testing.T) {
 	r = r.next("journal:sshd")
 	add("d", "e")
 	r.eventually("d", "e")
-	if err := r.streams[0].(*journal).cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.streams[0].(*journal).cmd.Process.Kill())
 	add("f")
 	r.eventually("f")
 	if s := r.Stats()[0]; s.Gaps != 0 || s.Lines != 3 {
@@ -325,23 +312,17 @@ func TestJournalReal(t *testing.T) {
 func TestJournalOrder(t *testing.T) {
 	j := journaltest.New(t)
 	path := filepath.Join(t.TempDir(), "log")
-	format, err := accesslog.ParseFormat("csv:time=1@s,user=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParseFormat("csv:time=1@s,user=2"))(t)
 	at := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for second := range 5 {
 		write(t, path, fmt.Sprintf("%d,file%d", at.Unix()+int64(second), second))
 		j.Add(at.Add(time.Duration(second)*time.Second+time.Second/2), "sshd", failed(fmt.Sprintf("journal%d", second)))
 	}
 	r := &testReader{t: t, now: time.Now()}
-	r.Follower, err = New(Config{
+	r.Follower = must.Get(New(Config{
 		Logs:  []Log{{Path: path, Format: format}, {Path: "journal"}},
 		Judge: func(ev *match.Event) { r.names = append(r.names, string(ev.Get(match.User))) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(r.close)
 	for end := time.Now().Add(time.Minute); len(r.names) < 10 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		r.poll(t.Context(), time.Now())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/journaltest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestLost loses the place of one of two logs: its lines of before are left out, also if the next process is killed before
@@ -86,16 +87,14 @@ func TestLostFeed(t *testing.T) {
 func (f *waitingFeed) restart() {
 	f.t.Helper()
 	next := NewFeeds(func() {})
-	if err := f.feeds.Save(func(records [][]byte) error {
+	must.Do(f.t, f.feeds.Save(func(records [][]byte) error {
 		for _, record := range records {
 			if err := next.Restore(record, f.now); err != nil {
 				return err
 			}
 		}
 		return nil
-	}); err != nil {
-		f.t.Fatal(err)
-	}
+	}))
 	f.feeds = next
 	f.open()
 }

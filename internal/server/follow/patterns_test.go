@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -21,43 +22,28 @@ func TestPatternsAreReadAgain(t *testing.T) {
 	file, log, more := filepath.Join(dir, "shop.regex"), filepath.Join(dir, "shop.log"), filepath.Join(dir, "more")
 	put := func(path, text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	add := func(path, message string) {
 		t.Helper()
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t)
 		defer f.Close()
 		line := "2026-03-02 10:00:00 " + message + "\n"
 		if strings.HasPrefix(path, more) {
 			line = "2026-03-02T10:00:00Z stdout F " + line
 		}
-		if _, err := f.WriteString(line); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.WriteString(line))(t)
 	}
 	put(file, "match ^ failed from <ADDR>$\n")
-	if err := os.Mkdir(more, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(more, 0o700))
 	var logs []Log
 	for path, text := range map[string]string{log: "regex:" + file, more: "docker-json:regex:" + file} {
-		format, err := accesslog.ParseFormat(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		format := must.Get(accesslog.ParseFormat(text))(t)
 		logs = append(logs, Log{Path: path, Format: format})
 	}
 	var said bytes.Buffer
 	got := map[string]int{}
-	f, err := New(Config{Logs: logs, Log: slog.New(slog.NewTextHandler(&said, nil)), Judge: func(ev *match.Event) { got[string(ev.Get(match.Client))]++ }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(New(Config{Logs: logs, Log: slog.New(slog.NewTextHandler(&said, nil)), Judge: func(ev *match.Event) { got[string(ev.Get(match.Client))]++ }}))(t)
 	t.Cleanup(f.close)
 	now := time.Now()
 	poll := func() {
@@ -91,9 +77,7 @@ func TestPatternsAreReadAgain(t *testing.T) {
 	if n := strings.Count(said.String(), "the old patterns stay in use"); n != 2 || !strings.Contains(said.String(), "missing closing )") {
 		t.Errorf("the log has the mistake %d times, want once for each format:\n%s", n, said.String())
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	poll()
 	want("removed", 0, 1)
 	put(file, "match ^ failed from <ADDR>$\nmatch ^ refused <ADDR>$\n")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -192,9 +193,7 @@ func TestRotatedTooOften(t *testing.T) {
 		want = append(want, fmt.Sprint(i))
 		write(t, log, fmt.Sprint(i))
 		r.poll(t.Context(), r.now)
-		if err := os.Rename(log, fmt.Sprintf("%s.%d", log, n-i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(log, fmt.Sprintf("%s.%d", log, n-i)))
 	}
 	write(t, log, "last")
 	r.want(append(want, "last")...)
@@ -243,9 +242,7 @@ func TestManyLinks(t *testing.T) {
 	}
 	finish()
 	for j := range 10 {
-		if err := os.Remove(path(j)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path(j)))
 	}
 	point(i)
 	r.want("next")

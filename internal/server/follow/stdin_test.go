@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // eventually polls until as many names are new as in names, and compares them.
@@ -31,9 +33,7 @@ func lineOf(name string) string { return "1700000000," + name + "\n" }
 // writeTo writes text, which the other end has read when it returns.
 func writeTo(t *testing.T, w io.Writer, text ...string) {
 	t.Helper()
-	if _, err := io.WriteString(w, strings.Join(text, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.WriteString(w, strings.Join(text, "")))(t)
 }
 
 // TestStdin follows the standard input to its end, whose last line need not be whole. The second Follower goes on

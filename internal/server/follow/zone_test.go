@@ -14,6 +14,7 @@ import (
 	_ "time/tzdata" // the zones of the tests, on any machine
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -21,14 +22,8 @@ import (
 // banAfterFour bans for ten minutes after four events in ten minutes.
 func banAfterFour(t *testing.T) *ratelimit.Limiter {
 	t.Helper()
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.New(ratelimit.Rule{Name: "sshd", Key: key, Ban: &ratelimit.Ban{After: 4, Span: 10 * time.Minute, For: 10 * time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
+	l := must.Get(ratelimit.New(ratelimit.Rule{Name: "sshd", Key: key, Ban: &ratelimit.Ban{After: 4, Span: 10 * time.Minute, For: 10 * time.Minute}}))(t)
 	return l
 }
 
@@ -40,12 +35,9 @@ func followGuesses(t *testing.T, written, read *time.Location, start time.Time, 
 	time.Sleep(time.Until(start))
 	path := filepath.Join(t.TempDir(), "auth.log")
 	right, followed := banAfterFour(t), banAfterFour(t)
-	format, err := accesslog.ParseFormat("messages")
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(accesslog.ParseFormat("messages"))(t)
 	decisions := 0
-	f, err := New(Config{Logs: []Log{{Path: path, Format: format, Zone: read}}, Log: log, Judge: func(ev *match.Event) {
+	f := must.Get(New(Config{Logs: []Log{{Path: path, Format: format, Zone: read}}, Log: log, Judge: func(ev *match.Event) {
 		now := time.Now()
 		got, want := followed.TakeN(ev.Time, ev, 1), right.TakeN(now, ev, 1)
 		if got.Allowed != want.Allowed || got.Started != want.Started || !got.BannedUntil.Equal(want.BannedUntil) {
@@ -55,22 +47,14 @@ func followGuesses(t *testing.T, written, read *time.Location, start time.Time, 
 			bans++
 		}
 		decisions++
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	defer f.close()
 	f.poll(context.Background(), time.Now())
 	const hours = 5
 	for range hours * 60 {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))(t)
 		fmt.Fprintf(file, "%s host sshd[1]: Failed password for root from 192.0.2.1 port 22 ssh2\n", time.Now().In(written).Format(time.Stamp))
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, file.Close())
 		f.poll(context.Background(), time.Now().Add(2*discover))
 		time.Sleep(time.Minute)
 	}
@@ -95,18 +79,9 @@ func TestZones(t *testing.T) {
 		{"Pacific/Auckland", "2000-10-01 00:00:00", "Pacific/Kiritimati"},
 	} {
 		t.Run(tt.zone+" "+tt.start, func(t *testing.T) {
-			zone, err := time.LoadLocation(tt.zone)
-			if err != nil {
-				t.Fatal(err)
-			}
-			control, err := time.LoadLocation(tt.control)
-			if err != nil {
-				t.Fatal(err)
-			}
-			start, err := time.ParseInLocation(time.DateTime, tt.start, zone)
-			if err != nil {
-				t.Fatal(err)
-			}
+			zone := must.Get(time.LoadLocation(tt.zone))(t)
+			control := must.Get(time.LoadLocation(tt.control))(t)
+			start := must.Get(time.ParseInLocation(time.DateTime, tt.start, zone))(t)
 			synctest.Test(t, func(t *testing.T) {
 				if wrong, bans := followGuesses(t, zone, zone, start, nil); wrong > 0 || bans == 0 {
 					t.Errorf("%d guesses were judged wrongly, %d bans began", wrong, bans)
@@ -123,10 +98,7 @@ func TestZones(t *testing.T) {
 
 // A follower whose zone is not that of the log says so once, and not if it is.
 func TestZoneIsWrong(t *testing.T) {
-	zone, err := time.LoadLocation("America/New_York")
-	if err != nil {
-		t.Fatal(err)
-	}
+	zone := must.Get(time.LoadLocation("America/New_York"))(t)
 	for read, want := range map[*time.Location]string{zone: "", time.UTC: `behind=5h0m0s zone=UTC`} {
 		synctest.Test(t, func(t *testing.T) {
 			var text bytes.Buffer
@@ -185,9 +157,7 @@ func TestDatesOfEitherOrder(t *testing.T) {
 			time.Sleep(time.Until(start))
 			path := filepath.Join(t.TempDir(), "shop.log")
 			line := start.Format(tt.layout) + " login of ann refused, client 192.0.2.1\n"
-			if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(line), 0o600))
 			followed := Log{Path: path, Zone: time.UTC}
 			if tt.format != "" {
 				var err error
@@ -197,10 +167,7 @@ func TestDatesOfEitherOrder(t *testing.T) {
 			}
 			var text bytes.Buffer
 			var got time.Time
-			f, err := New(Config{Logs: []Log{followed}, Log: slog.New(slog.NewTextHandler(&text, nil)), Judge: func(ev *match.Event) { got = ev.Time }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(New(Config{Logs: []Log{followed}, Log: slog.New(slog.NewTextHandler(&text, nil)), Judge: func(ev *match.Event) { got = ev.Time }}))(t)
 			defer f.close()
 			f.poll(context.Background(), time.Now())
 			if !got.Equal(start) || !strings.Contains(text.String(), "taken="+tt.taken+"\n") {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -16,10 +17,7 @@ func TestReadersAgreeWithTheTruth(t *testing.T) {
 	if !ok || f.String() != "clf" {
 		t.Fatalf("Detect says %v, %v", f, ok)
 	}
-	p, err := f.NewParser(accesslog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(f.NewParser(accesslog.Options{}))(t)
 	var e match.Event
 	var lines, bad, flood, crowd, asks int
 	for rest := log; ; lines++ {

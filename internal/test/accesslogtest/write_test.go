@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/accesslogtest"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 func write(t *testing.T, c accesslogtest.Config) ([]byte, accesslogtest.Truth) {
@@ -79,10 +80,7 @@ func TestAddressesAreReserved(t *testing.T) {
 	log, _ := write(t, c)
 	events, _ := read(t, log)
 	for _, e := range events {
-		a, err := netip.ParseAddr(e.client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(netip.ParseAddr(e.client))(t)
 		if !slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a) }) {
 			t.Fatalf("client %s is a real address", a)
 		}
@@ -148,8 +146,6 @@ func TestWriteErrorIsReturned(t *testing.T) {
 
 func BenchmarkWrite(b *testing.B) {
 	for b.Loop() {
-		if _, err := accesslogtest.Write(io.Discard, accesslogtest.Config{}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(accesslogtest.Write(io.Discard, accesslogtest.Config{}))(b)
 	}
 }

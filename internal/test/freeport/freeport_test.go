@@ -4,23 +4,19 @@ import (
 	"net"
 	"strconv"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestAddr has the system choose a thousand ports: none is one of those that Addr returns, on
 // which a test can listen.
 func TestAddr(t *testing.T) {
 	for range 100 {
-		l, err := net.Listen("tcp", Addr(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", Addr(t)))(t)
 		l.Close()
 	}
 	for range 1000 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		l.Close()
 		if n, err := strconv.Atoi(port); err != nil || n >= first && n <= last {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestPlanted builds the program with each of the planted bugs and wants storms to find it.
@@ -71,10 +73,7 @@ var root = filepath.Join("..", "..", "..")
 // which finding must be made.
 func plant(t *testing.T, patch, dir string) (files []string, finding string) {
 	t.Helper()
-	text, err := os.ReadFile(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(patch))(t)
 	for line := range strings.Lines(string(text)) {
 		if of, ok := strings.CutPrefix(line, "Found as: "); ok {
 			finding = strings.TrimSpace(of)
@@ -93,10 +92,7 @@ func plant(t *testing.T, patch, dir string) (files []string, finding string) {
 	if finding == "" || len(files) == 0 {
 		t.Fatalf("%s: must have the line Found as, and a file", patch)
 	}
-	absolute, err := filepath.Abs(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	absolute := must.Get(filepath.Abs(patch))(t)
 	do(t, dir, "git", "apply", "--recount", "-C1", absolute)
 	return files, finding
 }
@@ -106,20 +102,12 @@ func build(t *testing.T, patch string) (program, finding string) {
 	dir, replaced := t.TempDir(), make(map[string]string)
 	files, finding := plant(t, patch, dir)
 	for _, file := range files {
-		original, err := filepath.Abs(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		original := must.Get(filepath.Abs(filepath.Join(root, file)))(t)
 		replaced[original] = filepath.Join(dir, file)
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(json.Marshal(map[string]map[string]string{"Replace": replaced}))(t)
 	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(list, overlay, 0o600))
 	program = filepath.Join(dir, "lately")
 	do(t, root, "go", "build", "-overlay", list, "-o", program, "./cmd/lately")
 	return program, finding

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestStorm runs seeds against the program lately in the folder that LATELY_STORM names.
@@ -27,10 +29,7 @@ func TestStorm(t *testing.T) {
 	if folder == "" {
 		t.Skip("SKIP: storms take a minute or more; run make storm")
 	}
-	program, err := filepath.Abs(filepath.Join(folder, "lately"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(filepath.Abs(filepath.Join(folder, "lately")))(t)
 	first, n := number(t, "STORM_FIRST", 1), number(t, "STORM_SEEDS", 60)
 	if os.Getenv("STORM_FRESH") != "" {
 		first = uint64(time.Now().UnixMicro())

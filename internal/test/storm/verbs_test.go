@@ -9,15 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestEveryVerb checks that the traffic has every command and route of docs/server.md, whose tables are those of the
 // program, and no others.
 func TestEveryVerb(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "server.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "docs", "server.md")))(t)
 	_, page, _ := strings.Cut(string(text), "\n## RESP\n")
 	table, rest, _ := strings.Cut(page, "\n## HTTP\n")
 	var names, paths []string
