@@ -116,10 +116,10 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 	if err != nil || !s.Zoneless || !strings.Contains(s.Rules, "# Note that the times name no zone: they are read as UTC.\n") {
 		t.Errorf("the suggestion does not say that there is no zone: %v", err)
 	}
-	want := fmt.Sprintf("its first line is taken to be of %s;", first[:4])
+	want := fmt.Sprintf("the assumed year of its first line is %s;", first[:4])
 	switch {
 	case c.Year != 0:
-		if len(r.AssumedYears) != 0 || strings.Contains(text.String(), "is taken to be of") {
+		if len(r.AssumedYears) != 0 || strings.Contains(text.String(), "assumed year") {
 			t.Errorf("with a year given, %v is assumed", r.AssumedYears)
 		}
 	case len(r.AssumedYears) != 1 || fmt.Sprint(r.AssumedYears[0].Year) != first[:4] || !strings.Contains(text.String(), want) || !strings.Contains(s.Rules, want):
