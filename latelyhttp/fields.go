@@ -168,8 +168,8 @@ type EventFields struct {
 	fields middleware.Fields[*source]
 }
 
-// NewEventFields returns EventFields for these names, for example those of
-// [ratelimit.Set.Fields]. declared has the sources of fields that are not well
+// NewEventFields returns EventFields for these names, for example the Fields of a
+// rules.File. declared has the sources of fields that are not well
 // known. A name that no request has, which a Middleware would reject, is
 // skipped: the field is absent from every event.
 func NewEventFields(names []string, declared []match.Source) *EventFields {

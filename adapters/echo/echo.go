@@ -23,7 +23,7 @@ import (
 )
 
 // New returns m as echo middleware, for Use. A refused request is answered, and
-// the handlers after this one are not called; an admitted one counts under
+// the handlers after this one are not called; an allowed one counts under
 // in-flight limits until they have returned or panicked, and its answer is then
 // counted by rules that count answers.
 //

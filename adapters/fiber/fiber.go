@@ -28,7 +28,7 @@ import (
 )
 
 // New returns m as a fiber handler. A refused request is answered, and the
-// handlers after this one are not called; an admitted one counts under
+// handlers after this one are not called; an allowed one counts under
 // in-flight limits until they have returned or panicked, which is
 // before a streamed body is sent. Its answer is then counted by rules that count
 // answers; that of an error is the code of a fiber.Error, or 500.

@@ -22,7 +22,7 @@ import (
 )
 
 // New returns m as a gin handler, for Use. A refused request is answered and
-// its chain aborted; an admitted one counts under in-flight limits until the
+// its chain aborted; an allowed one counts under in-flight limits until the
 // handlers after this one have returned or panicked, and its answer is then counted
 // by rules that count answers.
 //

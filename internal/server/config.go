@@ -21,7 +21,7 @@ import (
 
 // Config says how a Server runs. Its zero value is the defaults: in memory, on
 // loopback, without rules and without tokens. Flags, LATELY_* variables and the
-// settings file all fill this struct; see [Settings].
+// settings file all fill this struct; see [Setting].
 type Config struct {
 	// RulesFiles is the paths of the rules files, see [rules.Load].
 	RulesFiles []string
@@ -86,7 +86,7 @@ type Config struct {
 	// StoreTimeout bounds each call of Store; 0 means 20 ms.
 	StoreTimeout time.Duration
 
-	// StoreBatched has the server admit events by itself and tell Store some milliseconds
+	// StoreBatched has the server allow events by itself and tell Store some milliseconds
 	// later, see latelyredis.Config.
 	StoreBatched bool
 

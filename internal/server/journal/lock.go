@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrLocked is the error of [Open] for a directory that another process, or another [Dir]
+// ErrLocked is the error of [Open] for a directory that another process, or another [Journal]
 // of this one, has open. It names the process.
 var ErrLocked = errors.New("it is in use")
 
