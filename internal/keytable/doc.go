@@ -4,10 +4,10 @@
 // garbage collector does not look into.
 //
 // [Table] is the table of window.Table, of the memory store of ratelimit and of the
-// detector of hotkey. Hash, record and, if wanted, a short key lie side by side, and
-// each record has a lock of its own, so that a hit meets one or two cache lines and
-// writes to one. A key is known by 64 bits of its hash, or by 128 where a decision
-// depends on it, or compared in full. A [Budget] bounds the bytes of all that belongs
+// detector of hotkey. Hash, record and a short key lie side by side, and each record has
+// a lock of its own, so that a hit meets one or two cache lines and writes to one. A key of
+// up to [MaxShortKey] bytes is compared in full, a longer one by 128 bits of its hashes.
+// A [Budget] bounds the bytes of all that belongs
 // to one or several tables; at the budget the table evicts records or refuses keys.
 // [Blocks] hold what does not fit in a record: logs of times, or counts. They lie in a
 // [Slab].

@@ -245,7 +245,7 @@ func (e *Engine) ruleNamed(name string) (*ratelimit.Rule, error) {
 	return nil, apierror.Of(err)
 }
 
-// keyError returns the error of a decision about a key as an *Error, or nil if the decision
+// keyError returns the error of a decision about a key as an *apierror.Error, or nil if the decision
 // stands: that a cost exceeds the limit is an answer.
 func keyError(err error) error {
 	if err == nil {

@@ -88,7 +88,7 @@ func (e *Engine) addRefusals(t time.Time, span time.Duration, r *ratelimit.Rule,
 
 // Refused returns the n keys that were refused most, by limits and by bans, over a span
 // that ends now, 1 s to 1 h, the most refused first. Keys of rules that were removed or
-// have got another key are left out. It scans the table. Errors are of *Error.
+// have got another key are left out. It scans the table. Errors are of *apierror.Error.
 func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
 	if n < 1 || n > counters.MaxTop {
 		return nil, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, counters.MaxTop)
@@ -131,7 +131,7 @@ const maxExplained = 100
 // path, were refused lately, and why. An address also finds "proxy:" and that address, the client of
 // requests whose trusted proxy did not name one. Keys of rules that were removed or have got another
 // key are left out, and so are keys of more than some 300 bytes. It scans the recent refusals. Errors
-// are of *Error.
+// are of *apierror.Error.
 func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 	if len(all) == 0 || len(all) > keyvalue.MaxFields {
 		return x, apierror.New(api.BadArg, "key: %d values: must be 1 to %d", len(all), keyvalue.MaxFields)

@@ -23,7 +23,7 @@ import (
 //
 // Methods that take a key take its values, in the order of the fields of the rule's or
 // counter's key. One value stands for all of them, joined by [keys.Separator]. Errors are
-// of *Error.
+// of *apierror.Error.
 type Session struct {
 	e      *Engine
 	totals *totals
