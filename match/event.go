@@ -171,9 +171,6 @@ func (e *Event) otherPaths() [][]byte {
 	return nil
 }
 
-// text returns b as a string without a copy, which holds as long as b is not changed.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
 // view returns the bytes of s without a copy. This is safe since nothing in this module
 // writes to an event's values.
 func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
