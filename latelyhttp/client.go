@@ -1,6 +1,9 @@
 package latelyhttp
 
-import "net/netip"
+import (
+	"net/http"
+	"net/netip"
+)
 
 // A Client is the sender of a request, as an [Identity] found it.
 type Client struct {
@@ -49,3 +52,21 @@ func (c Client) AppendTo(dst []byte) []byte {
 
 // String returns what AppendTo appends.
 func (c Client) String() string { return string(c.AppendTo(nil)) }
+
+// A sender is the client of a request, which is found once, when it is asked for.
+type sender struct {
+	request  *http.Request
+	identity *Identity
+	found    Client
+	known    bool
+}
+
+func (s *sender) client() Client {
+	if !s.known {
+		s.found, s.known = s.identity.Client(s.request), true
+	}
+	return s.found
+}
+
+// AppendTo appends the client, see [Client.AppendTo].
+func (s *sender) AppendTo(dst []byte) []byte { return s.client().AppendTo(dst) }

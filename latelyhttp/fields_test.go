@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func fieldOf(t testing.TB, name string, r *http.Request, c Config) string {
 	t.Helper()
 	m := mustNew(t, mustLimiter(t, limited(t, "a", 1, time.Minute, name)), c)
 	s := new(state)
-	s.source.request, s.source.identity = r, m.identity
+	s.begin(r, m.identity)
 	m.judge(m.rules.Plan(), s)
 	return string(s.Event.GetNamed(name))
 }
@@ -73,46 +72,6 @@ func TestOwnFields(t *testing.T) {
 		if got := fieldOf(t, name, r, Config{Fields: own}); got != want {
 			t.Errorf("%s is %q; want %q", name, got, want)
 		}
-	}
-}
-
-func TestPathOf(t *testing.T) {
-	for _, c := range []struct {
-		method, target, want string
-	}{
-		{"GET", "http://example.com", "/"}, // the absolute form, without path
-		{"GET", "http://example.com?x", "/"},
-		{"GET", "/", "/"},
-		{"GET", "/a%20b", "/a%20b"},
-		{"GET", "/a%2Fb", "/a%2Fb"},
-		{"GET", "/login#x", "/login#x"},
-		{"GET", `/x\..\login`, `/x\..\login`},
-		{"GET", "/a b", "/a b"},
-		{"OPTIONS", "*", "*"},
-		{"CONNECT", "example.com:443", ""},
-	} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.Method = c.method
-		u, err := url.ParseRequestURI(c.target)
-		if c.method == "CONNECT" {
-			u, err = &url.URL{Host: c.target}, nil
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.URL = u
-		if got := pathOf(r); got != c.want {
-			t.Errorf("%s %s: %q; want %q", c.method, c.target, got, c.want)
-		}
-	}
-}
-
-// What a handler has left in RawPath, changing Path, is not the path.
-func TestPathOfChangedURL(t *testing.T) {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.URL = &url.URL{Path: "/other", RawPath: "/login#x"}
-	if got := pathOf(r); got != "/other" {
-		t.Errorf("the path is %q; want /other", got)
 	}
 }
 
@@ -247,7 +206,7 @@ func TestHashedField(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, s := mustNew(t, l, Config{HashKey: key}), new(state)
-		s.source.request, s.source.identity = r, m.identity
+		s.begin(r, m.identity)
 		m.judge(m.rules.Plan(), s)
 		values = append(values, string(s.Event.GetNamed("api_key")))
 		if key == [32]byte{} {

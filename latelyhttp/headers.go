@@ -47,7 +47,7 @@ const (
 func (m *Middleware) writeHeaders(h http.Header, p *plan, v *Verdict, buf []byte) []byte {
 	switch m.config.Headers {
 	case Draft11:
-		return writeDraft(h, &p.Policies, v, buf)
+		return p.Policies.WriteHeader(h, buf, v.Outcomes, &v.Decision)
 	case Legacy, LegacyEpoch:
 		m.writeLegacy(h, v)
 	}
@@ -68,22 +68,4 @@ func (m *Middleware) writeLegacy(h http.Header, v *Verdict) {
 	}
 	h["X-Ratelimit-Remaining"] = []string{strconv.FormatUint(d.Remaining, 10)}
 	h["X-Ratelimit-Reset"] = []string{strconv.FormatInt(reset, 10)}
-}
-
-// writeDraft writes both fields of the draft.
-func writeDraft(h http.Header, p *ratelimitheader.Policies, v *Verdict, buf []byte) []byte {
-	policies, limits, buf := p.Fields(buf, v.Outcomes, &v.Decision)
-	addField(h, "Ratelimit-Policy", policies) // canonical, as http.Header has them
-	addField(h, "Ratelimit", limits)
-	return buf
-}
-
-// addField adds values to a list field.
-func addField(h http.Header, name string, values []string) {
-	if before := h[name]; len(before) > 0 {
-		values = append(before, values...)
-	}
-	if len(values) > 0 {
-		h[name] = values
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/httpfield"
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/middleware"
 	"github.com/lately-go/lately/internal/wait"
@@ -98,20 +99,27 @@ type Verdict struct {
 type Middleware struct {
 	config   Config
 	identity *Identity
-	rules    middleware.Rules[*source]
+	rules    middleware.Rules[*httpfield.Source]
 	scratch  sync.Pool // *state
 }
 
 // A plan is what the middleware derives from one Set.
-type plan = middleware.Plan[*source]
+type plan = middleware.Plan[*httpfield.Source]
 
 // state is the memory of one request while it is judged.
 type state struct {
 	middleware.Request
-	source source
+	source httpfield.Source
+	sender sender
 	cost   uint64
 
 	status, size, duration []byte // of the answer
+}
+
+// begin sets the request, whose client id finds.
+func (s *state) begin(r *http.Request, id *Identity) {
+	s.sender.request, s.sender.identity = r, id
+	s.source.Request, s.source.Client = r, &s.sender
 }
 
 // New returns a Middleware over l. The error names a wrong field of c, or an event field
@@ -134,7 +142,7 @@ func New(l *ratelimit.Limiter, c Config) (*Middleware, error) {
 	if m.identity, err = NewIdentity(c.Identity); err != nil {
 		return nil, err
 	}
-	if err := m.rules.Init(l, c.HideNames, c.HashKey, findField(c.Fields)); err != nil {
+	if err := m.rules.Init(l, c.HideNames, c.HashKey, httpfield.Finder(c.Fields)); err != nil {
 		return nil, err
 	}
 	if err := m.Check(l.Set()); err != nil {
@@ -196,7 +204,7 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 		return Lease{}, true
 	}
 	s := m.scratch.Get().(*state)
-	s.source.request, s.source.identity = r, m.identity
+	s.begin(r, m.identity)
 	p := m.rules.Plan()
 	v, held := m.judge(p, s)
 	defer func() {
@@ -224,7 +232,7 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 // release keeps the memory of s for another request.
 func (m *Middleware) release(s *state) {
 	s.Reset()
-	s.source.reset()
+	s.source.Request, s.sender = nil, sender{}
 	m.scratch.Put(s)
 }
 
@@ -232,7 +240,7 @@ func (m *Middleware) release(s *state) {
 func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease) {
 	v.Set = p.Set
 	if m.config.Observe != nil || m.config.OnRefused != nil {
-		v.Client = s.source.sender()
+		v.Client = s.sender.client()
 	}
 	p.Fill(&s.Request, &s.source)
 	if p.Answers && !eventfield.HasAnswer(&s.Event) {
@@ -240,7 +248,7 @@ func (m *Middleware) judge(p *plan, s *state) (v Verdict, held middleware.Lease)
 	}
 	s.cost = 1
 	if m.config.Cost != nil {
-		s.cost = m.config.Cost(s.source.request)
+		s.cost = m.config.Cost(s.source.Request)
 	}
 	v.Decision, v.Outcomes, held = m.rules.Reserve(p, &s.Request, s.cost)
 	return v, held

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -281,14 +282,16 @@ func TestPlanFollowsTheSet(t *testing.T) {
 	if got := header(t, w, "RateLimit-Policy"); got != `"a";q=5;w=60, "b";q=5;w=60` || m.rules.Plan() != plan {
 		t.Errorf("RateLimit-Policy is %s", got)
 	}
-	v := Verdict{Outcomes: []ratelimit.Outcome{{Rule: 0, Refused: true}, {Rule: 1, Refused: true}}}
+	d, outcomes := new(ratelimit.Decision), []ratelimit.Outcome{{Rule: 0, Refused: true}, {Rule: 1, Refused: true}}
 	h := http.Header{}
-	writeDraft(h, old, &v, nil)
+	old.WriteHeader(h, nil, outcomes, d)
 	if got := h.Get("RateLimit"); got != `"old";r=0` {
 		t.Errorf("RateLimit is %s", got)
 	}
-	if got := string(appendViolated(nil, old, &v)); got != `"old"` {
-		t.Errorf("the violated policies are %s", got)
+	d.RetryAfter = time.Second
+	refused := refusal.Refusal{Policies: old, Decision: *d, Outcomes: outcomes}
+	if body, _, _ := refused.AppendBody(nil, nil, nil, nil); !strings.Contains(string(body), `"violated-policies":["old"]`) {
+		t.Errorf("the body is %s", body)
 	}
 }
 

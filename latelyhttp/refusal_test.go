@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
@@ -333,5 +335,62 @@ func TestMissingField(t *testing.T) {
 	legacy := do(mustNew(t, l, Config{Headers: Legacy}).Wrap(new(ok)), request("192.0.2.1:1"))
 	if legacy.Code != 401 || legacy.Header().Get("X-Ratelimit-Limit") != "" {
 		t.Errorf("legacy: %d %v", legacy.Code, legacy.Header())
+	}
+}
+
+// tellerSet has one rule on the client.
+func tellerSet(t *testing.T) *ratelimit.Set {
+	t.Helper()
+	key, err := match.NewKey(match.Fold{}, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+		Name: "api", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// A decision alone, as forward-auth has it, is answered as the middleware answers it.
+func TestDecisionAloneIsAnsweredAsByTheMiddleware(t *testing.T) {
+	set := tellerSet(t)
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen ratelimit.Decision
+	m, err := New(limiter, Config{Observe: func(_ *http.Request, v Verdict) { seen = v.Decision }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	policies := ratelimitheader.New(set, false)
+	for i := range 4 {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		handler.ServeHTTP(w, r)
+		h, outcomes := make(http.Header), policies.Deciding(nil, &seen)
+		policies.WriteHeader(h, nil, outcomes, &seen)
+		alone := refusal.Refusal{Set: set, Policies: &policies, Decision: seen, Outcomes: outcomes}
+		if !seen.Allowed {
+			alone.WriteHeader(h, 0)
+		}
+		for _, name := range []string{"Ratelimit", "Ratelimit-Policy", "Retry-After"} {
+			if !slices.Equal(h[name], w.Header()[name]) {
+				t.Errorf("request %d: %s is %q; the middleware says %q", i, name, h[name], w.Header()[name])
+			}
+		}
+		if seen.Allowed != (i < 2) {
+			t.Fatalf("request %d: allowed %v", i, seen.Allowed)
+		}
+		if seen.Allowed {
+			continue
+		}
+		body, _, status := alone.AppendBody(nil, nil, nil, h)
+		if string(body) != w.Body.String() || status != w.Code {
+			t.Errorf("request %d: %d %s; the middleware says %d %s", i, status, body, w.Code, w.Body)
+		}
 	}
 }

@@ -19,7 +19,7 @@ var mostNames = map[string]int{
 	"client":      71,
 	"hotkey":      45,
 	"latelygrpc":  17,
-	"latelyhttp":  41,
+	"latelyhttp":  34,
 	"latelyprom":  5,
 	"latelyredis": 49,
 	"match":       45,

@@ -7,6 +7,7 @@ package ratelimitheader
 
 import (
 	"iter"
+	"net/http"
 	"strconv"
 
 	"github.com/lately-go/lately/ratelimit"
@@ -120,6 +121,24 @@ func (p *Policies) Fields(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit
 		limits = values[1:]
 	}
 	return values[:1:1], limits, buf
+}
+
+// WriteHeader adds both Lists of [Policies.Append] to the header of a response. buf is memory to use.
+func (p *Policies) WriteHeader(h http.Header, buf []byte, outcomes []ratelimit.Outcome, d *ratelimit.Decision) []byte {
+	policies, limits, buf := p.Fields(buf, outcomes, d)
+	addField(h, "Ratelimit-Policy", policies) // canonical, as http.Header has them
+	addField(h, "Ratelimit", limits)
+	return buf
+}
+
+// addField adds values to a list field.
+func addField(h http.Header, name string, values []string) {
+	if before := h[name]; len(before) > 0 {
+		values = append(before, values...)
+	}
+	if len(values) > 0 {
+		h[name] = values
+	}
 }
 
 // Violated returns the rules that refused the event of d, in their order, each with the

@@ -14,11 +14,11 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/fileperm"
 	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/wait"
-	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -29,7 +29,7 @@ type files struct {
 	tokens *access.Tokens
 	cert   *tls.Certificate
 	cas    *x509.CertPool // of clients
-	page   *latelyhttp.Page
+	page   *refusal.Page
 	store  *storeFiles
 }
 
@@ -112,12 +112,12 @@ func readCAs(setting, path string) (*x509.CertPool, []byte, error) {
 const maxPage = 64 << 10
 
 // readPage reads the page for refused requests.
-func readPage(path string) (*latelyhttp.Page, error) {
+func readPage(path string) (*refusal.Page, error) {
 	text, err := fileperm.ReadFile(path, maxPage)
 	if err != nil {
 		return nil, fmt.Errorf("refusal-page: %w", err)
 	}
-	page, err := latelyhttp.NewPage(string(text))
+	page, err := refusal.NewPage(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("refusal-page: %s: %w", path, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"
@@ -23,7 +24,6 @@ import (
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
-	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 )
 
@@ -46,7 +46,7 @@ type Server struct {
 
 	cert  atomic.Pointer[tls.Certificate]
 	cas   atomic.Pointer[x509.CertPool] // of clients
-	page  atomic.Pointer[latelyhttp.Page]
+	page  atomic.Pointer[refusal.Page]
 	saved atomic.Int64 // when the last snapshot was written, as Unix nanoseconds; 0: never
 
 	judgeWaiting func(*match.Event) // in keepReleasing

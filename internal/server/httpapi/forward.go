@@ -10,6 +10,10 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/httpfield"
+	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/latelyhttp"
@@ -20,9 +24,9 @@ import (
 
 // A forward makes events of the requests of proxies, for one rules file.
 type forward struct {
-	file      *rules.File
-	fields    *latelyhttp.EventFields
-	responder *latelyhttp.Responder
+	file     *rules.File
+	fields   middleware.Fields[*httpfield.Source]
+	policies ratelimitheader.Policies
 }
 
 // forwarding returns the forward of the rules in force.
@@ -33,7 +37,8 @@ func (s *Server) forwarding() *forward {
 		names := slices.DeleteFunc(file.Fields(), func(name string) bool {
 			return slices.Contains([]string{"path", "object", "query", "protocol", "pattern"}, name)
 		})
-		f = &forward{file, latelyhttp.NewEventFields(names, file.Limits.Internal().Sources()), latelyhttp.NewResponder(file.Limits)}
+		fields, _ := middleware.NewFields(names, file.Limits.Internal().Sources(), httpfield.Finder(nil)) // others are absent from every event
+		f = &forward{file, fields, ratelimitheader.New(file.Limits, false)}
 		s.forward.Store(f)
 	}
 	return f
@@ -68,7 +73,7 @@ func forwardAuth(c *call) (err error) {
 	if id, _ := c.engine.ID(); err == nil && len(id) > 0 {
 		c.w.Header()["Lately-Decision-Id"] = []string{string(id)}
 	}
-	return c.answerProxy(f.responder, &d, admit, refuse)
+	return c.answerProxy(f, &d, admit, refuse)
 }
 
 // forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth. With the id of the decision, whoever has it
@@ -128,7 +133,7 @@ func (c *call) forwarded(sent string) (*forward, *match.Event, error) {
 		request.Host = host[0]
 	}
 	f, ev := c.s.forwarding(), c.engine.Event()
-	f.fields.Fill(ev, &request, client)
+	f.fields.Fill(ev, &httpfield.Source{Request: &request, Client: client})
 	ev.SetTarget(target)
 	return f, ev, nil
 }
@@ -149,9 +154,9 @@ func header(r *http.Request, value string, names ...string) (string, bool) {
 }
 
 // answerProxy answers with d. A request whose key is too long is refused. One that lacks a field gets 401.
-func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decision, admit, refuse int) error {
-	h := c.w.Header()
-	responder.WriteHeaders(h, d)
+func (c *call) answerProxy(f *forward, d *ratelimit.Decision, admit, refuse int) error {
+	h, outcomes := c.w.Header(), f.policies.Deciding(nil, d)
+	f.policies.WriteHeader(h, nil, outcomes, d)
 	if d.Allowed {
 		h["Lately-Decision"] = []string{"allowed"}
 		c.begun(admit)
@@ -159,11 +164,13 @@ func (c *call) answerProxy(responder *latelyhttp.Responder, d *ratelimit.Decisio
 		return nil
 	}
 	h["Lately-Decision"] = []string{"refused"}
-	var page *latelyhttp.Page
+	refused := refusal.Refusal{Set: f.file.Limits, Policies: &f.policies, Decision: *d, Outcomes: outcomes}
+	refused.WriteHeader(h, 0)
+	var page *refusal.Page
 	if c.s.config.RefusalPage != nil {
 		page = c.s.config.RefusalPage()
 	}
-	body, media, status := responder.AppendBody(c.out[:0], d, page, c.r.Header, h)
+	body, media, status := refused.AppendBody(c.out[:0], page, c.r.Header, h)
 	c.out = body
 	if d.Missing == "" && (status == http.StatusTooManyRequests || refuse != http.StatusTooManyRequests) {
 		status = refuse

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/test/must"
-	"github.com/lately-go/lately/latelyhttp"
 )
 
 const refusalPage = "<!doctype html>\n<title>{{status}}</title>\n<style>p { color: red }</style>\n<p>{{title}}: try again in {{retry_after}} s, \"then\".</p>\n"
@@ -14,8 +14,8 @@ const refusalPage = "<!doctype html>\n<title>{{status}}</title>\n<style>p { colo
 // startPaged is start for a server with a page for refusals.
 func startPaged(t *testing.T, p *proxied) {
 	t.Helper()
-	page := must.Get(latelyhttp.NewPage(refusalPage))(t)
-	p.s.config.RefusalPage = func() *latelyhttp.Page { return page }
+	page := must.Get(refusal.NewPage(refusalPage))(t)
+	p.s.config.RefusalPage = func() *refusal.Page { return page }
 }
 
 // refusals checks that a refused browser gets the page with that title, and another client a problem document.

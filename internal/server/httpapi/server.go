@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"
@@ -47,7 +48,7 @@ type Config struct {
 
 	// RefusalPage returns the page of forward-auth for clients that prefer HTML, or nil; nil means that there
 	// is none.
-	RefusalPage func() *latelyhttp.Page
+	RefusalPage func() *refusal.Page
 
 	// Logs is the logs that are followed; nil means that there are none.
 	Logs *follow.Follower

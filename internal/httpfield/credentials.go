@@ -1,4 +1,4 @@
-package latelyhttp
+package httpfield
 
 import "strings"
 
