@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -108,10 +110,7 @@ func badJSON(err error) error {
 		return e
 	}
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		what := "body"
-		if e.Field != "" {
-			what = clip(e.Field)
-		}
+		what := cmp.Or(clip(memberPath(e.Field)), "body")
 		return badArg("%s: JSON %s: must be %s", what, clip(e.Value), kindName(e))
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -127,6 +126,15 @@ func badJSON(err error) error {
 		return badArg("%s", text)
 	}
 	return badArg("body: %s", clip(strings.TrimPrefix(err.Error(), "json: ")))
+}
+
+// memberPath returns the path of a member, as in events.cost, from that of encoding/json, which
+// has the names of embedded types in it. These have capital letters, and members have none.
+func memberPath(field string) string {
+	names := slices.DeleteFunc(strings.Split(field, "."), func(name string) bool {
+		return strings.ToLower(name) != name
+	})
+	return strings.Join(names, ".")
 }
 
 func kindName(e *json.UnmarshalTypeError) string {
