@@ -15,7 +15,7 @@ import (
 // The client is the peer of the connection. Behind a proxy all requests come from one peer: use
 // [New] with [Config.Identity] there, and for several limits, bans or a rules file.
 //
-// It panics if [ratelimit.Limit.Validate] rejects the limit.
+// It panics if n or span is not one that a [ratelimit.Limit] can have.
 func PerClient(n uint64, span time.Duration) *Middleware {
 	limiter, err := ratelimit.New(ratelimit.Rule{Name: "per-client", Key: match.MustKey("client"), Limits: []ratelimit.Limit{ratelimit.Per(n, span)}})
 	if err != nil {

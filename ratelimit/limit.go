@@ -2,7 +2,6 @@ package ratelimit
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/lately-go/lately/internal/invalid"
@@ -53,16 +52,6 @@ const (
 	PerWeek   Period = limit.Week
 	PerMonth  Period = limit.Month
 )
-
-// Validate returns an error that names the first value of l that algorithm a cannot
-// count, and what it must be.
-func (l Limit) Validate(a Algorithm) error {
-	var wrong invalid.Fields
-	if l.validate("limit", a, &wrong); len(wrong) > 0 {
-		return errors.New(wrong[0].Message())
-	}
-	return nil
-}
 
 // validate adds the first value that a cannot count to wrong, where l has that name.
 func (l Limit) validate(name string, a Algorithm, wrong *invalid.Fields) {

@@ -1,8 +1,6 @@
 package ratelimit
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lately-go/lately/internal/batch"
@@ -29,19 +27,6 @@ type LimitBy struct {
 		// change value.
 		N(value []byte) (n uint64, ok bool)
 	}
-}
-
-// ErrFixedLimit is the error of [RuleLimiter.TakeLimit] under a rule whose limits have no
-// AtMost.
-var ErrFixedLimit = errors.New("ratelimit: the limit is fixed")
-
-// A fixedLimitError is an ErrFixedLimit.
-type fixedLimitError struct{ rule string }
-
-func (e *fixedLimitError) Is(target error) bool { return target == ErrFixedLimit }
-
-func (e *fixedLimitError) Error() string {
-	return fmt.Sprintf("ratelimit: rule %q has a fixed limit: must have at_most for one that comes with a request", e.rule)
 }
 
 // varying returns which limit of r has AtMost, or -1.
@@ -83,7 +68,7 @@ func (s *Set) limitOfKey(i int, q *batch.Query, key []byte) (uint64, error) {
 	switch {
 	case q.Limit == 0:
 	case s.varying[i] < 0:
-		return 0, &fixedLimitError{r.Name}
+		return 0, &batch.FixedLimitError{Rule: r.Name}
 	default:
 		return min(q.Limit, r.Limits[s.varying[i]].AtMost), nil
 	}

@@ -23,7 +23,7 @@ func Per(n uint64, span time.Duration) Limit { return Limit{N: n, Span: span} }
 // A key is any text of 1 to 1,024 bytes. The algorithm is [Sliding], and the memory is
 // bounded by 256 MiB; for anything else, use [New] and [Limiter.Rule].
 //
-// It panics if [Limit.Validate] rejects the limit. It costs the same as any
+// It panics if n or span is not one that a [Limit] can have. It costs the same as any
 // [RuleLimiter] and is safe for concurrent use.
 func PerKey(n uint64, span time.Duration) *RuleLimiter {
 	const name = "per-key"

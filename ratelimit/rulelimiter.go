@@ -110,7 +110,7 @@ func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
 // customer: limit replaces N in the rule's limit with [Limit.AtMost], which caps it. The key
 // has one window, so an upgrade or a downgrade takes effect in the middle of it. n is the
 // cost, and a limit of 0 is N of the rule, which [Rule.LimitBy] may determine from the key.
-// The Err of a decision under a rule without AtMost is [ErrFixedLimit]; it refuses.
+// Under a rule without AtMost, the decision has an Err and refuses.
 func (r *RuleLimiter) TakeLimit(limit, n uint64, key ...string) (d Decision) {
 	l := r.limiter
 	if at := r.current(); limit > 0 && at.atMost > 0 && len(key) == 1 && key[0] != "" {

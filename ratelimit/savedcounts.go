@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/snapshot"
@@ -323,7 +324,8 @@ func (s *savedLayout) valid(a Algorithm) bool {
 		return false
 	}
 	for i, l := range s.Limits {
-		if l.Validate(a) != nil || s.Keep[i] < l.N || s.Keep[i] > most {
+		var wrong invalid.Fields
+		if l.validate("limit", a, &wrong); len(wrong) > 0 || s.Keep[i] < l.N || s.Keep[i] > most {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rulevalue"
 	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
@@ -92,9 +93,8 @@ func likeDefault(a ratelimit.Algorithm, l ratelimit.Limit) func(string) (uint64,
 		if n == 0 {
 			return 0, errors.New("must be 1 or more")
 		}
-		l := l
-		l.N, l.AtMost = n, 0
-		return n, l.Validate(a)
+		_, err = limit.New(limit.Config{Algorithm: a, N: n, Span: l.Span, Burst: l.Burst, Period: l.Per})
+		return n, err
 	}
 }
 

@@ -2,7 +2,11 @@
 // what settles them later, in any process.
 package batch
 
-import "github.com/lately-go/lately/match"
+import (
+	"fmt"
+
+	"github.com/lately-go/lately/match"
+)
 
 // A Query is one decision of a batch: about an event under all rules, or about a key under
 // one.
@@ -29,4 +33,12 @@ type Query struct {
 
 	// Ticket, if it is not nil, is filled in with what settles the event when its cost is known.
 	Ticket *Ticket
+}
+
+// A FixedLimitError is the error of a [Query] with a Limit under a rule whose limits have no AtMost.
+type FixedLimitError struct{ Rule string }
+
+// Error returns what the rule must have.
+func (e *FixedLimitError) Error() string {
+	return fmt.Sprintf("ratelimit: rule %q has a fixed limit: must have at_most for one that comes with a request", e.Rule)
 }

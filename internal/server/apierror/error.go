@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -38,7 +39,7 @@ func Of(err error) error {
 	if _, ok := errors.AsType[*ratelimit.RuleError](err); ok {
 		return New(api.NoRule, "%s", text())
 	}
-	if errors.Is(err, ratelimit.ErrFixedLimit) {
+	if _, ok := errors.AsType[*batch.FixedLimitError](err); ok {
 		return New(api.BadArg, "%s", text())
 	}
 	if errors.Is(err, ratelimit.ErrBadKey) {
