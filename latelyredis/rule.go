@@ -179,11 +179,10 @@ func (rl *rule) add(r *ratelimit.Rule, l ratelimit.Limit) {
 	}
 }
 
-// zoneSum is what a record has of the zone of a calendar: limits of two zones are two limits. It is a checksum of
-// the zone's name and of its offset in January 2025.
+// zoneSum is what a record has of the zone of a calendar, a checksum: limits of two zones are two limits.
 func zoneSum(zone *time.Location) uint32 {
-	_, offset := time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC).In(zone).Zone()
-	return crc32.ChecksumIEEE(binary.BigEndian.AppendUint32([]byte(zone.String()), uint32(offset)))
+	id := limit.ZoneOf(zone)
+	return crc32.ChecksumIEEE(binary.BigEndian.AppendUint32([]byte(id.Name), uint32(id.January)))
 }
 
 // addVarying adds a limit with AtMost, which allows most without an N of the event.

@@ -88,20 +88,8 @@ func (l *layout) equal(o *layout) bool { return l.sameLimits(o) && l.ban == o.ba
 
 // sameLimits reports whether both count the same for limits, and as much of it.
 func (l *layout) sameLimits(o *layout) bool {
-	return l.algorithm == o.algorithm && sameZone(l.zone, o.zone) && l.most == o.most &&
+	return l.algorithm == o.algorithm && limit.ZoneOf(l.zone) == limit.ZoneOf(o.zone) && l.most == o.most &&
 		slices.Equal(l.limits, o.limits) && slices.Equal(l.keep, o.keep)
-}
-
-// sameZone reports whether a and b are one zone, which a rules file that is read
-// again loads again: two of one name may differ only if they were made by hand.
-func sameZone(a, b *time.Location) bool {
-	return a == b || a != nil && b != nil && a.String() == b.String() && januaryOffset(a) == januaryOffset(b)
-}
-
-// januaryOffset returns the offset of a zone in January 2025, in seconds.
-func januaryOffset(zone *time.Location) int {
-	_, seconds := time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC).In(zone).Zone()
-	return seconds
 }
 
 // counters returns the counters of a record, limits first, then the ban's.

@@ -139,7 +139,7 @@ func (in *chunkImport) counts() error {
 	if mr != nil {
 		c.to = mr.records
 		keytable.Raise(&c.to.now, in.now)
-		if zone := c.to.layout.zone; sameZone(zone, l.zone) {
+		if zone := c.to.layout.zone; limit.ZoneOf(zone) == limit.ZoneOf(l.zone) {
 			l.zone = zone
 		}
 	}
@@ -271,10 +271,8 @@ type savedBan struct {
 
 // save returns l as a savedLayout. none is the hash of no value.
 func (l *layout) save(resolution time.Duration, none uint64) []byte {
-	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits, Keep: l.keep, Most: l.most}
-	if l.zone != nil {
-		s.Zone, s.Offset = l.zone.String(), januaryOffset(l.zone)
-	}
+	zone := limit.ZoneOf(l.zone)
+	s := savedLayout{Resolution: resolution, Algorithm: l.algorithm.String(), Limits: l.limits, Keep: l.keep, Most: l.most, Zone: zone.Name, Offset: zone.January}
 	if l.ban.Span > 0 {
 		s.Ban = &savedBan{banLayout: l.ban}
 		if l.ban.Of == Distinct {
