@@ -118,7 +118,7 @@ func TestFleetDiscovers(t *testing.T) {
 	}
 }
 
-// Two clients with different lists: a key whose nodes differ may be admitted the limit on
+// Two clients with different lists: a key whose nodes differ may be allowed the limit on
 // each of the two, and no key more; keys of nodes that both have and choose are limited as
 // if there was one client.
 func TestFleetsWithDifferentLists(t *testing.T) {
@@ -127,7 +127,7 @@ func TestFleetsWithDifferentLists(t *testing.T) {
 	both, some := mustFleet(t, FleetConfig{Nodes: addrs}), mustFleet(t, FleetConfig{Nodes: addrs[:2]})
 	for i := range 3 {
 		for _, key := range keysOf("login", addrs, i, 5) {
-			admitted := 0
+			allowed := 0
 			for n := range 3 * limit {
 				f := both
 				if n%2 == 0 {
@@ -135,15 +135,15 @@ func TestFleetsWithDifferentLists(t *testing.T) {
 				}
 				d := must.Get(f.Take(t.Context(), "login", 1, key))(t)
 				if d.Allowed {
-					admitted++
+					allowed++
 				}
 			}
 			want := limit
 			if i == 2 { // this node is in one list only
 				want = 2 * limit
 			}
-			if admitted != want {
-				t.Errorf("key %s of node %d was admitted %d times, want %d", key, i, admitted, want)
+			if allowed != want {
+				t.Errorf("key %s of node %d was allowed %d times, want %d", key, i, allowed, want)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func TestAnswersOfOthers(t *testing.T) {
 					t.Errorf("request %d beyond the limit: %+v", i, d)
 				}
 			}
-			if !config.batched { // else a node may not have told of what it has admitted
+			if !config.batched { // else a node may not have told of what it has allowed
 				for rule, left := range map[string]uint64{"all": 100 - 3 - 1, "paths": 1000 - 3 - 1} {
 					r := must.Get(nodes[0].Rule(rule))(t)
 					if d := r.Peek(map[string]string{"all": "192.0.2.1", "paths": "/login"}[rule]); d.Remaining != left {

@@ -162,7 +162,7 @@ func testSlotMoves(t *testing.T, c *redistest.Cluster) {
 }
 
 // testBatchedMoves moves the slot of a key from node to node while three nodes with Batched use up its
-// limit: they admit that, and no more than the bound.
+// limit: they allow that, and no more than the bound.
 func testBatchedMoves(t *testing.T, c *redistest.Cluster) {
 	const n, moves = 20_000, 3
 	contest := newContest(t, batched(), n, c.Client(t), c.Client(t), c.Client(t))
@@ -175,7 +175,7 @@ func testBatchedMoves(t *testing.T, c *redistest.Cluster) {
 	more := func() {
 		t.Helper()
 		upTo := contest.upTo.Load()
-		eventually(t, "more is admitted", func() bool { return contest.admitted.Load() >= upTo })
+		eventually(t, "more is allowed", func() bool { return contest.allowed.Load() >= upTo })
 		contest.upTo.Store(upTo + n/(4*moves))
 	}
 	for range moves {

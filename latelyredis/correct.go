@@ -71,7 +71,7 @@ func (s *Store) Settle(ctx context.Context, st *settlement) error {
 			continue
 		}
 		at, resets := unmark(sub.Mark)
-		if admitted := sub.Mark == 0; admitted { // without a time that Redis knows
+		if allowed := sub.Mark == 0; allowed { // without a time that Redis knows
 			if what == correctRefund && s.takeBack(&l.rules[sub.Outcome.Rule], sub.Key, amount) {
 				continue
 			}

@@ -85,7 +85,7 @@ func (s *Store) DecideKnown(r *request) bool {
 }
 
 func (s *Store) decideKnown(l *layout, r *request) bool {
-	return s.copied && !r.Answer && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r) || s.batched && !s.closed.Load() && s.admitKnown(l, r))
+	return s.copied && !r.Answer && (s.refuseBanned(l, r, false) || s.refuseKnown(l, r) || s.batched && !s.closed.Load() && s.allowKnown(l, r))
 }
 
 // finish gives the requests of groups their answers.

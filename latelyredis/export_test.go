@@ -162,11 +162,11 @@ func (s *Store) RememberRefusal(key string, micros int64) (known bool, n int) {
 	return known, rl.refused.Len()
 }
 
-// Merge sends what s has admitted, as a goroutine does after some milliseconds, and reports whether
+// Merge sends what s has allowed, as a goroutine does after some milliseconds, and reports whether
 // all of it was answered.
 func (s *Store) Merge(ctx context.Context) bool { return s.merge(ctx) }
 
-// SpoilGrants calls spoil with all grants: how much may be admitted, is pending, and was left.
+// SpoilGrants calls spoil with all grants: how much may be allowed, is pending, and was left.
 func (s *Store) SpoilGrants(spoil func(allows, pending, left *uint64)) {
 	for _, rl := range s.layout.Load().rules {
 		if rl.grants == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// With Config.Batched, a node admits events without a round trip and tells Redis of them a few
+// With Config.Batched, a node allows events without a round trip and tells Redis of them a few
 // milliseconds later. Each answer of Redis about a key grants the node a part of what is left of the
-// limit: an eighth, divided by the nodes. It admits no more than that until Redis has counted it;
-// what is above is decided by Redis. So all nodes together have never admitted more than an eighth of the
+// limit: an eighth, divided by the nodes. It allows no more than that until Redis has counted it;
+// what is above is decided by Redis. So all nodes together have never allowed more than an eighth of the
 // limit without Redis knowing it, however long it takes to tell it; docs/redis.md derives the bound.
 //
 // A record is changed by three: an admission adds to what is pending; a merge sends it, and no other
@@ -41,7 +41,7 @@ const (
 	// grantMemory bounds the bytes of the grants of a rule set.
 	grantMemory = 32 << 20
 
-	// grantRules is the most rules of an event that is admitted without a round trip.
+	// grantRules is the most rules of an event that is allowed without a round trip.
 	grantRules = 8
 )
 
@@ -49,7 +49,7 @@ const (
 // clock of the node.
 const (
 	grantAllows  = wordEnds + 1 + iota // how much may be pending and sent
-	grantPending                       // admitted and not sent
+	grantPending                       // allowed and not sent
 	grantSent                          // sent and not answered
 	grantAt                            // when a merge was answered last
 	grantLeft                          // Remaining in the answer
@@ -57,7 +57,7 @@ const (
 	grantWords
 )
 
-// merges are what has been admitted and is to be sent.
+// merges are what has been allowed and is to be sent.
 type merges struct {
 	mu    sync.Mutex
 	queue []*merge
@@ -65,7 +65,7 @@ type merges struct {
 	last  atomic.Uint64 // the number of the last merge
 }
 
-// A merge is what a node has admitted of a key under a rule.
+// A merge is what a node has allowed of a key under a rule.
 type merge struct {
 	layout *layout
 	rule   *rule
@@ -74,7 +74,7 @@ type merge struct {
 	call   *call // when it was sent: it is sent again until it is answered
 }
 
-// grants reports whether events may be admitted under r without a round trip: not if a ban counts
+// grants reports whether events may be allowed under r without a round trip: not if a ban counts
 // them, if they are over at any time, if they have to wait for their turn, or if they bring their limit.
 func grants(r *ratelimit.Rule) bool {
 	if slices.ContainsFunc(r.Limits, func(l ratelimit.Limit) bool { return l.AtMost > 0 }) {
@@ -110,35 +110,35 @@ func (p grantPolicy) Weight(r keytable.Record) uint64 {
 
 func (p grantPolicy) Expired(r keytable.Record) bool { return !owes(r) && p.endingPolicy.Expired(r) }
 
-// owes reports whether Redis does not know yet of all that was admitted.
+// owes reports whether Redis does not know yet of all that was allowed.
 func owes(r keytable.Record) bool { return r.Words()[grantPending]+r.Words()[grantSent] > 0 }
 
-// admitKnown admits an event under the grants of all its rules, and reports whether they suffice.
-func (s *Store) admitKnown(l *layout, r *request) bool {
+// allowKnown allows an event under the grants of all its rules, and reports whether they suffice.
+func (s *Store) allowKnown(l *layout, r *request) bool {
 	if r.Cost == 0 || r.Peek || r.Looks || r.Settled || r.Refused || len(r.Subjects) > grantRules {
 		return false
 	}
 	var held [grantRules]keytable.Record // in the order of rules, which is that of tables
-	n, admitted := 0, true
-	for n < len(r.Subjects) && admitted {
+	n, allowed := 0, true
+	for n < len(r.Subjects) && allowed {
 		sub := &r.Subjects[n]
 		t, state := l.rules[sub.Outcome.Rule].grants, keytable.Absent
 		if t != nil {
 			held[n], state = t.Lock(s.refusals.hash(sub.Key), readOnly(sub.Key))
 		}
 		if state != keytable.Found {
-			admitted = false
+			allowed = false
 			break
 		}
 		w := held[n].Words()
-		admitted = w[grantAllows] >= w[grantPending]+w[grantSent] && r.Cost <= w[grantAllows]-w[grantPending]-w[grantSent]
+		allowed = w[grantAllows] >= w[grantPending]+w[grantSent] && r.Cost <= w[grantAllows]-w[grantPending]-w[grantSent]
 		n++
 	}
 	node, begin := s.mirror.now(), uint64(0) // begin: the rules for which a merge begins, a bit each
-	if admitted {
+	if allowed {
 		for i := range r.Subjects {
 			sub := &r.Subjects[i]
-			admit(&l.rules[sub.Outcome.Rule], sub, held[i].Words(), r.Cost, node)
+			allow(&l.rules[sub.Outcome.Rule], sub, held[i].Words(), r.Cost, node)
 			if !held[i].Flag() {
 				held[i].SetFlag() // it is in the queue
 				begin |= 1 << i
@@ -154,11 +154,11 @@ func (s *Store) admitKnown(l *layout, r *request) bool {
 			s.merges.add(&merge{layout: l, rule: &l.rules[sub.Outcome.Rule], hash: s.refusals.hash(sub.Key), key: slices.Clone(sub.Key)})
 		}
 	}
-	return admitted
+	return allowed
 }
 
-// admit charges a grant, and fills in the outcome. Its Mark is 0, which no charge in Redis has.
-func admit(rl *rule, sub *subject, w []uint64, cost uint64, node int64) {
+// allow charges a grant, and fills in the outcome. Its Mark is 0, which no charge in Redis has.
+func allow(rl *rule, sub *subject, w []uint64, cost uint64, node int64) {
 	w[grantPending] += cost
 	sub.Mark = 0
 	sub.Outcome = outcome{
@@ -216,7 +216,7 @@ func (s *Store) grant(rl *rule, key []byte, a answer, sent int64, merged bool) {
 	w[wordEnds] = uint64(now + max(a.reset, refusalFresh))
 }
 
-// startMerging sends what is admitted, until ctx ends, and then once more.
+// startMerging sends what is allowed, until ctx ends, and then once more.
 func (s *Store) startMerging(ctx context.Context) {
 	s.merges.wake = make(chan struct{}, 1)
 	s.background.Go(func() {
@@ -315,7 +315,7 @@ func (s *Store) begin(m *merge, number string) bool {
 	return true
 }
 
-// changePending calls change with what was admitted of a key and is not sent yet, if there is a grant.
+// changePending calls change with what was allowed of a key and is not sent yet, if there is a grant.
 func (s *Store) changePending(rl *rule, key []byte, change func(pending *uint64)) {
 	if rl.grants == nil {
 		return
@@ -326,7 +326,7 @@ func (s *Store) changePending(rl *rule, key []byte, change func(pending *uint64)
 	}
 }
 
-// takeBack takes back what was admitted and is not sent yet: so much, or nothing if it is less.
+// takeBack takes back what was allowed and is not sent yet: so much, or nothing if it is less.
 func (s *Store) takeBack(rl *rule, key []byte, amount uint64) (taken bool) {
 	s.changePending(rl, key, func(pending *uint64) {
 		if taken = *pending >= amount; taken {

@@ -19,7 +19,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// batched is the Config of a store that admits by itself.
+// batched is the Config of a store that allows by itself.
 func batched() latelyredis.Config {
 	c := prefixed()
 	c.Batched = true
@@ -30,7 +30,7 @@ func batched() latelyredis.Config {
 type load struct {
 	*fleet
 	limit ratelimit.Limit
-	times []int64 // of what was admitted, in microseconds
+	times []int64 // of what was allowed, in microseconds
 	alone int     // how many of these without a round trip
 }
 
@@ -41,7 +41,7 @@ func newLoad(t testing.TB, rnd *rand.Rand) *load {
 	return &load{fleet: newFleet(t, redis(t), set(t, r), batched()), limit: r.Limits[0]}
 }
 
-// bound is how much nodes admit in a window at most.
+// bound is how much nodes allow in a window at most.
 func (l *load) bound() int {
 	nodes := uint64(len(l.stores))
 	return int(l.limit.N + nodes*(l.limit.N/(8*nodes)))
@@ -102,7 +102,7 @@ func (l *load) most() (most int) {
 	return most
 }
 
-// TestBatchedBound admits random events by three nodes with Batched, which merge at random times and
+// TestBatchedBound allows random events by three nodes with Batched, which merge at random times and
 // lose answers: no window has more than the bound. Nodes that take all that is left for themselves, or
 // whose admissions are not counted, are found out.
 func TestBatchedBound(t *testing.T) {
@@ -126,7 +126,7 @@ func TestBatchedBound(t *testing.T) {
 		}
 	}
 	if alone < rounds || above == 0 {
-		t.Errorf("%d events were admitted without a round trip, and in %d of %d rounds more than the limit, want more", alone, above, rounds)
+		t.Errorf("%d events were allowed without a round trip, and in %d of %d rounds more than the limit, want more", alone, above, rounds)
 	}
 	for name, spoil := range map[string]func(allows, pending, left *uint64){
 		"take all that is left":      func(allows, _, left *uint64) { *allows = *left },
@@ -147,11 +147,11 @@ func TestBatchedBound(t *testing.T) {
 // A contest is nodes with Batched whose goroutines take from one limit as fast as they can, until it is
 // used up.
 type contest struct {
-	n               uint64 // the limit, of a day
-	rules           *ratelimit.Set
-	stores          []*latelyredis.Store
-	upTo            atomic.Int64 // goroutines wait when so many were admitted
-	admitted, alone atomic.Int64
+	n              uint64 // the limit, of a day
+	rules          *ratelimit.Set
+	stores         []*latelyredis.Store
+	upTo           atomic.Int64 // goroutines wait when so many were allowed
+	allowed, alone atomic.Int64
 }
 
 // newContest makes a node of each client.
@@ -166,14 +166,14 @@ func newContest(t testing.TB, config latelyredis.Config, n uint64, clients ...ru
 	return c
 }
 
-// run returns when the limit is used up, and complains if more or less than the bound was admitted.
+// run returns when the limit is used up, and complains if more or less than the bound was allowed.
 func (c *contest) run(t testing.TB) {
 	nodes := len(c.stores)
 	var all sync.WaitGroup
 	for i := range 4 * nodes {
 		all.Go(func() {
 			for store := c.stores[i%nodes]; ; {
-				for c.admitted.Load() >= c.upTo.Load() {
+				for c.allowed.Load() >= c.upTo.Load() {
 					time.Sleep(time.Millisecond)
 				}
 				r := one(c.rules, about(0, "k"))
@@ -185,19 +185,19 @@ func (c *contest) run(t testing.TB) {
 				if r.Subjects[0].Outcome.Refused {
 					return
 				}
-				c.admitted.Add(1)
+				c.allowed.Add(1)
 			}
 		})
 	}
 	all.Wait()
 	bound := c.n + uint64(nodes)*(c.n/uint64(8*nodes))
-	if a := uint64(c.admitted.Load()); a < c.n || a > bound || c.alone.Load() < int64(c.n)/4 {
-		t.Errorf("%d were admitted, %d of them without a round trip, want %d to %d, many of them without", a, c.alone.Load(), c.n, bound)
+	if a := uint64(c.allowed.Load()); a < c.n || a > bound || c.alone.Load() < int64(c.n)/4 {
+		t.Errorf("%d were allowed, %d of them without a round trip, want %d to %d, many of them without", a, c.alone.Load(), c.n, bound)
 	}
 }
 
 // TestBatchedLoad has goroutines of three nodes take from one limit as fast as they can, with all that
-// runs in the background: they admit the limit, and no more than the bound. Then Redis has counted all.
+// runs in the background: they allow the limit, and no more than the bound. Then Redis has counted all.
 func TestBatchedLoad(t *testing.T) {
 	s, config := redis(t), batched()
 	c := newContest(t, config, 20_000, s.client(t), s.client(t), s.client(t))
@@ -214,7 +214,7 @@ func TestBatchedLoad(t *testing.T) {
 		store.Close()
 	}
 	if another(stores[0]) {
-		t.Error("a store admits by itself after Close")
+		t.Error("a store allows by itself after Close")
 	}
 	late := quiet(t, s.client(t), rules, config)
 	o := ask(t, late, rules, about(0, "k"))[0].Outcome
@@ -237,7 +237,7 @@ func TestBatchedOnce(t *testing.T) {
 		t.Helper()
 		r := &latelyredis.Request{Set: f.rules, Cost: 3, Subjects: []latelyredis.Subject{about(0, "k")}}
 		if !s.DecideKnown(r) {
-			t.Fatal("the node does not admit by itself")
+			t.Fatal("the node does not allow by itself")
 		}
 		return r
 	}
@@ -259,7 +259,7 @@ func TestBatchedOnce(t *testing.T) {
 	s.Merge(ctx)
 	s.Merge(ctx)
 	if got := left(); got != want-9 {
-		t.Errorf("%d left, want %d: three were admitted, and one of these was sent twice", got, want-9)
+		t.Errorf("%d left, want %d: three were allowed, and one of these was sent twice", got, want-9)
 	}
 	settle(settled, 1)
 	if got := left(); got != want-1-7 {
@@ -291,10 +291,10 @@ func TestBatchedLate(t *testing.T) {
 	again := s.KeepSent()
 	for range 2 {
 		if !s.DecideKnown(&latelyredis.Request{Set: f.rules, Cost: 3, Subjects: []latelyredis.Subject{about(0, "k")}}) {
-			t.Fatal("the node does not admit by itself")
+			t.Fatal("the node does not allow by itself")
 		}
 		if !s.Merge(ctx) {
-			t.Fatal("what it has admitted is not sent")
+			t.Fatal("the charges that it has allowed were not sent")
 		}
 	}
 	if late := again(ctx)[0]; late.Err != nil {
@@ -305,8 +305,8 @@ func TestBatchedLate(t *testing.T) {
 	}
 }
 
-// TestBatchedUnanswered has a node that gets no answers while it admits and sends one event after
-// the other: it admits no more than it was granted, an eighth of what was left.
+// TestBatchedUnanswered has a node that gets no answers while it allows and sends one event after
+// the other: it allows no more than it was granted, an eighth of what was left.
 func TestBatchedUnanswered(t *testing.T) {
 	f := newFleet(t, redis(t), set(t, limited("r", match.MustKey("path"), ratelimit.Exact, 1000)), batched())
 	s := f.stores[0]
@@ -319,7 +319,7 @@ func TestBatchedUnanswered(t *testing.T) {
 		s.Merge(ctx)
 	}
 	if most := 999 / 8; n < 1 || n > most {
-		t.Errorf("%d were admitted, want 1 to %d", n, most)
+		t.Errorf("%d were allowed, want 1 to %d", n, most)
 	}
 }
 
@@ -347,7 +347,7 @@ func TestBatchedRules(t *testing.T) {
 		ask(t, f.stores[0], f.rules, about(0, "k"), about(1, "k"))
 		r := one(f.rules, about(0, "k"), about(1, "k"))
 		if got := f.stores[0].DecideKnown(r); got != c.alone {
-			t.Errorf("%s: admitted without a round trip: %v", name, got)
+			t.Errorf("%s: allowed without a round trip: %v", name, got)
 		}
 		if o := r.Subjects[0].Outcome; c.alone && (!o.Charged || o.Limit != 1000 || o.Remaining != 998 || o.ResetAfter <= 0) {
 			t.Errorf("%s: %+v", name, o)
@@ -355,7 +355,7 @@ func TestBatchedRules(t *testing.T) {
 	}
 }
 
-// TestMergesTogether admits events of many keys and tells Redis of them: a script is told of several keys, each of which
+// TestMergesTogether allows events of many keys and tells Redis of them: a script is told of several keys, each of which
 // it counts once, also if the answers are lost.
 func TestMergesTogether(t *testing.T) {
 	s := redis(t)
@@ -364,7 +364,7 @@ func TestMergesTogether(t *testing.T) {
 	now := clockAt(time.Now())
 	store := knowing(t, p.Client(t), rules, config, now, now)
 	must.Do(t, store.Sync(t.Context()))
-	const keys, admitted = 64, 5
+	const keys, allowed = 64, 5
 	request := func(i int) *latelyredis.Request {
 		return one(rules, about(0, fmt.Sprint("k", i)))
 	}
@@ -376,9 +376,9 @@ func TestMergesTogether(t *testing.T) {
 					t.Fatal(r.Err)
 				}
 			}
-			for range admitted + i%3 {
+			for range allowed + i%3 {
 				if !store.DecideKnown(request(i)) {
-					t.Fatalf("key %d is not admitted without a round trip", i)
+					t.Fatalf("key %d is not allowed without a round trip", i)
 				}
 			}
 		}
@@ -401,7 +401,7 @@ func TestMergesTogether(t *testing.T) {
 		if r.Peek = true; !store.DecideKnown(r) {
 			store.Decide(t.Context(), []*latelyredis.Request{r})
 		}
-		if got, want := r.Subjects[0].Outcome.Remaining, uint64(8000-1-2*(admitted+i%3)-1); got != want || r.Err != nil {
+		if got, want := r.Subjects[0].Outcome.Remaining, uint64(8000-1-2*(allowed+i%3)-1); got != want || r.Err != nil {
 			t.Errorf("key %d: %d remain, %v, want %d", i, got, r.Err, want)
 		}
 	}

@@ -58,7 +58,7 @@ func TestNodesWithOtherLimitsOfEvents(t *testing.T) {
 				nodes[i] = ruleOf(t, nodeAt(t, planned(t, a, 5, most[i]), config, now))
 			}
 			key, span := fmt.Sprintf("/%v/%d", a, most[0]), time.Minute.Microseconds()
-			var admitted []int64
+			var allowed []int64
 			for range 600 {
 				now.Add(rng.Int64N(span / 100))
 				i := rng.IntN(2)
@@ -67,13 +67,13 @@ func TestNodesWithOtherLimitsOfEvents(t *testing.T) {
 				if d.Err != nil {
 					t.Fatal(d.Err)
 				}
-				for len(admitted) > 0 && admitted[0] <= now.Load()-span {
-					admitted = admitted[1:]
+				for len(allowed) > 0 && allowed[0] <= now.Load()-span {
+					allowed = allowed[1:]
 				}
 				if d.Allowed {
-					admitted = append(admitted, now.Load())
-					if uint64(len(admitted)) > n {
-						t.Fatalf("%v, at most %d: an event under %d is the %d in its window", a, most, n, len(admitted))
+					allowed = append(allowed, now.Load())
+					if uint64(len(allowed)) > n {
+						t.Fatalf("%v, at most %d: an event under %d is the %d in its window", a, most, n, len(allowed))
 					}
 				}
 			}

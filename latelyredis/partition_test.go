@@ -102,9 +102,9 @@ func takes(l *ratelimit.Limiter, path string, n int, together bool) (all taken) 
 	return all
 }
 
-// TestPartition cuts one of three nodes off, without a word, and heals that. It admits its share of a
+// TestPartition cuts one of three nodes off, without a word, and heals that. It allows its share of a
 // limit meanwhile, and all nodes together no more than the limit and that share. Bans that it knows hold,
-// and it learns of the others afterwards. What it has admitted alone is not charged when it is back.
+// and it learns of the others afterwards. What it has allowed alone is not charged when it is back.
 func TestPartition(t *testing.T) {
 	const limit, share, early = 300, 100, 30
 	p, config := newParted(t), prefixed()
@@ -166,7 +166,7 @@ func TestPartition(t *testing.T) {
 	t.Logf("%d allowed by all, %d of them alone, which asked %d times; %d of %d charged later", all, alone.allowed, alone.waited, before-left(), other.allowed)
 	// A request that was given up may still arrive.
 	if charged := before - left(); other.allowed == 0 || charged > uint64(other.waited) {
-		t.Errorf("%d of what the node has admitted alone, %d, was charged, want at most what it asked for, %d", charged, other.allowed, other.waited)
+		t.Errorf("%d of what the node has allowed alone, %d, was charged, want at most what it asked for, %d", charged, other.allowed, other.waited)
 	}
 }
 
@@ -181,29 +181,29 @@ func TestBatchedPartition(t *testing.T) {
 	near := quiet(t, p.server.client(t), rules, config)
 	left := func() int { return int(peek(t, near, rules, about(0, "k")).Remaining) + 1 } // as if it had been taken
 	ask(t, far, rules, about(0, "k"))
-	admitted := 1
-	admit := func() bool {
+	allowed := 1
+	allow := func() bool {
 		known := far.DecideKnown(one(rules, about(0, "k")))
 		if known {
-			admitted++
+			allowed++
 		}
 		return known
 	}
 	dials := p.dials.Load()
 	heal := p.here.Cut()
-	for admit() {
+	for allow() {
 	}
-	if alone := admitted - 1; alone < 1 || alone > limit/8 {
-		t.Errorf("%d admitted without an answer, want 1 to %d", alone, limit/8)
+	if alone := allowed - 1; alone < 1 || alone > limit/8 {
+		t.Errorf("%d allowed without an answer, want 1 to %d", alone, limit/8)
 	}
 	// Redis is told, and answers in vain, unless the machine is so busy that the connection is given up before.
 	eventually(t, "the client connects again", func() bool { return p.dials.Load() > dials })
 	heal()
-	eventually(t, "the node admits again, since it was answered", admit)
-	eventually(t, "Redis is told of all", func() bool { return left() <= limit-admitted })
+	eventually(t, "the node allows again, since it was answered", allow)
+	eventually(t, "Redis is told of all", func() bool { return left() <= limit-allowed })
 	far.Close()
-	if got := left(); got != limit-admitted {
-		t.Errorf("%d left after %d were admitted, want %d", got, admitted, limit-admitted)
+	if got := left(); got != limit-allowed {
+		t.Errorf("%d left after %d were allowed, want %d", got, allowed, limit-allowed)
 	}
-	t.Logf("%d admitted without an answer", admitted-1)
+	t.Logf("%d allowed without an answer", allowed-1)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// differing has two nodes with different limits for one rule decide about one key, and returns the most that both have admitted
+// differing has two nodes with different limits for one rule decide about one key, and returns the most that both have allowed
 // in any window.
 func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uint64, config latelyredis.Config, change ...func(*ratelimit.Rule)) (most int) {
 	now := clockAt(time.Now().Truncate(24 * time.Hour))
@@ -30,9 +30,9 @@ func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uin
 	if as[0] == ratelimit.Calendar {
 		span = 24 * time.Hour.Microseconds()
 	}
-	var admitted []int64
+	var allowed []int64
 	top := int64(max(n[0], n[1]))
-	for step := range 6 * int(top) { // some three times as many as a window admits, in bursts
+	for step := range 6 * int(top) { // some three times as many as a window allows, in bursts
 		switch rng.Int64N(top) {
 		case 0:
 			now.Add(rng.Int64N(span / 20))
@@ -48,14 +48,14 @@ func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uin
 			t.Fatal(d.Err)
 		}
 		if d.Allowed {
-			admitted = append(admitted, now.Load())
+			allowed = append(allowed, now.Load())
 		}
 		first := 0
-		for first < len(admitted) && admitted[first] <= now.Load()-span {
+		for first < len(allowed) && allowed[first] <= now.Load()-span {
 			first++
 		}
-		admitted = admitted[first:]
-		most = max(most, len(admitted))
+		allowed = allowed[first:]
+		most = max(most, len(allowed))
 	}
 	return most
 }
@@ -76,7 +76,7 @@ func allowedOf(t testing.TB, l *ratelimit.Limiter, n int) (allowed int) {
 }
 
 // TestDifferentRules has two servers enforce the same rule with different N, as during a rollout of rules: both together
-// admit what the larger one does alone.
+// allow what the larger one does alone.
 func TestDifferentRules(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -94,7 +94,7 @@ func TestDifferentRules(t *testing.T) {
 			want := int(limit.MaxAllowed(a))
 			for range rounds {
 				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed()); got > want {
-					t.Errorf("%v: %d and %d: %d admitted in a window, want at most %d", a, n[0], n[1], got, want)
+					t.Errorf("%v: %d and %d: %d allowed in a window, want at most %d", a, n[0], n[1], got, want)
 				}
 			}
 		}
@@ -125,7 +125,7 @@ func TestWritesByDifferentRules(t *testing.T) {
 			for _, n := range [][2]uint64{{300, 100}, {129, 128}, {300, 0}} {
 				want := int(limited("limit", match.MustKey("path"), a, n[0]).Limits[0].MaxAllowed(a))
 				if got := differing(t, rng, [2]ratelimit.Algorithm{a, a}, n, prefixed(), change); got > want {
-					t.Errorf("%s: %v: %d and %d: %d admitted in a window, want at most %d", name, a, n[0], n[1], got, want)
+					t.Errorf("%s: %v: %d and %d: %d allowed in a window, want at most %d", name, a, n[0], n[1], got, want)
 				}
 			}
 		}
@@ -148,7 +148,7 @@ func TestDifferentAlgorithms(t *testing.T) {
 				want += int(limited("limit", match.MustKey("path"), a, n).Limits[0].MaxAllowed(a))
 			}
 			if got := differing(t, rng, [2]ratelimit.Algorithm{ratelimit.Sliding, a}, [2]uint64{300, n}, prefixed()); got > want {
-				t.Errorf("%v of %d: %d admitted in a window, want at most %d", a, n, got, want)
+				t.Errorf("%v of %d: %d allowed in a window, want at most %d", a, n, got, want)
 			}
 		}
 	}
@@ -257,10 +257,10 @@ func TestZoneChange(t *testing.T) {
 	}
 }
 
-// TestMergeByDifferentRules has a node with the lower limit tell what it has admitted after one with the higher limit has filled
+// TestMergeByDifferentRules has a node with the lower limit tell what it has allowed after one with the higher limit has filled
 // that.
 func TestMergeByDifferentRules(t *testing.T) {
-	const high, low, admitted = 300, 100, 5
+	const high, low, allowed = 300, 100, 5
 	config, now := batched(), clockAt(time.Now())
 	open := func(n uint64) (*latelyredis.Store, *ratelimit.Set) {
 		config.Batched = n == low
@@ -273,9 +273,9 @@ func TestMergeByDifferentRules(t *testing.T) {
 	lower, lowRules := open(low)
 	higher, highRules := open(high)
 	if lower.Decide(t.Context(), []*latelyredis.Request{request(lowRules)}); !lower.DecideKnown(request(lowRules)) {
-		t.Fatal("an event is not admitted without a round trip")
+		t.Fatal("an event is not allowed without a round trip")
 	}
-	for range admitted - 1 {
+	for range allowed - 1 {
 		lower.DecideKnown(request(lowRules))
 	}
 	if n := takeAll(t, higher, highRules, 2*high); n != high-1 {

@@ -87,7 +87,7 @@ type Store struct {
 	least    int64 // Config.Nodes
 	refusals refusals
 	batched  bool
-	closed   atomic.Bool // nothing is admitted without a round trip any more
+	closed   atomic.Bool // nothing is allowed without a round trip any more
 	merges   merges
 
 	syncing sync.Mutex

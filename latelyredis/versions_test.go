@@ -93,7 +93,7 @@ func TestVersionsLockstep(t *testing.T) {
 }
 
 // TestVersionsShareCounts has two versions, with the clock and the copies of bans and refusals of production, take at
-// the same time: together they admit the limit. A ban of one is in force on the other.
+// the same time: together they allow the limit. A ban of one is in force on the other.
 func TestVersionsShareCounts(t *testing.T) {
 	const limit, callers = 300, 4
 	path := match.MustKey("path")

@@ -182,7 +182,7 @@ func TestEdgesAndResolution(t *testing.T) {
 		{rules: rule("9 per day", "Asia/Kathmandu"), resolution: 15 * time.Minute},
 		{whatIf: "9/day"},
 		{whatIf: "9/month", want: "--limit 9/month: month: must be a span, such as 720h, with algorithm sliding; only --algorithm calendar counts by months"},
-		{whatIf: "9/2m", algorithm: ratelimit.Calendar, want: `--limit 9/2m: rule 1 ("9/2m"): limit: span 2m0s: must be 1s, 1m, 1h, 24h, 168h or a period with calendar`},
+		{whatIf: "9/2m", algorithm: ratelimit.Calendar, want: `--limit 9/2m: rule 1 ("9/2m"): limit: span 2m: must be 1s, 1m, 1h, 24h, 168h or a period with calendar`},
 		{whatIf: "70000/1m", algorithm: ratelimit.InFlight, want: "must be at most 65535 with in-flight"},
 	} {
 		config := replay.Config{Files: []string{path}, Format: smallFormat, Algorithm: c.algorithm, Resolution: c.resolution}

@@ -90,7 +90,7 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 	before, after, report := e.judgings[0], e.judgings[1], e.report
 	for i, file := range []*rules.File{c.Old, c.New} {
 		if e.judgings[i].lacked() {
-			e.problem(fmt.Sprintf("rules %s: %d bytes were too little to count all keys of these events: some were forgotten, or refused too early", file.Name, r.Budget))
+			e.problem(fmt.Sprintf("rules %s: %d bytes were too little to count all keys of these events: some were evicted, or refused too early", file.Name, r.Budget))
 		}
 	}
 	report.Events -= e.answers()

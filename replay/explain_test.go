@@ -49,7 +49,7 @@ func explainLog(t *testing.T, events, stepMillis int) (data []byte, moments []mo
 	return data, moments
 }
 
-// counts returns which of the events at times, in ms, that a limit admitted are in its
+// counts returns those events at times, in ms, that a limit allowed and that are in its
 // window at t, by the definition of its algorithm.
 func counts(rule *ratelimit.Rule, times []int64, t int64) (in []int64) {
 	l := rule.Limits[0]

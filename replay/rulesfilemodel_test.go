@@ -75,7 +75,7 @@ type modelKey struct {
 // first and stop all else; every other event is a hit for the bans; all limits
 // are judged, and each refusal counts toward its own ban; a refused event
 // charges no limit unless the rule says so; shadow rules refuse nothing and
-// charge only what is admitted.
+// charge only what is allowed.
 func modelJudge(rs []modelRule, moments []moment) []said {
 	keys := make([]map[string]*modelKey, len(rs))
 	for i := range keys {

@@ -15,8 +15,8 @@ import (
 )
 
 // TestSlidingOracle holds the default algorithm to exact: the same decisions
-// for limits of up to 128, and for larger ones never more than N admitted in any
-// true window, and at least 99 % of what exact admits.
+// for limits of up to 128, and for larger ones never more than N allowed in any
+// true window, and at least 99 % of what exact allows.
 func TestSlidingOracle(t *testing.T) {
 	eachLog(t, func(t *testing.T, c replay.Config, want *oracleFile) {
 		if want.Client == nil {
@@ -85,23 +85,23 @@ func clientsOf(t *testing.T, path, format string, year int) []hit {
 	return hits
 }
 
-// checkWindows counts what was admitted in every true window that ends with an
-// admitted event, which is where the fullest ones are.
+// checkWindows counts what was allowed in every true window that ends with an
+// allowed event, which is where the fullest ones are.
 func checkWindows(t *testing.T, hits []hit, decisions []byte, w replay.WhatIf) {
 	t.Helper()
 	if len(hits) != len(decisions) {
 		t.Fatalf("%d decisions about %d events", len(decisions), len(hits))
 	}
-	admitted := make(map[string][]int64)
+	allowed := make(map[string][]int64)
 	for i, h := range hits {
 		if decisions[i] == 'A' {
-			admitted[h.key] = append(admitted[h.key], h.t)
+			allowed[h.key] = append(allowed[h.key], h.t)
 		}
 	}
-	for _, times := range admitted {
+	for _, times := range allowed {
 		for i := int(w.N); i < len(times); i++ {
 			if times[i-int(w.N)] > times[i]-w.Span.Milliseconds() {
-				t.Fatalf("limit %s: a client has more than %d admitted in the %v up to %s", w.Text, w.N, w.Span, epochText(times[i]))
+				t.Fatalf("limit %s: a client has more than %d allowed in the %v up to %s", w.Text, w.N, w.Span, epochText(times[i]))
 			}
 		}
 	}

@@ -31,10 +31,10 @@ func guideLimiter(t *testing.T, has string) *ratelimit.Limiter {
 	return nil
 }
 
-// TestAdmitsAsNginx compares the rules that the guide gives for limit_req with nginx, request
+// TestAllowsAsNginx compares the rules that the guide gives for limit_req with nginx, request
 // by request: burst=20 nodelay allows 21 requests at once, and then one for each interval of
 // the rate.
-func TestAdmitsAsNginx(t *testing.T) {
+func TestAllowsAsNginx(t *testing.T) {
 	l := guideLimiter(t, "burst 21")
 	var e match.Event
 	e.SetString(match.Client, "192.0.2.1")
@@ -65,9 +65,9 @@ func TestAdmitsAsNginx(t *testing.T) {
 	}
 }
 
-// TestAdmitsAsEnvoy compares a rule that the guide gives for a descriptor with windows that
+// TestAllowsAsEnvoy compares a rule that the guide gives for a descriptor with windows that
 // begin with the minute.
-func TestAdmitsAsEnvoy(t *testing.T) {
+func TestAllowsAsEnvoy(t *testing.T) {
 	l := guideLimiter(t, "60 per minute")
 	count := map[int64]int{}
 	at := time.Unix(1_700_000_000, 0)

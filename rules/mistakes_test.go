@@ -353,7 +353,7 @@ rules.yaml:6:75: remember: "0s": must be whole milliseconds from 1ms to 3650d, w
 	},
 	{
 		"max below for", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, factor: 2, max: 5m}"),
-		`rules.yaml:6:58: max: "5m": must be at least the length of the first ban`,
+		`rules.yaml:6:58: max: "5m": must be at least the length of the first ban, 10m`,
 	},
 	{
 		"without factor", oneLimit("name: x", "key: client", "limit: 1 per 1s", "ban: {after: 1 hits in 1s, for: 10m, max: 1h, remember: 7d}"),
@@ -370,7 +370,7 @@ rules.yaml:6:61: remember: no effect on bans of one length: must be left out, or
 		`rules.yaml:3:56: for: "1": no unit: did you mean 1s?
 rules.yaml:4:69: factor: "2": must be left out with a list of lengths, which says how long each ban is
 rules.yaml:5:51: for: an empty list: must be whole milliseconds from 1ms to 3650d, with a unit (ms, s, m, h, d, w), such as 60s, 1h30m or 7d
-rules.yaml:6:67: max: "5m": must be at least the length of the first ban
+rules.yaml:6:67: max: "5m": must be at least the length of the first ban, 10m
 rules.yaml:7:51: for: 65 elements: must be at most 64`,
 	},
 	{
@@ -380,12 +380,12 @@ rules.yaml:7:51: for: 65 elements: must be at most 64`,
 			"- {name: c, key: client, after: 1 hit in 1s, for: 10m, jitter: 20%, max: 1h}\n" +
 			"- {name: d, key: client, after: 1 hit in 1s, for: 10m, jitter: 0.5, max: 14m}\n" +
 			"- {name: e, key: client, after: 1 hit in 1s, for: 3650d, jitter: 0.5}\n",
-		`rules.yaml:3:63: jitter: "1.1": must be a share from 0 to 1
+		`rules.yaml:3:63: jitter: "1.1": must be a share from 0 to 1, such as 0.2
 rules.yaml:4:63: jitter: "-0.1": must be a share from 0 to 1, such as 0.2
 rules.yaml:4:77: extend: "1": must be true or false
 rules.yaml:5:64: jitter: "20%": must be a share from 0 to 1, such as 0.2
-rules.yaml:6:64: jitter: "0.5": must be less, as the first ban could be longer than the longest, 14m0s
-rules.yaml:7:66: jitter: "0.5": must be less, as the first ban could be longer than the longest, 87600h0m0s`,
+rules.yaml:6:64: jitter: "0.5": must be less, as the first ban could be longer than the longest, 14m
+rules.yaml:7:66: jitter: "0.5": must be less, as the first ban could be longer than the longest, 87600h`,
 	},
 	{
 		"factors", "version: 1\nbans:\n- {name: a, key: client, after: 1 hits in 1s, for: 1m, factor: -2}\n- {name: b, key: client, after: 1 hits in 1s, for: 1m, factor: .inf}\n- {name: c, key: client, after: 1 hits in 1s, for: 1m, factor: 1001}\n- {name: d, key: client, after: 1 hits in 1s, for: 1m, factor: 0}\n",

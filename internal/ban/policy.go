@@ -88,8 +88,8 @@ func (p *Policy) Validate() (wrong invalid.Fields) {
 	span("ban.max", p.Longest())
 	span("ban.remember", p.Remembered())
 	share := p.Jitter >= 0 && p.Jitter <= 1 // not NaN
-	wrong.Check(share, "ban.jitter", p.Jitter, "must be a share from 0 to 1")
-	if wrong.Check(p.Longest() >= first, "ban.max", p.Max, "must be at least the length of the first ban"); share && p.Longest() >= first {
+	wrong.Check(share, "ban.jitter", p.Jitter, "must be a share from 0 to 1, such as 0.2")
+	if wrong.Check(p.Longest() >= first, "ban.max", p.Max, "must be at least the length of the first ban, %v", first); share && p.Longest() >= first {
 		wrong.Check(p.Most() >= first, "ban.jitter", p.Jitter, "must be less, as the first ban could be longer than the longest, %v", p.Longest())
 	}
 	return wrong

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// fleetRules has every kind of rule of docs/rules.md that a store can keep. Each limit admits 10.
+// fleetRules has every kind of rule of docs/rules.md that a store can keep. Each limit allows 10.
 const fleetRules = `version: 1
 counters:
   requests: {key: client, spans: [1m, 1h]}
@@ -74,19 +74,19 @@ func TestFleet(t *testing.T) {
 		if rule == "either" {
 			key = "user:ada"
 		}
-		f.equal(rule+": of 30 events at once, 10 on each server, 10 are admitted", f.takes(rule, key, 10), 10)
+		f.equal(rule+": of 30 events at once, 10 on each server, 10 are allowed", f.takes(rule, key, 10), 10)
 	}
-	f.equal("a shadow rule admits all 30", f.takes("shadow", "ada", 10), 30)
+	f.equal("a shadow rule allows all 30", f.takes("shadow", "ada", 10), 30)
 	f.equal("one place that the first server releases", f.say(first, "RELEASE", "in-flight", "ada"), "1")
-	f.equal("is free on the third", f.admits(third, "in-flight", "ada"), true)
+	f.equal("is free on the third", f.allows(third, "in-flight", "ada"), true)
 	f.equal("one event that the second server gives back", f.say(second, "REFUND", "sliding", "ada"), "1")
-	f.equal("is admitted on the first", f.takes("sliding", "ada", 1), 1)
+	f.equal("is allowed on the first", f.takes("sliding", "ada", 1), 1)
 	f.equal("a key that the third server resets", f.say(third, "RESET", "exact", "ada"), "OK")
 	f.equal("has its whole limit on all of them", f.takes("exact", "ada", 10), 10)
 
 	// A ban on one server holds on all of them.
 	f.equal("an operator bans bob on the first server", f.say(first, "BAN", "sliding", "bob", "2h", "scraper"), "OK")
-	f.each("bob is refused everywhere, at once", func(i int) bool { return !f.admits(i, "sliding", "bob") })
+	f.each("bob is refused everywhere, at once", func(i int) bool { return !f.allows(i, "sliding", "bob") })
 	for n := range 4 {
 		f.say(n%3, "CHECK", "client", "192.0.2.7", "host", "a.example", "path", "/login")
 	}
@@ -105,7 +105,7 @@ func TestFleet(t *testing.T) {
 	f.each("a network with more hits than its rule allows is refused everywhere, with clients that were never seen", func(i int) bool {
 		return f.refuses(i, "network", "client", "203.0.113.200", "path", "/scan")
 	})
-	f.each("a client of the allow list is admitted everywhere", func(i int) bool {
+	f.each("a client of the allow list is allowed everywhere", func(i int) bool {
 		return strings.HasPrefix(f.say(i, "CHECK", "client", "198.51.100.1", "path", "/scan"), "[1 ")
 	})
 
@@ -114,7 +114,7 @@ func TestFleet(t *testing.T) {
 
 	// The end of a ban, too.
 	f.equal("an operator ends the ban of bob on the second server", f.say(second, "UNBAN", "sliding", "bob"), "1")
-	f.eventually("bob is admitted everywhere", func(i int) bool { return f.admits(i, "sliding", "bob") })
+	f.eventually("bob is allowed everywhere", func(i int) bool { return f.allows(i, "sliding", "bob") })
 	f.lists("bob is on no list", slices.Delete(slices.Clone(all), 2, 3))
 	f.equal("the network is unbanned on the third server", f.say(third, "UNBANALL", "NETWORK", "203.0.113.0/24"), "1")
 	all = []string{"knocking b.example", "stuffing 192.0.2.7,a.example"}
@@ -132,7 +132,7 @@ func TestFleet(t *testing.T) {
 	f.equal("and not on others", f.say(third, "HOT.LIST"), "[]")
 
 	// A reload keeps the counts.
-	f.equal("12 of 30 are admitted", f.takes("many", "eve", 10), 12)
+	f.equal("12 of 30 are allowed", f.takes("many", "eve", 10), 12)
 	must.Do(t, os.WriteFile(f.rules, []byte(strings.Replace(fleetRules, "many, key: user, limit: 12", "many, key: user, limit: 15", 1)), 0o600))
 	f.each("each server reads the file again", func(i int) bool {
 		code, out := f.lately(i, "reload")
@@ -144,20 +144,20 @@ func TestFleet(t *testing.T) {
 	// A server is killed.
 	f.equal("three events are counted, one on each server", f.takes("fixed", "kim", 1), 3)
 	f.servers[first].kill()
-	f.equal("the two that are left admit what is left", f.takesOn("fixed", "kim", 10, second, third), 7)
+	f.equal("the two that are left allow what is left", f.takesOn("fixed", "kim", 10, second, third), 7)
 	f.start(first)
 	f.eventually("the first server is ready again", func(i int) bool { return f.ready(i) == 200 })
-	f.equal("it admits no more", f.takes("fixed", "kim", 10), 0)
+	f.equal("it allows no more", f.takes("fixed", "kim", 10), 0)
 	f.each("and it has the bans", func(i int) bool { return f.refuses(i, "knocking", "host", "b.example", "path", "/knock") })
 	f.lists("all lists agree", all)
 	f.eventually("there are three servers again, and the one that was killed is left out", func(i int) bool { return f.status(i).Nodes == 3 })
 
 	// Redis is away.
 	f.redis.Kill()
-	f.eventually("no server is ready while Redis is away", func(i int) bool { f.admits(i, "sliding", "nobody"); return f.ready(i) == 503 })
-	f.equal("three servers admit their shares of 10", f.takes("sliding", "mallory", 10), 9)
-	f.equal("a rule that is closed admits nothing", f.takes("closed", "mallory", 10), 0)
-	f.equal("one that is open admits all", f.takes("open", "mallory", 10), 30)
+	f.eventually("no server is ready while Redis is away", func(i int) bool { f.allows(i, "sliding", "nobody"); return f.ready(i) == 503 })
+	f.equal("three servers allow their shares of 10", f.takes("sliding", "mallory", 10), 9)
+	f.equal("a rule that is closed allows nothing", f.takes("closed", "mallory", 10), 0)
+	f.equal("one that is open allows all", f.takes("open", "mallory", 10), 30)
 	f.each("bans hold", func(i int) bool { return f.refuses(i, "knocking", "host", "b.example", "path", "/knock") })
 	f.lists("all lists agree", all)
 	f.each("a ban by hand is an error", func(i int) bool {
@@ -166,7 +166,7 @@ func TestFleet(t *testing.T) {
 
 	// Redis is back, empty.
 	must.Do(t, f.redis.Run())
-	f.eventually("all servers are ready again", func(i int) bool { f.admits(i, "sliding", "nobody"); return f.ready(i) == 200 })
+	f.eventually("all servers are ready again", func(i int) bool { f.allows(i, "sliding", "nobody"); return f.ready(i) == 200 })
 	f.each("bans that were in force before hold", func(i int) bool { return f.refuses(i, "knocking", "host", "b.example", "path", "/knock") })
 	f.lists("all lists agree", all)
 	f.equal("limits are shared exactly again", f.takes("sliding", "trudy", 10), 10)
@@ -212,8 +212,8 @@ func (f *fleet) eventually(sentence string, ok func(i int) bool) {
 // say sends a command to server i.
 func (f *fleet) say(i int, command ...string) string { return f.talkers[i].say(command...) }
 
-// admits takes once under a rule.
-func (f *fleet) admits(i int, rule, key string) bool {
+// allows takes once under a rule.
+func (f *fleet) allows(i int, rule, key string) bool {
 	f.Helper()
 	answer := f.say(i, "TAKE", rule, key)
 	if !strings.HasPrefix(answer, "[") {
@@ -228,10 +228,10 @@ func (f *fleet) refuses(i int, rule string, event ...string) bool {
 	return strings.HasPrefix(answer, "[0 ") && strings.Contains(answer, " "+rule+" ") && !strings.HasSuffix(answer, " 0]")
 }
 
-// takes takes n times on each server, on all at once, and returns how many are admitted.
+// takes takes n times on each server, on all at once, and returns how many are allowed.
 func (f *fleet) takes(rule, key string, n int) int { return f.takesOn(rule, key, n, 0, 1, 2) }
 
-func (f *fleet) takesOn(rule, key string, n int, servers ...int) (admitted int) {
+func (f *fleet) takesOn(rule, key string, n int, servers ...int) (allowed int) {
 	f.Helper()
 	counts := make([]int, len(f.servers))
 	var all sync.WaitGroup
@@ -246,9 +246,9 @@ func (f *fleet) takesOn(rule, key string, n int, servers ...int) (admitted int) 
 	}
 	all.Wait()
 	for _, n := range counts {
-		admitted += n
+		allowed += n
 	}
-	return admitted
+	return allowed
 }
 
 // ready returns the status of /readyz.

@@ -5,6 +5,7 @@ package invalid
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // A Field is a field of a rule whose value is invalid.
@@ -39,16 +40,35 @@ func (f *Field) Message() string {
 // Fields is invalid fields as an error.
 type Fields []*Field
 
-// Check adds a field unless it is valid. A value of nil is left out of its message.
+// Check adds a field unless it is valid. A value of nil is left out of its message. The other arguments
+// are those of a format, must.
 func (fs *Fields) Check(valid bool, name string, value any, must string, args ...any) {
 	if valid {
 		return
 	}
+	for i := range args {
+		args[i] = short(args[i])
+	}
 	f := &Field{Name: name, Must: fmt.Sprintf(must, args...)}
 	if value != nil {
-		f.Value = fmt.Sprint(value)
+		f.Value = fmt.Sprint(short(value))
 	}
 	*fs = append(*fs, f)
+}
+
+// short returns a duration in its shortest form, 10m instead of 10m0s, and any other value as it is.
+func short(v any) any {
+	d, ok := v.(time.Duration)
+	if !ok {
+		return v
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return text
 }
 
 // CheckNil adds a field whose value err rejects, unless that is nil.

@@ -77,7 +77,7 @@ func TestAppend(t *testing.T) {
 		violated []Violation
 	}{
 		{
-			"admitted",
+			"allowed",
 			[]ratelimit.Outcome{
 				{Rule: 0, Limit: 5, Remaining: 4, ResetAfter: time.Minute},
 				{Rule: 1, Limit: 100, Remaining: 99, ResetAfter: time.Second / 10},

@@ -185,6 +185,6 @@ func TestClientNamedLikeANetworkInStore(t *testing.T) {
 		}
 	}
 	if !enforces.take("shared", "203.0.113.5") || enforces.take("shared", "203.0.113.0/24") {
-		t.Error("the other server refuses the address, or admits the name")
+		t.Error("the other server refuses the address, or allows the name")
 	}
 }

@@ -209,7 +209,7 @@ func TestStartWithoutStore(t *testing.T) {
 	}
 }
 
-// TestStoreBatched has servers admit by themselves: many commands take fewer scripts, and another server
+// TestStoreBatched has servers allow by themselves: many commands take fewer scripts, and another server
 // learns of them.
 func TestStoreBatched(t *testing.T) {
 	t.Parallel()
@@ -325,7 +325,7 @@ func TestStoreSettings(t *testing.T) {
 	}
 }
 
-// TestStoreNodes starts servers while Redis is away: together they admit a limit, not one each.
+// TestStoreNodes starts servers while Redis is away: together they allow a limit, not one each.
 func TestStoreNodes(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -343,6 +343,6 @@ func TestStoreNodes(t *testing.T) {
 		}
 	}
 	if allowed != 12 {
-		t.Errorf("three servers that started without their store admit %d, want 12", allowed)
+		t.Errorf("three servers that started without their store allow %d, want 12", allowed)
 	}
 }

@@ -42,8 +42,8 @@ var rejected = map[token.Type]string{
 	token.MappingKeyType: "keys with '?': not supported: write \"key: value\"",
 }
 
-// admit reports whether the parser may have t. If not, it records why.
-func (l *limits) admit(t *token.Token) bool {
+// allow reports whether the parser may have t. If not, it records why.
+func (l *limits) allow(t *token.Token) bool {
 	line, column := tokenPosition(t)
 	fail := func(message string) bool {
 		l.r.FailAt(line, column, "%s", message)

@@ -98,7 +98,7 @@ func (r *Reader) Tree(text string, lines int) ast.Node {
 	}
 	checked := limits{r: r}
 	for _, t := range tokens {
-		if !checked.admit(t) {
+		if !checked.allow(t) {
 			return nil
 		}
 	}

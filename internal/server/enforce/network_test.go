@@ -94,7 +94,7 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 	for _, network := range networks {
 		for _, a := range ends(network) {
 			if d, _ := l.Internal().Judge(at, &batch.Query{Event: named(a.String()), Cost: 1, Peek: true}, nil); d.BannedUntil.IsZero() {
-				t.Errorf("%q with the fold %+v, by hand %v: %v is enforced, but the limiter admits %v", client, fold, byHand, network, a)
+				t.Errorf("%q with the fold %+v, by hand %v: %v is enforced, but the limiter allows %v", client, fold, byHand, network, a)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 }
 
 // Whatever an event or an operator names as a client, nothing is enforced that the server
-// itself admits.
+// itself allows.
 func FuzzEnforcedNetwork(f *testing.F) {
 	for _, client := range append(notClients, "203.0.113.5", "203.0.0.0/16", "203.0.113.0/24", "::ffff:203.0.113.5", "::ffff:203.0.113.0/120", "203.0.113.5/32", "203.0.113.5:443",
 		"[2a00::1]:443", "2a00::1%eth0", "2a00:1::/64", "2A00:1::/64", "2a00::/32", "2a00:1::1/128", " 203.0.113.5", "203.0.113.5 ", "proxy:203.0.113.5", "unknown") {

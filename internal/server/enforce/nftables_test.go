@@ -132,7 +132,7 @@ func TestNFTablesRepairs(t *testing.T) {
 	}
 }
 
-// The kernel drops the packets of banned clients and of no others, and admits them again
+// The kernel drops the packets of banned clients and of no others, and allows them again
 // after an unban.
 func TestNFTablesDrops(t *testing.T) {
 	host, outside := newNamespace(t), newNamespace(t)

@@ -244,6 +244,6 @@ func (w *unmatchedWarning) warn(e *Engine, f *eventFields, ev *match.Event) {
 		return
 	}
 	total := e.Totals().Unmatched
-	e.log.Warn("events match no rule, because they lack fields that the rules need, and are admitted",
+	e.log.Warn("events match no rule, because they lack fields that the rules need, and are allowed",
 		"fields", strings.Join(eventfield.Names(ev), ", "), "needed", f.needed(), "unmatched", total-w.since.Swap(total))
 }

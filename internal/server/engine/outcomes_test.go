@@ -21,8 +21,8 @@ allow: [10.0.0.0/8]
 		fields []string
 		want   api.Totals // what the event adds
 	}{
-		{"admitted", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Allowed: 1}},
-		{"admitted, the last", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Allowed: 1}},
+		{"allowed", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Allowed: 1}},
+		{"allowed, the last", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Allowed: 1}},
 		{"refused by the limit", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Refused: 1}},
 		{"the refusal that begins the ban", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Banned: 1}},
 		{"refused by the ban", []string{"client", "192.0.2.1", "path", "/login"}, api.Totals{Banned: 1}},

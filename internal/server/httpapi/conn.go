@@ -17,7 +17,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
-// A limitedListener accepts the connections that the server's limits admit.
+// A limitedListener accepts the connections that the server's limits allow.
 type limitedListener struct {
 	net.Listener
 	s *Server
@@ -36,7 +36,7 @@ func overload(detail string) []byte {
 		"Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// Accept returns the next connection that is admitted.
+// Accept returns the next connection that is allowed.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -62,7 +62,7 @@ func (c *limitedConn) refuse(answer []byte) {
 	}
 }
 
-// A limitedConn is a connection that the limits have admitted. While it receives the header
+// A limitedConn is a connection that the limits have allowed. While it receives the header
 // of a request, it takes the memory for it from the budget, and gives it back after the
 // request: net/http bounds each header, and not those of all connections.
 type limitedConn struct {

@@ -52,9 +52,9 @@ func (s *Server) forwarding() *forward {
 // Envoy appends the target to the path, sends the method and the Host of the request
 // itself, and accepts no other admission than 200.
 func forwardAuth(c *call) (err error) {
-	admit, refuse, sent := http.StatusNoContent, http.StatusTooManyRequests, ""
+	allow, refuse, sent := http.StatusNoContent, http.StatusTooManyRequests, ""
 	if c.target != "" {
-		admit, sent = http.StatusOK, c.r.Method
+		allow, sent = http.StatusOK, c.r.Method
 	} else if refuse, err = c.number("refuse", refuse, 400, 599); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func forwardAuth(c *call) (err error) {
 	if id, _ := c.engine.ID(); err == nil && len(id) > 0 {
 		c.w.Header()["Lately-Decision-Id"] = []string{string(id)}
 	}
-	return c.answerProxy(f, &d, admit, refuse)
+	return c.answerProxy(f, &d, allow, refuse)
 }
 
 // forwardOutcome counts the answer to a request that a proxy has asked about by forwardAuth. With the id of the decision, whoever has it
@@ -154,13 +154,13 @@ func header(r *http.Request, value string, names ...string) (string, bool) {
 }
 
 // answerProxy answers with d. A request whose key is too long is refused. One that lacks a field gets 401.
-func (c *call) answerProxy(f *forward, d *ratelimit.Decision, admit, refuse int) error {
+func (c *call) answerProxy(f *forward, d *ratelimit.Decision, allow, refuse int) error {
 	h, outcomes := c.w.Header(), f.policies.Deciding(nil, d)
 	f.policies.WriteHeader(h, nil, outcomes, d)
 	if d.Allowed {
 		h["Lately-Decision"] = []string{"allowed"}
-		c.begun(admit)
-		c.w.WriteHeader(admit)
+		c.begun(allow)
+		c.w.WriteHeader(allow)
 		return nil
 	}
 	h["Lately-Decision"] = []string{"refused"}

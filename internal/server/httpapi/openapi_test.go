@@ -201,6 +201,8 @@ var vectors = []vector{
 	{"POST", "/v1/take", `{"rule":"login","key":"a"}`, 400, `"BADARG"`},
 	{"POST", "/v1/take", `{"rule":"login","key":["a\tb","c"]}`, 200, `"remaining":4`},
 	{"POST", "/v1/take", `{"rule":"per-client","key":7}`, 400, `key: 7: must be a string`},
+	{"POST", "/v1/take", `{"rule":"per-client","key":"a","cost":true}`, 400, `"cost: JSON bool: must be a`},
+	{"POST", "/v1/take", `{"takes":[{"rule":7,"key":"a"}]}`, 400, `"takes.rule: JSON number: must be a string`},
 	{"POST", "/v1/take", `{"rule":"per-client","key":[]}`, 400, `key: []: must be a string`},
 	{"POST", "/v1/peek", `{"rule":"per-client","key":"203.0.113.11"}`, 200, `"remaining":5`},
 	{"POST", "/v1/peek", `{"event":{"client":"203.0.113.9","path":"/x"}}`, 200, `"rule":"per-client"`},

@@ -140,7 +140,7 @@ type proxied struct {
 	t      *testing.T
 	s      *Server
 	listen string
-	ready  uint64 // what was admitted before
+	ready  uint64 // what was allowed before
 
 	mu    sync.Mutex
 	asked int         // of the application
@@ -294,33 +294,33 @@ func (p *proxied) judgesSpellings() {
 		w.Body.Close()
 		return w.StatusCode
 	}
-	admitted := 0
+	allowed := 0
 	for _, target := range slices.Concat(loginSpellings, loginSpellings) {
 		switch status := login(target); {
 		case status == 200:
-			admitted++
+			allowed++
 		case status == 400: // the proxy itself refuses such a target
-		case status != 429 || admitted < 5:
-			p.t.Errorf("after %d logins, as %s: %d; want 200 five times, then 429", admitted, target, status)
+		case status != 429 || allowed < 5:
+			p.t.Errorf("after %d logins, as %s: %d; want 200 five times, then 429", allowed, target, status)
 		}
 	}
-	if admitted != 5 {
-		p.t.Errorf("%d logins were admitted; want 5", admitted)
+	if allowed != 5 {
+		p.t.Errorf("%d logins were allowed; want 5", allowed)
 	}
 }
 
-// counted checks that so many requests were admitted and refused, and that the
-// application saw those admitted and no others.
-func (p *proxied) counted(admitted, refused int) {
+// counted checks that so many requests were allowed and refused, and that the
+// application saw those allowed and no others.
+func (p *proxied) counted(allowed, refused int) {
 	p.t.Helper()
 	n := p.s.Engine.Totals()
-	if n.Allowed-p.ready != uint64(admitted) || n.Refused != uint64(refused) {
-		p.t.Errorf("%+v, of which %d before the test; want %d allowed and %d refused", n, p.ready, admitted, refused)
+	if n.Allowed-p.ready != uint64(allowed) || n.Refused != uint64(refused) {
+		p.t.Errorf("%+v, of which %d before the test; want %d allowed and %d refused", n, p.ready, allowed, refused)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked != admitted+int(p.ready) {
-		p.t.Errorf("the application was asked %d times; want %d", p.asked, admitted+int(p.ready))
+	if p.asked != allowed+int(p.ready) {
+		p.t.Errorf("the application was asked %d times; want %d", p.asked, allowed+int(p.ready))
 	}
 }
 

@@ -97,13 +97,13 @@ func times(calls []*Call, to time.Duration) (from, until time.Duration) {
 	return from, until
 }
 
-// bound returns how much a limit admits at most in a window that has events from one time to another, as the
+// bound returns how much a limit allows at most in a window that has events from one time to another, as the
 // documents say, and why. stated is false where they state none.
 func (r *run) bound(l *Limit, from, until time.Duration) (bound uint64, why string, stated bool) {
 	h, c := r.history, r.Config
 	versions := h.versions(from, until)
 	most, stated := l.over(versions, c.Servers)
-	bound, why = most, fmt.Sprintf("the versions %v of the limit admit %d", versions, most)
+	bound, why = most, fmt.Sprintf("the versions %v of the limit allow %d", versions, most)
 	add := func(n uint64, of string) {
 		if n > 0 {
 			bound += n

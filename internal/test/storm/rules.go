@@ -16,7 +16,7 @@ type Version struct {
 	Span      time.Duration
 }
 
-// Most returns how much a limit of v admits at worst in one span, as docs/algorithms.md says.
+// Most returns how much a limit of v allows at worst in one span, as docs/algorithms.md says.
 func (v Version) Most() uint64 {
 	switch v.Algorithm {
 	case "two-bucket", "fixed":
@@ -29,17 +29,17 @@ func (v Version) Most() uint64 {
 	return v.N
 }
 
-// drains reports whether the algorithm of v does not know all that it admitted in the last span.
+// drains reports whether the algorithm of v does not know all that it allowed in the last span.
 func (v Version) drains() bool {
 	return v.Algorithm == "gcra" || v.Algorithm == "leaky-bucket" || v.Algorithm == "fixed" || v.Algorithm == "calendar"
 }
 
-// blurs reports whether the algorithm of v admits more than N of what it knows.
+// blurs reports whether the algorithm of v allows more than N of what it knows.
 func (v Version) blurs() bool { return v.Algorithm == "two-bucket" }
 
-// over returns how much the limit admits at worst in the shortest span of some versions that are in force one
+// over returns how much the limit allows at worst in the shortest span of some versions that are in force one
 // after the other, by the table in docs/dev/proofs.md. stated is false if several servers use them at the same
-// time, and not all of them know what the others admit.
+// time, and not all of them know what the others allow.
 func (l *Limit) over(versions []int, servers int) (most uint64, stated bool) {
 	was := l.Versions[versions[0]]
 	before, run := uint64(0), was.Most() // of algorithms that do not know it any more, and since
