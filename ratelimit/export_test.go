@@ -163,11 +163,6 @@ func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (D
 	return l.Internal().Judge(t, &batch.Query{Event: e, Cost: n}, dst)
 }
 
-// ReserveN is Reserve at time t, in the memory of r.
-func (l *Limiter) ReserveN(t time.Time, e *match.Event, n uint64, r *Reservation) {
-	l.Internal().Reserve(t, e, n, r)
-}
-
 // Open is what [internal.Reserve] returns.
 func (r *Reservation) Open() bool { return r.open() }
 

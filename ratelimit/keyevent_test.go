@@ -35,7 +35,7 @@ func peekKeyN(l *ratelimit.Limiter, t time.Time, key string, n uint64) ratelimit
 // reserveN returns a new reservation of e.
 func reserveN(l *ratelimit.Limiter, t time.Time, e *match.Event, n uint64) *ratelimit.Reservation {
 	r := new(ratelimit.Reservation)
-	l.ReserveN(t, e, n, r)
+	l.Internal().Reserve(t, e, n, r)
 	return r
 }
 

@@ -334,10 +334,10 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 	var r ratelimit.Reservation
 	now := int64(0)
 	for name, verb := range map[string]func(){
-		"Take":     func() { live.Take(&e) },
-		"TakeN":    func() { l.TakeN(at(now), &e, 2) },
-		"Judge":    func() { _, outcomes = l.Judge(at(now), &e, 1, outcomes[:0]) },
-		"ReserveN": func() { l.ReserveN(at(now), &e, 1, &r) },
+		"Take":    func() { live.Take(&e) },
+		"TakeN":   func() { l.TakeN(at(now), &e, 2) },
+		"Judge":   func() { _, outcomes = l.Judge(at(now), &e, 1, outcomes[:0]) },
+		"Reserve": func() { l.Internal().Reserve(at(now), &e, 1, &r) },
 	} {
 		step := func() {
 			now += 20

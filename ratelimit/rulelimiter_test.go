@@ -186,7 +186,7 @@ func TestRuleLimiterAllow(t *testing.T) {
 			if d := r.Take(c.values...); d.Allowed != c.allowed || d.Unmatched {
 				t.Errorf("%s %q: %+v", c.rule, c.values, d)
 			}
-			if d := r.PeekN(l.Now(), 1, c.values...); d.Allowed != c.allowed {
+			if d := r.Peek(c.values...); d.Allowed != c.allowed {
 				t.Errorf("peek %s %q: %+v", c.rule, c.values, d)
 			}
 		}

@@ -18,7 +18,6 @@ type Imported struct {
 	Expired int // keys and bans that have expired
 	Kept    int // existing ones, which were not changed
 	Unknown int // rule is missing or has another key; hotkey and ratelimit only
-	Allowed int // bans of clients on the allow list; ratelimit only
 	Refused int // no memory
 }
 
@@ -29,7 +28,6 @@ func (i *Imported) Add(o Imported) {
 	i.Expired += o.Expired
 	i.Kept += o.Kept
 	i.Unknown += o.Unknown
-	i.Allowed += o.Allowed
 	i.Refused += o.Refused
 }
 

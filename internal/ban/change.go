@@ -14,8 +14,7 @@ type Result uint8
 // The results.
 const (
 	Added Result = iota
-	Kept         // a ban that ends later was there
-	Over         // it had ended
+	Kept         // nothing was changed: a ban that ends later was there, or this one had ended
 	Full         // there was no memory
 )
 
@@ -68,7 +67,7 @@ func (t *Table) Extend(rule uint32, hash uint64, key []byte, p *Policy, now int6
 // of b if it has neither. Only a ban that is not by a rule may use the reserve.
 func (t *Table) Add(hash uint64, b *Ban, now int64) Result {
 	if b.Until <= now {
-		return Over
+		return Kept
 	}
 	return t.Restore(hash, b, now)
 }
