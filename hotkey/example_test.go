@@ -125,3 +125,29 @@ func ExampleRuleDetector_Top() {
 	// /product/8 2
 	// <nil>
 }
+
+// Keys that are known beforehand are hot before their uses are, or never.
+func ExampleRuleDetector_SetHot() {
+	detector, err := hotkey.New(hotkey.Rule{Name: "product", Key: match.MustKey("path"), Threshold: 100, Span: time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	products, err := detector.Rule("product")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := products.SetHot("/product/7", time.Now().Add(time.Hour)); err != nil { // it is on sale
+		log.Fatal(err)
+	}
+	if err := products.SetNever("/health", true); err != nil {
+		log.Fatal(err)
+	}
+	for _, path := range []string{"/product/7", "/product/8", "/health"} {
+		_, hot := products.Hot(path)
+		fmt.Println(path, hot)
+	}
+	// Output:
+	// /product/7 true
+	// /product/8 false
+	// /health false
+}

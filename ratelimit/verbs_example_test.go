@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"time"
@@ -49,6 +50,38 @@ func ExampleRuleLimiter_TakeLimit() {
 	// true
 	// true
 	// false
+	// true
+}
+
+// A job waits for its turn, at most as long as its context lasts.
+func ExampleRuleLimiter_Wait() {
+	_, users := perUser(ratelimit.Per(1, 100*time.Millisecond))
+	users.Take("ada")
+	_, err := users.Wait(context.Background(), 1, "ada")
+	fmt.Println("in time:", err)
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	_, days := perUser(ratelimit.Per(1, 24*time.Hour))
+	days.Take("ada")
+	_, err = days.Wait(ctx, 1, "ada")
+	fmt.Println("in an hour:", err)
+	// Output:
+	// in time: <nil>
+	// in an hour: context deadline exceeded
+}
+
+// A job that fails gives back what it has reserved.
+func ExampleReservation_Cancel() {
+	_, users := perUser(ratelimit.Per(10, time.Minute))
+	job := users.Reserve(10, "ada")
+	fmt.Println(job.Decision.Allowed, users.Take("ada").Allowed)
+	if err := job.Cancel(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(users.Take("ada").Allowed)
+	// Output:
+	// true false
 	// true
 }
 

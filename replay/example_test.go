@@ -75,3 +75,22 @@ func ExampleExplain() {
 	// per-client false 10 requests in the window
 	// allowed again 49s later
 }
+
+// The limits that a log suggests, and what each would refuse.
+func ExampleSuggest() {
+	s, err := replay.Suggest(context.Background(), replay.SuggestConfig{
+		Config: replay.Config{Files: []string{"-"}, Stdin: accessLog(25)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	file, err := rules.Parse("suggested.yaml", []byte(s.Rules))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range file.Limits.Len() {
+		rule := file.Limits.Rule(i)
+		fmt.Println(rule.Name, rule.Limits[0].N, rule.Limits[0].Span)
+	}
+	// Output: client-1s 1 1s
+}
