@@ -14,14 +14,14 @@ const raw = `goos: linux
 cpu: A <fast> processor
 cores: 2
 keys: 1000
-BenchmarkAdd/subject=window.Counter 1 11 ns/op
+BenchmarkAdd/subject=lately.Counter 1 11 ns/op
 BenchmarkAdd/subject=slow 1 44 ns/op
 BenchmarkAdd/subject=noop 1 1 ns/op
-BenchmarkAddByEight/subject=window.Counter-2 1 5 ns/op
+BenchmarkAddByEight/subject=lately.Counter-2 1 5 ns/op
 BenchmarkLost/subject=slow-2 1 250 lost 25 lost-%
-BenchmarkLost/subject=window.Counter-2 1 0 lost 0 lost-%
-BenchmarkGoroutines/goroutines=1/subject=window.Counter-2 1 11 ns/op
-BenchmarkGoroutines/goroutines=2/subject=window.Counter-2 1 5 ns/op
+BenchmarkLost/subject=lately.Counter-2 1 0 lost 0 lost-%
+BenchmarkGoroutines/goroutines=1/subject=lately.Counter-2 1 11 ns/op
+BenchmarkGoroutines/goroutines=2/subject=lately.Counter-2 1 5 ns/op
 BenchmarkGoroutines/goroutines=2/subject=slow-2 1 90 ns/op
 `
 
@@ -48,7 +48,7 @@ func TestDraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, slow := strings.Index(string(add), ">window.Counter<"), strings.Index(string(add), ">slow<")
+	ours, slow := strings.Index(string(add), ">lately.Counter<"), strings.Index(string(add), ">slow<")
 	if ours < 0 || slow < ours {
 		t.Errorf("lately.Counter at %d, slow at %d: the faster one must come first", ours, slow)
 	}

@@ -13,21 +13,21 @@ passes: 2 of 100ms a row
 cores: 2
 cpu: A processor
 BenchmarkAdd/subject=atomic-add 1 7 ns/op 0 wait-%
-BenchmarkAdd/subject=window.Counter 1 14 ns/op 0 wait-%
-BenchmarkAdd/subject=window.Counter-2 1 6 ns/op 40 wait-%
-BenchmarkBytes/slots=10/subject=window.Counter-2 1 306 B/window
-BenchmarkLost/subject=window.Counter-2 1 0 lost 0 lost-%
+BenchmarkAdd/subject=lately.Counter 1 14 ns/op 0 wait-%
+BenchmarkAdd/subject=lately.Counter-2 1 6 ns/op 40 wait-%
+BenchmarkBytes/slots=10/subject=lately.Counter-2 1 306 B/window
+BenchmarkLost/subject=lately.Counter-2 1 0 lost 0 lost-%
 BenchmarkAdd/subject=atomic-add 1 14 ns/op 0 wait-%
-BenchmarkAdd/subject=window.Counter 1 28 ns/op 0 wait-%
+BenchmarkAdd/subject=lately.Counter 1 28 ns/op 0 wait-%
 `
 
 const keyedRaw = `keys: 1000
 cores: 2
 BenchmarkTable/subject=hash,one-line/op=zipf 1 40 ns/op
-BenchmarkTable/subject=window.Table,10-slots/op=zipf 1 80 ns/op
-BenchmarkTable/subject=window.Table,10-slots/op=fill-2 1 68.5 B/key 0.02 objects/key
+BenchmarkTable/subject=lately.Table,10-slots/op=zipf 1 80 ns/op
+BenchmarkTable/subject=lately.Table,10-slots/op=fill-2 1 68.5 B/key 0.02 objects/key
 BenchmarkKeys/keys=10000/subject=hash,one-line/op=uniform 1 20 ns/op
-BenchmarkKeys/keys=10000/subject=window.Table,10-slots/op=uniform 1 50 ns/op
+BenchmarkKeys/keys=10000/subject=lately.Table,10-slots/op=uniform 1 50 ns/op
 `
 
 // The second pass ran on a machine half as fast; the peer is slower in both.
@@ -68,7 +68,7 @@ func write(t *testing.T, raw string, fill func(*report)) string {
 func TestWindows(t *testing.T) {
 	doc := write(t, windowsRaw, writeWindows)
 	for _, want := range []string{
-		"| **window.Counter** | 21.0 | 2.00 | 6.00! | - | - | - | - | - | 306 / - | 0 | 0 |",
+		"| **lately.Counter** | 21.0 | 2.00 | 6.00! | - | - | - | - | - | 306 / - | 0 | 0 |",
 		"| atomic-add | 10.5 | - | - |",
 		"with `go run ./run`: 2 of 100ms a row.",
 	} {
@@ -81,8 +81,8 @@ func TestWindows(t *testing.T) {
 func TestKeyed(t *testing.T) {
 	doc := write(t, keyedRaw, writeKeyed)
 	for _, want := range []string{
-		"| **window.Table,10-slots** | 80.0 | 2.00 | - | - | - | - | - | - | - | 68.5 | 0.02 | - | - |",
-		"| **window.Table,10-slots** | 50.0 (2.50) |",
+		"| **lately.Table,10-slots** | 80.0 | 2.00 | - | - | - | - | - | - | - | 68.5 | 0.02 | - | - |",
+		"| **lately.Table,10-slots** | 50.0 (2.50) |",
 	} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("the report lacks %q:\n%s", want, doc)
