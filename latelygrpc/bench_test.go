@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -33,9 +34,7 @@ func TestAllocations(t *testing.T) {
 		rule.Key = newKey(t, tt.fields...)
 		i := newInterceptor(t, Config{HideLimits: tt.hide}, rule)
 		got := testing.AllocsPerRun(1000, func() {
-			if _, err := i.Unary(ctx, nil, info, handler); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(i.Unary(ctx, nil, info, handler))(t)
 		})
 		if got > tt.most {
 			t.Errorf("a call by %v, limits hidden: %v, allocates %v times, want %v", tt.fields, tt.hide, got, tt.most)
@@ -58,9 +57,7 @@ func BenchmarkUnary(b *testing.B) {
 			ctx := grpc.NewContextWithServerTransportStream(request, discard{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := i.Unary(ctx, nil, info, handler); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(i.Unary(ctx, nil, info, handler))(b)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -96,9 +97,7 @@ func TestStreamIsInFlightWhileItsHandlerRuns(t *testing.T) {
 	for range 3 {
 		first := talk(t, t.Context(), conn)
 		for range 3 {
-			if err := exchange(first, "hello"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, exchange(first, "hello"))
 		}
 		second := talk(t, t.Context(), conn)
 		if err := exchange(second, "hello"); status.Code(err) != codes.ResourceExhausted {

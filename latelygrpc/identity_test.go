@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
@@ -102,12 +103,9 @@ func TestClient(t *testing.T) {
 		if got := clientOf(t, i, tt.peer, tt.values...); got != tt.want {
 			t.Errorf("%s: the client is %q, want %q", tt.name, got, tt.want)
 		}
-		overHTTP, err := latelyhttp.NewIdentity(latelyhttp.IdentityConfig{
+		overHTTP := must.Get(latelyhttp.NewIdentity(latelyhttp.IdentityConfig{
 			TrustedProxies: tt.c.TrustedProxies, TrustUnix: tt.c.TrustUnix, Hops: tt.c.Hops, ProxiesAreClients: tt.c.ProxiesAreClients,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		if got := overHTTP.ClientOf(tt.peer, tt.values).String(); got != tt.want {
 			t.Errorf("%s: over HTTP the client is %q, want %q", tt.name, got, tt.want)
 		}
@@ -117,23 +115,11 @@ func TestClient(t *testing.T) {
 // A call that came through trusted proxies alone is not exempt where they are on the
 // allow list: nobody knows who sent it.
 func TestProxiesWithoutClientAreNotAllowed(t *testing.T) {
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{trustedNet}},
-		ratelimit.Rule{Name: "none", Key: key, Limits: []ratelimit.Limit{{N: 0, Span: time.Minute}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := New(l, Config{TrustedProxies: []netip.Prefix{trustedNet}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{trustedNet}},
+		ratelimit.Rule{Name: "none", Key: key, Limits: []ratelimit.Limit{{N: 0, Span: time.Minute}}}))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
+	i := must.Get(New(l, Config{TrustedProxies: []netip.Prefix{trustedNet}}))(t)
 	conn := dialFrom(t, tcp("10.0.0.1"), i)
 	for _, forwarded := range []string{"10.0.0.2", "10.9.9.9, 10.0.0.2", "unknown, 10.0.0.2", "junk"} {
 		if r := say(t, conn, forwardedFor, forwarded); r.code() != codes.ResourceExhausted {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -117,19 +118,10 @@ func TestCostAboveTheLimit(t *testing.T) {
 }
 
 func TestMissingField(t *testing.T) {
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
-		ratelimit.Rule{Name: "keys", Key: newKey(t, "api_key"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := New(l, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
+		ratelimit.Rule{Name: "keys", Key: newKey(t, "api_key"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}}))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
+	i := must.Get(New(l, Config{}))(t)
 	r := say(t, dialPipe(t, new(echo), i))
 	s, info := r.status, detail[errdetails.ErrorInfo](r)
 	if s.Code() != codes.Unauthenticated || s.Message() != "the request lacks the header X-API-Key" || len(s.Details()) != 1 ||
@@ -172,18 +164,9 @@ func TestStoreCannotDecide(t *testing.T) {
 	} {
 		rule := perClient(t, 3)
 		rule.OnStoreFailure = tt.policy
-		set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rule)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: broken{err: tt.err}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		i, err := New(l, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rule))(t)
+		l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Store: broken{err: tt.err}}))(t)
+		i := must.Get(New(l, Config{}))(t)
 		r := say(t, dialPipe(t, new(echo), i))
 		if r.code() != tt.want || r.reason() != tt.reason {
 			t.Errorf("policy %v: %v with reason %q, want %v, %q", tt.policy, r.code(), r.reason(), tt.want, tt.reason)
@@ -349,28 +332,15 @@ func TestNewNamesTheMistake(t *testing.T) {
 
 // Rules can change while calls come: what is looked at and told changes along.
 func TestRulesChange(t *testing.T) {
-	limiter, err := ratelimit.New(perClient(t, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := New(limiter, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.New(perClient(t, 1)))(t)
+	i := must.Get(New(limiter, Config{}))(t)
 	conn := dialPipe(t, new(echo), i)
 	wantCodes(t, conn, codes.OK, codes.ResourceExhausted)
 	rule := perClient(t, 2)
 	rule.Name, rule.Key = "per-tenant", newKey(t, "tenant")
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := i.Check(set); err != nil {
-		t.Fatal(err)
-	}
-	if err := limiter.Update(set); err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rule))(t)
+	must.Do(t, i.Check(set))
+	must.Do(t, limiter.Update(set))
 	for n, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {
 		r := say(t, conn, "x-tenant", "acme")
 		if policy := append(r.header.Get(policyField), r.trailer.Get(policyField)...); r.code() != want || len(policy) != 1 || policy[0] != `"per-tenant";q=2;w=3600` {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -175,10 +176,7 @@ func TestFieldsOfACall(t *testing.T) {
 	for _, name := range []string{"method", "path", "object", "pattern", "host", "api_key", "tenant", "absent", "session", "token"} {
 		rule := ratelimit.Rule{Name: "r", Key: newKey(t, name), Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}}
 		i := newInterceptor(t, Config{Observe: func(c *Call, _ Verdict) { got = append(got, string(c.judged.Event.GetNamed(name))) }}, rule)
-		lis, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 		serve(t, lis, new(echo), i)
 		conn := dial(t, lis.Addr().String(), grpc.WithAuthority("Shop.Example.:443"))
 		say(t, conn, "X-Api-Key", "k1", "X-Tenant", "acme", "x-tenant", "other", "cookie", "a=b; sid=s1", "authorization", "bearer t1")
@@ -194,10 +192,7 @@ func TestBelowNetHTTP(t *testing.T) {
 	i := newInterceptor(t, Config{}, perClient(t, 1))
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(i.Unary))
 	server.RegisterService(&echoService, &echo{say: repeat, talk: repeatAll})
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	h := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute, Protocols: new(http.Protocols)}
 	h.Protocols.SetUnencryptedHTTP2(true)
 	done := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -102,20 +103,14 @@ func dialPipe(t testing.TB, service *echo, i *Interceptor, options ...grpc.DialO
 // sees it as coming from remote, or from where it comes if remote is nil.
 func dialFrom(t testing.TB, remote net.Addr, i *Interceptor) *grpc.ClientConn {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	serve(t, disguise{lis, remote}, new(echo), i)
 	return dial(t, lis.Addr().String())
 }
 
 func dial(t testing.TB, target string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(target, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(target, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -184,10 +179,7 @@ func (r reply) wait() (time.Duration, bool) {
 
 func newKey(t testing.TB, names ...string) match.Key {
 	t.Helper()
-	key, err := match.NewKey(match.Fold{}, names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, names...))(t)
 	return key
 }
 
@@ -205,18 +197,9 @@ var sources = []match.Source{
 
 func newInterceptor(t testing.TB, c Config, rules ...ratelimit.Rule) *Interceptor {
 	t.Helper()
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := New(limiter, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...))(t)
+	limiter := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
+	i := must.Get(New(limiter, c))(t)
 	return i
 }
 

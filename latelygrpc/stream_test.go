@@ -13,16 +13,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 // talk opens a Talk.
 func talk(t testing.TB, ctx context.Context, conn *grpc.ClientConn) grpc.ClientStream {
 	t.Helper()
-	cs, err := conn.NewStream(ctx, &echoService.Streams[0], talkMethod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cs := must.Get(conn.NewStream(ctx, &echoService.Streams[0], talkMethod))(t)
 	return cs
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -60,10 +61,7 @@ func TestConcurrentAnswers(t *testing.T) {
 			}
 			<-counted
 			for _, rule := range []string{"a", "others"} {
-				r, err := l.Rule(rule)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must.Get(l.Rule(rule))(t)
 				if d := r.Peek("127.0.0.1"); d.Remaining != 98 {
 					t.Errorf("%s has %d of 100 left after the answer, as Peek counts its own; want 98", rule, d.Remaining)
 				}
@@ -129,10 +127,7 @@ func TestAnswersLimit(t *testing.T) {
 // a field that the old ones did not use.
 func TestAnswersAfterReload(t *testing.T) {
 	l := mustLimiter(t, counting(t, "a", 1, match.When{Status: []string{"401"}}))
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, counting(t, "a", 1, match.When{Method: []string{"GET"}, Status: []string{"4xx"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, counting(t, "a", 1, match.When{Method: []string{"GET"}, Status: []string{"4xx"}})))(t)
 	h := mustNew(t, l, Config{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := l.Update(set); err != nil {
 			t.Error(err)
@@ -192,10 +187,7 @@ func TestLeaseAnswer(t *testing.T) {
 			t.Fatal("it is refused")
 		}
 		end(lease)
-		r, err := l.Rule("a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Rule("a"))(t)
 		if d, want := r.Peek("192.0.2.1"), []uint64{98, 98, 97}[i]; d.Remaining != want {
 			t.Errorf("after lease %d: %d left, want %d", i, d.Remaining, want)
 		}

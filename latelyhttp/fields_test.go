@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -193,18 +194,12 @@ func TestConditionsHold(t *testing.T) {
 
 // A hashed field is filled in as a digest, which depends on the key of the middleware.
 func TestHashedField(t *testing.T) {
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-Api-Key", Hash: true}}}, limited(t, "a", 1, time.Minute, "api_key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-Api-Key", Hash: true}}}, limited(t, "a", 1, time.Minute, "api_key")))(t)
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("X-Api-Key", "secret")
 	var values []string
 	for _, key := range [][32]byte{{1}, {1}, {2}, {}, {}} {
-		l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
 		m, s := mustNew(t, l, Config{HashKey: key}), new(state)
 		s.begin(r, m.identity)
 		m.judge(m.rules.Plan(), s)

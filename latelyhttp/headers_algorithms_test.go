@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -14,10 +15,7 @@ import (
 func TestFieldsOfEveryAlgorithm(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, name := range limit.Algorithms() {
-		a, err := limit.AlgorithmNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(limit.AlgorithmNamed(name))(t)
 		r := limited(t, "a", 5, time.Minute)
 		r.Algorithm = a
 		r.Limits = append(r.Limits, ratelimit.Limit{N: 150, Span: time.Hour})

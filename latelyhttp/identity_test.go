@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -25,10 +26,7 @@ func prefixes(texts ...string) []netip.Prefix {
 
 func mustIdentity(t testing.TB, c IdentityConfig) *Identity {
 	t.Helper()
-	id, err := NewIdentity(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := must.Get(NewIdentity(c))(t)
 	return id
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -201,22 +202,14 @@ func TestConcurrentLiveRules(t *testing.T) {
 			{atOnce(t, 50, time.Minute), limited(t, "a", 2000, time.Minute), limited(t, "b", 3000, time.Minute, "client", "path")},
 			{limited(t, "c", 0, time.Minute, "tenant")},
 		} {
-			set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...))(t)
 			sets = append(sets, set)
 		}
 	}
-	l, err := ratelimit.NewLimiter(sets[0], ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ratelimit.NewLimiter(sets[0], ratelimit.Config{}))(t)
 	m := mustNew(t, l, Config{})
 	for _, s := range sets {
-		if err := m.Check(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Check(s))
 	}
 	h := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	var wg sync.WaitGroup
@@ -243,9 +236,7 @@ func TestConcurrentLiveRules(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
-	if err := l.Update(sets[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(sets[1]))
 	w := do(h, request("192.0.2.99:1"))
 	if got := header(t, w, "RateLimit-Policy"); got != `"at-once";q=50;qu="concurrent-requests", "a";q=2000;w=60, "b";q=3000;w=60` {
 		t.Errorf("in the end RateLimit-Policy is %s", got)
@@ -259,10 +250,7 @@ func TestFirstInFlightRule(t *testing.T) {
 	l := mustLimiter(t, limited(t, "plain", 5, time.Hour))
 	both := mustLimiter(t, limited(t, "plain", 5, time.Hour), atOnce(t, 2, time.Hour)).Set()
 	held := func() uint64 {
-		r, err := l.Rule("at-once")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Rule("at-once"))(t)
 		return 2 - r.TakeN(l.Now(), 0, "192.0.2.1").Remaining
 	}
 	m := mustNew(t, l, Config{Cost: func(*http.Request) uint64 {

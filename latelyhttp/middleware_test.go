@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/refusal"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -19,10 +20,7 @@ import (
 
 func mustKey(t testing.TB, fields ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(match.Fold{}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(match.Fold{}, fields...))(t)
 	return k
 }
 
@@ -47,23 +45,14 @@ var sources = []match.Source{
 
 func mustLimiter(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, rules...))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
 	return l
 }
 
 func mustNew(t testing.TB, l *ratelimit.Limiter, c Config) *Middleware {
 	t.Helper()
-	m, err := New(l, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(l, c))(t)
 	return m
 }
 
@@ -178,14 +167,8 @@ func TestOnRefused(t *testing.T) {
 // The allow list holds addresses as they are, and proxies that do not say whom
 // they speak for are on none.
 func TestAllowList(t *testing.T) {
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: prefixes("10.0.0.0/8")}, limited(t, "none", 0, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: prefixes("10.0.0.0/8")}, limited(t, "none", 0, time.Minute)))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
 	for _, c := range []struct {
 		config IdentityConfig
 		peer   string
@@ -274,9 +257,7 @@ func TestPlanFollowsTheSet(t *testing.T) {
 	l := mustLimiter(t, limited(t, "old", 5, time.Minute))
 	m := mustNew(t, l, Config{})
 	old := &m.rules.Plan().Policies
-	if err := l.Update(mustLimiter(t, limited(t, "a", 5, time.Minute), limited(t, "b", 5, time.Minute)).Set()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustLimiter(t, limited(t, "a", 5, time.Minute), limited(t, "b", 5, time.Minute)).Set()))
 	w := do(m.Wrap(new(ok)), request("192.0.2.1:1"))
 	plan := m.rules.Plan()
 	if got := header(t, w, "RateLimit-Policy"); got != `"a";q=5;w=60, "b";q=5;w=60` || m.rules.Plan() != plan {

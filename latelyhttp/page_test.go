@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -38,19 +39,10 @@ func ExampleNewPage() {
 
 // The middleware answers a refused browser by the page, and others by a problem document.
 func TestPageOfRefusals(t *testing.T) {
-	page, err := NewPage("<title>{{status}}</title>\n<p>{{ title }}<p>Try again in {{retry_after}} s.")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(NewPage("<title>{{status}}</title>\n<p>{{ title }}<p>Try again in {{retry_after}} s."))(t)
 	set := tellerSet(t)
-	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := New(limiter, Config{Page: page})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
+	m := must.Get(New(limiter, Config{Page: page}))(t)
 	handler := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for i, c := range []struct{ accept, media, body string }{
 		{"text/html", "", ""},

@@ -18,6 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/ratelimitheader"
 	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -154,15 +155,9 @@ func TestStoreFailure(t *testing.T) {
 	} {
 		rule := limited(t, "login", 5, time.Minute)
 		rule.OnStoreFailure = c.policy
-		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rule))(t)
 		var seen error
-		l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: failingStore{err: c.err}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Store: failingStore{err: c.err}}))(t)
 		m := mustNew(t, l, Config{
 			Observe: func(_ *http.Request, v Verdict) { seen = v.Decision.Err },
 		})
@@ -219,10 +214,7 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 		"all":      {exact, several, banning, hits, limited(t, "ring", 65, ms(5000, 60_000))},
 	}
 	for _, name := range limit.Algorithms() {
-		a, err := limit.AlgorithmNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(limit.AlgorithmNamed(name))(t)
 		if a == ratelimit.LeakyBucket {
 			continue // a client alone waits for its turn and is never refused
 		}
@@ -295,19 +287,10 @@ func lone(t *testing.T, h http.Handler, rnd *rand.Rand, refusals int, early bool
 
 // TestMissingField refuses a request without a field with 401, and shows what is left of the other limits.
 func TestMissingField(t *testing.T) {
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
-		limited(t, "wide", 5, time.Minute), limited(t, "keys", 1, time.Minute, "api_key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := NewPage("<p>{{status}} {{title}} {{retry_after}}</p>")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
+		limited(t, "wide", 5, time.Minute), limited(t, "keys", 1, time.Minute, "api_key")))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
+	page := must.Get(NewPage("<p>{{status}} {{title}} {{retry_after}}</p>"))(t)
 	h := mustNew(t, l, Config{Page: page}).Wrap(new(ok))
 	for range 3 {
 		w := do(h, request("192.0.2.1:1"))
@@ -341,31 +324,19 @@ func TestMissingField(t *testing.T) {
 // tellerSet has one rule on the client.
 func tellerSet(t *testing.T) *ratelimit.Set {
 	t.Helper()
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "api", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return set
 }
 
 // A decision alone, as forward-auth has it, is answered as the middleware answers it.
 func TestDecisionAloneIsAnsweredAsByTheMiddleware(t *testing.T) {
 	set := tellerSet(t)
-	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
 	var seen ratelimit.Decision
-	m, err := New(limiter, Config{Observe: func(_ *http.Request, v Verdict) { seen = v.Decision }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(limiter, Config{Observe: func(_ *http.Request, v Verdict) { seen = v.Decision }}))(t)
 	handler := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	policies := ratelimitheader.New(set, false)
 	for i := range 4 {

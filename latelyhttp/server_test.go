@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // echo answers with the client that m finds, so that a test over a real
@@ -28,21 +30,12 @@ func echo(t *testing.T, c IdentityConfig) http.Handler {
 // get sends a raw request and returns the body.
 func get(t *testing.T, network, addr, lines string) string {
 	t.Helper()
-	conn, err := net.DialTimeout(network, addr, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.DialTimeout(network, addr, 5*time.Second))(t)
 	defer conn.Close()
 	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: example.com\r\n%s\r\n", lines)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	return string(body)
 }
 
@@ -56,10 +49,7 @@ func TestRealServer(t *testing.T) {
 	defer trusting.Close()
 	behind := httptest.NewServer(echo(t, IdentityConfig{TrustedProxies: prefixes("127.0.0.0/8"), Hops: 1}))
 	defer behind.Close()
-	target, err := url.Parse(behind.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(behind.URL))(t)
 	transport := new(http.Transport)
 	defer transport.CloseIdleConnections()
 	proxy := httptest.NewServer(&httputil.ReverseProxy{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -36,10 +37,7 @@ func TestWaitIsExact(t *testing.T) {
 				refused++
 				needed := time.Until(admitted[len(admitted)-int(n)].Add(time.Minute))
 				told := header(t, w, "Retry-After")
-				seconds, err := strconv.ParseInt(told, 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				seconds := must.Get(strconv.ParseInt(told, 10, 64))(t)
 				least, most := ratelimitheader.Seconds(max(needed, 0)), ratelimitheader.Seconds(max(needed, 0)+slot)
 				if seconds < least || seconds > most {
 					t.Fatalf("%d a minute: Retry-After is %s; needed are %v, with a slot of %v", n, told, needed, slot)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -39,9 +40,7 @@ func TestAlgorithmChange(t *testing.T) {
 				}
 			}
 			r.Algorithm = to
-			if err := l.Update(mustSet(t, r)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Update(mustSet(t, r)))
 			if d := peekKeyN(l, at(start+18_000), "k", 0); d.Remaining != want || d.Limit != n {
 				t.Errorf("%v to %v: %d of %d are left, want %d of %d", from, to, d.Remaining, d.Limit, want, n)
 			}
@@ -69,9 +68,7 @@ func TestAlgorithmChangeOfBeyond(t *testing.T) {
 		t.Fatal(d)
 	}
 	r.Algorithm, r.Limits = ratelimit.Fixed, []ratelimit.Limit{per(5, time.Minute)}
-	if err := l.Update(mustSet(t, r)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustSet(t, r)))
 	if d := takeKeyN(l, at(59_999), "k", 1); d.Allowed || d.RetryAfter != time.Millisecond {
 		t.Errorf("100 of 5 were carried: %+v", d)
 	}
@@ -79,9 +76,7 @@ func TestAlgorithmChangeOfBeyond(t *testing.T) {
 		t.Errorf("when what was carried has left: %+v", d)
 	}
 	r.Algorithm = ratelimit.InFlight
-	if err := l.Update(mustSet(t, r)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustSet(t, r)))
 	if d := takeKeyN(l, at(60_001), "k", 5); !d.Allowed {
 		t.Errorf("what has come in a span is not under way: %+v", d)
 	}
@@ -120,15 +115,11 @@ func TestReservationUnderOtherLimits(t *testing.T) {
 		before := reserveN(l, at(0), keyEvent(l, "k"), 8)
 		for _, change := range c.changes {
 			change(&r)
-			if err := l.Update(mustSet(t, r)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Update(mustSet(t, r)))
 		}
 		takeKeyN(l, at(0), "k", 8)
 		left := peekKeyN(l, at(0), "k", 0).Remaining
-		if err := before.SettleAt(at(0), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, before.SettleAt(at(0), 0))
 		if got := peekKeyN(l, at(0), "k", 0).Remaining; got-left != c.back {
 			t.Errorf("%s changes: %d of 8 are given back, want %d", c.name, got-left, c.back)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -31,10 +32,7 @@ func part(of match.Part, client, status string) *match.Event {
 
 func newLimiter(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.New(rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ratelimit.New(rules...))(t)
 	return l
 }
 
@@ -86,10 +84,7 @@ func TestAnswersLeaveOthers(t *testing.T) {
 	all := ratelimit.Rule{Name: "all", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 10, Span: time.Minute}}}
 	l := newLimiter(t, all, failures(2, time.Minute))
 	left := func(rule string) uint64 {
-		r, err := l.Rule(rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Rule(rule))(t)
 		return r.Peek("192.0.2.1").Remaining
 	}
 	for _, step := range []struct {
@@ -174,13 +169,8 @@ func TestAnswerAfterUpdate(t *testing.T) {
 	}
 	changed := failures(1, time.Minute)
 	changed.When.Status = []string{"4xx"}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, changed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Update(set); err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, changed))(t)
+	must.Do(t, l.Update(set))
 	l.Take(part(match.Answer, "192.0.2.1", "404"))
 	if d := l.Take(part(match.Request, "192.0.2.1", "")); d.Allowed {
 		t.Errorf("after an answer that only the new rule counts: %+v", d)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -41,9 +42,7 @@ func fail2banMultipliers(bantime time.Duration, multipliers []int, factor float6
 func lasts(t *testing.T, b ratelimit.Ban) []int {
 	t.Helper()
 	b.Span = time.Second
-	if err := banError(t, b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, banError(t, b))
 	seconds := make([]int, 10)
 	for i := range seconds {
 		seconds[i] = int(b.Duration(i+1) / time.Second)

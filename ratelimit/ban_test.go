@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -56,9 +57,7 @@ func TestBanErrorsNameRange(t *testing.T) {
 		"memory": {func(b *ratelimit.Ban) { b.Remember = 1 }, []string{"ban.remember: 1ns", spans}},
 	} {
 		b := ratelimit.Ban{After: 4, Span: time.Minute, For: 10 * time.Minute, Factor: 2, Max: time.Hour, Remember: time.Hour}
-		if err := banError(t, b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, banError(t, b))
 		c.spoil(&b)
 		wantParts(t, name, banError(t, b), c.want...)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -13,12 +14,9 @@ import (
 // them: by address, by prefix, and an address that is on the list by itself while
 // others of its prefix are not. None is banned, by hand or after a restart.
 func TestBanOfAllowedPrefix(t *testing.T) {
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
 		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2001:db9::7/128"),
-	}}, ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}}))(t)
 	for client, allowed := range map[string]bool{
 		"2001:db8::1": true, "2001:db8:1:2::/64": true, "2001:db9::7": true, "2001:db9::8": false, "2001:dba::/64": false,
 	} {

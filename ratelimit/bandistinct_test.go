@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -168,9 +169,7 @@ func TestDistinctValuesOfAnotherSecret(t *testing.T) {
 	one.TakeN(at, loginEvent("192.0.2.1", "bob"), 1)
 	two.TakeN(at, loginEvent("192.0.2.9", "eve"), 1)
 	for chunk := range one.Export(at) {
-		if _, err := two.Import(at, chunk); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(two.Import(at, chunk))(t)
 	}
 	for _, user := range []string{"ada", "bob"} {
 		if d := two.TakeN(at, loginEvent("192.0.2.1", user), 1); !d.Allowed {

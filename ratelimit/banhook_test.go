@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -69,17 +70,11 @@ func TestOnBan(t *testing.T) {
 	}
 	take(2 * time.Second)
 	expect("during the ban", 1)
-	if _, err := l.Bans().Remove("both", b.Key...); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(l.Bans().Remove("both", b.Key...))(t)
 	expect("a ban unbanned", 1)
 
-	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Internal().RestoreBan(ratelimit.BanRecord{Rule: "hits", Key: []string{"j"}, Until: start.Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}))
+	must.Do(t, l.Internal().RestoreBan(ratelimit.BanRecord{Rule: "hits", Key: []string{"j"}, Until: start.Add(time.Hour)}))
 	for range 3 {
 		mustRule(l, "hits").TakeN(start, 1, "k") // one by hand is not extended
 	}

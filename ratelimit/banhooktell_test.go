@@ -5,31 +5,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 // TestReportBansOfOthers has a ban by hand take the place of one that a rule has
 // begun, between the decision and the hook: it is not told.
 func TestReportBansOfOthers(t *testing.T) {
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := NewSet(SetConfig{}, Rule{Name: "r", Key: key, Ban: &Ban{After: 1, Span: time.Minute, For: time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
+	set := must.Get(NewSet(SetConfig{}, Rule{Name: "r", Key: key, Ban: &Ban{After: 1, Span: time.Minute, For: time.Minute}}))(t)
 	told := 0
-	m, err := NewMemory(set, Config{OnBan: func(BanRecord) { told++ }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(NewMemory(set, Config{OnBan: func(BanRecord) { told++ }}))(t)
 	for source, want := range map[string]int{"rule": 1, "manual": 0} {
 		name := "by " + source
 		b := BanRecord{Rule: "r", Key: []string{name}, Since: time.Unix(1, 0), Until: time.Unix(100, 0), Source: source}
-		if err := m.Ban(context.Background(), b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Ban(context.Background(), b))
 		mr := m.rules.Load().rules[0]
 		probes := []probe{{memoryRule: mr, hash: mr.records.table.Hash(name), key: name, extended: true}}
 		for now, want := range map[int64]int{2e9: want, 200e9: 0} {

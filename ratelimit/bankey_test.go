@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -39,10 +40,7 @@ func TestBanKeyIsTheEventsKey(t *testing.T) {
 		fold := match.Fold{IPv4: rnd.IntN(33), IPv6: rnd.IntN(129), Off: rnd.IntN(4) == 0}
 		rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		fields := names[:1+rnd.IntN(4)]
-		k, err := match.NewKey(fold, fields...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(match.NewKey(fold, fields...))(t)
 		var e match.Event
 		for _, f := range fields {
 			e.SetNamedString(f, values(f))
@@ -59,10 +57,7 @@ func TestBanKeyIsTheEventsKey(t *testing.T) {
 }
 
 func TestBanKeyFoldsTheClient(t *testing.T) {
-	k, err := match.NewKey(match.Fold{}, "client", "path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(match.Fold{}, "client", "path"))(t)
 	got, err := banKey(k, []string{"2001:DB8:0:1::5", "/a/../%41"})
 	if want := []string{"2001:db8:0:1::/64", "/a/../%41"}; err != nil || !slices.Equal(banValues(k, got), want) {
 		t.Errorf("%q, %v, want %q", banValues(k, got), err, want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -46,9 +47,7 @@ func TestBanOfANetwork(t *testing.T) {
 		switch rnd.IntN(40) {
 		case 0:
 			until := at.Add(time.Duration(1+rnd.IntN(5)) * time.Second)
-			if err := l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "limit", Key: []string{fmt.Sprintf("%s/%d", a, p.Bits())}, Until: until}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "limit", Key: []string{fmt.Sprintf("%s/%d", a, p.Bits())}, Until: until}))
 			if until.After(banned[p]) {
 				banned[p] = until
 			}
@@ -62,9 +61,7 @@ func TestBanOfANetwork(t *testing.T) {
 			was := l
 			l = mustLimiter(t, mustSet(t, rule), ratelimit.Config{})
 			for chunk := range was.Export(at) {
-				if _, err := l.Import(at, chunk); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(l.Import(at, chunk))(t)
 			}
 		}
 		var until time.Time
@@ -96,9 +93,7 @@ func TestBanOfANetwork(t *testing.T) {
 // TestNetworkBanAllocatesNothing decides about clients while a network is banned.
 func TestNetworkBanAllocatesNothing(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1_000_000, time.Minute)}}), ratelimit.Config{})
-	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "limit", Key: []string{"192.0.2.0/24"}, Until: l.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "limit", Key: []string{"192.0.2.0/24"}, Until: l.Now().Add(time.Hour)}))
 	for _, client := range []string{"192.0.2.1", "203.0.113.1", "2001:db8::1"} {
 		e := clientEvent(client)
 		l.Take(e)
@@ -130,9 +125,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	}
 	// These lengths are looked up from now on.
 	for _, network := range []string{"198.51.0.0/16", "198.51.100.0/24", "2001:db9::/32", "2001:db9::/48", "203.0.114.0/24"} {
-		if err := l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{network}, Until: at.Add(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{network}, Until: at.Add(time.Hour)}))
 	}
 	refused := func(when string, l *ratelimit.Limiter, clients ...string) {
 		t.Helper()
@@ -160,9 +153,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 
 	restored := fresh()
 	for chunk := range l.Export(at) {
-		if _, err := restored.Import(at, chunk); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(restored.Import(at, chunk))(t)
 	}
 	check("restored", restored)
 
@@ -182,9 +173,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 
 	other := rule
 	other.Limits = []ratelimit.Limit{per(2, time.Minute)}
-	if err := l.Update(mustSet(t, other)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustSet(t, other)))
 	check("after a change of the rules", l)
 	if s := l.Stats(); s.Rules[0].Bans != len(named)+5 {
 		t.Errorf("%d bans are counted, want %d", s.Rules[0].Bans, len(named)+5)
@@ -192,9 +181,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 
 	// A network that is banned by hand while a client of that name is: both hold, until the end
 	// of each.
-	if err := l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"203.0.113.0/24"}, Until: at.Add(time.Minute)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"203.0.113.0/24"}, Until: at.Add(time.Minute)}))
 	refused("banned by hand too", l, "203.0.113.9", "203.0.113.0/24")
 	if r, held, err := l.Bans().At(at).Get("flood", "203.0.113.0/24"); err != nil || !held || r.Source == "rule" {
 		t.Errorf("listed is %+v, %v, %v; want the ban by hand", r, held, err)

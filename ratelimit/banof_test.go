@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -38,10 +39,7 @@ func TestBanOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				set := mustSet(t, banOfRules(t)...)
-				m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 				testBanOf(t, ratelimit.Over(set, wrap(m)))
 			})
 		})
@@ -59,9 +57,7 @@ func testBanOf(t *testing.T, l *ratelimit.Limiter) {
 				continue
 			}
 			b := ratelimit.BanRecord{Rule: key[0], Key: key[1:], Until: l.Now().Add(time.Duration(1+rnd.IntN(3)) * time.Minute), Reason: fmt.Sprint("ban ", i)}
-			if err := l.Bans().Add(b); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Bans().Add(b))
 		}
 	}
 	had := len(listed(t, l))
@@ -87,9 +83,7 @@ func TestBanOfKeys(t *testing.T) {
 	strict := limitRule(t, "strict", per(0, time.Hour))
 	strict.Ban = &ratelimit.Ban{Of: ratelimit.Refusals, Span: time.Minute, For: time.Hour}
 	l := banLimiter(t, ratelimit.Config{}, append(banOfRules(t), strict)...)
-	if err := l.Bans().Add(ratelimit.BanRecord{Rule: "one", Key: []string{"2001:db8::7"}, Until: l.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "one", Key: []string{"2001:db8::7"}, Until: l.Now().Add(time.Hour)}))
 	if b, held, err := l.Bans().Get("one", "2001:DB8::ffff"); !held || err != nil || b.Key[0] != "2001:db8::/64" || b.Source != "manual" {
 		t.Errorf("another address of the customer: %+v, %v, %v", b, held, err)
 	}

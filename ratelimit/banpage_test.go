@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bans "github.com/lately-go/lately/internal/ban"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -32,10 +33,7 @@ func pageMemory(t testing.TB) *pagedMemory {
 		ratelimit.Rule{Name: "one", Key: mustKey(t, "user"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}},
 		ratelimit.Rule{Name: "two", Key: mustKey(t, "user", "path"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}},
 	)
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 	return &pagedMemory{m, ratelimit.Over(set, m).Bans()}
 }
 
@@ -77,9 +75,7 @@ func TestBanPagesAgainstAList(t *testing.T) {
 			b.Source, b.Reason = "manual", fmt.Sprint("because of ", i%7)
 		}
 		b.Until = b.Since.Add(time.Duration(rnd.IntN(4000)+1) * time.Millisecond)
-		if err := m.Ban(context.Background(), b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Ban(context.Background(), b))
 		list = append(list, b)
 	}
 	now := start.Add(2500 * time.Millisecond)
@@ -195,17 +191,13 @@ func BenchmarkBanPage(b *testing.B) {
 	start := at(1_700_000_000_000)
 	for i := range 980_000 {
 		since := start.Add(time.Duration(i%1_000_000) * time.Microsecond)
-		if err := m.Ban(context.Background(), ratelimit.BanRecord{Rule: "one", Key: []string{fmt.Sprint("u", i)}, Since: since, Until: since.Add(time.Hour), Source: "rule"}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, m.Ban(context.Background(), ratelimit.BanRecord{Rule: "one", Key: []string{fmt.Sprint("u", i)}, Since: since, Until: since.Add(time.Hour), Source: "rule"}))
 	}
 	for _, text := range []string{"", "u1234"} {
 		b.Run("text="+text, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.page(start.Add(time.Minute), bans.Query{Limit: 1000, Text: text}); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(m.page(start.Add(time.Minute), bans.Query{Limit: 1000, Text: text}))(b)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -63,18 +64,9 @@ type limiterTarget struct {
 }
 
 func newLimiterTarget(t testing.TB, keys []string) *limiterTarget {
-	client, err := match.NewKey(match.Fold{Off: true}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: client, Limits: []ratelimit.Limit{{N: limit.MaxN, Span: time.Hour}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{Bans: 2 * len(keys)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(match.NewKey(match.Fold{Off: true}, "client"))(t)
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: client, Limits: []ratelimit.Limit{{N: limit.MaxN, Span: time.Hour}}}))(t)
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Bans: 2 * len(keys)}))(t)
 	return &limiterTarget{t, ratelimit.Over(set, m), keys}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -27,10 +28,7 @@ func written(t testing.TB, bans ...ratelimit.BanRecord) []byte {
 	t.Helper()
 	var text []byte
 	for _, r := range bans {
-		line, err := r.MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(r.MarshalJSON())(t)
 		text = append(text, line...)
 	}
 	return text
@@ -147,10 +145,7 @@ func TestBanRecordInOtherJSON(t *testing.T) {
 		Rule: "login", Key: []string{"a<b", "\xff"}, Since: since, Until: since.Add(10 * time.Minute), Count: 2,
 		Reason: "more than 20 refusals in 5m", Source: "rule",
 	}
-	b, err := json.Marshal(map[string]any{"ban": r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(map[string]any{"ban": r}))(t)
 	var got map[string]ratelimit.BanRecord
 	if err := json.Unmarshal(b, &got); err != nil || !sameBan(got["ban"], r) {
 		t.Errorf("got %+v, %v, want %+v", got, err, r)

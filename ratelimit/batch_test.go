@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -40,12 +41,9 @@ func (b *batches) Decide(ctx context.Context, batch []*ratelimit.Request) {
 // has moved to other rules.
 func TestTakeAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}},
+		set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}},
 			limitedTo("path", 3, "path"), limitedTo("pair", 2, "client", "path"),
-			ratelimit.Rule{Name: "ban", Key: match.MustKey("client"), Ban: &ratelimit.Ban{After: 9, Span: time.Minute, For: time.Hour}})
-		if err != nil {
-			t.Fatal(err)
-		}
+			ratelimit.Rule{Name: "ban", Key: match.MustKey("client"), Ban: &ratelimit.Ban{After: 9, Span: time.Minute, For: time.Hour}}))(t)
 		remote := &batches{Memory: memoryStore(t, set).(*ratelimit.Memory), fail: func(call int) error {
 			if call%3 == 0 {
 				return ratelimit.ErrStale
@@ -127,10 +125,7 @@ func TestTakeAllWithoutStore(t *testing.T) {
 	down := errors.New("the store is down")
 	open, closed := limitedTo("open", 1, "path"), limitedTo("closed", 1, "path")
 	open.OnStoreFailure, closed.OnStoreFailure = ratelimit.FailOpen, ratelimit.FailClosed
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, open, closed, limitedTo("local", 1, "path"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, open, closed, limitedTo("local", 1, "path")))(t)
 	l := ratelimit.Over(set, &batches{Memory: memoryStore(t, set).(*ratelimit.Memory), fail: func(int) error { return down }})
 	var queries []batch.Query
 	for _, rule := range []string{"open", "closed", "local", "local", "none"} {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -53,8 +54,6 @@ func TestConcurrentOpenAndSettle(t *testing.T) {
 		if err := <-done; err != nil || reserved.Open() {
 			t.Fatalf("%v, open %v", err, reserved.Open())
 		}
-		if err := l.Update(mustSet(t, limitRule(t, "other", per(100_000, time.Minute)), r)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Update(mustSet(t, limitRule(t, "other", per(100_000, time.Minute)), r)))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -17,10 +18,7 @@ import (
 // which is no longer than two windows.
 func TestCharge(t *testing.T) {
 	for _, name := range limit.Algorithms() {
-		a, err := limit.AlgorithmNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(limit.AlgorithmNamed(name))(t)
 		for _, n := range []uint64{10, 500} {
 			for _, charged := range []uint64{n / 2, n, n + 1, 3 * n, math.MaxUint64} {
 				t.Run(fmt.Sprint(name, n, charged), func(t *testing.T) { testCharge(t, a, n, charged) })
@@ -40,9 +38,7 @@ func testCharge(t *testing.T, a ratelimit.Algorithm, n, charged uint64) {
 	if d := r.TakeN(start, 1, "k"); !d.Allowed {
 		t.Fatalf("before the charge: %+v", d)
 	}
-	if err := r.ChargeAt(start, charged, "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.ChargeAt(start, charged, "k"))
 	if d := r.PeekN(start, 1, other); d.Remaining != n-1 {
 		t.Errorf("another key was charged: %+v", d)
 	}
@@ -72,9 +68,7 @@ func TestChargeOfOtherKeys(t *testing.T) {
 	if err := r.Charge(1, "k", "too many"); err == nil {
 		t.Error("a key of two values is charged under a rule of one")
 	}
-	if err := l.Update(mustSet(t, limitRule(t, "r", per(10, time.Hour)))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustSet(t, limitRule(t, "r", per(10, time.Hour)))))
 	if err, ok := goes.Charge(1, "k").(*ratelimit.RuleError); !ok || err.Name != "goes" {
 		t.Errorf("charged under a rule that is gone: %v", err)
 	}

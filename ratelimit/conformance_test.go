@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/store/storetest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -21,10 +22,7 @@ func TestMemoryConforms(t *testing.T) {
 	}
 	for _, budget := range budgets {
 		open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-			m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: budget}))(t)
 			return m
 		}
 		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
@@ -35,9 +33,6 @@ func TestMemoryConforms(t *testing.T) {
 
 // memoryStore opens an empty memory store with a small budget.
 func memoryStore(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: 8 << 20}))(t)
 	return m
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -47,10 +48,7 @@ func TestRefundOfACutBucket(t *testing.T) {
 					now := at(0).Add(wait)
 					takeKeyN(trial.refunded.Limiter, now, "k", 0) // judged since
 					trial.refunded, trial.twin = afterCut(t, trial.refunded, meanwhile, now), afterCut(t, trial.twin, meanwhile, now)
-					taken, err := mustRule(trial.refunded.Limiter, "r").RefundAt(now, 20, "k")
-					if err != nil {
-						t.Fatal(err)
-					}
+					taken := must.Get(mustRule(trial.refunded.Limiter, "r").RefundAt(now, 20, "k"))(t)
 					if wrong := trial.credit(now, 3*time.Minute); wrong != "" {
 						t.Fatalf("%s: %d given back: %s", name, taken, wrong)
 					}
@@ -80,9 +78,7 @@ func cutBucket(t *testing.T, a ratelimit.Algorithm, counted bool, charged uint64
 		}
 		return cutSide{l, m}
 	}
-	if err := reserveN(l, at(0), keyEvent(l, "k"), 1).SettleAt(at(0), charged); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reserveN(l, at(0), keyEvent(l, "k"), 1).SettleAt(at(0), charged))
 	return cutSide{l, m}
 }
 
@@ -101,14 +97,10 @@ func afterCut(t *testing.T, l cutSide, meanwhile string, now time.Time) cutSide 
 		set := mustSet(t, r)
 		m, after := mustMemory(t, set, ratelimit.Config{})
 		for chunk := range l.store.Export(now) {
-			if _, err := m.Import(now, chunk); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(m.Import(now, chunk))(t)
 		}
 		return cutSide{after, m}
 	}
-	if err := l.Update(mustSet(t, r)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustSet(t, r)))
 	return l
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -51,16 +52,10 @@ func TestShare(t *testing.T) {
 		{2, 0, 1, 1, 2, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+			set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 				Name: "r", Key: match.MustKey("path"), Limits: []ratelimit.Limit{{N: c.limit, Span: time.Minute}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
+			m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 			f := &fleet{Store: m, nodes: c.nodes}
 			l := ratelimit.Over(set, f)
 			var e match.Event
@@ -102,16 +97,11 @@ func TestUpdateAway(t *testing.T) {
 		return mustSet(t, limitRule(t, "r", per(n, time.Hour)))
 	}
 	first := rules(5)
-	m, err := ratelimit.NewMemory(first, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(first, ratelimit.Config{}))(t)
 	l := ratelimit.Over(first, &fleet{Store: updating{m}, nodes: 1, away: true})
 	l.UseLocal(smallest(t, first))
 	reserved := l.Reserve(keyEvent(l, "k"), 1)
-	if err := l.Update(rules(6)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(rules(6)))
 	if d := l.Take(keyEvent(l, "k")); !d.Allowed || !errors.Is(d.Err, errFleet) || d.Remaining != 5 {
 		t.Errorf("%+v, want allowed by new local memory with 5 left", d)
 	}
@@ -124,10 +114,7 @@ func TestUpdateAway(t *testing.T) {
 // second table: it has the share of the new number at once, and begins with nothing counted.
 func TestShareWithoutBudget(t *testing.T) {
 	set := mustSet(t, limitRule(t, "r", per(9, time.Hour)))
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 	f := &fleet{Store: m, nodes: 1, away: true}
 	l := ratelimit.Over(set, f)
 	l.UseLocal(smallest(t, set))
@@ -177,17 +164,11 @@ func TestInFlightAway(t *testing.T) {
 			set := mustSet(t, ratelimit.Rule{
 				Name: "r", Key: match.MustKey("path"), Algorithm: ratelimit.InFlight, Limits: []ratelimit.Limit{{N: 9, Span: time.Minute}},
 			})
-			m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 			for i, before := range c.before {
 				f := &fleet{Store: m, nodes: 3}
 				l := ratelimit.Over(set, f)
-				rule, err := l.Rule("r")
-				if err != nil {
-					t.Fatal(err)
-				}
+				rule := must.Get(l.Rule("r"))(t)
 				reserve := func(n int) (all []*ratelimit.Reservation) {
 					for range n {
 						if r := rule.Reserve(1, "k"); r.Decision.Allowed {
@@ -227,19 +208,10 @@ func TestInFlightAway(t *testing.T) {
 func TestShareOfLimitOfEvent(t *testing.T) {
 	for i := range limit.Algorithms() {
 		rule := plannedRule(ratelimit.Algorithm(i), 30, 300, "tenant")
-		set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rule)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rule))(t)
+		m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 		l := ratelimit.Over(set, &fleet{Store: m, nodes: 3, away: true})
-		r, err := l.Rule("planned")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Rule("planned"))(t)
 		for limit, share := range map[uint64]uint64{0: 10, 1: 1, 2: 1, 60: 20, 300: 100, 999: 100} {
 			if d := r.TakeLimit(limit, 1, fmt.Sprint("c", limit)); !d.Allowed || d.Limit != share || !errors.Is(d.Err, errFleet) {
 				t.Errorf("%v: a limit of %d by one of three nodes: %+v, want one of %d", rule.Algorithm, limit, d, share)

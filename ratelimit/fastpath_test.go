@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -161,9 +162,7 @@ func TestShortWayUnderALoweredLimit(t *testing.T) {
 			lowered.Limits = []ratelimit.Limit{r.Limits[0]}
 			lowered.Limits[0].N, lowered.Limits[0].Burst = 1+rnd.Uint64N(10), 0
 			for _, l := range []*ratelimit.Limiter{short, long} {
-				if err := l.Update(mustSet(t, lowered)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, l.Update(mustSet(t, lowered)))
 			}
 			allowed, step := 0, int64(r.Limits[0].Window()/40)
 			for n := range int64(120) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -114,10 +115,7 @@ func newFlooded(t *testing.T, budget int64, rules ...ratelimit.Rule) (*ratelimit
 	t.Helper()
 	s := mustSet(t, rules...)
 	before := heapNow()
-	m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(s, ratelimit.Config{Budget: budget}))(t)
 	return ratelimit.Over(s, m), &memoryWatch{memory: m, before: before}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -18,10 +19,7 @@ func TestImportHasTheSameBudget(t *testing.T) {
 	}
 	set := mustSet(t, limitRule(t, "r", per(1000, time.Hour)))
 	open := func() (*ratelimit.Memory, *ratelimit.Limiter) {
-		m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: budget}))(t)
 		return m, ratelimit.Over(set, m)
 	}
 	m, l := open()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )
@@ -43,9 +44,7 @@ func dumpOf(t testing.TB, set *ratelimit.Set) [][]byte {
 		{Rule: "exact", Key: []string{"imported"}, Until: second(5000), Reason: "because", Source: "rule"},
 		{Rule: "gcra", Key: []string{"plain"}, Since: second(-4000), Until: second(5000)},
 	} {
-		if err := m.Ban(context.Background(), b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Ban(context.Background(), b))
 	}
 	return exported(m, second(150))
 }

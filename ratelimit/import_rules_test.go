@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -35,9 +36,7 @@ func TestImportUnderOtherRules(t *testing.T) {
 		}
 		b, lb := mustMemory(t, other, ratelimit.Config{Budget: -1})
 		mustImport(t, b, time.Unix(0, now), exported(a, time.Unix(0, now)))
-		if err := la.Update(other); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, la.Update(other))
 		tw := &twins{a: &limiterJudge{Limiter: la}, b: &limiterJudge{Limiter: lb}}
 		for range 200 {
 			now += rnd.Int64N(1 << rnd.IntN(36))
@@ -76,10 +75,7 @@ func TestImportUnderAnotherAlgorithm(t *testing.T) {
 // TestImportOfUnknownRules renames a rule, and changes its key and its fold.
 func TestImportOfUnknownRules(t *testing.T) {
 	key := func(fold match.Fold, names ...string) match.Key {
-		k, err := match.NewKey(fold, names...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(match.NewKey(fold, names...))(t)
 		return k
 	}
 	r := ratelimit.Rule{Name: "r", Key: key(match.Fold{}, "client"), Limits: []ratelimit.Limit{per(5, time.Hour)}}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
@@ -18,10 +19,7 @@ func second(n int64) time.Time { return time.Unix(n, 0) }
 // mustMemory returns an empty store with a Limiter over it.
 func mustMemory(t testing.TB, s *ratelimit.Set, c ratelimit.Config) (*ratelimit.Memory, *ratelimit.Limiter) {
 	t.Helper()
-	m, err := ratelimit.NewMemory(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(s, c))(t)
 	return m, ratelimit.Over(s, m)
 }
 
@@ -290,9 +288,7 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 		takeKeyN(la, second(0), "held", 1)
 		takeKeyN(la, second(-5000), "over", 1)
 	}
-	if err := a.Ban(context.Background(), ratelimit.BanRecord{Rule: "r", Key: []string{"by hand"}, Since: second(0), Until: second(7200), Reason: "spam", Source: "ada"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Ban(context.Background(), ratelimit.BanRecord{Rule: "r", Key: []string{"by hand"}, Since: second(0), Until: second(7200), Reason: "spam", Source: "ada"}))
 	b, lb := mustMemory(t, set, ratelimit.Config{})
 	did := mustImport(t, b, second(-10_000), exported(a, second(600)))
 	if did.Bans != 3 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -48,10 +49,7 @@ func (h *keyHolder) fill(rng *rand.Rand, mix keyMix) (held int) {
 
 func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *keyHolder {
 	s := mustSet(t, r)
-	m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(s, ratelimit.Config{Budget: budget}))(t)
 	l := ratelimit.Over(s, m)
 	return &keyHolder{now: time.Unix(1_000_000, 0), take: func(now time.Time, key string) {
 		for i := range takes {
@@ -119,10 +117,7 @@ func TestRegularsAreKeptWhenLongKeysCome(t *testing.T) {
 			r := limitRule(t, "r", per(200, time.Hour))
 			r.Algorithm = a
 			s := mustSet(t, r)
-			m, err := ratelimit.NewMemory(s, ratelimit.Config{Budget: 3 << 19})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(ratelimit.NewMemory(s, ratelimit.Config{Budget: 3 << 19}))(t)
 			l, n, rng := ratelimit.Over(s, m), 0, rand.New(rand.NewPCG(1, 1))
 			start := time.Unix(1_000_000, 0)
 			for second := range 2 * seconds {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -12,14 +13,11 @@ import (
 // TestLacking counts the events that each rule does not judge because they lack a field of its key.
 func TestLacking(t *testing.T) {
 	limits := []ratelimit.Limit{{N: 5, Span: time.Minute}}
-	l, err := ratelimit.New(
+	l := must.Get(ratelimit.New(
 		ratelimit.Rule{Name: "client", Key: match.MustKey("client"), Limits: limits},
 		ratelimit.Rule{Name: "pair", Key: match.MustKey("client", "tenant"), Limits: limits},
 		ratelimit.Rule{Name: "login", Key: match.MustKey("tenant"), Limits: limits, When: match.When{Path: []string{"/login"}}},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	var bare, tenant, none match.Event
 	bare.SetString(match.Client, "192.0.2.1")
 	tenant.SetString(match.Client, "192.0.2.1")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/match"
@@ -155,14 +156,8 @@ func TestTakeLimit(t *testing.T) {
 	rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", Plans: planMap{"acme": 4}}
 	fixed := rule
 	fixed.Name, fixed.Limits, fixed.LimitBy = "fixed", []ratelimit.Limit{{N: 2, Span: plannedSpan}}, nil
-	limiter, err := ratelimit.New(rule, fixed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plans, err := limiter.Rule("planned")
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.New(rule, fixed))(t)
+	plans := must.Get(limiter.Rule("planned"))(t)
 	for _, step := range []struct {
 		limit uint64
 		key   string
@@ -182,10 +177,7 @@ func TestTakeLimit(t *testing.T) {
 			t.Errorf("%s under %d: %+v, want %+v", step.key, step.limit, d, step.want)
 		}
 	}
-	others, err := limiter.Rule("fixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	others := must.Get(limiter.Rule("fixed"))(t)
 	if d := others.TakeLimit(3, 1, "acme"); d.Allowed || d.Err == nil || d.Err.Error() != `ratelimit: rule "fixed" has a fixed limit: must have at_most for one that comes with a request` {
 		t.Errorf("a limit under a rule without AtMost: %+v, want an error", d)
 	}
@@ -199,14 +191,8 @@ func TestLimitOfKeyAndEvent(t *testing.T) {
 	for _, key := range [][]string{{"tenant"}, {"tenant | client"}, {"client | tenant"}, {"path", "tenant | client"}, {"client", "tenant"}} {
 		rule := plannedRule(ratelimit.Sliding, 2, 9, key...)
 		rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", Plans: planMap{"acme": 7, "tenant:acme": 9}}
-		limiter, err := ratelimit.New(rule)
-		if err != nil {
-			t.Fatal(err)
-		}
-		judge, err := limiter.Rule("planned")
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := must.Get(ratelimit.New(rule))(t)
+		judge := must.Get(limiter.Rule("planned"))(t)
 		for _, tenant := range []string{"acme", "tenant:acme", "other", ""} {
 			var e match.Event
 			e.SetString(match.Path, "/")
@@ -227,10 +213,7 @@ func TestLimitOfKeyAndEvent(t *testing.T) {
 
 // TestLimitOfEventValues has a field say N in all ways that are not a number from 1 to AtMost.
 func TestLimitOfEventValues(t *testing.T) {
-	limiter, err := ratelimit.New(plannedRule(ratelimit.Exact, 7, 50, "tenant"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(ratelimit.New(plannedRule(ratelimit.Exact, 7, 50, "tenant")))(t)
 	for value, want := range map[string]uint64{
 		"20": 20, "050": 50, "": 7, "0": 7, "000": 7, "-1": 7, "1.5": 7, "gold": 7, " 20": 7, "1e1": 7,
 		"51": 50, "18446744073709551617": 50, "99999999999999999999999999999999": 50,

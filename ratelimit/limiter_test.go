@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -22,14 +23,8 @@ func TestTakeIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := limitRule(t, "r", per(3, time.Second))
 		r.Ban = &ratelimit.Ban{After: 4, Of: ratelimit.Refusals, Span: 10 * time.Second, For: time.Minute}
-		byEvent, err := ratelimit.New(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		byKey, err := ratelimit.New(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		byEvent := must.Get(ratelimit.New(r))(t)
+		byKey := must.Get(ratelimit.New(r))(t)
 		var e match.Event
 		e.Time = time.Unix(77, 0)
 		e.SetString(match.Client, "k")
@@ -67,10 +62,7 @@ func TestTakeIsLive(t *testing.T) {
 // TestBanEndsLive starts a ban and lets it end.
 func TestBanEndsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := ratelimit.New(ban(t, "r", ratelimit.Ban{After: 1, Span: time.Second, For: time.Minute}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ratelimit.New(ban(t, "r", ratelimit.Ban{After: 1, Span: time.Second, For: time.Minute})))(t)
 		<-time.After(3 * time.Hour) // since the Limiter was made
 		takeKey(l, "k")
 		d := takeKey(l, "k")
@@ -139,10 +131,7 @@ func TestStoreFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := mustSet(t, c.rules...)
-			memory, err := ratelimit.NewMemory(set, ratelimit.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			memory := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 			store := &brokenStore{Memory: memory}
 			l := ratelimit.Over(set, store)
 			if d := takeKeyN(l, at(0), "k", 1); d.Err != nil || !d.Allowed {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -13,28 +14,19 @@ import (
 
 func mustKey(t testing.TB, fields ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(match.Fold{Off: true}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(match.Fold{Off: true}, fields...))(t)
 	return k
 }
 
 func mustSet(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Set {
 	t.Helper()
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rules...))(t)
 	return s
 }
 
 func mustLimiter(t testing.TB, s *ratelimit.Set, c ratelimit.Config) *ratelimit.Limiter {
 	t.Helper()
-	m, err := ratelimit.NewMemory(s, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(s, c))(t)
 	return ratelimit.Over(s, m)
 }
 
@@ -150,16 +142,11 @@ func differs(d ratelimit.Decision, outcomes []ratelimit.Outcome, want refVerdict
 // different lengths: they are different keys.
 func TestKeysSharingBytes(t *testing.T) {
 	set := mustSet(t, limitRule(t, "a", per(5, time.Second)), limitRule(t, "b", per(5, time.Second)))
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 	buffer := []byte("key")
 	left := func(a, b []byte) (uint64, uint64) {
 		r := ratelimit.Request{Set: set, Cost: 1, Subjects: []ratelimit.Subject{{Key: a}, {Key: b, Outcome: ratelimit.StoreOutcome{Rule: 1}}}}
-		if err := m.Decided(&r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Decided(&r))
 		return r.Subjects[0].Outcome.Remaining, r.Subjects[1].Outcome.Remaining
 	}
 	left(buffer, buffer[:2])

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -38,17 +39,8 @@ func TestBytesAreUsed(t *testing.T) {
 
 func newWithBudget(t *testing.T, budget int64) *ratelimit.Limiter {
 	t.Helper()
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: key, Limits: []ratelimit.Limit{per(4, floodSpan)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: budget})
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "r", Key: key, Limits: []ratelimit.Limit{per(4, floodSpan)}}))(t)
+	memory := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: budget}))(t)
 	return ratelimit.Over(set, memory)
 }

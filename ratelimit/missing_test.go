@@ -10,6 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/batch"
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -22,14 +23,8 @@ var required = ratelimit.SetConfig{Fields: []match.Source{
 
 func requiring(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	set, err := ratelimit.NewSet(required, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(required, rules...))(t)
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
 	return l
 }
 
@@ -127,10 +122,7 @@ func TestMissingFieldIsAHit(t *testing.T) {
 			t.Errorf("the third begins no ban: %+v", d)
 		}
 	}
-	all, err := l.Rule("all")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(l.Rule("all"))(t)
 	if d := all.Peek("192.0.2.1"); d.Remaining != 0 { // of 4, the three were counted, and it tells what is left after another
 		t.Errorf("all: %+v; want 3 counted", d)
 	}
@@ -188,10 +180,7 @@ func TestMissingFieldAgrees(t *testing.T) {
 		rules = append(rules, r)
 	}
 	tested := requiring(t, rules...)
-	plain, err := ratelimit.New(rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must.Get(ratelimit.New(rules...))(t)
 	now, refused := time.Now(), 0
 	for range 5000 {
 		e := fieldsEvent("path", []string{"/a", "/b"}[rnd.IntN(2)])
@@ -204,10 +193,7 @@ func TestMissingFieldAgrees(t *testing.T) {
 		by := ""
 		for i := range rules {
 			r := &rules[i]
-			cond, err := r.When.Compile()
-			if err != nil {
-				t.Fatal(err)
-			}
+			cond := must.Get(r.When.Compile())(t)
 			for _, name := range keyvalue.Fields(r.Key) {
 				if by == "" && !r.Shadow && cond.Holds(e) && len(e.GetNamed(name)) == 0 && (name == "tenant" || name == "token") {
 					by = r.Name

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -13,12 +14,9 @@ import (
 // time, and does not if they are those of others.
 func TestPeekSeesOnlyItsOwnKeys(t *testing.T) {
 	key := match.MustKey("client")
-	set, err := NewSet(SetConfig{},
+	set := must.Get(NewSet(SetConfig{},
 		Rule{Name: "a", Key: key, Limits: []Limit{{N: 5, Span: time.Minute}}},
-		Rule{Name: "b", Key: key, Limits: []Limit{{N: 5, Span: time.Minute}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		Rule{Name: "b", Key: key, Limits: []Limit{{N: 5, Span: time.Minute}}}))(t)
 	for _, c := range []struct {
 		name          string
 		added, remove string
@@ -29,10 +27,7 @@ func TestPeekSeesOnlyItsOwnKeys(t *testing.T) {
 		{"its own key, and another is removed", "k", "there", true},
 		{"another key", "other", "", false},
 	} {
-		m, err := NewMemory(set, Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(NewMemory(set, Config{}))(t)
 		table := m.rules.Load().rules[1].records.table
 		add := func(key string) {
 			r, _ := table.LockOrAdd(table.Hash(key), key)

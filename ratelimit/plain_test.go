@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -86,16 +87,10 @@ func TestPlainRulesAfterCut(t *testing.T) {
 		bucket := limitRule(t, "bucket", per(10, time.Minute))
 		bucket.Algorithm = ratelimit.GCRA
 		l := mustLimiter(t, mustSet(t, bucket, limitRule(t, "window", per(1000, time.Minute))), ratelimit.Config{})
-		rule, err := l.Rule("bucket")
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := must.Get(l.Rule("bucket"))(t)
 		event := keyEvent(l, "k")
 		refunded := func() uint64 {
-			n, err := rule.Refund(1, "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(rule.Refund(1, "k"))(t)
 			return n
 		}
 		if l.Take(event); rule.Charge(300, "k") != nil || refunded() != 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -370,10 +371,7 @@ func (w *workload) answer(d ratelimit.Decision) answer {
 func history(t testing.TB, rnd *rand.Rand, open func(m *ratelimit.Memory) ratelimit.Store) ([]porcupine.Operation, porcupine.Model) {
 	first := somePorcupineRule(rnd)
 	set := mustSet(t, first.rule(t))
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 100}))(t)
 	w := &workload{t: t, limiter: ratelimit.Over(set, open(m)), keys: porcupineKeys}
 	w.base = w.limiter.Now().UnixNano()
 	w.clock.Store(int64(time.Minute)) // times are above 0

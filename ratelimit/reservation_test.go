@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -90,15 +91,11 @@ func TestNoCredit(t *testing.T) {
 func TestSettleAfterUpdate(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limitRule(t, "gone", per(9, time.Minute)), limitRule(t, "r", per(9, time.Minute))), ratelimit.Config{})
 	r := reserveN(l, at(0), keyEvent(l, "k"), 4)
-	if err := l.Update(mustSet(t, limitRule(t, "new", per(9, time.Minute)), limitRule(t, "r", per(9, time.Minute)))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(mustSet(t, limitRule(t, "new", per(9, time.Minute)), limitRule(t, "r", per(9, time.Minute)))))
 	if d := peekKeyN(l, at(0), "k", 0); d.Rule != "r" || d.Remaining != 5 {
 		t.Errorf("after the update: %+v", d)
 	}
-	if err := r.SettleAt(at(0), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.SettleAt(at(0), 0))
 	_, os := l.Judge(at(0), keyEvent(l, "k"), 0, nil)
 	if os[0].Remaining != 9 || os[1].Remaining != 9 {
 		t.Errorf("after the settlement: %+v", os)

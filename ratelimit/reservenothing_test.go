@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -16,10 +17,7 @@ import (
 // event of cost 0 is not under way.
 func TestReserveNothing(t *testing.T) {
 	for _, name := range limit.Algorithms() {
-		a, err := limit.AlgorithmNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(limit.AlgorithmNamed(name))(t)
 		for _, n := range []uint64{10, 200} {
 			l := with(t, a, per(n, time.Hour))
 			used := func() uint64 { return n - peekKeyN(l, at(0), "k", 0).Remaining }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -157,9 +158,7 @@ func TestRuleErrors(t *testing.T) {
 		"ban": {func(r *ratelimit.Rule) { r.Ban.Factor = 0.5 }, []string{"ban.factor: 0.5", "from 1 to 1000"}},
 	} {
 		r := goodRule(t)
-		if err := newSetError(ratelimit.SetConfig{}, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, newSetError(ratelimit.SetConfig{}, r))
 		c.spoil(&r)
 		wantParts(t, name, newSetError(ratelimit.SetConfig{}, r), append(c.want, "rule 1")...)
 	}

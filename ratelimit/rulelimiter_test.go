@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -148,23 +149,17 @@ func TestRuleLimiterLive(t *testing.T) {
 // of a key and folded.
 func TestRuleLimiterAllow(t *testing.T) {
 	key := func(fields ...string) match.Key {
-		k, err := match.NewKey(match.Fold{IPv6: 64}, fields...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(match.NewKey(match.Fold{IPv6: 64}, fields...))(t)
 		return k
 	}
 	zero := []ratelimit.Limit{per(0, time.Hour)}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2001:db9::/128"),
 	}},
 		ratelimit.Rule{Name: "client", Key: key("client"), Limits: zero},
 		ratelimit.Rule{Name: "user,client", Key: key("user", "client"), Limits: zero},
 		ratelimit.Rule{Name: "user", Key: key("user"), Limits: zero},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	l := mustLimiter(t, set, ratelimit.Config{})
 	for _, c := range []struct {
 		rule    string
@@ -196,21 +191,15 @@ func TestRuleLimiterAllow(t *testing.T) {
 // TestVerbsAllow judges clients on the allow list with every verb: they are allowed and
 // not counted, under one rule and several.
 func TestVerbsAllow(t *testing.T) {
-	client, err := match.NewKey(match.Fold{IPv6: 64}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(match.NewKey(match.Fold{IPv6: 64}, "client"))(t)
 	rules := []ratelimit.Rule{
 		{Name: "one", Key: client, Limits: []ratelimit.Limit{per(1, time.Hour)}},
 		{Name: "two", Key: client, Algorithm: ratelimit.Fixed, Limits: []ratelimit.Limit{per(1, time.Hour)}},
 	}
 	for n := range rules {
-		set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+		set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
 			netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32"),
-		}}, rules[:n+1]...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}, rules[:n+1]...))(t)
 		l := mustLimiter(t, set, ratelimit.Config{})
 		last := mustRule(l, rules[n].Name)
 		for key, allowed := range map[string]bool{"10.1.2.3": true, "2001:db8:1:2::3": true, "192.0.2.1": false, "2001:db9::1": false} {
@@ -285,9 +274,7 @@ func TestOutcomesNameTheirSet(t *testing.T) {
 	two := mustSet(t, limitRule(t, "b", per(5, time.Second)), limitRule(t, "a", per(5, time.Second)))
 	l := mustLimiter(t, one, ratelimit.Config{})
 	for _, set := range []*ratelimit.Set{one, two} {
-		if err := l.Update(set); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Update(set))
 		_, judged := l.Judge(at(0), keyEvent(l, "k"), 1, nil)
 		for _, o := range append(judged, reserveN(l, at(0), keyEvent(l, "k"), 1).Outcomes...) {
 			if o.Set != set {
@@ -301,12 +288,9 @@ func TestOutcomesNameTheirSet(t *testing.T) {
 func TestRuleLimiterDoNotAllocate(t *testing.T) {
 	bans := limitRule(t, "banned", per(1000, time.Second))
 	bans.Ban = &ratelimit.Ban{After: 5000, Span: time.Second, For: time.Second}
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 		limitRule(t, "a", per(3, time.Second)), bans, limitRule(t, "two", per(1000, time.Second), per(40, time.Second)),
-		ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+		ratelimit.Rule{Name: "both", Key: mustKey(t, "client", "user"), Limits: []ratelimit.Limit{per(2, time.Hour)}}))(t)
 	l := mustLimiter(t, set, ratelimit.Config{})
 	a, banned, two, both := mustRule(l, "a"), mustRule(l, "banned"), mustRule(l, "two"), mustRule(l, "both")
 	now := int64(0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -68,10 +69,7 @@ func TestSetSources(t *testing.T) {
 		wantParts(t, name, err, c.want)
 	}
 	sources := []match.Source{{Field: "user", Header: "X-Auth-Request-User", Trusted: true}, {Field: "tenant"}}
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, goodRule(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: sources}, goodRule(t)))(t)
 	if got := s.Internal().Sources(); len(got) != 2 || got[0] != sources[0] || !intake.FromRequest(&got[0]) || intake.FromRequest(&got[1]) {
 		t.Errorf("the sources are %+v", got)
 	}
@@ -81,10 +79,7 @@ func TestSetSources(t *testing.T) {
 func TestSetIsACopy(t *testing.T) {
 	rules := []ratelimit.Rule{goodRule(t)}
 	allow := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: allow}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: allow}, rules...))(t)
 	rules[0].Limits[0].N = 77
 	rules[0].Ban.After = 77
 	rules[0].Name = "changed"
@@ -106,10 +101,7 @@ func TestSetFields(t *testing.T) {
 	if got, want := mustSet(t, a, b).Internal().Fields(), []string{"client", "path", "tenant", "user"}; !slices.Equal(got, want) {
 		t.Errorf("fields %v, want %v", got, want)
 	}
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}}))(t)
 	if got, want := s.Internal().Fields(), []string{"client"}; !slices.Equal(got, want) {
 		t.Errorf("fields %v, want %v: the allow list looks at it", got, want)
 	}
@@ -119,16 +111,10 @@ func TestSetFields(t *testing.T) {
 func TestAllowList(t *testing.T) {
 	r := goodRule(t)
 	r.Limits[0] = ratelimit.Limit{N: 0, Span: time.Second}
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
 		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32"),
-	}}, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := ratelimit.NewMemory(s, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, r))(t)
+	m := must.Get(ratelimit.NewMemory(s, ratelimit.Config{}))(t)
 	l := ratelimit.Over(s, m)
 	var e match.Event
 	for client, allowed := range map[string]bool{
@@ -149,20 +135,11 @@ func TestAllowList(t *testing.T) {
 // A client on the allow list is let through also where it is one alternative of a
 // key, and nobody by calling himself so.
 func TestAllowListOfAlternatives(t *testing.T) {
-	key, err := match.NewKey(match.Fold{}, "path", "user | client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "path", "user | client"))(t)
 	r := goodRule(t)
 	r.Key, r.Limits[0] = key, ratelimit.Limit{N: 0, Span: time.Second}
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := ratelimit.NewMemory(s, ratelimit.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, r))(t)
+	m := must.Get(ratelimit.NewMemory(s, ratelimit.Config{}))(t)
 	l := ratelimit.Over(s, m)
 	for value, allowed := range map[string]bool{"client:192.0.2.9": true, "client:192.0.3.9": false, "user:192.0.2.9": false, "user:client:192.0.2.9": false} {
 		if d := mustRule(l, r.Name).Take("/", value); d.Allowed != allowed {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -33,9 +34,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 				gone := reserveN(l, at(0), keyEvent(l, "k"), 50)
 				takeKeyN(l, at(3000), "k", 1) // by now nothing of it is counted
 				update := func(span time.Duration) {
-					if err := l.Update(mustSet(t, rule(is, per(n, span)))); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, l.Update(mustSet(t, rule(is, per(n, span)))))
 				}
 				update(time.Hour)
 				stays := reserveN(l, at(3000), keyEvent(l, "k"), 40)
@@ -43,15 +42,11 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 					t.Fatalf("refused: %+v, %+v", gone.Decision, stays.Decision)
 				}
 				before := peekKeyN(l, at(3000), "k", 0).Remaining
-				if err := gone.SettleAt(at(3000), 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, gone.SettleAt(at(3000), 0))
 				if d := peekKeyN(l, at(3000), "k", 0); d.Remaining != before {
 					t.Errorf("%d of %d are left, and %d after what was gone is given back", before, n, d.Remaining)
 				}
-				if err := stays.SettleAt(at(3000), 0); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, stays.SettleAt(at(3000), 0))
 				if d := peekKeyN(l, at(3000), "k", 0); d.Remaining != before+40 {
 					t.Errorf("of 40 reserved under these rules %d were given back", d.Remaining-before)
 				}
@@ -74,13 +69,9 @@ func TestSettleAfterALostTime(t *testing.T) {
 		}
 		if update {
 			r.Limits = []ratelimit.Limit{per(2, 2*time.Second)}
-			if err := l.Update(mustSet(t, r)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Update(mustSet(t, r)))
 		}
-		if err := b.SettleAt(at(3), 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.SettleAt(at(3), 0))
 		if d := takeKeyN(l, at(3), "k", 1); d.Allowed {
 			t.Errorf("update %v: after the second of three is given back, a fourth of two is allowed", update)
 		}

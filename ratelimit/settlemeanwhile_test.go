@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -31,43 +32,27 @@ func (s *updatedMeanwhile) Settle(ctx context.Context, settlement *Settlement) e
 // TestSettleWhileRulesChange checks that a reservation under two rules is given back
 // once under each, when the table of the second has moved after the first was done.
 func TestSettleWhileRulesChange(t *testing.T) {
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
 	set := func(after uint64) *Set {
-		s, err := NewSet(SetConfig{},
+		s := must.Get(NewSet(SetConfig{},
 			Rule{Name: "stays", Key: key, Algorithm: Fixed, Limits: []Limit{{N: 100, Span: time.Hour}}},
-			Rule{Name: "moves", Key: key, Algorithm: Fixed, Limits: []Limit{{N: 100, Span: time.Hour}}, Ban: &Ban{After: after, Of: Refusals, Span: time.Hour, For: time.Hour}})
-		if err != nil {
-			t.Fatal(err)
-		}
+			Rule{Name: "moves", Key: key, Algorithm: Fixed, Limits: []Limit{{N: 100, Span: time.Hour}}, Ban: &Ban{After: after, Of: Refusals, Span: time.Hour, For: time.Hour}}))(t)
 		return s
 	}
 	first := set(100)
-	memory, err := NewMemory(first, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Get(NewMemory(first, Config{}))(t)
 	store := &updatedMeanwhile{Memory: memory}
 	l := Over(first, store)
 	update := func(after uint64) {
-		if err := l.Update(set(after)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Update(set(after)))
 	}
 	store.update = func() { update(300) }
 	r := l.Reserve(clientEvent("k"), 4)
 	l.Reserve(clientEvent("k"), 4)
 	update(200) // so that the subjects to settle are not those that were charged
-	if err := r.Cancel(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Cancel())
 	for _, rule := range []string{"stays", "moves"} {
-		r, err := l.Rule(rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(l.Rule(rule))(t)
 		if d := r.PeekN(l.Now(), 0, "k"); 100-d.Remaining != 4 {
 			t.Errorf("of 8 reserved and 4 given back, rule %s counts %d", rule, 100-d.Remaining)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -29,9 +30,7 @@ func TestSettleMoreThanCharged(t *testing.T) {
 				t.Fatalf("nothing was forgotten: the test has no teeth: %+v", s)
 			}
 			for r, actual := range map[*ratelimit.Reservation]uint64{more: 81, less: 0} {
-				if err := r.SettleAt(at(150_000), actual); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.SettleAt(at(150_000), actual))
 			}
 			for key, want := range map[string]uint64{"more": 20, "less": n} {
 				if d := peekKeyN(l, at(150_000), key, 0); d.Remaining != want {
@@ -57,9 +56,7 @@ func TestSettleMoreInTheSketch(t *testing.T) {
 			continue
 		}
 		tried++
-		if err := r.SettleAt(now, n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.SettleAt(now, n))
 		if d := takeKeyN(l, now, key, 1); d.Allowed {
 			t.Fatalf("%s was allowed after %d of %d were used: %+v", key, n, n, d)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -21,10 +22,7 @@ func TestSharedStats(t *testing.T) {
 		}
 		local, open, closed := rule("local", "path", 8, ratelimit.FailLocal), rule("open", "path", 100, ratelimit.FailOpen), rule("closed", "user", 100, ratelimit.FailClosed)
 		set := mustSet(t, local, open, closed)
-		m, err := ratelimit.NewMemory(set, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
 		f := &fleet{Store: updating{m}, nodes: 4}
 		l := ratelimit.Over(set, f)
 		want := func(when string, want ...ratelimit.RuleStats) {
@@ -41,10 +39,7 @@ func TestSharedStats(t *testing.T) {
 
 		var e match.Event
 		e.SetString(match.Path, "/")
-		one, err := l.Rule("local")
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(l.Rule("local"))(t)
 		l.Take(&e)
 		l.Peek(&e)
 		one.Take("/")
@@ -67,9 +62,7 @@ func TestSharedStats(t *testing.T) {
 			ratelimit.RuleStats{Rule: "closed", Allowed: 1, Refused: 1, Limit: 100})
 
 		// The rules change places, local has another limit, and open another key.
-		if err := l.Update(mustSet(t, closed, rule("open", "user", 100, ratelimit.FailOpen), rule("local", "path", 9, ratelimit.FailLocal))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Update(mustSet(t, closed, rule("open", "user", 100, ratelimit.FailOpen), rule("local", "path", 9, ratelimit.FailLocal))))
 		want("after an Update", ratelimit.RuleStats{Rule: "closed", Allowed: 1, Refused: 1, Limit: 100}, ratelimit.RuleStats{Rule: "open", Limit: 100},
 			ratelimit.RuleStats{Rule: "local", Allowed: 6, Refused: 3, Limit: 9})
 	})

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -25,14 +26,10 @@ func TestRulesChangeWhileTheProcessStalls(t *testing.T) {
 				}
 			}
 			r.Algorithm = ratelimit.TwoBucket
-			if err := l.Update(mustSet(t, r)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Update(mustSet(t, r)))
 			time.Sleep(stall) // of the bubble: no event comes meanwhile
 			r.Ban = &ratelimit.Ban{After: 1000, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
-			if err := l.Update(mustSet(t, r)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, l.Update(mustSet(t, r)))
 			for range 2 * n {
 				if takeKeyN(l, at(1000), "k", 1).Allowed {
 					allowed++

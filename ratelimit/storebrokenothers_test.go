@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/store/storetest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
 )
 
@@ -476,10 +477,7 @@ func TestCompensates(t *testing.T) {
 func TestOwnClock(t *testing.T) {
 	var now atomic.Int64
 	open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
-		m, err := ratelimit.NewMemory(set, ratelimit.Config{Resolution: time.Microsecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Resolution: time.Microsecond}))(t)
 		return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 			r.Now = now.Load()
 			return m.Decided(r)

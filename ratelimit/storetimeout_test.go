@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -58,20 +59,14 @@ func TestStoreBanTimeout(t *testing.T) {
 
 // TestStoreTimeout waits for a store that does not answer: as long as the Config says.
 func TestStoreTimeout(t *testing.T) {
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "r", Key: match.MustKey("path"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}, OnStoreFailure: ratelimit.FailClosed,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var e match.Event
 	e.SetString(match.Path, "/")
 	for timeout, want := range map[time.Duration]time.Duration{0: 20 * time.Millisecond, time.Second: time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: hanging{}, StoreTimeout: timeout})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Store: hanging{}, StoreTimeout: timeout}))(t)
 			start := time.Now()
 			d := l.Take(&e)
 			if waited := time.Since(start); waited != want || d.Allowed || !errors.Is(d.Err, context.DeadlineExceeded) {

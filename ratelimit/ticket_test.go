@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -64,12 +65,8 @@ func TestTicketOfShortWay(t *testing.T) {
 				if rnd.IntN(2) == 0 {
 					actual := rnd.Uint64N(cost + 1)
 					ticket.Charges = withMarks(ticket.Charges)
-					if _, err := short.Internal().SettleTicket(&ticket, actual); err != nil {
-						t.Fatal(err)
-					}
-					if err := res.Settle(actual); err != nil {
-						t.Fatal(err)
-					}
+					must.Get(short.Internal().SettleTicket(&ticket, actual))(t)
+					must.Do(t, res.Settle(actual))
 				}
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 	"github.com/lately-go/lately/ratelimit"
@@ -131,9 +132,7 @@ func (l *liveRules) hammer(inForce []liveRule) (allowed [liveKeys]uint64) {
 		})
 	}
 	for _, r := range inForce {
-		if err := l.limiter.Update(mustSet(l.t, r.rule(l.t))); err != nil {
-			l.t.Fatal(err)
-		}
+		must.Do(l.t, l.limiter.Update(mustSet(l.t, r.rule(l.t))))
 		l.changes++
 		runtime.Gosched()
 	}
@@ -196,10 +195,7 @@ func liveOver(t testing.TB, some func(rnd *rand.Rand) liveRule, open func(m *rat
 	l := &liveRules{t: t, rnd: randtest.New(t), some: some, now: 1_700_000_000e9}
 	l.current = some(l.rnd)
 	set := mustSet(t, l.current.rule(t))
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000}))(t)
 	l.limiter = ratelimit.Over(set, open(m))
 	return l
 }

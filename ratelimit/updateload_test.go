@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -91,10 +92,7 @@ func (f *family) rule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 func newRegime(t testing.TB, rnd *rand.Rand, f *family, open func(m *ratelimit.Memory) ratelimit.Store) *regime {
 	g := &regime{t: t, family: f, rules: []ratelimit.Rule{f.rule(t, rnd)}}
 	set := mustSet(t, g.rules...)
-	m, err := ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{Budget: 4 << 20, Bans: 1000}))(t)
 	g.limiter = ratelimit.Over(set, open(m))
 	g.clock.Store(1_700_000_000e9)
 	return g

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const fixtureVersion = "v0.0.1" // what the fixture's go.mod requires
@@ -129,7 +131,7 @@ func moduleFiles(t *testing.T) []string {
 	t.Helper()
 	fsys := os.DirFS(root)
 	names := []string{"go.mod"}
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && name != "." && ignored(fsys, name) {
 			return fs.SkipDir
 		}
@@ -137,10 +139,7 @@ func moduleFiles(t *testing.T) []string {
 			names = append(names, name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return names
 }
 

@@ -55,7 +55,7 @@ func TestFuzzCorpora(t *testing.T) {
 }
 
 func TestPlantedFuzzTargetsAreFound(t *testing.T) {
-	wrong, err := corpora(fstest.MapFS{
+	wrong := must.Get(corpora(fstest.MapFS{
 		"a/a_test.go":                 {Data: []byte("package a\n\nfunc FuzzA(f *testing.F) {}\n\nfunc FuzzB(f *testing.F) { fuzz(f) }\n\nfunc FuzzyNot(t *testing.T) {}\n")},
 		"a/testdata/fuzz/FuzzA/x":     {},
 		"a/testdata/fuzz/FuzzGone/x":  {},
@@ -63,10 +63,7 @@ func TestPlantedFuzzTargetsAreFound(t *testing.T) {
 		"testdata/fuzz/FuzzA/x":       {},
 		".git/testdata/fuzz/FuzzX/x":  {},
 		"a/testdata/other/FuzzGone/x": {},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := []string{"a/a_test.go: FuzzB has no input", "b/b_test.go: FuzzA has no input", "a/testdata/fuzz/FuzzGone: ", "testdata/fuzz/FuzzA: "}
 	if !slices.EqualFunc(wrong, want, strings.HasPrefix) {
 		t.Errorf("found:\n%s", strings.Join(wrong, "\n"))

@@ -154,7 +154,7 @@ func brokenLinks(path, text string) (broken []string) {
 // documents yields the name and text of each Markdown file of the repository.
 func documents(t *testing.T) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			switch name := d.Name(); {
 			case err != nil:
 				return err
@@ -168,10 +168,7 @@ func documents(t *testing.T) iter.Seq2[string, string] {
 				return fs.SkipAll
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -61,10 +62,7 @@ func TestSetOrigin(t *testing.T) {
 		t.Errorf("the fields are %q", got)
 	}
 	for pattern, want := range map[string]bool{"/var/log/nginx/*": true, "/var/log/*": false, "/var/**": true, "mine": false} {
-		c, err := match.When{Fields: map[string][]string{"log": {pattern}, "format": {"clf"}}}.Compile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(match.When{Fields: map[string][]string{"log": {pattern}, "format": {"clf"}}}.Compile())(t)
 		if c.Holds(&e) != want || c.Holds(new(match.Event)) {
 			t.Errorf("log: %s holds: %t, want %t", pattern, !want, want)
 		}

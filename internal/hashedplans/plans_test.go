@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/hashedplans"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -35,10 +36,7 @@ func set(t *testing.T, plans ...interface{ N([]byte) (uint64, bool) }) *ratelimi
 			Limits: []ratelimit.Limit{{N: 1, Span: time.Second, AtMost: 9}},
 		})
 	}
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rules...))(t)
 	return s
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/freeport"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
@@ -168,10 +169,7 @@ func checkAnswers(t *testing.T, program string, args, lines []string, seed uint6
 	}
 	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(in.String()), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	answers := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(answers) != len(lines) {
 		t.Fatalf("%s gave %d answers to %d headers", program, len(answers), len(lines))
@@ -179,9 +177,7 @@ func checkAnswers(t *testing.T, program string, args, lines []string, seed uint6
 	accepted := 0
 	for i, answer := range answers {
 		var user *string
-		if err := json.Unmarshal([]byte(answer), &user); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(answer), &user))
 		if user == nil || *user == "" {
 			continue
 		}
@@ -215,14 +211,10 @@ client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/
 server { listen %[2]s; location / { default_type text/plain; return 200 "$remote_user"; } }
 }
 `, dir, listen)
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 	cmd := exec.Command(program, "-p", dir, "-e", "stderr", "-c", file)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

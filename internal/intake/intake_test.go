@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
@@ -122,9 +123,7 @@ func TestIntakeAgrees(t *testing.T) {
 	in.Event(&e, &d)
 	of, _ := k.Append(nil, &e)
 	values := []string{"192.0.2.1", "s3cret"}
-	if err := in.Values(k, values); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Values(k, values))
 	if joined, err := k.Join(nil, values...); err != nil || string(joined) != string(of) {
 		t.Errorf("%q, %v; want %q", joined, err, of)
 	}

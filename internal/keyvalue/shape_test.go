@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -17,10 +18,7 @@ var shapeNames = []string{"client", "path", "user", "a", "ab", "b", "\x01a", "\x
 
 func newKey(t *testing.T, fold match.Fold, names ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(fold, names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(fold, names...))(t)
 	return k
 }
 

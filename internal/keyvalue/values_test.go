@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )
 
 func TestHas(t *testing.T) {
 	join := func(k match.Key, values ...string) []byte {
-		key, err := k.Join(nil, values...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(k.Join(nil, values...))(t)
 		return key
 	}
 	client, pair, either := newKey(t, match.Fold{}, "client"), newKey(t, match.Fold{}, "client", "path"), newKey(t, match.Fold{}, "user | client")
@@ -74,10 +72,7 @@ func TestOf(t *testing.T) {
 		{"user:ada", "", "ada"},
 		{"user:client:192.0.2.1", "", "client:192.0.2.1"},
 	} {
-		key, err := k.Join(nil, c.value, "acme")
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(k.Join(nil, c.value, "acme"))(t)
 		if got := string(keyvalue.Client(k.Fields()[0], []byte(c.value))); got != c.client {
 			t.Errorf("the client in %q is %q, want %q", c.value, got, c.client)
 		}

@@ -8,25 +8,20 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )
 
 func key(t testing.TB, fields ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(match.Fold{}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(match.Fold{}, fields...))(t)
 	return k
 }
 
 func mustSet(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Set {
 	t.Helper()
-	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, rules...))(t)
 	return set
 }
 
@@ -210,10 +205,7 @@ func TestTwoLimitsOfOneN(t *testing.T) {
 			Name: "api", Key: key(t, "client"), Adapt: adapt,
 			Limits: []ratelimit.Limit{{N: 5, Span: time.Second}, {N: 5, Span: time.Minute}},
 		})
-		l, err := ratelimit.NewLimiter(set, ratelimit.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{}))(t)
 		p := New(set, false)
 		start := time.Unix(1_700_000_000, 0)
 		var e match.Event

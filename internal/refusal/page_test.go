@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 const pageText = "<!doctype html>\n<title>{{status}}</title>\n<p>{{ title }}<p>Try again in {{retry_after}} s. {not this} {{ nor this }}</p>"
@@ -17,10 +19,7 @@ func TestNewPage(t *testing.T) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-	page, err := NewPage(pageText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(NewPage(pageText))(t)
 	odd := &problem{status: 429, title: `<script>"&`}
 	want := "x<!doctype html>\n<title>429</title>\n<p>&lt;script&gt;&#34;&amp;<p>Try again in 7 s. {not this} {{ nor this }}</p>"
 	if got := string(page.append([]byte("x"), odd, []string{"7"})); got != want {

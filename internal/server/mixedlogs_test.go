@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -28,10 +29,7 @@ func TestMixedLogs(t *testing.T) {
 		"key: client, when: {user: root, program: sshd}":     false,
 		"key: client, when: {user: root, filter: roundcube}": false,
 	} {
-		f, err := rules.Parse("rules.yaml", []byte("version: 1\nbans:\n  - {name: r, "+rule+", after: 5 hits in 1m, for: 1h}\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(rules.Parse("rules.yaml", []byte("version: 1\nbans:\n  - {name: r, "+rule+", after: 5 hits in 1m, for: 1h}\n")))(t)
 		var want []string
 		if mixed {
 			want = []string{`rule "r"` + about}

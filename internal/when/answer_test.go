@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
@@ -66,9 +67,6 @@ func TestRequestOfCondition(t *testing.T) {
 
 func compile(t *testing.T, w match.When) match.Condition {
 	t.Helper()
-	c, err := w.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(w.Compile())(t)
 	return c
 }

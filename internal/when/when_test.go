@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
@@ -25,9 +26,7 @@ func TestAdd(t *testing.T) {
 		t.Error("the zero condition is not zero")
 	}
 	for _, add := range [][2]string{{"method", "GET"}, {"path", "/api/**"}, {"status", "5xx"}, {"client", "192.0.2.0/24"}, {"tenant", "a*"}, {"tenant", "b"}} {
-		if err := when.Add(&w, add[0], add[1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, when.Add(&w, add[0], add[1]))
 	}
 	want := match.When{
 		Method: []string{"GET"}, Path: []string{"/api/**"}, Status: []string{"5xx"}, Client: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},

@@ -26,10 +26,7 @@ bans:
 // TestStalledServer puts together what a server does that follows a log while its disk stalls in a
 // snapshot: the status answers, and a line of the log begins a ban.
 func TestStalledServer(t *testing.T) {
-	file, err := rules.Parse("rules.yaml", []byte(stalledRules))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(stalledRules)))(t)
 	e := must.Get(engine.New(engine.Config{Rules: file}))(t)
 	defer e.Close()
 	disk := journal.NewStallingDisk()

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/window"
 )
 
 func emptyThrottle(t testing.TB) *Limiter {
-	th, err := New(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	th := must.Get(New(0))(t)
 	return th
 }
 
@@ -67,9 +65,7 @@ func TestImportContinues(t *testing.T) {
 // drains no longer than it would have.
 func TestImportAfterClockWasSetBack(t *testing.T) {
 	a, b := emptyThrottle(t), emptyThrottle(t)
-	if _, err := a.TakeAt(second(7200), "k", 9, 10, time.Minute, 10); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.TakeAt(second(7200), "k", 9, 10, time.Minute, 10))(t)
 	for _, chunk := range exportedThrottle(a, second(7210)) {
 		if did, err := b.Import(second(3600), chunk); did != (window.Imported{Keys: 1}) || err != nil {
 			t.Errorf("%+v, %v", did, err)
@@ -100,9 +96,7 @@ func FuzzImport(f *testing.F) {
 			b.Import(now, chunk)
 			b.Import(now, snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)])))
 			for _, chunk := range exportedThrottle(b, now) {
-				if _, err := again.Import(now, chunk); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(again.Import(now, chunk))(t)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -73,10 +74,7 @@ func TestNoEarlyEviction(t *testing.T) {
 			b = &ratBucket{}
 			spent[key] = b
 		}
-		d, err := th.TakeAt(time.Unix(0, now), key, 2, 5, time.Second, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(th.TakeAt(time.Unix(0, now), key, 2, 5, time.Second, 1))(t)
 		if !d.Allowed {
 			limited++
 			continue

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -32,10 +33,7 @@ func second(s int64) time.Time { return time.Unix(s, 0) }
 
 func mustThrottle(t testing.TB, budget int64) *Limiter {
 	t.Helper()
-	th, err := New(budget)
-	if err != nil {
-		t.Fatal(err)
-	}
+	th := must.Get(New(budget))(t)
 	return th
 }
 
@@ -196,10 +194,7 @@ func TestChangesLimits(t *testing.T) {
 			burst, count, period := rnd.Uint64N(20), 1+rnd.Uint64N(20), time.Duration(1+rnd.Int64N(5000))*time.Millisecond
 			now += rnd.Int64N(int64(period))
 			changes++
-			d, err := th.TakeAt(time.Unix(0, now), "k", burst, count, period, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(th.TakeAt(time.Unix(0, now), "k", burst, count, period, 1))(t)
 			before := *b
 			want := b.take(now, burst, count, period, 1)
 			if diff := int64(d.ResetAfter - want.ResetAfter); d.Allowed == want.Allowed && (diff < 0 || diff > changes) || d.Allowed && !want.Allowed {
