@@ -424,7 +424,7 @@ func TestCacheConfig(t *testing.T) {
 		want   string
 	}{
 		{hotkey.CachePolicy{}, "cache.ttl: 0s: must be whole milliseconds"},
-		{hotkey.CachePolicy{TTL: time.Minute, MaxAge: time.Second}, "cache.max_age: 1s: must be the ttl or longer"},
+		{hotkey.CachePolicy{TTL: time.Minute, MaxAge: time.Second}, "cache.max_age: 1s: must be the ttl, 1m, or longer"},
 		{hotkey.CachePolicy{TTL: time.Minute, MaxBytes: -1}, "cache.max_bytes: -1: must be 0 or more"},
 	} {
 		if _, err := hotkey.New(cached(test.policy)); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -83,7 +83,7 @@ func (r *Rule) validate() (wrong invalid.Fields) {
 	wrong.Check(!slices.ContainsFunc(r.Always, listed), "never", nil, "must have no key that is in always, too")
 	if c := r.Cache; c != nil {
 		wrong.Check(limit.ValidSpan(c.TTL), "cache.ttl", c.TTL, limit.MustSpan)
-		wrong.Check(c.MaxAge == 0 || c.MaxAge >= c.TTL && c.MaxAge <= maxSpan, "cache.max_age", c.MaxAge, "must be the ttl or longer, up to 87600h")
+		wrong.Check(c.MaxAge == 0 || c.MaxAge >= c.TTL && c.MaxAge <= maxSpan, "cache.max_age", c.MaxAge, "must be the ttl, %v, or longer, up to 87600h", c.TTL)
 		wrong.Check(c.MaxBytes >= 0, "cache.max_bytes", c.MaxBytes, "must be 0 or more")
 	}
 	return wrong

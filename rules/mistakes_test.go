@@ -424,7 +424,7 @@ rules.yaml:4:82: never: must have no key that is in always, too`,
 			"- {name: c, key: path, threshold: 1 per 1s, cache: {ttl: 1m, max_age: 1s, max_bytes: 5MB}}\n- {name: d, key: path, threshold: 1 per 1s, cache: {ttl: 1s, entries: 5}}\n",
 		`rules.yaml:3:52: cache: missing key ttl: must be given, as in "ttl: 10s"
 rules.yaml:4:52: cache: "10s": must be a mapping of ttl, max_age, max_bytes
-rules.yaml:5:71: max_age: "1s": must be the ttl or longer, up to 87600h
+rules.yaml:5:71: max_age: "1s": must be the ttl, 1m, or longer, up to 87600h
 rules.yaml:5:86: max_bytes: "5MB": must be a number of bytes such as 268435456, 256MiB or 2GiB
 rules.yaml:6:62: cache: unknown key "entries": must be one of ttl, max_age, max_bytes`,
 	},
