@@ -141,7 +141,7 @@ lint: vet fmt-check staticcheck actionlint ## vet, 32-bit vet, gofumpt, staticch
 vet:
 	$(GO) vet ./...
 	GOARCH=386 $(GO) vet -gcflags='all=-N -l' ./...
-	$(GO) vet -tags explore ./internal/ring/
+	$(GO) vet -tags explore ./internal/counting/ring/
 	$(call in-modules,$(ADAPTERS) $(CLIENTS) $(MANIFESTS) benchmarks,$(GO) vet ./...)
 
 .PHONY: fmt-check
@@ -153,7 +153,7 @@ fmt-check:
 .PHONY: staticcheck
 staticcheck:
 	@if ! $(TOOL) -n staticcheck >/dev/null 2>&1; then echo "SKIP staticcheck: it cannot be downloaded"; \
-	else set -x; $(TOOL) staticcheck ./... && $(TOOL) staticcheck -tags explore ./internal/ring/; fi
+	else set -x; $(TOOL) staticcheck ./... && $(TOOL) staticcheck -tags explore ./internal/counting/ring/; fi
 
 .PHONY: actionlint
 actionlint:

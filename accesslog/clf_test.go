@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 )
 
 // A lineTest says what a line is: fields as "name=value" in any order, or bad.

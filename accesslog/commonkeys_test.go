@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/match"
 )
 

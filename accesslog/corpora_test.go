@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )

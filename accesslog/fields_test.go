@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/match"
 )
 

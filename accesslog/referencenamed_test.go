@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/eventfield"
 )
 
 // The slow readers of the formats that are written as templates, maps of JSON keys, or

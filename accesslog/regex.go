@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/regex"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/regex"
 	"github.com/lately-go/lately/match"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/match"
 )
 

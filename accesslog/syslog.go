@@ -3,7 +3,7 @@ package accesslog
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // sysStamp is the time at the start of a syslog line, "Mon dd hh:mm:ss ".

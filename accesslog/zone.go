@@ -3,7 +3,7 @@ package accesslog
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // A zoneClock turns times of a log without a zone into times since the epoch.

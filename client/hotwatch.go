@@ -7,7 +7,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/resp"
 	"github.com/lately-go/lately/window"
 )

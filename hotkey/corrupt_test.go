@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // What tests see of a Detector, and how they break one as a control.

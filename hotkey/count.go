@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // A counted is the result of counting events of a key under one rule.

@@ -11,9 +11,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/sketch"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/sketch"
 	"github.com/lately-go/lately/match"
 )
 

@@ -9,14 +9,14 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
 )
 
-// The head of a chunk, see internal/snapshot, is the secret of long keys, a rule's
+// The head of a chunk, see internal/counting/snapshot, is the secret of long keys, a rule's
 // name, the shape of its key, and its threshold, span and whether it is exact. An entry
 // is a key, whether it is a digest, how long before the chunk was written its newest
 // event may have been, 0 or 1 and how long after that its hold ends, and the state of its window.

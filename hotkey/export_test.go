@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/rule/invalid"
 	"github.com/lately-go/lately/match"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // A RuleDetector counts keys under one rule of a [Detector], whatever the Key and When of

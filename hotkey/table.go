@@ -9,10 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/ring"
+	"github.com/lately-go/lately/internal/counting/sketch"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/sketch"
 )
 
 // A table has the keys of one rule of a Detector: for each the end of the last hold, in the

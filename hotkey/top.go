@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/heap"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/heap"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // Top returns the n keys with the most events in the last span, by their lower bounds, the

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/http/middleware"
 	"github.com/lately-go/lately/latelyhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
-	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/http/middleware"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

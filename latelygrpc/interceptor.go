@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/http/middleware"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/ratelimit"

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/http/middleware"
 	"github.com/lately-go/lately/ratelimit"
 )
 

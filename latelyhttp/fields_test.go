@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/internal/middleware"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/http/middleware"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/internal/http/ratelimitheader"
 )
 
 // Headers selects the response fields about limits. The zero Headers is Draft11.

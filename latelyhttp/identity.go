@@ -11,9 +11,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/eventfield"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/refusal"
+	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"

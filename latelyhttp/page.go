@@ -1,6 +1,6 @@
 package latelyhttp
 
-import "github.com/lately-go/lately/internal/refusal"
+import "github.com/lately-go/lately/internal/http/refusal"
 
 // A Page is an HTML page for refused requests of browsers, in the language and the design of a
 // site; see [Config.Page]. It does not change and is safe for concurrent use. Make one with [NewPage].

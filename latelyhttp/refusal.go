@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/lately-go/lately/internal/refusal"
+	"github.com/lately-go/lately/internal/http/refusal"
 )
 
 // refuse answers r, which v refuses.

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/http/ratelimitheader"
+	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/ratelimitheader"
-	"github.com/lately-go/lately/internal/refusal"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/ratelimitheader"
+	"github.com/lately-go/lately/internal/http/ratelimitheader"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )

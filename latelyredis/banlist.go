@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // The list of bans in Redis has the banned keys and when their bans end, so that every node has a copy:

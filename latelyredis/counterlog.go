@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/window"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/ratelimit"
 )

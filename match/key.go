@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 )
 
 // A Key makes the key that an event is counted by, from one or several of its
@@ -50,7 +50,7 @@ func (k Key) get() *madeKey {
 	return k.made
 }
 
-// maxKeyFields is also that of internal/keyvalue.
+// maxKeyFields is also that of internal/event/keyvalue.
 const maxKeyFields = 8
 
 // NewKey returns the Key for the named fields, well known or not. A name may be

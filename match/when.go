@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 )
 
 // When selects the events of a rule. Each part that is given must hold; a part with

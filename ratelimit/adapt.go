@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/rule/invalid"
 	"github.com/lately-go/lately/window"
 )
 

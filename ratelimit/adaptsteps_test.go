@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
+	"github.com/lately-go/lately/internal/rule/invalid"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 )

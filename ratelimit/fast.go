@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // hasFastPath reports whether decideFast can decide under the rule: it has one limit

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )

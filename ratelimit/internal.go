@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/match"
 )
 

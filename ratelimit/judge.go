@@ -3,7 +3,7 @@ package ratelimit
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // judge fills in the outcome of every subject of r at time now, and charges. It

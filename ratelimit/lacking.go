@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 

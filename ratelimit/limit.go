@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/rule/invalid"
 )
 
 // A Limit allows N events in any window of Span; the Algorithm defines the

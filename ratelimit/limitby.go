@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/invalid"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/rule/invalid"
 	"github.com/lately-go/lately/match"
 )
 

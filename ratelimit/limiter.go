@@ -8,9 +8,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/sketch"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/sketch"
 	"github.com/lately-go/lately/internal/store"
 )
 

@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/sketch"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/sketch"
 )
 
 // memory is the store of this process: a keyed table for each rule of a Set, and a

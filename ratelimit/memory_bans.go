@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // copyAt returns the bans of m, as of now.

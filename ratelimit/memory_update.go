@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // Update implements [store.Counters]. A rule that counts as before keeps its tables. A

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/sketch"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/sketch"
 )
 
 // records is the keyed table of one rule: what it holds of each key, and how.

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/match"

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/invalid"
 	"github.com/lately-go/lately/match"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/counting/snapshot"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/window"
 )
 

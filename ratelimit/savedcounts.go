@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/rule/invalid"
 )
 
 // The head of a chunk of counts is a rule, the layout of its records, and the size of

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/internal/invalid"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/invalid"
 	"github.com/lately-go/lately/internal/spelling"
-	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 )
 

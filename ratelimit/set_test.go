@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"

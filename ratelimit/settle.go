@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 	"github.com/lately-go/lately/internal/store"
 )
 

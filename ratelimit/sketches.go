@@ -3,8 +3,8 @@ package ratelimit
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/sketch"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/sketch"
 )
 
 // Keys for which a rule has no memory share sketches, one for each counter, which are

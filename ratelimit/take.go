@@ -6,9 +6,9 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/match"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 

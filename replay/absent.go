@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/eventfield"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/match"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // A Timeline has the number of events over time, in bars of equal length.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/match"
 )
 

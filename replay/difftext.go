@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // change returns what the new rules change, in words.

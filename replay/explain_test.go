@@ -13,7 +13,7 @@ import (
 
 	bans "github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"

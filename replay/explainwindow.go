@@ -4,7 +4,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 	"github.com/lately-go/lately/ratelimit"
 )
 

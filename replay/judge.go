@@ -9,7 +9,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/heap"
+	"github.com/lately-go/lately/internal/counting/heap"
 )
 
 // peakWindows are the windows whose largest counts are reported for top keys.

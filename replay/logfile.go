@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // A logFile is one of the files of a run, and what was read of it.

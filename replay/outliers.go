@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
+	"github.com/lately-go/lately/internal/event/address"
 )
 
 // An Outlier is a key whose events differ from those of most keys. Only crawlers affect

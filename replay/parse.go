@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/eventfield"
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/match"
 )
 

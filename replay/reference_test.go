@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 )

@@ -10,9 +10,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -9,8 +9,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/eventfield"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/ratelimit"

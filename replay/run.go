@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/test/accesslogtest"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/when"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // summary returns a sentence about what stands out: the busiest key, the busiest bar, and how many events

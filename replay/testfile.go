@@ -11,8 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/rules"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

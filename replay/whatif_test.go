@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/replay"
 )

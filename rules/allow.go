@@ -13,12 +13,12 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/sentence"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/sentence"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 )
 
 // An Allow is the section allow: clients that are never limited, never banned and never

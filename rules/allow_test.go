@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/must"
 )
 

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/hotkey"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/when"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -15,8 +15,8 @@ import (
 
 	"github.com/lately-go/lately/hotkey"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/internal/test/must"
-	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

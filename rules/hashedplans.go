@@ -4,8 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/intake"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

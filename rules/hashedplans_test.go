@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/internal/hashedplans"
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/rule/hashedplans"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

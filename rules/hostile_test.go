@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 )
 
 // TestHostileFiles reads large files that are made to exhaust the

@@ -6,8 +6,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/invalid"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/rule/invalid"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 )
 
 // A ruleText is the text of a rule.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/ratelimit"
 )
 

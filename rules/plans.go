@@ -13,8 +13,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/sentence"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

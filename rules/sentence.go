@@ -3,7 +3,7 @@ package rules
 import (
 	"fmt"
 
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/sentence"
 )
 
 // Sentences returns the meaning of the file, a line for each field, counter and rule and one for

@@ -7,11 +7,11 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/rulevalue"
-	"github.com/lately-go/lately/internal/when"
-	"github.com/lately-go/lately/internal/yamlfile"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/match"
 )
 

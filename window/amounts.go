@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // amounts are the slots of one or several sums over one window: of a [Sums], or of one

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/lately-go/lately/internal/ring"
+import "github.com/lately-go/lately/internal/counting/ring"
 
 // A Count is the bounds and the estimate of the number of events in a span. To display one
 // figure, use Estimate.

@@ -4,7 +4,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // Sum returns the count of the window that ends now, leaving out the oldest

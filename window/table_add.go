@@ -3,8 +3,8 @@ package window
 import (
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // Add counts n events of key that happen now. It reports whether they were

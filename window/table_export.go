@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
-// The head of a chunk, see internal/snapshot, is the windows: span, slot and the
+// The head of a chunk, see internal/counting/snapshot, is the windows: span, slot and the
 // newest slot of each. An entry is a key and, for each window, how many slots its
 // ring holds (0: nothing is left in it), how far the newest of them is before the
 // newest in the head, and their counts from the newest on.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 

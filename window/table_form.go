@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // A tableWindow is one window of a [Table]: where it lies in a record, and how

@@ -5,9 +5,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/ring"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/ring"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // Imported counts the keys and bans of an imported chunk by outcome. Packages hotkey and

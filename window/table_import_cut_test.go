@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // TestImportOfCutChunk cuts a chunk anywhere: nothing is restored, because the

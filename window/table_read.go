@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // Sum returns the count of key in the longest window, which ends now, leaving

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/heap"
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/heap"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // A KeyCount is a key and its count in the span of [Table.Top].

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // Bounds of a [Window].

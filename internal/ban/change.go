@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // A Result is what Add and Restore did with a ban.

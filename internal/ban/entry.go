@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // An entry is the words of a record: what a Table stores of one key under one rule.

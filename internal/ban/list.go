@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // All yields the bans that hold at now, by end, rule and key. No lock is held while the

@@ -8,8 +8,8 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/lately-go/lately/internal/invalid"
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/rule/invalid"
 )
 
 // A Policy says when a rule bans a key, and for how long. It has the fields of

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 

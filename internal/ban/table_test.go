@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // TestBanKeysAreDistinct bans one key of many that all have one hash, and are

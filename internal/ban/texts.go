@@ -3,7 +3,7 @@ package ban
 import (
 	"sync"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // texts holds the reasons and sources of bans, each pair once.

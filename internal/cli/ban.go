@@ -15,7 +15,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/intake"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // A topDetail is a key that is inspected, and the last answer of the server.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // A topModel is the state of the live view: the last answers of the server, and what the

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // A topRule is what a rule has decided in the span, per second.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/accesslog"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"

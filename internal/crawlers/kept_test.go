@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/must"
 )
 

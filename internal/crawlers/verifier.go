@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 )
 
 // A Verifier asks DNS about clients that were refused, and has the addresses that are crawlers. Its

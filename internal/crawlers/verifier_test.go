@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/dnstest"
 )
 

@@ -25,58 +25,58 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/intake, internal/geo, internal/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rulevalue, internal/address, internal/limit
+internal/cli  -> internal/event/intake, internal/geo, internal/event/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rule/rulevalue, internal/event/address, internal/limit
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> internal/refusal, internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/address, internal/yamlfile, internal/spelling, internal/sentence, internal/eventfield, internal/when
-internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rulevalue, internal/limit
-internal/server/throttle -> ratelimit, window, internal/keytable, internal/limit, internal/snapshot
+internal/server         -> internal/http/refusal, internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/spelling, internal/rule/sentence, internal/event/eventfield, internal/event/when
+internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/limit
+internal/server/throttle -> ratelimit, window, internal/counting/keytable, internal/limit, internal/counting/snapshot
 internal/server/demo    -> internal/server/engine, rules
-internal/server/httpapi -> internal/httpfield, internal/middleware, internal/refusal, internal/ratelimitheader, internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/eventfield, internal/rulevalue, internal/keyvalue
-internal/server/engine  -> internal/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/intake, internal/server/reservations, internal/eventfield, internal/address, internal/when, internal/batch, internal/sentence
+internal/server/httpapi -> internal/event/httpfield, internal/http/middleware, internal/http/refusal, internal/http/ratelimitheader, internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/event/eventfield, internal/rule/rulevalue, internal/event/keyvalue
+internal/server/engine  -> internal/rule/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/counting/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/event/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/event/intake, internal/server/reservations, internal/event/eventfield, internal/event/address, internal/event/when, internal/batch, internal/rule/sentence
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
 internal/server/apierror -> api, internal/batch, ratelimit
-internal/server/keys    -> api, internal/server/apierror, match, internal/address
+internal/server/keys    -> api, internal/server/apierror, match, internal/event/address
 internal/server/events  -> api
 internal/server/history -> api
-internal/server/refused -> match, ratelimit, window, internal/keyvalue
-internal/server/keptevents -> match, internal/server/eventlist, internal/eventfield
-internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, internal/server/state, internal/server/journal, hotkey, match, window, internal/heap, internal/keyvalue, internal/when
-internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/keyvalue, internal/rulevalue, internal/when, internal/sentence, internal/heap
-internal/server/bans    -> api, internal/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/address, internal/limit, internal/ban
+internal/server/refused -> match, ratelimit, window, internal/event/keyvalue
+internal/server/keptevents -> match, internal/server/eventlist, internal/event/eventfield
+internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, internal/server/state, internal/server/journal, hotkey, match, window, internal/counting/heap, internal/event/keyvalue, internal/event/when
+internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/event/keyvalue, internal/rule/rulevalue, internal/event/when, internal/rule/sentence, internal/counting/heap
+internal/server/bans    -> api, internal/event/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/event/address, internal/limit, internal/ban
 internal/server/scan    -> api, internal/server/apierror
-internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/sentence
+internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/rule/sentence
 internal/server/state   -> window
 internal/server/access  -> internal/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/keyvalue, internal/intake, internal/eventfield, internal/when, internal/rulevalue, internal/address, internal/limit, internal/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/sentence, internal/heap, internal/ban
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/counting/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/event/keyvalue, internal/event/intake, internal/event/eventfield, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/limit, internal/rule/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/rule/sentence, internal/counting/heap, internal/ban
 internal/server/replaypage     -> internal/server/console, replay
 
-internal/cli/migrate -> rules, accesslog, internal/rulevalue
-client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait, internal/keyvalue
-rules       -> internal/intake, internal/crawlers, match, ratelimit, hotkey, internal/invalid, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/keyvalue, internal/when, internal/rulevalue, internal/address, internal/yamlfile, internal/sentence
-latelyhttp  -> internal/httpfield, internal/refusal, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, internal/wait, internal/keyvalue, internal/eventfield, internal/intake, internal/address
-latelygrpc  -> latelyhttp, internal/ratelimitheader, internal/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/intake
-latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/keytable, internal/snapshot, internal/wait, internal/resp, github.com/redis/rueidis, internal/keyvalue
+internal/cli/migrate -> rules, accesslog, internal/rule/rulevalue
+client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait, internal/event/keyvalue
+rules       -> internal/event/intake, internal/crawlers, match, ratelimit, hotkey, internal/rule/invalid, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/event/keyvalue, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/sentence
+latelyhttp  -> internal/event/httpfield, internal/http/refusal, internal/http/ratelimitheader, internal/http/middleware, ratelimit, hotkey, match, window, internal/wait, internal/event/keyvalue, internal/event/eventfield, internal/event/intake, internal/event/address
+latelygrpc  -> latelyhttp, internal/http/ratelimitheader, internal/http/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/event/intake
+latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/counting/keytable, internal/counting/snapshot, internal/wait, internal/resp, github.com/redis/rueidis, internal/event/keyvalue
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
 
-internal/httpfield            -> internal/middleware, internal/intake, internal/eventfield, match
-internal/refusal              -> internal/middleware, internal/ratelimitheader, ratelimit
-internal/middleware           -> internal/hashedplans, internal/ratelimitheader, ratelimit, match, internal/intake
-internal/ratelimitheader      -> ratelimit, internal/limit
-internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/keyvalue, internal/ban
-ratelimit           -> match, window, internal/ban, internal/invalid, internal/store, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/wait, internal/spelling, internal/keyvalue, internal/when, internal/intake, internal/address, internal/batch
-hotkey              -> match, window, internal/invalid, internal/limit, internal/ring, internal/keytable, internal/snapshot, internal/sketch, internal/keyvalue, internal/when, internal/heap
+internal/event/httpfield            -> internal/http/middleware, internal/event/intake, internal/event/eventfield, match
+internal/http/refusal              -> internal/http/middleware, internal/http/ratelimitheader, ratelimit
+internal/http/middleware           -> internal/rule/hashedplans, internal/http/ratelimitheader, ratelimit, match, internal/event/intake
+internal/http/ratelimitheader      -> ratelimit, internal/limit
+internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/event/keyvalue, internal/ban
+ratelimit           -> match, window, internal/ban, internal/rule/invalid, internal/store, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/wait, internal/spelling, internal/event/keyvalue, internal/event/when, internal/event/intake, internal/event/address, internal/batch
+hotkey              -> match, window, internal/rule/invalid, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/event/keyvalue, internal/event/when, internal/counting/heap
 
-internal/server/follow -> internal/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/eventfield, internal/address
+internal/server/follow -> internal/counting/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/event/eventfield, internal/event/address
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/ring, internal/spelling, internal/regex, internal/eventfield, internal/address
+accesslog               -> match, internal/counting/ring, internal/spelling, internal/regex, internal/event/eventfield, internal/event/address
 sampled                 -> window
 internal/test/accesslogtest -> std
-internal/crawlers -> match, internal/address
-internal/geo -> rules, internal/keyvalue, match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/eventfield, internal/address, internal/when
+internal/crawlers -> match, internal/event/address
+internal/geo -> rules, internal/event/keyvalue, match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/event/eventfield, internal/event/address, internal/event/when
 internal/test/geotest -> std
 internal/test/dnstest -> std
 internal/decompress -> github.com/klauspost/compress
@@ -87,31 +87,31 @@ internal/test/journaltest -> std
 internal/test/netnstest -> golang.org/x/sys
 internal/test/browsertest -> std
 internal/test/freeport -> std
-window                  -> internal/ring, internal/keytable, internal/snapshot, internal/heap
+window                  -> internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/heap
 
-match               -> internal/address
+match               -> internal/event/address
 api                 -> std
-internal/ban        -> internal/invalid, internal/keytable, internal/limit, internal/snapshot
+internal/ban        -> internal/rule/invalid, internal/counting/keytable, internal/limit, internal/counting/snapshot
 internal/batch      -> match
-internal/limit      -> internal/ring, internal/keytable, internal/snapshot
-internal/keyvalue -> match, internal/address
-internal/intake -> internal/keyvalue, match, internal/eventfield
-internal/hashedplans -> ratelimit
-internal/invalid -> std
-internal/eventfield -> match
-internal/when -> match, internal/address, internal/eventfield, internal/keyvalue
-internal/sentence -> match, ratelimit, hotkey, internal/keyvalue, internal/rulevalue, internal/when
-internal/yamlfile -> internal/rulevalue, internal/spelling, github.com/goccy/go-yaml
-internal/rulevalue -> match, ratelimit, internal/limit, internal/intake, internal/spelling, internal/eventfield
-internal/address    -> std
-internal/heap       -> std
+internal/limit      -> internal/counting/ring, internal/counting/keytable, internal/counting/snapshot
+internal/event/keyvalue -> match, internal/event/address
+internal/event/intake -> internal/event/keyvalue, match, internal/event/eventfield
+internal/rule/hashedplans -> ratelimit
+internal/rule/invalid -> std
+internal/event/eventfield -> match
+internal/event/when -> match, internal/event/address, internal/event/eventfield, internal/event/keyvalue
+internal/rule/sentence -> match, ratelimit, hotkey, internal/event/keyvalue, internal/rule/rulevalue, internal/event/when
+internal/rule/yamlfile -> internal/rule/rulevalue, internal/spelling, github.com/goccy/go-yaml
+internal/rule/rulevalue -> match, ratelimit, internal/limit, internal/event/intake, internal/spelling, internal/event/eventfield
+internal/event/address    -> std
+internal/counting/heap       -> std
 internal/secret     -> std
-internal/ring       -> std
+internal/counting/ring       -> std
 internal/regex    -> std
 internal/store      -> internal/limit, internal/ban
-internal/keytable   -> internal/snapshot
-internal/snapshot   -> std
-internal/sketch     -> internal/ring, internal/keytable
+internal/counting/keytable   -> internal/counting/snapshot
+internal/counting/snapshot   -> std
+internal/counting/sketch     -> internal/counting/ring, internal/counting/keytable
 internal/resp       -> std
 internal/test/resptest -> std
 internal/test/adaptertest -> latelyhttp, match, ratelimit
@@ -122,7 +122,7 @@ internal/server/journal    -> internal/fileperm
 internal/server/loglimit   -> std
 internal/spelling    -> std
 internal/wait       -> std
-internal/server/enforce    -> internal/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait, internal/keyvalue, internal/address
+internal/server/enforce    -> internal/counting/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait, internal/event/keyvalue, internal/event/address
 internal/deptest    -> std
 `
 
@@ -267,27 +267,27 @@ func TestImportsFollowTheTable(t *testing.T) {
 // The checker must find what is planted, and nothing else.
 func TestCheckerFindsPlantedViolations(t *testing.T) {
 	files := mustLoad(t, sources{
-		"match/match.go":            `package match; import "strings"`,
-		"match/match_test.go":       `package match; import "github.com/lately-go/lately/rules"`,
-		"hotkey/ok.go":              `package hotkey; import ("github.com/lately-go/lately/window"; "github.com/lately-go/lately/match")`,
-		"hotkey/bad.go":             `package hotkey; import "github.com/lately-go/lately/ratelimit"`,
-		"hotkey/other.go":           "//go:build plan9 && race\n\npackage hotkey; import _ \"expvar\"",
-		"lately.go":                 `package lately; import "github.com/goccy/go-yaml"`,
-		"rules/parse.go":            `package rules; import ("github.com/goccy/go-yaml/ast"; "github.com/goccy/go-yaml2")`,
-		"internal/ring/ring.go":     `package ring; import "github.com/lately-go/lately"`,
-		"util/strings.go":           `package util`,
-		"util/more.go":              `package util`,
-		"rules/parse_test.go":       `package rules_test; import ("go.uber.org/goleak"; "github.com/stretchr/testify/assert")`,
-		"benchmarks/go.mod":         `module benchmarks`,
-		"benchmarks/peers/peers.go": `package peers; import "example.com/peer"`,
-		"match/testdata/x.go":       `package x; import "example.com/x"`,
-		".hidden/x.go":              `package x; import "example.com/x"`,
+		"match/match.go":                 `package match; import "strings"`,
+		"match/match_test.go":            `package match; import "github.com/lately-go/lately/rules"`,
+		"hotkey/ok.go":                   `package hotkey; import ("github.com/lately-go/lately/window"; "github.com/lately-go/lately/match")`,
+		"hotkey/bad.go":                  `package hotkey; import "github.com/lately-go/lately/ratelimit"`,
+		"hotkey/other.go":                "//go:build plan9 && race\n\npackage hotkey; import _ \"expvar\"",
+		"lately.go":                      `package lately; import "github.com/goccy/go-yaml"`,
+		"rules/parse.go":                 `package rules; import ("github.com/goccy/go-yaml/ast"; "github.com/goccy/go-yaml2")`,
+		"internal/counting/ring/ring.go": `package ring; import "github.com/lately-go/lately"`,
+		"util/strings.go":                `package util`,
+		"util/more.go":                   `package util`,
+		"rules/parse_test.go":            `package rules_test; import ("go.uber.org/goleak"; "github.com/stretchr/testify/assert")`,
+		"benchmarks/go.mod":              `module benchmarks`,
+		"benchmarks/peers/peers.go":      `package peers; import "example.com/peer"`,
+		"match/testdata/x.go":            `package x; import "example.com/x"`,
+		".hidden/x.go":                   `package x; import "example.com/x"`,
 	})
 	got := append(mustParse(t, table).check(files), mustParse(t, testTable).checkTests(files)...)
 	want := []string{
 		"hotkey/bad.go: hotkey may not import " + modulePath + "/ratelimit",
 		"hotkey/other.go: hotkey may not import expvar: " + never["expvar"],
-		"internal/ring/ring.go: internal/ring may not import " + modulePath,
+		"internal/counting/ring/ring.go: internal/counting/ring may not import " + modulePath,
 		"lately.go: package . is not in the table of internal/deptest/rules_test.go",
 		"rules/parse.go: rules may not import github.com/goccy/go-yaml2",
 		"util/more.go: package util is not in the table of internal/deptest/rules_test.go",

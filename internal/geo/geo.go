@@ -16,11 +16,11 @@ import (
 
 	"github.com/oschwald/maxminddb-golang/v2"
 
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // An Algorithm is how a [Counter] counts. The constants of package ratelimit document each;

@@ -3,7 +3,7 @@ package limit
 import (
 	"math"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // Bounds returns the bounds of what Exact or Sliding was charged in (t-span, t], t being

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // calendar is the window of Calendar. The zone is asked when a key's first event of a

@@ -3,8 +3,8 @@ package limit
 import (
 	"iter"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // Each yields what m holds, as times no later than t and counts, oldest first. To

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // Never is the [Counter.Wait] of a cost that does not fit at any time: the longest duration.

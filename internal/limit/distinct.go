@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"sort"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // distinct is the window of [Config.Distinct]: n values, each once, at the time at which

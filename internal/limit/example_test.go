@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 	"github.com/lately-go/lately/internal/limit"
 )
 

@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // A level is the window of GCRA and LeakyBucket: how full a bucket is that drains n in a span, without rounding. It

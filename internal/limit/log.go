@@ -1,8 +1,8 @@
 package limit
 
 import (
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // A log is the window of Exact and InFlight: the times of the last n events in a log

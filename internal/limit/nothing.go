@@ -1,8 +1,8 @@
 package limit
 
 import (
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // nothing is the window of N = 0, which has no words.

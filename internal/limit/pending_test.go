@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/internal/test/windowtest"
 )

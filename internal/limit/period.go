@@ -6,7 +6,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // A Period is what [Calendar] counts in.

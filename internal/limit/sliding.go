@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // sliding is the window of Sliding above SlidingExact. It has three modes:

@@ -3,7 +3,7 @@ package limit
 import (
 	"math/bits"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
 // A slotRing is the slots of Sliding. Four words are its head, h:

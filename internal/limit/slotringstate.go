@@ -3,8 +3,8 @@ package limit
 import (
 	"encoding/binary"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // appendState appends how many slots the oldest is before the newest, and 1, how

@@ -3,7 +3,7 @@ package limit
 import (
 	"math/bits"
 
-	"github.com/lately-go/lately/internal/ring"
+	"github.com/lately-go/lately/internal/counting/ring"
 )
 
 // slots is a span cut into slots of equal width, where times are multiples of a

@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/lately-go/lately/internal/keytable"
-	"github.com/lately-go/lately/internal/snapshot"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
 // variable is the window of GCRA and LeakyBucket where N is data: a bucket that drains, since

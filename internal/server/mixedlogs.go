@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/eventfield"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/follow"
-	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/geo"
-	"github.com/lately-go/lately/internal/refusal"
+	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"

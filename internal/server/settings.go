@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/address"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // A Setting is one setting of a [Config]. It can be given as the flag --name, as the

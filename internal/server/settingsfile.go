@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/internal/spelling"
-	"github.com/lately-go/lately/internal/yamlfile"
 	"github.com/lately-go/lately/rules"
 )
 

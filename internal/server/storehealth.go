@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyredis"

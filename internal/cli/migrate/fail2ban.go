@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // Fail2ban reads the jails of fail2ban: jail.conf, jail.local and files of jail.d, in the

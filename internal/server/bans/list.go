@@ -17,9 +17,9 @@ import (
 	"unicode"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/ban"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"

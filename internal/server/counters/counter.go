@@ -10,10 +10,10 @@ import (
 	"unsafe"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/event/when"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/state"
-	"github.com/lately-go/lately/internal/when"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"

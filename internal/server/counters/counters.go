@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/keyvalue"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/latelyredis"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/heap"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/counting/heap"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
 )

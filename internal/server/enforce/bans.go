@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/heap"
+	"github.com/lately-go/lately/internal/counting/heap"
 )
 
 // bans is the networks that must be refused, as a state with versions: a watcher that has

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 )
 
 // CrowdSec answers the bouncers of CrowdSec as its local API does: programs that ask for

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/eventfield"
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/server/reservations"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/lately-go/lately/internal/address"
 	"github.com/lately-go/lately/internal/crawlers"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 )
 

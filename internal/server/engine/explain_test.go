@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/geotest"

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/hashedplans"
-	"github.com/lately-go/lately/internal/intake"
+	"github.com/lately-go/lately/internal/event/intake"
+	"github.com/lately-go/lately/internal/rule/hashedplans"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/match"

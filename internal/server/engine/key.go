@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"

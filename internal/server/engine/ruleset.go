@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/geo"
-	"github.com/lately-go/lately/internal/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"

@@ -5,7 +5,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/crawlers"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/hotkeys"

@@ -1,7 +1,7 @@
 package follow
 
 import (
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/match"
 )
 

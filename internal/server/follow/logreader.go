@@ -10,7 +10,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/match"
 )
 

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lately-go/lately/internal/heap"
+	"github.com/lately-go/lately/internal/counting/heap"
 	"github.com/lately-go/lately/match"
 )
 

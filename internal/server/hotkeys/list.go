@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/heap"
+	"github.com/lately-go/lately/internal/counting/heap"
 )
 
 // A hotList is the keys that are hot, as a state with versions. It is safe for concurrent use.

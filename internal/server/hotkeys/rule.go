@@ -12,10 +12,10 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
+	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
-	"github.com/lately-go/lately/internal/when"
 )
 
 // Rules are hot rules with their detectors.

@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/rulevalue"
+	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/keys"

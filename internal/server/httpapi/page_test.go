@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/refusal"
+	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/test/must"
 )
 

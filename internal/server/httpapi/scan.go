@@ -6,7 +6,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/match"
 )

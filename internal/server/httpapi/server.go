@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/refusal"
+	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/server/console"
 	"github.com/lately-go/lately/internal/server/demo"
 	"github.com/lately-go/lately/internal/server/enforce"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately/internal/eventfield"
+	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/server/eventlist"
 	"github.com/lately-go/lately/match"
 )

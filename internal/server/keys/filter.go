@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/address"
+	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/server/apierror"
 )
 

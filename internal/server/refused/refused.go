@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/sentence"
+	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/server/state"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/keytable"
+	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/limit"
-	"github.com/lately-go/lately/internal/snapshot"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/window"
 )

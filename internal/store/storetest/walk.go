@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lately-go/lately/internal/keyvalue"
+	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
