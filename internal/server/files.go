@@ -65,9 +65,10 @@ func (s *Server) readFiles(create func() error) (f files, err error) {
 	if s.store != nil {
 		f.store, errs[3] = s.config.readStoreFiles()
 	}
-	if s.geo != nil {
+	switch {
+	case s.geo != nil:
 		_, errs[4] = s.geo.Refresh()
-	} else {
+	case len(s.config.Geo) > 0: // at the start
 		s.geo, errs[4] = geo.Open(s.config.Geo...)
 	}
 	return f, errors.Join(errs[:]...)
