@@ -43,9 +43,9 @@ func (r *reader) failRules(err error, rules []ruleText) {
 		case rule.mistakes && (!found || f.Value == invalid.Missing):
 		case !found:
 			r.Fail(rule.at, "%s", f.Message())
-		case found && f.Value == "":
+		case f.Value == "":
 			r.Fail(n, "%s: %s", name, f.Must)
-		case found:
+		default:
 			r.Fail(n, "%s: %s: %s", name, yamlfile.Describe(n), f.Must)
 		}
 	}
