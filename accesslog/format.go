@@ -171,7 +171,7 @@ func (f Format) wraps() bool {
 // In journald-json:regex:FILE the patterns see HOST PROGRAM[PROCESS]: MESSAGE, and the time is
 // that of the entry.
 //
-// The syntax is that of package regexp, and from Python lookaround, the backreferences (?P=name)
+// The syntax is as in package regexp, with lookaround from Python, the backreferences (?P=name)
 // and the conditions (?(name)yes|no). Times have the directives of strptime; %s is seconds since
 // the epoch, or milliseconds, microseconds or nanoseconds by its number of digits, and {DATE}
 // any well-known time. The pattern is also a regular expression: the time is its first unnamed

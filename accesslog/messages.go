@@ -33,7 +33,7 @@ func (p *Parser) headed(line []byte, ev *match.Event) bool {
 	return true
 }
 
-// setMessage sets the fields of ev to those of a text without its time.
+// setMessage sets the fields that a text without its time has in ev.
 func (p *Parser) setMessage(h *head, ev *match.Event) bool {
 	if p.kind.order != noOrder {
 		return p.plainMessage(h, ev)

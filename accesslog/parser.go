@@ -297,8 +297,8 @@ func (p *Parser) Dated() (first, last time.Time, ok bool) {
 // itself, or a comment, which begins with '#'.
 func (p *Parser) Skipped() bool { return p.skipped }
 
-// Reset returns p to its initial state: the next dated line is the first, and columns
-// that a line named are reset to those of the format.
+// Reset returns p to its initial state: the next dated line is the first, and the
+// columns are again as the format has them, whatever a line named.
 func (p *Parser) Reset() {
 	p.years, p.zone.last = sysYears{year: p.years.year}, 0
 	p.hasNext, p.repeats = false, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// Counters returns the server's counters, those of the rules file first.
+// Counters returns the server's counters, first the counters of the rules file.
 func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
 	out, err := get[api.CounterList](ctx, c, "/v1/counters", nil)
 	return out.Counters, err
