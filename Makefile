@@ -61,11 +61,11 @@ node-modules:
 	@[ -n "$$NO_INSTALL" ] || ! command -v npm >/dev/null || npm install --prefix bin/node --no-audit --no-fund --silent ioredis@5.9.2 @redocly/cli@2.77.0 >/dev/null 2>&1 || true
 
 # The packages whose tests take longest, which begin first: no core waits at the end.
-SLOW = ./latelyredis ./internal/cli ./internal/deptest ./internal/server ./replay ./ratelimit ./internal/server/console ./internal/server/httpapi ./client
+SLOW = ./latelyredis ./internal/cli ./internal/test/deptest ./internal/server ./replay ./ratelimit ./internal/server/console ./internal/server/httpapi ./client
 
 # Packages whose code runs goroutines: all their tests run under the race detector. Of the
-# others those with Concurrent in their names do; internal/deptest checks the names.
-CONCURRENT = client internal/crawlers latelygrpc latelyredis internal/server/follow internal/server/enforce internal/server/journal internal/server/loglimit internal/server \
+# others those with Concurrent in their names do; internal/test/deptest checks the names.
+CONCURRENT = client internal/event/crawlers latelygrpc latelyredis internal/server/follow internal/server/enforce internal/server/journal internal/server/loglimit internal/server \
 	internal/server/access internal/server/engine internal/server/events internal/server/hotkeys internal/server/listen internal/server/httpapi internal/server/respapi
 
 # By default a program with the race detector, the test of each package too, sleeps for a

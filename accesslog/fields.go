@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/match"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 func fieldVariable(name string) variable { return variable{want: want{name: name, dash: true}} }

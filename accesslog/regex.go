@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/accesslog/internal/regex"
 	"github.com/lately-go/lately/internal/event/eventfield"
-	"github.com/lately-go/lately/internal/regex"
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/match"
 )
 

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/lately-go/lately/accesslog/internal/regex"
 	"github.com/lately-go/lately/internal/event/eventfield"
-	"github.com/lately-go/lately/internal/regex"
 	"github.com/lately-go/lately/match"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lately-go/lately/internal/regex"
+	"github.com/lately-go/lately/accesslog/internal/regex"
 )
 
 // A timePattern finds the time of a line.

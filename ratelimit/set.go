@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/event/when"
 	"github.com/lately-go/lately/internal/rule/invalid"
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/match"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"

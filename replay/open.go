@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/lately-go/lately/internal/decompress"
+	"github.com/lately-go/lately/internal/file/decompress"
 )
 
 // A source is one file, opened and decompressed.

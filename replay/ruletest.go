@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/event/eventfield"
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/rule/yamlfile"
 	"github.com/lately-go/lately/match"

@@ -13,9 +13,9 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/event/address"
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/event/crawlers"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/rule/yamlfile"

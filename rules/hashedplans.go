@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lately-go/lately/internal/event/intake"
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/event/crawlers"
 	"github.com/lately-go/lately/internal/test/must"
 )
 

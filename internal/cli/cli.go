@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 // Main runs the command line of the process and returns its exit code. An interrupt

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 // flagError returns err, the error of a flag of cmd, in the form of the other errors, and with the name that

@@ -28,7 +28,7 @@ var engineAttacks = []attack{
 	{"trials", withKeptEvents, trials, fault{"internal/server/httpapi/rules.go", "another draft", []string{"ctx, stop := c.allow(maxTrial)", "ctx, stop := context.WithCancel(context.Background())"}}},
 	{"states of followers", nil, followerStates, fault{"internal/server/follow/feeds.go", "were resident", []string{"maxFeedBytes = 64 << 20", "maxFeedBytes = 64 << 40"}}},
 	{"a log with a huge line", withFollowedLog, hugeLine, fault{"internal/server/follow/generation.go", "were resident", []string{"const blockSize = 512 << 10", "const blockSize = 512 << 20"}}},
-	{"odd rules files", nil, oddRulesFiles, fault{"internal/fileperm/fileperm.go", "SIGTERM with a FIFO", []string{"	f, _, err := Open(path)\n", "	f, err := os.Open(path)\n"}}},
+	{"odd rules files", nil, oddRulesFiles, fault{"internal/file/fileperm/fileperm.go", "SIGTERM with a FIFO", []string{"	f, _, err := Open(path)\n", "	f, err := os.Open(path)\n"}}},
 }
 
 // withManyRules starts a server with 300 rules.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/event/address"
-	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/event/geo"
 	"github.com/lately-go/lately/replay"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/event/geo"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/replay"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/event/geo"
 	"github.com/lately-go/lately/internal/server"
 	"github.com/lately-go/lately/rules"
 )

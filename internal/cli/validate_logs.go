@@ -7,7 +7,7 @@ import (
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/event/eventfield"
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )

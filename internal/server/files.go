@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/fileperm"
-	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/event/geo"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"

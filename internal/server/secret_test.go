@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/event/geo"
 	"github.com/lately-go/lately/internal/http/refusal"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/demo"

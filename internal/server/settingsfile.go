@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/lately-go/lately/internal/rule/rulevalue"
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/internal/rule/yamlfile"
-	"github.com/lately-go/lately/internal/spelling"
 	"github.com/lately-go/lately/rules"
 )
 

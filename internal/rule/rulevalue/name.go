@@ -7,7 +7,7 @@ import (
 
 	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/event/intake"
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 const maxName = 64

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/lately-go/lately/internal/rule/rulevalue"
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 // Mapping returns the values of n, a mapping called what in messages, by their keys, which must be among keys. A

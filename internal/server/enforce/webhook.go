@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/file/fileperm"
 )
 
 // A Webhook is a URL to which bans and their ends are sent. The body of a request is an

@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/crawlers"
 	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/match"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/hotkey"
-	"github.com/lately-go/lately/internal/crawlers"
 	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/crawlers"
 	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/bans"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/event/eventfield"
-	"github.com/lately-go/lately/internal/geo"
+	"github.com/lately-go/lately/internal/event/geo"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/geotest"
 	"github.com/lately-go/lately/internal/test/must"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/event/address"
+	"github.com/lately-go/lately/internal/event/geo"
 	"github.com/lately-go/lately/internal/event/keyvalue"
-	"github.com/lately-go/lately/internal/geo"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/ratelimit"
 	"github.com/lately-go/lately/rules"

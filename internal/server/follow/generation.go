@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lately-go/lately/internal/decompress"
+	"github.com/lately-go/lately/internal/file/decompress"
 )
 
 // blockSize is how much of a file is read at once, more than the longest line.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/lately-go/lately/internal/crawlers"
+	"github.com/lately-go/lately/internal/event/crawlers"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/latelyprom"

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"unicode"
 
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/file/fileperm"
 )
 
 // A Socket says who may connect to a Unix socket. The zero Socket is for the user of this

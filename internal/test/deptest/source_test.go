@@ -138,7 +138,7 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 }
 
 // root is the checkout, seen from this folder.
-const root = "../.."
+const root = "../../.."
 
 // loaded is the files of this module, which several tests look at.
 var loaded = sync.OnceValues(func() ([]source, error) { return load(os.DirFS(root)) })
@@ -146,7 +146,7 @@ var loaded = sync.OnceValues(func() ([]source, error) { return load(os.DirFS(roo
 func loadModule(t *testing.T) []source {
 	t.Helper()
 	files := must.Get(loaded())(t)
-	if !slices.ContainsFunc(files, func(f source) bool { return f.name == "internal/deptest/doc.go" }) {
+	if !slices.ContainsFunc(files, func(f source) bool { return f.name == "internal/test/deptest/doc.go" }) {
 		t.Fatalf("%d files were found below %s, but not this one", len(files), root)
 	}
 	return files

@@ -3,7 +3,7 @@ package spelling_test
 import (
 	"testing"
 
-	"github.com/lately-go/lately/internal/spelling"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 var fields = []string{"client", "object", "method", "path", "query", "protocol", "status", "size", "user", "host", "referer", "agent"}

@@ -70,7 +70,7 @@ func TestNoStrayFiles(t *testing.T) {
 		t.Skip("SKIP the files in git: this is no checkout:", err)
 	}
 	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	if !slices.Contains(names, "internal/deptest/doc.go") {
+	if !slices.Contains(names, "internal/test/deptest/doc.go") {
 		t.Fatalf("git lists %d files, but not the one beside this test", len(names))
 	}
 	wrong := must.Get(strays(os.DirFS(root), names))(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/lately-go/lately/internal/event/eventfield"
 	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/event/when"
-	"github.com/lately-go/lately/internal/fileperm"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/rules"
 )

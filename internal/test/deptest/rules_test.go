@@ -25,17 +25,17 @@ const modulePath = "github.com/lately-go/lately"
 // have a row; packages without a row may not exist.
 const table = `
 cmd/lately    -> internal/cli
-internal/cli  -> internal/event/intake, internal/geo, internal/event/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/fileperm, internal/wait, internal/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rule/rulevalue, internal/event/address, internal/limit
+internal/cli  -> internal/event/intake, internal/event/geo, internal/event/eventfield, internal/server, internal/server/access, internal/server/follow, internal/server/eventlist, internal/cli/migrate, internal/server/replaypage, replay, client, api, rules, ratelimit, accesslog, match, internal/file/fileperm, internal/wait, internal/rule/spelling, github.com/spf13/cobra, github.com/spf13/pflag, charm.land/bubbletea/v2, charm.land/lipgloss/v2, github.com/charmbracelet/x/ansi, github.com/charmbracelet/x/term, golang.org/x/sys, internal/rule/rulevalue, internal/event/address, internal/limit
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> internal/http/refusal, internal/secret, internal/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/fileperm, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/spelling, internal/rule/sentence, internal/event/eventfield, internal/event/when
+internal/server         -> internal/http/refusal, internal/secret, internal/event/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/file/fileperm, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/spelling, internal/rule/sentence, internal/event/eventfield, internal/event/when
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/limit
 internal/server/throttle -> ratelimit, window, internal/counting/keytable, internal/limit, internal/counting/snapshot
 internal/server/demo    -> internal/server/engine, rules
-internal/server/httpapi -> internal/event/httpfield, internal/http/middleware, internal/http/refusal, internal/http/ratelimitheader, internal/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/event/eventfield, internal/rule/rulevalue, internal/event/keyvalue
-internal/server/engine  -> internal/rule/hashedplans, internal/crawlers, internal/secret, internal/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/counting/snapshot, internal/server/loglimit, internal/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/event/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/event/intake, internal/server/reservations, internal/event/eventfield, internal/event/address, internal/event/when, internal/batch, internal/rule/sentence
-internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/fileperm
+internal/server/httpapi -> internal/event/httpfield, internal/http/middleware, internal/http/refusal, internal/http/ratelimitheader, internal/event/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/event/eventfield, internal/rule/rulevalue, internal/event/keyvalue
+internal/server/engine  -> internal/rule/hashedplans, internal/event/crawlers, internal/secret, internal/event/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/counting/snapshot, internal/server/loglimit, internal/rule/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/event/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/event/intake, internal/server/reservations, internal/event/eventfield, internal/event/address, internal/event/when, internal/batch, internal/rule/sentence
+internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/file/fileperm
 internal/server/apierror -> api, internal/batch, ratelimit
 internal/server/keys    -> api, internal/server/apierror, match, internal/event/address
 internal/server/events  -> api
@@ -48,14 +48,14 @@ internal/server/bans    -> api, internal/event/keyvalue, internal/server/apierro
 internal/server/scan    -> api, internal/server/apierror
 internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/rule/sentence
 internal/server/state   -> window
-internal/server/access  -> internal/fileperm
+internal/server/access  -> internal/file/fileperm
 internal/server/console -> std
-replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/counting/ring, internal/decompress, github.com/klauspost/compress, internal/spelling, internal/event/keyvalue, internal/event/intake, internal/event/eventfield, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/limit, internal/rule/yamlfile, internal/fileperm, github.com/goccy/go-yaml, internal/batch, internal/rule/sentence, internal/counting/heap, internal/ban
+replay         -> api, rules, match, accesslog, latelyhttp, ratelimit, hotkey, window, internal/counting/ring, internal/file/decompress, github.com/klauspost/compress, internal/rule/spelling, internal/event/keyvalue, internal/event/intake, internal/event/eventfield, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/limit, internal/rule/yamlfile, internal/file/fileperm, github.com/goccy/go-yaml, internal/batch, internal/rule/sentence, internal/counting/heap, internal/ban
 internal/server/replaypage     -> internal/server/console, replay
 
 internal/cli/migrate -> rules, accesslog, internal/rule/rulevalue
 client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wait, internal/event/keyvalue
-rules       -> internal/event/intake, internal/crawlers, match, ratelimit, hotkey, internal/rule/invalid, internal/limit, internal/fileperm, github.com/goccy/go-yaml, internal/event/keyvalue, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/sentence
+rules       -> internal/event/intake, internal/event/crawlers, match, ratelimit, hotkey, internal/rule/invalid, internal/limit, internal/file/fileperm, github.com/goccy/go-yaml, internal/event/keyvalue, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/sentence
 latelyhttp  -> internal/event/httpfield, internal/http/refusal, internal/http/ratelimitheader, internal/http/middleware, ratelimit, hotkey, match, window, internal/wait, internal/event/keyvalue, internal/event/eventfield, internal/event/intake, internal/event/address
 latelygrpc  -> latelyhttp, internal/http/ratelimitheader, internal/http/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/event/intake
 latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/counting/keytable, internal/counting/snapshot, internal/wait, internal/resp, github.com/redis/rueidis, internal/event/keyvalue
@@ -66,20 +66,20 @@ internal/http/refusal              -> internal/http/middleware, internal/http/ra
 internal/http/middleware           -> internal/rule/hashedplans, internal/http/ratelimitheader, ratelimit, match, internal/event/intake
 internal/http/ratelimitheader      -> ratelimit, internal/limit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/event/keyvalue, internal/ban
-ratelimit           -> match, window, internal/ban, internal/rule/invalid, internal/store, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/wait, internal/spelling, internal/event/keyvalue, internal/event/when, internal/event/intake, internal/event/address, internal/batch
+ratelimit           -> match, window, internal/ban, internal/rule/invalid, internal/store, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/wait, internal/rule/spelling, internal/event/keyvalue, internal/event/when, internal/event/intake, internal/event/address, internal/batch
 hotkey              -> match, window, internal/rule/invalid, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/event/keyvalue, internal/event/when, internal/counting/heap
 
-internal/server/follow -> internal/counting/heap, api, accesslog, match, internal/decompress, internal/server/eventlist, internal/event/eventfield, internal/event/address
+internal/server/follow -> internal/counting/heap, api, accesslog, match, internal/file/decompress, internal/server/eventlist, internal/event/eventfield, internal/event/address
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/counting/ring, internal/spelling, internal/regex, internal/event/eventfield, internal/event/address
+accesslog               -> match, internal/counting/ring, internal/rule/spelling, accesslog/internal/regex, internal/event/eventfield, internal/event/address
 sampled                 -> window
 internal/test/accesslogtest -> std
-internal/crawlers -> match, internal/event/address
-internal/geo -> rules, internal/event/keyvalue, match, internal/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/event/eventfield, internal/event/address, internal/event/when
+internal/event/crawlers -> match, internal/event/address
+internal/event/geo -> rules, internal/event/keyvalue, match, internal/file/fileperm, github.com/oschwald/maxminddb-golang/v2, internal/event/eventfield, internal/event/address, internal/event/when
 internal/test/geotest -> std
 internal/test/dnstest -> std
-internal/decompress -> github.com/klauspost/compress
+internal/file/decompress -> github.com/klauspost/compress
 internal/test/must -> std
 internal/test/randtest -> std
 internal/test/windowtest -> internal/limit
@@ -101,13 +101,13 @@ internal/rule/invalid -> std
 internal/event/eventfield -> match
 internal/event/when -> match, internal/event/address, internal/event/eventfield, internal/event/keyvalue
 internal/rule/sentence -> match, ratelimit, hotkey, internal/event/keyvalue, internal/rule/rulevalue, internal/event/when
-internal/rule/yamlfile -> internal/rule/rulevalue, internal/spelling, github.com/goccy/go-yaml
-internal/rule/rulevalue -> match, ratelimit, internal/limit, internal/event/intake, internal/spelling, internal/event/eventfield
+internal/rule/yamlfile -> internal/rule/rulevalue, internal/rule/spelling, github.com/goccy/go-yaml
+internal/rule/rulevalue -> match, ratelimit, internal/limit, internal/event/intake, internal/rule/spelling, internal/event/eventfield
 internal/event/address    -> std
 internal/counting/heap       -> std
 internal/secret     -> std
 internal/counting/ring       -> std
-internal/regex    -> std
+accesslog/internal/regex    -> std
 internal/store      -> internal/limit, internal/ban
 internal/counting/keytable   -> internal/counting/snapshot
 internal/counting/snapshot   -> std
@@ -117,13 +117,13 @@ internal/test/resptest -> std
 internal/test/adaptertest -> latelyhttp, match, ratelimit
 internal/test/storm      -> golang.org/x/sys, api, client, internal/resp, internal/test/redistest
 internal/test/redistest  -> internal/test/freeport, github.com/redis/rueidis
-internal/fileperm   -> std
-internal/server/journal    -> internal/fileperm
+internal/file/fileperm   -> std
+internal/server/journal    -> internal/file/fileperm
 internal/server/loglimit   -> std
-internal/spelling    -> std
+internal/rule/spelling    -> std
 internal/wait       -> std
-internal/server/enforce    -> internal/counting/heap, api, match, ratelimit, internal/fileperm, internal/server/loglimit, internal/wait, internal/event/keyvalue, internal/event/address
-internal/deptest    -> std
+internal/server/enforce    -> internal/counting/heap, api, match, ratelimit, internal/file/fileperm, internal/server/loglimit, internal/wait, internal/event/keyvalue, internal/event/address
+internal/test/deptest    -> std
 `
 
 // testTable says which outside modules tests may import, next to any package
@@ -214,7 +214,7 @@ func (r rules) check(files []source) []string {
 		}
 		if r[f.folder] == nil {
 			if !unknown[f.folder] {
-				wrong = append(wrong, fmt.Sprintf("%s: package %s is not in the table of internal/deptest/rules_test.go", f.name, f.folder))
+				wrong = append(wrong, fmt.Sprintf("%s: package %s is not in the table of internal/test/deptest/rules_test.go", f.name, f.folder))
 			}
 			unknown[f.folder] = true
 			continue
@@ -288,9 +288,9 @@ func TestCheckerFindsPlantedViolations(t *testing.T) {
 		"hotkey/bad.go: hotkey may not import " + modulePath + "/ratelimit",
 		"hotkey/other.go: hotkey may not import expvar: " + never["expvar"],
 		"internal/counting/ring/ring.go: internal/counting/ring may not import " + modulePath,
-		"lately.go: package . is not in the table of internal/deptest/rules_test.go",
+		"lately.go: package . is not in the table of internal/test/deptest/rules_test.go",
 		"rules/parse.go: rules may not import github.com/goccy/go-yaml2",
-		"util/more.go: package util is not in the table of internal/deptest/rules_test.go",
+		"util/more.go: package util is not in the table of internal/test/deptest/rules_test.go",
 		"rules/parse_test.go: tests may not import github.com/stretchr/testify/assert",
 	}
 	if !slices.Equal(got, want) {
