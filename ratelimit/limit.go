@@ -58,7 +58,7 @@ func (l Limit) validate(name string, a Algorithm, wrong *invalid.Fields) {
 	most, before := maxN(a), len(*wrong)
 	wrong.Check(l.N <= most || !a.Known(), name, l.N, "must be at most %d with %s", most, a)
 	wrong.Check(l.AtMost <= most, "at_most", l.AtMost, "must be at most %d with %s", most, a)
-	wrong.Check(l.AtMost == 0 || l.AtMost >= l.N, "at_most", l.AtMost, "must be the limit, %d, or more", l.N)
+	wrong.Check(l.AtMost == 0 || l.AtMost >= l.N, "at_most", l.AtMost, "must be at least the limit, %d", l.N)
 	wrong.Check(l.AtMost == 0 || l.N > 0 || !a.Bursts(), name, "0 requests", "must be 1 or more with %s where events bring their limit", a)
 	wrong.Check(l.Burst <= limit.MaxN || !a.Bursts(), name, nil, "burst %d: must be at most %d", l.Burst, uint64(limit.MaxN))
 	if a == Calendar {

@@ -178,7 +178,7 @@ func TestTakeLimit(t *testing.T) {
 		}
 	}
 	others := must.Get(limiter.Rule("fixed"))(t)
-	if d := others.TakeLimit(3, 1, "acme"); d.Allowed || d.Err == nil || d.Err.Error() != `ratelimit: rule "fixed" has a fixed limit: must have at_most for one that comes with a request` {
+	if d := others.TakeLimit(3, 1, "acme"); d.Allowed || d.Err == nil || d.Err.Error() != `ratelimit: rule "fixed": its limit is fixed: must have at_most to take a limit from a request` {
 		t.Errorf("a limit under a rule without AtMost: %+v, want an error", d)
 	}
 	if d := others.TakeLimit(0, 1, "acme"); !d.Allowed || d.Err != nil {
@@ -235,7 +235,7 @@ func TestLimitByMistakes(t *testing.T) {
 		"limit: 2 have AtMost: must be one": func(r *ratelimit.Rule) {
 			r.Limits = append(r.Limits, ratelimit.Limit{N: 1, Span: time.Hour, AtMost: 2})
 		},
-		"at_most: 9: must be the limit, 10, or more": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 9 },
+		"at_most: 9: must be at least the limit, 10": func(r *ratelimit.Rule) { r.Limits[0].AtMost = 9 },
 		"at_most: 65536: must be at most 65535":      func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].AtMost = ratelimit.Exact, 65536 },
 		"must be 1 or more with gcra":                func(r *ratelimit.Rule) { r.Algorithm, r.Limits[0].N = ratelimit.GCRA, 0 },
 		"adapt: must be left out": func(r *ratelimit.Rule) {

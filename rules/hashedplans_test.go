@@ -99,7 +99,7 @@ func TestHashedPlanMistakes(t *testing.T) {
 		"k-S3CRET\n":                      "plans.txt:1:9: no number: must be",
 		"k-S3CRET 0\n":                    "plans.txt:1:10: must be 1 or more",
 		"k S3CRET 9\n":                    "plans.txt:1:3: must be",
-		"k-S3CRET 99999\n":                "plans.txt:1:10: must be at most at_most, 10000",
+		"k-S3CRET 99999\n":                "plans.txt:1:10: must be at most 10000, which is at_most",
 		"k-S3CRET 9\nk-S3CRET 8\n":        "plans.txt:2:1: key twice: must be given once, and line 1 has it",
 		"k-S3CRET 60 per 1h\nother-key 5": "plans.txt:1:10: must have the span",
 	} {

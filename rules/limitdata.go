@@ -140,7 +140,7 @@ func (r *reader) readPlans(n ast.Node, rule *ratelimit.Rule, l *ratelimit.Limit,
 		limit, ok := yamlfile.One(&r.Reader, p.Value, "plan "+rulevalue.Clip(p.Key), parse)
 		switch {
 		case ok && l.AtMost > 0 && limit > l.AtMost:
-			r.Fail(p.Value, "plan %s: %s: must be at most at_most, %d", rulevalue.Clip(p.Key), yamlfile.Describe(p.Value), l.AtMost)
+			r.Fail(p.Value, "plan %s: %s: must be at most %d, which is at_most", rulevalue.Clip(p.Key), yamlfile.Describe(p.Value), l.AtMost)
 		case ok:
 			plans[p.Key], most = limit, max(most, limit)
 		}

@@ -294,11 +294,11 @@ rules.yaml:7:120: hysteresis: no effect with smooth: must be left out`,
 		"numbers of a limit", dataLimit("limit: {by: plan, plans: {a: 60 per 1h, b: 0, c: 20, d: x, e: 3 at once for 1s}, default: 6 per 1s, at_most: 10}"),
 		`rules.yaml:6:34: plan a: "60 per 1h": must have the span and the burst of the default, as a key has one window
 rules.yaml:6:48: plan b: "0": must be 1 or more
-rules.yaml:6:54: plan c: "20": must be at most at_most, 10
+rules.yaml:6:54: plan c: "20": must be at most 10, which is at_most
 rules.yaml:6:61: plan d: "x": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"
 rules.yaml:6:67: plan e: "3 at once for 1s": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"`,
 	},
-	{"at_most below the default", dataLimit("limit: {default: 6 per 1s, at_most: 5 per 1s}"), `rules.yaml:6:41: at_most: "5 per 1s": must be the limit, 6, or more`},
+	{"at_most below the default", dataLimit("limit: {default: 6 per 1s, at_most: 5 per 1s}"), `rules.yaml:6:41: at_most: "5 per 1s": must be at least the limit, 6`},
 	{"at_most of exact", dataLimit("limit: {default: 6 per 1s, at_most: 65536}", "algorithm: exact"), `rules.yaml:6:41: at_most: "65536": limit: 65536: must be at most 65535 with exact`},
 	{"several defaults", dataLimit("limit: {default: [6 per 1s, 7 per 1m], at_most: 9}"), `rules.yaml:6:22: default: 2 limits: must be one`},
 	{"a default of 0 in a bucket", dataLimit("limit: {default: 0 per 1s, at_most: 9}", "algorithm: gcra"), `rules.yaml:6:22: limit: "0 per 1s": must be 1 or more with gcra where events bring their limit`},

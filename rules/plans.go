@@ -181,7 +181,7 @@ func (t *planTable) add(at int, line []byte, parse func(string) (uint64, error))
 		}
 	}
 	if n > t.atMost {
-		return column, fmt.Errorf("%smust be at most at_most, %d", t.quoted(value), t.atMost)
+		return column, fmt.Errorf("%smust be at most %d, which is at_most", t.quoted(value), t.atMost)
 	}
 	slot, found := t.find(key)
 	if found {

@@ -64,7 +64,7 @@ func TestPlanFileMistakes(t *testing.T) {
 		{"acme 0", `plans.txt:1:6: "0": must be 1 or more`},
 		{"acme -1", `plans.txt:1:6: "-1": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"`},
 		{"acme 60 per 1h", `plans.txt:1:6: "60 per 1h": must have the span and the burst of the default, as a key has one window`},
-		{"acme 10001", `plans.txt:1:6: "10001": must be at most at_most, 10000`},
+		{"acme 10001", `plans.txt:1:6: "10001": must be at most 10000, which is at_most`},
 		{"acme 99999999999999999999", `plans.txt:1:6: "99999999999999999999": must be, for algorithm sliding, "N per DURATION", such as "60 per 1m"`},
 		{"é 1\nacme 600\n\tacme 700", `plans.txt:3:2: key "acme" twice: must be given once, and line 2 has it`},
 		{strings.Repeat("x\n", 20), strings.Repeat("plans.txt:N:2: \"x\": no number: must be a key and its number, such as \"acme 600\"\n", 10) + "plans.txt:10:1: too many mistakes: what follows was not read"},

@@ -40,5 +40,5 @@ type FixedLimitError struct{ Rule string }
 
 // Error returns what the rule must have.
 func (e *FixedLimitError) Error() string {
-	return fmt.Sprintf("ratelimit: rule %q has a fixed limit: must have at_most for one that comes with a request", e.Rule)
+	return fmt.Sprintf("ratelimit: rule %q: its limit is fixed: must have at_most to take a limit from a request", e.Rule)
 }

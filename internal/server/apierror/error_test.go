@@ -26,7 +26,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{unknown, `NORULE unknown rule "logim": did you mean "login"?`},
 		{badKey, "BADARG number of key values: 2: must be 1: user"},
-		{fixed, `BADARG rule "login" has a fixed limit: must have at_most for one that comes with a request`},
+		{fixed, `BADARG rule "login": its limit is fixed: must have at_most to take a limit from a request`},
 		{other, "the disk is full"},
 		{apierror.Unknown(api.NoRule, "hot rule", "x", nil), `NORULE hot rule "x": unknown: there are none`},
 		{apierror.Unknown(api.BadArg, "counter", "x", []string{"a", "b"}), `BADARG counter "x": unknown: must be one of a, b`},

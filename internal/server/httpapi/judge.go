@@ -45,18 +45,23 @@ func (it *item) kind() string {
 	return takeList
 }
 
+// fits reports whether it may be in a request on these terms; judgeItem.misplaced has the error.
+func (it *item) fits(terms *engine.Terms) bool {
+	return (it.hold == 0 || terms.Hold > 0) && (it.report == 0 || it.ev != nil && !terms.Peek && !terms.Outcome) && (!it.byID || terms.Outcome)
+}
+
 // judge answers a body that is one item, or a list of items, of one of these kinds. forms
 // describes them in errors. Nothing is judged before the whole body has been read.
 func (c *call) judge(terms engine.Terms, forms string, kinds []string) error {
 	c.scan = scan{b: c.body}
-	if it, ok := c.scanItem(); ok && c.scan.atEnd() && slices.Contains(kinds, it.kind()) {
+	if it, ok := c.scanItem(); ok && c.scan.atEnd() && slices.Contains(kinds, it.kind()) && it.fits(&terms) {
 		return c.answerItem(it, nil, terms)
 	}
 	for _, kind := range kinds {
 		c.scan = scan{b: c.body}
 		n, ok := c.scan.many(kind, func() bool {
 			it, ok := c.scanItem()
-			return ok && it.kind() == kind
+			return ok && it.kind() == kind && it.fits(&terms)
 		})
 		if ok {
 			return c.answerItems(n, terms, func(int) (item, error) {
@@ -118,8 +123,16 @@ func (c *call) judgeDecoded(terms engine.Terms, forms string, kinds []string) er
 		return badArg("body: must be one of %s", forms)
 	}
 	if list == nil {
+		if wrong := req.misplaced(kind, &terms); wrong != "" {
+			return badArg("%s", wrong)
+		}
 		it, err := c.decoded(&req.judgeItem, kind)
 		return c.answerItem(it, err, terms)
+	}
+	for i := range list {
+		if wrong := list[i].misplaced(kind, &terms); wrong != "" {
+			return badArg("%s: entry %d: %s", kind, i+1, wrong)
+		}
 	}
 	return c.answerItems(len(list), terms, func(i int) (item, error) { return c.decoded(&list[i], kind) })
 }
@@ -141,9 +154,6 @@ func (c *call) decoded(r *judgeItem, kind string) (it item, err error) {
 	if kind == eventList {
 		return it, c.decodedEvent(&it, r)
 	}
-	if r.Event != nil {
-		return it, badArg("event: unknown here: must be rule with key")
-	}
 	if r.Limit != nil {
 		if it.limit, err = amount("limit", r.Limit); err != nil {
 			return it, err
@@ -159,8 +169,6 @@ func (c *call) decodedEvent(it *item, r *judgeItem) error {
 	switch {
 	case r.Event == nil:
 		return badArg("event: missing: must be an object of fields, such as {\"client\":\"192.0.2.1\"}")
-	case r.isTake():
-		return badArg("rule, key and limit: unknown here: must be event")
 	case len(r.Event) > maxFields:
 		return badArg("event: %d fields: must be at most %d", len(r.Event), maxFields)
 	}
@@ -174,18 +182,22 @@ func (c *call) decodedEvent(it *item, r *judgeItem) error {
 	return nil
 }
 
-// termsFor returns the terms of an item.
-func (it *item) termsFor(terms engine.Terms) (engine.Terms, error) {
+// misplaced returns what is wrong with a member that items of that kind do not have on these terms, or "". Like a member
+// that no item has, it is an error of the whole request.
+func (r *judgeItem) misplaced(kind string, terms *engine.Terms) string {
 	switch {
-	case it.hold > 0 && terms.Hold == 0:
-		return terms, badArg("for_ms: unknown here: must be part of a request to /v1/reserve")
-	case it.report > 0 && (terms.Peek || terms.Outcome || it.ev == nil):
-		return terms, badArg("outcome_ms: unknown here: must be beside an event in a request to /v1/check or /v1/reserve")
-	case it.byID && !terms.Outcome:
-		return terms, badArg("id: unknown here: must be part of a request to /v1/outcome")
+	case kind == takeList && r.Event != nil:
+		return "event: unknown here: must be rule with key"
+	case kind == eventList && r.isTake():
+		return "rule, key and limit: unknown here: must be event"
+	case r.For != nil && terms.Hold == 0:
+		return "for_ms: unknown here: must be part of a request to /v1/reserve"
+	case r.Outcome != nil && (kind == takeList || terms.Peek || terms.Outcome):
+		return "outcome_ms: unknown here: must be beside an event in a request to /v1/check or /v1/reserve"
+	case r.ID != nil && !terms.Outcome:
+		return "id: unknown here: must be part of a request to /v1/outcome"
 	}
-	terms.Hold, terms.Report, terms.ByID, terms.ID, terms.Limit = cmp.Or(it.hold, terms.Hold), it.report, it.byID, it.id, it.limit
-	return terms, nil
+	return ""
 }
 
 // maxHold is for how many milliseconds an id is valid at most.
@@ -204,10 +216,7 @@ func holdOf(what string, ms *api.Millis) (time.Duration, error) {
 
 // queue queues the decision about one item, or returns why it cannot be made.
 func (c *call) queue(it *item, terms engine.Terms) error {
-	terms, err := it.termsFor(terms)
-	if err != nil {
-		return err
-	}
+	terms.Hold, terms.Report, terms.ByID, terms.ID, terms.Limit = cmp.Or(it.hold, terms.Hold), it.report, it.byID, it.id, it.limit
 	if it.ev == nil {
 		return c.engine.QueueTake(it.rule, it.cost, terms, it.key...)
 	}

@@ -22,7 +22,7 @@ func TestLimitOfRequest(t *testing.T) {
 		{"/v1/take", `{"limit":9,"rule":"pl\u0061n","key":"ada"}`, `"allowed":true,"limit":5,"remaining":1`},
 		{"/v1/take", `{"takes":[{"rule":"plan","key":"ada","limit":5},{"rule":"plan","key":"ada","limit":5}]}`, `"allowed":true,"limit":5,"remaining":0,`},
 		{"/v1/take", `{"takes":[{"rule":"plan","key":"ada","limit":0}]}`, `limit: 0: must be 1 to`},
-		{"/v1/take", `{"takes":[{"rule":"fixed","key":"ada","limit":3}]}`, `rule \"fixed\" has a fixed limit: must have at_most for one that comes with a request`},
+		{"/v1/take", `{"takes":[{"rule":"fixed","key":"ada","limit":3}]}`, `rule \"fixed\": its limit is fixed: must have at_most to take a limit from a request`},
 	} {
 		if w := post(s, step.path, step.body); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), step.want) {
 			t.Errorf("%s %s: %d %s, want %s", step.path, step.body, w.Code, w.Body, step.want)
@@ -36,7 +36,7 @@ func TestLimitOfRequest(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		`{"rule":"plan","key":"ada","limit":0}`:        "limit: 0: must be 1 to 2147483648",
-		`{"rule":"fixed","key":"ada","limit":3}`:       "has a fixed limit: must have at_most",
+		`{"rule":"fixed","key":"ada","limit":3}`:       "its limit is fixed: must have at_most",
 		`{"event":{"user":"ada"},"limit":3}`:           "must be one of",
 		`{"takes":[{"rule":"x","key":"y"}],"limit":3}`: "must be one of",
 	} {

@@ -69,7 +69,7 @@ TAKE login -> -BADARG wrong number of arguments for 'take': TAKE rule key [COST 
 TAKE login ada 4 -> -BADARG '4': must be COST n or LIMIT n, each once
 TAKE login ada COST 1 1 -> -BADARG '1': must be COST n or LIMIT n, each once
 TAKE login ada COST 1 COST 1 -> -BADARG 'COST': must be COST n or LIMIT n, each once
-TAKE login ada LIMIT 3 -> -BADARG rule "login" has a fixed limit: must have at_most for one that comes with a request
+TAKE login ada LIMIT 3 -> -BADARG rule "login": its limit is fixed: must have at_most to take a limit from a request
 TAKE login ada LIMIT 0 -> -BADARG LIMIT: '0': must be 1 to 2147483648
 TAKE login ada COST -> -BADARG 'COST': must be COST n or LIMIT n, each once
 TAKE login ada PRICE 1 -> -BADARG 'PRICE': must be COST n or LIMIT n, each once
