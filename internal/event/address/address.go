@@ -16,12 +16,12 @@ import (
 // for other text, unlike netip.ParseAddr: host names are as frequent as addresses in some
 // logs.
 func Parse(s string) (netip.Addr, bool) {
-	if ip, ok := parseIPv4(s); ok { // as most
+	if ip, rest, ok := parseIPv4(s); ok && (rest == "" || rest[0] == ':' && isPort(rest[1:])) { // as most
 		return netip.AddrFrom4(ip), true
 	}
-	s = withoutPort(s)
-	if ip, ok := parseIPv4(s); ok {
-		return netip.AddrFrom4(ip), true
+	s = withoutBrackets(s)
+	if ip, rest, ok := parseIPv4(s); ok {
+		return netip.AddrFrom4(ip), rest == ""
 	}
 	s, zone, hasZone := strings.Cut(s, "%")
 	ip, ok := parseIPv6(s)
@@ -37,7 +37,7 @@ func Parse(s string) (netip.Addr, bool) {
 func AppendNetwork(dst, client []byte, bits4, bits6 int) []byte {
 	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
 	if bits4 == 32 {
-		if _, ok := parseIPv4(text); ok {
+		if _, rest, ok := parseIPv4(text); ok && rest == "" {
 			return append(dst, client...) // it has no other text
 		}
 	}
@@ -92,18 +92,13 @@ func unmap(p netip.Prefix) netip.Prefix {
 	return p
 }
 
-// withoutPort returns the host of host:port, [host]:port or [host], and anything
-// else unchanged. An IPv6 address with a port has brackets.
-func withoutPort(s string) string {
+// withoutBrackets returns what is in the brackets of s, without the port behind them.
+func withoutBrackets(s string) string {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
 		host, port, ok := strings.Cut(inside, "]")
 		if ok && (port == "" || port[0] == ':' && isPort(port[1:])) {
 			return host
 		}
-		return s
-	}
-	if host, port, ok := strings.Cut(s, ":"); ok && isPort(port) {
-		return host
 	}
 	return s
 }
@@ -128,22 +123,19 @@ func isToken(s string) bool {
 	return s != "" && strings.Trim(s, bytes) == ""
 }
 
-// parseIPv4 parses four numbers up to 255 without leading zeros.
-func parseIPv4(s string) (ip [4]byte, ok bool) {
-	if len(s) > len("255.255.255.255") {
-		return ip, false
-	}
+// parseIPv4 parses four numbers up to 255 without leading zeros. It returns the text behind them.
+func parseIPv4(s string) (ip [4]byte, rest string, ok bool) {
 	i := 0
 	for part := range ip {
 		if part > 0 {
 			if i == len(s) || s[i] != '.' {
-				return ip, false
+				return ip, s, false
 			}
 			i++
 		}
-		start, n := i, uint64(0)
-		for i < len(s) {
-			d := uint64(s[i] - '0')
+		start, n := i, uint(0)
+		for i < len(s) && i < start+3 {
+			d := uint(s[i]) - '0'
 			if d > 9 {
 				break
 			}
@@ -151,11 +143,11 @@ func parseIPv4(s string) (ip [4]byte, ok bool) {
 			i++
 		}
 		if i == start || n > 255 || s[start] == '0' && i-start > 1 {
-			return ip, false
+			return ip, s, false
 		}
 		ip[part] = byte(n)
 	}
-	return ip, i == len(s)
+	return ip, s[i:], true
 }
 
 // parseIPv6 parses groups of hex digits, the last two of which may be written
@@ -171,8 +163,8 @@ func parseIPv6(s string) (ip [16]byte, ok bool) {
 			return ip, false
 		}
 		if digits < len(s) && s[digits] == '.' {
-			tail, ok := parseIPv4(s)
-			if !ok || n > len(ip)-len(tail) {
+			tail, rest, ok := parseIPv4(s)
+			if !ok || rest != "" || n > len(ip)-len(tail) {
 				return ip, false
 			}
 			n += copy(ip[n:], tail[:])

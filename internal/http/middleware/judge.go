@@ -14,7 +14,6 @@ type Request struct {
 
 	digests     intake.Digests
 	reservation *ratelimit.Reservation
-	outcomes    []ratelimit.Outcome
 }
 
 // Reset releases what the event has views of, and keeps the memory.
@@ -29,11 +28,10 @@ func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.De
 	reserved := r.reservation
 	open := rs.limiter.Internal().Reserve(rs.limiter.Now(), &r.Event, cost, reserved)
 	d, l.cost = reserved.Decision, cost
-	r.outcomes = p.Policies.Known(append(r.outcomes[:0], reserved.Outcomes...), &d)
 	if open {
 		l.reservation, r.reservation = reserved, nil
 	}
-	return d, r.outcomes, l
+	return d, p.Policies.Known(reserved.Outcomes, &d), l
 }
 
 // Answer counts the event of r, which has an answer.
