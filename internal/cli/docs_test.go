@@ -231,10 +231,9 @@ func TestMakeRun(t *testing.T) {
 	flags, _, _ := strings.Cut(after, "\n")
 	s := serve(t, strings.Fields(flags)...)
 	if !eventually(func() bool {
-		out, err := exec.Command("lately", "top", "--once", "--addr", s.http).CombinedOutput()
-		return err == nil && strings.Contains(string(out), "/product/2718") && strings.Contains(string(out), "203.0.113.20")
+		return strings.Contains(string(get(t, s.http+"/v1/hot")), "/product/2718") && strings.Contains(string(get(t, s.http+"/v1/bans")), "203.0.113.20")
 	}) {
-		t.Error("lately top does not show a hot product and a ban")
+		t.Error("there is no hot product and ban to see")
 	}
 	if err := s.end(); err != nil {
 		t.Error(err)

@@ -110,7 +110,7 @@ func TestFleet(t *testing.T) {
 	})
 
 	all := []string{"knocking b.example", "network 203.0.113.0/24", "sliding bob", "stuffing 192.0.2.7,a.example"}
-	f.lists("RESP, HTTP, lately bans and lately top list the same four bans on all three servers", all)
+	f.lists("RESP, HTTP and lately bans list the same four bans on all three servers", all)
 
 	// The end of a ban, too.
 	f.equal("an operator ends the ban of bob on the second server", f.say(second, "UNBAN", "sliding", "bob"), "1")
@@ -275,11 +275,11 @@ func (f *fleet) lately(i int, args ...string) (code int, output string) {
 	return code, out.String()
 }
 
-// lists waits until these bans, and no others, are what each server answers to RESP, HTTP and both commands.
+// lists waits until these bans, and no others, are what each server answers to RESP, HTTP and lately bans.
 func (f *fleet) lists(sentence string, want []string) {
 	f.Helper()
 	for i := range f.servers {
-		var got [4][]string
+		var got [3][]string
 		agree := func() bool {
 			got[0] = nil
 			v, err := f.talkers[i].do("BANS")
@@ -290,20 +290,18 @@ func (f *fleet) lists(sentence string, want []string) {
 				got[0] = append(got[0], b.Elems[0].Text+" "+strings.ReplaceAll(b.Elems[1].Text, "\t", ","))
 			}
 			got[1] = banNames(f, get(f.T, f.servers[i].http+"/v1/bans"))
-			for n, args := range [][]string{{"bans", "--json"}, {"top", "--json"}} {
-				code, text := f.lately(i, args...)
-				if code != exitOK {
-					f.Fatalf("%s: lately %s on server %d: %s", sentence, args[0], i+1, text)
-				}
-				got[2+n] = banNames(f, []byte(text))
+			code, text := f.lately(i, "bans", "--json")
+			if code != exitOK {
+				f.Fatalf("%s: lately bans on server %d: %s", sentence, i+1, text)
 			}
+			got[2] = banNames(f, []byte(text))
 			return !slices.ContainsFunc(got[:], func(names []string) bool {
 				slices.Sort(names)
 				return !slices.Equal(names, want)
 			})
 		}
 		if !eventually(agree) {
-			f.Fatalf("%s: on server %d RESP, HTTP, bans and top list %q, want %q", sentence, i+1, got, want)
+			f.Fatalf("%s: on server %d RESP, HTTP and lately bans list %q, want %q", sentence, i+1, got, want)
 		}
 	}
 }

@@ -45,6 +45,7 @@ var matrixRefusals = map[byte]string{
 	'W': "WATCH is not supported",
 	'U': "connection refused",
 	'B': "follow and store: both set: must be one of them, as a store judges by its own clock",
+	'T': "top: no terminal",
 	'O': "resp and http: both off: must be at most one of them, unless a log is followed",
 }
 
@@ -229,8 +230,6 @@ OOOOOOOOOOO serve --resp off --http off -> it
 ........... validate $DIR/rules.yaml -> login
 ........... import fail2ban $DIR/jail.local -> web
 ........... version -> lately
-........U.U top --once --addr $HTTP -> lately
-........U.U top --json --addr $HTTP -> {
 ........U.U status --addr $HTTP -> 1.2.3
 ........U.U rules --addr $HTTP -> hits
 ........U.U reload --addr $HTTP -> nothing has changed
@@ -239,5 +238,6 @@ OOOOOOOOOOO serve --resp off --http off -> it
 ..S...N.U.U ban --addr $HTTP --rule login --for 1h kim -> kim is banned under login
 ..S...V.U.U unban --addr $HTTP kim -> bans ended: 1
 ......x.U.U bans --addr $HTTP -> mallory
+TTTTTTTTTTT top --addr $HTTP -> it
 ........U.U bans --addr $HTTP --json -> {
 `

@@ -89,9 +89,7 @@ const mistakes = `
 2 check --addr $HTTP client -> check: "client": must be FIELD=VALUE, such as client=203.0.113.9
 2 check --addr $HTTP client=1 client=2 -> check: field "client": must be given once
 1 check --addr $HTTP cleint=1 -> $HTTP: BADARG field "cleint": unknown; did you mean client?
-2 top -> top: no terminal: without one, --once or --json must be set
-2 top --addr $HTTP --once --span 2d -> --span: "2d": must be a duration from 1s to 24h
-1 top --addr $HTTP --once --counter reqests -> counter "reqests": must be requests
+2 top -> top: no terminal: must be run in one; lately status, rules and bans print the state of a server once
 2 import fail2bam x -> import: "fail2bam": must be fail2ban
 2 suggest --share 200 access.log -> --share: 200: must be a percentage of more than 0 and at most 100, …
 2 follow access.log -> --rules: missing: must be a rules file, or --addr
@@ -123,7 +121,7 @@ const mistakes = `
 1 ban --addr $HTTP --from rules.yaml -> --from: rules.yaml: …: must be the output of lately bans --json
 2 unban --addr $HTTP --network 192.0.2.0/24 192.0.2.1 -> KEY: "192.0.2.1": must not be given with --pattern or --network
 2 bans --addr $HTTP --match -> --match: missing value: must be --match TEXT; see lately bans --help
-2 top --addr $HTTP --once --sort key -> unknown flag --sort: it is a flag of replay; see lately top --help
+2 top --sort key -> unknown flag --sort: it is a flag of replay; see lately top --help
 2 key --addr --json 192.0.2.1 -> --addr: server address: "--json": must be http://HOST:PORT, https://HOST:PORT or unix:PATH, …
 1 key --addr $HTTP/console 192.0.2.1 -> $HTTP/console: BADARG path: unknown; /openapi.json has the paths of this server
 1 status --addr $RESP -> http://$RESP: …: must be the HTTP listener of a running server
@@ -139,8 +137,6 @@ const mistakes = `
 2 follow --addr ftp://x access.log -> --addr: server address: "ftp://x": …
 1 follow --addr $HTTP --lateness 2h access.log=clf -> $HTTP: lateness: 2h0m0s: must be 0s to 1h0m0s
 1 follow --addr $HTTP --name $LONG access.log=clf -> $HTTP: … feed: 256 bytes: must be 1 to 255…
-2 top --once --json -> --json: must not be given with --once
-1 top --json --addr $HTTP --counter no$ESC -> counter "no\x1b": must be requests
 2 validate rules.yaml rules.yaml -> rules files: rules.yaml twice: must be given once
 `
 

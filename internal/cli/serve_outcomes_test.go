@@ -68,9 +68,9 @@ limits:
 	if got, err := told.Status(t.Context()); err != nil || got.Totals != (api.Totals{Allowed: 3, Refused: 2, Banned: 5, Unmatched: 4, Errors: 1}) {
 		t.Errorf("client: %+v, %v", got.Totals, err)
 	}
-	out := must.Get(exec.Command("lately", "top", "--json", "--addr", s.http).Output())(t)
+	out := must.Get(exec.Command("lately", "status", "--json", "--addr", s.http).Output())(t)
 	decode(t, string(out), &status)
-	expect("top --json", status.Totals, want)
+	expect("lately status --json", status.Totals, want)
 
 	// Rates are made of samples, one a second.
 	var rates struct {

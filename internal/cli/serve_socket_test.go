@@ -47,7 +47,6 @@ func TestServeSockets(t *testing.T) {
 		{"lately status --addr unix:$DIR/http.sock --token-file $TOKENS", "your role:    read"},
 		{"lately check --addr unix:$DIR/http.sock --token-file $TOKENS client=192.0.2.1", "allowed"},
 		{"lately ban --addr unix:$DIR/http.sock --token-file $TOKENS --rule per-client --for 1h 192.0.2.2", "192.0.2.2"},
-		{"lately top --once --addr unix:$DIR/http.sock --token-file $TOKENS", "unix:$DIR/http.sock"},
 		{"lately status --addr unix:$DIR/http.sock", "NOAUTH"},
 		{"lately status --addr unix:$DIR/none.sock", "no such file or directory"},
 		{"lately status --addr unix:none.sock", "must be unix:PATH with an absolute path"},

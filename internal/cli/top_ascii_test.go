@@ -104,14 +104,3 @@ func onlyASCII(t *testing.T, frame string) {
 		t.Errorf("%q in\n%s", frame[i:min(i+8, len(frame))], frame)
 	}
 }
-
-// TestTopOnceASCII has the command in a locale without UTF-8.
-func TestTopOnceASCII(t *testing.T) {
-	t.Setenv("LC_ALL", "C")
-	s := cannedServer(t, nil)
-	code, frame, stderr := runTop(t, "--once", "--addr", s.URL)
-	if code != exitOK || !strings.Contains(frame, "* live") || !strings.Contains(frame, "9,800-10,400") {
-		t.Errorf("exit code %d: %s\n%s", code, stderr, frame)
-	}
-	onlyASCII(t, frame)
-}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
-	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
 // A topWant is what the user wants to see of a server.
@@ -165,54 +164,5 @@ func (r *topReading) readRates(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// A topJSON is a frame for programs: the status of the server, but with lists of its rules and bans,
-// and what else is shown.
-type topJSON struct {
-	api.Status
-	Addr     string             `json:"addr"`
-	Time     time.Time          `json:"time"`
-	Minute   []api.Rate         `json:"rates"` // of the last minute, each second
-	Span     string             `json:"span"`
-	Rules    []topRuleJSON      `json:"rules"`
-	Counter  string             `json:"counter"`
-	Top      []api.KeyCount     `json:"top"`
-	Held     int                `json:"bans_held"`
-	Bans     []api.Ban          `json:"bans"`
-	Hot      []api.HotKey       `json:"hot"`
-	HotRules []api.HotRuleStats `json:"hot_rules"`
-	Refused  []api.RefusedKey   `json:"refused"`
-}
-
-// A topRuleJSON is what a rule has decided in the span.
-type topRuleJSON struct {
-	Name     string `json:"name"`
-	Kind     string `json:"kind"`
-	Sentence string `json:"sentence"`
-	InShadow bool   `json:"in_shadow"`
-	Lacking  string `json:"lacking_sentence,omitempty"` // since the start
-	api.RuleTotals
-}
-
-// listOf returns list, which is [] in JSON if it is empty.
-func listOf[T any](list []T) []T { return append([]T{}, list...) }
-
 // uptime returns how long the server has run, in whole seconds.
 func uptime(r *topReading) time.Duration { return time.Duration(r.status.Uptime) * time.Second }
-
-func newTopJSON(addr string, r *topReading) *topJSON {
-	j := &topJSON{
-		Status: r.status, Addr: addr, Time: r.at.UTC().Truncate(time.Millisecond), Span: rulevalue.FormatDuration(r.span), Counter: r.counter, Held: r.held,
-		Minute: listOf(r.minute), Rules: []topRuleJSON{}, Top: listOf(r.top), Bans: listOf(r.bans), Hot: listOf(r.hot), HotRules: listOf(r.hotRules), Refused: listOf(r.refused),
-	}
-	for _, rule := range r.rules {
-		line := topRuleJSON{Name: rule.Name, Kind: rule.Kind, Sentence: rule.Sentence, InShadow: rule.Shadow}
-		if rule.Stats != nil {
-			line.Lacking = rule.Stats.LackingSentence
-		}
-		if r.perRule != nil {
-			line.RuleTotals = r.perRule.Rules[rule.Name]
-		}
-		j.Rules = append(j.Rules, line)
-	}
-	return j
-}

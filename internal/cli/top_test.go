@@ -3,14 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,56 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-func runTop(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, complaints bytes.Buffer
-	code = run(t.Context(), append([]string{"top"}, args...), strings.NewReader(""), &out, &complaints)
-	return code, out.String(), complaints.String()
-}
-
-func TestTopOnce(t *testing.T) {
-	t.Setenv("COLUMNS", "90")
-	t.Setenv("LC_ALL", "C.UTF-8")
-	s := cannedServer(t, nil)
-	code, frame, stderr := runTop(t, "--once", "--addr", s.URL)
-	if code != exitOK || stderr != "" {
-		t.Fatalf("exit code %d: %s", code, stderr)
-	}
-	fits(t, strings.TrimSuffix(frame, "\n"), 90, onceHeight)
-	for _, want := range []string{"lately v1.2.0  " + s.URL, "● live", "Top keys of requests, last 1m", "203.0.113.9 ", "9,800–10,400", "per-client", "198.51.100.7, ada", "/product/42"} {
-		if !strings.Contains(frame, want) {
-			t.Errorf("no %q in\n%s", want, frame)
-		}
-	}
-	if strings.Contains(frame, "q quit") || strings.Contains(frame, " \n") {
-		t.Errorf("a footer or blanks at line ends in\n%s", frame)
-	}
-}
-
-func TestTopJSON(t *testing.T) {
-	s := cannedServer(t, nil)
-	code, text, stderr := runTop(t, "--json", "--addr", s.URL, "--counter", "paths", "--span", "5m")
-	if code != exitOK || stderr != "" || strings.Count(text, "\n") != 1 {
-		t.Fatalf("exit code %d: %s\n%s", code, stderr, text)
-	}
-	var got topJSON
-	must.Do(t, json.Unmarshal([]byte(text), &got))
-	if got.Addr != s.URL || got.Version != "v1.2.0" || got.Uptime != 11640 || got.Counter != "paths" || got.Span != "5m" || got.Held != 1234 || len(got.Minute) != 60 {
-		t.Errorf("%+v", got)
-	}
-	if k := got.Top[0]; k.Text[0] != "/product/42" || k.Lo != 9800 || k.Hi != 10400 {
-		t.Errorf("the top key is %+v", k)
-	}
-	if r := got.Rules[2]; r.Name != "search" || !r.InShadow || r.Shadow != 812 {
-		t.Errorf("a rule is %+v", r)
-	}
-	if len(got.Rules) != 5 || len(got.Bans) != 3 || got.Bans[1].Text[1] != "ada" || got.Hot[0].Rule != "product" {
-		t.Errorf("%+v", got)
-	}
-}
-
-// TestTopRequests has what is sent to the server: the span of the flag, at most that of the
-// counter, and the token.
+// TestTopRequests has what is sent to the server: the span, at most that of the counter, and the token.
 func TestTopRequests(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]string{}
@@ -85,12 +31,9 @@ func TestTopRequests(t *testing.T) {
 		asked[r.URL.Path] += r.URL.RawQuery + ";"
 		return false
 	})
-	token := filepath.Join(t.TempDir(), "token")
-	must.Do(t, os.WriteFile(token, []byte("s3cret\n"), 0o600))
-	code, _, stderr := runTop(t, "--once", "--addr", s.URL, "--token-file", token, "--span", "24h")
-	if code != exitOK {
-		t.Fatal(stderr)
-	}
+	c := must.Get(client.New(s.URL, client.Config{Token: "s3cret"}))(t)
+	defer c.Close()
+	must.Get(readTop(t.Context(), c, topWant{span: 24 * time.Hour, whole: true}))(t)
 	if got := asked["/v1/counters/requests/top"]; got != "n=100&span=3600000ms;" {
 		t.Errorf("top keys asked with %q", got)
 	}
@@ -98,17 +41,6 @@ func TestTopRequests(t *testing.T) {
 	// decided since then.
 	if got := asked["/v1/rates"]; !strings.Contains(got, "points=1&rules=1&span=11639000ms;") {
 		t.Errorf("rates asked with %q", got)
-	}
-}
-
-func TestTopTLS(t *testing.T) {
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, cannedAnswer(r)) }))
-	defer s.Close()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must.Do(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
-	s.Config.ErrorLog = nil
-	if code, _, stderr := runTop(t, "--once", "--addr", s.URL, "--ca-file", ca); code != exitOK {
-		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
 
@@ -200,7 +132,7 @@ func TestTopLive(t *testing.T) {
 	terminal, seen := new(screen), new(film)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- topShow(t.Context(), c, topWant{span: time.Minute}, newTopPaint(true),
+		ended <- topShow(t.Context(), c, newTopPaint(true),
 			tea.WithInput(keyboard), tea.WithOutput(terminal), tea.WithWindowSize(100, 30),
 			tea.WithFilter(seen.shoot), tea.WithEnvironment([]string{"TERM=xterm-256color", "CLICOLOR_FORCE=1"}))
 	}()
@@ -245,13 +177,13 @@ func TestTopUnauthorized(t *testing.T) {
 	c := must.Get(client.New(s.URL, client.Config{}))(t)
 	defer c.Close()
 	options := []tea.ProgramOption{tea.WithInput(nil), tea.WithOutput(new(screen)), tea.WithWindowSize(80, 24)}
-	err := topShow(t.Context(), c, topWant{span: time.Minute}, topPaint{}, options...)
+	err := topShow(t.Context(), c, topPaint{}, options...)
 	if failed, ok := errors.AsType[*inputError](err); !ok || !strings.Contains(failed.sentences[0], "NOAUTH the answer is 401") {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := topShow(ctx, c, topWant{span: time.Minute}, topPaint{}, options...); !errors.Is(err, context.Canceled) {
+	if err := topShow(ctx, c, topPaint{}, options...); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

@@ -48,17 +48,6 @@ func (m *topModel) frame() string {
 	return m.paint.drawn(strings.Join(append(lines, m.footer()), "\n"))
 }
 
-// text returns the frame as plain lines, as high as it needs to be and without a
-// footer.
-func (m *topModel) text() string {
-	lines := m.header()
-	lines = append(lines, m.body(m.height-len(lines))...)
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return m.paint.drawn(strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n")
-}
-
 // header returns the state of the server as a whole.
 func (m *topModel) header() []string {
 	lines := []string{m.titleLine()}
