@@ -69,8 +69,9 @@ hot:
 192.0.2.50 - - [02/Mar/2026:13:55:37 +0000] "GET / HTTP/1.1" 200 1 "-" "-"
 192.0.2.51 - - [02/Mar/2026:13:55:38 +0000] "GET / HTTP/1.1" 200 1 "-" "-"
 `,
-	"jail.local": "[DEFAULT]\nignoreself = false\n[web]\nenabled = true\nmaxretry = 3\nfindtime = 10m\nbantime = 1h\n",
-	"wide.yaml":  "version: 1\nlimits:\n  - {name: per-client, key: client, limit: 9 per 1m}\n",
+	"jail.local":        "[DEFAULT]\nignoreself = false\n[web]\nenabled = true\nmaxretry = 3\nfindtime = 10m\nbantime = 1h\n",
+	"filter.d/web.conf": "[Definition]\nfailregex = ^failed <HOST>$\n",
+	"wide.yaml":         "version: 1\nlimits:\n  - {name: per-client, key: client, limit: 9 per 1m}\n",
 }
 
 // matrixRESP has, for each mode, whether a command works ('.'), is refused (a key of matrixRefusals), or there
@@ -228,7 +229,7 @@ OOOOOOOOOOO serve --resp off --http off -> it
 ........U.U explain --addr $HTTP --key mallory -> mallory
 ........... test $DIR/rules.yaml -> ok
 ........... validate $DIR/rules.yaml -> login
-........... import fail2ban $DIR/jail.local -> web
+........... import fail2ban --patterns $DIR $DIR -> web
 ........... version -> lately
 ........U.U status --addr $HTTP -> 1.2.3
 ........U.U rules --addr $HTTP -> hits

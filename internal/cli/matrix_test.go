@@ -216,7 +216,7 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 	t.Helper()
 	m := &matrixServer{T: t, dir: t.TempDir()}
 	for name, text := range matrixFiles {
-		must.Do(t, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600))
+		m.write(name, text)
 	}
 	rules := filepath.Join(m.dir, "rules.yaml")
 	c := server.Config{
@@ -380,7 +380,7 @@ type matrixMode struct {
 func (m *matrixServer) write(name, text string) string {
 	m.Helper()
 	path := filepath.Join(m.dir, name)
-	must.Do(m, errors.Join(os.WriteFile(path, []byte(text), 0o600)))
+	must.Do(m, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	return path
 }
 

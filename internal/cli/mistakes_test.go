@@ -125,7 +125,7 @@ const mistakes = `
 2 key --addr --json 192.0.2.1 -> --addr: server address: "--json": must be http://HOST:PORT, https://HOST:PORT or unix:PATH, …
 1 key --addr $HTTP/console 192.0.2.1 -> $HTTP/console: BADARG path: unknown; /openapi.json has the paths of this server
 1 status --addr $RESP -> http://$RESP: …: must be the HTTP listener of a running server
-2 import fail2ban -> DIRECTORY: missing: must be that of fail2ban, or one or more of its files, or - for standard input
+2 import fail2ban -> DIRECTORY: 0 arguments: must be the configuration directory of fail2ban, such as /etc/fail2ban
 2 follow --rules rules.yaml --addr $HTTP access.log -> --rules: must not be given with --addr: the server judges the events, by its own settings
 2 test rules.yaml access.log -> access.log:1:1: file: …: must be a mapping of version, tests
 2 serve --token-file /nowhere/tokens -> tokens: … there is no directory /nowhere…

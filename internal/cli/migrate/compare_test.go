@@ -18,7 +18,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A overlay is a directory with more files in it.
+// An overlay is a directory with more files in it.
 type overlay struct {
 	fs.FS
 	more fstest.MapFS
@@ -89,7 +89,7 @@ func TestSameAddressesAsFail2ban(t *testing.T) {
 	for jail := range samples {
 		fmt.Fprintf(&enabled, "[%s]\nenabled = true\n", jail)
 	}
-	r := Fail2banDir(overlay{os.DirFS(filepath.Join(root, "config")), fstest.MapFS{"jail.local": {Data: []byte(enabled.String())}}}, "patterns")
+	r := Fail2ban(overlay{os.DirFS(filepath.Join(root, "config")), fstest.MapFS{"jail.local": {Data: []byte(enabled.String())}}}, "patterns")
 	converted, same := 0, 0
 	for jail, sample := range samples {
 		log := must.Get(os.ReadFile(filepath.Join(root, "fail2ban/tests/files/logs", sample.Log)))(t)

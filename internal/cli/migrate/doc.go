@@ -1,8 +1,8 @@
-// Package migrate reads the jails of fail2ban and writes them as a rules file. It guesses
-// nothing: what a rules file cannot express, or expresses differently, is a [Note] with its
+// Package migrate reads the jails and filters of fail2ban and writes them as a rules file and files of
+// patterns. It guesses nothing: what these cannot express, or express differently, is a [Note] with its
 // line.
 //
-//	result := migrate.Fail2ban(migrate.Source{Name: "jail.local", Data: data})
+//	result := migrate.Fail2ban(os.DirFS("/etc/fail2ban"), "patterns")
 //	os.Stdout.Write(result.Rules)
 //	for _, note := range result.Notes { ... }
 //

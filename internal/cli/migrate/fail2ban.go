@@ -13,29 +13,11 @@ import (
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 )
 
-// Fail2ban reads the jails of fail2ban: jail.conf, jail.local and files of jail.d, in the
-// order in which fail2ban reads them. A jail that is enabled becomes a ban of the same
-// counts and times, in shadow mode, because the lines that its filter selects are not in
-// these files.
-func Fail2ban(files ...Source) *Result {
-	b := &builder{}
-	s, order := settings{}, []string{}
-	for _, f := range files {
-		s.merge(b.readINI(f, &order))
-	}
-	for _, key := range []string{"before", "after"} {
-		if v, ok := s[includes][key]; ok {
-			b.note(v.place, "%s = %s: not read: give that file as an argument as well", key, v.text)
-		}
-	}
-	return b.jails(s, order)
-}
-
-// Fail2banDir reads the configuration directory of fail2ban, such as /etc/fail2ban, with the
-// filters of its jails. The filter of a jail becomes a file of patterns, and its rule is about
-// the lines that these match. The rule is in shadow mode until it was tested on a log. Folder
-// is where the files of patterns will be, for the comments of the rules file.
-func Fail2banDir(dir fs.FS, folder string) *Result {
+// Fail2ban reads the configuration directory of fail2ban, such as /etc/fail2ban, with the
+// filters of its jails. An enabled jail becomes a ban of the same counts and times, its filter a file
+// of patterns, and the ban is about the lines that these match. It is in shadow mode until it was
+// tested on a log. Folder is where the files of patterns will be, for the comments of the rules file.
+func Fail2ban(dir fs.FS, folder string) *Result {
 	b := &builder{dir: dir, folder: folder}
 	s, order := settings{}, []string{}
 	found := b.load(s, dir, "jail.conf", nil, &order)
@@ -90,7 +72,7 @@ func (b *builder) jail(s settings, jail string) {
 		v, ok := s.get(jail, key)
 		switch {
 		case !ok && v.file == "":
-			b.note(at, "[%s]: not imported: %s: missing: give the file that sets it, such as jail.conf, before this one", jail, key)
+			b.note(at, "[%s]: not imported: %s: missing: must be in jail.conf or another file of jails", jail, key)
 		case !ok:
 			b.note(v.place, "[%s]: not imported: %s: it names settings that no file has, or too many", jail, key)
 		case !parse(v.text):
@@ -118,15 +100,12 @@ func (b *builder) jail(s settings, jail string) {
 	if v, ok := s.get(jail, "filter"); ok {
 		filter = v.text
 	}
-	name, when := b.name(jail), ""
-	if b.dir != nil {
-		selected := b.filter(s, jail)
-		if selected == "" {
-			return // a rule without a filter would be about all lines
-		}
-		when = fmt.Sprintf("when: {filter: %s}, ", quoted(selected))
+	name, selected := b.name(jail), b.filter(s, jail)
+	if selected == "" {
+		return // a rule without a filter would be about all lines
 	}
-	rule := fmt.Sprintf("{name: %s, key: client, %safter: %d hits in %s, %s, mode: shadow}", quoted(name), when, retry-1, rulevalue.FormatDuration(find), b.length(s, jail, ban))
+	rule := fmt.Sprintf("{name: %s, key: client, when: {filter: %s}, after: %d hits in %s, %s, mode: shadow}",
+		quoted(name), quoted(selected), retry-1, rulevalue.FormatDuration(find), b.length(s, jail, ban))
 	b.add(at, fmt.Sprintf("%v: [%s], filter %s: banned at hit %d", at, jail, filter, retry), rule)
 }
 
@@ -211,9 +190,7 @@ func (b *builder) others(s settings, jail string) {
 	known := []string{
 		"enabled", "maxretry", "findtime", "bantime", "bantime.increment", "bantime.formula", "bantime.factor", "bantime.maxtime",
 		"bantime.multipliers", "ignoreip", "filter",
-	}
-	if b.dir != nil {
-		known = append(known, "logpath", "prefregex", "failregex", "ignoreregex", "datepattern", "maxlines", "journalmatch", "backend", "mode")
+		"logpath", "prefregex", "failregex", "ignoreregex", "datepattern", "maxlines", "journalmatch", "backend", "mode",
 	}
 	for _, key := range slices.Sorted(maps.Keys(s[jail])) {
 		if v := s[jail][key]; v.text != "" && !slices.Contains(known, key) {

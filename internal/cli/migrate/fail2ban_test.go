@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/lately-go/lately/match"
@@ -13,10 +14,11 @@ import (
 // as long with bantime.increment.
 func TestFail2banBansAtMaxretry(t *testing.T) {
 	for m := 1; m <= 6; m++ {
-		l := limiter(t, Fail2ban(Source{"jail.local", fmt.Appendf(nil, "[a]\nenabled=true\nmaxretry=%d\nfindtime=10m\nbantime=1h\nbantime.increment=true\n", m)}))
+		l := limiter(t, Fail2ban(jails(fmt.Sprintf("[a]\nenabled=true\nmaxretry=%d\nfindtime=10m\nbantime=1h\nbantime.increment=true\n", m)), ""))
 		now := time.Unix(1_700_000_000, 0)
 		var e match.Event
 		e.SetString(match.Client, "192.0.2.1")
+		e.SetNamedString("filter", "a")
 		for round, length := range []time.Duration{time.Hour, 2 * time.Hour, 4 * time.Hour} {
 			for hit := 1; hit <= m; hit++ {
 				now = now.Add(time.Second)
@@ -50,16 +52,16 @@ func TestFail2banTime(t *testing.T) {
 // What is missing is named, and no jail is imported with a value of another file.
 func TestFail2banNotes(t *testing.T) {
 	for text, want := range map[string]string{
-		"[a]\nenabled=true\n":                               "f:2: [a]: not imported: maxretry: missing: give the file that sets it, such as jail.conf, before this one",
-		"x=1\n":                                             `f:1: "x=1": must be a section or a setting of one`,
-		"[a]\nenabled=maybe\n":                              `f:2: [a]: enabled: "maybe": must be true or false`,
-		"[a]\nenabled=true\nmaxretry=%(b)s\n":               "f:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
-		"[a]\nenabled=true\nmaxretry=%(maxretry)s":          "f:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
-		"[a]\nenabled=true\nmaxretry=%(x)s\nx=%(__name__)s": `f:3: [a]: not imported: maxretry: "a": must be a number from 1 to 65536`,
-		"[a]\nenabled=true\nmaxretry=" + strings.Repeat("%(x)s", 2000) + "\nx=": "f:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
-		"[DEFAULT]\nmaxretry=0\n[a]\nenabled=true\n":                            `f:2: [a]: not imported: maxretry: "0": must be a number from 1 to 65536`,
+		"[a]\nenabled=true\n":                               "jail.local:2: [a]: not imported: maxretry: missing: must be in jail.conf or another file of jails",
+		"x=1\n":                                             `jail.local:1: "x=1": must be a section or a setting of one`,
+		"[a]\nenabled=maybe\n":                              `jail.local:2: [a]: enabled: "maybe": must be true or false`,
+		"[a]\nenabled=true\nmaxretry=%(b)s\n":               "jail.local:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
+		"[a]\nenabled=true\nmaxretry=%(maxretry)s":          "jail.local:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
+		"[a]\nenabled=true\nmaxretry=%(x)s\nx=%(__name__)s": `jail.local:3: [a]: not imported: maxretry: "a": must be a number from 1 to 65536`,
+		"[a]\nenabled=true\nmaxretry=" + strings.Repeat("%(x)s", 2000) + "\nx=": "jail.local:3: [a]: not imported: maxretry: it names settings that no file has, or too many",
+		"[DEFAULT]\nmaxretry=0\n[a]\nenabled=true\n":                            `jail.local:2: [a]: not imported: maxretry: "0": must be a number from 1 to 65536`,
 	} {
-		r := Fail2ban(Source{"f", []byte(text)})
+		r := Fail2ban(jails(text), "")
 		found := false
 		for _, n := range r.Notes {
 			found = found || n.String() == want
@@ -69,7 +71,7 @@ func TestFail2banNotes(t *testing.T) {
 		}
 	}
 	// A later file overrides an earlier one.
-	r := Fail2ban(Source{"jail.conf", []byte("[DEFAULT]\nbantime=10m\nfindtime=10m\nmaxretry=5\n[a]\n")}, Source{"jail.local", []byte("[a]\nenabled=true\nmaxretry=3\n")})
+	r := Fail2ban(overlay{jails("[a]\nenabled=true\nmaxretry=3\n"), fstest.MapFS{"jail.conf": {Data: []byte("[DEFAULT]\nbantime=10m\nfindtime=10m\nmaxretry=5\n[a]\n")}}}, "")
 	if len(r.Notes) > 0 || !strings.Contains(string(r.Rules), "after: 2 hits in 10m, for: 10m, mode: shadow") {
 		t.Errorf("%v\n%s", r.Notes, r.Rules)
 	}

@@ -18,7 +18,7 @@ import (
 // TestDirectory has a configuration directory with the files that it becomes. For each word of it
 // that is not in them there is a note.
 func TestDirectory(t *testing.T) {
-	r := Fail2banDir(os.DirFS("testdata/conf"), "/etc/lately/patterns")
+	r := Fail2ban(os.DirFS("testdata/conf"), "/etc/lately/patterns")
 	var got bytes.Buffer
 	got.Write(r.Rules)
 	for _, p := range r.Patterns {
@@ -39,7 +39,7 @@ func TestDirectory(t *testing.T) {
 
 // The patterns find what the filters are about, and nothing else.
 func TestConvertedPatternsFind(t *testing.T) {
-	r := Fail2banDir(os.DirFS("testdata/conf"), "")
+	r := Fail2ban(os.DirFS("testdata/conf"), "")
 	for _, test := range []struct{ jail, line, want string }{
 		{"shop", "2026-03-02 14:00:01 web shop[7]: login failed from 192.0.2.1", "192.0.2.1"},
 		{"shop", "2026-03-02 14:00:01 shop: login failed by ada from shop.example", "shop.example"},
@@ -85,7 +85,7 @@ func FuzzFilter(f *testing.F) {
 			"filter.d/a.local":   {Data: []byte("[Definition]\nx = y\n")},
 			"filter.d/base.conf": {Data: []byte("[DEFAULT]\nkind = text\n")},
 		}
-		r := Fail2banDir(dir, "p")
+		r := Fail2ban(dir, "p")
 		if _, err := rules.Parse("rules", r.Rules); err != nil {
 			t.Fatalf("%v\n%s", err, r.Rules)
 		}
@@ -100,7 +100,7 @@ func FuzzFilter(f *testing.F) {
 		if len(r.Patterns) == 0 && len(r.Notes) == 0 {
 			t.Fatal("a filter is not converted, and no note says so")
 		}
-		if again := Fail2banDir(dir, "p"); string(again.Rules) != string(r.Rules) {
+		if again := Fail2ban(dir, "p"); string(again.Rules) != string(r.Rules) {
 			t.Errorf("one run makes\n%s\nand another\n%s", r.Rules, again.Rules)
 		}
 	})

@@ -30,14 +30,14 @@ const maxIncluded = 50
 
 // readINI reads the settings of a file, as Python's configparser reads it with the inline
 // comments of fail2ban. It appends the names of sections to order.
-func (b *builder) readINI(src Source, order *[]string) settings {
+func (b *builder) readINI(name string, data []byte, order *[]string) settings {
 	into := settings{}
-	b.files = append(b.files, src.Name)
+	b.files = append(b.files, name)
 	section, key := "", ""
 	n := 0
-	for line := range strings.Lines(string(src.Data)) {
+	for line := range strings.Lines(string(data)) {
 		n++
-		at := place{src.Name, n}
+		at := place{name, n}
 		line = strings.TrimRight(line, "\r\n")
 		text := strings.TrimSpace(line)
 		if strings.HasPrefix(text, "#") || strings.HasPrefix(text, ";") {
@@ -103,7 +103,7 @@ func (b *builder) load(s settings, dir fs.FS, name string, seen []string, order 
 		return false
 	}
 	seen = append(seen, name)
-	own := b.readINI(Source{name, data}, order)
+	own := b.readINI(name, data, order)
 	include := func(key string) {
 		v, ok := own[includes][key]
 		for _, included := range strings.Split(v.text, "\n") {

@@ -13,16 +13,10 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A Source is one file of fail2ban.
-type Source struct {
-	Name string
-	Data []byte
-}
-
 // A Result is a rules file, and what could not be put into it.
 type Result struct {
 	Rules    []byte
-	Patterns []PatternFile // of the filters, if they were read
+	Patterns []PatternFile // of the filters
 	Notes    []Note        // in the order of the files and their lines
 }
 
@@ -52,7 +46,7 @@ type builder struct {
 	names map[string]bool
 	files []string // in the order of reading
 
-	dir      fs.FS  // nil if the filters are not read
+	dir      fs.FS
 	folder   string // of the files of patterns
 	patterns []PatternFile
 	tags     int // that were replaced
@@ -98,20 +92,11 @@ func (b *builder) add(p place, about, rule string) {
 }
 
 // header is the beginning of the rules file.
-const header = `# From fail2ban. The filter of a jail selects lines of a log by regular expressions, which rules do not have: write a
-# condition such as when: {status: 401, path: /login} into each rule, test it with lately replay, and remove mode: shadow.
-# fail2ban also ignores the addresses of its own machine (ignoreself): add them to allow.
-version: 1
-`
-
-// headerWithPatterns is header if there are files of patterns.
-const headerWithPatterns = `# From fail2ban. The filter of a jail is a file of patterns, and its rule is about the events of this file. Test it on a log
+const header = `# From fail2ban. The filter of a jail is a file of patterns, and its rule is about the events of this file. Test it on a log
 # with lately replay --format regex:FILE --rules THIS LOG, and remove mode: shadow. fail2ban also ignores the addresses of its
 # own machine (ignoreself): add them to allow.
 version: 1
-`
 
-const clients = `
 # As in the source, each IPv6 address is a client. Lately's default is /64, since one client often has a whole /64.
 client: {ipv4: 32, ipv6: 128}
 `
@@ -119,12 +104,7 @@ client: {ipv4: 32, ipv6: 128}
 // result writes the rules file.
 func (b *builder) result() *Result {
 	var w strings.Builder
-	if b.dir == nil {
-		w.WriteString(header)
-	} else {
-		w.WriteString(headerWithPatterns)
-	}
-	w.WriteString(clients)
+	w.WriteString(header)
 	if len(b.bans) > 0 {
 		w.WriteString("\nbans:\n")
 	}

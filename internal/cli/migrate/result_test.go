@@ -2,10 +2,12 @@ package migrate
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/ratelimit"
@@ -14,13 +16,23 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files of testdata that are expected")
 
+// jails is a configuration directory with the text of jail.local, and a filter of any name.
+type jails string
+
+func (j jails) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, "filter.d/") && strings.HasSuffix(name, ".conf") {
+		name = "filter.d/any.conf"
+	}
+	return fstest.MapFS{"jail.local": {Data: []byte(j)}, "filter.d/any.conf": {Data: []byte("[Definition]\nfailregex = ^failed <HOST>$\n")}}.Open(name)
+}
+
 // TestFile has a file with the rules file that it becomes. For each line of it that a rule
 // does not express there is a note.
 func TestFile(t *testing.T) {
 	const name = "jail.local"
 	data := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
-	got := Fail2ban(Source{name, data}).Rules
-	golden := filepath.Join("testdata", name+".rules.yaml")
+	got := Fail2ban(jails(data), "patterns").Rules
+	golden := filepath.Join("testdata", name+".golden")
 	if *update {
 		must.Do(t, os.WriteFile(golden, got, 0o644))
 	}
@@ -53,16 +65,16 @@ func FuzzFail2ban(f *testing.F) {
 }
 
 func checkAny(t *testing.T, data []byte) {
-	r := Fail2ban(Source{"f", data})
+	r := Fail2ban(jails(data), "patterns")
 	if _, err := rules.Parse("rules.yaml", r.Rules); err != nil {
 		t.Fatalf("%v\n%s", err, r.Rules)
 	}
 	for _, n := range r.Notes {
-		if n.File != "f" || n.Line < 1 || n.Line > strings.Count(string(data), "\n")+1 || n.Text == "" {
+		if n.File != "jail.local" && n.File != "jail.conf" && !strings.HasPrefix(n.File, "filter.d/") || n.Line < 1 || n.Line > strings.Count(string(data), "\n")+3 || n.Text == "" {
 			t.Errorf("%+v", n)
 		}
 	}
-	if again := Fail2ban(Source{"f", data}); string(again.Rules) != string(r.Rules) {
+	if again := Fail2ban(jails(data), "patterns"); string(again.Rules) != string(r.Rules) {
 		t.Errorf("one run makes\n%s\nand another\n%s", r.Rules, again.Rules)
 	}
 }
