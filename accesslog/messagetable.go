@@ -52,8 +52,8 @@ type patternValue struct {
 type valueKind uint8
 
 const (
-	// anyText is followed by a text that stands in the line once only: what clients choose
-	// may be on both sides of it.
+	// anyText is followed by a text whose end, from its last comma on, stands in the line once
+	// only: what clients choose may be on both sides of it.
 	anyText valueKind = iota
 	// programText ends at the first place of the text after it, since the program writes it.
 	programText
@@ -257,7 +257,8 @@ func (v *patternValue) end(rest []byte) int {
 			return len(rest)
 		}
 		last := bytes.LastIndex(rest, v.until)
-		if v.kind == anyText && last >= 0 && bytes.Index(rest, v.until) < last {
+		once := v.until[max(bytes.LastIndex(v.until, []byte(", ")), 0):]
+		if v.kind == anyText && last >= 0 && bytes.Count(rest, once) > 1 {
 			return -1
 		}
 		return last
