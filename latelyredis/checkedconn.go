@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"sync"
 )
 
 // Dial connects as rueidis does by default, and checks what the server sends as [CheckedConn] does:
@@ -32,9 +33,10 @@ func Dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.C
 // which ends the program, or allocate gigabytes.
 //
 // A reply must be well-formed, in version 2 or 3 of the protocol, with at most 32 MiB, 262,144
-// values and 32 levels, which is more than a [Store] or [Counters] need. There must be no more
-// replies than commands, and addresses that rueidis reads without a check must be present: in
-// replies about a primary, in MOVED, and in messages of Sentinel. After any other reply the
+// values and 32 levels, which is more than a [Store] or [Counters] need. There must be as many
+// replies as commands: after 1,024 replies on a connection that always expects more, writes wait
+// until all are there, for a second at most. Addresses that rueidis reads without a check must be
+// present: in replies about a primary, in MOVED, and in messages of Sentinel. After any other reply the
 // connection is closed, reads return the reason, and damaged, unless it is nil, is called with it
 // once.
 //
@@ -51,12 +53,15 @@ type checkedConn struct {
 	net.Conn
 	pairing *pairing
 	damaged func(error)
-	err     error // of reads, for good
+	once    sync.Once // for damaged
+	err     error     // of reads, for good
 }
 
 // Write counts the commands in b before they are sent, since the reply may be there before Write returns.
 func (c *checkedConn) Write(b []byte) (int, error) {
-	if err := c.pairing.sent(b); err != nil {
+	if err := c.pairing.sent(b); err == errMissing {
+		return 0, c.fail(err)
+	} else if err != nil {
 		return 0, fmt.Errorf("latelyredis: a command to %s cannot be counted: %w", c.RemoteAddr(), err)
 	}
 	return c.Conn.Write(b)
@@ -72,10 +77,18 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 	if fault == nil {
 		return n, err
 	}
-	c.err = fmt.Errorf("latelyredis: a damaged reply of %s, the connection is closed: %w", c.RemoteAddr(), fault)
-	c.Conn.Close()
-	if c.damaged != nil {
-		c.damaged(c.err)
-	}
+	c.err = c.fail(fault)
 	return good, c.err
+}
+
+// fail closes the connection, and returns why.
+func (c *checkedConn) fail(fault error) error {
+	err := fmt.Errorf("latelyredis: a damaged reply of %s, the connection is closed: %w", c.RemoteAddr(), fault)
+	c.Conn.Close()
+	c.once.Do(func() {
+		if c.damaged != nil {
+			c.damaged(err)
+		}
+	})
+	return err
 }

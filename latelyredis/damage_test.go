@@ -51,8 +51,8 @@ func (c *damagedConn) Read(b []byte) (int, error) {
 		}
 		for in := c.buf[:n]; len(in) > 0; {
 			n, whole, err := c.scanner.Scan(in)
-			if err != nil {
-				panic("the server itself: " + err.Error())
+			if err != nil { // not Redis: a port was damaged
+				return 0, err
 			}
 			c.reply, in = append(c.reply, in[:n]...), in[n:]
 			if whole {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/lately-go/lately/internal/resp"
 )
@@ -16,6 +17,12 @@ const (
 
 	// maxCommand is the longest command, as of Redis with its default client-query-buffer-limit.
 	maxCommand = 1 << 30
+
+	// maxBusy is how many replies in a row come while others are expected, until commands wait for those.
+	maxBusy = 1024
+
+	// busyTimeout is how long they wait. Scripts take less than a millisecond.
+	busyTimeout = time.Second
 )
 
 // What follows a command.
@@ -24,10 +31,11 @@ type reply byte
 const (
 	replyAny      reply = iota
 	replyHello          // decides the version of the protocol
-	replyRole           // not an empty array
+	replyRole           // an array, not empty
 	replyPrimary        // of SENTINEL GET-MASTER-ADDR-BY-NAME: an array of two
 	replyConfirms       // of SUBSCRIBE: a message for each channel, or an error
 	replyNone           // of UNSUBSCRIBE: messages, or an error
+	replyPing           // PONG or an error
 	replyPong           // of PING behind UNSUBSCRIBE, by which rueidis finds the end of these
 )
 
@@ -46,6 +54,9 @@ type pairing struct {
 	expected   []expectation // in the order of the commands
 	version3   bool
 	subscribed bool // so that in version 2, arrays may be messages
+
+	busy int           // replies since none was expected
+	idle chan struct{} // receives when none is expected, if a command waits for that
 }
 
 func newPairing() *pairing {
@@ -55,10 +66,33 @@ func newPairing() *pairing {
 	}
 }
 
+// pause waits until no reply is expected. If a reply was lost or repeated, all
+// later ones belong to other commands than it seems. This shows only when all replies should be there: one is missing, or
+// comes after them.
+//
+// REQUIRES: p.mu, which it releases while it waits.
+func (p *pairing) pause() error {
+	idle := make(chan struct{}, 1)
+	p.idle = idle
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	select {
+	case <-idle:
+		return nil
+	case <-time.After(busyTimeout):
+		return errMissing
+	}
+}
+
 // sent notes what follows the commands that end in b.
 func (p *pairing) sent(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.busy >= maxBusy {
+		if err := p.pause(); err != nil {
+			return err
+		}
+	}
 	for len(b) > 0 {
 		n, whole, err := p.commands.Scan(b)
 		if err != nil {
@@ -88,8 +122,9 @@ func (p *pairing) expect(command resp.Value) {
 		e.reply, e.n, p.subscribed = replyConfirms, int(command.N)-1, true
 	case is(name, "UNSUBSCRIBE"), is(name, "PUNSUBSCRIBE"), is(name, "SUNSUBSCRIBE"):
 		e.reply = replyNone
-	case is(name, "PING"):
-		if i := len(p.expected) - 1; i >= 0 && p.expected[i].reply == replyNone && command.N == 1 {
+	case is(name, "PING") && command.N == 1:
+		e.reply = replyPing
+		if i := len(p.expected) - 1; i >= 0 && p.expected[i].reply == replyNone {
 			e.reply = replyPong
 		}
 	}
@@ -105,7 +140,10 @@ func is(text []byte, word string) bool {
 	return len(text) == len(word) && bytes.EqualFold(text, []byte(word))
 }
 
-var errSurplus = errors.New("a reply to no command")
+var (
+	errSurplus = errors.New("a reply to no command")
+	errMissing = errors.New("a command without a reply")
+)
 
 // received returns how many bytes of b a client may read, and what is wrong with those behind.
 func (p *pairing) received(b []byte) (good int, err error) {
@@ -187,10 +225,17 @@ func (p *pairing) confirmed(v resp.Value) error {
 
 // answeredOne ends the wait for the first reply that is expected.
 func (p *pairing) answeredOne() {
+	p.busy++
 	first := &p.expected[0]
 	refused := first.reply == replyConfirms && !first.begun
 	if first.n--; first.n > 0 && !refused {
 		return
 	}
-	p.expected = p.expected[:copy(p.expected, p.expected[1:])]
+	if p.expected = p.expected[:copy(p.expected, p.expected[1:])]; len(p.expected) > 0 {
+		return
+	}
+	if p.busy = 0; p.idle != nil {
+		p.idle <- struct{}{}
+		p.idle = nil
+	}
 }

@@ -1,6 +1,7 @@
 package latelyredis_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
@@ -122,8 +124,11 @@ func TestCheckedConn(t *testing.T) {
 		{"the end of subscriptions without PING", []string{"> UNSUBSCRIBE a", "> PUNSUBSCRIBE", "> GET a", leaveA, leaveA, "+OK\r\n", "+OK\r\n"}, "no command"},
 		{"another reply than PONG", []string{"> UNSUBSCRIBE a", "> PING", leaveA, "+OK\r\n"}, "not what the command answers"},
 		{"another error than of PING", []string{"> UNSUBSCRIBE a", "> PING", "-NOPERM no\r\n", "-NOPERM no\r\n"}, "not what the command answers"},
-		{"PING", []string{"> PING", "$2\r\nhi\r\n"}, ""},
-		{"the role", []string{"> ROLE", "*1\r\n$6\r\nmaster\r\n"}, ""},
+		{"PING", []string{"> PING", "+PONG\r\n", "> PING hi", "$2\r\nhi\r\n", "> PING", "-NOAUTH no\r\n"}, ""},
+		{"a reply to another command than PING", []string{"> PING", "$2\r\nhi\r\n"}, "not what the command answers"},
+		{"the role", []string{"> ROLE", "*1\r\n$6\r\nmaster\r\n", "> ROLE", "-LOADING no\r\n"}, ""},
+		{"a reply to another command than ROLE", []string{"> ROLE", "+PONG\r\n"}, "not what the command answers"},
+		{"PING and ROLE in a transaction", []string{"> MULTI", "> PING", "> ROLE", "+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n"}, ""},
 		{"no role", []string{"> ROLE", "*0\r\n"}, "not what the command answers"},
 		{"a primary", []string{"> SENTINEL GET-MASTER-ADDR-BY-NAME p", "*2\r\n$1\r\na\r\n$1\r\n1\r\n"}, ""},
 		{"no primary", []string{"> SENTINEL GET-MASTER-ADDR-BY-NAME p", "*-1\r\n"}, ""},
@@ -159,6 +164,47 @@ func TestCheckedConn(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestLostReply loses or repeats a reply on a connection that always expects another one: after at most 1,024 replies it
+// is closed. Without damage it is not.
+func TestLostReply(t *testing.T) {
+	const most, command, reply = 1024, "*1\r\n$4\r\nTIME\r\n", "*0\r\n"
+	for want, owed := range map[string]int{ // how many replies the server has for two commands
+		"a command without a reply": 1,
+		"":                          2,
+		"a reply to no command":     3,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			told, written, buf := 0, make(chan error, 1), make([]byte, 100)
+			w := newWire(func(error) { told++ })
+			w.Write([]byte(command + command))
+			var err error
+			passed := 0
+			for ; passed < 2*most && err == nil; passed++ {
+				go func() {
+					_, err := w.Write([]byte(command))
+					written <- err
+				}()
+				synctest.Wait()
+				n := 1
+				if len(written) == 0 { // it waits for all replies
+					n = owed
+				}
+				owed += 1 - n
+				w.server.to = []byte(strings.Repeat(reply, n))
+				_, err = w.Read(buf)
+				err = errors.Join(err, <-written)
+			}
+			if want == "" {
+				if err != nil || told > 0 {
+					t.Errorf("no reply lost: %v, told %d times", err, told)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), want) || passed > most+1 || told != 1 || !w.server.closed {
+				t.Errorf("%d replies, then %v, told %d times, closed %v: want at most %d and %q", passed, err, told, w.server.closed, most, want)
+			}
+		})
 	}
 }
 

@@ -16,22 +16,25 @@ var (
 
 // checkReply returns what is wrong with v as a reply to a command of which e is expected.
 func checkReply(e expectation, v resp.Value) error {
-	switch least := int64(1); {
+	aggregate := v.Kind == resp.KindArray || v.Kind == resp.KindSet
+	good := true
+	switch {
 	case e.reply == replyPong:
-		if !isPong(v) {
-			return errShape
-		}
+		good = isPong(v)
 	case v.Kind == resp.KindError && !e.begun:
 		return checkError(v.Text)
 	case e.reply == replyConfirms:
-		return errShape
-	case e.reply == replyPrimary:
-		least = 2
-		fallthrough
+		good = false
+	case v.Kind == resp.KindSimple && string(v.Text) == "QUEUED": // in a transaction
+	case e.reply == replyPing:
+		good = isPong(v)
 	case e.reply == replyRole:
-		if (v.Kind == resp.KindArray || v.Kind == resp.KindSet) && v.N < least {
-			return errShape
-		}
+		good = aggregate && v.N > 0
+	case e.reply == replyPrimary:
+		good = !aggregate || v.N > 1
+	}
+	if !good {
+		return errShape
 	}
 	return nil
 }

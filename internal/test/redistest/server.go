@@ -183,6 +183,9 @@ func newClient(t testing.TB, o rueidis.ClientOption, change ...func(*rueidis.Cli
 		c(&o)
 	}
 	c, err := rueidis.NewClient(o)
+	for try := 0; try < 20 && errors.Is(err, os.ErrDeadlineExceeded); try++ { // a short ConnWriteTimeout on a busy machine
+		c, err = rueidis.NewClient(o)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
