@@ -21,8 +21,8 @@ import (
 // is a key, whether it is a digest, how long before the chunk was written its newest
 // event may have been, 0 or 1 and how long after that its hold ends, and the state of its window.
 
-// Export returns an iterator over the events and the hold of each key under each rule, in
-// chunks, for a snapshot; see [Detector.Import]. t is the current time of the caller.
+// ExportAt returns an iterator over the events and the hold of each key under each rule, in
+// chunks, for a snapshot; see [Detector.ImportAt]. t is the current time, see [Detector.Now].
 // Keys without an event in their span that were never hot are omitted.
 //
 // The chunks contain digests of long keys, and the secret with which these are made:
@@ -34,7 +34,7 @@ import (
 //
 // Counting continues during the export. Each key is exported atomically; different keys
 // are not.
-func (d *Detector) Export(t time.Time) iter.Seq[[]byte] {
+func (d *Detector) ExportAt(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		now := keytable.Nanos(t, maxSpan)
 		for i := range d.rules {
@@ -84,9 +84,9 @@ func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 	return newest + max(m.Slot(window)-1, 0)
 }
 
-// Import restores a chunk of [Detector.Export], of this or another process. Use it
+// ImportAt restores a chunk of [Detector.ExportAt], of this or another process. Use it
 // on a Detector that has counted nothing. In any other, keys that are held keep
-// their events. t is the current time of the caller. Several goroutines may import
+// their events. t is the current time, see [Detector.Now]. Several goroutines may import
 // chunks of one export at the same time.
 //
 // Later edges are the same as without a restart. If the threshold
@@ -100,7 +100,7 @@ func latest(m *limit.Counter, window []uint64, b *keytable.Blocks) int64 {
 //
 // An error means that the chunk is damaged. If its checksum is wrong, nothing was
 // restored. Memory is bounded by the length of the chunk.
-func (d *Detector) Import(t time.Time, chunk []byte) (window.Imported, error) {
+func (d *Detector) ImportAt(t time.Time, chunk []byte) (window.Imported, error) {
 	_, r, written, err := snapshot.Open(chunk, snapshot.Hot)
 	if err != nil {
 		return window.Imported{}, fmt.Errorf("hotkey: %w", err)

@@ -39,7 +39,7 @@ func restartedDetector(t testing.TB, rules []hotkey.Rule) *hotkey.Detector {
 }
 
 func exported(d *hotkey.Detector, t time.Time) (chunks [][]byte) {
-	for chunk := range d.Export(t) {
+	for chunk := range d.ExportAt(t) {
 		chunks = append(chunks, bytes.Clone(chunk))
 	}
 	return chunks
@@ -48,7 +48,7 @@ func exported(d *hotkey.Detector, t time.Time) (chunks [][]byte) {
 func mustImport(t testing.TB, d *hotkey.Detector, at time.Time, chunks [][]byte) (all window.Imported) {
 	t.Helper()
 	for _, chunk := range chunks {
-		did := must.Get(d.Import(at, chunk))(t)
+		did := must.Get(d.ImportAt(at, chunk))(t)
 		all.Add(did)
 	}
 	return all
@@ -161,14 +161,14 @@ func FuzzImport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		for _, at := range []time.Time{time.Unix(99, 0), time.Unix(101, 0)} {
 			a, b := restartedDetector(t, set), restartedDetector(t, set)
-			a.Import(at, chunk)
-			a.Import(at, snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)])))
+			a.ImportAt(at, chunk)
+			a.ImportAt(at, snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)])))
 			mustImport(t, b, at, exported(a, at))
 		}
 	})
 }
 
-func ExampleDetector_Export() {
+func ExampleDetector_ExportAt() {
 	key, _ := match.NewKey(match.Fold{}, "path")
 	rule := hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute}
 	before, _ := hotkey.New(rule)
@@ -177,8 +177,8 @@ func ExampleDetector_Export() {
 	under(before, "page").AddAt(now, "/news", 1)
 
 	after, _ := hotkey.New(rule)
-	for chunk := range before.Export(now) { // usually by way of a file
-		if _, err := after.Import(now, chunk); err != nil {
+	for chunk := range before.ExportAt(now) { // usually by way of a file
+		if _, err := after.ImportAt(now, chunk); err != nil {
 			fmt.Println(err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestImportOfDamagedChunk(t *testing.T) {
 		again[i] ^= 1 << (i % 8)
 		for _, damaged := range [][]byte{chunk[:i], again} {
 			d := restartedDetector(t, set)
-			if did, err := d.Import(at, damaged); err == nil || did != (window.Imported{}) || under(d, "many").Stats().Keys > 0 {
+			if did, err := d.ImportAt(at, damaged); err == nil || did != (window.Imported{}) || under(d, "many").Stats().Keys > 0 {
 				t.Fatalf("damaged at %d: %+v, %v", i, did, err)
 			}
 		}
@@ -214,7 +214,7 @@ func TestExportUnderALongName(t *testing.T) {
 	d, at := restartedDetector(t, set), time.Unix(1000, 0)
 	addKey(d, at, set[0].Name, "k")
 	var chunks [][]byte
-	for chunk := range d.Export(at) {
+	for chunk := range d.ExportAt(at) {
 		if chunks = append(chunks, bytes.Clone(chunk)); len(chunks) == 2 {
 			t.Fatal("two chunks of one key")
 		}
@@ -247,8 +247,8 @@ func TestImportOfSlots(t *testing.T) {
 	few.Threshold = 20
 	for _, rule := range []hotkey.Rule{r, exact, few} {
 		back := mustDetector(t, rule)
-		for chunk := range d.Export(now) {
-			must.Get(back.Import(now, chunk))(t)
+		for chunk := range d.ExportAt(now) {
+			must.Get(back.ImportAt(now, chunk))(t)
 		}
 		for key := range tr {
 			for after := range 5 {
@@ -265,8 +265,8 @@ func TestImportOfSlots(t *testing.T) {
 			continue
 		}
 		same := mustDetector(t, r)
-		for chunk := range d.Export(now) {
-			must.Get(same.Import(now, chunk))(t)
+		for chunk := range d.ExportAt(now) {
+			must.Get(same.ImportAt(now, chunk))(t)
 		}
 		for i := range 5000 {
 			at, key := now.Add(time.Duration(i)*300*time.Microsecond), fmt.Sprint("k", rnd.IntN(10))

@@ -49,8 +49,8 @@ func TestLongKeysAfterARestart(t *testing.T) {
 		addKey(d, at(1000), "r", warm)
 	}
 	addKey(d, at(1000), "r", hot)
-	for chunk := range d.Export(at(2000)) {
-		must.Get(next.Import(at(2000), chunk))(t)
+	for chunk := range d.ExportAt(at(2000)) {
+		must.Get(next.ImportAt(at(2000), chunk))(t)
 	}
 	if !isHotAt(next, at(3000), "r", hot) || isHotAt(next, at(3000), "r", warm) {
 		t.Error("after a restart other keys are hot")

@@ -67,7 +67,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		var outcomes []ratelimit.Outcome
 		b.ReportAllocs()
 		for b.Loop() {
-			_, outcomes = l.Internal().Judge(time.Now(), &batch.Query{Event: &event, Cost: 1}, outcomes[:0])
+			_, outcomes = l.Internal().JudgeAt(time.Now(), &batch.Query{Event: &event, Cost: 1}, outcomes[:0])
 		}
 	})
 }

@@ -251,7 +251,7 @@ func TestFirstInFlightRule(t *testing.T) {
 	both := mustLimiter(t, limited(t, "plain", 5, time.Hour), atOnce(t, 2, time.Hour)).Set()
 	held := func() uint64 {
 		r := must.Get(l.Rule("at-once"))(t)
-		return 2 - r.TakeN(l.Now(), 0, "192.0.2.1").Remaining
+		return 2 - r.TakeAt(l.Now(), 0, "192.0.2.1").Remaining
 	}
 	m := mustNew(t, l, Config{Cost: func(*http.Request) uint64 {
 		if err := l.Update(both); err != nil {

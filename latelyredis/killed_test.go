@@ -56,7 +56,7 @@ func event(f match.Field, value string) *match.Event {
 func (o *outage) tick(t testing.TB, now time.Time, away bool) {
 	t.Helper()
 	for i, l := range o.limiters {
-		d := l.TakeN(now, event(match.Path, "/"), 1)
+		d := l.TakeAt(now, event(match.Path, "/"), 1)
 		if d.Allowed {
 			o.times = append(o.times, now)
 		}
@@ -66,17 +66,17 @@ func (o *outage) tick(t testing.TB, now time.Time, away bool) {
 			t.Fatalf("node %d: %+v while the server is away", i, d)
 		}
 		for k := range o.limiters {
-			if d := l.TakeN(now, event(match.Host, banned(k)), 1); d.Allowed || d.Err != nil {
+			if d := l.TakeAt(now, event(match.Host, banned(k)), 1); d.Allowed || d.Err != nil {
 				t.Fatalf("node %d: %+v about %s, want that its copy of the ban refuses", i, d, banned(k))
 			}
 		}
-		if d := l.TakeN(now, event(match.User, "ada"), 1); d.Allowed == away {
+		if d := l.TakeAt(now, event(match.User, "ada"), 1); d.Allowed == away {
 			t.Fatalf("node %d: %+v by a rule with closed, the server away: %v", i, d, away)
 		}
 		if !away {
 			continue
 		}
-		if d := l.TakeN(now, event(match.Method, "GET"), 1); !d.Allowed || d.Err == nil {
+		if d := l.TakeAt(now, event(match.Method, "GET"), 1); !d.Allowed || d.Err == nil {
 			t.Fatalf("node %d: %+v by a rule with open while the server is away", i, d)
 		}
 	}

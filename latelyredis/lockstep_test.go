@@ -76,9 +76,9 @@ func decided(l *ratelimit.Limiter) (all []ratelimit.RuleStats) {
 func outcomes(l *ratelimit.Limiter, at time.Time, e *match.Event, n uint64, peek bool) (all []string, d ratelimit.Decision) {
 	var outs []ratelimit.Outcome
 	if peek {
-		d, _ = l.Internal().Judge(at, &batch.Query{Event: e, Cost: n, Peek: true}, nil)
+		d, _ = l.Internal().JudgeAt(at, &batch.Query{Event: e, Cost: n, Peek: true}, nil)
 	} else {
-		d, outs = l.Internal().Judge(at, &batch.Query{Event: e, Cost: n}, nil)
+		d, outs = l.Internal().JudgeAt(at, &batch.Query{Event: e, Cost: n}, nil)
 	}
 	micros := func(d time.Duration) time.Duration {
 		return (d + time.Microsecond - 1).Truncate(time.Microsecond)

@@ -75,7 +75,7 @@ func (f *fleet) pass(micros int64) {
 func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait time.Duration, wrong string) {
 	at, i := time.UnixMicro(f.now.Load()), rnd.IntN(len(f.limiters))
 	q := &batch.Query{Event: e, Cost: n, Peek: true}
-	want, _ := f.exact.Internal().Judge(at, q, nil)
+	want, _ := f.exact.Internal().JudgeAt(at, q, nil)
 	var got ratelimit.Decision
 	probe := &latelyredis.Request{Set: f.rules, Cost: n, Peek: true}
 	for rule := range f.rules.Len() {
@@ -85,10 +85,10 @@ func (f *fleet) take(rnd *rand.Rand, e *match.Event, n uint64, peek bool) (wait 
 		f.known++
 	}
 	if peek {
-		got, _ = f.limiters[i].Internal().Judge(at, q, nil)
+		got, _ = f.limiters[i].Internal().JudgeAt(at, q, nil)
 	} else {
-		got = f.limiters[i].TakeN(at, e, n)
-		want = f.exact.TakeN(at, e, n)
+		got = f.limiters[i].TakeAt(at, e, n)
+		want = f.exact.TakeAt(at, e, n)
 	}
 	if got.Allowed != want.Allowed || got.RetryAfter > want.RetryAfter && want.RetryAfter != ratelimit.Never || got.Err != nil && n <= 1 || want.Err != nil && n <= 1 {
 		wrong = fmt.Sprintf("node %d returns %+v, want %+v", i, got, want)

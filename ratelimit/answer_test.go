@@ -53,7 +53,7 @@ func TestAnswersReference(t *testing.T) {
 				client := fmt.Sprint("192.0.2.", rnd.IntN(2))
 				counted[client] = slices.DeleteFunc(counted[client], func(at time.Time) bool { return !at.After(now.Add(-span)) })
 				if under[client] < parallel && rnd.IntN(2) == 0 {
-					d := l.TakeN(now, part(match.Request, client, ""), 1)
+					d := l.TakeAt(now, part(match.Request, client, ""), 1)
 					if full := len(counted[client]) >= n; d.Allowed == full {
 						t.Fatalf("at %v the request of %s is allowed: %t, with %d failures in the window", now, client, d.Allowed, len(counted[client]))
 					} else if !full {
@@ -62,7 +62,7 @@ func TestAnswersReference(t *testing.T) {
 				} else if under[client] > 0 {
 					under[client]--
 					status := []string{"200", "401", "401"}[rnd.IntN(3)]
-					if d := l.TakeN(now, part(match.Answer, client, status), 1); !d.Allowed || d.Unmatched != (status == "200") {
+					if d := l.TakeAt(now, part(match.Answer, client, status), 1); !d.Allowed || d.Unmatched != (status == "200") {
 						t.Fatalf("the answer %s is judged %+v", status, d)
 					}
 					if status == "401" {
@@ -128,34 +128,34 @@ func TestAnswersBan(t *testing.T) {
 	for _, rule := range []ratelimit.Rule{hits, refusals} {
 		l := newLimiter(t, rule)
 		for i := range 2 {
-			if d := l.TakeN(now, part(match.Request, "192.0.2.1", ""), 1); !d.Allowed {
+			if d := l.TakeAt(now, part(match.Request, "192.0.2.1", ""), 1); !d.Allowed {
 				t.Fatalf("request %d is judged %+v", i, d)
 			}
-			l.TakeN(now, part(match.Answer, "192.0.2.1", "401"), 1)
+			l.TakeAt(now, part(match.Answer, "192.0.2.1", "401"), 1)
 		}
 		var d ratelimit.Decision
 		if rule.Ban.Of == ratelimit.Hits {
-			if d = l.TakeN(now, part(match.Request, "192.0.2.1", ""), 1); !d.Allowed {
+			if d = l.TakeAt(now, part(match.Request, "192.0.2.1", ""), 1); !d.Allowed {
 				t.Fatalf("the request before the ban is judged %+v", d)
 			}
-			d = l.TakeN(now, part(match.Answer, "192.0.2.1", "401"), 1)
+			d = l.TakeAt(now, part(match.Answer, "192.0.2.1", "401"), 1)
 			if !d.Allowed {
 				t.Errorf("the answer is refused: %+v", d)
 			}
 		} else {
 			for range 3 {
-				d = l.TakeN(now, part(match.Request, "192.0.2.1", ""), 1)
+				d = l.TakeAt(now, part(match.Request, "192.0.2.1", ""), 1)
 			}
 		}
 		if !d.Started || !d.BannedUntil.Equal(now.Add(time.Hour)) {
 			t.Errorf("a ban after 2 %v: %+v, want one of an hour", rule.Ban.Of, d)
 		}
 		for _, of := range []match.Part{match.Request, match.Answer} { // the answer was under way
-			if d = l.TakeN(now.Add(time.Minute), part(of, "192.0.2.1", "401"), 1); d.BannedUntil.IsZero() || d.Started || d.Allowed != (of == match.Answer) {
+			if d = l.TakeAt(now.Add(time.Minute), part(of, "192.0.2.1", "401"), 1); d.BannedUntil.IsZero() || d.Started || d.Allowed != (of == match.Answer) {
 				t.Errorf("in the ban, part %d is judged %+v", of, d)
 			}
 		}
-		if d = l.TakeN(now.Add(time.Hour), part(match.Request, "192.0.2.1", ""), 1); !d.Allowed {
+		if d = l.TakeAt(now.Add(time.Hour), part(match.Request, "192.0.2.1", ""), 1); !d.Allowed {
 			t.Errorf("after the ban: %+v", d)
 		}
 	}

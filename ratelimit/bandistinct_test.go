@@ -91,7 +91,7 @@ func compareDistinct(t *testing.T, seed uint64, hits bool) error {
 		}
 		peek := rnd.IntN(4) == 0
 		want := ref.take(at, client, user, peek)
-		d := l.TakeN
+		d := l.TakeAt
 		if peek {
 			d = l.PeekN
 		}
@@ -108,8 +108,8 @@ func compareDistinct(t *testing.T, seed uint64, hits bool) error {
 		case 1: // a restart
 			was := l
 			l = mustLimiter(t, mustSet(t, distinctRule(t, b)), ratelimit.Config{})
-			for chunk := range was.Export(at) {
-				if _, err := l.Import(at, chunk); err != nil {
+			for chunk := range was.ExportAt(at) {
+				if _, err := l.ImportAt(at, chunk); err != nil {
 					return err
 				}
 			}
@@ -147,12 +147,12 @@ func TestDistinctBesideALimit(t *testing.T) {
 		user             string
 		allowed, started bool
 	}{{"ada", true, false}, {"ada", false, false}, {"", false, false}, {"bob", false, false}, {"ada", false, false}, {"eve", false, true}} {
-		d := l.TakeN(at.Add(time.Duration(i)*time.Second), loginEvent("192.0.2.1", x.user), 1)
+		d := l.TakeAt(at.Add(time.Duration(i)*time.Second), loginEvent("192.0.2.1", x.user), 1)
 		if d.Allowed != x.allowed || d.Started != x.started {
 			t.Errorf("event %d, user %q: allowed %v, ban started %v; want %v, %v", i, x.user, d.Allowed, d.Started, x.allowed, x.started)
 		}
 	}
-	for b, err := range l.Bans().At(at.Add(time.Minute)).All() {
+	for b, err := range l.BansAt(at.Add(time.Minute)).All() {
 		if want := "more than 2 distinct values in 1m"; err != nil || b.Reason != want {
 			t.Errorf("the reason is %q, %v; want %q", b.Reason, err, want)
 		}
@@ -165,14 +165,14 @@ func TestDistinctValuesOfAnotherSecret(t *testing.T) {
 	b := ratelimit.Ban{After: 2, Of: ratelimit.Distinct, Field: "user", Span: time.Minute, For: time.Hour}
 	one, two := mustLimiter(t, mustSet(t, distinctRule(t, b)), ratelimit.Config{}), mustLimiter(t, mustSet(t, distinctRule(t, b)), ratelimit.Config{})
 	at := time.Unix(1_700_000_000, 0)
-	one.TakeN(at, loginEvent("192.0.2.1", "ada"), 1)
-	one.TakeN(at, loginEvent("192.0.2.1", "bob"), 1)
-	two.TakeN(at, loginEvent("192.0.2.9", "eve"), 1)
-	for chunk := range one.Export(at) {
-		must.Get(two.Import(at, chunk))(t)
+	one.TakeAt(at, loginEvent("192.0.2.1", "ada"), 1)
+	one.TakeAt(at, loginEvent("192.0.2.1", "bob"), 1)
+	two.TakeAt(at, loginEvent("192.0.2.9", "eve"), 1)
+	for chunk := range one.ExportAt(at) {
+		must.Get(two.ImportAt(at, chunk))(t)
 	}
 	for _, user := range []string{"ada", "bob"} {
-		if d := two.TakeN(at, loginEvent("192.0.2.1", user), 1); !d.Allowed {
+		if d := two.TakeAt(at, loginEvent("192.0.2.1", user), 1); !d.Allowed {
 			t.Errorf("%s, counted twice, is refused", user)
 		}
 	}

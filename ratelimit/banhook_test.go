@@ -42,7 +42,7 @@ func TestOnBan(t *testing.T) {
 	start := l.Now()
 	take := func(after time.Duration) {
 		t.Helper()
-		if d := mustRule(l, "both").TakeN(start.Add(after), 1, key...); d.Err != nil {
+		if d := mustRule(l, "both").TakeAt(start.Add(after), 1, key...); d.Err != nil {
 			t.Fatal(d.Err)
 		}
 	}
@@ -76,18 +76,18 @@ func TestOnBan(t *testing.T) {
 	must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "hits", Key: []string{"k"}, Until: start.Add(time.Hour)}))
 	must.Do(t, l.Internal().RestoreBan(ratelimit.BanRecord{Rule: "hits", Key: []string{"j"}, Until: start.Add(time.Hour)}))
 	for range 3 {
-		mustRule(l, "hits").TakeN(start, 1, "k") // one by hand is not extended
+		mustRule(l, "hits").TakeAt(start, 1, "k") // one by hand is not extended
 	}
 	expect("bans added, not begun", 1)
 	for range 3 {
-		mustRule(l, "hits").TakeN(start, 1, "i")
+		mustRule(l, "hits").TakeAt(start, 1, "i")
 	}
 	if b := expect("a ban after hits", 2); b.Reason != "more than 2 hits in 1m" || b.Until.Sub(b.Since) != time.Hour {
 		t.Errorf("told of %+v", b)
 	}
-	mustRule(l, "hits").TakeN(start, 1, "i")
+	mustRule(l, "hits").TakeAt(start, 1, "i")
 	expect("a hit at the same moment", 2)
-	mustRule(l, "hits").TakeN(start.Add(time.Minute), 1, "i")
+	mustRule(l, "hits").TakeAt(start.Add(time.Minute), 1, "i")
 	if b := expect("a ban made longer", 3); b.Until.Sub(b.Since) != time.Hour+time.Minute || b.Count != 1 {
 		t.Errorf("told of %+v", b)
 	}

@@ -28,9 +28,9 @@ type BanList struct {
 // Bans returns the list of bans.
 func (l *Limiter) Bans() BanList { return BanList{limiter: l} }
 
-// At returns the list as of time t, for a Limiter that judges at the times of events.
-func (b BanList) At(t time.Time) BanList {
-	return BanList{limiter: b.limiter, at: nanos(t), fixed: true}
+// BansAt returns the list of bans as of time t, for a Limiter that judges at the times of a log.
+func (l *Limiter) BansAt(t time.Time) BanList {
+	return BanList{limiter: l, at: nanos(t), fixed: true}
 }
 
 func (b BanList) now() int64 {

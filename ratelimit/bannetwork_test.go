@@ -47,12 +47,12 @@ func TestBanOfANetwork(t *testing.T) {
 		switch rnd.IntN(40) {
 		case 0:
 			until := at.Add(time.Duration(1+rnd.IntN(5)) * time.Second)
-			must.Do(t, l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "limit", Key: []string{fmt.Sprintf("%s/%d", a, p.Bits())}, Until: until}))
+			must.Do(t, l.BansAt(at).Add(ratelimit.BanRecord{Rule: "limit", Key: []string{fmt.Sprintf("%s/%d", a, p.Bits())}, Until: until}))
 			if until.After(banned[p]) {
 				banned[p] = until
 			}
 		case 1:
-			held, err := l.Bans().At(at).Remove("limit", p.String())
+			held, err := l.BansAt(at).Remove("limit", p.String())
 			if want := at.Before(banned[p]); err != nil || held != want {
 				t.Fatalf("event %d: a ban of %s held: %v, %v; the list has %v", i, p, held, err, want)
 			}
@@ -60,8 +60,8 @@ func TestBanOfANetwork(t *testing.T) {
 		case 2:
 			was := l
 			l = mustLimiter(t, mustSet(t, rule), ratelimit.Config{})
-			for chunk := range was.Export(at) {
-				must.Get(l.Import(at, chunk))(t)
+			for chunk := range was.ExportAt(at) {
+				must.Get(l.ImportAt(at, chunk))(t)
 			}
 		}
 		var until time.Time
@@ -70,11 +70,11 @@ func TestBanOfANetwork(t *testing.T) {
 				until = end
 			}
 		}
-		d := l.TakeN(at, clientEvent(a.String()), 1)
+		d := l.TakeAt(at, clientEvent(a.String()), 1)
 		if d.Allowed != until.IsZero() || !d.BannedUntil.Equal(until) {
 			t.Fatalf("event %d of %s: %+v; it is banned until %v by %v", i, a, d, until, banned)
 		}
-		record, held, err := l.Bans().At(at).Get("limit", a.String())
+		record, held, err := l.BansAt(at).Get("limit", a.String())
 		if err != nil || held != !d.Allowed {
 			t.Fatalf("event %d of %s: a ban is listed: %v, %v; it is banned: %v", i, a, held, err, !d.Allowed)
 		}
@@ -117,15 +117,15 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	named := []string{"203.0.0.0/16", "203.0.113.0/24", "203.0.113.5/32", "::ffff:203.0.113.0/120", "2001:db8::/32", "2001:DB8:1::/64", "2001:db8::/48", "203.0.113.5 ", "203.0.113.5/", "0.0.0.0/0"}
 	for _, name := range named {
 		for range 5 {
-			l.TakeN(at, clientEvent(name), 1)
+			l.TakeAt(at, clientEvent(name), 1)
 		}
-		if d := l.TakeN(at, clientEvent(name), 1); d.BannedUntil.IsZero() {
+		if d := l.TakeAt(at, clientEvent(name), 1); d.BannedUntil.IsZero() {
 			t.Fatalf("%q is not banned: %+v", name, d)
 		}
 	}
 	// These lengths are looked up from now on.
 	for _, network := range []string{"198.51.0.0/16", "198.51.100.0/24", "2001:db9::/32", "2001:db9::/48", "203.0.114.0/24"} {
-		must.Do(t, l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{network}, Until: at.Add(time.Hour)}))
+		must.Do(t, l.BansAt(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{network}, Until: at.Add(time.Hour)}))
 	}
 	refused := func(when string, l *ratelimit.Limiter, clients ...string) {
 		t.Helper()
@@ -152,17 +152,17 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	check("at first", l)
 
 	restored := fresh()
-	for chunk := range l.Export(at) {
-		must.Get(restored.Import(at, chunk))(t)
+	for chunk := range l.ExportAt(at) {
+		must.Get(restored.ImportAt(at, chunk))(t)
 	}
 	check("restored", restored)
 
 	imported, added := fresh(), 0
-	for b, err := range l.Bans().At(at).All() {
+	for b, err := range l.BansAt(at).All() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if added++; imported.Bans().At(at).Restore(b) != nil {
+		if added++; imported.BansAt(at).Restore(b) != nil {
 			t.Fatalf("%+v was not restored", b)
 		}
 	}
@@ -181,15 +181,15 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 
 	// A network that is banned by hand while a client of that name is: both hold, until the end
 	// of each.
-	must.Do(t, l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"203.0.113.0/24"}, Until: at.Add(time.Minute)}))
+	must.Do(t, l.BansAt(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"203.0.113.0/24"}, Until: at.Add(time.Minute)}))
 	refused("banned by hand too", l, "203.0.113.9", "203.0.113.0/24")
-	if r, held, err := l.Bans().At(at).Get("flood", "203.0.113.0/24"); err != nil || !held || r.Source == "rule" {
+	if r, held, err := l.BansAt(at).Get("flood", "203.0.113.0/24"); err != nil || !held || r.Source == "rule" {
 		t.Errorf("listed is %+v, %v, %v; want the ban by hand", r, held, err)
 	}
 	at = at.Add(2 * time.Minute)
 	allowed("after the end of the ban by hand", l, "203.0.113.9")
 	refused("after the end of the ban by hand", l, "203.0.113.0/24")
-	if held, err := l.Bans().At(at).Remove("flood", "203.0.113.0/24"); err != nil || !held {
+	if held, err := l.BansAt(at).Remove("flood", "203.0.113.0/24"); err != nil || !held {
 		t.Errorf("no ban ended: %v, %v", held, err)
 	}
 	allowed("unbanned", l, "203.0.113.0/24")

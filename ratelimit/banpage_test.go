@@ -20,11 +20,11 @@ import (
 // A pagedMemory is a Memory and a Limiter over it.
 type pagedMemory struct {
 	*ratelimit.Memory
-	bans ratelimit.BanList
+	limiter *ratelimit.Limiter
 }
 
 func (m *pagedMemory) page(now time.Time, q bans.Query) (ratelimit.BanPage, error) {
-	return m.bans.At(now).Page(q)
+	return m.limiter.BansAt(now).Page(q)
 }
 
 func pageMemory(t testing.TB) *pagedMemory {
@@ -34,7 +34,7 @@ func pageMemory(t testing.TB) *pagedMemory {
 		ratelimit.Rule{Name: "two", Key: mustKey(t, "user", "path"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour}},
 	)
 	m := must.Get(ratelimit.NewMemory(set, ratelimit.Config{}))(t)
-	return &pagedMemory{m, ratelimit.Over(set, m).Bans()}
+	return &pagedMemory{m, ratelimit.Over(set, m)}
 }
 
 // pages returns all bans that q selects, page by page.

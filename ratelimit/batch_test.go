@@ -107,7 +107,7 @@ func one(t *testing.T, l *ratelimit.Limiter, q *batch.Query) ratelimit.Decision 
 	case q.Event != nil && q.Peek:
 		return l.PeekN(l.Now(), q.Event, q.Cost)
 	case q.Event != nil:
-		return l.TakeN(l.Now(), q.Event, q.Cost)
+		return l.TakeAt(l.Now(), q.Event, q.Cost)
 	}
 	r, err := l.Rule(q.Rule)
 	switch {
@@ -116,7 +116,7 @@ func one(t *testing.T, l *ratelimit.Limiter, q *batch.Query) ratelimit.Decision 
 	case q.Peek:
 		return r.PeekN(l.Now(), q.Cost, q.Key...)
 	}
-	return r.TakeN(l.Now(), q.Cost, q.Key...)
+	return r.TakeAt(l.Now(), q.Cost, q.Key...)
 }
 
 // TestTakeAllWithoutStore decides a batch that the store does not: each query as its rules

@@ -35,7 +35,7 @@ func testCharge(t *testing.T, a ratelimit.Algorithm, n, charged uint64) {
 	l := with(t, a, window)
 	r, other := mustRule(l, "r"), "another key"
 	start := at(120_000)
-	if d := r.TakeN(start, 1, "k"); !d.Allowed {
+	if d := r.TakeAt(start, 1, "k"); !d.Allowed {
 		t.Fatalf("before the charge: %+v", d)
 	}
 	must.Do(t, r.ChargeAt(start, charged, "k"))
@@ -55,7 +55,7 @@ func testCharge(t *testing.T, a ratelimit.Algorithm, n, charged uint64) {
 	if early := r.PeekN(start.Add(d.RetryAfter-1), 1, "k"); early.Allowed {
 		t.Errorf("allowed before RetryAfter %v is over", d.RetryAfter)
 	}
-	if late := r.TakeN(start.Add(d.RetryAfter), 1, "k"); !late.Allowed {
+	if late := r.TakeAt(start.Add(d.RetryAfter), 1, "k"); !late.Allowed {
 		t.Errorf("refused after RetryAfter %v: %+v", d.RetryAfter, late)
 	}
 }

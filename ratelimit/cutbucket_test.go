@@ -96,8 +96,8 @@ func afterCut(t *testing.T, l cutSide, meanwhile string, now time.Time) cutSide 
 	case "a restart":
 		set := mustSet(t, r)
 		m, after := mustMemory(t, set, ratelimit.Config{})
-		for chunk := range l.store.Export(now) {
-			must.Get(m.Import(now, chunk))(t)
+		for chunk := range l.store.ExportAt(now) {
+			must.Get(m.ImportAt(now, chunk))(t)
 		}
 		return cutSide{after, m}
 	}

@@ -32,7 +32,7 @@ func Example() {
 	start := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for i := range 7 {
 		now := start.Add(time.Duration(i) * 100 * time.Millisecond)
-		switch d := limiter.TakeN(now, &event, 1); { // Take(&event) judges now
+		switch d := limiter.TakeAt(now, &event, 1); { // Take(&event) judges now
 		case d.Allowed:
 			fmt.Printf("%d: allowed, %d of %d left\n", i+1, d.Remaining, d.Limit)
 		case d.BannedUntil.IsZero():

@@ -158,9 +158,9 @@ func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) (d Decision) {
 	return d
 }
 
-// Judge is TakeN that also returns the outcome of each rule.
+// Judge is TakeAt that also returns the outcome of each rule.
 func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
-	return l.Internal().Judge(t, &batch.Query{Event: e, Cost: n}, dst)
+	return l.Internal().JudgeAt(t, &batch.Query{Event: e, Cost: n}, dst)
 }
 
 // Open is what [internal.Reserve] returns.

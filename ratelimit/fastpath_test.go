@@ -23,7 +23,7 @@ type (
 )
 
 func (l *byKey) take(t int64, key string, cost uint64) ratelimit.Decision {
-	return mustRule(l.Limiter, "r").TakeN(time.Unix(0, t), cost, key)
+	return mustRule(l.Limiter, "r").TakeAt(time.Unix(0, t), cost, key)
 }
 
 func eventOf(key string) *match.Event {
@@ -34,7 +34,7 @@ func eventOf(key string) *match.Event {
 }
 
 func (l *byEvent) take(t int64, key string, cost uint64) ratelimit.Decision {
-	return l.TakeN(time.Unix(0, t), eventOf(key), cost)
+	return l.TakeAt(time.Unix(0, t), eventOf(key), cost)
 }
 
 func (l *byEvent) peek(t int64, key string, cost uint64) ratelimit.Decision {

@@ -19,7 +19,7 @@ func BenchmarkExport(b *testing.B) {
 			for b.Loop() {
 				bytes, chunks = 0, 0
 				last := time.Now()
-				for chunk := range m.Export(second(3)) {
+				for chunk := range m.ExportAt(second(3)) {
 					bytes, chunks = bytes+len(chunk), chunks+1
 					now := time.Now()
 					pause, last = max(pause, now.Sub(last)), now

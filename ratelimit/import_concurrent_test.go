@@ -64,7 +64,7 @@ func TestConcurrentExportWhileDecisionsGoOn(t *testing.T) {
 		chunks := exported(m, second(0))
 		b, lb := mustMemory(t, rules(most+1), ratelimit.Config{})
 		for _, chunk := range chunks {
-			if did, err := b.Import(second(0), chunk); err != nil || did.Unknown+did.Refused > 0 {
+			if did, err := b.ImportAt(second(0), chunk); err != nil || did.Unknown+did.Refused > 0 {
 				t.Fatalf("%+v, %v", did, err)
 			}
 		}
@@ -101,7 +101,7 @@ func TestImportConcurrently(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := next.Add(1); i < int64(len(chunks)); i = next.Add(1) {
-				did, err := b.Import(second(1), chunks[i])
+				did, err := b.ImportAt(second(1), chunks[i])
 				if err != nil {
 					t.Error(err)
 				}

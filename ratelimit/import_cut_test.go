@@ -34,10 +34,10 @@ func TestImportOfCutChunk(t *testing.T) {
 		body := chunk[:len(chunk)-4]
 		for cut := range len(body) + 1 {
 			into, _ := mustMemory(t, set, ratelimit.Config{Budget: 1 << 20, Bans: 256})
-			if did, err := into.Import(second(10), chunk[:cut]); err == nil || did != (window.Imported{}) {
+			if did, err := into.ImportAt(second(10), chunk[:cut]); err == nil || did != (window.Imported{}) {
 				t.Fatalf("%c cut at %d without a checksum: %+v, %v", chunk[0], cut, did, err)
 			}
-			did, err := into.Import(second(10), snapshot.Seal(bytes.Clone(body[:cut])))
+			did, err := into.ImportAt(second(10), snapshot.Seal(bytes.Clone(body[:cut])))
 			if err == nil { // the cut is between two entries
 				if head > 0 {
 					whole++

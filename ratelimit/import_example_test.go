@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -9,28 +10,24 @@ import (
 )
 
 // A process ends with a client at its limit. The next process continues with these counts.
-func ExampleLimiter_Export() {
-	key, _ := match.NewKey(match.Fold{}, "client")
-	set, _ := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
-		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}},
-	})
-
-	before, _ := ratelimit.NewMemory(set, ratelimit.Config{})
-	l := ratelimit.Over(set, before)
-	takeKey(l, "192.0.2.1")
-	takeKey(l, "192.0.2.1")
+func ExampleLimiter_ExportAt() {
+	rule := ratelimit.Rule{Name: "per-client", Key: match.MustKey("client"), Limits: []ratelimit.Limit{ratelimit.Per(2, time.Minute)}}
+	before, _ := ratelimit.New(rule)
+	clients, _ := before.Rule("per-client")
+	clients.Take("192.0.2.1")
+	clients.Take("192.0.2.1")
 	var file [][]byte
-	for chunk := range before.Export(l.Now()) {
-		file = append(file, append([]byte(nil), chunk...))
+	for chunk := range before.ExportAt(before.Now()) {
+		file = append(file, bytes.Clone(chunk))
 	}
 
-	after, _ := ratelimit.NewMemory(set, ratelimit.Config{})
-	l = ratelimit.Over(set, after)
+	after, _ := ratelimit.New(rule)
 	for _, chunk := range file {
-		if _, err := after.Import(l.Now(), chunk); err != nil {
+		if _, err := after.ImportAt(after.Now(), chunk); err != nil {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(takeKey(l, "192.0.2.1").Allowed, takeKey(l, "192.0.2.2").Allowed)
+	clients, _ = after.Rule("per-client")
+	fmt.Println(clients.Take("192.0.2.1").Allowed, clients.Take("192.0.2.2").Allowed)
 	// Output: false true
 }

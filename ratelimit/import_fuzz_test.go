@@ -84,7 +84,7 @@ func sealed(chunk []byte) []byte {
 func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 	for _, now := range []time.Time{second(100), second(200)} {
 		m, l := mustMemory(t, set, ratelimit.Config{Budget: 16 << 20, Bans: 1000})
-		did, err := m.Import(now, chunk)
+		did, err := m.ImportAt(now, chunk)
 		if err != nil && len(err.Error()) > 300 {
 			t.Errorf("an error that quotes too much: %v", err)
 		}

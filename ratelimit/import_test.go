@@ -25,7 +25,7 @@ func mustMemory(t testing.TB, s *ratelimit.Set, c ratelimit.Config) (*ratelimit.
 
 // exported returns copies of the chunks of m.
 func exported(m *ratelimit.Memory, now time.Time) (chunks [][]byte) {
-	for chunk := range m.Export(now) {
+	for chunk := range m.ExportAt(now) {
 		chunks = append(chunks, append([]byte(nil), chunk...))
 	}
 	return chunks
@@ -35,7 +35,7 @@ func exported(m *ratelimit.Memory, now time.Time) (chunks [][]byte) {
 func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byte) (all window.Imported) {
 	t.Helper()
 	for i, chunk := range chunks {
-		did, err := m.Import(now, chunk)
+		did, err := m.ImportAt(now, chunk)
 		if err != nil {
 			t.Fatalf("chunk %d: %v", i, err)
 		}
@@ -196,7 +196,7 @@ func TestConcurrentFaultyImportsAreCaught(t *testing.T) {
 				m, _ := mustMemory(t, mustSet(t, limitRule(t, "unknown", per(1, time.Second))), ratelimit.Config{})
 				again[len(again)-5] ^= 1 // before the checksum
 				again = sealed(again)
-				if _, err := m.Import(time.Unix(0, 0), again); err == nil {
+				if _, err := m.ImportAt(time.Unix(0, 0), again); err == nil {
 					chunks[i] = again
 				}
 			}

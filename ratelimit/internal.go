@@ -66,9 +66,9 @@ func (in internal) SettleTicket(t *batch.Ticket, actual uint64) (settled bool, e
 	return !s.Again, err
 }
 
-// Judge makes the decision about q at time t, and returns it with the outcome of each matching
+// JudgeAt makes the decision about q at time t, and returns it with the outcome of each matching
 // rule, appended to dst in the order of the rules.
-func (in internal) Judge(t time.Time, q *batch.Query, dst []Outcome) (d Decision, _ []Outcome) {
+func (in internal) JudgeAt(t time.Time, q *batch.Query, dst []Outcome) (d Decision, _ []Outcome) {
 	sc := in.l.scratch.Get().(*scratch)
 	in.l.decideWith(sc, &d, q, nanos(t), false)
 	dst = sc.appendOutcomes(dst)
@@ -76,11 +76,11 @@ func (in internal) Judge(t time.Time, q *batch.Query, dst []Outcome) (d Decision
 	return d, dst
 }
 
-// Reserve is [Limiter.Reserve] at time t. It fills in r, which must be zero or must have ended, and
+// ReserveAt is [Limiter.Reserve] at time t. It fills in r, which must be zero or must have ended, and
 // uses its memory again: then it does not allocate. It reports whether the event is under way until
 // the reservation ends, because it has a place under an [InFlight] limit or in the queue of a
 // [LeakyBucket]. Any other reservation may be left as it is.
-func (in internal) Reserve(t time.Time, e *match.Event, n uint64, r *Reservation) (open bool) {
+func (in internal) ReserveAt(t time.Time, e *match.Event, n uint64, r *Reservation) (open bool) {
 	in.l.reserve(&batch.Query{Event: e, Cost: n}, nanos(t), r)
 	return r.open()
 }

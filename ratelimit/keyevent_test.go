@@ -23,7 +23,7 @@ func keyEvent(l *ratelimit.Limiter, key string) *match.Event {
 func takeKey(l *ratelimit.Limiter, key string) ratelimit.Decision { return l.Take(keyEvent(l, key)) }
 
 func takeKeyN(l *ratelimit.Limiter, t time.Time, key string, n uint64) ratelimit.Decision {
-	return l.TakeN(t, keyEvent(l, key), n)
+	return l.TakeAt(t, keyEvent(l, key), n)
 }
 
 func peekKey(l *ratelimit.Limiter, key string) ratelimit.Decision { return l.Peek(keyEvent(l, key)) }
@@ -35,7 +35,7 @@ func peekKeyN(l *ratelimit.Limiter, t time.Time, key string, n uint64) ratelimit
 // reserveN returns a new reservation of e.
 func reserveN(l *ratelimit.Limiter, t time.Time, e *match.Event, n uint64) *ratelimit.Reservation {
 	r := new(ratelimit.Reservation)
-	l.Internal().Reserve(t, e, n, r)
+	l.Internal().ReserveAt(t, e, n, r)
 	return r
 }
 

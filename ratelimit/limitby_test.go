@@ -96,7 +96,7 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 				ev.n = n
 			}
 			at := start + ev.at
-			d, used := limiter.TakeN(time.Unix(0, at), &e, ev.cost), own.Used(at)
+			d, used := limiter.TakeAt(time.Unix(0, at), &e, ev.cost), own.Used(at)
 			switch {
 			case d.Err == nil && d.Allowed != (used+ev.cost <= ev.n):
 				return fmt.Sprintf("%v, at most %d: event %d of cost %d under %d: allowed %v, with %d used", rule.Algorithm, atMost, j, ev.cost, ev.n, d.Allowed, used)

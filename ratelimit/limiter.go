@@ -31,8 +31,9 @@ import (
 //	e.SetString(match.Client, r.RemoteAddr)
 //	if d := limiter.Take(&e); !d.Allowed { ... }
 //
-// The short verbs use the current time and a cost of 1; their forms with N take
-// both from the caller. The current time is the wall clock at construction plus
+// There are two ways to give a time, as in package window: without one, it is the current
+// time; the form of a method with At takes the time as its first argument. A cost other
+// than 1 needs TakeAt, with [Limiter.Now] for the present. The current time is the wall clock at construction plus
 // the monotonic time since, so setting the clock changes no decision. Use one
 // Limiter either with live time or with the times of a log, not with both.
 //
@@ -172,22 +173,22 @@ func newLimiter(s *Set, shared shared, memory *memory) *Limiter {
 // Set returns the current rules.
 func (l *Limiter) Set() *Set { return l.set.Load() }
 
-// Now returns the current time of the verbs without a time: the wall clock at construction plus
+// Now returns the current time of the methods without a time: the wall clock at construction plus
 // the monotonic time since.
 func (l *Limiter) Now() time.Time { return l.start.Add(time.Since(l.start)) }
 
 // Take judges e now and counts it once, under all rules that match it. It is
-// short for TakeN with the current time and a cost of 1.
+// short for TakeAt with the current time and a cost of 1.
 func (l *Limiter) Take(e *match.Event) (d Decision) {
 	l.decide(&d, &batch.Query{Event: e, Cost: 1}, l.now())
 	return d
 }
 
-// TakeN judges e at time t and charges the limits with n. It does not read
+// TakeAt judges e at time t and charges the limits with a cost of n. It does not read
 // e.Time. A cost of 0 only advances the windows: no limit refuses it, and it is
 // not a hit for a ban. A time before 1720 or after 2220 is judged at that
 // limit.
-func (l *Limiter) TakeN(t time.Time, e *match.Event, n uint64) (d Decision) {
+func (l *Limiter) TakeAt(t time.Time, e *match.Event, n uint64) (d Decision) {
 	l.decide(&d, &batch.Query{Event: e, Cost: n}, nanos(t))
 	return d
 }

@@ -200,7 +200,7 @@ func TestKeyTooLong(t *testing.T) {
 		l := build(c.change)
 		var got []byte
 		for i, e := range []*match.Event{&fits, &tooLong, &fits, &fits, &tooLong} {
-			d := l.TakeN(at(0), e, 1)
+			d := l.TakeAt(at(0), e, 1)
 			if (e == &tooLong) != errors.Is(d.Err, ratelimit.ErrKeyTooLong) {
 				t.Errorf("%s, event %d: the error is %v", name, i, d.Err)
 			}
@@ -324,9 +324,9 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 	now := int64(0)
 	for name, verb := range map[string]func(){
 		"Take":    func() { live.Take(&e) },
-		"TakeN":   func() { l.TakeN(at(now), &e, 2) },
+		"TakeAt":  func() { l.TakeAt(at(now), &e, 2) },
 		"Judge":   func() { _, outcomes = l.Judge(at(now), &e, 1, outcomes[:0]) },
-		"Reserve": func() { l.Internal().Reserve(at(now), &e, 1, &r) },
+		"Reserve": func() { l.Internal().ReserveAt(at(now), &e, 1, &r) },
 	} {
 		step := func() {
 			now += 20

@@ -138,7 +138,7 @@ func TestMissingFieldVerbs(t *testing.T) {
 	if _, err := l.Wait(context.Background(), e, 1); err == nil || !strings.Contains(err.Error(), "lacks the field tenant") {
 		t.Errorf("Wait returns %v", err)
 	}
-	if d := l.TakeN(time.Now(), e, 0); d.Missing != "tenant" {
+	if d := l.TakeAt(time.Now(), e, 0); d.Missing != "tenant" {
 		t.Errorf("a cost of 0: %+v", d)
 	}
 	ticket := new(batch.Ticket)
@@ -200,14 +200,14 @@ func TestMissingFieldAgrees(t *testing.T) {
 				}
 			}
 		}
-		got := tested.TakeN(now, e, 1)
+		got := tested.TakeAt(now, e, 1)
 		if by != "" {
 			if refused++; got.Allowed || got.Missing == "" || got.Rule != by {
 				t.Fatalf("%v: %+v; want it refused by %s", namesOf(e), got, by)
 			}
 			continue
 		}
-		if want := plain.TakeN(now, e, 1); got != want && !(got.Unmatched != want.Unmatched && got.Allowed) {
+		if want := plain.TakeAt(now, e, 1); got != want && !(got.Unmatched != want.Unmatched && got.Allowed) {
 			t.Fatalf("%v: %+v; without Refuse %+v", namesOf(e), got, want)
 		}
 	}

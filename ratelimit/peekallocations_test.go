@@ -26,9 +26,9 @@ func TestLooksDoNotAllocate(t *testing.T) {
 		"PeekN":              func() { l.PeekN(at(now), e, 2) },
 		"RuleLimiter.Peek":   func() { rule.Peek("k") },
 		"PeekN of a new key": func() { l.PeekN(at(now), unknown, 1) },
-		"TakeN, many rules":  func() { under.TakeN(at(now), e, 1) },
+		"TakeAt, many rules": func() { under.TakeAt(at(now), e, 1) },
 		"PeekN, many rules":  func() { under.PeekN(at(now), e, 1) },
-		"TakeN, no memory":   func() { full.TakeN(at(0), without, 1) },
+		"TakeAt, no memory":  func() { full.TakeAt(at(0), without, 1) },
 		"PeekN, no memory":   func() { full.PeekN(at(0), without, 1) },
 	} {
 		step := func() {

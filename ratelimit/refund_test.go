@@ -74,7 +74,7 @@ func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, ref
 			continue
 		}
 		cost := 1 + rnd.Uint64N(3)
-		d := mustRule(l, "r").TakeN(time.Unix(0, now), cost, keys[k])
+		d := mustRule(l, "r").TakeAt(time.Unix(0, now), cost, keys[k])
 		if !d.Allowed {
 			continue
 		}
@@ -150,7 +150,7 @@ func TestRefund(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, two, bans), ratelimit.Config{})
 	take := func(ms int64, cost, want uint64) {
 		t.Helper()
-		if d := mustRule(l, "two").TakeN(at(ms), cost, "k"); !d.Allowed || d.Remaining != want {
+		if d := mustRule(l, "two").TakeAt(at(ms), cost, "k"); !d.Allowed || d.Remaining != want {
 			t.Errorf("at %d ms: %+v; want %d left", ms, d, want)
 		}
 	}
@@ -173,18 +173,18 @@ func TestRefund(t *testing.T) {
 	take(80_000, 1, 4)
 	refund(100_000, "two", "k", math.MaxUint64, 0) // the second is empty
 	for i := range 3 {
-		if d := mustRule(l, "bans").TakeN(at(0), 1, "k"); d.Allowed != (i < 2) {
+		if d := mustRule(l, "bans").TakeAt(at(0), 1, "k"); d.Allowed != (i < 2) {
 			t.Errorf("hit %d: %+v", i, d)
 		}
 		refund(0, "bans", "k", 9, 0)
 	}
 	take(200_000, 1, 4)
 	refund(199_000, "two", "k", 0, 0) // a clock set back does not move the key's
-	if d := mustRule(l, "two").TakeN(at(199_500), 5, "k"); d.Allowed || d.RetryAfter != time.Second {
+	if d := mustRule(l, "two").TakeAt(at(199_500), 5, "k"); d.Allowed || d.RetryAfter != time.Second {
 		t.Errorf("after a refund by a clock set back: %+v", d)
 	}
 	long := string(make([]byte, 5000))
-	mustRule(l, "two").TakeN(at(0), 4, long)
+	mustRule(l, "two").TakeAt(at(0), 4, long)
 	refund(0, "two", long, 3, 3)
 }
 
@@ -202,7 +202,7 @@ func TestRefundConcurrently(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range each {
-				if d := mustRule(l, "r").TakeN(at(0), 7, "k"); !d.Allowed {
+				if d := mustRule(l, "r").TakeAt(at(0), 7, "k"); !d.Allowed {
 					continue
 				}
 				over.Store(max(over.Load(), out.Add(7)))

@@ -88,7 +88,7 @@ func patientOf(t testing.TB, rules []ratelimit.Rule, resolution time.Duration, b
 	var e match.Event
 	e.SetString(match.Client, "a")
 	e.SetString(match.Path, "/a")
-	p.take = func(now int64, cost uint64) ratelimit.Decision { return l.TakeN(time.Unix(0, now), &e, cost) }
+	p.take = func(now int64, cost uint64) ratelimit.Decision { return l.TakeAt(time.Unix(0, now), &e, cost) }
 	p.peek = func(now int64, cost uint64) ratelimit.Decision { return l.PeekN(time.Unix(0, now), &e, cost) }
 	return p
 }

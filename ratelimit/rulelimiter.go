@@ -85,7 +85,7 @@ func (l *Limiter) decisionsFor(r *Rule) *decisionCounts {
 	return new(decisionCounts)
 }
 
-// Take judges a key now and counts it once. It is short for TakeN with the current
+// Take judges a key now and counts it once. It is short for TakeAt with the current
 // time and a cost of 1.
 func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	l := r.limiter
@@ -96,8 +96,8 @@ func (r *RuleLimiter) Take(key ...string) (d Decision) {
 	return d
 }
 
-// TakeN judges a key at time t with a cost, as [Limiter.TakeN] does.
-func (r *RuleLimiter) TakeN(t time.Time, n uint64, key ...string) (d Decision) {
+// TakeAt judges a key at time t with a cost, as [Limiter.TakeAt] does.
+func (r *RuleLimiter) TakeAt(t time.Time, n uint64, key ...string) (d Decision) {
 	l := r.limiter
 	if at := r.current(); at.raw && len(key) == 1 && key[0] != "" && l.memory.decideFast(&d, at.set, at.i, nil, nanos(t), key[0], n, 0, nil) {
 		return d

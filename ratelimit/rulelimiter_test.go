@@ -22,7 +22,7 @@ type byRule struct {
 }
 
 func (l *byRule) take(t int64, key string, cost uint64) ratelimit.Decision {
-	return mustRule(l.Limiter, l.rule).TakeN(time.Unix(0, t), cost, key)
+	return mustRule(l.Limiter, l.rule).TakeAt(time.Unix(0, t), cost, key)
 }
 
 func (l *byRule) peek(t int64, key string, cost uint64) ratelimit.Decision {
@@ -206,7 +206,7 @@ func TestVerbsAllow(t *testing.T) {
 			e := keyEvent(l, key)
 			l.Take(e)
 			for name, d := range map[string]ratelimit.Decision{
-				"Take": l.Take(e), "TakeN": l.TakeN(l.Now(), e, 1), "Peek": l.Peek(e), "Reserve": l.Reserve(e, 1).Decision,
+				"Take": l.Take(e), "TakeAt": l.TakeAt(l.Now(), e, 1), "Peek": l.Peek(e), "Reserve": l.Reserve(e, 1).Decision,
 				"RuleLimiter.Take": last.Take(key), "RuleLimiter.Reserve": last.Reserve(1, key).Decision,
 			} {
 				if d.Allowed != allowed || allowed && d.Rule != "" {
@@ -298,16 +298,16 @@ func TestRuleLimiterDoNotAllocate(t *testing.T) {
 		"Rule":       func() { mustRule(l, "banned").Take("203.0.113.9") },
 		"Take":       func() { banned.Take("203.0.113.9") },
 		"Take IPv6":  func() { banned.Take("2001:db8::1") },
-		"TakeN":      func() { a.TakeN(at(now), 1, "k") },
-		"two limits": func() { two.TakeN(at(now), 1, "k") },
+		"TakeAt":     func() { a.TakeAt(at(now), 1, "k") },
+		"two limits": func() { two.TakeAt(at(now), 1, "k") },
 		"Peek":       func() { two.Peek("k") },
 		"Refund":     func() { two.Refund(1, "k") },
 		"Reset":      func() { two.Reset("k") },
-		"two values": func() { both.TakeN(at(now), 1, "192.0.2.1", "ada") },
+		"two values": func() { both.TakeAt(at(now), 1, "192.0.2.1", "ada") },
 		"an event of one field": func() {
 			var e match.Event
 			e.SetString(match.Client, "192.0.2.1")
-			l.TakeN(at(now), &e, 1)
+			l.TakeAt(at(now), &e, 1)
 		},
 	} {
 		step := func() {

@@ -14,11 +14,11 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// Export returns an iterator over the state of l in chunks, for a snapshot; see [Limiter.Import].
+// ExportAt returns an iterator over the state of l in chunks, for a snapshot; see [Limiter.ImportAt].
 // The state is, for each key under each rule, the time of its newest decision, its limits and the
 // counter of its ban; all bans, including past bans that are remembered; and the measured traffic
-// of rules with an [Adapt]. now is the caller's current time, see [Limiter.Now]. Counts that are
-// in no window at now are omitted, unless l has no budget.
+// of rules with an [Adapt]. t is the current time, see [Limiter.Now]. Counts that are
+// in no window at t are omitted, unless l has no budget.
 //
 // Each chunk has a checksum. Most chunks have 64 KiB, none more than 1 MiB. A chunk is valid until
 // the next iteration. Protect chunks: they contain the keys, and the secret for digests of keys
@@ -35,17 +35,17 @@ import (
 // therefore undercounted for one span after a restart, by at most N for each key without a
 // record.
 //
-// With a shared store, Export yields nothing. A million keys take about a tenth of a second.
-func (l *Limiter) Export(now time.Time) iter.Seq[[]byte] {
+// With a shared store, ExportAt yields nothing. A million keys take about a tenth of a second.
+func (l *Limiter) ExportAt(t time.Time) iter.Seq[[]byte] {
 	if l.memory == nil {
 		return func(func([]byte) bool) {}
 	}
-	return l.memory.Export(now)
+	return l.memory.ExportAt(t)
 }
 
-func (m *memory) Export(now time.Time) iter.Seq[[]byte] {
+func (m *memory) ExportAt(t time.Time) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		x := &exporter{Writer: snapshot.NewWriter(snapshot.Secret, nanos(now), yield), m: m, now: nanos(now)}
+		x := &exporter{Writer: snapshot.NewWriter(snapshot.Secret, nanos(t), yield), m: m, now: nanos(t)}
 		x.Buf = append(x.Buf, m.secret.Load()[:]...) // of long keys
 		_ = x.Flush() && x.bans() && x.adapts() && x.counts()
 	}
@@ -66,9 +66,9 @@ func appendRule(dst []byte, r *Rule) []byte {
 	return snapshot.AppendBytes(dst, keyvalue.AppendShape(nil, r.Key))
 }
 
-// Import restores a chunk of [Limiter.Export], from this or another process. Use it on a Limiter
+// ImportAt restores a chunk of [Limiter.ExportAt], from this or another process. Use it on a Limiter
 // that has decided nothing. On any other, existing bans and counts stay, and importing a chunk
-// twice changes nothing. now is the caller's current time, see [Limiter.Now].
+// twice changes nothing. t is the current time, see [Limiter.Now].
 //
 // Import the first chunk first. The others may be imported in any order and concurrently: each
 // core restores more than a million keys a second.
@@ -78,8 +78,8 @@ func appendRule(dst []byte, r *Rule) []byte {
 // identified by its name and its key; counts of unknown rules are skipped. Counts above the
 // current limits are lost; an Update keeps them, in case the limits are raised again.
 //
-// If the clock was set back since the export, nothing lasts longer: events after now count at
-// now, and a ban has the same time left as at the export. A ban that a rule began is cut to the
+// If the clock was set back since the export, nothing lasts longer: events after t count at
+// t, and a ban has the same time left as at the export. A ban that a rule began is cut to the
 // longest ban of that rule.
 //
 // [window.Imported] has the number of keys that were restored and skipped. When the budget is
@@ -89,21 +89,21 @@ func appendRule(dst []byte, r *Rule) []byte {
 // An error means that the chunk is damaged. If its checksum is wrong, nothing was restored,
 // otherwise everything before the damage. Memory is limited by the length of the chunk and the
 // budget, for any bytes. Update waits during an import; decisions do not.
-func (l *Limiter) Import(now time.Time, chunk []byte) (window.Imported, error) {
+func (l *Limiter) ImportAt(t time.Time, chunk []byte) (window.Imported, error) {
 	if l.memory == nil {
 		return window.Imported{}, errors.New("ratelimit: import: the limits are in a shared store: must be in memory")
 	}
-	return l.memory.Import(now, chunk)
+	return l.memory.ImportAt(t, chunk)
 }
 
-func (m *memory) Import(now time.Time, chunk []byte) (window.Imported, error) {
+func (m *memory) ImportAt(t time.Time, chunk []byte) (window.Imported, error) {
 	kind, r, written, err := openChunk(chunk, snapshot.Counts, snapshot.Bans, snapshot.Adapt, snapshot.Secret)
 	if err != nil {
 		return window.Imported{}, err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	in := &chunkImport{m: m, rules: m.rules.Load(), r: r, now: nanos(now), written: written, at: r.Offset()}
+	in := &chunkImport{m: m, rules: m.rules.Load(), r: r, now: nanos(t), written: written, at: r.Offset()}
 	switch kind {
 	case snapshot.Counts:
 		err = in.counts()

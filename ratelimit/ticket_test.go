@@ -41,8 +41,8 @@ func TestTicketOfShortWay(t *testing.T) {
 				}
 				if rnd.IntN(10) == 0 { // later events are judged at its time
 					ahead := time.Now().Add(time.Second)
-					a.TakeN(ahead, 1, key)
-					b.TakeN(ahead, 1, key)
+					a.TakeAt(ahead, 1, key)
+					b.TakeAt(ahead, 1, key)
 				}
 				var ticket batch.Ticket
 				d := short.Internal().TakeAll([]batch.Query{{Rule: "r", Key: []string{key}, Cost: cost, Ticket: &ticket}}, nil)[0]

@@ -102,7 +102,7 @@ func ExampleRuleLimiter_Reset() {
 func ExampleLimiter_Update() {
 	limiter, users := perUser(ratelimit.Per(2, time.Minute))
 	for range 3 {
-		users.TakeN(start, 1, "ada")
+		users.TakeAt(start, 1, "ada")
 	}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "per-user", Key: match.MustKey("user"), Limits: []ratelimit.Limit{ratelimit.Per(4, time.Minute)},
@@ -113,7 +113,7 @@ func ExampleLimiter_Update() {
 	if err := limiter.Update(set); err != nil {
 		log.Fatal(err)
 	}
-	d := users.TakeN(start, 1, "ada")
+	d := users.TakeAt(start, 1, "ada")
 	fmt.Println(d.Allowed, d.Remaining)
 	// Output: true 1
 }

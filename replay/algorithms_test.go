@@ -75,7 +75,7 @@ func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []
 	rule := must.Get(limiter.Rule("x"))(t)
 	var b strings.Builder
 	for _, m := range moments {
-		b.WriteByte(letter(rule.TakeN(time.UnixMilli(m.t), 1, m.values["client"]).Allowed))
+		b.WriteByte(letter(rule.TakeAt(time.UnixMilli(m.t), 1, m.values["client"]).Allowed))
 	}
 	return b.String()
 }

@@ -189,13 +189,13 @@ func checkExplained(t *testing.T, c replay.Config, moments []moment, said []said
 	for _, early := range []bool{true, false} {
 		limiter := must.Get(ratelimit.NewLimiter(c.Rules.Limits, ratelimit.Config{}))(t)
 		for _, before := range moments[:i+1] {
-			limiter.Internal().Judge(time.UnixMilli(before.t), &batch.Query{Event: eventOf(before), Cost: 1}, nil)
+			limiter.Internal().JudgeAt(time.UnixMilli(before.t), &batch.Query{Event: eventOf(before), Cost: 1}, nil)
 		}
 		next := x.NextPasses.Time
 		if early {
 			next = next.Add(-1)
 		}
-		if d, _ := limiter.Internal().Judge(next, &batch.Query{Event: eventOf(m), Cost: 1}, nil); d.Allowed == early {
+		if d, _ := limiter.Internal().JudgeAt(next, &batch.Query{Event: eventOf(m), Cost: 1}, nil); d.Allowed == early {
 			t.Errorf("the next request passes at %v, but at %v it is allowed %v", x.NextPasses, next, d.Allowed)
 		}
 	}

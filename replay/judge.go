@@ -171,11 +171,11 @@ func (e *events) judgePart(ctx context.Context, j *judging, part int) error {
 			judge.lacking++
 			continue
 		} else if alone != nil {
-			d = alone.TakeN(now, 1, j.separable.texts[key])
+			d = alone.TakeAt(now, 1, j.separable.texts[key])
 			o := &outcomes[0]
 			o.Refused, o.Started, o.Banned, o.BannedUntil = !d.Allowed, d.Started, !d.BannedUntil.IsZero(), d.BannedUntil
 		} else {
-			d, outcomes = limiter.Internal().Judge(now, &batch.Query{Event: reader.event(i), Cost: 1}, outcomes[:0])
+			d, outcomes = limiter.Internal().JudgeAt(now, &batch.Query{Event: reader.event(i), Cost: 1}, outcomes[:0])
 		}
 		if j.trace != nil {
 			j.trace(i, d, outcomes)

@@ -36,7 +36,7 @@ func TestMissingFieldRefuses(t *testing.T) {
 			for name, v := range map[string]string{"client": client, "path": path, "tenant": tenant} {
 				e.SetNamedString(name, v)
 			}
-			if d := live.TakeN(epoch(t0*1e9).Time, &e, 1); d.Allowed {
+			if d := live.TakeAt(epoch(t0*1e9).Time, &e, 1); d.Allowed {
 				want += "A"
 			} else {
 				want += "D"

@@ -165,7 +165,7 @@ func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, mome
 	limiter := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: -1, JitterSeed: 1}))(t)
 	out := make([]said, len(moments))
 	for i, m := range moments {
-		d, outcomes := limiter.Internal().Judge(time.UnixMilli(m.t), &batch.Query{Event: eventOf(m), Cost: 1}, nil)
+		d, outcomes := limiter.Internal().JudgeAt(time.UnixMilli(m.t), &batch.Query{Event: eventOf(m), Cost: 1}, nil)
 		out[i].allowed = d.Allowed
 		for _, o := range outcomes {
 			out[i].rules = append(out[i].rules, ruleSaid{o.Rule, o.Refused, o.Started})

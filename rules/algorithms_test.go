@@ -158,7 +158,7 @@ func TestEachAlgorithmJudges(t *testing.T) {
 		got := ""
 		for i := range 10 {
 			answer := "D"
-			if limiter.TakeN(time.Unix(1_800_000_053+int64(i), 0), &e, 1).Allowed {
+			if limiter.TakeAt(time.Unix(1_800_000_053+int64(i), 0), &e, 1).Allowed {
 				answer = "A"
 			}
 			got += answer

@@ -72,7 +72,7 @@ func bytesPerKey(t *testing.T, limit, algorithm string, events int) float64 {
 	for i := range 2 * half {
 		e.SetString(match.Client, fmt.Sprintf("192.0.%d.%d", i>>8, i&255))
 		for n := range events {
-			limiter.TakeN(begin.Add(time.Duration(n)*100*time.Millisecond), &e, 1)
+			limiter.TakeAt(begin.Add(time.Duration(n)*100*time.Millisecond), &e, 1)
 		}
 		if i >= half && i%512 == 0 {
 			sum += float64(limiter.Stats().Bytes-empty) / float64(i+1)

@@ -36,7 +36,7 @@ limits:
 	e.SetString(match.Client, "192.0.2.1")
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for range 3 {
-		fmt.Println(limiter.TakeN(noon, &e, 1).Allowed)
+		fmt.Println(limiter.TakeAt(noon, &e, 1).Allowed)
 	}
 	// Output:
 	// true

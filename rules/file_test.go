@@ -93,7 +93,7 @@ func TestJudges(t *testing.T) {
 		for _, client := range []string{"198.51.100.1", "192.0.2.9"} {
 			var e match.Event
 			e.SetString(match.Client, client)
-			d := limiter.TakeN(time.Unix(int64(i), 0), &e, 1)
+			d := limiter.TakeAt(time.Unix(int64(i), 0), &e, 1)
 			switch {
 			case !d.BannedUntil.IsZero():
 				got = append(got, "banned")

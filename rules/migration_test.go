@@ -56,7 +56,7 @@ func TestAllowsAsNginx(t *testing.T) {
 		} else {
 			refused++
 		}
-		if d := l.TakeN(time.UnixMilli(ms), &e, 1); d.Allowed != allowed {
+		if d := l.TakeAt(time.UnixMilli(ms), &e, 1); d.Allowed != allowed {
 			t.Fatalf("request %d: %+v, and nginx has an excess of %d", i, d, next)
 		}
 	}
@@ -79,7 +79,7 @@ func TestAllowsAsEnvoy(t *testing.T) {
 		if want {
 			count[at.Unix()/60]++
 		}
-		if d := l.TakeN(at, &e, 1); d.Allowed != want {
+		if d := l.TakeAt(at, &e, 1); d.Allowed != want {
 			t.Fatalf("request %d at %v: %+v, in a minute with %d", i, at, d, count[at.Unix()/60])
 		}
 	}

@@ -15,8 +15,9 @@ import (
 // ring holds (0: nothing is left in it), how far the newest of them is before the
 // newest in the head, and their counts from the newest on.
 
-// Export returns an iterator over the counts of each key in all windows, in chunks, for
-// a snapshot; see [Table.Import]. Keys whose windows are empty are omitted.
+// ExportAt returns an iterator over the counts of each key in all windows, in chunks, for
+// a snapshot; see [Table.ImportAt]. Keys whose windows are empty
+// are omitted. t is the current time.
 //
 // Each chunk can be imported without the others, and has a checksum. Most chunks
 // have 64 KiB, none more than half a mebibyte. A chunk is valid until the loop goes
@@ -26,29 +27,21 @@ import (
 // not. A key that is held from beginning to end is in exactly one chunk. Other
 // goroutines wait for one key at most, and new keys while the keys of a group, some
 // hundreds, are listed. The complexity is O(k) where k = Len(), times the slots.
-func (tb *Table) Export() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) { tb.export(tb.clock.now(), yield) }
-}
-
-// ExportAt is Export at t, the time from which Import later computes how much time
-// has passed.
 func (tb *Table) ExportAt(t time.Time) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) { tb.export(tb.clock.nanos(t), yield) }
-}
-
-func (tb *Table) export(now int64, yield func([]byte) bool) {
-	var newest slots
-	var counts []uint64 // of a window, for the next to use
-	w := snapshot.NewWriter(snapshot.Table, now, yield)
-	w.Buf = binary.AppendUvarint(w.Buf, uint64(len(tb.windows)))
-	for i := range tb.windows {
-		window := &tb.windows[i]
-		newest[i] = window.newest.Load()
-		w.Buf = binary.AppendUvarint(w.Buf, uint64(window.window.Span))
-		w.Buf = binary.AppendUvarint(w.Buf, uint64(window.window.Slot))
-		w.Buf = binary.AppendVarint(w.Buf, newest[i])
+	return func(yield func([]byte) bool) {
+		var newest slots
+		var counts []uint64 // of a window, for the next to use
+		w := snapshot.NewWriter(snapshot.Table, tb.clock.nanos(t), yield)
+		w.Buf = binary.AppendUvarint(w.Buf, uint64(len(tb.windows)))
+		for i := range tb.windows {
+			window := &tb.windows[i]
+			newest[i] = window.newest.Load()
+			w.Buf = binary.AppendUvarint(w.Buf, uint64(window.window.Span))
+			w.Buf = binary.AppendUvarint(w.Buf, uint64(window.window.Slot))
+			w.Buf = binary.AppendVarint(w.Buf, newest[i])
+		}
+		tb.in.Export(w, func(key []byte, r keytable.Record) { w.Buf, counts = tb.appendEntry(w.Buf, key, r, &newest, counts) })
 	}
-	tb.in.Export(w, func(key []byte, r keytable.Record) { w.Buf, counts = tb.appendEntry(w.Buf, key, r, &newest, counts) })
 }
 
 // appendEntry appends the entry of key, unless nothing is left in its windows. newest are

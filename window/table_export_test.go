@@ -367,18 +367,18 @@ func FuzzTableImport(f *testing.F) {
 	})
 }
 
-func ExampleTable_Export() {
+func ExampleTable_ExportAt() {
 	w := Window{Span: time.Minute, Slot: time.Second}
 	before, _ := NewTable(TableConfig{}, w)
 	before.Add("192.0.2.1", 3)
 	var file [][]byte
-	for chunk := range before.Export() {
+	for chunk := range before.ExportAt(time.Now()) {
 		file = append(file, bytes.Clone(chunk))
 	}
 
 	after, _ := NewTable(TableConfig{}, w)
 	for _, chunk := range file {
-		if _, err := after.Import(chunk); err != nil {
+		if _, err := after.ImportAt(time.Now(), chunk); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -31,30 +31,24 @@ func (i *Imported) Add(o Imported) {
 	i.Refused += o.Refused
 }
 
-// Import restores a chunk of [Table.Export], of this or another process. Use it on
-// an empty table. In any other, keys that are held keep their counts. Several
+// ImportAt restores a chunk of [Table.ExportAt], of this or another process. t is the
+// current time. Use it on an empty table. In any other, keys that are held keep their counts. Several
 // goroutines may import chunks of one export at the same time.
 //
 // Later reads return what the exported table would have returned. A window is
 // identified by its slot: a window with the same slot and another span gets the
-// slots that were exported, any other stays empty. The budget holds as with Add;
+// slots that were exported, any other stays empty. The windows move to the newest time
+// that was exported, or to t if that is earlier. The budget holds as with Add;
 // keys are evicted or refused; see [TableConfig.RefuseNew].
 //
-// If the clock was set back since the export, events after now count at now, so
-// nothing is held for longer than its windows.
+// If the clock was set back since the export, events after t count at t, so nothing is
+// held for longer than its windows.
 //
 // An error means that the chunk is damaged. If its checksum is wrong, nothing was
 // restored. Memory is bounded by the length of the chunk and the budget, for any
 // bytes.
-func (tb *Table) Import(chunk []byte) (Imported, error) { return tb.importAt(tb.clock.now(), chunk) }
-
-// ImportAt is Import at t. The windows move to the newest time that was exported,
-// or to t if that is earlier.
 func (tb *Table) ImportAt(t time.Time, chunk []byte) (Imported, error) {
-	return tb.importAt(tb.clock.nanos(t), chunk)
-}
-
-func (tb *Table) importAt(now int64, chunk []byte) (Imported, error) {
+	now := tb.clock.nanos(t)
 	_, r, _, err := snapshot.Open(chunk, snapshot.Table)
 	if err != nil {
 		return Imported{}, fmt.Errorf("window: %w", err)

@@ -158,8 +158,8 @@ func (tb *Table) all(m moment, yield func(string, Reading) bool) {
 	}
 }
 
-// At returns the time of r, in UTC.
-func (r Reading) At() time.Time { return time.Unix(0, r.at).UTC() }
+// Time returns the time of r, in UTC.
+func (r Reading) Time() time.Time { return time.Unix(0, r.at).UTC() }
 
 // Count returns the count of a span that ends at the time of r; see [Table.Count].
 func (r Reading) Count(span time.Duration) (Count, error) {

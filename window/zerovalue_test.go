@@ -15,7 +15,7 @@ import (
 // tell of settings, or of what was refused so far, say that there is nothing.
 func TestZeroValues(t *testing.T) {
 	tells := []string{
-		"Window", "Windows", "Spans", "At", "Stats",
+		"Window", "Windows", "Spans", "Time", "Stats",
 	}
 	for _, v := range []any{
 		new(window.Counter), new(window.Table), new(window.Sums), new(window.Rollup),

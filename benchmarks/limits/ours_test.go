@@ -96,7 +96,7 @@ func newLimiter(rules ...ratelimit.Rule) limiter {
 func (w rateLimiter) Take(key string) bool { return w.RuleLimiter.Take(key).Allowed }
 
 // TakeAt takes at a time that the caller has.
-func (w rateLimiter) TakeAt(t time.Time, key string) bool { return w.TakeN(t, 1, key).Allowed }
+func (w rateLimiter) TakeAt(t time.Time, key string) bool { return w.RuleLimiter.TakeAt(t, 1, key).Allowed }
 
 func (w rulesLimiter) Take(key string) bool {
 	var e match.Event
@@ -107,5 +107,5 @@ func (w rulesLimiter) Take(key string) bool {
 func (w rulesLimiter) TakeAt(t time.Time, key string) bool {
 	var e match.Event
 	e.SetString(match.User, key)
-	return w.TakeN(t, &e, 1).Allowed
+	return w.Limiter.TakeAt(t, &e, 1).Allowed
 }

@@ -91,7 +91,7 @@ func fillLibrary(keys int, path string) {
 	}
 	var b []byte
 	began := time.Now()
-	for chunk := range l.Export(time.Now()) {
+	for chunk := range l.ExportAt(time.Now()) {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(chunk)))
 		b = append(b, chunk...)
 	}
@@ -125,7 +125,7 @@ func restoreLibrary(path string) {
 		sum     window.Imported
 	)
 	take := func(chunk []byte) {
-		n, err := l.Import(time.Now(), chunk)
+		n, err := l.ImportAt(time.Now(), chunk)
 		check(err)
 		mu.Lock()
 		sum.Add(n)

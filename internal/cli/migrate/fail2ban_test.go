@@ -22,7 +22,7 @@ func TestFail2banBansAtMaxretry(t *testing.T) {
 		for round, length := range []time.Duration{time.Hour, 2 * time.Hour, 4 * time.Hour} {
 			for hit := 1; hit <= m; hit++ {
 				now = now.Add(time.Second)
-				if d := l.TakeN(now, &e, 1); d.Allowed != (hit < m) {
+				if d := l.TakeAt(now, &e, 1); d.Allowed != (hit < m) {
 					t.Fatalf("maxretry %d, ban %d, failure %d: %+v", m, round+1, hit, d)
 				} else if !d.Allowed && !d.BannedUntil.Equal(now.Add(length)) {
 					t.Fatalf("maxretry %d, ban %d: until %v, want %v", m, round+1, d.BannedUntil.Sub(now), length)

@@ -26,7 +26,7 @@ func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.De
 		r.reservation = new(ratelimit.Reservation)
 	}
 	reserved := r.reservation
-	open := rs.limiter.Internal().Reserve(rs.limiter.Now(), &r.Event, cost, reserved)
+	open := rs.limiter.Internal().ReserveAt(rs.limiter.Now(), &r.Event, cost, reserved)
 	d, l.cost = reserved.Decision, cost
 	if open {
 		l.reservation, r.reservation = reserved, nil
@@ -36,7 +36,7 @@ func (rs *Rules[R]) Reserve(p *Plan[R], r *Request, cost uint64) (d ratelimit.De
 
 // Answer counts the event of r, which has an answer.
 func (rs *Rules[R]) Answer(r *Request, cost uint64) {
-	rs.limiter.TakeN(rs.limiter.Now(), &r.Event, cost)
+	rs.limiter.TakeAt(rs.limiter.Now(), &r.Event, cost)
 }
 
 // A Lease is a request that holds places under in-flight limits. The zero Lease holds

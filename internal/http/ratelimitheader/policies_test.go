@@ -211,10 +211,10 @@ func TestTwoLimitsOfOneN(t *testing.T) {
 		var e match.Event
 		e.SetString(match.Client, "k")
 		for range 5 {
-			l.TakeN(start, &e, 1)
+			l.TakeAt(start, &e, 1)
 		}
 		for _, after := range []time.Duration{0, 2 * time.Second} { // both are full, then one
-			d, outcomes := l.Internal().Judge(start.Add(after), &batch.Query{Event: &e, Cost: 1}, nil)
+			d, outcomes := l.Internal().JudgeAt(start.Add(after), &batch.Query{Event: &e, Cost: 1}, nil)
 			both, n := p.Append(nil, outcomes, &d)
 			if got, want := string(both[n:]), fmt.Sprintf(`"api/60s";r=0;t=%d`, 60-int(after/time.Second)); got != want {
 				t.Errorf("after %v: %s, want %s", after, got, want)

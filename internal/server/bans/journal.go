@@ -101,10 +101,9 @@ func (l *List) endAgain(r *ratelimit.BanRecord) bool {
 // endAt ends a ban at a time in the past: events up to then are refused as they were, and it is no earlier ban
 // of the next one.
 func (l *List) endAt(r ratelimit.BanRecord, end time.Time) {
-	bans := l.bans()
-	_, _ = bans.Remove(r.Rule, r.Key...) // there is none if the rule is gone
+	_, _ = l.bans().Remove(r.Rule, r.Key...) // there is none if the rule is gone
 	r.Until, r.Count = end, 0
-	_ = bans.At(r.Since).Add(r) // nothing to refuse if it began at its end
+	_ = l.limiter.BansAt(r.Since).Add(r) // nothing to refuse if it began at its end
 }
 
 // Journal sets the journal to which later changes of bans are appended.

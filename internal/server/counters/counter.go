@@ -119,7 +119,7 @@ func (c *Counter) span(asked time.Duration) (time.Duration, error) {
 // which the window begins.
 func slotsOf(reading window.Reading, span time.Duration, oldest uint64) []api.Slot {
 	slots := make([]api.Slot, 0, slots+1)
-	begins := reading.At().Add(-span)
+	begins := reading.Time().Add(-span)
 	for start, n := range reading.Slots(span) {
 		if len(slots) == 0 && start.Add(-1).After(begins) {
 			slots = append(slots, api.Slot{Start: start.Add(-slotOf(span)).UTC(), Count: oldest})

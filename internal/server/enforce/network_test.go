@@ -59,7 +59,7 @@ func enforcedOf(t *testing.T, l *ratelimit.Limiter, at time.Time) (networks []ne
 		Rule: l.Set().Named, Protected: unprotected, Now: func() time.Time { return at },
 		MaxNetworks: 100, Log: slog.New(slog.DiscardHandler),
 	}))(t)
-	for r, err := range l.Bans().At(at).All() {
+	for r, err := range l.BansAt(at).All() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,20 +80,20 @@ func checkEnforced(t *testing.T, client string, fold match.Fold, byHand bool) {
 	l, at := banner(t, fold), time.Unix(1_700_000_000, 0)
 	if !fold.Off {
 		for _, network := range []string{"5.5.0.0/16", "5.0.0.0/8", "2001:d000::/20"} { // lengths that are looked up
-			_ = l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "client", Key: []string{network}, Until: at.Add(time.Hour)})
+			_ = l.BansAt(at).Add(ratelimit.BanRecord{Rule: "client", Key: []string{network}, Until: at.Add(time.Hour)})
 		}
 	}
 	if byHand {
-		_ = l.Bans().At(at).Add(ratelimit.BanRecord{Rule: "client", Key: []string{client}, Until: at.Add(time.Hour)})
+		_ = l.BansAt(at).Add(ratelimit.BanRecord{Rule: "client", Key: []string{client}, Until: at.Add(time.Hour)})
 	} else {
 		for range 4 {
-			l.TakeN(at, named(client), 1)
+			l.TakeAt(at, named(client), 1)
 		}
 	}
 	networks := enforcedOf(t, l, at)
 	for _, network := range networks {
 		for _, a := range ends(network) {
-			if d, _ := l.Internal().Judge(at, &batch.Query{Event: named(a.String()), Cost: 1, Peek: true}, nil); d.BannedUntil.IsZero() {
+			if d, _ := l.Internal().JudgeAt(at, &batch.Query{Event: named(a.String()), Cost: 1, Peek: true}, nil); d.BannedUntil.IsZero() {
 				t.Errorf("%q with the fold %+v, by hand %v: %v is enforced, but the limiter allows %v", client, fold, byHand, network, a)
 			}
 		}

@@ -345,7 +345,7 @@ func TestLoggedEventsAreJudgedAsInReplay(t *testing.T) {
 			at := time.UnixMilli(int64(i)*777 + int64(i%3))
 			ev := logged(c, at, "client", fmt.Sprint("192.0.2.", i%7), "user", fmt.Sprint(i%11), "path", "/login")
 			got := c.CheckLogged(ev)
-			if d := want.TakeN(at, ev, 1); got != d {
+			if d := want.TakeAt(at, ev, 1); got != d {
 				t.Fatalf("event %d: got %+v, want %+v", i, got, d)
 			}
 			if i%500 == 250 {

@@ -97,7 +97,7 @@ func (s *Session) CheckLogged(ev *match.Event) ratelimit.Decision {
 		db.Set(ev)
 	}
 	s.key = s.e.counters.Count(ev.Time, ev, s.key)
-	d := s.e.limiter.TakeN(ev.Time, ev, 1)
+	d := s.e.limiter.TakeAt(ev.Time, ev, 1)
 	s.checked(ev.Time, ev, 1, &d)
 	return d
 }

@@ -14,7 +14,7 @@ import (
 // changed since, records for the same time are the same, but for the history.
 func (e *Engine) Save(now time.Time, add func(typ byte, data []byte) error) error {
 	w := state.NewWriter(add)
-	w.Chunks(state.Limits, nil, e.limiter.Export(now))
+	w.Chunks(state.Limits, nil, e.limiter.ExportAt(now))
 	if !e.Shared() { // behind the limits: an id is settled before its charge is corrected, so these records have all that the limits have
 		e.settled.Save(w, now)
 		e.lives.Save(w, now, e.Now())
@@ -56,7 +56,7 @@ func (r *Restorer) Record(record journal.Record) error {
 	}
 	switch record.Type {
 	case state.Limits:
-		return r.loader.Load(&r.Limits, data, r.e.limiter.Import)
+		return r.loader.Load(&r.Limits, data, r.e.limiter.ImportAt)
 	case state.Ban:
 		if err := r.Wait(); err != nil {
 			return err

@@ -39,7 +39,7 @@ func followGuesses(t *testing.T, written, read *time.Location, start time.Time, 
 	decisions := 0
 	f := must.Get(New(Config{Logs: []Log{{Path: path, Format: format, Zone: read}}, Log: log, Judge: func(ev *match.Event) {
 		now := time.Now()
-		got, want := followed.TakeN(ev.Time, ev, 1), right.TakeN(now, ev, 1)
+		got, want := followed.TakeAt(ev.Time, ev, 1), right.TakeAt(now, ev, 1)
 		if got.Allowed != want.Allowed || got.Started != want.Started || !got.BannedUntil.Equal(want.BannedUntil) {
 			wrong++
 		}

@@ -16,7 +16,7 @@ import (
 // Save adds records of the counts, of the keys that are hot and were hot, and of those that are ignored by hand.
 func (k *Keys) Save(w *state.Writer, now time.Time) {
 	for _, r := range *k.rules.Load() {
-		w.Chunks(state.Hot, []byte(r.Name+"\x00"), r.detector.Export(now))
+		w.Chunks(state.Hot, []byte(r.Name+"\x00"), r.detector.ExportAt(now))
 	}
 	for _, e := range k.list.all("") {
 		if !e.always() { // else the rules file has it
@@ -35,7 +35,7 @@ func (k *Keys) Restore(l *state.Loader, record journal.Record) error {
 	case state.Hot:
 		name, chunk, _ := bytes.Cut(record.Data, []byte{0})
 		if r, err := k.rules.Load().named(string(name)); err == nil {
-			return l.Load(new(window.Imported), chunk, r.detector.Import)
+			return l.Load(new(window.Imported), chunk, r.detector.ImportAt)
 		}
 		return nil
 	case state.HotUses:

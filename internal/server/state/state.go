@@ -19,7 +19,7 @@ import (
 // The types of the records of a snapshot, and of those that are appended to the journal.
 const (
 	Ban     = 'b' // in the journal
-	Limits  = 'l' // a chunk of ratelimit.Limiter.Export
+	Limits  = 'l' // a chunk of ratelimit.Limiter.ExportAt
 	Counts  = 't'
 	Hot     = 'h'
 	HotKey  = 'k'
@@ -27,7 +27,7 @@ const (
 	Ignored = 'i'
 	History = 'g' // changes every minute
 	Ended   = 'e'
-	Caller  = 'r' // a chunk of throttle.Limiter.Export: limits that callers brought
+	Caller  = 'r' // a chunk of throttle.Limiter.ExportAt: limits that callers brought
 	Settled = 's'
 	Crawler = 'c' // a chunk of crawlers.Verifier.Export
 	Lives   = 'v' // has the time at which it was written

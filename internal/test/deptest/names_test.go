@@ -27,7 +27,7 @@ var mostNames = map[string]int{
 	"replay":      78,
 	"rules":       18,
 	"sampled":     20,
-	"window":      110,
+	"window":      108,
 }
 
 // exportedNames returns the number of exported types, functions, methods, constants and
