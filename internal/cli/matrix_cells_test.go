@@ -42,7 +42,6 @@ var matrixRefusals = map[byte]string{
 	'L': "AUTH was called, but this server has no tokens: whoever can connect may do everything",
 	'D': "there is no demo: the server was started without --demo",
 	'I': "id: not one that this server or one of its store gave out",
-	'W': "WATCH is not supported",
 	'U': "connection refused",
 	'B': "follow and store: both set: must be one of them, as a store judges by its own clock",
 	'T': "top: no terminal",
@@ -115,7 +114,6 @@ IIIIIIIII-- SETTLE nosuch COST 1 -> it
 ......x..-- HOT.LIST -> product /product/1
 ......H..-- HOT.LIST product -> [
 ......x..-- RULES -> [login limit 
-.........-- RULES RELOAD -> [added [
 .........-- SUBSCRIBE bans -> [subscribe bans 1]
 .........-- PSUBSCRIBE * -> [psubscribe * 1]
 .........-- UNSUBSCRIBE -> [unsubscribe
@@ -125,19 +123,16 @@ IIIIIIIII-- SETTLE nosuch COST 1 -> it
 ......x..-- MULTI; TAKE login frank; BANS; EXEC -> login mallory
 .........-- MULTI; PING; EXEC -> [PONG]
 .........-- MULTI; DISCARD -> OK
-WWWWWWWWW-- WATCH key -> it
-.........-- UNWATCH -> OK
 .........-- HELLO 3 -> proto
 LLLLLLL.L-- AUTH hostile-admin-token-0123456789-0123456789 -> OK
 .........-- PING -> PONG
 .........-- QUIT -> OK
 .........-- ECHO hello -> hello
 .........-- SELECT 0 -> OK
-.........-- CLIENT INFO -> id=
+.........-- CLIENT SETNAME me -> OK
 .........-- COMMAND LIST -> check
 .........-- INFO -> 1.2.3
 .........-- CONFIG GET save -> []
-.........-- TIME -> [
 `
 
 // matrixHTTP is the same for routes: METHOD path, headers, a body in which ~ is a new line, and the beginning of the answer.

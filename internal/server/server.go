@@ -140,7 +140,7 @@ func (s *Server) listen() error {
 	c := &s.config
 	common := listen.Config{
 		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
-		Reload: s.reload, Version: s.version, Limits: c.Limits,
+		Version: s.version, Limits: c.Limits,
 	}
 	if s.store != nil {
 		common.Store = s.store.status
@@ -165,7 +165,7 @@ func (s *Server) listen() error {
 	if c.HTTP != Off {
 		common.TLS = s.tlsAt(c.HTTP)
 		h, err := httpapi.New(httpapi.Config{
-			Config: common, Storage: storage, Ready: s.ready, RESP: respListener, RESPAddress: s.resp.address(),
+			Config: common, Storage: storage, Ready: s.ready, Reload: s.reload, RESP: respListener, RESPAddress: s.resp.address(),
 			TrustedProxies: c.TrustedProxies, TrustUnix: c.TrustUnix, RefusalPage: s.page.Load, Hosts: c.Hosts, Enforcer: s.enforce, Logs: s.logs, Feeds: s.feeds, Demo: s.demo,
 		})
 		if err != nil {

@@ -132,7 +132,7 @@ func (e *Engine) lost(next *ratelimit.Set) (bans int, names []string, err error)
 // wouldDrop is the error of a reload that would drop bans.
 func wouldDrop(bans int, names []string) error {
 	return apierror.New(api.Conflict, "the new rules would drop %s, under rules that they remove or that get another key: %s; "+
-		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with --drop-bans (lately reload), DROPBANS (RESP) or drop_bans (HTTP)", number(bans, "ban"), strings.Join(names, ", "))
+		"the rules in force stay. End the bans first (UNBANALL RULE name), or reload with --drop-bans (lately reload) or drop_bans (HTTP)", number(bans, "ban"), strings.Join(names, ", "))
 }
 
 // number returns n and what it counts: 1 ban, 2 bans.

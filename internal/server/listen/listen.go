@@ -43,10 +43,6 @@ type Config struct {
 	// them.
 	Log *slog.Logger
 
-	// Reload reads the rules file again, and returns what has changed; nil means that
-	// there is no rules file. Without dropBans, rules that would drop bans are an error.
-	Reload func(dropBans bool) (api.RuleChanges, error)
-
 	// Store returns the state of the store that servers share; nil means that limits and
 	// bans are in memory.
 	Store func() *api.StoreStatus

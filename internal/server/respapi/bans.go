@@ -2,12 +2,10 @@ package respapi
 
 import (
 	"cmp"
-	"errors"
 	"strings"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
-	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
@@ -17,8 +15,8 @@ import (
 // ruleCommands are about the rules file.
 var ruleCommands = []command{
 	{
-		name: "rules", usage: "[RELOAD [DROPBANS]]", summary: "The rules in force: name, kind, sentence; or read the rules file again and return the changes",
-		group: groupServer, role: access.Read, argsRole: access.Admin, least: 1, most: 3, handle: listRules,
+		name: "rules", summary: "The rules in force: name, kind, sentence",
+		group: groupServer, role: access.Read, least: 1, most: 1, handle: listRules,
 	},
 }
 
@@ -185,46 +183,12 @@ func (c *conn) writeBan(r *ratelimit.BanRecord) {
 	c.strings(r.Reason, r.Source)
 }
 
-func listRules(c *conn, args [][]byte) error {
-	if len(args) > 1 {
-		return c.reload(args[1:])
-	}
+func listRules(c *conn, _ [][]byte) error {
 	infos := c.s.Engine.RuleInfos()
 	c.w.Array(len(infos))
 	for i := range infos {
 		c.w.Array(3)
 		c.strings(infos[i].Name, infos[i].Kind, infos[i].Sentence)
 	}
-	return nil
-}
-
-// reload reads the rules file again, and answers with the changes.
-func (c *conn) reload(words [][]byte) error {
-	dropBans := len(words) > 1
-	if !isWord(words[0], "reload") || dropBans && !isWord(words[1], "dropbans") {
-		return badArg("'%.32s': must be RULES or RULES RELOAD [DROPBANS]", words[len(words)-1])
-	}
-	if c.s.Reload == nil {
-		return badArg("there is no rules file to read again")
-	}
-	changes, err := c.s.Reload(dropBans)
-	if known, ok := errors.AsType[*apierror.Error](err); ok {
-		return known
-	}
-	if err != nil {
-		return badArg("the rules stay as they were: %v", err)
-	}
-	c.audit("rules reloaded by hand")
-	c.w.Map(4)
-	for _, list := range []struct {
-		name  string
-		names []string
-	}{{"added", changes.Added}, {"removed", changes.Removed}, {"changed", changes.Changed}} {
-		c.w.BulkString(list.name)
-		c.w.Array(len(list.names))
-		c.strings(list.names...)
-	}
-	c.w.BulkString("bans_dropped")
-	c.w.Int(int64(changes.BansDropped))
 	return nil
 }

@@ -100,6 +100,8 @@ func instead(name string) string {
 	switch strings.ToUpper(name) {
 	case "INCR", "INCRBY", "DECR", "DECRBY", "EXPIRE", "PEXPIRE", "TTL", "PTTL", "ZADD", "ZCARD", "ZREMRANGEBYSCORE":
 		return "a limit is TAKE rule key, or CL.THROTTLE key max_burst count period; a count is ADD counter key and SUM counter key"
+	case "WATCH":
+		return "keys cannot be watched for changes; each decision is atomic by itself"
 	case "EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO", "FUNCTION", "SCRIPT":
 		return "there are no scripts: a script that limits is TAKE rule key, or CL.THROTTLE key max_burst count period"
 	case "SET", "SETEX", "SETNX", "PSETEX", "GET", "GETDEL", "GETEX", "GETSET", "MSET", "MGET", "APPEND", "EXISTS", "TYPE", "KEYS", "SCAN",

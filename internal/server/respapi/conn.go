@@ -30,7 +30,7 @@ type conn struct {
 	net   net.Conn // raw, or TLS over it
 	peer  netip.Addr
 	id    int64
-	since time.Time
+	name  string // that the client has given itself
 	began uint32 // tick
 
 	r      *resp.Reader
@@ -50,23 +50,23 @@ type conn struct {
 	timed    uint64        // decisions whose latency is counted
 	latency  *listen.LatencyPart
 	over     bool         // close when the write buffer is flushed
-	multi    *transaction // or nil; under mu
+	multi    *transaction // or nil
 
-	mu  sync.Mutex  // of w, sub, multi and writing to net; serve holds it, but not while it reads
+	mu  sync.Mutex  // of w, sub and writing to net; serve holds it, but not while it reads
 	sub *subscriber // or nil; set by serve alone
 
 	// For all goroutines.
-	tokens   atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
-	commands atomic.Uint64
-	reading  phaseClock
-	writing  atomic.Uint32              // tick at which the write in progress began, or 0
-	queued   atomic.Int32               // commands of the transaction, or noTransaction
-	client   atomic.Pointer[clientInfo] // or nil
+	tokens     atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
+	commands   atomic.Uint64
+	reading    phaseClock
+	writing    atomic.Uint32 // tick at which the write in progress began, or 0
+	queuing    atomic.Uint32 // tick at which the transaction began, or 0
+	subscribes atomic.Bool
 }
 
 func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
 	c := &conn{
-		s: s, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), since: time.Now(), began: s.tick.Load(),
+		s: s, raw: raw, net: raw, peer: peer, id: s.ids.Add(1), began: s.tick.Load(),
 		caller: s.Engine.Session(), latency: s.Latency.Part(),
 	}
 	if s.TLS != nil {
@@ -76,7 +76,6 @@ func newConn(s *Server, raw net.Conn, peer netip.Addr) *conn {
 	c.w = resp.NewWriter(c)
 	c.r.SetBudget(s.Budget)
 	c.w.SetBudget(s.Budget)
-	c.queued.Store(noTransaction)
 	c.reading.set(greeting, c.began)
 	c.setTokens(s.Tokens())
 	return c

@@ -1,14 +1,11 @@
 package respapi
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -185,13 +182,12 @@ HOT.LIST nosuch -> -NORULE hot rule "nosuch": unknown: must be one of product
 HOT.WATCH nosuch -> -NORULE …
 SUBSCRIBE hot hot.watch:nosuch -> -NORULE …
 RULES -> [["login" "limit" "…
-RULES RELOAD -> -BADARG there is no rules file to read again
-RULES NOSUCH -> -BADARG 'NOSUCH': must be RULES or RULES RELOAD [DROPBANS]
+RULES NOSUCH -> -BADARG wrong number…
 SELECT 0 -> +OK
 SELECT 1 -> -BADARG database '1': must be 0
 CONFIG GET * -> []
 CONFIG SET maxmemory 1 -> -BADARG CONFIG 'SET': must be GET…
-TIME -> ["946684800" "0"]
+TIME -> -ERR unknown command…
 TAKE queue ada -> [1 3 2 0 1000 "queue" 0]
 TAKE queue ada -> [1 3 1 0 2000 "queue" 0 1000]
 PEEK queue ada -> [1 3 0 0 3000 "queue" 0 2000]
@@ -214,17 +210,16 @@ DEL resets nosuch -> 1
 CL.THROTTLE resets 0 1 60 -> [0 1 0 -1 60]
 EXEC -> -ERR EXEC without MULTI
 DISCARD -> -ERR DISCARD without MULTI
-UNWATCH -> +OK
-WATCH a -> -ERR WATCH is not supported: …
+WATCH a -> -ERR unknown command 'WATCH'; keys cannot be watched for changes; each decision is atomic by itself
 MULTI -> +OK
 MULTI -> -ERR MULTI calls can not be nested
 ADD queued ada 2 -> +QUEUED
 SUM queued ada -> +QUEUED
-UNWATCH -> +QUEUED
+PING -> +QUEUED
 ADD queued ada -> +QUEUED
 RESET login eve -> +QUEUED
 TAKE nosuch ada -> +QUEUED
-EXEC -> [+OK 2 +OK +OK +OK -NORULE …
+EXEC -> [+OK 2 +PONG +OK +OK -NORULE …
 SUM queued ada -> 3
 MULTI -> +OK
 ADD queued ada 2 -> +QUEUED
@@ -250,14 +245,13 @@ CLIENT GETNAME -> "mine"
 CLIENT SETNAME a~b -> -BADARG SETNAME 'a b': must be up to 64 visible characters of ASCII
 CLIENT SETINFO LIB-NAME redis-cli -> +OK
 CLIENT SETINFO COLOUR red -> -BADARG attribute 'COLOUR': must be LIB-NAME or LIB-VER
-CLIENT INFO -> "id=1 addr=pipe laddr=pipe fd=-1 name=mine age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 …
-CLIENT LIST -> "id=1 …
+CLIENT LIST -> -BADARG CLIENT 'LIST': must be …
 CLIENT NO-EVICT on -> +OK
 CLIENT REPLY ON -> +OK
 CLIENT REPLY OFF -> -BADARG CLIENT 'REPLY OFF': must be …
-COMMAND COUNT -> 47
+COMMAND COUNT -> 44
 COMMAND INFO take nosuch -> [["take" -3 [+fast +write] 2 2 1 [+@decisions] [] [] []] nil]
-COMMAND DOCS time nosuch -> ["time" ["summary" "The server's time for decisions: seconds and microseconds" "since" "0.1.0" "group" "server" "usage" "TIME" "role" "read" "arguments" []]]
+COMMAND DOCS ping nosuch -> ["ping" ["summary" "Answer PONG, or the message" "since" "0.1.0" "group" "connection" "usage" "PING [message]" "role" "none" "arguments" [["name" "[message]" "type" "string" "display_text" "[message]"]]]]
 AUTH x -> -ERR AUTH was called, but this server has no tokens: whoever can connect may do everything
 HELLO 4 -> -BADARG protocol version: '4': must be 2 to 3
 HELLO 3 NONSENSE -> -BADARG 'NONSENSE': must be HELLO [2|3 [AUTH user token] [SETNAME name]]
@@ -326,24 +320,6 @@ func TestUnbanOfTabs(t *testing.T) {
 	c.want("UNBAN pair 192.0.2.1^a^b", "-BADARG …")
 	c.want("UNBAN pair 192.0.2.1 a^c", "0")
 	c.want("UNBAN pair 192.0.2.1 a^b", "1")
-}
-
-// A reload answers what it has changed, and drops bans only if it is told to.
-func TestReload(t *testing.T) {
-	var fails error
-	c := start(t, Config{Reload: func(dropBans bool) (api.RuleChanges, error) {
-		if dropBans {
-			return api.RuleChanges{Removed: []string{"login"}, BansDropped: 7}, nil
-		}
-		return api.RuleChanges{Added: []string{"a", "b"}, Changed: []string{"c"}}, fails
-	}}, false).dial()
-	c.want("RULES RELOAD", `["added" ["a" "b"] "removed" [] "changed" ["c"] "bans_dropped" 0]`)
-	fails = errors.New("line 3: no")
-	c.want("RULES RELOAD", "-BADARG the rules stay as they were: line 3: no")
-	fails = apierror.New(api.Conflict, "it would drop 7 bans")
-	c.want("RULES RELOAD", "-CONFLICT it would drop 7 bans")
-	c.want("RULES RELOAD DROPBANS", `["added" [] "removed" ["login"] "changed" [] "bans_dropped" 7]`)
-	c.want("RULES RELOAD NOW", "-BADARG 'NOW': must be RULES or RULES RELOAD [DROPBANS]")
 }
 
 // A rule on a path holds for CHECK however the path is spelled, as it does for

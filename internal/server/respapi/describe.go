@@ -19,7 +19,6 @@ var serverCommands = []command{
 	},
 	{name: "info", usage: "[section ...]", summary: "The state of the server, in sections", group: groupServer, role: access.Read, least: 1, handle: info},
 	{name: "config", usage: "GET pattern [pattern ...]", summary: "Returns an empty list, for clients that send it", group: groupServer, role: access.Read, least: 3, handle: configure},
-	{name: "time", summary: "The server's time for decisions: seconds and microseconds", group: groupServer, role: access.Read, least: 1, most: 1, handle: clockTime},
 }
 
 // describe answers COMMAND, from the table.

@@ -38,8 +38,8 @@
 // in TxPipelined) find MULTI, EXEC and DISCARD as in Redis: commands are validated and
 // queued, and EXEC executes them in order and answers an array. After a command that
 // cannot be queued, EXEC answers EXECABORT, and nothing was counted. A transaction is
-// not isolated: commands of other connections may be executed between its own, so WATCH
-// is an error. A transaction holds at most 1 MiB of commands.
+// not isolated: commands of other connections may be executed between its own, so there is
+// no WATCH. A transaction holds at most 1 MiB of commands.
 //
 // DEL resets keys of CL.THROTTLE.
 //

@@ -46,7 +46,7 @@ func (s *Server) reap(ctx context.Context) {
 			why := c.overdue(now)
 			if why != "" {
 				s.Cut.Add(1)
-				if c.subscribes() {
+				if c.subscribes.Load() {
 					s.Engine.CountDropped()
 				}
 			} else if c.tokenExpired() {
@@ -55,8 +55,6 @@ func (s *Server) reap(ctx context.Context) {
 			if why != "" {
 				s.Log.Debug("connection closed", "why", why, "peer", access.PeerName(c.peer), "id", c.id)
 				c.raw.Close()
-			} else {
-				c.expire(now)
 			}
 		}
 	}
@@ -67,12 +65,15 @@ func (c *conn) overdue(now uint32) string {
 	if began := c.writing.Load(); began != 0 && now-began > ticks(writeTime) {
 		return "the client does not read"
 	}
+	if since := c.queuing.Load(); since != 0 && now-since > ticks(multiTime) {
+		return "unfinished transaction"
+	}
 	switch p, since := c.reading.get(); {
 	case p == greeting && now-since > ticks(greetTime):
 		return "no command, or no authentication"
 	case p == partial && now-since > ticks(partialTime):
 		return "unfinished command"
-	case p == waiting && c.s.IdleTimeout > 0 && !c.subscribes() && now-since > ticks(c.s.IdleTimeout):
+	case p == waiting && c.s.IdleTimeout > 0 && !c.subscribes.Load() && now-since > ticks(c.s.IdleTimeout):
 		return "idle"
 	}
 	return ""
@@ -81,7 +82,7 @@ func (c *conn) overdue(now uint32) string {
 // tokenExpired reports whether c subscribes with tokens that have changed. Other connections
 // check that with each command.
 func (c *conn) tokenExpired() bool {
-	return c.subscribes() && !c.s.Tokens().Equal(c.tokens.Load())
+	return c.subscribes.Load() && !c.s.Tokens().Equal(c.tokens.Load())
 }
 
 // drain closes the connections that wait for a command soon, and the others when they are

@@ -1,9 +1,6 @@
 package respapi
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
@@ -24,8 +21,8 @@ var connectionCommands = []command{
 	{name: "echo", usage: "message", summary: "Answer the message", group: groupConnection, role: access.Read, least: 2, most: 2, handle: echo},
 	{name: "select", usage: "0", summary: "Select the only database", group: groupConnection, role: access.Read, least: 2, most: 2, handle: selectDB},
 	{
-		name: "client", usage: "ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT mode|NO-TOUCH mode|REPLY ON",
-		summary: "The connection, and the name and library of its client", group: groupConnection, role: access.Read, least: 2, handle: client,
+		name: "client", usage: "ID|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT mode|NO-TOUCH mode|REPLY ON",
+		summary: "The number of the connection, and the name of its client", group: groupConnection, role: access.Read, least: 2, handle: client,
 	},
 }
 
@@ -50,12 +47,9 @@ func hello(c *conn, args [][]byte) error {
 		return c.noAuth("HELLO 3 AUTH default token")
 	}
 	c.w.SetVersion(h.version)
-	c.update(func(i *clientInfo) {
-		i.resp3 = h.version == 3
-		if h.name != nil {
-			i.name = string(h.name)
-		}
-	})
+	if h.name != nil {
+		c.name = string(h.name)
+	}
 	c.w.Map(7)
 	c.strings("server", "lately", "version", c.s.Version, "proto")
 	c.w.Int(int64(h.version))
@@ -130,7 +124,6 @@ func (c *conn) setTokens(t *access.Tokens) {
 
 func (c *conn) become(who access.Identity) {
 	c.who = who
-	c.update(func(i *clientInfo) { i.who = who })
 	if c.s.Engine.Shared() {
 		c.r.SetLimits(batchLimits)
 	} else {
@@ -158,7 +151,7 @@ func (c *conn) reset() {
 	c.stopSubscriber()
 	c.drop(c.leave())
 	c.w.SetVersion(2)
-	c.client.Store(nil)
+	c.name = ""
 	c.setTokens(c.tokens.Load())
 	if c.who.Role == access.None {
 		c.r.SetLimits(unknownLimits)
@@ -200,13 +193,6 @@ func selectDB(c *conn, args [][]byte) error {
 		return badArg("database '%.32s': must be 0", args[1])
 	}
 	c.w.OK()
-	return nil
-}
-
-func clockTime(c *conn, _ [][]byte) error {
-	now := c.s.Engine.Now()
-	c.w.Array(2)
-	c.strings(fmt.Sprint(now.Unix()), fmt.Sprint(now.Nanosecond()/int(time.Microsecond)))
 	return nil
 }
 

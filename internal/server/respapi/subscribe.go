@@ -102,17 +102,7 @@ func (c *conn) subscribe(kind string, names [][]byte, pattern bool) error {
 		c.confirm(kind, n)
 	}
 	c.sub.watch(watches...)
-	c.noteSubscriptions()
 	return nil
-}
-
-// noteSubscriptions stores the numbers of subscriptions for CLIENT LIST.
-func (c *conn) noteSubscriptions() {
-	c.update(func(i *clientInfo) {
-		if i.channels, i.patterns = 0, 0; c.sub != nil {
-			i.channels, i.patterns = len(c.sub.channels), len(c.sub.patterns)
-		}
-	})
 }
 
 // startSubscriber makes a subscriber if there is none.
@@ -129,6 +119,7 @@ func (c *conn) startSubscriber() error {
 	}
 	f := &subscriber{changed: make(chan struct{}, 1)}
 	c.sub = f
+	c.subscribes.Store(true)
 	c.s.serving.Go(func() { f.run(c) })
 	return nil
 }
@@ -156,7 +147,6 @@ func (c *conn) unsubscribe(kind string, names [][]byte, pattern bool) error {
 	if c.sub.count() == 0 {
 		c.stopSubscriber()
 	}
-	c.noteSubscriptions()
 	return nil
 }
 
@@ -168,6 +158,7 @@ func (c *conn) stopSubscriber() {
 		return
 	}
 	c.sub = nil
+	c.subscribes.Store(false)
 	if f.sub != nil {
 		f.sub.Close()
 	}

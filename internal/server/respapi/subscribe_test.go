@@ -28,7 +28,7 @@ func TestSubscribe(t *testing.T) {
 	c.want("PING", `["pong" ""]`)
 	c.want("PING x", `["pong" "x"]`)
 	c.want("TAKE login a", "-BADARG take on a connection that subscribes: must be …")
-	c.want("TIME", "-BADARG time…")
+	c.want("ECHO x", "-BADARG echo…")
 
 	admin.want("BAN login a 1h", "+OK")
 	if got := c.next(); !strings.HasPrefix(got, `["pmessage" "ban?" "bans" "{\"type\":\"ban\"`) {
@@ -78,14 +78,14 @@ func TestSubscribe(t *testing.T) {
 	c.want("TAKE login z", "[1 …")
 	admin.want("SUBSCRIBE bans", `["subscribe" "bans" 1]`)
 	admin.want("RESET", "+RESET")
-	admin.want("TIME", `["…`)
+	admin.want("ECHO x", `"x"`)
 }
 
 func TestSubscriptionLimits(t *testing.T) {
 	c := start(t, Config{}, false).dial()
 	c.want("SUBSCRIBE "+strings.Repeat("a ", maxSubscriptions+1), "-BADARG 129 subscriptions: must be up to 128 on a connection")
 	c.want("SUBSCRIBE "+strings.Repeat("a", maxChannel+1), "-BADARG name of a channel: 257 bytes: must be 1 to 256")
-	c.want("TIME", `["…`) // nothing is subscribed to
+	c.want("ECHO x", `"x"`) // nothing is subscribed to
 }
 
 // TestManySubscribers tells many of many events, a few of whom do not read. The next

@@ -16,8 +16,6 @@ var transactionCommands = []command{
 	},
 	{name: "exec", summary: "Execute the queued commands, and return an array of replies", group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: execute},
 	{name: "discard", summary: "Drop the queued commands", group: groupTransactions, role: access.Read, least: 1, most: 1, immediate: true, handle: discard},
-	{name: "watch", usage: "key [key ...]", summary: "Not supported; returns an error", group: groupTransactions, role: access.Read, least: 2, notQueued: true, handle: watch},
-	{name: "unwatch", summary: "Returns OK: nothing is watched", group: groupTransactions, role: access.Read, least: 1, most: 1, handle: unwatch},
 }
 
 // execAbort is the code of EXEC after a command that could not be queued.
@@ -27,15 +25,11 @@ const execAbort api.Code = "EXECABORT"
 // executed in order by EXEC. Those of other connections may be executed between them.
 type transaction struct {
 	commands [][][]byte
-	bytes    int    // taken from both budgets
-	began    uint32 // tick
-	failed   error  // of EXEC, which executes none; nil while all commands are queued
+	bytes    int   // taken from both budgets
+	failed   error // of EXEC, which executes none; nil while all commands are queued
 }
 
-var (
-	errNotQueued = apierror.New(execAbort, "Transaction discarded because of previous errors.")
-	errExpired   = apierror.New(execAbort, "Transaction discarded: it was open for more than %v; send MULTI, its commands and EXEC together.", multiTime)
-)
+var errNotQueued = apierror.New(execAbort, "Transaction discarded because of previous errors.")
 
 // queuedBytes returns the memory of a queued command.
 func queuedBytes(args [][]byte) int {
@@ -62,8 +56,6 @@ func (c *conn) queue(cmd *command, args [][]byte) error {
 	switch {
 	case cmd.notQueued:
 		return apierror.New(api.Failed, "%s is not allowed in a transaction", cmd.name)
-	case t.failed == errExpired:
-		return errExpired
 	case t.failed != nil:
 	case t.bytes+n > maxQueued:
 		return apierror.New(api.Overload, "the transaction has more than 1 MiB of commands; send smaller ones")
@@ -73,7 +65,6 @@ func (c *conn) queue(cmd *command, args [][]byte) error {
 		t.bytes += n
 		t.add(args)
 	}
-	c.queued.Store(int32(len(t.commands)))
 	c.w.Simple("QUEUED")
 	return nil
 }
@@ -100,37 +91,20 @@ func (c *conn) drop(t *transaction) {
 	}
 }
 
-// expire drops the commands of a transaction that is open for too long. The reaper calls it, while c
-// may read or execute a command.
-func (c *conn) expire(now uint32) {
-	if c.queued.Load() == noTransaction || !c.mu.TryLock() {
-		return
-	}
-	defer c.mu.Unlock()
-	if t := c.multi; t != nil && t.failed == nil && now-t.began > ticks(multiTime) {
-		c.drop(t)
-		t.failed = errExpired
-		c.queued.Store(0)
-	}
-}
-
 // leave ends the transaction and returns it, or nil if there is none.
 func (c *conn) leave() *transaction {
 	t := c.multi
 	c.multi = nil
-	c.queued.Store(noTransaction)
+	c.queuing.Store(0)
 	return t
 }
-
-// noTransaction is the number of queued commands without a transaction, as in CLIENT INFO.
-const noTransaction = -1
 
 func multi(c *conn, _ [][]byte) error {
 	if c.multi != nil {
 		return apierror.New(api.Failed, "MULTI calls can not be nested")
 	}
-	c.multi = &transaction{began: c.s.tick.Load()}
-	c.queued.Store(0)
+	c.multi = new(transaction)
+	c.queuing.Store(c.s.tick.Load())
 	c.w.OK()
 	return nil
 }
@@ -171,16 +145,5 @@ func execute(c *conn, _ [][]byte) error {
 		}
 	}
 	c.settle() // before the memory of the commands is given back
-	return nil
-}
-
-// watch is not supported: changes by other connections are not tracked.
-func watch(*conn, [][]byte) error {
-	return apierror.New(api.Failed, "WATCH is not supported: decisions are atomic by themselves, and keys cannot be watched for changes")
-}
-
-// unwatch does nothing. Some clients send it before they put a connection in a pool.
-func unwatch(c *conn, _ [][]byte) error {
-	c.w.OK()
 	return nil
 }

@@ -93,7 +93,7 @@ func (r *run) reload(ctx context.Context, random *rand.Rand) {
 			case random.IntN(6) == 0:
 				s.hangUp()
 			default:
-				r.reloadBy(s, random)
+				r.reloadNow(s)
 			}
 			if i+1 < len(r.servers) {
 				time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
@@ -113,21 +113,12 @@ func (r *run) writeRules(s *server, version int) {
 	}
 }
 
-// reloadBy has a server read its rules file, over RESP or HTTP.
-func (r *run) reloadBy(s *server, random *rand.Rand) {
-	call := Call{Verb: "RULES RELOAD", Server: s.index, Life: s.alive(), By: "RESP", Start: r.now()}
-	if random.IntN(2) == 0 {
-		call.By = "HTTP"
-		code, text, err := s.request(http.MethodPost, "/v1/rules/reload", "application/json", []byte("{}"))
-		if call.Answered, call.Text = err == nil && code == http.StatusOK, text; err != nil {
-			call.Text = err.Error()
-		}
-	} else if c, err := s.dial(); err == nil {
-		_, err = c.do("RULES", "RELOAD")
-		if call.Answered = err == nil; err != nil {
-			call.Text = err.Error()
-		}
-		c.Close()
+// reloadNow has a server read its rules file.
+func (r *run) reloadNow(s *server) {
+	call := Call{Verb: "reload", Server: s.index, Life: s.alive(), By: "HTTP", Start: r.now()}
+	code, text, err := s.request(http.MethodPost, "/v1/rules/reload", "application/json", []byte("{}"))
+	if call.Answered, call.Text = err == nil && code == http.StatusOK, text; err != nil {
+		call.Text = err.Error()
 	}
 	call.End = r.now()
 	if call.Answered {

@@ -52,19 +52,16 @@ var commands = map[string]func(r *rand.Rand) [][]string{
 	"multi":        transaction("EXEC"),
 	"exec":         transaction("EXEC"),
 	"discard":      transaction("DISCARD"),
-	"watch":        one("WATCH", "KEY"),
-	"unwatch":      one("UNWATCH"),
 	"hello":        one("HELLO", "2"),
 	"auth":         one("AUTH", strings.Repeat("wrong", 7)),
 	"ping":         one("PING", "KEY"),
 	"quit":         one("QUIT"),
 	"echo":         one("ECHO", "KEY"),
 	"select":       one("SELECT", "0"),
-	"client":       one("CLIENT", "LIST"),
+	"client":       one("CLIENT", "ID"),
 	"command":      one("COMMAND", "DOCS"),
 	"info":         one("INFO"),
 	"config":       one("CONFIG", "GET", "*"),
-	"time":         one("TIME"),
 }
 
 // one returns a command in which KEY stands for a spare key.
