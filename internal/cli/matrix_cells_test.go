@@ -114,6 +114,7 @@ IIIIIIIII-- SETTLE nosuch COST 1 -> it
 ......x..-- HOT.LIST -> product /product/1
 ......H..-- HOT.LIST product -> [
 ......x..-- RULES -> [login limit 
+xxxxxx.xx-- RULES -> []
 .........-- SUBSCRIBE bans -> [subscribe bans 1]
 .........-- PSUBSCRIBE * -> [psubscribe * 1]
 .........-- UNSUBSCRIBE -> [unsubscribe
