@@ -18,7 +18,7 @@ type Event struct {
 	// Time is the time of the event. Methods that use the current time ignore it.
 	Time time.Time
 
-	// Part tells a request, its answer, or both.
+	// Part is whether the event is a request, its answer, or both.
 	Part Part
 
 	known [numFields][]byte

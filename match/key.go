@@ -32,7 +32,7 @@ type Key struct {
 	made *madeKey  // nil for the zero Key
 }
 
-// A madeKey is what the copies of a Key share.
+// A madeKey is the part that copies of a Key share.
 type madeKey struct {
 	refs  []ref
 	names []string // of refs

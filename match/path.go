@@ -12,7 +12,7 @@ import (
 // client could choose a spelling that the server behind a limit reads as /login and
 // the limit does not.
 //
-//	nginx     what is before '?' or '#'; %XX is decoded once; runs of '/' are
+//	nginx     the part before '?' or '#'; %XX is decoded once; runs of '/' are
 //	          merged; "." and ".." are resolved. This is [Event.CleanPath].
 //	Go        the same, but '#' is an ordinary byte.
 //	WHATWG    as new URL(target, base) in JavaScript and browsers: '\' is '/';
@@ -90,15 +90,15 @@ func appendWHATWG(dst, p []byte) []byte {
 	return decode(dst, base, true)
 }
 
-// appendAsSent appends p to dst with nothing resolved.
+// appendAsSent appends p to dst without resolving "." and "..".
 func appendAsSent(dst, p []byte) []byte {
 	base := len(dst)
 	return decode(appendSlashed(dst, cutTarget(p, "?#")), base, true)
 }
 
-// cutTarget returns the path of a request target: what is before the first of
-// the bytes in ends, without scheme and authority ("http://host/path"), and "/"
-// where that is nothing.
+// cutTarget returns the path of a request target: the part before the first of
+// the bytes in ends, without scheme and authority ("http://host/path"), or "/"
+// if that is empty.
 func cutTarget(p []byte, ends string) []byte {
 	if p = cut(p, ends); len(p) == 0 {
 		return []byte{'/'}
@@ -113,7 +113,7 @@ func cutTarget(p []byte, ends string) []byte {
 	return afterAuthority(rest)
 }
 
-// cut returns what is before the first of the bytes in ends.
+// cut returns the part before the first of the bytes in ends.
 func cut(p []byte, ends string) []byte {
 	if end := bytes.IndexAny(p, ends); end >= 0 {
 		return p[:end]
@@ -217,7 +217,7 @@ func decode(dst []byte, base int, keepSlashes bool) []byte {
 	return dst
 }
 
-// decodeAt returns the byte that the %XX at p[i] stands for.
+// decodeAt returns the byte that the %XX at p[i] encodes.
 func decodeAt(p []byte, i int) (c byte, ok bool) {
 	if i+2 >= len(p) {
 		return 0, false

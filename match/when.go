@@ -25,8 +25,8 @@ type When struct {
 	Path []string
 	// Status are response statuses: "404", a class "5xx" or a range "500-504".
 	Status []string
-	// Client is addresses and CIDR prefixes, of which those of IPv4-mapped IPv6 addresses are the IPv4
-	// ones. They do not contain a client that is not an address.
+	// Client is addresses and CIDR prefixes. A prefix of IPv4-mapped IPv6 addresses matches the
+	// IPv4 addresses. A client that is not an address never matches.
 	Client []netip.Prefix
 	// Fields has patterns, written as in Path, for other fields by name, at
 	// least one for each. The path field, if named here, is matched as the

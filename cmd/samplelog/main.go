@@ -1,5 +1,5 @@
-// Samplelog writes a generated access log to standard output, and what is
-// planted in it to standard error:
+// Samplelog writes a generated access log to standard output, and its planted
+// events to standard error:
 //
 //	samplelog [-lines N] [-seed S] [-duration D] > access.log
 //

@@ -1,5 +1,5 @@
-// Package batch has what the server asks of a limiter: decisions that are made together, and
-// what settles them later, in any process.
+// Package batch has the requests of a server to a limiter: queries that are decided
+// together, and tickets that settle a decision later, in any process.
 package batch
 
 import (
@@ -24,21 +24,21 @@ type Query struct {
 	// Cost is charged to the limits.
 	Cost uint64
 
-	// Peek returns what the decision would be, and changes nothing.
+	// Peek returns the decision without any change.
 	Peek bool
 
-	// Partial means that Event, an answer, may lack fields that its request had: rules that
-	// count answers, and need a field which it lacks, count it as lacking.
+	// Partial means that Event is an answer and may lack fields of its request. Rules that
+	// count answers and need such a field count the event as lacking.
 	Partial bool
 
-	// Ticket, if it is not nil, is filled in with what settles the event when its cost is known.
+	// Ticket, if it is not nil, receives the reservation, to be settled when the cost is known.
 	Ticket *Ticket
 }
 
 // A FixedLimitError is the error of a [Query] with a Limit under a rule whose limits have no AtMost.
 type FixedLimitError struct{ Rule string }
 
-// Error returns what the rule must have.
+// Error names the setting that the rule must have.
 func (e *FixedLimitError) Error() string {
 	return fmt.Sprintf("ratelimit: rule %q: its limit is fixed: must have at_most to take a limit from a request", e.Rule)
 }

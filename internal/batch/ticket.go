@@ -9,18 +9,18 @@ import (
 // another process that shares the store, or after a restart. A limiter fills it in, with the
 // memory that it has. Its fields are for an encoder.
 //
-// Where limits are in the memory of a process, the caller must settle a ticket once at most,
-// and after a restart only if the counts of its time were restored.
+// If limits are in the memory of a process, the caller must settle a ticket at most once,
+// and after a restart only if the counts with its charge were restored.
 type Ticket struct {
-	// At is when the event was judged, in nanoseconds since 1970, and Cost what was charged.
+	// At is the time of the decision, in nanoseconds since 1970, and Cost the charged cost.
 	At   int64
 	Cost uint64
 
-	// Charges is what was charged, by rule. There are none if nothing was charged, or if a fail
-	// policy decided while the store was unavailable.
+	// Charges are the charges by rule. It is empty if nothing was charged, or if a fail policy
+	// decided while the store was unavailable.
 	Charges []Charge
 
-	// ID is the name of the ticket in a shared store, which remembers until Ends that it was
+	// ID is the name of the ticket in a shared store, which stores until Ends whether it was
 	// settled.
 	ID   string
 	Ends time.Time
@@ -32,11 +32,11 @@ type Charge struct {
 	Key  []byte // as the rule's key joins it
 	Form uint32 // of the rule's key: a rule of the same name that counts other keys is another one
 
-	// Mark is how a store detects that the key was reset, or its limits changed, since the
+	// Mark lets a store detect that the key was reset, or its limits changed, since the
 	// charge. AnyMark settles without this check.
 	Mark uint64
 }
 
-// AnyMark is the Mark of a charge that was not reset and whose limits have not changed, as the
-// caller knows.
+// AnyMark is a Mark for callers that know that the charge was not reset and its limits have
+// not changed.
 const AnyMark = math.MaxUint64

@@ -2,8 +2,8 @@ package resp
 
 import "errors"
 
-// A Budget bounds the memory by which the buffers of Readers and Writers grow beyond their
-// first sizes. Several goroutines use it at once.
+// A Budget bounds the growth of the buffers of Readers and Writers beyond their first
+// sizes. Several goroutines use it at once.
 type Budget interface {
 	Take(n int) bool // takes n bytes, or returns false if fewer are left
 	Give(n int)      // returns n bytes
@@ -14,7 +14,8 @@ type Budget interface {
 // reply, needs more memory than the [Budget] has left.
 var ErrBudget = errors.New("resp: no memory is left for requests and replies of this size")
 
-// An account is what one buffer has taken from a Budget, which may be nil.
+// An account counts the bytes that one buffer has taken from a Budget, which
+// may be nil.
 type account struct {
 	budget Budget
 	taken  int

@@ -1,6 +1,6 @@
 // Package resp is the wire protocol of Redis, versions 2 and 3. Servers have a [Reader] of
 // commands and a [Writer] of replies; clients write commands with [AppendCommand] and read
-// replies with a [ReplyReader]. It does not know any command.
+// replies with a [ReplyReader]. It is independent of the commands.
 //
 // # The loop of a server
 //
@@ -26,12 +26,12 @@
 //
 // # Differences from Redis
 //
-// The grammar is that of the Redis protocol specification and of redis-server 7, except
-// that these are errors: an argument that is not followed by CR LF, a bare CR in a length
-// line, a multi-bulk count below -1, a NUL byte in an inline command, a length line longer
-// than any number. A command is refused at its first wrong byte, however the stream is
-// split into packets. As in Redis, an inline command that begins with "POST" or "Host:" ends
-// the connection: it is from a browser that was made to call a loopback port.
+// The grammar is as in the Redis protocol specification and in redis-server 7, except that
+// these are errors: an argument that is not followed by CR LF, a bare CR in a length line, a
+// multi-bulk count below -1, a NUL byte in an inline command, a length line longer than any
+// number. A command is refused at its first wrong byte, however the stream is split into
+// packets. As in Redis, an inline command that begins with "POST" or "Host:" ends the
+// connection: it is from a browser that was made to call a loopback port.
 //
 // # Concurrency
 //

@@ -2,9 +2,9 @@ package resp
 
 import "fmt"
 
-// A ProtocolError says that the peer does not speak the protocol, or exceeds the limits. The
-// next command cannot be found: answer with its text and close the connection. Every later
-// call returns it again.
+// A ProtocolError means that the peer violates the protocol, or exceeds the limits. The next
+// command cannot be found: answer with its text and close the connection. Every later call
+// returns it again.
 //
 //	if fault, ok := errors.AsType[resp.ProtocolError](err); ok {
 //		w.Error("ERR", fault.Error())
@@ -16,7 +16,7 @@ type ProtocolError struct {
 // Error returns "Protocol error: ", as Redis does, and the reason.
 func (e ProtocolError) Error() string { return "Protocol error: " + e.Reason }
 
-// The reasons. Those of Redis are spelled as in redis-server.
+// The reasons. The texts that Redis has are spelled as in redis-server.
 const (
 	faultCount      = "invalid multibulk length"
 	faultLength     = "invalid bulk length"

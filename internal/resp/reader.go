@@ -94,8 +94,8 @@ func (r *Reader) Release() {
 // until the source is read: while Ready reports true.
 //
 // Errors: a [ProtocolError] or [ErrBudget], which stay; io.EOF at the end of the stream,
-// io.ErrUnexpectedEOF within a command; or that of the source. After a temporary one, such
-// as a timeout, call Next again.
+// io.ErrUnexpectedEOF within a command; or the error of the source. After a temporary one,
+// such as a timeout, call Next again.
 func (r *Reader) Next() ([][]byte, error) {
 	for !r.Ready() {
 		if err := r.fill(); err != nil {

@@ -25,7 +25,7 @@ type list struct {
 }
 
 // NewReplyReader returns a ReplyReader of the replies of src. The limit Bulk bounds one
-// string, Args the values of a reply, and Command its bytes; Buffer is what one read can get.
+// string, Args the values of a reply, and Command its bytes; Buffer is the size of one read.
 func NewReplyReader(src io.Reader, limits Limits) *ReplyReader {
 	l := limits.withDefaults()
 	r := &ReplyReader{src: bufio.NewReaderSize(src, l.Buffer), scanner: Scanner{limits: l}}
@@ -37,7 +37,7 @@ func NewReplyReader(src io.Reader, limits Limits) *ReplyReader {
 // aggregate before its elements. The values and their texts are valid until the next call.
 //
 // Errors, which stay: a [ProtocolError]; io.EOF at the end of the stream,
-// io.ErrUnexpectedEOF within a reply; or that of the source.
+// io.ErrUnexpectedEOF within a reply; or the error of the source.
 func (r *ReplyReader) Next() ([]Value, error) {
 	if r.list.values, r.list.text = r.list.values[:0], r.list.text[:0]; cap(r.list.text) > keepRead {
 		r.list.text = nil

@@ -29,9 +29,9 @@ const (
 // A Scanner finds the ends of values in a stream that something else reads: replies, or commands, which are arrays.
 // Make one with [NewScanner]. A Scanner is for one goroutine at a time.
 //
-// It keeps the beginning of the texts, and allocates nothing. What it finds depends on the bytes only, not on how they
-// are split. Attributes and streamed values, which servers send only if asked for, are errors, and so are push messages within
-// another value.
+// It keeps the beginning of the texts, and allocates nothing. What it finds depends on the bytes
+// only, not on how they are split. Attributes and streamed values, which servers send only on
+// request, are errors, and so are push messages within another value.
 type Scanner struct {
 	limits Limits
 	value  Value // so far; its Text is in text
@@ -141,7 +141,7 @@ func (s *Scanner) scanLine(b []byte) int {
 	return end + 1
 }
 
-// keepLine keeps a piece of the line, and returns what is kept of it.
+// keepLine keeps a piece of the line, and returns the kept part.
 func (s *Scanner) keepLine(part []byte) []byte {
 	if s.line == 0 {
 		s.kept = s.kept[:0]
@@ -150,7 +150,7 @@ func (s *Scanner) keepLine(part []byte) []byte {
 	return s.kept
 }
 
-// keepsOfLine returns how much of a line is kept: all of it for a list.
+// keepsOfLine returns how many bytes of a line are kept: all for a list.
 func (s *Scanner) keepsOfLine() int {
 	if s.list != nil {
 		return maxLine
@@ -158,7 +158,7 @@ func (s *Scanner) keepsOfLine() int {
 	return maxNumber
 }
 
-// lineEnds continues after a line, of which it gets the beginning.
+// lineEnds continues after a line; line is its beginning.
 func (s *Scanner) lineEnds(line []byte) {
 	var v Value
 	if !v.parse(line) {
@@ -224,7 +224,7 @@ func (s *Scanner) aggregateBegins(n int64) {
 	}
 }
 
-// ended notes the end of a value, and of the aggregates of which it is the last.
+// ended notes the end of a value, and of the aggregates that end with it.
 func (s *Scanner) ended() {
 	for s.depth > 0 {
 		if s.left[s.depth-1]--; s.left[s.depth-1] > 0 {

@@ -15,7 +15,7 @@ type Value struct {
 	// elements: for a map, of keys and values together.
 	N int64
 
-	// Text is what strings, errors, doubles and big numbers have.
+	// Text is the text of strings, errors, doubles and big numbers.
 	Text []byte
 }
 
@@ -38,8 +38,8 @@ const (
 	kinds = "+-:$*_#,(=%~>"
 )
 
-// parse parses the line with which a value begins, without its end, and reports whether it is well-formed. N is
-// the length of a string, and Text that of the line.
+// parse parses the line with which a value begins, without its end, and reports whether it is
+// well-formed. N is the length of a string, and Text the text of the line.
 func (v *Value) parse(line []byte) (ok bool) {
 	text := line[1:]
 	switch v.Kind = line[0]; v.Kind {

@@ -50,8 +50,8 @@ func (w *Writer) Reserve(n int) bool {
 	return size <= cap(w.buf) || w.resize(size)
 }
 
-// resize moves what is buffered to a buffer of that size. It returns false if the Budget has
-// less left.
+// resize moves the buffered bytes to a buffer of that size. It returns false if the Budget
+// has less left.
 func (w *Writer) resize(size int) bool {
 	if !w.paid.pay(max(size-freeWrite, 0)) {
 		return false
@@ -73,8 +73,8 @@ func (w *Writer) Version() int {
 // SetVersion changes the protocol version, 2 or 3, of the replies that follow.
 func (w *Writer) SetVersion(version int) { w.three = version == 3 }
 
-// Flush writes what was appended, in one Write. Errors stay: a part of a reply may be lost, so
-// the connection must be closed.
+// Flush writes all appended replies, in one Write. Errors stay: a part of a reply may be lost,
+// so the connection must be closed.
 func (w *Writer) Flush() error {
 	switch {
 	case w.err != nil:
@@ -150,15 +150,16 @@ func (w *Writer) Simple(s string) {
 	w.buf = append(appendPrintable(b, s), '\r', '\n')
 }
 
-// Error appends an error: a code such as ERR and a message, of up to 1 KiB. Whatever is not
-// printable or not UTF-8 becomes a '?', so that no byte of a message ends the reply.
+// Error appends an error: a code such as ERR and a message, of up to 1 KiB. Bytes that are
+// not printable or not UTF-8 become '?', so that no byte of a message ends the reply.
 func (w *Writer) Error(code, message string) {
 	b := append(w.space(len(code)+min(len(message), maxText)+8), '-')
 	b = append(append(b, code...), ' ')
 	w.buf = append(appendPrintable(b, message), '\r', '\n')
 }
 
-// appendPrintable appends s, cut at maxText, with '?' for what is not printable.
+// appendPrintable appends s, cut at maxText, with '?' for bytes that are not
+// printable.
 func appendPrintable(b []byte, s string) []byte {
 	text := s
 	if len(s) > maxText {

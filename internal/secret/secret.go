@@ -55,9 +55,10 @@ func (s *Secret) Set(v Value) {
 // Value returns the value, to be kept or shared.
 func (s *Secret) Value() Value { return s.current.Load().value }
 
-// Key returns the key for one use: the HMAC-SHA256 of label under the secret. Other labels have other keys,
-// and no key tells another, nor the secret. It is the same pointer until Set replaces the value, so that callers
-// can keep what they make of it. Labels are few constants: each is remembered.
+// Key returns the key for one use: the HMAC-SHA256 of label under the secret. Each label has its
+// own key, from which neither other keys nor the secret can be computed. It is the same pointer
+// until Set replaces the value, so that callers can keep what they make of it. Labels are few
+// constants: each is remembered.
 func (s *Secret) Key(label string) *Key {
 	now := s.current.Load()
 	if k, ok := now.keys.Load(label); ok {

@@ -1,4 +1,5 @@
-// Package decompress reads compressed files by what their first bytes say.
+// Package decompress reads compressed files. It detects the format from the
+// first bytes.
 package decompress
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow bounds the memory that a zstd frame may ask for.
+// maxWindow bounds the memory that a zstd frame may request.
 const maxWindow = 128 << 20
 
 // NewReader returns what r has, decompressed if its first bytes are those of gzip, zstd or

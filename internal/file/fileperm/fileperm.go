@@ -50,7 +50,7 @@ func irregular(path string, info os.FileInfo) error {
 	return fmt.Errorf("%s: %s: must be a regular file", path, kind)
 }
 
-// ReadFile returns what is in a regular file of at most max bytes.
+// ReadFile returns the contents of a regular file of at most max bytes.
 func ReadFile(path string, max int64) ([]byte, error) {
 	f, _, err := Open(path)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 const nonblock = syscall.O_NONBLOCK
 
 // Strangers returns the permissions that strangers have on the file that info
-// describes, as the last three bits. Those of the file's group count, unless this
-// process is in it. On systems without such groups the result is 0.
+// describes, as the last three bits. The permissions of the file's group count,
+// unless this process is in it. On systems without such groups the result is 0.
 func Strangers(info fs.FileInfo) fs.FileMode {
 	mode := info.Mode().Perm()
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !member(int(stat.Gid)) {

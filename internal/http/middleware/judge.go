@@ -16,7 +16,7 @@ type Request struct {
 	reservation *ratelimit.Reservation
 }
 
-// Reset releases what the event has views of, and keeps the memory.
+// Reset releases the texts that the event refers to, and keeps the memory.
 func (r *Request) Reset() { r.Event.Reset() }
 
 // Reserve judges the event of r under the rules of p. The outcomes are about the

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// MissingSources returns the sources of a field that a request lacks: of Decision.Missing, which may
-// be alternatives. One that set does not declare has no place.
+// MissingSources returns the sources of the field in Decision.Missing, or of each alternative in
+// it. The source of a field that set does not declare has only a name.
 func MissingSources(set *ratelimit.Set, missing string) (all []match.Source) {
 	for name := range strings.SplitSeq(missing, " | ") {
 		s := match.Source{Field: name}

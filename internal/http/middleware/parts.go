@@ -6,8 +6,8 @@ import (
 	"github.com/lately-go/lately/internal/event/intake"
 )
 
-// Single returns the value that all of values are, or [intake.Ambiguous] if they differ:
-// some servers take the first header of a name, others the last or all of them.
+// Single returns the common value of values, or [intake.Ambiguous] if they differ: some
+// servers use the first header of a name, others the last or all.
 func Single(values []string) string {
 	if len(values) == 0 {
 		return ""

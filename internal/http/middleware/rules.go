@@ -34,8 +34,8 @@ type Fields[R any] []Field[R]
 // only its name.
 type Finder[R any] func(match.Source) (Field[R], error)
 
-// NewFields returns the fields of these names that find has, and the first error about
-// one that it does not have.
+// NewFields returns the fields of these names that find knows, and the first error
+// about one that it does not know.
 func NewFields[R any](names []string, declared []match.Source, find Finder[R]) (fields Fields[R], err error) {
 	for _, name := range names {
 		source := match.Source{Field: name}
@@ -101,9 +101,10 @@ func (p *Plan[R]) Fill(r *Request, source R) {
 	p.intake.Event(&r.Event, &r.digests)
 }
 
-// Init sets the limiter, whether the names of rules are hidden from clients, the key of the
-// digests of hashed fields, where zero means that of the store or else of the process, and the function that
-// finds fields. It returns an error if l is nil, or if hashed fields need the key of a store that does not answer.
+// Init sets the limiter, whether the names of rules are hidden from clients, the key for
+// digests of hashed fields (zero means the key of the store, or else of the process), and
+// the function that finds fields. It returns an error if l is nil, or if hashed fields need
+// the key of a store that does not answer.
 func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, key [32]byte, find Finder[R]) error {
 	if l == nil {
 		return errors.New("limiter: nil: must be made with ratelimit.New or ratelimit.NewLimiter")
@@ -115,7 +116,7 @@ func (rs *Rules[R]) Init(l *ratelimit.Limiter, hide bool, key [32]byte, find Fin
 	return rs.hash(l.Set())
 }
 
-// hash gets what the hashed fields of set need: a key, and plans by digests under it.
+// hash prepares the hashed fields of set: their key, and plans by digests under it.
 func (rs *Rules[R]) hash(set *ratelimit.Set) error {
 	key, err := rs.hashKey(set)
 	if err != nil || key == [32]byte{} {
@@ -131,7 +132,8 @@ func (rs *Rules[R]) hash(set *ratelimit.Set) error {
 // hashKeyTimeout bounds the call of the store for the key of hashed fields, which is made once.
 const hashKeyTimeout = 2 * time.Second
 
-// hashKey returns the key of the digests of set's hashed fields. If the store does not answer with its own, it is that of the process.
+// hashKey returns the key for digests of the hashed fields of set. If no store has one, it is the
+// key of the process. If the store does not answer, it is also an error.
 func (rs *Rules[R]) hashKey(set *ratelimit.Set) (key [32]byte, err error) {
 	if known := rs.key.Load(); known != nil {
 		return *known, nil

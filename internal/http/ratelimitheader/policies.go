@@ -86,11 +86,11 @@ func StoreFailed(d *ratelimit.Decision) bool {
 	return !d.Allowed && d.RetryAfter == 0 && d.BannedUntil.IsZero()
 }
 
-// Append appends the two Lists of RFC 9651 that the draft has for a decision. The first,
-// up to the returned length, is the RateLimit-Policy field: an item for each limit of
-// each rule of outcomes. The second is the RateLimit field: the remaining quota of each rule's
-// tightest limit, which is nothing of any limit during a ban. Either may be empty.
-// Shadow rules, rules that only ban, and rules of whose key the event lacks a field are in neither.
+// Append appends the two Lists of RFC 9651 that the draft has for a decision. The first, up to the
+// returned length, is the RateLimit-Policy field: an item for each limit of each rule of outcomes.
+// The second is the RateLimit field: the remaining quota of each rule's tightest limit, or 0 for
+// each limit during a ban. Either may be empty. Shadow rules, rules that only ban, and rules of
+// whose key the event lacks a field are in neither.
 func (p *Policies) Append(buf []byte, outcomes []ratelimit.Outcome, d *ratelimit.Decision) (both []byte, policies int) {
 	start := len(buf)
 	for i := range outcomes {

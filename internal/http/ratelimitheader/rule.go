@@ -20,7 +20,7 @@ type Rule struct {
 	limits []policy
 }
 
-// A Violation is what refused an event: a limit, or a rule's ban.
+// A Violation is the limit or ban that refused an event.
 type Violation struct {
 	Name  string // of the quota policy, or of the rule
 	JSON  string // Name as a JSON string

@@ -35,7 +35,7 @@ func NewPage(text string) (*Page, error) {
 	return p, nil
 }
 
-// append appends the page for a refusal. What it fills in is escaped.
+// append appends the page for a refusal. The inserted values are escaped.
 func (p *Page) append(buf []byte, problem *problem, retryAfter []string) []byte {
 	for i, name := range p.places {
 		buf = append(buf, p.texts[i]...)
@@ -69,7 +69,8 @@ func prefersPage(h http.Header) bool {
 	return page > 0 && page >= json
 }
 
-// weight returns the q of the parameters of a media type, 1 without one, and 0 for what is none.
+// weight returns the q in the parameters of a media type: 1 without one, and 0 if it is not a
+// number from 0 to 1.
 func weight(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")

@@ -56,7 +56,7 @@ type problem struct {
 	kind, title string
 }
 
-// The types are those that draft-ietf-httpapi-ratelimit-headers-11 registers.
+// draft-ietf-httpapi-ratelimit-headers-11 registers the types.
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
 var (

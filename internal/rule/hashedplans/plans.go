@@ -7,7 +7,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// keyed are plans of which the values are digests.
+// keyed are plans whose values are digests.
 type keyed interface {
 	Rekey(key [32]byte) (use func(), err error)
 }

@@ -13,18 +13,18 @@ type Field struct {
 	Rule     int    // the index of the rule
 	RuleName string // "" if it has none
 
-	// Name is the name of the field in a rules file, behind that of the field which it is part of, and with an
-	// index if it is one of several values: "limit", "ban.max", "adapt.steps[1]".
+	// Name is the name of the field in a rules file, after the name of the field that contains it,
+	// with an index if it is one of several values: "limit", "ban.max", "adapt.steps[1]".
 	Name string
 
 	Value string // Missing, or "" if it is valid by itself but not beside the others
 	Must  string // what is allowed, "must be 1 or more"
 }
 
-// Missing is the value of a field that has none.
+// Missing stands for the value of a field that is not set.
 const Missing = "missing"
 
-// Error returns the rule and what is wrong with it.
+// Error returns the rule and the message.
 func (f *Field) Error() string {
 	return fmt.Sprintf("rule %d (%q): %s", f.Rule+1, f.RuleName, f.Message())
 }
@@ -40,8 +40,8 @@ func (f *Field) Message() string {
 // Fields is invalid fields as an error.
 type Fields []*Field
 
-// Check adds a field unless it is valid. A value of nil is left out of its message. The other arguments
-// are those of a format, must.
+// Check adds a field unless it is valid. A value of nil is left out of its message. must is a
+// format for the other arguments.
 func (fs *Fields) Check(valid bool, name string, value any, must string, args ...any) {
 	if valid {
 		return
@@ -87,7 +87,7 @@ func (fs Fields) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Of returns the fields as those of the rule with that index and name.
+// Of sets the index and the name of the rule in all fields, and returns fs.
 func (fs Fields) Of(index int, name string) Fields {
 	for _, f := range fs {
 		f.Rule, f.RuleName = index, name

@@ -7,8 +7,9 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// KeyField returns the name of a field in a key. Of "client/24" or "client/24,48" the prefix
-// lengths are set in fold. The second is that of IPv6 addresses, which the first leaves unchanged.
+// KeyField returns the name of a field in a key. The prefix lengths in "client/24" or
+// "client/24,48" are set in fold. The second is for IPv6 addresses, whose length the first
+// leaves unchanged.
 func KeyField(text string, fold *match.Fold) (name string, err error) {
 	text = strings.Trim(text, " ")
 	bits, ok := strings.CutPrefix(text, match.Client.String()+"/")
@@ -27,8 +28,8 @@ func KeyField(text string, fold *match.Fold) (name string, err error) {
 }
 
 // ParseKey parses a key in one text, as on a command line: fields as in a rules file, with commas
-// between them, such as "client/24", "host,path" or "user | client". Of a network, clients are
-// folded even if fold is off.
+// between them, such as "client/24", "host,path" or "user | client". With a prefix length,
+// clients are folded even if fold is off.
 func ParseKey(fold match.Fold, text string) (k match.Key, err error) {
 	texts := strings.Split(text, ",")
 	for i := 0; i < len(texts); i++ {

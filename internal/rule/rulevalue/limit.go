@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A Form is how a limit is written. Each algorithm has its own, so that a
-// limit means what it says.
+// A Form is a way to write a limit. Each algorithm has its own, so that the
+// text of a limit shows its meaning.
 type Form uint8
 
 // The forms.
@@ -23,7 +23,7 @@ const (
 	NoForm
 )
 
-// MustHave is what a limit of each form must be, for errors.
+// MustHave describes the form, for errors.
 var MustHave = [...]string{
 	PerSpan:   `"N per DURATION", such as "60 per 1m"`,
 	WithBurst: `"N per DURATION" or "N per DURATION burst B", such as "60 per 1m burst 10"`,

@@ -12,7 +12,7 @@ import (
 
 const maxName = 64
 
-// NameBytes is what names are made of.
+// NameBytes describes the bytes of names.
 const NameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 // Name parses the name of a rule, counter or field. Names are written into lines

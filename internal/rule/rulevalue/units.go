@@ -97,8 +97,8 @@ func parseHours(number string) (time.Duration, error) {
 }
 
 // FormatDuration returns d in the syntax of rules files, in the shortest form: 1m,
-// 1h30m, 500ms, 7d. Days are used from two on and only when nothing is left
-// over. What is finer than a millisecond is cut off.
+// 1h30m, 500ms, 7d. Days are used from two on and only when nothing is left over.
+// Fractions of a millisecond are cut off.
 func FormatDuration(d time.Duration) string {
 	if d < 0 {
 		return d.String()
@@ -146,8 +146,8 @@ func Part(what, s string) (uint64, error) {
 	return n, nil
 }
 
-// Pair parses the count and the duration of a value. The error names the one that
-// is wrong.
+// Pair parses the count and the duration of a value. The error names the wrong
+// one.
 func Pair(count, span string) (n uint64, d time.Duration, err error) {
 	if n, err = Part("count", count); err != nil {
 		return 0, 0, err
@@ -158,7 +158,7 @@ func Pair(count, span string) (n uint64, d time.Duration, err error) {
 	return n, d, nil
 }
 
-// Clip shortens what an error quotes.
+// Clip shortens a text to be quoted in an error.
 func Clip(s string) string {
 	if len(s) > 80 {
 		return strings.ToValidUTF8(s[:80], "") + "…"

@@ -35,7 +35,7 @@ func Hot(r *hotkey.Rule) string {
 	return s + listedSentence(r.Key, r.Always, "always hot") + listedSentence(r.Key, r.Never, "never counted") + cacheSentence(r.Cache)
 }
 
-// listedSentence returns what some keys that k has made are, or "" if there are none.
+// listedSentence returns a sentence about keys that k has made, or "" without any.
 func listedSentence(k match.Key, keys []string, what string) string {
 	if len(keys) == 0 {
 		return ""
@@ -51,7 +51,7 @@ func listedSentence(k match.Key, keys []string, what string) string {
 	return fmt.Sprintf(" %s %s.", Subject(texts), what)
 }
 
-// cacheSentence returns what p says, or "" for nil.
+// cacheSentence describes p, or returns "" for nil.
 func cacheSentence(p *hotkey.CachePolicy) string {
 	if p == nil {
 		return ""

@@ -1,4 +1,4 @@
-// Package spelling finds the name that a misspelled one probably stands for.
+// Package spelling finds the valid name that is nearest to a misspelled one.
 package spelling
 
 import "strings"
@@ -9,7 +9,7 @@ import "strings"
 // A typing error is a missing, added or wrong letter, or two neighbours swapped (the
 // Damerau-Levenshtein distance). Upper case counts as lower case. A word that shares
 // hardly a letter with s is not returned: the errors must be fewer than its length less
-// one, unless s begins with it. Of equally near words, the first is returned.
+// one, unless s begins with it. Among equally near words, the first is returned.
 func Nearest(s string, words []string, most int) string {
 	s = strings.ToLower(s)
 	best, errors := "", most+1

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Documents yields the YAML documents in text, each with the number of lines before it. Documents that are
-// empty are left out, unless there is no other. The parser, given all of them, loses what follows an empty one.
+// Documents yields the YAML documents in text, each with the number of lines before it. Documents
+// that are empty are left out, unless there is no other. Given all documents, the parser loses
+// those after an empty one.
 func Documents(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		begin, first, content, any := 0, 0, false, false

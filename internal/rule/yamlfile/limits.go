@@ -108,9 +108,9 @@ func (l *limits) structure(t *token.Token, column int) bool {
 	return len(l.open) <= maxDepth
 }
 
-// block closes the levels to the right of column and counts keys in the one that
-// is there. A list may stand in the same column as the key that it belongs to,
-// so that an entry does not count as one of that mapping's keys.
+// block closes the levels to the right of column and counts keys in the level at
+// column. A list may be in the same column as its key, so an entry does not
+// count as a key of that mapping.
 func (l *limits) block(column, keys int) {
 	for len(l.open) > 0 && l.top().column > column {
 		l.open = l.open[:len(l.open)-1]

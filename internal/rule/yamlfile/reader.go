@@ -1,5 +1,6 @@
-// Package yamlfile reads YAML files, whose mistakes it reports with line and column: all of a file at once. It limits
-// their size and depth, so that any text can be read, and rejects anchors, aliases, merge keys and tags.
+// Package yamlfile reads YAML files, and reports all mistakes at once, each with line and column.
+// It limits their size and depth, so that any text can be read, and rejects anchors, aliases, merge
+// keys and tags.
 package yamlfile
 
 import (
@@ -19,8 +20,8 @@ type Reader struct {
 	// Report gets each mistake, or warning, with its line and column, from 1.
 	Report func(line, column int, warning bool, message string)
 
-	// Places is the values that were read, by the names of their fields, unless it is nil. Values in a list have an
-	// index, too: "limit[1]". Those with a mistake are left out.
+	// Places is the values that were read, by the names of their fields, unless it is nil. Values
+	// in a list have an index, too: "limit[1]". Values with a mistake are left out.
 	Places map[string]ast.Node
 
 	size   int // of all texts, in bytes
@@ -52,7 +53,7 @@ func (r *Reader) Found(name string, n ast.Node) {
 }
 
 // Position returns where n begins. The token of a block mapping is its first
-// ':', so its position is that of its first key.
+// ':', so its position is the position of its first key.
 func Position(n ast.Node) (line, column int) {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
 		n = m.Values[0]

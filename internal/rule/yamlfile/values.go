@@ -178,7 +178,7 @@ func Text(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// Describe says what n is, for a message.
+// Describe returns a description of n, for a message.
 func Describe(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
