@@ -135,7 +135,7 @@ func sumOf(logs []sampleLog) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// A sampleResult is how much of a log was read right.
+// A sampleResult counts the lines of a log that were read correctly.
 type sampleResult struct {
 	format             string
 	want, right, wrong int
@@ -191,7 +191,7 @@ type seenEvent struct {
 	local  bool // the line names no zone
 }
 
-// is reports whether the event is the one of the other project.
+// is reports whether the event equals that of the other project.
 func (e seenEvent) is(w wantedEvent) bool {
 	addr, isAddr := address.Parse(w.client)
 	return (e.name == w.client || isAddr && e.client == addr) && (w.time.IsZero() || sameClock(e.time, w.time, e.local))

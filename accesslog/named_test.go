@@ -96,8 +96,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// BenchmarkNamed reads lines as those of the examples of all named formats, a line an
-// operation.
+// BenchmarkNamed reads the example lines of all named formats, a line an operation.
 func BenchmarkNamed(b *testing.B) {
 	for _, n := range accesslog.NamedFormats() {
 		b.Run(n.Name, func(b *testing.B) {

@@ -40,8 +40,8 @@ func namedOf(format string) string {
 // loginForm is the lines of sshd that the oracle takes for events.
 var loginForm = regexp.MustCompile(`sshd\[\d+\]: (Failed (password|none)|error: PAM: Authentication failure) for `)
 
-// isOfOracle reports whether the oracle may take a line for an event. Of packets it knows those
-// with a port.
+// isOfOracle reports whether the oracle may take a line for an event. It parses packets with a
+// port only.
 func (l logFile) isOfOracle(line []byte) bool {
 	switch l.Format {
 	case "syslog-sshd":

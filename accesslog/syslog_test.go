@@ -224,8 +224,8 @@ func wanderingLog(rng *rand.Rand) [][]byte {
 	return lines
 }
 
-// checkChunk compares the times that were got without a year, in order, with
-// those that the parser of the whole log gives for the same lines.
+// checkChunk compares times that were parsed without a year, in order, with the
+// times from the parser of the whole log.
 func checkChunk(t *testing.T, whole *accesslog.Parser, lines [][]byte, got []time.Time, year int) {
 	t.Helper()
 	for _, line := range lines {

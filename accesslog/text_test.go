@@ -229,7 +229,7 @@ func TestTextOfEitherOrder(t *testing.T) {
 	}
 }
 
-// Of two orders, the one is nearest whose last time is nearer to the clock, be it before or after it.
+// The order whose last time is nearer to the clock, before or after it, is chosen.
 func TestTextNearestOrder(t *testing.T) {
 	for now, want := range map[string]string{
 		"2018-04-07T06:00:00Z": "text-mdy", // of 04/06, 6 April, and 4 June in two months

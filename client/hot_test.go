@@ -329,7 +329,8 @@ func TestHotCache(t *testing.T) {
 	}
 }
 
-// cachesTold returns what n was told of the caches of the rule product, in all.
+// cachesTold returns the sums of all reports to n about caches under the rule
+// product.
 func (n *scriptedNode) cachesTold(t *testing.T) (all [4]uint64) {
 	t.Helper()
 	for _, c := range locked(n, func() []string { return slices.Clone(n.caches) }) {

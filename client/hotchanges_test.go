@@ -75,7 +75,8 @@ func (n *scriptedNode) begins(instance string, version uint64, ttl time.Duration
 	n.change(func() { n.first = string(text) })
 }
 
-// TestHotChanges tells of each key that becomes hot or cold once, whatever becomes of the connections.
+// TestHotChanges checks that each key that becomes hot or cold is reported once, also over lost
+// connections.
 func TestHotChanges(t *testing.T) {
 	n, f, _ := newScripted(t)
 	l := startLoop(t, f)

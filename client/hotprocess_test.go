@@ -76,7 +76,7 @@ func beServer(ctx context.Context, file *rules.File) error {
 }
 
 // beClient uses the steady key and many others. It prints when the steady key becomes hot or
-// cold for it, and a node up or down, and in the end what became of the reports.
+// cold for it, and a node up or down, and at the end the outcomes of the reports.
 func beClient(ctx context.Context, file *rules.File, nodes []string) error {
 	d, err := hotkey.NewDetector(file.Hot, hotkey.DetectorConfig{})
 	if err != nil {

@@ -36,7 +36,7 @@ func (s *testServer) knowsHot(key string) bool {
 	return false
 }
 
-// A process is one of a fleet.
+// A process is a member of a fleet.
 type process struct {
 	f     *Fleet
 	d     *hotkey.Detector

@@ -23,7 +23,7 @@ func boundsRule(t testing.TB, rnd *rand.Rand) hotkey.Rule {
 	return r
 }
 
-// A trace is random events of one rule, and what is true of them. Events have weights;
+// A trace is random events of one rule, with the true counts. Events have weights;
 // some are late, and the clock is set back and forward.
 type trace struct {
 	rule       hotkey.Rule
@@ -258,8 +258,8 @@ func TestTopIsExact(t *testing.T) {
 	}
 }
 
-// A removed key begins again; keys that are always hot are so, and those that never
-// are, are not counted.
+// A removed key begins again; keys in Always are hot, and keys in Never are not
+// counted.
 func TestRemoveAlwaysNever(t *testing.T) {
 	r := goodRule(t)
 	r.Threshold, r.Span, r.Hold = 3, time.Second, time.Minute

@@ -86,7 +86,8 @@ func TestConcurrentCacheLoadsAHotKeyOnce(t *testing.T) {
 	})
 }
 
-// A value is renewed once, at 80 to 95 % of its TTL, while everybody has the one before.
+// A value is renewed once, at 80 to 95 % of its TTL, and the old value is used
+// meanwhile.
 func TestCacheRenewsBesideTheOldValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -241,8 +242,7 @@ func TestCacheSetOfAColdKey(t *testing.T) {
 	})
 }
 
-// Keys that are always hot are kept from their first use on, and those that never are,
-// not at all.
+// Keys in Always are kept from their first use on, keys in Never are not kept.
 func TestCacheAlwaysAndNever(t *testing.T) {
 	s := &source{}
 	r := cached(hotkey.CachePolicy{TTL: time.Hour})

@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestConcurrentNewestTime has two keys without a record begin at different times at once, again and again: the newest time
-// of the table is then that of the later one.
+// TestConcurrentNewestTime has two keys without a record begin at different times at once, again
+// and again: the newest time of the table is then the later one.
 func TestConcurrentNewestTime(t *testing.T) {
 	const keys = 2
 	rounds := int64(1_000_000)

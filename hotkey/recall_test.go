@@ -87,7 +87,7 @@ type found struct {
 	took    time.Duration
 }
 
-// String returns what a record of a run needs.
+// String returns the text of a result for a record.
 func (got *found) String() string {
 	second, last := got.resident()
 	return fmt.Sprintf("%d keys hot, %d false, %d gaps, the slowest after %d events; %+v; resident at most %d bytes in the second tenth, %d in the last, %d in all; %v",

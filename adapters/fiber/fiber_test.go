@@ -85,7 +85,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// Rules see of a request what they see of it in net/http.
+// Events of requests have the same fields as in net/http.
 func TestFieldsOfARequest(t *testing.T) {
 	names := []string{"method", "path", "query", "host", "protocol", "agent", "referer", "user", "tenant", "session", "page"}
 	want := []string{"PUT", "/items/a%2Fb/../1", "page=%20", "shop.example", "HTTP/1.1", "curl", "there", "ann", "acme", "s1", " "}

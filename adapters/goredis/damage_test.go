@@ -58,7 +58,7 @@ func TestDamagedReplies(t *testing.T) {
 	}
 }
 
-// answer answers all commands of a connection with *reply, but those that begin it.
+// answer sends *reply to each command of a connection except the first ones.
 func answer(conn net.Conn, reply *string) {
 	defer conn.Close()
 	for r := bufio.NewReader(conn); ; {

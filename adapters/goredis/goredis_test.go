@@ -22,7 +22,7 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// rules have two rules of one subject, one of another, and one that bans.
+// rules are two rules of one subject, one of another, and one that bans.
 func rules(t testing.TB, limit uint64) *ratelimit.Set {
 	t.Helper()
 	per := func(a ratelimit.Algorithm, key string) ratelimit.Rule {
@@ -48,7 +48,7 @@ func checked(ctx context.Context, network, address string) (net.Conn, error) {
 	return latelyredis.CheckedConn(conn, func(err error) { panic(err) }), nil
 }
 
-// options are those of a client of s.
+// options are the settings for a client of s.
 func options(s *redistest.Server) *redis.Options {
 	return &redis.Options{Network: "unix", Addr: s.Socket(), ContextTimeoutEnabled: true, Dialer: checked}
 }

@@ -43,8 +43,8 @@ func TestJitterBounds(t *testing.T) {
 	}
 }
 
-// TestJitterDependsOnAll wants the same length for the same seed, key and
-// number, and another as soon as one of them differs.
+// TestJitterDependsOnAll checks that the same seed, key and number give the
+// same length, and any difference another.
 func TestJitterDependsOnAll(t *testing.T) {
 	b := &Policy{For: MaxSpan / 2, Jitter: 1}
 	seen := map[time.Duration]string{}
@@ -76,8 +76,7 @@ func TestJitterDependsOnAll(t *testing.T) {
 	}
 }
 
-// TestJitterIsForever pins a few lengths: a replay of next year's version must
-// give those of this one.
+// TestJitterIsForever pins a few lengths: a later version must return the same.
 func TestJitterIsForever(t *testing.T) {
 	b := &Policy{For: time.Hour, Jitter: 1, Factor: 2, Max: 100 * time.Hour}
 	for _, c := range []struct {

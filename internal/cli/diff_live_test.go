@@ -23,7 +23,7 @@ limits:
 `
 
 // TestDiffServer follows a log, and tries a draft on what the server kept of it: the report
-// is that of the log.
+// is the same as for the log.
 func TestDiffServer(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

@@ -258,7 +258,7 @@ func (f *fleet) ready(i int) int {
 	return w.StatusCode
 }
 
-// status returns what server i says of its store.
+// status returns the status of the store at server i.
 func (f *fleet) status(i int) api.StoreStatus {
 	f.Helper()
 	var s api.Status

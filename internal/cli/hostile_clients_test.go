@@ -18,7 +18,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// clientAttacks are of clients that send half of something, or too much of it.
+// clientAttacks are attacks by clients that send incomplete or too large
+// requests.
 var clientAttacks = []attack{
 	{"half-sent bodies", nil, halfSentBodies, fault{"internal/server/access/limits.go", "were resident", []string{"if b.used.Add(int64(n)) <= b.limit {", "if b.used.Add(int64(n)) <= 1<<62 {"}}},
 	{"half-sent logins", withTokens, halfSentLogins, fault{"internal/server/httpapi/routes.go", "without a token is answered", []string{"maxLogin = 4 << 10", "maxLogin = 1 << 20"}}},

@@ -82,8 +82,9 @@ const (
 	hostileMemory = 256 // MiB: --memory, unless a case needs more
 	besideMemory  = 150 // MiB more that may be resident
 
-	// slowerThanControl is by how much the latency of the attacked server may be above that of the control, and leastLatency what
-	// may be added to it, were the attacked server to run whenever it can: see attacked.most.
+	// slowerThanControl is the allowed ratio of the latency of the attacked server to the
+	// control's, and leastLatency an allowed addition, both for a server that always gets its
+	// processor: see attacked.most.
 	slowerThanControl = 10
 	leastLatency      = 100 * time.Millisecond // at the 90th percentile; four times that at the 99th
 
@@ -241,7 +242,7 @@ func (h *attacked) slowed() float64 {
 // turns are how long the threads of a process have run, and how long they have waited for a processor, both together.
 type turns struct{ ran, waited time.Duration }
 
-// turns reads those of the attacked server: none where the kernel does not count them.
+// turns reads how often the attacked server ran: 0 where the kernel does not count it.
 func (h *attacked) turns() (sum turns) {
 	threads := must.Get(filepath.Glob(filepath.Join("/proc", strconv.Itoa(h.cmd.Process.Pid), "task", "*", "schedstat")))(h)
 	for _, path := range threads {

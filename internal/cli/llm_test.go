@@ -78,7 +78,7 @@ func (p *llmProxy) ask(key, body string) *http.Response {
 	return answer
 }
 
-// asked is ask of which all is read.
+// asked is ask that reads the whole answer.
 func (p *llmProxy) asked(key, body string) (status int, text string, header http.Header) {
 	p.Helper()
 	answer := p.ask(key, body)

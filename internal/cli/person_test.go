@@ -21,8 +21,9 @@ limits:
   - {name: bucket, key: user, limit: 100 per 1h burst 5, algorithm: gcra, mode: shadow}
 `
 
-// A server that has judged and banned a person has nothing of them in its data directory or in Redis after what docs/privacy.md
-// says was done, and none of its answers after a restart. The control is a person of whom nothing was deleted.
+// After the steps in docs/privacy.md, a server that has judged and banned a person has no data
+// about them in its data directory, in Redis, or in its answers after a restart. The control is a
+// person of whom nothing was deleted.
 func TestPersonIsDeleted(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("SKIP: there is no redis-cli here")

@@ -25,7 +25,7 @@ func acting(t *testing.T, m *topModel) *[]topAction {
 	return done
 }
 
-// TestTopBans has keys that ban and unban the chosen key, and those that leave it alone.
+// TestTopBans presses keys that ban and unban the chosen key, and keys that do not.
 func TestTopBans(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	done := acting(t, m)

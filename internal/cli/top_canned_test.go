@@ -163,7 +163,7 @@ func cannedServer(t *testing.T, override func(w http.ResponseWriter, r *http.Req
 	return s
 }
 
-// cannedReading is what is read of it.
+// cannedReading is the expected reading.
 func cannedReading(t *testing.T, w topWant) *topReading {
 	t.Helper()
 	s := cannedServer(t, nil)

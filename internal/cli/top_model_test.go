@@ -22,7 +22,7 @@ func asking(m *topModel) *[]topWant {
 	return asked
 }
 
-// TestTopKeys has what each key asks of the server.
+// TestTopKeys checks the request of each key.
 func TestTopKeys(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 120, 40)
 	asked := asking(m)

@@ -18,7 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestTopRequests has what is sent to the server: the span, at most that of the counter, and the token.
+// TestTopRequests checks the requests to the server: the span, at most the counter's, and the token.
 func TestTopRequests(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]string{}

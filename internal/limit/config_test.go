@@ -47,7 +47,7 @@ func TestNewNamesBadField(t *testing.T) {
 	}
 }
 
-// TestWords is how much of a record each kind takes.
+// TestWords checks the words that each algorithm takes in a record.
 func TestWords(t *testing.T) {
 	const minute = time.Minute
 	for _, c := range []struct {

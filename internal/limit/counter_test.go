@@ -103,7 +103,8 @@ func checkReset(t *testing.T, where string, s *subject, model *windowtest.Limit,
 }
 
 // TestWaitIsTrue has a lone client come back after each wait: it is allowed,
-// and would not have been a nanosecond before. Of 1e5 refusals, none may lie.
+// and would not have been a nanosecond before. All of 1e5 refusals must be
+// right.
 func TestWaitIsTrue(t *testing.T) {
 	rnd := randtest.New(t)
 	refusals := 20_000

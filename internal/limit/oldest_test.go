@@ -206,7 +206,8 @@ func TestRefundNewestIsCaught(t *testing.T) {
 	}
 }
 
-// TestRefundOldestOfCut takes nothing of a count that says no more than "at least".
+// TestRefundOldestOfCut checks that a count which is only a lower bound is not
+// refunded.
 func TestRefundOldestOfCut(t *testing.T) {
 	for _, c := range []limit.Config{
 		{Algorithm: limit.Exact, N: 5, Span: time.Second},

@@ -192,8 +192,8 @@ func TestSpillWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestCoarseGivesBackTheOldest takes back without saying when it was charged, older
-// slot first, and nothing of a count that was cut.
+// TestCoarseGivesBackTheOldest refunds charges without their times, the older slot
+// first, and refunds no count that was cut.
 func TestCoarseGivesBackTheOldest(t *testing.T) {
 	m := must.Get(limit.New(limit.Config{Algorithm: limit.Sliding, N: 150, Span: time.Second}))(t)
 	const second = int64(time.Second)

@@ -86,8 +86,8 @@ func drain(r *resp.Reader, ask bool) (o outcome) {
 	}
 }
 
-// checkSplits compares what parse makes of a stream with the reference, for
-// every way to cut it in two, cut into single bytes, and not cut at all.
+// checkSplits compares the results of parse for a stream with the reference:
+// whole, cut in two at each byte, and in single bytes.
 func checkSplits(parse parser, stream string, limits resp.Limits) error {
 	want := reference(stream, limits)
 	check := func(what string, cut []string) error {

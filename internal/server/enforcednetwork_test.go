@@ -143,8 +143,8 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	})
 }
 
-// Of servers that share a store, none refuses the network that the name of a client reads as, and each
-// has others refuse the clients that another server has banned.
+// Servers that share a store do not refuse the network that a client is named like, and each
+// enforces the bans of the other servers.
 func TestClientNamedLikeANetworkInStore(t *testing.T) {
 	redis := redistest.Own(t)
 	c, targets := enforcing(t)

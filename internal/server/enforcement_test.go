@@ -56,8 +56,8 @@ func withNFT(t *testing.T) (c Config, wait func(text string) (scripts string)) {
 	}
 }
 
-// Bans reach nftables: those of the last run, those that rules begin and those by hand, and
-// so do their ends.
+// Bans reach nftables, whether from the last run, by rules or by hand, and so do their
+// ends.
 func TestBansReachNFTables(t *testing.T) {
 	c, wait := withNFT(t)
 	c.Data = t.TempDir()

@@ -149,7 +149,7 @@ func TestFleetFiles(t *testing.T) {
 		}
 		eventually(t, "the store is up", func() bool { return n.store.status().Up })
 	}
-	// The user of the file is that of the documentation.
+	// The user in the file is the user in the documentation.
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "redis.md")))(t)
 	_, users := fleetFile(t, "users.acl")
 	var documented, given []string

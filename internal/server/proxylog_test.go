@@ -52,7 +52,8 @@ func linesOf(t *testing.T, url string) uint64 {
 	return status.Logs[0].Lines
 }
 
-// guide returns the page of a proxy, which must have the limit of these tests, and the n-th block of one of its sections.
+// guide returns the page about a proxy, which must have the limit of these tests, and the n-th
+// block of a section.
 func guide(t *testing.T, page, section string, n int) (text, block string) {
 	t.Helper()
 	doc := must.Get(os.ReadFile("../../docs/guides/" + page))(t)

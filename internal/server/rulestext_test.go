@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// The text of the rules is that of the rules in force, whatever the file says now.
+// The text of the rules is the text in force, even if the file has changed.
 func TestRulesText(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	text := func(s *Server) string { return string(s.engine.Rules().Text) }

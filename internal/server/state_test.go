@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// What a start says of the state that it found: of no snapshot the first time, and
-// of the one that was written at the end the next.
+// The log at a start: no snapshot the first time, and the next time the snapshot
+// that was written at the end.
 func TestRestoredStateIsLogged(t *testing.T) {
 	c := Config{Data: t.TempDir(), RESP: "127.0.0.1:0", HTTP: Off}
 	for _, want := range []string{`msg="state restored" .*snapshot=none `, `msg="state restored" .*snapshot=20[0-9-]+T[0-9:]+Z `} {

@@ -13,7 +13,8 @@ import (
 type item struct{ order, place int }
 
 // TestAgainstSortedList adds, moves and removes items at random, and compares the heap with
-// a list: the first is one of the least, and each item is where it was told to be.
+// a list: the first is one of the least, and each item is at the place of which it was
+// notified.
 func TestAgainstSortedList(t *testing.T) {
 	rnd := randtest.New(t)
 	var list []*item

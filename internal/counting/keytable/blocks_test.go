@@ -345,8 +345,9 @@ func TestBlocksFitsAgainstLoop(t *testing.T) {
 	}
 }
 
-// What blocks took is given back when most of them go, though those that stay lie
-// everywhere: records that are looked at now and then have theirs moved together.
+// The memory of blocks is given back when most of them are freed, although the
+// others are scattered: records that are looked at now and then have theirs moved
+// together.
 func TestBlocksGather(t *testing.T) {
 	rnd := randtest.New(t)
 	budget := keytable.NewBudget(16 << 20)

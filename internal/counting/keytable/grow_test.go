@@ -131,7 +131,7 @@ func looksOfFewUnprotected(t *testing.T, keys int) int {
 	return int(policy.looks - before)
 }
 
-// Empty tables take little, and give all of it back.
+// Empty tables take little memory, and give all of it back.
 func TestTableManyTables(t *testing.T) {
 	const tables = 1024
 	budget := keytable.NewBudget(64 << 20)

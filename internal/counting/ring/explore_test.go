@@ -78,8 +78,8 @@ func (p *play) read(slots int64, gone uint64) func() {
 	}
 }
 
-// forget says that of all its steps have found, the actor that runs keeps these
-// values only, and goes on from here. The explorer sets it.
+// forget declares that the running actor keeps only these values of all that
+// its steps have loaded. The explorer sets it.
 var forget = func(values ...uint64) {}
 
 // checkSum wants each add of least once in sum, others of most once or not, and

@@ -13,8 +13,8 @@ type cell struct {
 	vague   bool   // the name may be that of another in another order
 }
 
-// A thing is what a pointer points to: its name is that of the cell and the
-// number of the change that put it there.
+// A thing is the target of a pointer. Its name is the cell and the number of
+// the change that stored it.
 type thing struct {
 	pointer any
 	name    uint64

@@ -24,11 +24,11 @@ import (
 // holds, is all that the rest can depend on, and an order that comes to a state
 // that was left before is cut there: its continuations have been seen.
 //
-// Of two steps nothing is assumed about whether they can change places, but for
-// looks at what no actor changes in any order of the scenario: these are no
-// steps. Which ones they are is found out by trying: at the first change of what
-// was taken for fixed, the search starts again. What has no hook (a stripe's speed, the
-// contention) has no bearing on counts in so few adds.
+// No two steps are assumed to commute. Only loads of values that no actor
+// changes in any order of the scenario are not steps. Which ones they are is
+// found out by trying: at the first change of what was taken for fixed, the
+// search starts again. What has no hook (a stripe's speed, the contention) has
+// no bearing on counts in so few adds.
 //
 // To keep the states that were met, and not what leads on from them, is the
 // state-space caching of P. Godefroid, G. Holzmann and D. Pirottin, CAV 1992;
@@ -61,8 +61,8 @@ const nobody = -1
 // errAbandoned ends actors whose order is not gone through to its end.
 var errAbandoned = errors.New("abandoned")
 
-// longest is how many steps an order may have. One that has more is that of an
-// actor who waits for another, which is wrong: all are to be lock-free.
+// longest is how many steps an order may have. More steps mean that an actor
+// waits for another, which is wrong: all must be lock-free.
 const longest = 300
 
 // An actor is one goroutine's part in a scenario.

@@ -508,7 +508,7 @@ func TestLateWriterControl(t *testing.T) {
 	}
 }
 
-// sumAll is what a read of the window at newest, and the slot before it, finds.
+// sumAll returns the counts in the window at newest and in the slot before it.
 func (r *Ring) sumAll(newest int64) uint64 {
 	sum, _ := r.Sum(newest-r.slots, newest)
 	return sum

@@ -185,8 +185,8 @@ func (w *world) waited(key, cost uint64, wait time.Duration) error {
 	return nil
 }
 
-// handOn checks that what HandOn says of a key is no less than what was charged,
-// in any window from now on.
+// handOn checks that the charges that HandOn returns for a key are no less than
+// the true ones, in any window from now on.
 func (w *world) handOn(key uint64) error {
 	var moved windowtest.Charges
 	last := int64(math.MinInt64)

@@ -176,8 +176,8 @@ func networkReference(client string, bits4, bits6 int) string {
 	return netip.PrefixFrom(a, bits).Masked().String()
 }
 
-// TestAppendNetwork has random addresses in all notations: the network is that of the
-// reference, and the same for all notations of one address.
+// TestAppendNetwork has random addresses in all notations: the network equals the
+// reference's, and is the same for all notations of one address.
 func TestAppendNetwork(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -28,7 +28,7 @@ func TestSplitPath(t *testing.T) {
 	}
 }
 
-// The names are those that package match uses.
+// The names are the same as in package match.
 func TestNames(t *testing.T) {
 	var e match.Event
 	eventfield.SetOrigin(&e, "a.log", "clf")
@@ -53,7 +53,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The log that an event is from is a field that conditions can name, and replaces one of that name.
+// The log of an event is a field for conditions, and replaces a field of that name.
 func TestSetOrigin(t *testing.T) {
 	var e match.Event
 	e.SetNamedString("log", "mine")

@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What clients are told of a limit, by algorithm.
+// The fields for a limit, by algorithm.
 func TestPolicies(t *testing.T) {
 	for _, c := range []struct {
 		limits    []ratelimit.Limit
@@ -76,7 +76,7 @@ func FuzzQuote(f *testing.F) {
 }
 
 // TestPoliciesOfSlots has a limit in slots that is full beside one that is not:
-// what is told of it lasts until its last slot has left, a slot after the span.
+// its fields last until its last slot has left, a slot after the span.
 func TestPoliciesOfSlots(t *testing.T) {
 	for _, n := range []uint64{129, 500} {
 		r := ratelimit.Rule{

@@ -198,7 +198,7 @@ func TestAppendAllocates(t *testing.T) {
 }
 
 // TestTwoLimitsOfOneN has limits that allow as many in different spans, plain and
-// adaptive: what is told is about the one that decided.
+// adaptive: the fields are about the limit that decided.
 func TestTwoLimitsOfOneN(t *testing.T) {
 	for _, adapt := range []*ratelimit.Adapt{nil, {Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 1e9, Limit: 5}}, Above: 1}} {
 		set := mustSet(t, ratelimit.Rule{

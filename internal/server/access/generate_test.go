@@ -52,8 +52,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// Many who start at once get one file: one of them makes it, and nobody ever reads
-// half of it.
+// Servers that start at the same time get one file: one creates it, and none reads
+// it incomplete.
 func TestGenerateIsAtomic(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()

@@ -62,7 +62,8 @@ func TestParseCertificates(t *testing.T) {
 	}
 }
 
-// A certificate has the names of its URIs and DNS names, and only without any that of its subject.
+// The names of a certificate are its URIs and DNS names, or without these the common name of its
+// subject.
 func TestCertificateNames(t *testing.T) {
 	uri, _ := url.Parse("spiffe://example.org/billing")
 	subject := pkix.Name{CommonName: "common"}

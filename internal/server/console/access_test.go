@@ -50,7 +50,7 @@ func testAccessible(t *testing.T, b *browsertest.Browser) {
 	p.Clean()
 }
 
-// testInspectFinds plants one of each fault, and has inspect find it.
+// testInspectFinds plants each fault, and checks that inspect finds it.
 func testInspectFinds(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL, 1000, 700)

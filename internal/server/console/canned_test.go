@@ -125,8 +125,8 @@ func (f *fakeAPI) trial(w http.ResponseWriter, draft string) {
 	})
 }
 
-// around is what enforces the bans of the server, and the logs that it follows: one of each
-// with a trouble, which has what no page may take for markup.
+// around has targets that enforce bans, and followed logs, one of each with a failure whose
+// text looks like markup.
 func around(now time.Time) (object, list) {
 	target := func(name string, lag int, failures int, err string) object {
 		return object{"name": name, "lag_ms": lag, "error": err, "failures": failures, "batches": 40, "repairs": 0, "dropped": 0}
@@ -155,7 +155,7 @@ func hotKeys(now time.Time) []object {
 	}
 }
 
-// hotReport is what is known of a key under the rule product.
+// hotReport is the report about a key under the rule product.
 func (f *fakeAPI) hotReport(values []string, now time.Time) object {
 	day := list{}
 	for i := range 144 {
@@ -268,8 +268,8 @@ func (f *fakeAPI) key(fields, values []string, now time.Time) object {
 	}
 }
 
-// explanation is why the key of these values was refused: under its own rule, with all that
-// is known of an event, and as a part of another key.
+// explanation explains refusals of the key with these values: under its own rule, with all
+// fields of an event, and as a part of another key.
 func explanation(values []string, now time.Time) object {
 	first, last := now.Add(-18*time.Minute), now.Add(-4*time.Second)
 	decision := func(until int64) object {

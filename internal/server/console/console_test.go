@@ -92,7 +92,7 @@ func testOverview(t *testing.T, b *browsertest.Browser) {
 	// So are the bans that rules began, each in its second.
 	p.Wait(`document.querySelectorAll('.pins rect').length > 0 && document.querySelector('.chart .legend').checkVisibility()`)
 
-	// What enforces bans and what logs are followed, with what is wrong of each.
+	// Targets that enforce bans and followed logs, with their failures.
 	p.Wait(`[...document.querySelectorAll('.enforcement .state')].map((e) => e.textContent + e.classList.contains('bad')).join() === 'Has all bansfalse,Failstrue'`)
 	p.Wait(`document.querySelector('.enforcement .dim').textContent === '4,127 addresses and networks; 2 bans are not enforced' && document.querySelector('.enforcement').textContent.includes('12 failed attempts')`)
 	p.Wait(`[...document.querySelectorAll('.followed .state')].map((e) => e.textContent).join() === 'Up to date,Silent' && document.querySelector('.followed').textContent.includes('1 gap')`)

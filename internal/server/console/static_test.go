@@ -77,7 +77,7 @@ func TestFilesHoldToThePolicy(t *testing.T) {
 	}
 }
 
-// TestForbiddenIsFound plants one of each fault.
+// TestForbiddenIsFound plants each fault.
 func TestForbiddenIsFound(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"a.html", `<button onclick="go()">`},

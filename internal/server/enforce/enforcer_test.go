@@ -236,8 +236,9 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestDenyPace starts and ends many bans under attack: a deny-command, also one that fails, runs once in ten seconds. Ends
-// of bans that have run out wait for a minute, those by hand do not, and none of that is a lag.
+// TestDenyPace starts and ends many bans under attack: a deny-command, also one that fails, runs
+// once in ten seconds. Ends of bans that have expired wait for a minute, ends by hand do not, and
+// the wait is no lag.
 func TestDenyPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -286,8 +287,8 @@ func TestDenyPace(t *testing.T) {
 	})
 }
 
-// Bans that are not enforced are counted, and those that the operator did not choose are
-// logged. A reload that puts an address on the allow list ends its ban.
+// Bans that are not enforced are counted, and logged unless the operator chose it. A
+// reload that puts an address on the allow list ends its ban.
 func TestSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -324,7 +325,7 @@ func TestSkipped(t *testing.T) {
 	})
 }
 
-// If the bans cannot be read, those that are enforced stay.
+// If the bans cannot be read, enforced bans stay.
 func TestReplaceFails(t *testing.T) {
 	e, err := New(config(t))
 	if err != nil {
@@ -338,8 +339,8 @@ func TestReplaceFails(t *testing.T) {
 	}
 }
 
-// With more bans than there is memory for, those that are enforced stay. A network takes at
-// most NetworkBytes.
+// With more bans than fit in memory, enforced bans stay. A network takes at most
+// NetworkBytes.
 func TestMaxNetworks(t *testing.T) {
 	const n = 20_000
 	c := config(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// The bans that began last come first, of those that are asked for; all are counted.
+// The requested bans are listed newest first; all bans are counted.
 func TestNewestBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := engine.New(engine.Config{Rules: parse(t, someRules)})

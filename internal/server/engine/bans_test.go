@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// What is answered and told of a ban by hand is the ban that holds: one that lasts
-// longer stays, and is not told again.
+// The answer to a ban by hand is the ban in force: a longer ban stays, and is not
+// published again.
 func TestBanBesideALonger(t *testing.T) {
 	e := newEngine(t, someRules)
 	sub := e.Subscribe()

@@ -86,8 +86,8 @@ func TestExplain(t *testing.T) {
 	})
 }
 
-// Many keys push out those that were refused longest ago, never one that is refused all the
-// time, and Since says from when on none is missing.
+// Many keys replace the keys that were refused longest ago, never a key that is still
+// refused, and the list is complete from Since on.
 func TestExplainEvicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := must.Get(engine.New(engine.Config{Rules: parse(t, "version: 1\nlimits: [{name: none, key: client, limit: 0 per 1s}]\n")}))(t)

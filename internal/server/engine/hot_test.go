@@ -26,8 +26,8 @@ func hotOf(e *engine.Engine) []api.HotKey {
 	return keys
 }
 
-// Requests that a limit or a ban refuses make nothing hot; those that are refused in
-// shadow mode only, or that no rule is about, do.
+// Refused requests make no key hot; requests that only a shadow rule refuses, or
+// that no rule matches, do.
 func TestRefusedEventsAreNotHot(t *testing.T) {
 	e := newEngine(t, `version: 1
 limits:

@@ -28,7 +28,7 @@ func reportBy(t testing.TB, e *engine.Engine, process, rule string, n uint64, ke
 	r.Count(process)
 }
 
-// keyReport returns what e knows of a key under the rule product.
+// keyReport returns the report of e about a key under the rule product.
 func keyReport(t *testing.T, e *engine.Engine, key string) api.HotKeyReport {
 	t.Helper()
 	r, err := e.Inspect([]string{"path"}, []string{key})
@@ -48,8 +48,8 @@ func dayOf(r api.HotKeyReport) (sum uint64, parts int) {
 	return sum, parts
 }
 
-// A key is hot for 25 minutes, reported by two processes. Its uses, those of its rule, and
-// what caches saved are known for a day, over a restart, too.
+// A key is hot for 25 minutes, reported by two processes. The uses of a key and of its
+// rule, and the loads that caches saved, are kept for a day, also over a restart.
 func TestHotPast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, pastRules)}

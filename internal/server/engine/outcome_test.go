@@ -40,7 +40,8 @@ func outcome(t *testing.T, c *engine.Session, fields ...string) ratelimit.Decisi
 	return ratelimit.Decision{}
 }
 
-// TestAnswers checks what is counted of a request and what of its answer, by limits, bans, counters and hot rules.
+// TestAnswers checks what limits, bans, counters and hot rules count for a request and for its
+// answer.
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, answerRules)

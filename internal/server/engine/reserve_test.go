@@ -147,7 +147,7 @@ func TestReserveUnderAllRules(t *testing.T) {
 	settle(t, c, decided(t, c), 5, true) // of no rule
 }
 
-// TestMadeUpIDs changes ids in every way: none of them is an id, and nothing changes.
+// TestMadeUpIDs changes ids in many ways: each is rejected, and nothing changes.
 func TestMadeUpIDs(t *testing.T) {
 	e := newEngine(t, budgetRules)
 	c := e.Session()

@@ -28,8 +28,8 @@ func restart(t *testing.T, e *engine.Engine, config engine.Config, down time.Dur
 	return next
 }
 
-// Rates go on over restarts: those of the hour before are what they were, and what comes
-// after counts on. Starts and reloads are marked.
+// Rates continue over restarts: the rates of the hour before are restored, and later
+// decisions are added. Starts and reloads are marked.
 func TestRatesOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := engine.Config{Rules: parse(t, someRules)}

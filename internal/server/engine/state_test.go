@@ -92,8 +92,8 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 }
 
-// What was saved under other rules is kept where there are such rules, and
-// nothing of it is an error.
+// State that was saved under other rules is restored for the rules that remain,
+// without an error.
 func TestRestoreUnderOtherRules(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()

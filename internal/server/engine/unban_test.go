@@ -96,8 +96,8 @@ func TestUnbanAll(t *testing.T) {
 	}
 }
 
-// Bans that were ended together stay ended over a restart, more of them than one
-// batch, and subscribers are told of each.
+// More bans than a batch, ended together, stay ended over a restart, and
+// subscribers receive an event for each.
 func TestUnbanAllSurvives(t *testing.T) {
 	path := t.TempDir()
 	j := engine.OpenJournal(t, path, nil)

@@ -61,7 +61,7 @@ func TestBatches(t *testing.T) {
 	}
 	reader := &logReader{batches: newBatches(), lateness: int64(time.Hour)}
 	block := []byte(data.String())
-	// At each point between batches, what is left of the block has the events that are left.
+	// At each point between batches, the rest of the block has the remaining events.
 	g := &generation{place: place{Offset: 1}, parser: newLineParser(format, time.UTC)}
 	reader.passed = func() {
 		rest := blockParser{lineParser: newLineParser(format, time.UTC), rest: block[g.Offset-1:], skip: g.Begun, left: len(block) - int(g.Offset-1)}

@@ -65,7 +65,7 @@ func remove(t *testing.T, path string) {
 	must.Do(t, os.Remove(path))
 }
 
-// The rotated files among many are those that a comparison of each with each finds.
+// The rotated files found among many are the same as by comparing each with each.
 func TestIsRotated(t *testing.T) {
 	paths := map[string]bool{}
 	for i := range 30 {

@@ -438,7 +438,7 @@ func TestFeedsWaitInMemory(t *testing.T) {
 	}
 }
 
-// TestFeedsMemory has more feeds than there is memory for: those that are gone give theirs, and no other.
+// TestFeedsMemory has more feeds than fit in memory: only feeds that are gone are dropped.
 func TestFeedsMemory(t *testing.T) {
 	f := NewFeeds(func() {})
 	now := time.Now()

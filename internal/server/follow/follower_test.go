@@ -150,8 +150,8 @@ func TestDirectory(t *testing.T) {
 	glob.want("d1", "a2", "a3")
 }
 
-// TestLateness puts events in the order of time, counts those that are late, and keeps the
-// ones that wait over a restart.
+// TestLateness puts events in the order of time, counts late events, and keeps waiting
+// events over a restart.
 func TestLateness(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	at := time.Now().Unix()

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// failed is what sshd logs of a failed login of user.
+// failed returns the line that sshd logs for a failed login of user.
 func failed(user string) string {
 	return "Failed password for " + user + " from 192.0.2.1 port 4711 ssh2"
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestLost loses the place of one of two logs: its lines of before are left out, also if the next process is killed before
-// it has read them. Of the other log, and of one that was found since, all is passed on.
+// TestLost loses the place of one of two logs: its lines of before are left out, also if the next
+// process is killed before it has read them. All lines of the other log, and of a log that was
+// found later, are passed on.
 func TestLost(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := filepath.Join(dir, "a.log"), filepath.Join(dir, "b.log"), filepath.Join(dir, "c.log")

@@ -96,7 +96,8 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// A follower whose zone is not that of the log says so once, and not if it is.
+// A follower whose zone differs from the log's logs that once, and otherwise
+// never.
 func TestZoneIsWrong(t *testing.T) {
 	zone := must.Get(time.LoadLocation("America/New_York"))(t)
 	for read, want := range map[*time.Location]string{zone: "", time.UTC: `behind=5h0m0s zone=UTC`} {

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestRates samples two rules, one of which is replaced: each second has what came in it, and what
-// is exported is there after an import.
+// TestRates samples two rules, one of which is replaced: each second has its own decisions, and an
+// import restores the exported ones.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := history.Sample{Rules: []history.Rule{{Name: "a"}}}

@@ -64,7 +64,7 @@ func TestWatchersShareUpdates(t *testing.T) {
 	})
 }
 
-// The keys of a list, hot or not, stay within the budget, and those that end last are kept.
+// The keys of a list, hot or not, stay within the budget; keys that end last are kept.
 func TestBudget(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	l := newHotList(100_000, func() time.Time { return now }, inForce, idle)

@@ -110,7 +110,7 @@ func TestEveryRouteAndRole(t *testing.T) {
 	}
 }
 
-// Forward-auth takes nobody's Authorization for ours: it is that of the proxy's client.
+// Forward-auth does not use Authorization as a token: it is from the proxy's client.
 func TestForwardAuthReadsNoAuthorization(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })

@@ -239,7 +239,7 @@ func TestForwardAuthContradiction(t *testing.T) {
 	}
 }
 
-// The event is that of the client's request.
+// The event describes the client's request.
 func TestForwardAuthEvent(t *testing.T) {
 	const text = `version: 1
 limits:

@@ -68,7 +68,7 @@ func TestBudgetOfBodies(t *testing.T) {
 	}
 }
 
-// TestLoginBodies has bodies of those who have not logged in.
+// TestLoginBodies sends bodies without a login.
 func TestLoginBodies(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })

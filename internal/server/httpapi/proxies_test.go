@@ -334,8 +334,8 @@ func (p *proxied) hidesToken(token string) {
 	}
 }
 
-// testProxy checks all that docs/guides says of a proxy, which answers away
-// where there is no server, and untrusted where it is not trusted.
+// testProxy checks the claims of docs/guides about a proxy, which returns the
+// status away without a server, and untrusted if it is not trusted.
 func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 	for _, token := range []string{"", checkToken} {
 		t.Run(fmt.Sprintf("tokens=%t", token != ""), func(t *testing.T) {

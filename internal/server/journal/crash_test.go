@@ -77,7 +77,7 @@ func crashes(seed uint64, wrap func(*memFS) fileSystem, only func(loss) bool) (p
 
 func plain(l *memFS) fileSystem { return l }
 
-// orderly is every loss but the one that leaves any sectors: after that one, a
+// orderly are all kinds of loss except one that leaves any sectors: after it, a
 // batch that was not synced may look like a file with a hole.
 func orderly(how loss) bool { return how != loseAny }
 
@@ -125,7 +125,7 @@ func TestCrashLeavesAnySectors(t *testing.T) {
 			t.Fatalf("life %d: %v", i, err)
 		}
 		_ = after.dir.Close()
-		// Of what was not acknowledged, any records may be there, in their order.
+		// Any records that were not acknowledged may be present, in their order.
 		after.found.Damaged, after.found.Missing = 0, 0
 		if !slices.IsSorted(after.state) {
 			t.Fatalf("life %d: read %v", i, after.state)

@@ -58,7 +58,7 @@ func faultAt(n, count int, fault error, wrap func(*memFS) fileSystem) (over bool
 	return failed == "", nil
 }
 
-// faultsEverywhere returns the first error, of those that have about in them.
+// faultsEverywhere returns the first error whose text contains about.
 func faultsEverywhere(wrap func(*memFS) fileSystem, about string) (points int, err error) {
 	for name, fault := range faults {
 		for _, count := range []int{1, 2, 3, 7, 1000} {

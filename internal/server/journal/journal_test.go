@@ -375,8 +375,8 @@ func TestCoveredRecordIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// TestTornTailIsRemoved appends to a file with a torn tail that is longer than the record: nothing of it is found
-// behind that.
+// TestTornTailIsRemoved appends to a file with a torn tail that is longer than the record: no byte
+// of the tail remains after it.
 func TestTornTailIsRemoved(t *testing.T) {
 	disk := newMemFS()
 	s := mustBegin(t, disk)

@@ -131,7 +131,8 @@ func TestSocketDirectory(t *testing.T) {
 	open(t, listen.Socket{}, filepath.Join(dir, "s"))
 }
 
-// Of servers that start at once on a stale socket, one has it, and it stays reachable.
+// If servers start at the same time on a stale socket, one gets it, and it stays
+// reachable.
 func TestConcurrentSocketStarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	for round := range 20 {
@@ -184,7 +185,7 @@ func TestValidSocketPath(t *testing.T) {
 	}
 }
 
-// Owners that are not there, and those that only root may name.
+// Owners that do not exist, and owners that only root may name.
 func TestSocketOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	for owner, want := range map[string]string{"nobody-of-this-name": "there is no user nobody-of-this-name", ":no-such-group": "there is no group no-such-group"} {

@@ -330,7 +330,7 @@ func testNothingLeaves(t *testing.T, b *browsertest.Browser) {
 	p.JS(`if (window.owned) throw new Error('a script ran')`, nil)
 }
 
-// testLinks follows the link of one of the busiest keys to what the report has about it.
+// testLinks follows the link of a busy key to its part of the report.
 func testLinks(t *testing.T, b *browsertest.Browser) {
 	r := sampleReport(t, replay.Config{Traffic: true}, "limit", "60/1m", "ban", "100/5m:1h")
 	p := open(t, b, r, time.UTC, 1440, 900)

@@ -35,7 +35,8 @@ func TestTransactionKeepsArguments(t *testing.T) {
 	}
 }
 
-// reserved returns how much of the budget transactions have. All connections wait.
+// reserved returns the bytes of the budget that transactions hold. All connections
+// wait.
 func reserved(s *running) (n int) {
 	synctest.Wait()
 	s.mu.Lock()
@@ -48,8 +49,8 @@ func reserved(s *running) (n int) {
 	return n
 }
 
-// What is queued is bounded on a connection and on all of them together, and given
-// back when the transaction ends in whatever way.
+// Queued commands are bounded per connection and in total, and their memory is
+// given back however the transaction ends.
 func TestTransactionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, Config{}, true)
