@@ -17,7 +17,7 @@ export class Health {
     this.bans = facts({ held: 'Bans in force', remembered: 'Bans remembered', full: 'Bans refused for memory', subscribers: 'Subscribers' });
     this.server = facts({ up: 'Up for', version: 'Version' });
     this.node = h('details', { class: 'panel health' }, h('summary', {}, h('i', { class: 'dot' }), this.text), this.why,
-      h('div', { class: 'columns' }, h('div', {}, this.memory.node, this.meter), this.rules.node, this.bans.node, this.server.node));
+      h('div', { class: 'columns' }, h('div', {}, this.meter, this.memory.node), this.rules.node, this.bans.node, this.server.node));
   }
 
   // show shows a status. others is what is wrong around the server.

@@ -146,7 +146,7 @@ function verdict({ rule }) {
 function banRow(ban, again) {
   const rest = h('span', { class: 'n' });
   const node = h('li', { class: 'keybanrow' }, h('span', { class: 'badge banned' }, ban.rule), h('span', { class: 'dim began' }, `since ${date(Date.parse(ban.since))}`, ban.count > 1 ? `, ban number ${ban.count} of this key` : ''),
-    h('span', { class: 'reason' }, ban.reason ? shown(ban.reason, 120) : ''), h('span', { class: 'dim' }, ban.source || 'manual'), rest,
+    h('span', { class: 'reason' }, ban.reason ? shown(ban.reason, 120) : ''), h('span', { class: 'dim' }, `by ${plain(ban.source || 'hand')}`), rest,
     h('button', { type: 'button', class: 'admin', 'aria-label': `Unban ${plain(ban.key.join(' '), 60)} under ${ban.rule}`, onclick: () => unban(ban, again) }, 'Unban'));
   return { node, update: (b) => setText(rest, `${left(Date.parse(b.until) - live.now())} left`) };
 }
