@@ -78,9 +78,9 @@ func TestAnswersReference(t *testing.T) {
 	}
 }
 
-// TestAnswersLeaveOthers checks that rules which look at no answer ignore answers, and that an event with both
+// TestAnswersAndOtherRules checks that rules which look at no answer ignore answers, and that an event with both
 // parts is judged and counted at once.
-func TestAnswersLeaveOthers(t *testing.T) {
+func TestAnswersAndOtherRules(t *testing.T) {
 	all := ratelimit.Rule{Name: "all", Key: match.MustKey("client"), Limits: []ratelimit.Limit{{N: 10, Span: time.Minute}}}
 	l := newLimiter(t, all, failures(2, time.Minute))
 	left := func(rule string) uint64 {

@@ -83,7 +83,7 @@ func TestFullTable(t *testing.T) {
 
 // What the sketch has counted of a key is not lost when there is memory for the
 // key at last.
-func TestRoomComesBack(t *testing.T) {
+func TestMemoryComesBack(t *testing.T) {
 	const n, guests = 4, 500
 	l, _ := newFlooded(t, roomBudget, limitRule(t, "r", per(n, floodSpan)))
 	start := time.Unix(1_000_000, 0)
@@ -133,7 +133,7 @@ func TestRoomComesBack(t *testing.T) {
 }
 
 // A budget too small for a sketch refuses new keys, and says so.
-func TestNoRoomAtAll(t *testing.T) {
+func TestNoMemoryAtAll(t *testing.T) {
 	rules := []ratelimit.Rule{limitRule(t, "r", per(1, floodSpan))}
 	s := mustSet(t, rules...)
 	least := int64(1)

@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestLooksDoNotAllocate looks in every way, and decides where a decision takes more
+// TestPeeksDoNotAllocate looks in every way, and decides where a decision takes more
 // memory than usual: under many rules at once, and for keys without memory.
-func TestLooksDoNotAllocate(t *testing.T) {
+func TestPeeksDoNotAllocate(t *testing.T) {
 	var many []ratelimit.Rule
 	for i := range 20 {
 		many = append(many, limitRule(t, fmt.Sprint(i), per(1000, time.Second), per(40, time.Second)))

@@ -283,9 +283,9 @@ func TestBanBudgetOfEndedBans(t *testing.T) {
 	}
 }
 
-// TestBanTableThatKeeps is that of a replay, where times go back from key to key:
+// TestBanTableOfReplay is that of a replay, where times go back from key to key:
 // nothing is forgotten, whatever the time, and nothing set aside.
-func TestBanTableThatKeeps(t *testing.T) {
+func TestBanTableOfReplay(t *testing.T) {
 	budget := keytable.NewBudget(1 << 62)
 	table := NewTable(Config{Budget: budget, Most: MaxMost, Keep: true})
 	if budget.Used() > 1<<20 {

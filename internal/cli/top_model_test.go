@@ -148,9 +148,9 @@ func TestTopEvents(t *testing.T) {
 	}
 }
 
-// TestTopWholeIsOwed asks for a whole reading until one has come: else there would be no
+// TestTopRepeatsFullReading asks for a whole reading until one has come: else there would be no
 // rules to show, if a key is pressed too early or the first reading fails.
-func TestTopWholeIsOwed(t *testing.T) {
+func TestTopRepeatsFullReading(t *testing.T) {
 	m := newTopModel("http://127.0.0.1:7380", topWant{span: time.Minute}, topPaint{})
 	asked := asking(m)
 	m.Update(topEvent{api.Event{Type: client.Connected}})

@@ -102,7 +102,7 @@ func TestCarryKeeps(t *testing.T) {
 	}
 }
 
-func TestCarryWithoutRoom(t *testing.T) {
+func TestCarryWithoutMemory(t *testing.T) {
 	old := newSubject(t, limit.Config{Algorithm: limit.Exact, N: 50, Span: time.Minute})
 	for i := range int64(50) {
 		old.take(i, 1)

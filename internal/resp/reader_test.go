@@ -137,9 +137,9 @@ func TestPartialWithinRead(t *testing.T) {
 	}
 }
 
-// TestArgumentsHaveNoRoomBehind: a server that appends to an argument does not
+// TestArgumentsHaveNoSpareCapacity: a server that appends to an argument does not
 // write over the next.
-func TestArgumentsHaveNoRoomBehind(t *testing.T) {
+func TestArgumentsHaveNoSpareCapacity(t *testing.T) {
 	for _, stream := range []string{"*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\nPING\r\n", "a b 'c'\r\nPING\r\n"} {
 		r := newReader(t, strings.NewReader(stream))
 		args, err := r.Next()

@@ -175,9 +175,9 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFullOfOthers fills the memory of answers: those about clients that are no crawlers make place, and
+// TestMemoryFullOfOtherClients fills the memory of answers: those about clients that are no crawlers make place, and
 // those about crawlers do not.
-func TestFullOfOthers(t *testing.T) {
+func TestMemoryFullOfOtherClients(t *testing.T) {
 	for _, operator := range []string{"", "google"} {
 		v := New(nil)
 		v.Use([]string{"google"})
@@ -192,9 +192,9 @@ func TestFullOfOthers(t *testing.T) {
 	}
 }
 
-// TestOthersCostLittle learns about clients that are no crawlers while much is known: refusals wait for the same lock. What
+// TestOtherClientsCostLittle learns about clients that are no crawlers while much is known: refusals wait for the same lock. What
 // it must not do is go through all that is known, which notes how many are verified.
-func TestOthersCostLittle(t *testing.T) {
+func TestOtherClientsCostLittle(t *testing.T) {
 	v := New(nil)
 	v.Use([]string{"google"})
 	until := time.Now().Add(time.Hour)

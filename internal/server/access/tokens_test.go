@@ -47,8 +47,8 @@ func TestRole(t *testing.T) {
 	}
 }
 
-// TestNobody asks tokens that have none.
-func TestNobody(t *testing.T) {
+// TestEmptyTokens checks nil and empty Tokens, which give no role.
+func TestEmptyTokens(t *testing.T) {
 	for _, tokens := range []*access.Tokens{nil, {}} {
 		if role, name, ok := tokens.Role(""); ok || role != access.None || name != "" {
 			t.Errorf("%v %q %v", role, name, ok)

@@ -57,7 +57,7 @@ func TestNewestBans(t *testing.T) {
 }
 
 // A ban for which there is no memory is not a mistake of the client.
-func TestNoRoomForABan(t *testing.T) {
+func TestBansFull(t *testing.T) {
 	e, err := engine.New(engine.Config{Rules: parse(t, someRules), Bans: 16})
 	if err != nil {
 		t.Fatal(err)
