@@ -66,6 +66,22 @@ func deciding(decide func(m *ratelimit.Memory, r *ratelimit.Request) error) func
 	}
 }
 
+// asking returns a store that is asked something else: change gets a copy of each request.
+func asking(change func(r *ratelimit.Request)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
+	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+		other := *r
+		other.Subjects = slices.Clone(r.Subjects)
+		change(&other)
+		err := m.Decided(&other)
+		r.Now = other.Now
+		for i, s := range other.Subjects {
+			s.Outcome.Rule = r.Subjects[i].Outcome.Rule
+			r.Subjects[i].Outcome, r.Subjects[i].Mark = s.Outcome, s.Mark
+		}
+		return err
+	})
+}
+
 // afterwards returns a store that changes its outcomes by bend.
 func afterwards(bend func(r *ratelimit.Request, o *ratelimit.StoreOutcome)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
@@ -180,49 +196,27 @@ var brokenDecisions = []broken{
 	},
 	{
 		mistake: "charges a peek",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			look := r.Peek
-			r.Peek = false
-			err := m.Decided(r)
-			r.Peek = look
-			return err
-		}),
-		cases: "Algorithms",
+		open:    asking(func(r *ratelimit.Request) { r.Peek = false }),
+		cases:   "Algorithms",
 	},
 	{
 		mistake: "has 32 bits for a cost",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			cost := r.Cost
-			r.Cost = uint64(uint32(cost))
-			err := m.Decided(r)
-			r.Cost = cost
-			return err
-		}),
-		cases: "Algorithms",
+		open:    asking(func(r *ratelimit.Request) { r.Cost = uint64(uint32(r.Cost)) }),
+		cases:   "Algorithms",
 	},
 	{
 		mistake: "has 53 bits for a cost, and a sign",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			cost := r.Cost
-			if int64(cost) < 0 {
+		open: asking(func(r *ratelimit.Request) {
+			if int64(r.Cost) < 0 {
 				r.Cost = 0
 			}
-			err := m.Decided(r)
-			r.Cost = cost
-			return err
 		}),
 		cases: "Algorithms",
 	},
 	{
 		mistake: "charges 1 for a cost of 0",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			cost := r.Cost
-			r.Cost = max(cost, 1)
-			err := m.Decided(r)
-			r.Cost = cost
-			return err
-		}),
-		cases: "Algorithms",
+		open:    asking(func(r *ratelimit.Request) { r.Cost = max(r.Cost, 1) }),
+		cases:   "Algorithms",
 	},
 	{
 		mistake: "rounds waiting times down to seconds",
@@ -265,13 +259,12 @@ var brokenDecisions = []broken{
 var brokenTimes = []broken{
 	{
 		mistake: "its clock stands still",
-		open: func(m *ratelimit.Memory, _ *ratelimit.Set) ratelimit.Store {
+		open: func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
 			var first atomic.Int64
-			return &bent{Memory: m, decide: func(r *ratelimit.Request) error {
+			return asking(func(r *ratelimit.Request) {
 				first.CompareAndSwap(0, r.Now)
 				r.Now = first.Load()
-				return m.Decided(r)
-			}}
+			})(m, set)
 		},
 		cases: "Algorithms Combination ClockJumps",
 	},
@@ -311,11 +304,8 @@ var brokenTimes = []broken{
 	},
 	{
 		mistake: "has 62 bits for a time",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			r.Now = r.Now << 2 >> 2
-			return m.Decided(r)
-		}),
-		cases: "Algorithms",
+		open:    asking(func(r *ratelimit.Request) { r.Now = r.Now << 2 >> 2 }),
+		cases:   "Algorithms",
 	},
 	{
 		mistake: "has a clock of its own that goes back",
@@ -332,10 +322,7 @@ var brokenTimes = []broken{
 	},
 	{
 		mistake: "counts a little too long",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			r.Now -= r.Now % int64(10*time.Millisecond)
-			return m.Decided(r)
-		}),
-		cases: "Algorithms Combination UpdateCarries",
+		open:    asking(func(r *ratelimit.Request) { r.Now -= r.Now % int64(10*time.Millisecond) }),
+		cases:   "Algorithms Combination UpdateCarries",
 	},
 }

@@ -29,17 +29,10 @@ func withKeys(subjects []ratelimit.Subject) []ratelimit.Subject {
 
 // rekeyed returns a store that counts by other keys.
 func rekeyed(change func(key []byte) []byte) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
-	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-		keys := make([][]byte, len(r.Subjects))
+	return asking(func(r *ratelimit.Request) {
 		for i := range r.Subjects {
-			keys[i] = r.Subjects[i].Key
-			r.Subjects[i].Key = change(keys[i])
+			r.Subjects[i].Key = change(r.Subjects[i].Key)
 		}
-		err := m.Decided(r)
-		for i := range r.Subjects {
-			r.Subjects[i].Key = keys[i]
-		}
-		return err
 	})
 }
 
@@ -69,62 +62,32 @@ func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Stor
 var brokenOthers = []broken{
 	{
 		mistake: "counts requests that wait for their answer",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			asked := slices.Clone(r.Subjects)
+		open: asking(func(r *ratelimit.Request) {
 			for i := range r.Subjects {
 				r.Subjects[i].Look = false
 			}
-			err := m.Decided(r)
-			for i := range r.Subjects {
-				r.Subjects[i].Look = asked[i].Look
-			}
-			return err
 		}),
 		cases: "Answers",
 	},
 	{
 		mistake: "judges an answer as it judges an event",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			whole := *r
-			whole.Answer = false
-			err := m.Decided(&whole)
-			r.Now = whole.Now
-			return err
-		}),
-		cases: "Answers",
+		open:    asking(func(r *ratelimit.Request) { r.Answer = false }),
+		cases:   "Answers",
 	},
 	{
 		mistake: "does not count refusals of requests that wait for their answer",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			peek := *r
-			peek.Peek = r.Peek || r.Looks
-			err := m.Decided(&peek)
-			r.Now = peek.Now
-			return err
-		}),
-		cases: "Answers",
+		open:    asking(func(r *ratelimit.Request) { r.Peek = r.Peek || r.Looks }),
+		cases:   "Answers",
 	},
 	{
 		mistake: "charges what was refused before",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			as := *r
-			as.Refused = false
-			err := m.Decided(&as)
-			r.Now = as.Now
-			return err
-		}),
-		cases: "Refused",
+		open:    asking(func(r *ratelimit.Request) { r.Refused = false }),
+		cases:   "Refused",
 	},
 	{
 		mistake: "counts nothing of what was refused before",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			as := *r
-			as.Peek = r.Peek || r.Refused
-			err := m.Decided(&as)
-			r.Now = as.Now
-			return err
-		}),
-		cases: "Refused",
+		open:    asking(func(r *ratelimit.Request) { r.Peek = r.Peek || r.Refused }),
+		cases:   "Refused",
 	},
 	{
 		mistake: "gives back twice",
@@ -198,32 +161,20 @@ var brokenOthers = []broken{
 	},
 	{
 		mistake: "opens another window for another N",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			asked := slices.Clone(r.Subjects)
+		open: asking(func(r *ratelimit.Request) {
 			for i := range r.Subjects {
 				s := &r.Subjects[i]
 				s.Key = fmt.Appendf(nil, "%d of %s", s.N, s.Key)
 			}
-			err := m.Decided(r)
-			for i := range r.Subjects {
-				r.Subjects[i].Key = asked[i].Key
-			}
-			return err
 		}),
 		cases: "LimitOfEvent",
 	},
 	{
 		mistake: "ignores the N of an event",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
-			asked := slices.Clone(r.Subjects)
+		open: asking(func(r *ratelimit.Request) {
 			for i := range r.Subjects {
 				r.Subjects[i].N = 0
 			}
-			err := m.Decided(r)
-			for i := range r.Subjects {
-				r.Subjects[i].N = asked[i].N
-			}
-			return err
 		}),
 		cases: "LimitOfEvent",
 	},
@@ -290,19 +241,15 @@ var brokenOthers = []broken{
 	},
 	{
 		mistake: "joins names and keys by a colon",
-		open: deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
+		open: asking(func(r *ratelimit.Request) {
 			s := &r.Subjects[0]
-			rule, key := s.Outcome.Rule, s.Key
-			joined := r.Set.Rule(rule).Name + ":" + string(key)
+			joined := r.Set.Rule(s.Outcome.Rule).Name + ":" + string(s.Key)
 			for i := range r.Set.Len() {
 				if rest, ok := strings.CutPrefix(joined, r.Set.Rule(i).Name+":"); ok && len(r.Subjects) == 1 {
 					s.Outcome.Rule, s.Key = i, []byte(rest)
 					break
 				}
 			}
-			err := m.Decided(r)
-			s.Outcome.Rule, s.Key = rule, key
-			return err
 		}),
 		cases: "Keys",
 	},
