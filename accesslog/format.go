@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/match"
 )
 
@@ -238,6 +239,9 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 	default:
 		if outer, ok := formatNamed(prefix); ok && outer.wraps() {
 			return parseWrapped(outer, body)
+		}
+		if near := spelling.Nearest(nameOrSpec, Formats(), 2); near != "" {
+			return Format{}, fmt.Errorf("accesslog: format %q is unknown; did you mean %s?", nameOrSpec, near)
 		}
 		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx:, apache: or regex: spec",
 			nameOrSpec, strings.Join(Formats(), ", "))

@@ -322,6 +322,9 @@ func unknownField(field string, fields []string) string {
 	if located(field) {
 		return "the field " + field + " needs --geo FILE, a local mmdb file such as GeoLite2-Country.mmdb or GeoLite2-ASN.mmdb"
 	}
+	if len(fields) == 0 {
+		return fmt.Sprintf("unknown field %q: the format has a time only; add the field to its spec, such as client=PLACE", field)
+	}
 	if near := spelling.Nearest(field, fields, 2); near != "" {
 		return fmt.Sprintf("unknown field %q; did you mean %s?", field, near)
 	}

@@ -16,8 +16,16 @@ import (
 // maxWindow bounds the memory that a zstd frame may request.
 const maxWindow = 128 << 20
 
+// others are the first bytes of files that must be converted before, with the command for that.
+var others = map[string]string{
+	"\xfd7zX":    "xz data: must be plain text, gzip, zstd or bzip2; xz -dc FILE prints the text",
+	"PK\x03\x04": "a zip archive: must be plain text, gzip, zstd or bzip2; unzip -p FILE prints the text",
+	"\xff\xfe":   "text in UTF-16: must be UTF-8; iconv -f UTF-16 -t UTF-8 FILE converts it",
+	"\xfe\xff":   "text in UTF-16: must be UTF-8; iconv -f UTF-16 -t UTF-8 FILE converts it",
+}
+
 // NewReader returns what r has, decompressed if its first bytes are those of gzip, zstd or
-// bzip2. The reader has no goroutine and need not be closed.
+// bzip2. Its error names other forms of data that are no log. The reader has no goroutine and need not be closed.
 func NewReader(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 256<<10)
 	magic, err := buffered.Peek(4)
@@ -31,6 +39,11 @@ func NewReader(r io.Reader) (io.Reader, error) {
 		return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 	case bytes.HasPrefix(magic, []byte("BZh")):
 		return bzip2.NewReader(buffered), nil
+	}
+	for begin, problem := range others {
+		if bytes.HasPrefix(magic, []byte(begin)) {
+			return nil, errors.New(problem)
+		}
 	}
 	return buffered, nil
 }

@@ -57,6 +57,8 @@ type Log struct {
 	Path   string
 	Format accesslog.Format // the zero Format means that it is found from the lines
 	Zone   *time.Location   // of times that name none; nil means time.Local
+
+	empty bool // a directory or pattern had no file at the last look
 }
 
 func (l *Log) isStdin() bool { return l.Path == "-" }

@@ -26,6 +26,11 @@ func (f *Follower) discover() {
 			followed[t.path] = true
 		}
 		paths := l.files()
+		if none := len(paths) == 0; none != l.empty {
+			if l.empty = none; none {
+				f.log.Warn("there is no file in the directory, or of the pattern: waiting for one", "logs", l.Path)
+			}
+		}
 		for _, path := range slices.Sorted(maps.Keys(paths)) {
 			if !followed[path] && !isRotated(path, paths) && !f.follows(path) {
 				f.tail(path, l)

@@ -1,11 +1,14 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +56,28 @@ func TestDeletedLogs(t *testing.T) {
 	if got, want := r.paths(), []string{"a.log", "c.log"}; !slices.Equal(got, want) {
 		t.Errorf("%q are followed, want %q", got, want)
 	}
+}
+
+// A directory or pattern without a file is a warning, once until there is one.
+func TestNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	var text bytes.Buffer
+	r := newReader(t, Config{Log: slog.New(slog.NewTextHandler(&text, nil))}, filepath.Join(dir, "*.log"))
+	warnings := func(want int) {
+		t.Helper()
+		if n := strings.Count(text.String(), "level=WARN msg=\"there is no file in the directory"); n != want {
+			t.Errorf("%d warnings, want %d:\n%s", n, want, text.String())
+		}
+	}
+	r.want()
+	r.want()
+	warnings(1)
+	write(t, filepath.Join(dir, "a.log"), "a")
+	r.want("a")
+	warnings(1)
+	remove(t, filepath.Join(dir, "a.log"))
+	r.want()
+	warnings(2)
 }
 
 func rename(t *testing.T, from, to string) {
