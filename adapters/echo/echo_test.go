@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"testing"
 
 	"github.com/labstack/echo/v5"
@@ -24,20 +23,6 @@ func newEcho(reached *int, before ...echo.MiddlewareFunc) *echo.Echo {
 		return c.String(http.StatusOK, "item "+c.Param("id"))
 	})
 	return e
-}
-
-// sendTo returns what sends requests to h.
-func sendTo(h http.Handler) adaptertest.Send {
-	return func(method, target, peer string, header ...string) *http.Response {
-		r := httptest.NewRequest(method, target, nil)
-		r.RemoteAddr = peer
-		for n := 0; n < len(header); n += 2 {
-			r.Header.Add(header[n], header[n+1])
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Result()
-	}
 }
 
 // inside is middleware that calls f.
@@ -64,14 +49,14 @@ func recovering(next echo.HandlerFunc) echo.HandlerFunc {
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, func(_ testing.TB, m *latelyhttp.Middleware, f func()) adaptertest.Send {
-		return sendTo(newEcho(new(int), recovering, latelyecho.New(m), inside(f)))
+		return adaptertest.SendTo(newEcho(new(int), recovering, latelyecho.New(m), inside(f)))
 	})
 }
 
 // TestRefusalEndsTheChain has a refused request reach no middleware behind the limits, and those before them see its status.
 func TestRefusalEndsTheChain(t *testing.T) {
 	reached, behind, statuses := 0, 0, map[int]int{}
-	send := sendTo(newEcho(&reached,
+	send := adaptertest.SendTo(newEcho(&reached,
 		func(next echo.HandlerFunc) echo.HandlerFunc {
 			return func(c *echo.Context) error {
 				err := next(c)
@@ -94,17 +79,6 @@ func TestRefusalEndsTheChain(t *testing.T) {
 	}
 }
 
-func TestPatternIsTheRoute(t *testing.T) {
-	reached := 0
-	send := sendTo(newEcho(&reached, latelyecho.New(adaptertest.Limits(t, latelyhttp.Config{}, 2, "pattern"))))
-	for n := range 5 {
-		send("GET", "/items/"+strconv.Itoa(n), "192.0.2.1:99")
-	}
-	if reached != 2 {
-		t.Errorf("%d requests reached the handler, want 2: all are to one route", reached)
-	}
-}
-
 func TestField(t *testing.T) {
 	reached := 0
 	c := latelyhttp.Config{Fields: map[string]func(*http.Request) string{
@@ -113,7 +87,7 @@ func TestField(t *testing.T) {
 			return user
 		}),
 	}}
-	send := sendTo(newEcho(&reached,
+	send := adaptertest.SendTo(newEcho(&reached,
 		func(next echo.HandlerFunc) echo.HandlerFunc {
 			return func(c *echo.Context) error {
 				c.Set("user", c.QueryParam("as"))
@@ -145,7 +119,7 @@ func TestAnswers(t *testing.T) {
 		"200": func() error { return nil },
 	} {
 		reached := 0
-		send := sendTo(newEcho(&reached, latelyecho.New(adaptertest.Answers(t, 2, status)), func(next echo.HandlerFunc) echo.HandlerFunc {
+		send := adaptertest.SendTo(newEcho(&reached, latelyecho.New(adaptertest.Answers(t, 2, status)), func(next echo.HandlerFunc) echo.HandlerFunc {
 			return func(c *echo.Context) error {
 				if err := inside(); err != nil {
 					return err
@@ -163,20 +137,11 @@ func TestAnswers(t *testing.T) {
 }
 
 func BenchmarkNew(b *testing.B) {
-	for _, with := range []bool{false, true} {
-		b.Run(map[bool]string{false: "bare", true: "limited"}[with], func(b *testing.B) {
-			reached := 0
-			var handlers []echo.MiddlewareFunc
-			if with {
-				handlers = append(handlers, latelyecho.New(adaptertest.Limits(b, latelyhttp.Config{}, 1<<31, "client")))
-			}
-			e := newEcho(&reached, handlers...)
-			r := httptest.NewRequest("GET", "/items/1", nil)
-			r.RemoteAddr = "192.0.2.1:99"
-			b.ReportAllocs()
-			for b.Loop() {
-				e.ServeHTTP(httptest.NewRecorder(), r)
-			}
-		})
-	}
+	adaptertest.Benchmark(b, func(limits ...*latelyhttp.Middleware) http.Handler {
+		var handlers []echo.MiddlewareFunc
+		for _, m := range limits {
+			handlers = append(handlers, latelyecho.New(m))
+		}
+		return newEcho(new(int), handlers...)
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -27,20 +26,6 @@ func newRouter(reached *int, handlers ...gin.HandlerFunc) *gin.Engine {
 	return router
 }
 
-// sendTo returns what sends requests to h.
-func sendTo(h http.Handler) adaptertest.Send {
-	return func(method, target, peer string, header ...string) *http.Response {
-		r := httptest.NewRequest(method, target, nil)
-		r.RemoteAddr = peer
-		for n := 0; n < len(header); n += 2 {
-			r.Header.Add(header[n], header[n+1])
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Result()
-	}
-}
-
 // recovering is a handler that answers panics.
 func recovering() gin.HandlerFunc {
 	return gin.CustomRecoveryWithWriter(io.Discard, func(c *gin.Context, _ any) { c.AbortWithStatus(http.StatusInternalServerError) })
@@ -49,14 +34,14 @@ func recovering() gin.HandlerFunc {
 // gin itself believes X-Forwarded-For from anyone; the limits do not.
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, func(_ testing.TB, m *latelyhttp.Middleware, f func()) adaptertest.Send {
-		return sendTo(newRouter(new(int), recovering(), latelygin.New(m), func(*gin.Context) { f() }))
+		return adaptertest.SendTo(newRouter(new(int), recovering(), latelygin.New(m), func(*gin.Context) { f() }))
 	})
 }
 
 // TestRefusalAborts has a refused request reach no handler behind the limits, and those before them see that it was aborted.
 func TestRefusalAborts(t *testing.T) {
 	reached, behind, aborted := 0, 0, 0
-	send := sendTo(newRouter(&reached,
+	send := adaptertest.SendTo(newRouter(&reached,
 		func(c *gin.Context) {
 			c.Next()
 			if c.IsAborted() {
@@ -73,23 +58,12 @@ func TestRefusalAborts(t *testing.T) {
 	}
 }
 
-func TestPatternIsTheRoute(t *testing.T) {
-	reached := 0
-	send := sendTo(newRouter(&reached, latelygin.New(adaptertest.Limits(t, latelyhttp.Config{}, 2, "pattern"))))
-	for n := range 5 {
-		send("GET", "/items/"+strconv.Itoa(n), "192.0.2.1:99")
-	}
-	if reached != 2 {
-		t.Errorf("%d requests reached the handler, want 2: all are to one route", reached)
-	}
-}
-
 func TestField(t *testing.T) {
 	reached := 0
 	c := latelyhttp.Config{Fields: map[string]func(*http.Request) string{
 		"user": latelygin.Field(func(c *gin.Context) string { return c.GetString("user") }),
 	}}
-	send := sendTo(newRouter(&reached,
+	send := adaptertest.SendTo(newRouter(&reached,
 		func(c *gin.Context) { c.Set("user", c.Query("as")) },
 		latelygin.New(adaptertest.Limits(t, c, 1, "user"))))
 	for _, as := range []string{"ann", "bob", "ann", "bob"} {
@@ -116,7 +90,7 @@ func TestAnswers(t *testing.T) {
 		"200": func(*gin.Context) {},
 	} {
 		reached := 0
-		send := sendTo(newRouter(&reached, recovering(), latelygin.New(adaptertest.Answers(t, 2, status)), inside))
+		send := adaptertest.SendTo(newRouter(&reached, recovering(), latelygin.New(adaptertest.Answers(t, 2, status)), inside))
 		for i := range 4 {
 			code := send("GET", "/items/1", "192.0.2.1:99").StatusCode
 			if refused := code == http.StatusTooManyRequests; refused != (i >= 2) {
@@ -127,20 +101,11 @@ func TestAnswers(t *testing.T) {
 }
 
 func BenchmarkNew(b *testing.B) {
-	for _, with := range []bool{false, true} {
-		b.Run(map[bool]string{false: "bare", true: "limited"}[with], func(b *testing.B) {
-			reached := 0
-			var handlers []gin.HandlerFunc
-			if with {
-				handlers = append(handlers, latelygin.New(adaptertest.Limits(b, latelyhttp.Config{}, 1<<31, "client")))
-			}
-			router := newRouter(&reached, handlers...)
-			r := httptest.NewRequest("GET", "/items/1", nil)
-			r.RemoteAddr = "192.0.2.1:99"
-			b.ReportAllocs()
-			for b.Loop() {
-				router.ServeHTTP(httptest.NewRecorder(), r)
-			}
-		})
-	}
+	adaptertest.Benchmark(b, func(limits ...*latelyhttp.Middleware) http.Handler {
+		var handlers []gin.HandlerFunc
+		for _, m := range limits {
+			handlers = append(handlers, latelygin.New(m))
+		}
+		return newRouter(new(int), handlers...)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -32,6 +33,38 @@ func Run(t *testing.T, open Open) {
 	t.Run("SpoofedHeaders", func(t *testing.T) { testSpoofedHeaders(t, open) })
 	t.Run("TrustedProxies", func(t *testing.T) { testTrustedProxies(t, open) })
 	t.Run("InFlight", func(t *testing.T) { testInFlight(t, open) })
+	t.Run("Pattern", func(t *testing.T) { testPattern(t, open) })
+}
+
+// SendTo returns what sends requests to h.
+func SendTo(h http.Handler) Send {
+	return func(method, target, peer string, header ...string) *http.Response {
+		r := httptest.NewRequest(method, target, nil)
+		r.RemoteAddr = peer
+		for n := 0; n < len(header); n += 2 {
+			r.Header.Add(header[n], header[n+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Result()
+	}
+}
+
+// Benchmark runs requests through the handler that app returns, without limits and with some that refuse none.
+func Benchmark(b *testing.B, app func(limits ...*latelyhttp.Middleware) http.Handler) {
+	for _, bb := range []struct {
+		name string
+		h    http.Handler
+	}{{"bare", app()}, {"limited", app(Limits(b, latelyhttp.Config{}, 1<<31, "client"))}} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := httptest.NewRequest("GET", "/items/1", nil)
+			r.RemoteAddr = peer
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		})
+	}
 }
 
 // Limits returns a middleware of one rule: n an hour for each key of fields.
@@ -132,6 +165,18 @@ func testTrustedProxies(t *testing.T, open Open) {
 	}
 	if reached != 2 {
 		t.Errorf("%d requests reached the handler, want one of each of 2 clients", reached)
+	}
+}
+
+// testPattern sends requests to one route, which are one key.
+func testPattern(t *testing.T, open Open) {
+	reached := 0
+	send := open(t, Limits(t, latelyhttp.Config{}, 2, "pattern"), func() { reached++ })
+	for n := range 5 {
+		send("GET", "/items/"+strconv.Itoa(n), peer)
+	}
+	if reached != 2 {
+		t.Errorf("%d requests reached the handler, want 2: all are to one route", reached)
 	}
 }
 
