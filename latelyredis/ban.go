@@ -61,9 +61,7 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 				continue
 			}
 			if s.mirror.add(&b) {
-				if record, ok := s.told(l, &b); ok {
-					s.onBan(record)
-				}
+				s.tell(&news{ban: b})
 				calls = append(calls, s.listing(l, &l.rules[g.request.Subjects[i].Outcome.Rule], &b, readUint56(g.data), true))
 				bans = append(bans, b)
 			}
@@ -74,19 +72,16 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 	}
 	for i, c := range calls {
 		if c.err == nil && c.data == banEnded {
-			s.forget(l, &bans[i])
+			s.forget(bans[i])
 		}
 	}
 }
 
 // forget removes a ban from the copy that was ended elsewhere before it was added there.
-func (s *Store) forget(l *layout, b *ban.Ban) {
-	if until, ok := s.mirror.until(b.Rule, b.Key); !ok || until != b.Until || !s.mirror.remove(b) {
-		return // another holds
-	}
-	if rl := l.byID(b.Rule); rl != nil && s.onUnban != nil {
-		record := rl.record(b)
-		s.onUnban(record.Rule, record.Key)
+func (s *Store) forget(b ban.Ban) {
+	until, ok := s.mirror.until(b.Rule, b.Key)
+	if another := !ok || until != b.Until; !another && s.mirror.remove(&b) {
+		s.tell(&news{b, true})
 	}
 }
 
@@ -132,7 +127,7 @@ func (s *Store) addBan(ctx context.Context, l *layout, rl *rule, b *ban.Ban) err
 		return err
 	}
 	if listing.data == banEnded {
-		s.forget(l, &added)
+		s.forget(added)
 	}
 	return nil
 }

@@ -105,8 +105,7 @@ func (s *Store) finish(l *layout, groups []*group) {
 		}
 	}
 	if s.copied {
-		s.rememberRefusals(l, groups)
-		s.grantAnswers(l, groups)
+		s.remember(l, groups)
 	}
 }
 
@@ -196,16 +195,12 @@ func (s *Store) ask(g *group, l *layout, flags byte) {
 		script = fast
 	}
 	cost := appendUint56(make([]byte, 0, uint56+1), int64(min(r.Cost, maxCost)))
-	g.call = s.callAbout(l, script, string(append(cost, flags)), r.Subjects[g.members[0]].Key, rules...)
-	if given != nil {
-		g.call.given = given
-		g.call.tell(l, s.clock.server()-early)
-	}
+	g.call = s.callAbout(l, script, string(append(cost, flags)), r.Subjects[g.members[0]].Key, given, rules...)
 }
 
 // callAbout returns the call of a script about the records of a key under rules, which
-// have the same key fields. Its first argument is head.
-func (s *Store) callAbout(l *layout, script *script, head string, key []byte, rules ...int) call {
+// have the same key fields. Its first argument is head. given is N that the event brings, of each rule, or nil.
+func (s *Store) callAbout(l *layout, script *script, head string, key []byte, given []uint64, rules ...int) call {
 	c := call{command: command{script: script, keys: make([]string, len(rules)), args: make([]string, 1+len(rules))}}
 	c.args[0] = head
 	subject := l.rules[rules[0]].subject(s.prefix, key)
@@ -215,8 +210,8 @@ func (s *Store) callAbout(l *layout, script *script, head string, key []byte, ru
 			c.calendars = true
 		}
 	}
-	c.rules, c.key = rules, key
-	c.tell(l, s.clock.server()-early)
+	c.rules, c.given, c.key = rules, given, key
+	c.tell(l, s.mirror.server()-early)
 	return c
 }
 

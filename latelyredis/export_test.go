@@ -71,8 +71,8 @@ func (s *Store) SyncLocked(ctx context.Context) error {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	err := s.follow(ctx)
-	for _, b := range s.news {
-		s.onBan(b.ban)
+	for i := range s.news {
+		s.tell(&s.news[i])
 	}
 	return err
 }
@@ -104,7 +104,7 @@ func NewQuiet(client rueidis.Client, set *ratelimit.Set, c Config) (*Store, erro
 }
 
 // Read reports whether s has read the list of bans.
-func (s *Store) Read() bool { return s.read.Load() }
+func (s *Store) Read() bool { return s.synced.Load() > 0 }
 
 // SlotOf returns the slot of a key.
 func SlotOf(key string) uint16 { return slotOf(key) }

@@ -86,18 +86,6 @@ func grants(r *ratelimit.Rule) bool {
 	return len(r.Limits) > 0 && r.Algorithm != ratelimit.InFlight && r.Algorithm != ratelimit.LeakyBucket
 }
 
-// newGrants makes the tables of l's rules. A rule for which there is no memory is decided in Redis.
-func (s *Store) newGrants(l *layout) {
-	budget := keytable.NewBudget(grantMemory)
-	for i := range l.rules {
-		if grants(l.set.Rule(i)) {
-			l.rules[i].grants, _ = keytable.New(s.refusals.seed, keytable.Config{
-				Words: grantWords, Budget: budget, Policy: grantPolicy{endingPolicy{m: s.mirror}},
-			})
-		}
-	}
-}
-
 // grantPolicy is endingPolicy for grants: no grant ends or is evicted before Redis knows all of it.
 type grantPolicy struct{ endingPolicy }
 
@@ -176,21 +164,6 @@ func (q *merges) add(m *merge) {
 	select {
 	case q.wake <- struct{}{}:
 	default:
-	}
-}
-
-// grantAnswers sets the grants of what Redis has answered.
-func (s *Store) grantAnswers(l *layout, groups []*group) {
-	for _, g := range groups {
-		if g.err != nil {
-			continue
-		}
-		for k, i := range g.members {
-			sub := &g.request.Subjects[i]
-			if rl := &l.rules[sub.Outcome.Rule]; rl.grants != nil {
-				s.grant(rl, sub.Key, g.answer(k), g.sent, false)
-			}
-		}
 	}
 }
 
@@ -308,7 +281,7 @@ func (s *Store) begin(m *merge, number string) bool {
 		return true
 	}
 	head := append(appendUint56(nil, int64(min(amount, maxCost))), askMerge)
-	c := s.callAbout(m.layout, m.layout.scripts.decide, string(head), m.key, m.rule.number)
+	c := s.callAbout(m.layout, m.layout.scripts.decide, string(head), m.key, nil, m.rule.number)
 	c.keys = append(c.keys, c.keys[0]+"~"+s.node)
 	c.args = append(c.args, number)
 	m.call = &c

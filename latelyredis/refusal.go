@@ -94,14 +94,17 @@ func remembersRefusals(r *ratelimit.Rule) bool {
 // to reach Redis.
 func countsRefusals(r *ratelimit.Rule) bool { return r.CountRefused || r.Ban != nil }
 
-// newRefusals makes the tables of l's rules. A rule for which there is no memory is decided in Redis.
-func (s *Store) newRefusals(l *layout) {
-	budget := keytable.NewBudget(refusalMemory)
+// newTables makes the tables of l's rules, of refusals and grants. A rule for which there is no memory is decided in Redis.
+func (s *Store) newTables(l *layout) {
+	refused, granted := keytable.NewBudget(refusalMemory), keytable.NewBudget(grantMemory)
+	policy := endingPolicy{m: s.mirror}
 	for i := range l.rules {
-		if remembersRefusals(l.set.Rule(i)) {
-			l.rules[i].refused, _ = keytable.New(s.refusals.seed, keytable.Config{
-				Words: refusalWords, Budget: budget, Policy: endingPolicy{m: s.mirror},
-			})
+		r, rl := l.set.Rule(i), &l.rules[i]
+		if remembersRefusals(r) {
+			rl.refused, _ = keytable.New(s.refusals.seed, keytable.Config{Words: refusalWords, Budget: refused, Policy: policy})
+		}
+		if s.batched && grants(r) {
+			rl.grants, _ = keytable.New(s.refusals.seed, keytable.Config{Words: grantWords, Budget: granted, Policy: grantPolicy{policy}})
 		}
 	}
 }
@@ -166,17 +169,20 @@ func (s *Store) refusal(rl *rule, sub *subject, cost uint64, node int64) bool {
 	return true
 }
 
-// rememberRefusals remembers what Redis has refused of groups.
-func (s *Store) rememberRefusals(l *layout, groups []*group) {
+// remember keeps what the answers to groups say of later events: refusals and grants.
+func (s *Store) remember(l *layout, groups []*group) {
 	for _, g := range groups {
-		if g.err != nil || g.request.Cost == 0 {
+		if g.err != nil {
 			continue
 		}
-		for _, i := range g.members {
+		for k, i := range g.members {
 			sub := &g.request.Subjects[i]
 			rl := &l.rules[sub.Outcome.Rule]
-			if sub.Outcome.Refused && rl.refused != nil && !sub.Outcome.Banned {
+			if sub.Outcome.Refused && rl.refused != nil && !sub.Outcome.Banned && g.request.Cost > 0 {
 				s.rememberRefusal(rl, g, sub)
+			}
+			if rl.grants != nil {
+				s.grant(rl, sub.Key, g.answer(k), g.sent, false)
 			}
 		}
 	}

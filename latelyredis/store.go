@@ -66,7 +66,6 @@ type Store struct {
 	prefix string
 	script string // how scripts take the time
 	layout atomic.Pointer[layout]
-	clock  nodeClock // for the periods of calendars
 	mirror *mirror
 	onBan  func(ratelimit.BanRecord)
 
@@ -79,9 +78,8 @@ type Store struct {
 	stop       context.CancelFunc
 	node       string
 	nodes      atomic.Int64
-	read       atomic.Bool           // the list was read
 	failed     atomic.Pointer[error] // why it was not brought up to date when that was tried last, or nil
-	synced     atomic.Int64          // when it last was, after breakers.began
+	synced     atomic.Int64          // when it last was, after breakers.began, or 0
 	unlisted   atomic.Bool           // a ban of the copy may not be in it
 
 	least    int64 // Config.Nodes
@@ -92,7 +90,7 @@ type Store struct {
 
 	syncing sync.Mutex
 	have    string // the newest change of the list that the copy has; guarded by syncing
-	news    []news // for OnBan and OnUnban, after syncing; guarded by it
+	news    []news // what was changed in the copy; guarded by syncing
 }
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
@@ -120,7 +118,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if c.Nodes < 0 {
 		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
 	}
-	s := &Store{conn: conn, prefix: prefix, script: clock, clock: newNodeClock(), mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), stop: func() {}}
+	s := &Store{conn: conn, prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), stop: func() {}}
 	s.refusals.seed, s.batched, s.least = s.mirror.seed, c.Batched, int64(c.Nodes)
 	s.breakers.began = time.Now()
 	return s, s.use(set)
@@ -144,10 +142,7 @@ func (s *Store) use(set *ratelimit.Set) error {
 		l.rules[i].banID = s.mirror.id(l.rules[i].listed)
 		l.banIDs = append(l.banIDs, l.rules[i].banID)
 	}
-	s.newRefusals(l)
-	if s.batched {
-		s.newGrants(l)
-	}
+	s.newTables(l)
 	s.layout.Store(l)
 	return nil
 }
@@ -285,8 +280,8 @@ func (c *call) answered(s *Store, l *layout, r Reply) bool {
 		c.script, c.full = l.scripts.repair, false
 	case len(r.Data) == len(period)+uint56 && r.Data[:len(period)] == period && c.calendars:
 		now := readUint56(r.Data[len(period):])
-		heard := s.clock.now()
-		s.clock.at(now, heard, heard)
+		heard := s.mirror.now()
+		s.mirror.at(now, heard, heard)
 		c.tell(l, now)
 	default:
 		return false

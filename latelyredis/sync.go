@@ -12,7 +12,6 @@ import (
 
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/wait"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 const (
@@ -134,7 +133,7 @@ func (s *Store) Ready() error {
 
 // listUnread returns why the list of bans was not read yet, or nil if it was.
 func (s *Store) listUnread() error {
-	if s.read.Load() {
+	if s.synced.Load() > 0 {
 		return nil
 	}
 	if err := s.failed.Load(); err != nil {
@@ -157,8 +156,21 @@ func newNode() string { return rand.Text() }
 
 // A news is a ban that is new in the copy, or one that was ended.
 type news struct {
-	ban   ratelimit.BanRecord
+	ban   ban.Ban
 	ended bool
+}
+
+// tell calls OnBan or OnUnban, if the rule is in force.
+func (s *Store) tell(n *news) {
+	rl := s.layout.Load().byID(n.ban.Rule)
+	switch {
+	case rl == nil:
+	case n.ended && s.onUnban != nil:
+		r := rl.record(&n.ban)
+		s.onUnban(r.Rule, r.Key)
+	case !n.ended && s.onBan != nil:
+		s.onBan(rl.record(&n.ban))
+	}
 }
 
 // sync brings the copy of the list up to date, and then calls OnBan and OnUnban for what is new in it. Nothing is
@@ -166,11 +178,7 @@ type news struct {
 func (s *Store) sync(ctx context.Context) error {
 	all, err := s.update(ctx)
 	for i := range all {
-		if n := &all[i]; n.ended {
-			s.onUnban(n.ban.Rule, n.ban.Key)
-		} else {
-			s.onBan(n.ban)
-		}
+		s.tell(&all[i])
 	}
 	return err
 }
@@ -248,37 +256,18 @@ func (s *Store) change(of, detail string) {
 	switch b, ok := s.mirror.read(of, detail); {
 	case !ok:
 	case detail == "":
-		s.remove(s.layout.Load(), &b)
+		s.remove(b)
 	case s.mirror.add(&b):
-		s.note(s.layout.Load(), &b)
+		s.news = append(s.news, news{ban: b})
 	}
 }
 
-// note keeps a ban that is new in the copy for OnBan.
+// remove removes a ban from the copy.
 //
 // REQUIRES: s.syncing.
-func (s *Store) note(l *layout, b *ban.Ban) {
-	if record, ok := s.told(l, b); ok {
-		s.news = append(s.news, news{ban: record})
-	}
-}
-
-// told returns a ban as OnBan is told of it, and reports whether it is: one of a rule in force.
-func (s *Store) told(l *layout, b *ban.Ban) (record ratelimit.BanRecord, ok bool) {
-	rl := l.byID(b.Rule)
-	if rl == nil || s.onBan == nil {
-		return record, false
-	}
-	return rl.record(b), true
-}
-
-// remove removes a ban from the copy, and keeps it for OnUnban if it held.
-//
-// REQUIRES: s.syncing.
-func (s *Store) remove(l *layout, b *ban.Ban) {
-	held := s.mirror.remove(b)
-	if rl := l.byID(b.Rule); held && rl != nil && s.onUnban != nil {
-		s.news = append(s.news, news{ban: rl.record(b), ended: true})
+func (s *Store) remove(b ban.Ban) {
+	if s.mirror.remove(&b) {
+		s.news = append(s.news, news{b, true})
 	}
 }
 
@@ -300,7 +289,7 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 		err := eachListed(c.data, func(of, detail string) {
 			known[of] = true
 			if b, ok := s.mirror.read(of, detail); ok && s.mirror.add(&b) && !first {
-				s.note(l, &b)
+				s.news = append(s.news, news{ban: b})
 			}
 		})
 		if err != nil {
@@ -313,7 +302,6 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 		}
 	}
 	s.have = newest
-	s.read.Store(true)
 	return nil
 }
 
@@ -327,7 +315,7 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 		var held []*call
 		for i, c := range listings {
 			if c.err == nil && c.data == banEnded {
-				s.remove(l, &bans[i])
+				s.remove(bans[i])
 			} else {
 				held = append(held, records[i])
 			}
@@ -341,7 +329,7 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 			continue
 		}
 		if !lost {
-			s.remove(l, &b)
+			s.remove(b)
 			continue
 		}
 		b.Memory = rl.memory
