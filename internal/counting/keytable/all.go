@@ -40,19 +40,18 @@ func (t *Table) Groups() iter.Seq[iter.Seq2[[]byte, Record]] {
 
 // each yields each key and record of g.
 func (g group) each(yield func([]byte, Record) bool) bool {
-	var buf keyBuffer
 	for i := range uint(g.places) {
-		if r := g.record(i); r.head.Load() != 0 && !r.withLock(&buf, yield) {
+		if r := g.record(i); r.head.Load() != 0 && !r.withLock(yield) {
 			return false
 		}
 	}
 	return true
 }
 
-func (r Record) withLock(buf *keyBuffer, yield func([]byte, Record) bool) bool {
+func (r Record) withLock(yield func([]byte, Record) bool) bool {
 	lockHead(r.head)
 	defer r.Unlock()
-	return yield(r.key(buf), r)
+	return yield(r.key(), r)
 }
 
 // Drain empties the group of hash for good: f is called for each of its records,
@@ -76,9 +75,8 @@ func (t *Table) DrainAll(f func(key []byte, r Record)) {
 
 func (g group) drain(f func(key []byte, r Record)) {
 	g.freeze()
-	var buf keyBuffer
 	for r := range g.all() {
-		f(r.key(&buf), r)
+		f(r.key(), r)
 	}
 	g.t.n.Add(^uint64(g.n - 1))
 	g.t.publish(g.first, g.depth, nil)

@@ -198,16 +198,13 @@ func (g group) fits(need int) bool {
 
 // insert makes the empty place r a record of zeros, locked, for a key that is not
 // there and fits.
-func (g group) insert(r Record, hash uint64, key string, id identity) {
+func (g group) insert(r Record, hash uint64, key string) {
 	if g.n == 0 {
 		g.t.config.Policy.Base(&g.base)
 	}
 	clear(r.Words())
-	*r.keyWords() = [shortWords]uint64{id.first, id.second}
-	g.recent += int32(id.bytes) - g.recent/recentKeys
-	if id.bytes != 0 {
-		g.keep(r, key)
-	}
+	g.setKey(r, key)
+	g.recent += int32(beside(key)) - g.recent/recentKeys
 	r.head.Store(tagOf(hash) | locked) // now searches find it
 	g.n++
 }

@@ -13,64 +13,68 @@ const (
 	MaxKey = 1024
 
 	// MaxShortKey is the longest key that a record holds.
-	MaxShortKey = 8*shortWords - 1
+	MaxShortKey = 8*keyWords - 1
 
-	shortWords = 2    // words of a record for its key
-	longMark   = 0xff // in place of the length
+	keyWords = 2    // words of a record for its key
+	longMark = 0xff // in place of the length
 
 	keyHead = 2 // bytes before a key beside the records: its length
 )
 
-// An identity is what a record has of its key, besides the hash in its head:
+// A keyField is what a record has of its key, besides the hash in its head:
 //
-//	a short key:  | bytes 0 to 7 | bytes 8 to 14, the length in the top byte |
-//	a longer one: | another hash | place among the keys, longMark in the top byte |
+//	a short key:  | its bytes, zeros (15)                | its length |
+//	a longer one: | another hash (8) | place among the keys | longMark |
 //
 // The length tells short keys apart that differ in zeros at the end.
-type identity struct {
-	first, second uint64
-	bytes         int // that the key takes beside the records
-}
+type keyField [8 * keyWords]byte
 
-func (t *Table) identify(key string) (id identity) {
-	if len(key) <= MaxShortKey {
-		id.first, id.second = ShortKey(key)
-		return id
+// field returns the keyField of r.
+func (r Record) field() *keyField { return (*keyField)(unsafe.Add(unsafe.Pointer(r.head), 8)) }
+
+// isShort reports whether f is that of key, which is short. Two loads of eight bytes, which
+// may overlap, take half the instructions of a comparison of strings.
+func (f *keyField) isShort(key string) bool {
+	n := uint(len(key))
+	if n < 8 {
+		return uint(f[MaxShortKey]) == n && string(f[:n]) == key
 	}
-	return identity{maphash.String(t.seed2, key), longMark << 56, keyHead + len(key)}
-}
-
-// ShortKey returns a key of up to MaxShortKey bytes as two words: in little endian, its
-// bytes, zeros, and its length.
-func ShortKey(key string) (w0, w1 uint64) {
-	n := len(key)
 	b := unsafe.Slice(unsafe.StringData(key), n)
-	switch {
-	case n >= 8:
-		w0 = binary.LittleEndian.Uint64(b)
-		w1 = binary.LittleEndian.Uint64(b[n-8:]) >> (8 * uint(16-n)) // the first bytes are in w0
-	case n >= 4:
-		w0 = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*uint(n-4))
-	case n > 0:
-		w0 = uint64(b[0]) | uint64(b[n/2])<<(8*uint(n/2)) | uint64(b[n-1])<<(8*uint(n-1))
-	}
-	return w0, w1 | uint64(n)<<56
-}
-
-// keyWords returns the words of r that are its key's.
-func (r Record) keyWords() *[shortWords]uint64 {
-	return (*[shortWords]uint64)(unsafe.Add(unsafe.Pointer(r.head), 8))
+	return uint(f[MaxShortKey]) == n &&
+		binary.LittleEndian.Uint64(f[:]) == binary.LittleEndian.Uint64(b) &&
+		binary.LittleEndian.Uint64(f[n-8:]) == binary.LittleEndian.Uint64(b[n-8:])
 }
 
 // isLong reports whether r is the record of key, which is not short, given that the
 // hashes are the same.
 func (r Record) isLong(key string) bool {
-	w := r.keyWords()
-	return w[1]>>56 == longMark && w[0] == maphash.String(r.g.t.seed2, key)
+	return r.inArena() && binary.LittleEndian.Uint64(r.field()[:]) == maphash.String(r.g.t.seed2, key)
 }
 
 // inArena reports whether the key of r is beside the records.
-func (r Record) inArena() bool { return r.keyWords()[1]>>56 == longMark }
+func (r Record) inArena() bool { return r.field()[MaxShortKey] == longMark }
+
+// beside returns how many bytes a key takes beside the records.
+func beside(key string) int {
+	if len(key) <= MaxShortKey {
+		return 0
+	}
+	return keyHead + len(key)
+}
+
+// setKey makes r, a record of g, that of a key that fits.
+func (g group) setKey(r Record, key string) {
+	f := r.field()
+	*f = keyField{}
+	if len(key) <= MaxShortKey {
+		copy(f[:], key)
+		f[MaxShortKey] = byte(len(key))
+		return
+	}
+	binary.LittleEndian.PutUint64(f[:], maphash.String(g.t.seed2, key))
+	f[MaxShortKey] = longMark
+	g.keep(r, key)
+}
 
 // arena returns the memory of the keys: each has its length before it.
 func (g group) arena() []byte {
@@ -78,11 +82,11 @@ func (g group) arena() []byte {
 }
 
 // keyAt returns where the key of r, which is beside the records, begins.
-func (r Record) keyAt() uint16 { return uint16(r.keyWords()[1]) }
+func (r Record) keyAt() uint16 { return binary.LittleEndian.Uint16(r.field()[8:]) }
 
 // keep stores the key of r beside the records, where it fits.
 func (g group) keep(r Record, key string) {
-	r.keyWords()[1] = longMark<<56 | uint64(g.tail)
+	binary.LittleEndian.PutUint16(r.field()[8:], uint16(g.tail))
 	b := g.arena()[g.tail:]
 	binary.LittleEndian.PutUint16(b, uint16(len(key)))
 	g.tail += keyHead + uint32(copy(b[keyHead:], key))
@@ -98,19 +102,15 @@ func keyIn(arena []byte, at uint16) string {
 // stored returns the key of r, which is beside the records, as it lies there.
 func (r Record) stored() string { return keyIn(r.g.arena(), r.keyAt()) }
 
-// A keyBuffer holds a short key.
-type keyBuffer [8 * shortWords]byte
-
-// key returns the key of r, which is locked: in the group's memory, or in buf.
-func (r Record) key(buf *keyBuffer) []byte {
+// key returns the key of r as it lies in the memory of the group, until r is unlocked.
+func (r Record) key() []byte {
 	if r.inArena() {
 		key := r.stored()
 		return unsafe.Slice(unsafe.StringData(key), len(key))
 	}
-	w := r.keyWords()
-	binary.LittleEndian.PutUint64(buf[:], w[0])
-	binary.LittleEndian.PutUint64(buf[8:], w[1])
-	return buf[:w[1]>>56]
+	f := r.field()
+	n := f[MaxShortKey]
+	return f[:n:n]
 }
 
 // compact closes the gaps that keys have left.

@@ -29,7 +29,7 @@ const (
 )
 
 // ownWords is how many words of a record are the table's: its head and its key.
-const ownWords = 1 + shortWords
+const ownWords = 1 + keyWords
 
 func tagOf(hash uint64) uint64 { return hash<<headBits | live }
 

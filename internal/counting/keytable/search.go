@@ -67,7 +67,7 @@ func (t *Table) search(h Hint, hash uint64, key string) (Record, State) {
 		return r, state
 	}
 	if len(key) <= MaxShortKey {
-		if first, second := ShortKey(key); *r.keyWords() == [shortWords]uint64{first, second} {
+		if r.field().isShort(key) {
 			return r, Found
 		}
 	} else if r.isLong(key) {

@@ -200,13 +200,12 @@ func (t *Table) add(p place, hash uint64, key string, makeSpace bool) (Record, S
 	if t.added.Add(1)%sweepEvery == 0 {
 		t.Sweep()
 	}
-	id := t.identify(key)
 	for {
 		g, ok := t.lockGroup(hash)
 		if !ok {
 			return Record{}, Moved
 		}
-		r, state := g.add(p, hash, key, id, makeSpace)
+		r, state := g.add(p, hash, key, makeSpace)
 		if g.mu.Unlock(); state != again {
 			return r, state
 		}
@@ -216,7 +215,7 @@ func (t *Table) add(p place, hash uint64, key string, makeSpace bool) (Record, S
 // add is add in g.
 //
 // REQUIRES: g.mu.
-func (g group) add(p place, hash uint64, key string, id identity, makeSpace bool) (Record, State) {
+func (g group) add(p place, hash uint64, key string, makeSpace bool) (Record, State) {
 	r := p.r
 	if r.g.header != g.header || g.state.Load() != p.state || r.head.Load() != 0 {
 		var state State
@@ -224,11 +223,11 @@ func (g group) add(p place, hash uint64, key string, id identity, makeSpace bool
 			return r, Found
 		}
 	}
-	if !g.fits(id.bytes) {
+	if need := beside(key); !g.fits(need) {
 		if !makeSpace {
 			return Record{}, Absent
 		}
-		switch state := g.makeSpace(id.bytes); state {
+		switch state := g.makeSpace(need); state {
 		case NoMemory:
 			g.t.refused.Add(1)
 			return Record{}, state
@@ -238,7 +237,7 @@ func (g group) add(p place, hash uint64, key string, id identity, makeSpace bool
 		r = g.free(tagOf(hash))
 	}
 	g.t.n.Add(1)
-	g.insert(r, hash, key, id)
+	g.insert(r, hash, key)
 	return r, Added
 }
 
