@@ -45,7 +45,8 @@ func TestZeroFormatReadsNothing(t *testing.T) {
 func TestParseFormatErrors(t *testing.T) {
 	for _, tt := range []struct{ text, wants string }{
 		{"", `"" is unknown; use clf, clf-vhost`},
-		{"CLF", "or a json:, csv:, tsv:, nginx:, apache: or regex: spec"},
+		{"CLF", `format "CLF" is unknown; did you mean clf?`},
+		{"goaccess", "or a json:, csv:, tsv:, nginx:, apache: or regex: spec"},
 		{"xml:time=1", `"xml:time=1" is unknown`},
 		{"json:", "is not of the form FIELD=PLACE"},
 		{"json:client=a", "there is no time; add time=PLACE@UNIT"},
