@@ -99,7 +99,8 @@ test-race: ## concurrent tests in their short forms, and the adapters, under the
 
 # Other modules, each in its folder: a program that uses an adapter downloads one framework. A command
 # runs in those that can download what they need. By the tag nomsgpack, gin lacks a codec that takes half
-# a minute to compile.
+# a minute to compile; go-redis takes as long if it is optimized.
+LEAN = -tags nomsgpack -gcflags='github.com/redis/go-redis/v9=-N -l'
 ADAPTERS  = adapters/goredis adapters/echo adapters/fiber adapters/gin
 CLIENTS   = internal/server/respapi/clienttest
 MANIFESTS = deploy/kubernetes/validate
@@ -108,12 +109,12 @@ in-modules = @for m in $(1); do [ -f $$m/go.mod ] || continue; \
 
 .PHONY: test-adapters
 test-adapters: ## test the adapters for gin, echo, fiber and go-redis
-	$(call in-modules,$(ADAPTERS),$(GOTEST) -tags nomsgpack ./...)
+	$(call in-modules,$(ADAPTERS),$(GOTEST) $(LEAN) ./...)
 
 .PHONY: test-clients
 test-clients: export NODE_PATH ?= $(CURDIR)/bin/node/node_modules
 test-clients: ## the server with the Redis clients of other projects, a module of its own
-	$(call in-modules,$(CLIENTS),$(GOTEST) -timeout 5m ./...)
+	$(call in-modules,$(CLIENTS),$(GOTEST) $(LEAN) -timeout 5m ./...)
 
 .PHONY: test-manifests
 test-manifests: ## Kubernetes manifests and the snippet for Envoy against their types, a module of its own
@@ -144,7 +145,7 @@ vet:
 	$(GO) vet ./...
 	GOARCH=386 $(GO) vet -gcflags='all=-N -l' ./...
 	$(GO) vet -tags explore ./internal/counting/ring/
-	$(call in-modules,$(ADAPTERS) $(CLIENTS) $(MANIFESTS) benchmarks,$(GO) vet -tags nomsgpack ./...)
+	$(call in-modules,$(ADAPTERS) $(CLIENTS) $(MANIFESTS) benchmarks,$(GO) vet $(LEAN) ./...)
 
 .PHONY: fmt-check
 fmt-check:

@@ -60,6 +60,15 @@ func differing(t *testing.T, rng *rand.Rand, as [2]ratelimit.Algorithm, n [2]uin
 	return most
 }
 
+// drawn returns n of all in short tests, another choice with each seed, and all of them otherwise.
+func drawn[T any](rng *rand.Rand, n int, all []T) []T {
+	if testing.Short() {
+		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:n]
+	}
+	return all
+}
+
 // allowedOf takes n times, and returns how often it was allowed.
 func allowedOf(t testing.TB, l *ratelimit.Limiter, n int) (allowed int) {
 	t.Helper()
@@ -86,10 +95,10 @@ func TestDifferentRules(t *testing.T) {
 	rng := randtest.New(t)
 	for i := range limit.Algorithms() {
 		a := ratelimit.Algorithm(i)
-		for _, n := range [][2]uint64{{20, 17}, {100, 30}, {150, 140}, {300, 100}, {129, 128}, {300, 1}, {300, 0}} {
-			if a == ratelimit.InFlight {
-				continue // which counts what is under way
-			}
+		if a == ratelimit.InFlight {
+			continue // which counts what is under way
+		}
+		for _, n := range drawn(rng, 3, [][2]uint64{{20, 17}, {100, 30}, {150, 140}, {300, 100}, {129, 128}, {300, 1}, {300, 0}}) {
 			limit := limited("limit", match.MustKey("path"), a, n[0]).Limits[0]
 			want := int(limit.MaxAllowed(a))
 			for range rounds {
@@ -142,7 +151,7 @@ func TestDifferentAlgorithms(t *testing.T) {
 		if a == ratelimit.InFlight || a == ratelimit.Calendar {
 			continue // which count what is under way, or in days
 		}
-		for _, n := range []uint64{1, 30, 100, 150} {
+		for _, n := range drawn(rng, 2, []uint64{1, 30, 100, 150}) {
 			want := 300
 			if a == ratelimit.GCRA || a == ratelimit.LeakyBucket {
 				want += int(limited("limit", match.MustKey("path"), a, n).Limits[0].MaxAllowed(a))

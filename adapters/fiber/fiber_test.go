@@ -25,23 +25,28 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
+// sendTo returns what sends requests to an app.
+func sendTo(t testing.TB, app *fiber.App) adaptertest.Send {
+	var from net.Addr
+	s := serve(t, app, func() net.Addr { return from })
+	return func(method, target, peer string, header ...string) *http.Response {
+		var lines []string
+		for n := 0; n < len(header); n += 2 {
+			lines = append(lines, header[n]+": "+header[n+1])
+		}
+		from = tcp(peer)
+		r, text := s.send(method, target, lines...)
+		r.Body = io.NopCloser(strings.NewReader(text))
+		return r
+	}
+}
+
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, func(t testing.TB, m *latelyhttp.Middleware, f func()) adaptertest.Send {
-		var from net.Addr
-		s := serve(t, newApp(new(int), recoverer.New(), latelyfiber.New(m), func(c fiber.Ctx) error {
+		return sendTo(t, newApp(new(int), recoverer.New(), latelyfiber.New(m), func(c fiber.Ctx) error {
 			f()
 			return c.Next()
-		}), func() net.Addr { return from })
-		return func(method, target, peer string, header ...string) *http.Response {
-			var lines []string
-			for n := 0; n < len(header); n += 2 {
-				lines = append(lines, header[n]+": "+header[n+1])
-			}
-			from = tcp(peer)
-			r, text := s.send(method, target, lines...)
-			r.Body = io.NopCloser(strings.NewReader(text))
-			return r
-		}
+		}))
 	})
 }
 
@@ -159,23 +164,15 @@ func TestPatternIsTheRoute(t *testing.T) {
 }
 
 func TestField(t *testing.T) {
-	reached := 0
 	c := latelyhttp.Config{Fields: map[string]func(*http.Request) string{
 		"user": latelyfiber.Field(func(c fiber.Ctx) string { return fiber.Locals[string](c, "user") }),
 	}}
-	app := newApp(&reached,
+	adaptertest.CheckUsers(t, sendTo(t, newApp(new(int),
 		func(c fiber.Ctx) error {
 			fiber.Locals(c, "user", c.Query("as"))
 			return c.Next()
 		},
-		latelyfiber.New(adaptertest.Limits(t, c, 1, "user")))
-	s := serve(t, app, at("192.0.2.1:99"))
-	for _, as := range []string{"ann", "bob", "ann", "bob"} {
-		s.send("GET", "/items/1?as="+as)
-	}
-	if reached != 2 {
-		t.Errorf("%d requests reached the handler, want one of each user", reached)
-	}
+		latelyfiber.New(adaptertest.Limits(t, c, 1, "user")))))
 }
 
 // What OnRefused writes is what is sent, and list fields of earlier handlers
@@ -224,14 +221,7 @@ func TestAnswers(t *testing.T) {
 		"500": func(fiber.Ctx) error { panic("the handler fails") },
 		"200": func(c fiber.Ctx) error { return c.Next() },
 	} {
-		reached := 0
-		s := serve(t, newApp(&reached, recoverer.New(), latelyfiber.New(adaptertest.Answers(t, 2, status)), inside), at("192.0.2.1:99"))
-		for i := range 4 {
-			r, _ := s.send("GET", "/items/1")
-			if refused := r.StatusCode == http.StatusTooManyRequests; refused != (i >= 2) {
-				t.Errorf("request %d under a limit of two answers with status %s: %d", i, status, r.StatusCode)
-			}
-		}
+		adaptertest.CheckAnswers(t, status, sendTo(t, newApp(new(int), recoverer.New(), latelyfiber.New(adaptertest.Answers(t, 2, status)), inside)))
 	}
 }
 

@@ -59,19 +59,12 @@ func TestRefusalAborts(t *testing.T) {
 }
 
 func TestField(t *testing.T) {
-	reached := 0
 	c := latelyhttp.Config{Fields: map[string]func(*http.Request) string{
 		"user": latelygin.Field(func(c *gin.Context) string { return c.GetString("user") }),
 	}}
-	send := adaptertest.SendTo(newRouter(&reached,
+	adaptertest.CheckUsers(t, adaptertest.SendTo(newRouter(new(int),
 		func(c *gin.Context) { c.Set("user", c.Query("as")) },
-		latelygin.New(adaptertest.Limits(t, c, 1, "user"))))
-	for _, as := range []string{"ann", "bob", "ann", "bob"} {
-		send("GET", "/items/1?as="+as, "192.0.2.1:99")
-	}
-	if reached != 2 {
-		t.Errorf("%d requests reached the handler, want one of each user", reached)
-	}
+		latelygin.New(adaptertest.Limits(t, c, 1, "user")))))
 }
 
 // Elsewhere, Field has no context of gin to ask.
@@ -89,14 +82,7 @@ func TestAnswers(t *testing.T) {
 		"500": func(*gin.Context) { panic("the handler fails") },
 		"200": func(*gin.Context) {},
 	} {
-		reached := 0
-		send := adaptertest.SendTo(newRouter(&reached, recovering(), latelygin.New(adaptertest.Answers(t, 2, status)), inside))
-		for i := range 4 {
-			code := send("GET", "/items/1", "192.0.2.1:99").StatusCode
-			if refused := code == http.StatusTooManyRequests; refused != (i >= 2) {
-				t.Errorf("request %d under a limit of two answers with status %s: %d", i, status, code)
-			}
-		}
+		adaptertest.CheckAnswers(t, status, adaptertest.SendTo(newRouter(new(int), recovering(), latelygin.New(adaptertest.Answers(t, 2, status)), inside)))
 	}
 }
 

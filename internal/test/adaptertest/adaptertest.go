@@ -50,6 +50,26 @@ func SendTo(h http.Handler) Send {
 	}
 }
 
+// CheckUsers sends requests of two users, named by the parameter as, to an app with a limit of one for each user.
+func CheckUsers(t testing.TB, send Send) {
+	t.Helper()
+	for i, as := range []string{"ann", "bob", "ann", "bob"} {
+		if r := send("GET", "/items/1?as="+as, peer); (r.StatusCode == http.StatusTooManyRequests) != (i >= 2) {
+			t.Errorf("request %d, by %s: %s", i, as, r.Status)
+		}
+	}
+}
+
+// CheckAnswers sends requests to an app with a limit of two answers with a status, which all answers have.
+func CheckAnswers(t testing.TB, status string, send Send) {
+	t.Helper()
+	for i := range 4 {
+		if r := send("GET", "/items/1", peer); (r.StatusCode == http.StatusTooManyRequests) != (i >= 2) {
+			t.Errorf("request %d under a limit of two answers with status %s: %s", i, status, r.Status)
+		}
+	}
+}
+
 // Benchmark runs requests through the handler that app returns, without limits and with some that refuse none.
 func Benchmark(b *testing.B, app func(limits ...*latelyhttp.Middleware) http.Handler) {
 	for _, bb := range []struct {
