@@ -65,12 +65,12 @@ func (c *banCopy) page(q ban.Query) (bans []BanRecord, total int, next string, e
 		}
 	}
 	rules := c.rules(q.Rule)
-	p, err := c.Table.Page(c.Now, q.Cursor, q.Limit, func(rule uint32, key []byte, reason func() string) bool {
-		r := rules[rule]
-		if r == nil || q.Text == "" || strings.Contains(reason(), q.Text) {
+	p, err := c.Table.Page(c.Now, q.Cursor, q.Limit, func(b ban.Ban) bool {
+		r := rules[b.Rule]
+		if r == nil || q.Text == "" || strings.Contains(b.Reason, q.Text) {
 			return r != nil
 		}
-		for v := range r.Key.Parts(key) { // not across two of them
+		for v := range r.Key.Parts(b.Key) { // not across two of them
 			if bytes.Contains(v, []byte(q.Text)) {
 				return true
 			}
@@ -86,7 +86,7 @@ func (c *banCopy) page(q ban.Query) (bans []BanRecord, total int, next string, e
 	return bans, p.Total, p.Next, nil
 }
 
-// held returns how many bans hold, by the names of rules. The cost is that of the rules, and of the bans if one has ended.
+// held returns how many bans hold, by the names of rules. See [ban.Table.Counts] for the cost.
 func (c *banCopy) held() map[string]int {
 	held := make(map[string]int)
 	if c.Table == nil {

@@ -19,7 +19,7 @@ type Stats struct {
 	Budget, Bytes, Reserved int64
 
 	// Bans counts the banned keys, as of the newest time at which a key was added; with
-	// more than 10,000 bans, an ended ban may count for another 10 µs per ban. Remembered
+	// more than 10,000 bans, the count may be 10 µs per ban older. Remembered
 	// includes past bans. BansRefused counts bans that could not begin because the table
 	// was full, BansDropped ended bans that were deleted early to free a place.
 	Bans, Remembered, BansRefused, BansDropped uint64
@@ -57,7 +57,7 @@ type RuleStats struct {
 }
 
 // Stats returns what m has decided so far and what it holds. It adds up some
-// dozens of counters a rule, and looks at the bans if one has ended.
+// dozens of counters a rule, and counts the bans, at 100 ns each.
 func (m *memory) Stats() Stats {
 	rs := m.rules.Load()
 	s := Stats{Budget: m.config.Budget, Reserved: m.bans.Reserved()}

@@ -38,7 +38,6 @@ func (t *Table) Start(rule uint32, hash uint64, key []byte, p *Policy, now int64
 	}
 	t.texts.release(e.origin())
 	e.set(now, until, ruleOrigin(p))
-	t.count(e, now)
 	return until, true
 }
 
@@ -57,7 +56,6 @@ func (t *Table) Extend(rule uint32, hash uint64, key []byte, p *Policy, now int6
 	}
 	if p.Extend && e.origin().byRule() {
 		e.setUntil(max(e.until(), now+int64(p.jittered(max(e.count(), 1)-1, seed, key))))
-		t.count(e, now)
 	}
 	return e.until(), true
 }
@@ -95,7 +93,6 @@ func (t *Table) Restore(hash uint64, b *Ban, now int64) Result {
 	}
 	t.texts.release(e.origin())
 	e.set(b.Since, b.Until, o)
-	t.count(e, now)
 	return Added
 }
 

@@ -9,7 +9,7 @@ import (
 
 // An entry is the words of a record: what a Table stores of one key under one rule.
 //
-//	| end, as a keytable.Stamp | start | number of bans, 25 bits, memory in ms | origin | counted as held, rule |
+//	| end, as a keytable.Stamp | start | number of bans, 25 bits, memory in ms | origin | rule |
 //
 // The words of a new record are zeros: a ban that ended at the earliest time.
 type entry []uint64
@@ -18,8 +18,6 @@ const (
 	entryWords = 5
 
 	maxCount = 1<<25 - 1
-
-	heldBit = 1 << 32 // of the last word
 )
 
 func (e entry) until() int64  { return keytable.Time(e[0]) }
@@ -31,7 +29,6 @@ func (e entry) memory() time.Duration {
 func (e entry) origin() origin { return origin(e[3]) }
 func (e entry) rule() uint32   { return uint32(e[4]) }
 
-func (e entry) held() bool           { return e[4]&heldBit != 0 }
 func (e entry) setRule(rule uint32)  { e[4] = uint64(rule) }
 func (e entry) setUntil(until int64) { e[0] = keytable.Stamp(until) }
 

@@ -8,10 +8,6 @@ import (
 	"slices"
 )
 
-// A Match reports whether a ban is selected. It must not keep the key, change it or call
-// the Table. reason returns the reason of the ban.
-type Match func(rule uint32, key []byte, reason func() string) bool
-
 // A Query selects a page of the bans that hold.
 type Query struct {
 	Rule   string // "" means all rules
@@ -29,10 +25,8 @@ type Page struct {
 
 // Page returns up to limit of the selected bans that hold at now, those that began last
 // first. cursor is Page.Next of the page before, or "" for the first page. A ban that holds
-// from the first page to the last is on exactly one of them. Page scans all bans, one group
-// after another under its lock, and allocates for those that it returns. The error is that
-// of the cursor.
-func (t *Table) Page(now int64, cursor string, limit int, match Match) (page Page, err error) {
+// from the first page to the last is on exactly one of them. Page scans all bans, as Saved does.
+func (t *Table) Page(now int64, cursor string, limit int, selects func(Ban) bool) (page Page, err error) {
 	var before Ban
 	if cursor != "" {
 		if before, err = parseCursor(cursor); err != nil {
@@ -47,17 +41,14 @@ func (t *Table) Page(now int64, cursor string, limit int, match Match) (page Pag
 			top, more = top[:limit], true
 		}
 	}
-	reasons := make(map[origin]string)
-	for key, r := range t.records {
-		b := t.ban(key, r.Words())
-		if b.Until <= now || !match(b.Rule, key, func() string { return b.reason(reasons) }) {
+	for b := range t.Saved() {
+		if b.Until <= now || !selects(b) {
 			continue
 		}
 		page.Total++
 		if limit == 0 || cursor != "" && b.compareStart(&before) >= 0 || more && b.compareStart(&top[limit-1]) < 0 {
 			continue
 		}
-		b.Key = slices.Clone(key)
 		if top = append(top, b); len(top) >= 2*limit {
 			trim()
 		}
@@ -65,28 +56,12 @@ func (t *Table) Page(now int64, cursor string, limit int, match Match) (page Pag
 	if trim(); more {
 		page.Next = top[limit-1].cursor()
 	}
-	for i := range top {
-		top[i].describe()
-	}
 	page.Bans = top
 	return page, nil
 }
 
 // compareStart orders by start, rule and key.
 func (b *Ban) compareStart(o *Ban) int { return cmp.Or(cmp.Compare(b.Since, o.Since), b.compare(o)) }
-
-// reason returns the reason. Those that many bans have are kept in reasons.
-func (b *Ban) reason(reasons map[origin]string) string {
-	if b.counted == 0 {
-		return b.Reason
-	}
-	reason, ok := reasons[b.counted]
-	if !ok {
-		reason = b.counted.reason()
-		reasons[b.counted] = reason
-	}
-	return reason
-}
 
 // cursor returns the cursor of the page that follows b: its start, rule and key.
 func (b *Ban) cursor() string {

@@ -32,8 +32,9 @@ type Table struct {
 	now     atomic.Int64 // the newest time of a change
 
 	refused atomic.Uint64
-	counts  counts
-	changes [64]sync.Mutex // of the keys with that hash
+	rules   sync.Map                 // how many bans of each rule there are, an *atomic.Int64
+	held    atomic.Pointer[heldBans] // as they were counted last
+	changes [64]sync.Mutex           // of the keys with that hash
 }
 
 // A part is a part of the bans, with memory of its own.
@@ -103,8 +104,6 @@ func newTable(c Config, most, reserve int) *Table {
 	t := &Table{keep: c.Keep, shared: part{budget: c.Budget, most: int64(most - reserve)}}
 	t.reserve = part{budget: keytable.NewBudget(aside), most: int64(reserve)}
 	t.now.Store(math.MinInt64)
-	t.counts.next.Store(math.MaxInt64)
-	t.counts.looked.Store(math.MinInt64)
 	t.shared.searched.Store(math.MinInt64)
 	t.reserve.searched.Store(math.MinInt64)
 	return t
@@ -139,7 +138,7 @@ func (y policy) Weight(r keytable.Record) uint64 {
 func (y policy) Drop(r keytable.Record) {
 	e := entry(r.Words())
 	y.t.texts.release(e.origin())
-	y.t.uncount(e)
+	y.t.Of(e.rule()).Add(-1)
 	y.p.bans.Add(-1)
 }
 

@@ -304,6 +304,42 @@ func TestBanTableOfReplay(t *testing.T) {
 	}
 }
 
+// TestCountsOfManyBans begins and ends bans between calls of Counts, which looks at all of
+// few bans each time, and at many only after some time.
+func TestCountsOfManyBans(t *testing.T) {
+	for _, many := range []int{0, manyBans} {
+		table, b := NewTable(Config{}), &Policy{Span: time.Second, For: time.Hour}
+		start := func(from, to int, now int64) {
+			for i := from; i < to; i++ {
+				table.Start(1, uint64(i), fmt.Append(nil, i), b, now, 0)
+			}
+		}
+		held := func(now int64) int { return table.Counts(now).Held[1] }
+		start(0, many+1, 0)
+		wait := int64(many+2) * int64(countEvery)
+		if got := held(0); got != many+1 {
+			t.Fatalf("%d bans hold, want %d", got, many+1)
+		}
+		start(many+1, many+2, 1)
+		old := many + 1
+		if many == 0 {
+			old = 2
+		}
+		for now, want := range map[int64]int{1: old, wait - 1: old, wait: many + 2} {
+			table.held.Store(&heldBans{at: 0, rules: map[uint32]int{1: many + 1}})
+			if got := held(now); got != want {
+				t.Errorf("%d bans: %d hold at %d, want %d", many+2, got, now, want)
+			}
+		}
+		if got := held(int64(time.Hour)); got != 1 {
+			t.Errorf("%d bans: %d hold after all but one have ended", many+2, got)
+		}
+		if got := held(1); got != many+2 {
+			t.Errorf("%d bans: %d hold at an earlier time, want all", many+2, got)
+		}
+	}
+}
+
 // TestBanMemoryIsUsedAgain unbans all bans and begins as many: no more memory is
 // taken than the first time, but for what the shards' different turns make.
 func TestBanMemoryIsUsedAgain(t *testing.T) {
