@@ -217,7 +217,7 @@ func TestRotatingClaimsShareABucket(t *testing.T) {
 	}
 }
 
-// All addresses of one /64 are one client, those of the next are another. An
+// All addresses in one /64 are one client, all in the next another. An
 // IPv4-mapped address is the IPv4 one on the wire, too.
 func TestFolding(t *testing.T) {
 	i := newInterceptor(t, Config{}, perClient(t, 1))

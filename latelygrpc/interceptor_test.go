@@ -43,7 +43,7 @@ func TestUnaryRefusesTheOneTooMany(t *testing.T) {
 }
 
 // A lone client that waits as long as it is told is admitted, always; one that
-// waits a nanosecond less is not. The time is that of the bubble.
+// waits a nanosecond less is not. The time is the bubble's.
 func TestRetryInfoIsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newInterceptor(t, Config{},

@@ -122,7 +122,7 @@ func TestPolicyOfOtherAlgorithms(t *testing.T) {
 	})
 }
 
-// The quota of an adaptive limit is the one that the call was judged by.
+// The quota of an adaptive limit is the limit at the decision.
 func TestPolicyOfAnAdaptiveLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := perClient(t, 10)

@@ -83,7 +83,7 @@ func TestHandlerLimitsMessages(t *testing.T) {
 	}
 }
 
-// Of many calls at once as many are allowed as the limit is.
+// As many concurrent calls are allowed as the limit.
 func TestManyAtOnce(t *testing.T) {
 	const limit, callers, each = 50, 8, 20
 	conn := dialFrom(t, nil, newInterceptor(t, Config{}, perClient(t, limit)))

@@ -38,7 +38,7 @@ func TestFieldsOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// The quota of an adaptive limit is the one that holds now.
+// The quota of an adaptive limit is its current limit.
 func TestAdaptivePolicy(t *testing.T) {
 	r := limited(t, "a", 1000, time.Minute)
 	r.Adapt = &ratelimit.Adapt{Span: time.Second, Steps: []ratelimit.AdaptStep{{Below: 50, Limit: 1000}}, Above: 20}

@@ -61,7 +61,7 @@ func TestDraftHeaders(t *testing.T) {
 	})
 }
 
-// checkDraft parses both fields and checks all that the draft asks of them.
+// checkDraft parses both fields and checks the requirements of the draft.
 func checkDraft(t *testing.T, h http.Header, code int) {
 	t.Helper()
 	policies, err := parseSF(h["Ratelimit-Policy"])

@@ -225,9 +225,9 @@ func retryRules(t testing.TB, rnd *rand.Rand) map[string][]ratelimit.Rule {
 	return rules
 }
 
-// Of all refusals, a client that waits as long as Retry-After says, and does
-// nothing else meanwhile, is admitted. One that waits a second less is not,
-// where waiting does not itself count for something.
+// After any refusal, a client that waits for Retry-After, and sends nothing
+// else meanwhile, is allowed. One that waits a second less is not, where
+// waiting does not itself count for something.
 func TestRetryAfterIsTrue(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, refusals := 1, 150
@@ -285,7 +285,8 @@ func lone(t *testing.T, h http.Handler, rnd *rand.Rand, refusals int, early bool
 	return refused
 }
 
-// TestMissingField refuses a request without a field with 401, and shows what is left of the other limits.
+// TestMissingField refuses a request without a field with 401, and shows the remaining quota of the
+// other limits.
 func TestMissingField(t *testing.T) {
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Fields: []match.Source{{Field: "api_key", Header: "X-API-Key", Refuse: true}}},
 		limited(t, "wide", 5, time.Minute), limited(t, "keys", 1, time.Minute, "api_key")))(t)

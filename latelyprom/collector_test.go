@@ -48,8 +48,8 @@ func newCollector(t testing.TB, l *ratelimit.Limiter, c latelyprom.Config) *late
 	return collector
 }
 
-// The series count is that of the rules, whatever the number of keys. The
-// control has a series for each of its keys, and must be told apart.
+// The number of series depends on the rules, not on the keys. The control has a
+// series for each of its keys, and must be told apart.
 func TestSeriesDoNotDependOnKeys(t *testing.T) {
 	keys := 100_000
 	switch {

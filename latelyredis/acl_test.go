@@ -29,8 +29,8 @@ func documentedUser(t testing.TB, servers ...*redistest.Server) {
 // asDocumented has a client be that user.
 func asDocumented(o *rueidis.ClientOption) { o.Username, o.Password = "lately", "password" }
 
-// TestDocumentedACL makes the user of docs/redis.md, and uses the store as that: it may do
-// all that the store does, and nothing else.
+// TestDocumentedACL creates the user in docs/redis.md, and uses the store with it: the
+// user has all rights that the store needs, and no others.
 func TestDocumentedACL(t *testing.T) {
 	s := own(t)
 	documentedUser(t, s.Server)

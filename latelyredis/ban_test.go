@@ -226,8 +226,8 @@ func TestExtended(t *testing.T) {
 	}
 }
 
-// TestConcurrentEndedMeanwhile has a node see a ban, and learn of it only after another node has ended it: no list has it afterwards, and
-// who was told that it began is told that it ended.
+// TestConcurrentEndedMeanwhile has a node see a ban, and learn of it only after another node has
+// ended it: no list has it afterwards, and whoever received its beginning receives its end.
 func TestConcurrentEndedMeanwhile(t *testing.T) {
 	rules := set(t, banning("flood", match.MustKey("path"), 1000))
 	config := prefixed()

@@ -62,7 +62,7 @@ func testNodeStopped(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// testSlots compares the slots of random keys with those of a server.
+// testSlots compares the slots of random keys with a server's.
 func testSlots(t *testing.T, c *redistest.Cluster) {
 	rnd := randtest.New(t)
 	client := c.Nodes[0].Client(t)

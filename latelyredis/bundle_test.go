@@ -33,8 +33,8 @@ func eachRules(t testing.TB) *ratelimit.Set {
 		limited("two", path, ratelimit.TwoBucket, 10))
 }
 
-// TestBundleFails puts values that are no records in the places of some of those that are decided
-// by one command: these decisions fail, and all others are made, once.
+// TestBundleFails replaces some of the records of a command by other values: these decisions
+// fail, and all others are made once.
 func TestBundleFails(t *testing.T) {
 	client := redis(t).client(t)
 	rules, config, head := eachRules(t), prefixed(), "\x02\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01"

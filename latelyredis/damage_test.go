@@ -66,7 +66,7 @@ func (c *damagedConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// pass returns reply, or what is left of it.
+// pass returns reply, or its rest.
 func (d *damager) pass(reply []byte) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()

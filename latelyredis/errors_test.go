@@ -27,7 +27,7 @@ func open(t testing.TB, c rueidis.Client, rules *ratelimit.Set) *latelyredis.Sto
 	return newStore(t, c, rules, prefixed())
 }
 
-// take asks for one of all rules.
+// take takes 1 under all rules.
 func take(ctx context.Context, s *latelyredis.Store, rules *ratelimit.Set, key string) *latelyredis.Request {
 	r := &latelyredis.Request{Set: rules, Cost: 1}
 	for i := range rules.Len() {

@@ -31,8 +31,8 @@ const (
 	Reset  = store.Reset
 )
 
-// givenClock is instead of clock.lua: the time is the last argument, and since that of the
-// server is another, keys stay for a day.
+// givenClock replaces clock.lua: the time is the last argument. Since it differs from the
+// server's, keys stay for a day.
 const givenClock = `
 local now, call = tonumber(ARGV[#ARGV]), redis.call
 local redis = {call = function(command, ...)
@@ -162,8 +162,8 @@ func (s *Store) RememberRefusal(key string, micros int64) (known bool, n int) {
 	return known, rl.refused.Len()
 }
 
-// Merge sends what s has allowed, as a goroutine does after some milliseconds, and reports whether
-// all of it was answered.
+// Merge reports the allowed events of s, as a goroutine does after some milliseconds, and returns
+// whether all were answered.
 func (s *Store) Merge(ctx context.Context) bool { return s.merge(ctx) }
 
 // SpoilGrants calls spoil with all grants: how much may be allowed, is pending, and was left.
@@ -233,8 +233,8 @@ func (s *Store) NeverAway() {
 	}
 }
 
-// EditScripts makes s use other scripts, as another version of this program does: each text is what edit
-// returns. Without fast, it has only those that can do all.
+// EditScripts makes s use other scripts, as another version of this program does: each text is what
+// edit returns. Without fast, it has only the general scripts.
 func (s *Store) EditScripts(fast bool, edit func(text string) string) {
 	l := *s.layout.Load()
 	x, was := &l.scripts, l.scripts.fast

@@ -13,7 +13,7 @@ import (
 )
 
 // TestFlood has goroutines ask for a key that is refused: no script runs, and a decision does not
-// allocate. A rule that counts refusals, or bans after them, sees all of them.
+// allocate. A rule that counts refusals, or bans after them, counts all.
 func TestFlood(t *testing.T) {
 	now := clockAt(time.Now())
 	path := match.MustKey("path")

@@ -52,7 +52,7 @@ func event(f match.Field, value string) *match.Event {
 	return e
 }
 
-// tick has an event of each rule decided by each node. away says that none of them is to be decided by Redis.
+// tick has an event of each rule decided by each node. away means that Redis must decide none.
 func (o *outage) tick(t testing.TB, now time.Time, away bool) {
 	t.Helper()
 	for i, l := range o.limiters {

@@ -19,8 +19,8 @@ func planned(t testing.TB, a ratelimit.Algorithm, n, atMost uint64) *ratelimit.S
 	return set(t, rule)
 }
 
-// TestRefusalOfALimit has nodes remember refusals of events that bring different limits: a refusal under one of them says
-// nothing about the others.
+// TestRefusalOfALimit has nodes remember refusals of events that bring different limits: a refusal
+// under one limit does not refuse events with another.
 func TestRefusalOfALimit(t *testing.T) {
 	t.Parallel()
 	for i := range limit.Algorithms() {

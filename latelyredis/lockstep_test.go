@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestLockstep compares each decision about random events under random rules with that of
-// the memory store, which has the same times.
+// TestLockstep compares each decision about random events under random rules with the
+// memory store, at the same times.
 func TestLockstep(t *testing.T) {
 	t.Parallel()
 	client := redis(t).client(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestOnBanCallsStore begins a ban on one store. Another learns of it, and its OnBan uses the store: nothing is
-// locked. A store that calls OnBan while it learns is found out.
+// TestOnBanCallsStore begins a ban on one store. Another store receives it, and its OnBan uses the
+// store: no lock is held. A store that calls OnBan while it learns is found out.
 func TestOnBanCallsStore(t *testing.T) {
 	for _, x := range []struct {
 		name   string

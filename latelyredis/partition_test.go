@@ -102,9 +102,10 @@ func takes(l *ratelimit.Limiter, path string, n int, together bool) (all taken) 
 	return all
 }
 
-// TestPartition cuts one of three nodes off, without a word, and heals that. It allows its share of a
-// limit meanwhile, and all nodes together no more than the limit and that share. Bans that it knows hold,
-// and it learns of the others afterwards. What it has allowed alone is not charged when it is back.
+// TestPartition cuts one of three nodes off, without a word, and heals that. It allows its share of
+// a limit meanwhile, and all nodes together no more than the limit and that share. Bans in its copy
+// hold, and it receives the others afterwards. What it has allowed alone is not charged when it is
+// back.
 func TestPartition(t *testing.T) {
 	const limit, share, early = 300, 100, 30
 	p, config := newParted(t), prefixed()

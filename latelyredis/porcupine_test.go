@@ -67,7 +67,7 @@ type opAnswer struct {
 	held                     bool
 }
 
-// A keyState is the sequential specification: what is known of one key.
+// A keyState is the sequential specification: the state of one key.
 type keyState struct {
 	used, strikes uint64
 	banned        bool
@@ -241,8 +241,8 @@ func history(t testing.TB, rnd *rand.Rand, do func(op operation, s *latelyredis.
 	return all
 }
 
-// TestLinearizable checks histories, and that those of a store that asks first and then takes
-// are found to be wrong.
+// TestLinearizable checks histories, and that it rejects histories of a store that peeks and
+// then takes.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	histories := 200

@@ -131,8 +131,8 @@ func takeAll(t testing.TB, store *latelyredis.Store, rules *ratelimit.Set, n uin
 	return allowed
 }
 
-// TestBytes measures what a key costs when all of its slots are used: its name, its record
-// and its entries in the tables of keys and of times to live.
+// TestBytes measures the bytes of a key with all slots in use: its name, its record and
+// its entries in the tables of keys and of times to live.
 func TestBytes(t *testing.T) {
 	// MEMORY USAGE leaves out the entry of the time to live, and a place in each of the two
 	// tables, which are half empty at worst.

@@ -182,9 +182,9 @@ func (f *fleet) run(t testing.TB, rnd *rand.Rand, steps int, spoil func(*latelyr
 	return ""
 }
 
-// TestRefusalsLockstep compares the decisions of three nodes that remember refusals with those of
-// a store that asks Redis each time: they allow the same, and say no longer waiting times. Nodes that
-// remember for too long, or take one cost for another, are found out.
+// TestRefusalsLockstep compares the decisions of three nodes that remember refusals with those of a
+// store that asks Redis each time: they allow the same, and return no longer waiting times. Nodes
+// that remember for too long, or take one cost for another, are found out.
 func TestRefusalsLockstep(t *testing.T) {
 	t.Parallel()
 	s := redis(t)
@@ -268,8 +268,8 @@ func TestRefusalsAreAnnounced(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfTheKilled has one node give back to a key that another refuses, and end, as if it was killed: the
-// other one learns of it when the node that ended is not counted any more.
+// TestRefusalsOfTheKilled has one node give back to a key that another refuses, and end, as if it
+// was killed: the other one notices when the killed node is no longer counted.
 func TestRefusalsOfTheKilled(t *testing.T) {
 	ctx := context.Background()
 	for name, giveBack := range map[string]func(*latelyredis.Store, *latelyredis.Request) error{
@@ -298,7 +298,7 @@ func TestRefusalsOfTheKilled(t *testing.T) {
 	}
 }
 
-// TestRefusalMemory refuses more keys than are remembered: those that are refused for longest stay.
+// TestRefusalMemory refuses more keys than are kept: the keys that are refused for longest stay.
 func TestRefusalMemory(t *testing.T) {
 	rules := set(t, limited("r", match.MustKey("path"), ratelimit.Sliding, 5))
 	store := quiet(t, redis(t).client(t), rules, prefixed())

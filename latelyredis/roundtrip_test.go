@@ -22,9 +22,8 @@ func watched(t testing.TB, s *server) (*redistest.Proxy, rueidis.Client) {
 	return p, p.Client(t)
 }
 
-// TestRoundTrips counts commands, and sees to it that the client waits for none of the
-// replies before it has sent all: a batch is one round trip, as are requests of goroutines
-// at the same time.
+// TestRoundTrips counts commands, and checks that the client sends all before it waits
+// for a reply: a batch is one round trip, as are concurrent requests.
 func TestRoundTrips(t *testing.T) {
 	p, client := watched(t, redis(t))
 	path, host := match.MustKey("path"), match.MustKey("host")

@@ -141,8 +141,9 @@ func TestWritesByDifferentRules(t *testing.T) {
 	}
 }
 
-// TestDifferentAlgorithms is TestDifferentRules for a sliding limit of 300 and a lower one of another algorithm. What has
-// drained from a bucket is not carried back, so with one of these, its own worst case may be added.
+// TestDifferentAlgorithms is TestDifferentRules for a sliding limit of 300 and a lower one of
+// another algorithm. Drained events of a bucket are not carried back, so with a bucket its own
+// worst case may be added.
 func TestDifferentAlgorithms(t *testing.T) {
 	t.Parallel()
 	rng := randtest.New(t)

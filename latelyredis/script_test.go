@@ -139,8 +139,7 @@ func TestMuldiv(t *testing.T) {
 	}
 }
 
-// TestFastFamily has a fast script for the rules that it can decide about, and none for those that it would
-// always leave to another.
+// TestFastFamily checks that rules have a fast script exactly if it can decide about them.
 func TestFastFamily(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ import (
 //	LATELY_LONG=1 go test ./latelyredis -run 'Stalled|Killed' -v
 func longForm() bool { return os.Getenv("LATELY_LONG") != "" }
 
-// asServed has a client give up connections as that of lately serve.
+// asServed makes a client give up connections as lately serve does.
 func asServed(o *rueidis.ClientOption) {
 	o.Dialer.Timeout, o.ConnWriteTimeout = time.Second, 2*time.Second
 }
@@ -107,7 +107,7 @@ func (s *stream) measure(since time.Time) {
 	s.since = since
 }
 
-// latencies returns those that were noted, in order.
+// latencies returns the recorded latencies, in order.
 func (s *stream) latencies() []time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +228,7 @@ func TestDeadlineWhileConnecting(t *testing.T) {
 	})
 }
 
-// TestExplicitTime has Redis away: the time of a request is that of the caller, who decides instead.
+// TestExplicitTime has Redis away: the local memory decides at the caller's time.
 func TestExplicitTime(t *testing.T) {
 	s := own(t)
 	rules := anyRules(t)

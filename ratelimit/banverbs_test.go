@@ -278,8 +278,8 @@ func TestExtend(t *testing.T) {
 }
 
 // TestConcurrentBanVerbsDuringUpdates adds and unbans bans while events come and the rules
-// change: bans of a rule that stays are never lost, and none of one that goes
-// are left.
+// change: bans of a rule that stays are never lost, and bans of a removed rule are
+// deleted.
 func TestConcurrentBanVerbsDuringUpdates(t *testing.T) {
 	stays := ratelimit.Rule{Name: "stays", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{per(5, time.Minute)}}
 	goes := ratelimit.Rule{Name: "goes", Key: mustKey(t, "client"), Ban: &ratelimit.Ban{Span: time.Minute, For: time.Hour}}

@@ -116,9 +116,9 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	return o, tw.differs, bans
 }
 
-// TestConcurrentFastPathDecidesAlike compares each decision of the short way with that of the
-// other, under single rules of all kinds with bans and without, and what both have
-// counted in the end.
+// TestConcurrentFastPathDecidesAlike compares each decision of the fast path with the general
+// one, under single rules of all kinds with bans and without, and the counts of both at the
+// end.
 func TestConcurrentFastPathDecidesAlike(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 150, 1000

@@ -79,8 +79,8 @@ func sealed(chunk []byte) []byte {
 	return snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)]))
 }
 
-// importAnything imports bytes that may be anything, at a time before that of
-// their export and at one after.
+// importAnything imports any bytes, at a time before their export and at one
+// after.
 func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 	for _, now := range []time.Time{second(100), second(200)} {
 		m, l := mustMemory(t, set, ratelimit.Config{Budget: 16 << 20, Bans: 1000})

@@ -44,9 +44,8 @@ func mustImport(t testing.TB, m *ratelimit.Memory, now time.Time, chunks [][]byt
 	return all
 }
 
-// A restarted judge is a limiter whose every decision has to be that of another,
-// which takes over its counts every so often: as if the process ended, and the
-// next one read what it had left.
+// A restarted judge is a limiter that now and then passes its counts to another
+// one, as over a restart. Each decision must be the same as without.
 type restarted struct {
 	t      testing.TB
 	set    *ratelimit.Set
@@ -278,8 +277,8 @@ func TestImportAfterClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestImportBansAfterClockWasSetBack checks that bans have the time left that they
-// had, and that those that are over do not hold again.
+// TestImportBansAfterClockWasSetBack checks that bans keep their remaining time,
+// and that ended bans do not hold again.
 func TestImportBansAfterClockWasSetBack(t *testing.T) {
 	r := ban(t, "r", ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour, Factor: 2})
 	set := mustSet(t, r)

@@ -16,7 +16,7 @@ type judge interface {
 	reserve(t int64, key string, cost uint64) (d ratelimit.Decision, cancel func(t int64))
 }
 
-// limiterJudge asks a limiter, in turn by the verb that has a short way and by the
+// limiterJudge decides by a limiter, in turn with a verb that has a fast path and
 // one that has none.
 type limiterJudge struct {
 	*ratelimit.Limiter

@@ -17,7 +17,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A planned event is one of a trace, whose customer may have changed plans before it.
+// A planned event is an event of a trace, whose customer may have changed plans
+// before it.
 type planned struct {
 	at   int64 // since the beginning of the trace
 	cost uint64
@@ -65,8 +66,8 @@ func plannedRule(a ratelimit.Algorithm, n, atMost uint64, key ...string) ratelim
 	}
 }
 
-// overPlan judges traces under a rule, and returns the first decision that is not that of the
-// definition: more than the N of the event, or a refusal without need.
+// overPlan judges traces under a rule, and returns the first wrong decision: more than the N
+// of the event, or a refusal without need.
 func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) string {
 	t.Helper()
 	const n, perLimiter = 10, 2000

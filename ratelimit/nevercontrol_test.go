@@ -17,7 +17,7 @@ type flawed struct {
 	flaw    func(f *flawed, t int64, key string, cost uint64) ratelimit.Decision
 }
 
-// A staleAnswer is what was left of a key some events ago.
+// A staleAnswer is the remaining number of a key some events ago.
 type staleAnswer struct {
 	left uint64
 	uses int
@@ -67,8 +67,8 @@ func (f *flawed) forgetsIdle(t int64, key string, cost uint64) ratelimit.Decisio
 	return f.sound(t, key, cost)
 }
 
-// forgetsOldest is a ring of 60 slots, the one that is filling among them: the
-// oldest goes when it has just begun to leave the window.
+// forgetsOldest is a ring of 60 slots, with the current one: the oldest is
+// dropped when it begins to leave the window.
 func (f *flawed) forgetsOldest(t int64, key string, cost uint64) ratelimit.Decision {
 	ring := f.rings[key]
 	if ring == nil {

@@ -30,7 +30,7 @@ type attack struct {
 	turns  []claim
 }
 
-// outcome is what became of an attack.
+// outcome is the result of an attack.
 type outcome struct {
 	arrivals, allowed, refused, canceled int
 
@@ -187,8 +187,8 @@ func (o *outcome) holds(c *claim, sum uint64, t int64) {
 	}
 }
 
-// justify wants a refusal to be needed: with the event one of the windows would
-// have more than it may.
+// justify checks that a refusal was needed: with the event, a window would
+// exceed its limit.
 func (a *attack) justify(o *outcome, w *witness, cost uint64) {
 	if !a.needed {
 		return

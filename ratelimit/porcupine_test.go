@@ -75,7 +75,7 @@ type answer struct {
 	until         int64 // of the ban that refused
 }
 
-// keyState is the sequential specification: what is known of one key.
+// keyState is the sequential specification: the state of one key.
 type keyState struct {
 	rule    porcupineRule
 	newest  int64

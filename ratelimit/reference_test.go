@@ -8,9 +8,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// reference judges events by the definitions: every recorded event is kept for
-// ever, and every question is answered by looking at all of them. It is slow
-// and has no structure in common with the memory store.
+// reference judges events by the definitions: it keeps every event, and
+// evaluates all for each decision. It is slow and has no structure in common
+// with the memory store.
 type reference struct {
 	set     *ratelimit.Set
 	rules   []ratelimit.Rule

@@ -44,7 +44,8 @@ func TestReserveNothing(t *testing.T) {
 	}
 }
 
-// TestChargedMatchesSettleable says of each event whether a settlement corrects it.
+// TestChargedMatchesSettleable checks for each event whether a settlement corrects
+// it.
 func TestChargedMatchesSettleable(t *testing.T) {
 	r := limitRule(t, "r", per(1, time.Hour))
 	r.CountRefused = true
@@ -60,8 +61,8 @@ func TestChargedMatchesSettleable(t *testing.T) {
 	}
 }
 
-// TestWaitUnderALimitOfZero waits where no waiting helps, and is told of the limit
-// and not of the cost.
+// TestWaitUnderALimitOfZero waits where no waiting helps: the error names the
+// limit and not the cost.
 func TestWaitUnderALimitOfZero(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.Sliding, ratelimit.GCRA, ratelimit.Fixed} {
 		l := with(t, a, per(0, time.Minute))

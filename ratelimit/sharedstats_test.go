@@ -14,7 +14,7 @@ import (
 
 // TestSharedStats counts decisions by rule of a limiter whose store is shared: those that the
 // store makes, in all ways to ask for them, and those of each fail policy while it is away. An
-// Update keeps what rules of the same name and key have counted.
+// Update keeps the counts of rules with the same name and key.
 func TestSharedStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := func(name, field string, n uint64, f ratelimit.FailPolicy) ratelimit.Rule {

@@ -52,7 +52,7 @@ type liveRule struct {
 	ban       *ratelimit.Ban
 }
 
-// liveKey is what was allowed of a key.
+// liveKey has the allowed events of a key.
 type liveKey struct {
 	events windowtest.Charges
 	known  int64 // what was allowed at or before is not known to the current rule
@@ -145,7 +145,8 @@ func (l *liveRules) hammer(inForce []liveRule) (allowed [liveKeys]uint64) {
 	return allowed
 }
 
-// check wants one of the rules to allow what was allowed after known.
+// check requires that one of the rules allows the events that were allowed
+// after known.
 func (l *liveRules) check(key int, known int64, rules []liveRule) {
 	said := ""
 	for _, r := range rules {

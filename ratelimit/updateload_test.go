@@ -17,8 +17,8 @@ import (
 )
 
 // What was allowed while rules changed, from several goroutines and with a clock
-// that goes on, is checked afterwards. Of each event it is known that it was judged
-// between two times and under one of a few rules.
+// that goes on, is checked afterwards. Each event was judged between two known
+// times and under one of a few rules.
 
 // An allowedEvent is one of those.
 type allowedEvent struct {
@@ -67,8 +67,8 @@ var families = []family{
 	{"any", notInFlight(), true},
 }
 
-// rule returns one of the family: a limit, at times much above or below the others',
-// its window, and perhaps a ban after hits or refusals.
+// rule returns a member of the family: a limit, at times much above or below the
+// others', its window, and perhaps a ban after hits or refusals.
 func (f *family) rule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 	l := per(1+rnd.Uint64N(1<<(1+rnd.IntN(8))), []time.Duration{20 * time.Millisecond, 30 * time.Millisecond, 60 * time.Millisecond, 64 * time.Millisecond}[rnd.IntN(4)])
 	r := limitRule(t, "r")
@@ -206,7 +206,7 @@ type bound struct {
 	rate        float64 // of buckets, that of the fastest, per nanosecond
 }
 
-// bound returns that of the rules first ... last.
+// bound returns the bound for the rules first ... last.
 func (g *regime) bound(first, last int) bound {
 	b := bound{first: first, last: last, span: g.rules[first].Limits[0].Window()}
 	more := uint64(0)

@@ -28,8 +28,8 @@ const (
 	ofCalendar               // one between two edges of the calendar
 )
 
-// A witness is what was allowed of one key, each event at the time it was judged
-// at. It adds up costs, and knows no slots, levels or logs with a bound.
+// A witness has the allowed events of one key, each at the time of its decision.
+// It adds up costs, and knows no slots, levels or logs with a bound.
 type witness struct {
 	newest  int64
 	allowed []admission
@@ -123,9 +123,9 @@ func (w *witness) drop() {
 	}
 }
 
-// claimsOf returns what docs/dev/proofs.md says that a rule allows at worst, and
-// what each refusal needs: one of these windows would have more than it says. needs
-// is nil where a level decides and not a window.
+// claimsOf returns what a rule allows at worst by docs/dev/proofs.md, and the
+// windows of which one must be exceeded for a refusal. needs is nil where a level
+// decides and not a window.
 func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []claim) {
 	for _, l := range r.Limits {
 		n, span, burst := l.N, int64(l.Span), l.Burst

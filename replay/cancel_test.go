@@ -202,7 +202,7 @@ func TestCancelCountsRules(t *testing.T) {
 	}
 }
 
-// TestProtectedNetworks compares a list of protected networks with all of them, one by one.
+// TestProtectedNetworks compares a list of protected networks with a linear search.
 func TestProtectedNetworks(t *testing.T) {
 	rnd := randtest.New(t)
 	network := func() netip.Prefix {

@@ -20,7 +20,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A side is what a replay of its own says of one of the rules files.
+// A side is the result of a separate replay of one rules file.
 type side struct {
 	decisions string
 	bans      map[string][][2]float64 // from and to, by the fields and values of the key

@@ -24,7 +24,8 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// sortedForm returns what the reports of a stream and of the sorted log must have in common.
+// sortedForm returns the part of a report that must be the same for a stream and for the
+// sorted log.
 func sortedForm(t testing.TB, r *replay.Report) map[string]any {
 	t.Helper()
 	all := aboutEvents(t, r)
@@ -172,8 +173,8 @@ func dealt(t testing.TB, rnd interface{ IntN(int) int }, log []byte) (files []st
 	return files, most
 }
 
-// TestLateEventsAreLeftOut has lines that are later than the lateness: the report is that
-// of the log without them, and names them.
+// TestLateEventsAreLeftOut has lines that are later than the lateness: the report is the
+// same as for the log without them, and names them.
 func TestLateEventsAreLeftOut(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 20

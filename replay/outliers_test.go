@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A mixedLog is a day of people, with those that a reader would notice.
+// A mixedLog is a day of people, with clients that a reader would notice.
 type mixedLog struct {
 	lines []string
 	times []int64

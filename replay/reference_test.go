@@ -28,7 +28,7 @@ type record struct {
 	values map[string]string
 }
 
-// A refLog is what the lines of a log say.
+// A refLog has the contents of the lines of a log.
 type refLog struct {
 	lines, bad int64
 	records    []record
@@ -105,7 +105,7 @@ func hitsOf(moments []moment, field string) []hit {
 	return hits
 }
 
-// A refKey is what was recorded of a key: times, and the newest one of all.
+// A refKey has the recorded times of a key, and the newest of all.
 type refKey struct {
 	recorded []int64
 	newest   int64
@@ -118,7 +118,7 @@ type refKey struct {
 type refKeys map[string]*refKey
 
 // at returns the key's record and the time at which its event is judged: its
-// own, or that of a newer event of the key before it.
+// own, or the time of an earlier, newer event of the key.
 func (r refKeys) at(h hit) (*refKey, int64) {
 	k := r[h.key]
 	if k == nil {

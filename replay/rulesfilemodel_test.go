@@ -16,8 +16,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A said is what became of one event under a rules file, and what each limit
-// or ban that judged it said.
+// A said is the decision about one event under a rules file, with the outcome
+// of each limit or ban that judged it.
 type said struct {
 	allowed bool
 	rules   []ruleSaid

@@ -184,8 +184,8 @@ func clfLine(rnd *rand.Rand, at time.Time) (format, line string, says refLog) {
 	return "clf", line, good(record{at, values})
 }
 
-// checkShortForm replays c under random what-ifs, and compares all of the
-// report with the reference.
+// checkShortForm replays c under random what-ifs, and compares the whole report
+// with the reference.
 func checkShortForm(t *testing.T, rnd *rand.Rand, c replay.Config, want refLog) {
 	t.Helper()
 	c.CountRefused = rnd.IntN(2) == 0

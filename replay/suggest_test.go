@@ -82,9 +82,10 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestSuggestOfRealLogs has suggestions for every log. A program in Python, by its own
-// parsers and windows, and replays of the limit and of one less agree with each figure.
-// TestSuggestKeepsNetworks reads the suggested rules: their key must be the one that they were found for.
+// TestSuggestOfRealLogs has suggestions for every log. A program in Python, by its own parsers and
+// windows, and replays of the limit and of one less agree with each figure.
+// TestSuggestKeepsNetworks reads the suggested rules: they must have the key for which they were
+// found.
 func TestSuggestKeepsNetworks(t *testing.T) {
 	var log strings.Builder
 	for i := range 40 {

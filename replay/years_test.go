@@ -103,8 +103,8 @@ func checkYears(t *testing.T, c replay.Config, want string, bad int64) {
 	checkAssumedYear(t, c, r, days[0])
 }
 
-// checkAssumedYear holds the report to the year that was assumed: that of the first day
-// if none was given, in the JSON and in the text.
+// checkAssumedYear compares the report with the assumed year, by default the year of
+// the first day, in the JSON and in the text.
 func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first string) {
 	t.Helper()
 	var text strings.Builder

@@ -138,7 +138,7 @@ func TestBordersOfValues(t *testing.T) {
 }
 
 // TestEachAlgorithmJudges runs the same ten events, one a second, through files
-// that differ in the algorithm: it is the one of that name that judges.
+// that differ in the algorithm: the named algorithm judges.
 func TestEachAlgorithmJudges(t *testing.T) {
 	for _, c := range []struct{ limit, algorithm, want string }{
 		{"3 per 5s", "sliding", "AAADDAAADD"},

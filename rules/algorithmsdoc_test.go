@@ -13,8 +13,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestBytesOfAlgorithms compares the bytes per key that docs/algorithms.md states with
-// those that a limiter accounts, for keys with that many events in their window.
+// TestBytesOfAlgorithms compares the bytes per key in docs/algorithms.md with a
+// limiter's accounts, for keys with that many events in their window.
 func TestBytesOfAlgorithms(t *testing.T) {
 	page := must.Get(os.ReadFile("../docs/algorithms.md"))(t)
 	for _, c := range []struct {
@@ -55,8 +55,8 @@ func rowOf(page, name string) string {
 	return ""
 }
 
-// half is the number of keys from which a table is filled to twice as many: how much of
-// it is in use depends on the number of keys since it last grew.
+// half is the number of keys from which a table is filled to twice as many: its load
+// depends on the number of keys since it last grew.
 const half = 8192
 
 // bytesPerKey returns the bytes that a key takes after so many events, 100 ms apart, as

@@ -84,7 +84,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A mistake in one of several files has its name, and that of the other file if it is about both.
+// A mistake in several files has the name of its file, and of the other file if it is about both.
 func TestMistakesInSeveral(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")

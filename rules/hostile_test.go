@@ -9,9 +9,9 @@ import (
 	"github.com/lately-go/lately/internal/rule/yamlfile"
 )
 
-// TestHostileFiles reads large files that are made to exhaust the
-// stack, the memory or the patience of a parser. Each is either a file or
-// Errors; a reader that does not survive them ends or hangs the test.
+// TestHostileFiles reads large files that are made to exhaust the stack, the
+// memory or the time of a parser. Each is either a file or Errors; a reader
+// that does not survive them ends or hangs the test.
 func TestHostileFiles(t *testing.T) {
 	repeat := func(s string) string { return strings.Repeat(s, yamlfile.MaxSize/len(s)) }
 	grow := func(format string) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestParseKey compares keys in one text with those of a rules file.
+// TestParseKey compares keys in one text with keys in a rules file.
 func TestParseKey(t *testing.T) {
 	for text, yaml := range map[string]string{
 		"client":                   "client",

@@ -79,8 +79,8 @@ func TestFormsOfAlgorithms(t *testing.T) {
 	}
 }
 
-// TestSchemaPatterns holds the forms that the schema describes to those that
-// are parsed.
+// TestSchemaPatterns compares the forms in the schema with the forms that are
+// parsed.
 func TestSchemaPatterns(t *testing.T) {
 	patterns := make(map[string]*regexp.Regexp)
 	for name, n := range parseSchema(t).Defs {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A mistake is a file and all that is to be said of it, one error a line.
+// A mistake is a file and its errors, one a line.
 type mistake struct{ name, file, want string }
 
 var mistakes = []mistake{

@@ -12,13 +12,13 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// The schema knows which keys there are and the form of their values; what it cannot say,
-// such as that names are unique, only Parse checks.
+// The schema has the keys and the form of their values; other rules, such as unique
+// names, only Parse checks.
 //
 //go:embed schema.json
 var schema string
 
-// A node is as much of a JSON Schema as the tests look at.
+// A node is the part of a JSON Schema that the tests use.
 type node struct {
 	Ref                  string           `json:"$ref"`
 	Required             []string         `json:"required"`

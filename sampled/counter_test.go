@@ -121,7 +121,7 @@ func TestSamplerStatisticsControl(t *testing.T) {
 }
 
 // The shared form draws from the runtime's random numbers, which have no seed.
-// So the bounds are those that one run in 10^12 passes.
+// So one run in 10^12 exceeds the bounds.
 func TestCounterStatistics(t *testing.T) {
 	for _, c := range sampledCases[:6] {
 		for _, step := range []uint64{1, 7, c.n} {

@@ -194,7 +194,7 @@ func (s *stage) read(rnd *rand.Rand) (lo, hi uint64) {
 }
 
 // turning is what TestConcurrentReadWhileTurning knows about the adds: in which slot each
-// began and in which it ended. It counts in one of these, or one between.
+// began and in which it ended. It counts in one of these slots, or in one between.
 type turning struct {
 	begun   atomic.Uint64
 	beganIn [turningSlots]atomic.Uint64 // recorded when the add has finished
@@ -263,8 +263,8 @@ func (x *turning) checkRead(t *testing.T, s *stage) {
 	}
 }
 
-// Of two adds to the same far future at the same moment, one is refused, and
-// the other confirms it.
+// If two adds to the same far future come at the same moment, one is refused,
+// and the other confirms it.
 func TestFutureConcurrent(t *testing.T) {
 	needTwoCores(t)
 	rounds, until := budget(100_000)

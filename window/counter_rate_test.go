@@ -55,7 +55,7 @@ func TestRateLive(t *testing.T) {
 			c.Add(uint64(i))
 			time.Sleep(100 * time.Millisecond)
 		}
-		// Slot 0, with nothing in it, is the one that is cut.
+		// Slot 0, which is empty, is cut.
 		if got, err := c.Rate(time.Second); got != 45 || err != nil {
 			t.Errorf("rate %v, want 45", got)
 		}

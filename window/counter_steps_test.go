@@ -9,8 +9,8 @@ import (
 )
 
 // Clocks that are set while events come in: what a window must make of times
-// that step, and that flicker. Every event is either in the slot of its own time
-// or refused and counted as that; nothing is lost, doubled or moved.
+// that step, and that flicker. Every event is in the slot of its own time, or
+// refused and counted as refused; none is lost, doubled or moved.
 
 // steppedClock is the wall clock of somebody who stamps events: true time and an
 // offset that others change.

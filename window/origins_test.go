@@ -47,7 +47,7 @@ func TestAccessCounterDemonstration(t *testing.T) {
 }
 
 // The counting window by period and length: its own test, with a millisecond
-// for its unit of time. Its total is that of the finished cells.
+// for its unit of time. Its total is the sum of the finished cells.
 func TestPeriodLengthVectors(t *testing.T) {
 	c := mustCounter(t, Window{Span: 20 * time.Millisecond, Slot: 2 * time.Millisecond})
 	add := func(at int, n, wantTotal uint64) {

@@ -30,7 +30,7 @@ func ExampleTable() {
 	// 198.51.100.1 1
 }
 
-// Reading a log: the time is that of the line.
+// Reading a log: use the time of the line.
 func ExampleTable_AddSumAt() {
 	logins, err := window.NewTable(window.TableConfig{}, window.Window{Span: 10 * time.Minute, Slot: time.Minute})
 	if err != nil {

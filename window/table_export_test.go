@@ -304,8 +304,8 @@ func sampleTable(t testing.TB) (*Table, []byte) {
 	return nil, nil
 }
 
-// importAnyTable imports bytes that may be anything; what is restored of that can
-// be exported and restored again, and is the same.
+// importAnyTable imports any bytes; exporting and restoring the result again
+// gives the same.
 func importAnyTable(t *testing.T, like *Table, chunk []byte) {
 	for _, now := range []time.Time{time.Unix(1100, 0), time.Unix(1201, 0)} {
 		a, b := mustTable(t, TableConfig{Budget: 8 << 20}, like.Windows()...), mustTable(t, TableConfig{Budget: 8 << 20}, like.Windows()...)

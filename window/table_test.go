@@ -151,7 +151,7 @@ func TestTableAhead(t *testing.T) {
 	}
 }
 
-// Beyond what a slot of a small record holds, nothing is lost.
+// Counts above the bound of a slot in a small record are not lost.
 func TestTableLargeCounts(t *testing.T) {
 	for _, w := range []Window{{Span: 10 * time.Second, Slot: 10 * time.Second}, tenSeconds(), Last(10 * time.Second)} {
 		tb := mustTable(t, TableConfig{}, w, Last(time.Second))

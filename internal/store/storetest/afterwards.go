@@ -7,8 +7,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// afterwardsCases are about what is known of an event only after it was judged under one of its rules: that
-// another subject refuses it, that it was reset, and what it has cost.
+// afterwardsCases are about facts that come after an event was judged under one of its rules:
+// another subject refuses it, its key is reset, its cost becomes known.
 var afterwardsCases = []Case{
 	{
 		"RefusedElsewhere", anyStore, refusedElsewhereCase,

@@ -113,7 +113,7 @@ func listBansCase(c *check) {
 	}
 }
 
-// A listing is what is checked of a ban in a list.
+// A listing has the checked fields of a ban in a list.
 type listing struct {
 	ends   int64
 	count  uint64 // of a ban by a rule

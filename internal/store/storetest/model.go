@@ -47,8 +47,8 @@ type answer struct {
 	outcomes []outcome
 }
 
-// An outcome is the expected outcome of one rule, without waiting times: a session
-// checks those of the store.
+// An outcome is the expected outcome of one rule, without waiting times, which a
+// session checks against the store.
 type outcome struct {
 	Outcome
 	// expired reports whether all that was counted has expired at t, which is no

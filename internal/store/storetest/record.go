@@ -192,8 +192,8 @@ func remembered(rule *ratelimit.Ban) time.Duration {
 	return cmp.Or(rule.Remember, 24*time.Hour)
 }
 
-// chargeTo charges one of the limits. A bucket that is full then may have lost a part of
-// the charge: nothing is given back until all limits are empty.
+// chargeTo charges one limit. A bucket that is full then may have lost a part of the
+// charge: nothing is given back until all limits are empty.
 func (rec *record) chargeTo(w *windowtest.Limit, now int64, cost uint64) {
 	rec.cut = rec.cut && slices.ContainsFunc(rec.limits, func(w *windowtest.Limit) bool { return w.Used(now) > 0 })
 	w.Charge(now, cost)

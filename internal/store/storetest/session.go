@@ -228,7 +228,7 @@ func (s *session) refund(n uint64, rule int, key string) uint64 {
 	return r.Taken
 }
 
-// reset deletes what was counted of the subjects.
+// reset deletes the counts of the subjects.
 func (s *session) reset(subjects ...subject) {
 	s.noted("reset %d:%.20q", subjects[0].Outcome.Rule, subjects[0].Key)
 	for _, of := range subjects {
@@ -255,7 +255,7 @@ func (s *session) update(set *ratelimit.Set) {
 	s.model.update(set)
 }
 
-// used returns how much of its limit a key has used according to the store, without the
+// used returns the used amount of a key's limit according to the store, without the
 // model.
 func (s *session) used(rule int, key string) uint64 {
 	o := s.raw(0, true, about(rule, key)).Subjects[0].Outcome

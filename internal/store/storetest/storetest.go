@@ -2,9 +2,9 @@
 // step, nothing is charged when a rule refuses, a refund takes back what was charged,
 // bans last exactly as long as stated, and no clock, cost or key breaks this.
 //
-// What a store decides is compared with a model, which keeps a list of all events
-// and evaluates all of them for each answer. The suite is used like testing/fstest
-// and testing/slogtest.
+// The decisions of a store are compared with a model, which keeps a list of all
+// events and evaluates all of them for each answer. The suite is used like
+// testing/fstest and testing/slogtest.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t testing.TB, set *ratelimit.Set) Store {
@@ -54,9 +54,9 @@ type Open func(t testing.TB, set *ratelimit.Set) Store
 // over any number of subjects, has every algorithm, and judges each request at the
 // time that the request brings.
 type Config struct {
-	// SetClock sets the clock of a store that judges at one of its own, in nanoseconds since
-	// 1970. Such a clock does not go back, and begins at about the present. nil means that the store judges
-	// at the times that requests bring.
+	// SetClock sets the clock of a store that has its own, in nanoseconds since 1970. Such a clock
+	// does not go back, and begins at about the present. nil means that the store judges at the
+	// times that requests bring.
 	SetClock func(now int64)
 
 	// Resolution is what the times that the store judges at are multiples of, and
@@ -69,15 +69,15 @@ type Config struct {
 	// one refuses. Others may then be refused because of it, for a moment.
 	Compensates bool
 
-	// Leaves means that an update changes no counts: those of a rule that it takes away, or gives another
-	// key, are left to expire, and count again if the rule returns before.
+	// Leaves means that an update changes no counts: the counts of a rule that is removed, or gets
+	// another key, expire later, and count again if the rule returns before.
 	Leaves bool
 
 	// Steps is how long random cases are. 0 means 150.
 	Steps int
 
-	// Seed makes the random cases repeatable. 0 means that of the test; it is
-	// part of every complaint.
+	// Seed makes the random cases repeatable. 0 means the seed of the test;
+	// every failure prints it.
 	Seed uint64
 }
 
@@ -194,7 +194,7 @@ func (c *check) must(err error) {
 	}
 }
 
-// algorithms returns all of them, without the ones in but.
+// algorithms returns all algorithms except those in but.
 func (c *check) algorithms(but ...ratelimit.Algorithm) (as []ratelimit.Algorithm) {
 	for i := range limit.Algorithms() {
 		if a := ratelimit.Algorithm(i); !slices.Contains(but, a) {

@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A walk is a session of random steps. The answer of the store to each of them is
-// compared with that of the model.
+// A walk is a session of random steps. Each answer of the store is compared with
+// the model's.
 type walk struct {
 	*session
 	rules    []ratelimit.Rule // those of the start, with the limits that they got last
@@ -21,8 +21,8 @@ type walk struct {
 	changes  int              // of limits
 }
 
-// An unsettled request may be settled. The model settles what is counted of it, all but
-// what was reset since.
+// An unsettled request may be settled. The model settles the counted part of it,
+// without what was reset since.
 type unsettled struct {
 	*request
 	counted []subject
@@ -86,7 +86,7 @@ func (w *walk) keep(r *request) {
 	w.requests = append(w.requests[max(0, len(w.requests)-30):], unsettled{r, slices.Clone(r.Subjects)})
 }
 
-// settle settles one of the requests so far, whether it was charged or not.
+// settle settles an earlier request, charged or not.
 func (w *walk) settle() {
 	if len(w.requests) == 0 {
 		return
@@ -186,7 +186,7 @@ func (w *walk) anyRule() int { return w.rnd.IntN(w.model.set.Len()) }
 // anyKey returns one of two keys.
 func (w *walk) anyKey() string { return string(rune('a' + w.rnd.IntN(2))) }
 
-// subjects returns those of a request: most of the rules.
+// subjects returns the subjects of a request: most of the rules.
 func (w *walk) subjects() (some []subject) {
 	one, alike := w.anyKey(), w.config.Compensates && !w.takenBackExactly()
 	for i := range w.model.set.Len() {

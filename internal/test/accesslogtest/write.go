@@ -48,8 +48,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// clients is the number of clients that the ordinary sessions are drawn from. Not all
-// of them need appear.
+// clients is the number of clients that the ordinary sessions are drawn from. Some
+// may not appear.
 func (c Config) clients() int { return min(max(50, c.Lines/60), maxClients) }
 
 // Truth is the contents of a log that [Write] has written: what a correct reader counts

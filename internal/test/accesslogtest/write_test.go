@@ -27,9 +27,9 @@ func write(t *testing.T, c accesslogtest.Config) ([]byte, accesslogtest.Truth) {
 	return b.Bytes(), truth
 }
 
-// The bytes are part of what the package promises. When one of these sums
-// changes on purpose, the change log must say so; when it differs on one
-// platform only, the generator has lost its determinism.
+// The bytes are part of what the package promises. If a sum changes on purpose,
+// add a line to the change log; if it differs on one platform only, the
+// generator is not deterministic.
 func TestBytesAreTheSameEverywhere(t *testing.T) {
 	for _, tt := range []struct {
 		config accesslogtest.Config

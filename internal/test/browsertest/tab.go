@@ -240,7 +240,7 @@ func (p *Tab) Write(text string) {
 	p.Do("Input.insertText", map[string]any{"text": text})
 }
 
-// Size makes the window so large. Less than 600 wide it is that of a phone.
+// Size makes the window so large. If it is less than 600 wide, it is a phone's.
 func (p *Tab) Size(width, height int) {
 	p.t.Helper()
 	scale := 1 // pictures are twice as fine, and take their time
@@ -250,7 +250,7 @@ func (p *Tab) Size(width, height int) {
 	p.Do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600})
 }
 
-// Media sets what the page learns of the wishes of its user, such as
+// Media sets preferences of the user that the page can read, such as
 // prefers-color-scheme.
 func (p *Tab) Media(features ...string) {
 	p.t.Helper()

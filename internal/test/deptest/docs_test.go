@@ -127,7 +127,8 @@ func TestFirstPageIsShort(t *testing.T) {
 	}
 }
 
-// questions are those that users ask first: the index links an answer to each.
+// questions are the first questions of users: the index links an answer to
+// each.
 var questions = []string{
 	"API keys and plans", "LLM tokens per user and day", "an office network", "bans on 401s", "is it working?", "what if it is down",
 	"hashing and privacy", "tenants", "bytes and bandwidth", "upgrade without losing counts", "Helm", "Windows and macOS",

@@ -31,7 +31,7 @@ var mostNames = map[string]int{
 }
 
 // exportedNames returns the number of exported types, functions, methods, constants and
-// variables of a Go file, and that of the fields of its exported structs.
+// variables in a Go file, and the number of fields of its exported structs.
 func exportedNames(t *testing.T, text string) (names, fields int) {
 	t.Helper()
 	file := must.Get(parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution))(t)

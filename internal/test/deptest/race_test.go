@@ -79,7 +79,7 @@ func unnamed(t *testing.T, files []source) (names []string) {
 }
 
 // racePackages returns the packages of which the Makefile runs all tests under the race
-// detector. Of others, it runs those with Concurrent in their names.
+// detector. In other packages, it runs the tests with Concurrent in their names.
 func racePackages(t *testing.T) []string {
 	t.Helper()
 	text := must.Get(os.ReadFile(filepath.Join(root, "Makefile")))(t)

@@ -62,8 +62,8 @@ func downloaded(folder string) bool {
 	return cmd.Run() == nil
 }
 
-// TestDocumentedProgramsCompile compiles every program in README.md and docs/ against this checkout, those of a module
-// together.
+// TestDocumentedProgramsCompile compiles every program in README.md and docs/ against this
+// checkout, all programs of a module together.
 func TestDocumentedProgramsCompile(t *testing.T) {
 	checked := map[string]bool{} // translations have the same programs
 	modules := map[string]map[string]string{}

@@ -18,8 +18,8 @@ const modulePath = "github.com/lately-go/lately"
 // library; "std" means that a package imports nothing else.
 //
 // latelygrpc, latelyprom and latelyredis import a library whose types their users pass
-// in and get back. Programs that import none of them download none: the fixture test
-// checks it.
+// in and get back. Programs that import none of these packages download none of their
+// modules: the fixture test checks it.
 //
 // A package stands above those it imports. Packages that do not exist yet may
 // have a row; packages without a row may not exist.

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestAddr has the system choose a thousand ports: none is one of those that Addr returns, on
-// which a test can listen.
+// TestAddr has the system choose a thousand ports: none is among the ports of Addr, on which
+// a test can listen.
 func TestAddr(t *testing.T) {
 	for range 100 {
 		l := must.Get(net.Listen("tcp", Addr(t)))(t)

@@ -76,7 +76,7 @@ func (j *Journal) write(name, text string) {
 	j.must(errors.Join(err, f.Close()))
 }
 
-// Add adds an entry of a program, whose unit is that of the same name.
+// Add adds an entry of a program, with the unit of the same name.
 func (j *Journal) Add(at time.Time, program, message string) {
 	j.t.Helper()
 	j.n++

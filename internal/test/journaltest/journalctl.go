@@ -39,7 +39,8 @@ type journalctl struct {
 	entries os.FileInfo // that were read last
 }
 
-// run prints what the arguments select. It accepts those that Lately gives.
+// run prints what the arguments select. It accepts the options that Lately
+// uses.
 func (c *journalctl) run(args []string) error {
 	c.kills = c.killed()
 	starts, err := os.OpenFile(filepath.Join(c.dir, startsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

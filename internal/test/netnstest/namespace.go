@@ -42,7 +42,7 @@ func New(t *testing.T) Namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Until unshare has done it: else the rules would be those of this machine.
+	// Wait until unshare has finished: before, rules would change this machine.
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if there, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", apart.Process.Pid)); err == nil && there != own {
 			return Namespace{t, apart.Process.Pid}
@@ -74,8 +74,8 @@ func (n Namespace) Run(stdin, program string, args ...string) string {
 	return out
 }
 
-// Use puts a program in PATH that runs in n, in place of the one of that name, for this process and those
-// that it starts. It returns its path.
+// Use puts a program in PATH that runs in n instead of the program of that name, for this process
+// and its children. It returns its path.
 func (n Namespace) Use(program string) string {
 	n.t.Helper()
 	path, err := exec.LookPath(program)
@@ -150,8 +150,8 @@ const (
 	Dropped = 28 // there was no answer for a second
 )
 
-// Connect sends packets from an address of n to one at which nobody listens, and returns what
-// came of it.
+// Connect sends packets from an address of n to one at which nobody listens, and returns the
+// result.
 func (n Namespace) Connect(from, to string) (status int) {
 	n.t.Helper()
 	_, status = n.Try("", "curl", "-s", "-g", "--noproxy", "*", "-m", "1", "--interface", from, "http://"+to+":9/")

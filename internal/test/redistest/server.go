@@ -84,8 +84,8 @@ func start(file, settings []string) (*Server, error) {
 }
 
 // listening starts a server for one test that also listens on a free port of loopback. settings
-// returns its settings, for a second port that is free as well. file is that of its
-// configuration, if it needs one.
+// returns its settings, for a second port that is free as well. file is its configuration file,
+// if it needs one.
 func listening(t testing.TB, settings func(second string) []string, file ...string) *Server {
 	t.Helper()
 	Needs(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // spreads is how long a ban may take to be in force everywhere: 250 ms and two round trips are
-// stated, the rest is for those of a busy machine.
+// documented, the rest is for round trips on a busy machine.
 const spreads = 1500 * time.Millisecond
 
 // An order is a ban that began, or that was ended by hand.
@@ -129,8 +129,8 @@ func (r *run) lifeBegan(server, life int) (began time.Duration) {
 	return began
 }
 
-// calm reports whether a server had time to learn of something between two times: nothing was wrong with it and the
-// store for as long as that takes.
+// calm reports whether a server had time to receive a change between two times: it and the store
+// were without faults for long enough.
 func (r *run) calm(server int, from, to time.Duration) bool {
 	needs := spreads + r.pulse.margin(0)
 	disturbed := r.history.overlapping(server, from, to, stopped, killed, ended, away, restored)

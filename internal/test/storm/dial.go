@@ -47,7 +47,7 @@ func (s *server) dial() (*conn, error) {
 	return c, nil
 }
 
-// queue adds a command to those that send sends.
+// queue adds a command for send.
 func (c *conn) queue(args ...string) { c.out = resp.AppendCommand(c.out, args...) }
 
 // send sends what was queued.

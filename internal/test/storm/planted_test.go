@@ -23,7 +23,8 @@ import (
 //
 //	make storm-planted
 //
-// A bug is a patch in testdata/planted, after a line that says which finding is its own. PLANTED names one of them.
+// A bug is a patch in testdata/planted, after a line that says which finding is its own. PLANTED
+// names one patch.
 func TestPlanted(t *testing.T) {
 	if os.Getenv("LATELY_PLANTED") == "" {
 		t.Skip("SKIP: planted bugs take minutes; run make storm-planted")

@@ -16,7 +16,7 @@ const (
 	patience = hangs + 3*time.Second
 )
 
-// A pulse measures how much later than they should the machine runs those who sleep.
+// A pulse measures how much too late the machine wakes sleeping goroutines.
 type pulse struct {
 	mu     sync.Mutex
 	delays []delay

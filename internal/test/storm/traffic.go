@@ -239,7 +239,8 @@ func (r *run) viaGo(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// settles reports whether a reservation under a rule can be settled to a cost: one of an event in flight would end it.
+// settles reports whether a reservation under a rule can be settled to a cost: under in-flight,
+// settling ends the event.
 func (c *Config) settles(rule string) bool {
 	return !slices.ContainsFunc(c.Limits, func(l Limit) bool { return l.Name == rule && l.Versions[0].Algorithm == "in-flight" })
 }

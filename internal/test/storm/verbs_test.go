@@ -13,8 +13,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestEveryVerb checks that the traffic has every command and route of docs/server.md, whose tables are those of the
-// program, and no others.
+// TestEveryVerb checks that the traffic has exactly the commands and routes of docs/server.md,
+// whose tables come from the program.
 func TestEveryVerb(t *testing.T) {
 	text := must.Get(os.ReadFile(filepath.Join(root, "docs", "server.md")))(t)
 	_, page, _ := strings.Cut(string(text), "\n## RESP\n")
@@ -38,7 +38,8 @@ func TestEveryVerb(t *testing.T) {
 	same(t, paths, routes)
 }
 
-// same checks that the documented verbs are those of the traffic.
+// same checks that the documented verbs and the verbs of the traffic are the
+// same.
 func same[V any](t *testing.T, documented []string, traffic map[string]V) {
 	t.Helper()
 	for _, name := range documented {

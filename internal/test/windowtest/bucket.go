@@ -84,7 +84,7 @@ func (b *bucket) refund(t, at int64, cost uint64) {
 	}
 }
 
-// refundOldest leaves whole costs: what has drained of the oldest is not given back.
+// refundOldest leaves whole costs: the drained part of the oldest is not given back.
 func (b *bucket) refundOldest(t int64, cost uint64) uint64 {
 	used := b.used(t)
 	taken := min(cost, used)

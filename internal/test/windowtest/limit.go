@@ -218,8 +218,8 @@ func (l *Limit) Full() bool { return l.bucket != nil && l.bucket.level.Cmp(l.buc
 // Delay returns how long after t the event charged last to a bucket waits for its turn.
 func (l *Limit) Delay(t int64) time.Duration { return l.bucket.delay(t) }
 
-// periods are what the wall clock shows of the periods of a calendar, and of those that are
-// shorter than a day at which offset: an hour that is shown twice is two.
+// periods format each calendar period in local time. Periods below a day include the UTC
+// offset, so that an hour that is shown twice counts as two.
 var periods = map[limit.Period]string{
 	limit.Second: "2006-01-02 15:04:05 -07:00:00",
 	limit.Minute: "2006-01-02 15:04 -07:00:00",
