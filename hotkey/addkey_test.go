@@ -29,12 +29,27 @@ func addKey(d *hotkey.Detector, t time.Time, rule, key string) (hotkey.Edge, boo
 }
 
 func TestUnknownRule(t *testing.T) {
-	d := mustDetector(t, goodRule(t))
-	for _, name := range []string{"", "R", "other"} {
-		if r, err := d.Rule(name); r != nil || err == nil || !strings.Contains(err.Error(), "unknown rule") {
-			t.Errorf("Rule(%q): %v, %v", name, r, err)
+	product := goodRule(t)
+	product.Name = "product"
+	for _, c := range []struct {
+		rules []hotkey.Rule
+		name  string
+		want  string
+	}{
+		{[]hotkey.Rule{product}, "prodcut", `hotkey: unknown rule "prodcut": did you mean "product"?`},
+		{[]hotkey.Rule{product}, "PRODUCT", `hotkey: unknown rule "PRODUCT": did you mean "product"?`},
+		{[]hotkey.Rule{product}, "", `hotkey: unknown rule "": must be one of ["product"]`},
+		{nil, strings.Repeat("x", 100), `hotkey: unknown rule "` + strings.Repeat("x", 64) + `": there are no rules`},
+	} {
+		d, err := hotkey.New(c.rules...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := d.Rule(c.name); r != nil || err == nil || err.Error() != c.want {
+			t.Errorf("Rule(%q): %v, %v, want %s", c.name, r, err, c.want)
 		}
 	}
+	d := mustDetector(t, goodRule(t))
 	if testing.AllocsPerRun(100, func() { _, _ = d.Rule("r") }) > 0 {
 		t.Error("Rule allocates")
 	}

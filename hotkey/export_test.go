@@ -173,8 +173,8 @@ func ExampleDetector_ExportAt() {
 	rule := hotkey.Rule{Name: "page", Key: key, Threshold: 3, Span: time.Minute}
 	before, _ := hotkey.New(rule)
 	now := time.Now()
-	under(before, "page").AddAt(now, "/news", 1)
-	under(before, "page").AddAt(now, "/news", 1)
+	pages, _ := before.Rule("page")
+	_, _, _ = pages.AddAt(now, "/news", 2)
 
 	after, _ := hotkey.New(rule)
 	for chunk := range before.ExportAt(now) { // usually by way of a file
@@ -182,7 +182,8 @@ func ExampleDetector_ExportAt() {
 			fmt.Println(err)
 		}
 	}
-	_, hot, _ := under(after, "page").AddAt(now, "/news", 1)
+	pages, _ = after.Rule("page")
+	_, hot, _ := pages.AddAt(now, "/news", 1)
 	fmt.Println(hot)
 	// Output: true
 }

@@ -1,11 +1,13 @@
 package hotkey
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/lately-go/lately/internal/counting/keytable"
+	"github.com/lately-go/lately/internal/rule/spelling"
 )
 
 // A RuleDetector counts keys under one rule of a [Detector], whatever the Key and When of
@@ -17,12 +19,17 @@ type RuleDetector struct {
 	i     int // of the rule
 }
 
-// Rule returns a handle for the rule of that name. It returns an error if there is none. It
-// does not allocate.
+// Rule returns a handle for the rule of that name. For an unknown name the error has the rule
+// that was probably meant, or some existing rules. Rule does not allocate.
 func (d *Detector) Rule(name string) (*RuleDetector, error) {
 	i, ok := d.index(name)
 	if !ok {
-		return nil, fmt.Errorf("hotkey: unknown rule %q", name)
+		var rules []string
+		for i := range d.rules {
+			rules = append(rules, d.rules[i].Name)
+		}
+		message, _ := spelling.UnknownRule(name[:min(len(name), 64)], rules)
+		return nil, errors.New("hotkey: " + message)
 	}
 	return &d.judges[i], nil
 }

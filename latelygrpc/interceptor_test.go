@@ -42,7 +42,7 @@ func TestUnaryRefusesTheOneTooMany(t *testing.T) {
 	}
 }
 
-// A lone client that waits as long as it is told is admitted, always; one that
+// A lone client that waits as long as it is told is allowed, always; one that
 // waits a nanosecond less is not. The time is the bubble's.
 func TestRetryInfoIsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestRetryInfoIsTrue(t *testing.T) {
 			if refusals%2 == 0 { // too early, once
 				time.Sleep(wait - 1)
 				if r := say(t, conn); r.code() == codes.OK {
-					t.Fatalf("refusal %d: admitted before the %v it was told", refusals, wait)
+					t.Fatalf("refusal %d: allowed before the %v it was told", refusals, wait)
 				} else if wait, _ = r.wait(); wait <= 0 {
 					t.Fatalf("refusal %d: no wait the second time", refusals)
 				}
@@ -261,7 +261,7 @@ func TestHideNames(t *testing.T) {
 	}
 }
 
-// gRPC's own retries wait as long as they are told, and are admitted then.
+// gRPC's own retries wait as long as they are told, and are allowed then.
 func TestRetriesWaitForThePushback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64

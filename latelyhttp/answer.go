@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// An openAnswer is a request that was admitted, and whose answer is to be counted.
+// An openAnswer is a request that was allowed, and whose answer is to be counted.
 type openAnswer struct {
 	m     *Middleware
 	plan  *plan

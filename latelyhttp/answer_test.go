@@ -182,7 +182,7 @@ func TestLeaseAnswer(t *testing.T) {
 		func(l Lease) { l.Done(); l.Answer(401, 0) },
 		func(l Lease) { l.Answer(401, 0); l.Done(); l.Done() },
 	} {
-		lease, ok := m.Admit(httptest.NewRecorder(), request("192.0.2.1:1"))
+		lease, ok := m.Allow(httptest.NewRecorder(), request("192.0.2.1:1"))
 		if !ok {
 			t.Fatal("it is refused")
 		}

@@ -134,12 +134,12 @@ func ExampleIdentity() {
 	// proxy:10.0.0.1 1
 }
 
-// Admit is for frameworks whose handlers are not http.Handlers.
-func ExampleMiddleware_Admit() {
+// Allow is for frameworks whose handlers are not http.Handlers.
+func ExampleMiddleware_Allow() {
 	limits := latelyhttp.PerClient(1, time.Minute)
 	handle := func(w http.ResponseWriter, r *http.Request) {
-		lease, admitted := limits.Admit(w, r)
-		if !admitted {
+		lease, allowed := limits.Allow(w, r)
+		if !allowed {
 			return // the refusal was written
 		}
 		defer lease.Done()

@@ -102,8 +102,8 @@ func TestInFlightIsGivenBack(t *testing.T) {
 		do(m.Wrap(next), request("192.0.2.1:1"))
 	}()
 	broken = false
-	lease, admitted := m.Admit(httptest.NewRecorder(), request("192.0.2.1:1"))
-	if !admitted || next.served != 0 {
+	lease, allowed := m.Allow(httptest.NewRecorder(), request("192.0.2.1:1"))
+	if !allowed || next.served != 0 {
 		t.Fatal("the place was lost")
 	}
 	w := do(m.Wrap(next), request("192.0.2.1:1"))

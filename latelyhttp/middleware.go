@@ -172,7 +172,7 @@ func (m *Middleware) Check(s *ratelimit.Set) error {
 }
 
 // Wrap returns a handler that judges requests and calls next for those that are
-// admitted, with the same response writer, so that flushing and hijacking work.
+// allowed, with the same response writer, so that flushing and hijacking work.
 //
 // If rules count answers (their condition has status, size or duration), next gets a writer that records the answer,
 // with Flush and Hijack if the original has them, and Unwrap for [http.ResponseController]. The answer is counted
@@ -180,7 +180,7 @@ func (m *Middleware) Check(s *ratelimit.Set) error {
 // if it has panicked before it wrote one.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		lease, ok := m.Admit(w, r)
+		lease, ok := m.Allow(w, r)
 		if !ok {
 			return
 		}
@@ -196,10 +196,10 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// Admit is Wrap for frameworks without an http.Handler. It judges r, waits for its turn
+// Allow is Wrap for frameworks without an http.Handler. It judges r, waits for its turn
 // if a LeakyBucket queues it, and sets the response fields. If it reports true, serve
 // the request and then call Answer and Done. If it reports false, the request has been answered.
-func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease, admitted bool) {
+func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (lease Lease, allowed bool) {
 	if m.config.Skip != nil && m.config.Skip(r) {
 		return Lease{}, true
 	}
@@ -208,7 +208,7 @@ func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (lease Lease,
 	p := m.rules.Plan()
 	v, held := m.judge(p, s)
 	defer func() {
-		if !admitted { // or the observer has panicked
+		if !allowed { // or the observer has panicked
 			held.Cancel()
 		}
 	}()

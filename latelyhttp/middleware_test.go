@@ -109,7 +109,7 @@ func TestSkipAndCost(t *testing.T) {
 		if got := w.Header().Get("RateLimit") != ""; got != (step.path != "/health") {
 			t.Errorf("step %d, %s: RateLimit is %q", i, step.path, w.Header().Get("RateLimit"))
 		}
-		// No waiting admits what costs more than the limit.
+		// No waiting allows what costs more than the limit.
 		if got := w.Header().Get("Retry-After") != ""; got != (step.want == 429 && step.path != "/ten") {
 			t.Errorf("step %d, %s: Retry-After is %q", i, step.path, w.Header().Get("Retry-After"))
 		}
@@ -192,7 +192,7 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
-// One client that rotates what it may never be admitted for, and one that
+// One client that rotates what it may never be allowed for, and one that
 // rotates its address within a /64, get what one client gets.
 func TestRotationIsOneClient(t *testing.T) {
 	rnd := randtest.New(t)

@@ -72,7 +72,7 @@ func TestProblems(t *testing.T) {
 		}
 		if w.Code == 200 {
 			if w.Header().Get("Cache-Control") != "" || w.Body.String() != "served" {
-				t.Errorf("an admitted request gets %v %s", w.Header(), w.Body)
+				t.Errorf("an allowed request gets %v %s", w.Header(), w.Body)
 			}
 			continue
 		}
@@ -246,13 +246,13 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d refusals, %d admitted after Retry-After", total, total)
+	t.Logf("%d refusals, %d allowed after Retry-After", total, total)
 }
 
 // unended is a handler whose requests stay under way, so that only the lease of
 // an InFlight limit ends them.
 func unended(m *Middleware) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.Admit(w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.Allow(w, r) })
 }
 
 // lone is a client alone: it sends at random until refused, then waits.

@@ -25,17 +25,17 @@ func TestWaitIsExact(t *testing.T) {
 				slot = time.Second
 			}
 			h := mustNew(t, mustLimiter(t, limited(t, "one", n, time.Minute)), Config{}).Wrap(new(ok))
-			var admitted []time.Time
+			var allowed []time.Time
 			refused, above := 0, 0
 			for range 10*n + 1000 {
 				w := do(h, request("192.0.2.1:1"))
 				if w.Code == 200 {
-					admitted = append(admitted, time.Now())
+					allowed = append(allowed, time.Now())
 					time.Sleep(time.Duration(rnd.Int64N(int64(time.Minute) / int64(n))))
 					continue
 				}
 				refused++
-				needed := time.Until(admitted[len(admitted)-int(n)].Add(time.Minute))
+				needed := time.Until(allowed[len(allowed)-int(n)].Add(time.Minute))
 				told := header(t, w, "Retry-After")
 				seconds := must.Get(strconv.ParseInt(told, 10, 64))(t)
 				least, most := ratelimitheader.Seconds(max(needed, 0)), ratelimitheader.Seconds(max(needed, 0)+slot)
@@ -53,7 +53,7 @@ func TestWaitIsExact(t *testing.T) {
 					if w := do(h, request("192.0.2.1:1")); w.Code != 200 {
 						t.Fatalf("%d a minute: refused after the Retry-After of %s", n, told)
 					}
-					admitted = append(admitted, time.Now())
+					allowed = append(allowed, time.Now())
 				} else {
 					time.Sleep(time.Duration(rnd.Int64N(int64(time.Minute) / int64(n))))
 				}

@@ -72,13 +72,13 @@ func (s *Store) learn(ctx context.Context, l *layout, groups []*group) {
 	}
 	for i, c := range calls {
 		if c.err == nil && c.data == banEnded {
-			s.forget(bans[i])
+			s.removeEnded(bans[i])
 		}
 	}
 }
 
-// forget removes a ban from the copy that was ended elsewhere before it was added there.
-func (s *Store) forget(b ban.Ban) {
+// removeEnded removes a ban from the copy that was ended elsewhere before it was added there.
+func (s *Store) removeEnded(b ban.Ban) {
 	until, ok := s.mirror.until(b.Rule, b.Key)
 	if another := !ok || until != b.Until; !another && s.mirror.remove(&b) {
 		s.tell(&news{b, true})
@@ -127,7 +127,7 @@ func (s *Store) addBan(ctx context.Context, l *layout, rl *rule, b *ban.Ban) err
 		return err
 	}
 	if listing.data == banEnded {
-		s.forget(added)
+		s.removeEnded(added)
 	}
 	return nil
 }

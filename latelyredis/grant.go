@@ -18,12 +18,12 @@ import (
 // what is above is decided by Redis. So all nodes together have never allowed more than an eighth of the
 // limit without Redis knowing it, however long it takes to tell it; docs/redis.md derives the bound.
 //
-// A record is changed by three: an admission adds to what is pending; a merge sends it, and no other
+// A record is changed by three: an allowed event adds to what is pending; a merge sends it, and no other
 // before it was answered; an answer sets the grant. What an answer says may be older than what a merge
 // that was answered meanwhile said: then it only lowers the grant.
 
 const (
-	// mergeEvery is how long admissions are collected until they are sent.
+	// mergeEvery is how long allowed events are collected until they are sent.
 	mergeEvery = 5 * time.Millisecond
 
 	// mergeAgain is how long after a failure they are sent again.

@@ -60,7 +60,7 @@ func (l *load) run(t testing.TB, rnd *rand.Rand, spoil func(*latelyredis.Store))
 			s.LoseAnswers(false)
 		case 1, 2:
 			if s.Merge(context.Background()); !s.Merge(context.Background()) { // what waited for what was sent again
-				t.Fatal("admissions are not sent")
+				t.Fatal("allowed events are not sent")
 			}
 		case 3:
 			l.pass(rnd.Int64N(span / 8))
@@ -90,7 +90,7 @@ func (l *load) run(t testing.TB, rnd *rand.Rand, spoil func(*latelyredis.Store))
 	}
 }
 
-// most returns the most admissions in a window.
+// most returns the most allowed events in a window.
 func (l *load) most() (most int) {
 	first := 0
 	for i, at := range l.times {
@@ -104,7 +104,7 @@ func (l *load) most() (most int) {
 
 // TestBatchedBound allows random events by three nodes with Batched, which merge at random times and
 // lose answers: no window has more than the bound. Nodes that take all that is left for themselves, or
-// whose admissions are not counted, are found out.
+// whose allowed events are not counted, are found out.
 func TestBatchedBound(t *testing.T) {
 	t.Parallel()
 	rounds := 60
@@ -272,7 +272,7 @@ func TestBatchedOnce(t *testing.T) {
 		t.Errorf("%d left after 7 more were charged, want %d", got, want-19)
 	}
 	if n := testing.AllocsPerRun(10, func() { s.DecideKnown(over) }); n > 1 {
-		t.Errorf("%v allocations for an admission", n)
+		t.Errorf("%v allocations for an allowed event", n)
 	}
 	take()
 	must.Do(t, s.Adjust(ctx, &latelyredis.Adjustment{Change: latelyredis.Reset, Set: f.rules, Key: []byte("k")}))

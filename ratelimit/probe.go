@@ -183,7 +183,7 @@ func (p *probe) isNew(r *request, now int64) bool {
 	return false
 }
 
-// clearStrikes forgets them. What a sketch has counted stays until it leaves the
+// clearStrikes deletes them. What a sketch has counted stays until it leaves the
 // window: it cannot be taken out of it.
 func (p *probe) clearStrikes() {
 	if p.held && !p.copied {

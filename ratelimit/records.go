@@ -184,7 +184,7 @@ func (rs *records) gather() func(r keytable.Record) {
 	}
 }
 
-// clear forgets what the words of a record have counted.
+// clear deletes the counts in the words of a record.
 func (rs *records) clear(w []uint64) {
 	for i := range rs.counters {
 		m := &rs.counters[i]

@@ -203,31 +203,21 @@ type RuleError struct {
 	Name    string // the unknown name, at most its first 64 bytes
 	Nearest string // the name in the Set that was probably meant, or ""
 
-	others []string // the names in the Set
+	message string
 }
 
 // Error names the unknown rule, and the rule that was probably meant or some
 // existing rules.
-func (e *RuleError) Error() string {
-	const shown = 3
-	switch n := len(e.others); {
-	case e.Nearest != "":
-		return fmt.Sprintf("ratelimit: unknown rule %q: did you mean %q?", e.Name, e.Nearest)
-	case n == 0:
-		return fmt.Sprintf("ratelimit: unknown rule %q: there are no rules", e.Name)
-	case n > shown:
-		return fmt.Sprintf("ratelimit: unknown rule %q: must be one of %q and %d more", e.Name, e.others[:shown], n-shown)
-	}
-	return fmt.Sprintf("ratelimit: unknown rule %q: must be one of %q", e.Name, e.others)
-}
+func (e *RuleError) Error() string { return "ratelimit: " + e.message }
 
 // noRule returns the error for a name that no rule of s has. It compares all names.
 func (s *Set) noRule(name string) *RuleError {
 	e := &RuleError{Name: strings.Clone(name[:min(len(name), 64)])}
+	var rules []string
 	for i := range s.rules {
-		e.others = append(e.others, s.rules[i].Name)
+		rules = append(rules, s.rules[i].Name)
 	}
-	e.Nearest = spelling.Nearest(e.Name, e.others, 2)
+	e.message, e.Nearest = spelling.UnknownRule(e.Name, rules)
 	return e
 }
 

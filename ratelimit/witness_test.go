@@ -32,7 +32,7 @@ const (
 // It adds up costs, and knows no slots, levels or logs with a bound.
 type witness struct {
 	newest  int64
-	allowed []admission
+	allowed []allowedTake
 	gone    int // events that were dropped before these
 	sums    []windowSum
 	turns   *witness // the same events at their turns, of a leaky bucket
@@ -40,7 +40,7 @@ type witness struct {
 	refused int64 // when the last event, which was refused, may come again; or 0
 }
 
-type admission struct {
+type allowedTake struct {
 	t    int64
 	cost uint64
 }
@@ -93,7 +93,7 @@ func (w *witness) allow(claims []claim, t int64, cost uint64) {
 		}
 		w.sums[i].sum += cost
 	}
-	w.allowed = append(w.allowed, admission{t, cost})
+	w.allowed = append(w.allowed, allowedTake{t, cost})
 	w.drop()
 }
 

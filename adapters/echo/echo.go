@@ -34,7 +34,7 @@ func New(m *latelyhttp.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			r := c.Request()
-			lease, ok := m.Admit(c.Response(), r.WithContext(context.WithValue(r.Context(), contextKey{}, c)))
+			lease, ok := m.Allow(c.Response(), r.WithContext(context.WithValue(r.Context(), contextKey{}, c)))
 			if !ok {
 				return nil // it has been answered
 			}

@@ -38,7 +38,7 @@ import (
 func New(m *latelyhttp.Middleware) fiber.Handler {
 	return func(c fiber.Ctx) error {
 		w := &answer{c: c, header: make(http.Header, 4)}
-		lease, ok := m.Admit(w, newRequest(c))
+		lease, ok := m.Allow(w, newRequest(c))
 		w.sendHeader()
 		if !ok {
 			return nil // it has been answered

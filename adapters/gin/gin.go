@@ -34,7 +34,7 @@ func New(m *latelyhttp.Middleware) gin.HandlerFunc {
 		if route := c.FullPath(); route != "" {
 			r.Pattern = route
 		}
-		lease, ok := m.Admit(c.Writer, r)
+		lease, ok := m.Allow(c.Writer, r)
 		if !ok {
 			c.Abort()
 			return

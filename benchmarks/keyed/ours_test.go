@@ -40,7 +40,7 @@ func newTable(budget int64, windows ...window.Window) func(int) table {
 
 type tableAdd struct{ *window.Table }
 
-func (w tableAdd) Add(key string)          { admitted(w.Table.Add(key, 1)) }
+func (w tableAdd) Add(key string)          { mustAllow(w.Table.Add(key, 1)) }
 func (w tableAdd) count(key string) uint64 { return w.Sum(key) }
 
 // tableSum adds and reads the sum that follows, in one step.
@@ -48,7 +48,7 @@ type tableSum struct{ *window.Table }
 
 func (w tableSum) Add(key string) {
 	_, ok := w.AddSum(key, 1)
-	admitted(ok)
+	mustAllow(ok)
 }
 func (w tableSum) count(key string) uint64 { return w.Sum(key) }
 
@@ -78,7 +78,7 @@ func newLimiter(a ratelimit.Algorithm, n uint64) table {
 
 func (w limiterTable) Add(key string) {
 	d := w.Take(key)
-	admitted(d.Allowed || w.n < plenty)
+	mustAllow(d.Allowed || w.n < plenty)
 }
 
 // count is what is missing from the limit, one of which the question takes.

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiters by key, with limits that nothing here reaches: all is admitted.
+// Limiters by key, with limits that nothing here reaches: all is allowed.
 var peers = []subject{
 	{name: "httprate", make: newHTTPRate, series: true},
 	{name: "throttled.memstore,map", make: func(int) table { return newThrottled(0) }, keys: keepsFirst},
@@ -79,10 +79,10 @@ func newThrottled(keys int) table {
 
 func (w gcra) Add(key string) {
 	limited, _, err := w.RateLimitCtx(context.Background(), key, 1)
-	admitted(!limited && err == nil)
+	mustAllow(!limited && err == nil)
 }
 
-func admitted(ok bool) {
+func mustAllow(ok bool) {
 	if !ok {
 		panic("an event was refused: the row would measure refusals")
 	}
@@ -100,7 +100,7 @@ func newGoLimiter(int) table {
 
 func (w goLimiter) Add(key string) {
 	_, _, _, ok, err := w.Take(context.Background(), key)
-	admitted(ok && err == nil)
+	mustAllow(ok && err == nil)
 }
 
 // Close ends the goroutine that would keep the whole store alive.
@@ -117,7 +117,7 @@ type rates struct{ of shardedOf[*rate.Limiter] }
 
 func newRate() *rate.Limiter { return rate.NewLimiter(1, plenty) }
 
-func (w *rates) Add(key string) { admitted(w.of.get(key, newRate).Allow()) }
+func (w *rates) Add(key string) { mustAllow(w.of.get(key, newRate).Allow()) }
 
 type syncRates struct{ m sync.Map }
 
@@ -126,7 +126,7 @@ func (w *syncRates) Add(key string) {
 	if !ok {
 		l, _ = w.m.LoadOrStore(key, newRate())
 	}
-	admitted(l.(*rate.Limiter).Allow())
+	mustAllow(l.(*rate.Limiter).Allow())
 }
 
 type ululeMemory struct{ *ulule.Limiter }
@@ -139,7 +139,7 @@ func newUlule(int) table {
 
 func (w ululeMemory) Add(key string) {
 	c, err := w.Get(context.Background(), key)
-	admitted(!c.Reached && err == nil)
+	mustAllow(!c.Reached && err == nil)
 }
 
 func (w ululeMemory) count(key string) uint64 {
@@ -155,5 +155,5 @@ func newTollbooth(int) table {
 }
 
 func (w tollboothKeys) Add(key string) {
-	admitted(tollbooth.LimitByKeys(w.Limiter, []string{key}) == nil)
+	mustAllow(tollbooth.LimitByKeys(w.Limiter, []string{key}) == nil)
 }

@@ -40,7 +40,7 @@ func subjects() []subject {
 type counted interface{ count(key string) uint64 }
 
 // Each row does what its name says: of a thousand keys it has counted, or
-// admitted, exactly what was added. The keys come as they do in the benchmarks,
+// allowed, exactly what was added. The keys come as they do in the benchmarks,
 // so this also fails where a row keeps a string that it was only lent.
 func TestRowsCount(t *testing.T) {
 	const n = 1000

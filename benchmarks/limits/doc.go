@@ -7,7 +7,7 @@
 // thousand a minute, those of the peers as a thousand a day, so that no window of
 // theirs ends while they are measured. Keys come Zipf distributed, so the hottest
 // few dozen reach the limit and are refused from then on; all other events are
-// admitted. Each row says how much it refused (refused-%). Rows with 60 a minute
+// allowed. Each row says how much it refused (refused-%). Rows with 60 a minute
 // refuse the hottest few hundred keys. Every sample has the same number of
 // events, so that a fast row does not refuse more than a slow one.
 //

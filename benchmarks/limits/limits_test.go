@@ -98,7 +98,7 @@ func (t *traffic) take(events int) (refused int) {
 	return refused
 }
 
-// One key: all is admitted, or all is refused because its limit is used up.
+// One key: all is allowed, or all is refused because its limit is used up.
 func BenchmarkOneKey(b *testing.B) {
 	one := make([]uint32, keys.Draws)
 	for _, s := range subjects() {
@@ -106,7 +106,7 @@ func BenchmarkOneKey(b *testing.B) {
 			// One limit is enough where plenty takes the place of both.
 			if s.limit == 0 || s.limit == usual {
 				f := fill(s, 1, plenty)
-				b.Run("op=admitted", func(b *testing.B) { f.run(b, one) })
+				b.Run("op=allowed", func(b *testing.B) { f.run(b, one) })
 				f.release()
 			}
 			if s.limit > 0 {
@@ -119,7 +119,7 @@ func BenchmarkOneKey(b *testing.B) {
 	}
 }
 
-// One key with the caller's time, at 95 % of its limit: all is admitted, and for
+// One key with the caller's time, at 95 % of its limit: all is allowed, and for
 // each event that comes another leaves.
 func BenchmarkPaced(b *testing.B) {
 	for _, s := range subjects() {

@@ -96,7 +96,9 @@ func newLimiter(rules ...ratelimit.Rule) limiter {
 func (w rateLimiter) Take(key string) bool { return w.RuleLimiter.Take(key).Allowed }
 
 // TakeAt takes at a time that the caller has.
-func (w rateLimiter) TakeAt(t time.Time, key string) bool { return w.RuleLimiter.TakeAt(t, 1, key).Allowed }
+func (w rateLimiter) TakeAt(t time.Time, key string) bool {
+	return w.RuleLimiter.TakeAt(t, 1, key).Allowed
+}
 
 func (w rulesLimiter) Take(key string) bool {
 	var e match.Event

@@ -39,7 +39,7 @@ func newThrottled(n int, limit uint64) limiter {
 	if err != nil {
 		panic(err)
 	}
-	// Its burst is what it admits besides the first.
+	// Its burst is what it allows besides the first.
 	l, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerDay(int(limit)), MaxBurst: int(limit) - 1})
 	if err != nil {
 		panic(err)

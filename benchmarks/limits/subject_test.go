@@ -23,13 +23,13 @@ const (
 	keepsEach                   // may keep the string of every call
 )
 
-// A subject is one row. Its limiters are made for up to n keys and admit limit
+// A subject is one row. Its limiters are made for up to n keys and allow limit
 // events of each in a span.
 type subject struct {
 	name   string
 	make   func(n int, limit uint64) limiter
-	limit  uint64        // what it is measured with; 0: it has no limit, and admits all
-	span   time.Duration // in which that many are admitted
+	limit  uint64        // what it is measured with; 0: it has no limit, and allows all
+	span   time.Duration // in which that many are allowed
 	keys   retention
 	series bool  // also measured with other numbers of keys
 	most   int   // keys it is measured with at most; 0: any number
@@ -66,7 +66,7 @@ func TestRowsCanBeMade(t *testing.T) {
 	}
 }
 
-// Each row decides as its name says: of each key it admits as many events as its
+// Each row decides as its name says: of each key it allows as many events as its
 // limit, and not one more than what may have been refilled meanwhile. The keys
 // come as they do in the benchmarks, so this also fails where a row keeps a
 // string that it was only lent.
@@ -104,16 +104,16 @@ func (f *filled) decides(left uint64, span time.Duration) error {
 		if f.own != nil {
 			key = f.own[id]
 		}
-		began, admitted := time.Now(), uint64(0)
+		began, allowed := time.Now(), uint64(0)
 		for range left + 10 {
 			if f.l.Take(key) {
-				admitted++
+				allowed++
 			}
 		}
 		// A bucket may gain a token at a time, counted from before its fill.
 		refilled := math.Ceil(float64(time.Since(began)+f.insert) / float64(span) * float64(left+1))
-		if admitted < left || float64(admitted) > float64(left)+refilled {
-			return fmt.Errorf("%s: %d were admitted, want %d and at most %v more", strings.Clone(key), admitted, left, refilled)
+		if allowed < left || float64(allowed) > float64(left)+refilled {
+			return fmt.Errorf("%s: %d were allowed, want %d and at most %v more", strings.Clone(key), allowed, left, refilled)
 		}
 	}
 	return nil

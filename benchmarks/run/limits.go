@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// givesUp is how a row decides, and what that admits at worst in a window (N is
+// givesUp is how a row decides, and what that allows at worst in a window (N is
 // the limit) or costs otherwise. Of those of ours the same stands, with proofs,
 // in docs/dev/proofs.md.
 var givesUp = map[string]string{
@@ -69,7 +69,7 @@ func (r *report) limitRows() {
 		"without the key, the window and the judgement. Keys are \"user:123456\", all inserted before the timing, built in a small buffer for each event. All " +
 		"rows have a limit of 1000 a key where they do not say another: ours in a minute, the peers' in a day, so that no window of theirs " +
 		"ends meanwhile. Zipf has the exponent 1.1: the hottest few dozen keys (a few hundred where the limit is 60) reach their limit, " +
-		"all others are admitted; **refused** is the share of events, on one core. Every sample has as many events as any other. " +
+		"all others are allowed; **refused** is the share of events, on one core. Every sample has as many events as any other. " +
 		"**traffic** is Zipf at the caller's time, as many events a minute as there are keys: there windows slide while they are measured, and " +
 		"no clock is read. Bytes and " +
 		"objects are on the heap after one event of each key, the key's string included where it is kept. GC is a full collection with " +
@@ -130,13 +130,13 @@ func (r *report) limitPlace(keys string, procs int, op string) place {
 
 func (r *report) limitOneKey() {
 	r.text("## One key")
-	r.text("ns a decision. Admitted: the limit is never reached. Refused: it has been used up. Paced: one core, the caller's time, at " +
-		"95 %% of the limit, so that all is admitted and for each event that comes another leaves the window; no clock is read. " +
+	r.text("ns a decision. Allowed: the limit is never reached. Refused: it has been used up. Paced: one core, the caller's time, at " +
+		"95 %% of the limit, so that all is allowed and for each event that comes another leaves the window; no clock is read. " +
 		"throttled fails a part of the events when all cores want one key.")
-	r.head("subject", "admitted, 1 core", "admitted, all cores", "refused, 1 core", "refused, all cores", "paced, 1 core")
+	r.head("subject", "allowed, 1 core", "allowed, all cores", "refused, 1 core", "refused, all cores", "paced, 1 core")
 	for _, s := range r.Values("OneKey", "subject") {
 		cells := []string{label(s)}
-		for _, op := range []string{"op=admitted", "op=refused"} {
+		for _, op := range []string{"op=allowed", "op=refused"} {
 			for _, procs := range []int{1, r.cores} {
 				cells = append(cells, r.ns(place{"OneKey", procs, []string{op}}, s))
 			}
@@ -218,7 +218,7 @@ func (r *report) ownGoals() (all []goal) {
 		p    place
 		most float64
 	}{
-		{"one key, admitted", place{"OneKey", 1, []string{"op=admitted"}}, 1.2},
+		{"one key, allowed", place{"OneKey", 1, []string{"op=allowed"}}, 1.2},
 		{"one key, paced", place{"Paced", 1, nil}, 1.2},
 		{"10000 keys, zipf", place{"Keys", 1, []string{"keys=10000", "op=zipf"}}, 1.2},
 		{r.Config("keys") + " keys, zipf", place{"Take", 1, []string{"op=zipf"}}, 1.6},

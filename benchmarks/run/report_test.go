@@ -45,7 +45,7 @@ BenchmarkTake/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 200 ns/op 34 ref
 BenchmarkTake/subject=ratelimit,gcra,1000-a-minute/op=zipf 1 160 ns/op 34 refused-%
 BenchmarkKeys/keys=10000/subject=hash,one-line/op=zipf 1 20 ns/op
 BenchmarkKeys/keys=10000/subject=ratelimit,sliding,1000-a-minute/op=zipf 1 30 ns/op
-BenchmarkOneKey/subject=ratelimit,sliding,1000-a-minute/op=admitted 1 50 ns/op
+BenchmarkOneKey/subject=ratelimit,sliding,1000-a-minute/op=allowed 1 50 ns/op
 BenchmarkPaced/subject=ratelimit,sliding,1000-a-minute 1 60 ns/op
 BenchmarkFull/subject=ratelimit,sliding,60-a-minute-2 1 500 B/key
 BenchmarkFull/subject=ratelimit,gcra,60-a-minute-2 1 50 B/key

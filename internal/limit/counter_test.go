@@ -249,7 +249,7 @@ func TestLevelsDoNotDrift(t *testing.T) {
 			for now := int64(0); allowed < 50_000; now += s.wait(now, 1) {
 				if s.take(now, 1) {
 					if want := int64((allowed*1e9 + n - 1) / n); now != want {
-						t.Fatalf("%v, %d per second: admission %d is at %d, want %d", kind, n, allowed, now, want)
+						t.Fatalf("%v, %d per second: allowed event %d is at %d, want %d", kind, n, allowed, now, want)
 					}
 					allowed++
 				}

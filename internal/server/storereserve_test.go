@@ -40,7 +40,7 @@ func (n *node) wantAnswer(line, want, when string) {
 }
 
 // TestSettleAtAnotherServer settles, at one server of a store, what another has reserved: once, also when it is sent to both.
-// With batched admission it is the same.
+// With Batched it is the same.
 func TestSettleAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	for _, batched := range []bool{false, true} {

@@ -157,7 +157,7 @@ func TestUntil(t *testing.T) {
 }
 
 // A charged event of the concurrent test.
-type admission struct {
+type allowedEvent struct {
 	key uint64
 	t   int64
 }
@@ -174,13 +174,13 @@ func TestConcurrent(t *testing.T) {
 	span := int64(time.Minute)
 	w := sketch.New(sketch.Config{N: n, Span: time.Duration(span), Counters: 256})
 	var clock atomic.Int64
-	allowed := make([][]admission, goroutines)
+	allowed := make([][]allowedEvent, goroutines)
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		rnd := newRand(t)
 		wg.Go(func() {
 			for range events {
-				a := admission{rnd.Uint64N(keys), clock.Add(span / 400)}
+				a := allowedEvent{rnd.Uint64N(keys), clock.Add(span / 400)}
 				if ok, _, _ := w.Take(a.key, a.t, 1); ok {
 					allowed[g] = append(allowed[g], a)
 				}

@@ -13,8 +13,7 @@ import (
 
 // IsZero reports whether w holds for every event.
 func IsZero(w match.When) bool {
-	return len(w.Method) == 0 && len(w.Path) == 0 && len(w.Status) == 0 &&
-		len(w.Client) == 0 && len(w.Fields) == 0 && len(w.Any) == 0 && len(w.Not) == 0
+	return len(ownFields(&w))+len(w.Any)+len(w.Not) == 0
 }
 
 // Clone returns a copy of w that shares nothing with it.

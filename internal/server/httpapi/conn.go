@@ -44,7 +44,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &limitedConn{Conn: conn, s: l.s, peer: access.AddrOf(conn.RemoteAddr())}
-		if l.s.Admit(c.peer) {
+		if l.s.Allow(c.peer) {
 			c.head.Store(true)
 			return c, nil
 		}

@@ -50,7 +50,7 @@ func (s *Server) forwarding() *forward {
 // answers trusted proxies only: all clients of an unknown proxy would be counted as one.
 //
 // Envoy appends the target to the path, sends the method and the Host of the request
-// itself, and accepts no other admission than 200.
+// itself, and takes only 200 for a permission.
 func forwardAuth(c *call) (err error) {
 	allow, refuse, sent := http.StatusNoContent, http.StatusTooManyRequests, ""
 	if c.target != "" {

@@ -138,7 +138,7 @@ func TestForwardAuthOfUntrustedProxy(t *testing.T) {
 }
 
 // Envoy's ext_authz with path_prefix /v1/auth sends the method, Host and target of the
-// request, takes 200 for an admission, and hands on the headers that it is told to.
+// request, takes 200 for a permission, and passes on the configured headers.
 func TestForwardAuthOfEnvoy(t *testing.T) {
 	s := forwardingServer(t)
 	must.Get(s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: login, key: client, limit: 2 per 10m, when: {method: POST, path: /login, host: app.example, query: 'x=1*'}}]"), true))(t)

@@ -101,9 +101,9 @@ func New(name string, c Config) *Listener {
 	}
 }
 
-// Admit reports whether a connection of peer is within the limits. The caller then calls
+// Allow reports whether a connection of peer is within the limits. The caller then calls
 // Conns.Leave when it closes the connection. Connections that are refused are logged.
-func (l *Listener) Admit(peer netip.Addr) bool {
+func (l *Listener) Allow(peer netip.Addr) bool {
 	if l.Conns.Enter(peer) {
 		return true
 	}

@@ -102,7 +102,7 @@ const tooManyConns = "-OVERLOAD there are too many connections\r\n"
 // welcome begins to serve a connection, if it is within the limits.
 func (s *Server) welcome(raw net.Conn) {
 	peer := access.AddrOf(raw.RemoteAddr())
-	if !s.Admit(peer) {
+	if !s.Allow(peer) {
 		if s.TLS == nil {
 			// An empty send buffer takes this at once.
 			raw.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))

@@ -67,7 +67,7 @@ internal/http/middleware           -> internal/rule/hashedplans, internal/http/r
 internal/http/ratelimitheader      -> ratelimit, internal/limit
 internal/store/storetest      -> internal/store, internal/limit, internal/test/randtest, internal/test/windowtest, ratelimit, match, window, internal/event/keyvalue, internal/ban
 ratelimit           -> match, window, internal/ban, internal/rule/invalid, internal/store, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/wait, internal/rule/spelling, internal/event/keyvalue, internal/event/when, internal/event/intake, internal/event/address, internal/batch
-hotkey              -> match, window, internal/rule/invalid, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/event/keyvalue, internal/event/when, internal/counting/heap
+hotkey              -> match, window, internal/rule/invalid, internal/rule/spelling, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/event/keyvalue, internal/event/when, internal/counting/heap
 
 internal/server/follow -> internal/counting/heap, api, accesslog, match, internal/file/decompress, internal/server/eventlist, internal/event/eventfield, internal/event/address
 internal/server/eventlist -> match
