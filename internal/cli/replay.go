@@ -44,7 +44,7 @@ Algorithms of --limit: ` + strings.Join(limit.AlgorithmNames(), ", ") + `.
   in-flight assumes that each event is under way for the whole span, since a log has no ends
   gcra and the buckets allow N at once; a rules file can set another burst
 
-Formats (--formats shows them with examples): ` + "\n" + listed(accesslog.Formats()) + `,
+Formats (--formats shows them with examples):` + "\n" + listed(accesslog.Formats()) + `,
 or a spec:
   nginx:FORMAT, apache:FORMAT                    the text of log_format, of LogFormat
   json:time=PATH@UNIT,client=PATH,object=PATH    PATH[] for a list; UNIT s, ms, us, ns, rfc3339, clf

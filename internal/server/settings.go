@@ -83,7 +83,7 @@ func (c *Config) Settings() []Setting {
 		{Name: "silence", Usage: "warn when a followed log has no new line for this `duration`, such as 10m", set: one(&c.Silence, duration)},
 		{Name: "resp", Usage: "`address` of the RESP listener, or unix:PATH for a Unix socket, or off", Default: DefaultRESP, set: one(&c.RESP, text)},
 		{Name: "http", Usage: "`address` of the HTTP listener and the console, or unix:PATH for a Unix socket, or off", Default: DefaultHTTP, set: one(&c.HTTP, text)},
-		{Name: "socket-mode", Usage: "permissions of Unix sockets, such as 0660; clients need that to write; 0600 if not set", set: one(&c.Socket.Mode, socketMode)},
+		{Name: "socket-mode", Usage: "permissions of Unix sockets, such as 0660; clients need to be able to write; 0600 if not set", set: one(&c.Socket.Mode, socketMode)},
 		{Name: "socket-owner", Usage: "owner of Unix sockets: `USER`, USER:GROUP or :GROUP", set: one(&c.Socket.Owner, socketOwner)},
 		{Name: "data", Usage: "`directory` for counts and bans; without it nothing is written to disk", set: one(&c.Data, text)},
 		{Name: "token-file", Usage: "`file` of tokens and their roles; created if it is missing", set: one(&c.TokenFile, text)},

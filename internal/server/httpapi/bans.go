@@ -20,7 +20,7 @@ func banRoutes() []route {
 		{"POST", "/v1/bans", access.Admin, created(bodyHandler(addBan)), "ban", "Ban a key by hand; returns when the ban is on disk", nil},
 		{
 			"POST", "/v1/bans/unban", access.Admin, bodyHandler(unban), "unban",
-			"End the ban of a key, or all bans that match a rule, a pattern of the key and a network, of those given", nil,
+			"End the ban of a key, or all bans that match the given rule, pattern of the key and network", nil,
 		},
 	}
 }

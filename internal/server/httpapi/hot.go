@@ -18,7 +18,7 @@ func hotRoutes() []route {
 		{"POST", "/v1/hot/ignore", access.Admin, bodyHandler(ignoreHot), "ignoreHot", "Never count a key under a hot rule, or count it again", nil},
 		{"POST", "/v1/hot/report", access.Check, bodyHandler(reportHot), "reportHot", "Count events of keys under a hot rule that a client has counted, each some time ago", nil},
 		{"POST", "/v1/hot/cache", access.Check, bodyHandler(countCache), "countCache", "Count the reads of a process's caches since its last report", nil},
-		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Tell watchers of hot keys that the value of a key changed", nil},
+		{"POST", "/v1/hot/changed", access.Check, bodyHandler(changedHot), "changedHot", "Notify watchers of hot keys that the value of a key changed", nil},
 		{"GET", "/v1/hot/stats", access.Read, queryHandler(hotStats), "hotStats", "What was reported under hot rules, and what caches saved", []parameter{rule}},
 		{"GET", "/v1/hot/watch", access.Read, handler{serve: watchHot, out: api.HotUpdate{}, media: streamType[0]}, "watchHot", "A stream of the keys that are hot, as a reset, and then of each change; the data of each event is a HotUpdate", []parameter{rule}},
 	}

@@ -134,8 +134,8 @@ func (m metricWriter) hot(s *Server) {
 		return // there is no rule that could be unknown
 	}
 	m.gauge("hot_watchers", "Watchers of hot keys.", int64(all.Watchers))
-	m.counter("hot_resets_total", "Updates with all hot keys that watchers were sent.", all.Resets)
-	m.counter("hot_updates_total", "Other updates that watchers of hot keys were sent.", all.Updates)
+	m.counter("hot_resets_total", "Updates with all hot keys that were sent to watchers.", all.Resets)
+	m.counter("hot_updates_total", "Other updates that were sent to watchers of hot keys.", all.Updates)
 	m.gauge("hot_list_memory_bytes", "Memory of the list of hot keys, at most a sixteenth of the memory for hot rules.", all.ListBytes)
 	m.counter("hot_list_dropped_total", "Keys that the list of hot keys dropped while they were hot, for lack of memory.", all.ListDropped)
 	for i := range all.Rules {

@@ -27,7 +27,7 @@ var banCommands = []command{
 		group: groupBans, role: access.Admin, least: 4, most: 5, key: 2, write: true, handle: ban,
 	},
 	{
-		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; returns the number of bans ended: 0, 1, or 2 if an address is also banned as a proxy. Values of their own may contain tabs",
+		name: "unban", usage: "rule key | rule value value [value ...]", summary: "End a ban; returns the number of bans ended: 0, 1, or 2 if an address is also banned as a proxy. Values in separate arguments may contain tabs",
 		group: groupBans, role: access.Admin, least: 3, key: 2, write: true, handle: unban,
 	},
 	{

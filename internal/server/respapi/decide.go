@@ -29,7 +29,7 @@ var decisionCommands = []command{
 		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, write: true, decides: true, handle: take,
 	},
 	{
-		name: "peek", usage: "rule key [COST n] [LIMIT n]", summary: "Answer what TAKE would, and change nothing",
+		name: "peek", usage: "rule key [COST n] [LIMIT n]", summary: "Return the decision that TAKE would make, and change nothing",
 		group: groupDecisions, role: access.Check, least: 3, most: 7, key: 2, decides: true, handle: take,
 	},
 	{
