@@ -2,14 +2,12 @@ package server
 
 import (
 	"context"
-	"iter"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/event/address"
-	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/enforce"
 	"github.com/lately-go/lately/internal/server/events"
 	"github.com/lately-go/lately/ratelimit"
@@ -49,7 +47,7 @@ func (s *Server) keepEnforcing(ctx context.Context) {
 	for started, failing := false, false; ctx.Err() == nil; {
 		sub := s.engine.Subscribe() // before the bans are read, so that no change is missed
 		compare := compareEvery
-		err := s.enforce.Replace(s.bansInForce())
+		err := s.enforce.Replace(s.engine.Bans().All())
 		if err != nil {
 			compare = compareAgain
 		}
@@ -88,17 +86,6 @@ func (s *Server) passChanges(ctx context.Context, sub *events.Subscription, long
 		case <-sub.Done():
 			return
 		case <-sub.Wait():
-		}
-	}
-}
-
-// bansInForce yields the bans that hold.
-func (s *Server) bansInForce() iter.Seq2[api.Ban, error] {
-	return func(yield func(api.Ban, error) bool) {
-		for r, err := range s.engine.Bans().All() {
-			if !yield(bans.API(&r), err) {
-				return
-			}
 		}
 	}
 }

@@ -54,14 +54,14 @@ func requestsOf(t *testing.T, s *Server, client string) uint64 {
 }
 
 // bansOf returns the bans that hold, by client.
-func bansOf(t *testing.T, s *Server) map[string]ratelimit.BanRecord {
+func bansOf(t *testing.T, s *Server) map[string]api.Ban {
 	t.Helper()
-	bans := map[string]ratelimit.BanRecord{}
+	bans := map[string]api.Ban{}
 	for b, err := range s.engine.Bans().All() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bans[b.Key[0]] = b
+		bans[b.Values()[0]] = b
 	}
 	return bans
 }
@@ -101,7 +101,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("the status is %+v, %v", status, err)
 	}
 	for k, err := range s.engine.Bans().All() {
-		if err == nil && k.Key[0] == "192.0.2.1" {
+		if err == nil && k.Values()[0] == "192.0.2.1" {
 			t.Errorf("%+v is over", k)
 		}
 	}

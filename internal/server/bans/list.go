@@ -20,7 +20,6 @@ import (
 	"github.com/lately-go/lately/internal/ban"
 	"github.com/lately-go/lately/internal/event/address"
 	"github.com/lately-go/lately/internal/event/keyvalue"
-	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/history"
 	"github.com/lately-go/lately/internal/server/journal"
@@ -75,20 +74,21 @@ func (l *List) Use(limiter *ratelimit.Limiter) { l.limiter = limiter }
 func (l *List) bans() ratelimit.BanList { return l.limiter.Bans() }
 
 // All yields the bans that hold.
-func (l *List) All() iter.Seq2[ratelimit.BanRecord, error] { return l.bans().All() }
+func (l *List) All() iter.Seq2[api.Ban, error] {
+	return func(yield func(api.Ban, error) bool) {
+		for r, err := range l.bans().All() {
+			if !yield(API(&r), err) {
+				return
+			}
+		}
+	}
+}
 
 // A Query selects a page of the bans that hold, for [List.Page].
 type Query = ban.Query
 
-// A Page is a page of bans.
-type Page struct {
-	Bans  []ratelimit.BanRecord
-	Total int    // how many bans the query selects, on all pages
-	Next  string // the cursor of the next page; "" if there is none
-}
-
 // Page returns a page of the bans that hold, newest first. Errors are of *apierror.Error.
-func (l *List) Page(q Query) (page Page, err error) {
+func (l *List) Page(q Query) (page api.BanPage, err error) {
 	if err := l.config.Scans.Begin(); err != nil {
 		return page, err
 	}
@@ -96,39 +96,41 @@ func (l *List) Page(q Query) (page Page, err error) {
 	if _, err := l.config.Rule(q.Rule); err != nil && q.Rule != "" {
 		return page, err
 	}
-	if page.Bans, page.Total, page.Next, err = l.limiter.Internal().BanPage(q); err != nil {
+	records, total, next, err := l.limiter.Internal().BanPage(q)
+	if err != nil {
 		return page, banError(apierror.Of(err))
+	}
+	page = api.BanPage{Bans: make([]api.Ban, len(records)), Total: total, Next: next}
+	for i := range records {
+		page.Bans[i] = API(&records[i])
 	}
 	return page, nil
 }
 
-// Ban bans a key under a rule for d, by hand. It returns when the ban holds and is in the
+// Ban bans a key under a rule for d, up to limit.MaxSpan, by hand. It returns when the ban holds and is in the
 // journal, if there is one. If a longer ban holds, it returns that one. key has the values of
 // the rule's key; a client that looks like a mistyped address is an error.
-func (l *List) Ban(name string, key []string, d time.Duration, reason, source string) (ratelimit.BanRecord, error) {
+func (l *List) Ban(name string, key []string, d time.Duration, reason, source string) (api.Ban, error) {
 	now := l.limiter.Now()
 	r := ratelimit.BanRecord{Rule: name, Key: key, Since: now, Until: now.Add(d), Reason: reason, Source: source}
 	rule, err := l.fold(&r)
 	if err != nil {
-		return r, err
+		return api.Ban{}, err
 	}
 	if err := checkBanned(rule, r.Key); err != nil {
-		return r, err
-	}
-	if d <= 0 || d > limit.MaxSpan {
-		return r, apierror.New(api.BadArg, "duration: %v: must be from 1ms to %v", d, limit.MaxSpan)
+		return api.Ban{}, err
 	}
 	pending, err := l.ban(&r)
 	if err == nil {
 		err = pending.Wait()
 	}
 	if _, ok := errors.AsType[*apierror.Error](err); ok {
-		return r, err
+		return api.Ban{}, err
 	}
 	if err != nil {
-		return r, apierror.New(api.Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
+		return api.Ban{}, apierror.New(api.Failed, "the ban holds, but is not known to be on disk and may not survive a restart: %v", err)
 	}
-	return r, nil
+	return API(&r), nil
 }
 
 // checkBanned returns an error if key, which is folded, has a client that is most likely a mistyped

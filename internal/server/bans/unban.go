@@ -142,7 +142,7 @@ func (l *List) UnbanAll(f api.BanFilter) (n int, err error) {
 	}
 	var failed error         // the first of the journal
 	var last journal.Pending // of the newest record: those before it are on disk when it is
-	for r, err := range l.All() {
+	for r, err := range l.bans().All() {
 		if err != nil {
 			return n, banError(err)
 		}

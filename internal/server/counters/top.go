@@ -12,9 +12,6 @@ import (
 	"github.com/lately-go/lately/internal/server/keys"
 )
 
-// MaxTop is the most keys that Top returns.
-const MaxTop = 1000
-
 // Top returns the n keys that f selects with the largest counts over a span that
 // ends now, the largest first, with their peaks. span 0 means the counter's longest. It scans the counter's
 // keys. It also returns the span. The error is an [*apierror.Error].
@@ -22,9 +19,6 @@ func (c *Counter) Top(n int, span time.Duration, f keys.Filter) ([]api.KeyCount,
 	span, err := c.span(span)
 	if err != nil {
 		return nil, 0, err
-	}
-	if n < 1 || n > MaxTop {
-		return nil, 0, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, MaxTop)
 	}
 	now := c.all.config.Now()
 	var out []api.KeyCount

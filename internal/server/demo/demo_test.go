@@ -30,7 +30,7 @@ func banned(t *testing.T, e *engine.Engine) (keys []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys = append(keys, r.Key[0])
+		keys = append(keys, r.Values()[0])
 	}
 	return keys
 }

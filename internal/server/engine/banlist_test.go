@@ -45,7 +45,7 @@ func TestNewestBans(t *testing.T) {
 			page, err := e.Bans().Page(bans.Query{Rule: c.rule, Text: c.text, Limit: c.n})
 			var got []string
 			for _, r := range page.Bans {
-				got = append(got, r.Key[len(r.Key)-1])
+				got = append(got, r.Values()[len(r.Values())-1])
 			}
 			if err != nil || page.Total != c.total || !slices.Equal(got, c.want) {
 				t.Errorf("%q %q: %q, %d, %v; want %q, %d", c.rule, c.text, got, page.Total, err, c.want, c.total)

@@ -35,7 +35,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	begin("eve") // without a journal: OnBan has yet to come to the lock
 	begin("mallory")
 	late := map[string]bool{}
-	for r := range e.Bans().All() {
+	for r := range e.limiter.Bans().All() {
 		late[r.Key[0]] = true
 	}
 	if !late["eve"] || !late["mallory"] {
@@ -44,7 +44,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 	e.Bans().Journal(j)
 	sub := e.Subscribe()
 	defer sub.Close()
-	for r := range e.Bans().All() {
+	for r := range e.limiter.Bans().All() {
 		if r.Key[0] == "eve" {
 			if n, err := e.Bans().Unban("flood", r.Key); n != 1 || err != nil {
 				t.Fatal(n, err)

@@ -203,9 +203,6 @@ func TestMistakes(t *testing.T) {
 	_, _, err = sum(c, "requests", "k", time.Hour)
 	wantCode(t, err, api.BadArg, "1m")
 	wantCode(t, c.Add("bad name", 1, "k"), api.BadArg, "must be 1 to 64 letters")
-	wantCode(t, c.Add("fine", engine.MaxCost+1, "k"), api.BadArg, "must be ")
-	_, err = e.Top("requests", 0, 0, keys.Filter{})
-	wantCode(t, err, api.BadArg, "must be ")
 	_, err = e.Bans().Ban("per-client", []string{"a", "b"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "")
 	_, err = e.Bans().Ban("nobody", []string{"a"}, time.Hour, "", "")
@@ -213,7 +210,7 @@ func TestMistakes(t *testing.T) {
 	_, err = e.Bans().Ban("per-client", []string{"192.0.2"}, time.Hour, "", "")
 	wantCode(t, err, api.BadArg, "must be an address")
 	_, err = e.Bans().Ban("per-client", []string{"192.0.2.1"}, 0, "", "")
-	wantCode(t, err, api.BadArg, "0s")
+	wantCode(t, err, api.BadArg, "must be after since")
 	_, err = e.Bans().Unban("nobody", []string{"a"})
 	wantCode(t, err, api.NoRule, "nobody")
 	_, err = e.Inspect([]string{"client"}, nil)
@@ -282,7 +279,7 @@ func TestBans(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
 	r, err := e.Bans().Ban("login", []string{"2001:db8::1", "eve"}, time.Hour, "because", "ada")
-	if err != nil || r.Key[0] != "2001:db8::/64" {
+	if err != nil || r.Values()[0] != "2001:db8::/64" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	d := check(t, c, event(c, "client", "2001:db8::77", "user", "eve", "path", "/login"), 1)
@@ -314,7 +311,7 @@ func TestLiftAsListed(t *testing.T) {
 	must.Get(e.Bans().Ban("path", []string{"/a%2541"}, time.Hour, "", ""))(t)
 	var listed []string
 	for b := range e.Bans().All() {
-		listed = b.Key
+		listed = b.Values()
 	}
 	if n, err := e.Bans().Unban("path", listed); n != 1 || err != nil || listed[0] != "/a%41" {
 		t.Errorf("%q: %d, %v", listed, n, err)

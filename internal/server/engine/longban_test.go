@@ -33,7 +33,7 @@ func TestBanOfALongKey(t *testing.T) {
 		}
 		var listed []string
 		for r := range e.Bans().All() {
-			listed = r.Key
+			listed = r.Values()
 		}
 		if len(listed) != 1 {
 			t.Fatalf("listed as %q; want a digest", listed)
@@ -62,7 +62,7 @@ func TestBanOfALongKey(t *testing.T) {
 // marshalled returns the only ban of e as the journal has it.
 func marshalled(t *testing.T, e *engine.Engine) string {
 	t.Helper()
-	for r := range e.Bans().All() {
+	for r := range e.Limiter().Bans().All() {
 		b := must.Get(r.MarshalJSON())(t)
 		return strings.TrimSpace(string(b))
 	}

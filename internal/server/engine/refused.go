@@ -13,7 +13,6 @@ import (
 	"github.com/lately-go/lately/internal/rule/sentence"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/bans"
-	"github.com/lately-go/lately/internal/server/counters"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/internal/server/refused"
 	"github.com/lately-go/lately/match"
@@ -90,9 +89,6 @@ func (e *Engine) addRefusals(t time.Time, span time.Duration, r *ratelimit.Rule,
 // that ends now, 1 s to 1 h, the most refused first. Keys of rules that were removed or
 // have got another key are left out. It scans the table. Errors are of *apierror.Error.
 func (e *Engine) Refused(n int, span time.Duration) ([]api.RefusedKey, error) {
-	if n < 1 || n > counters.MaxTop {
-		return nil, apierror.New(api.BadArg, "n: %d: must be 1 to %d", n, counters.MaxTop)
-	}
 	if span < time.Second || span > refused.MaxSpan {
 		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to %v", span, refused.MaxSpan)
 	}

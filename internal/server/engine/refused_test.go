@@ -52,12 +52,9 @@ func TestRefused(t *testing.T) {
 	if got := refused(t, e, 10, time.Minute); len(got) != 0 {
 		t.Errorf("under other rules: %q, want none", got)
 	}
-	for _, bad := range []struct {
-		n    int
-		span time.Duration
-	}{{0, time.Minute}, {1, 0}, {1, 2 * time.Hour}, {20_000, time.Minute}} {
-		if _, err := e.Refused(bad.n, bad.span); err == nil {
-			t.Errorf("%d keys over %v: no error", bad.n, bad.span)
+	for _, span := range []time.Duration{0, 2 * time.Hour} {
+		if _, err := e.Refused(1, span); err == nil {
+			t.Errorf("over %v: no error", span)
 		}
 	}
 }

@@ -202,9 +202,6 @@ func (s *Session) Reset(rule string, key ...string) error {
 // Throttle judges by a limit that is part of the request: count per period, and burst
 // more at once, by GCRA; see [throttle.Limiter].
 func (s *Session) Throttle(key string, burst, count uint64, period time.Duration, quantity uint64) (d ratelimit.Decision, err error) {
-	if len(key) > keys.Max {
-		return d, apierror.New(api.BadArg, "key: %d bytes: must be at most %d", len(key), keys.Max)
-	}
 	if d, err = s.e.throttle.Take(key, burst, count, period, quantity); err != nil {
 		return d, apierror.New(api.BadArg, "%v", err)
 	}
@@ -245,12 +242,9 @@ func (e *Engine) split(dst []string, k *match.Key, key []string, listed bool) (v
 	return dst, keys.CheckValues(k, dst[first:])
 }
 
-// Add adds n to a key of a counter, now. A counter that does not exist is created: it
+// Add adds n, up to MaxCost, to a key of a counter, now. A counter that does not exist is created: it
 // counts keys of one value over a second, a minute, an hour and a day.
 func (s *Session) Add(name string, n uint64, key ...string) error {
-	if n > MaxCost {
-		return apierror.New(api.BadArg, "n: %d: must be 0 to %d", n, uint64(MaxCost))
-	}
 	c, err := s.e.counters.Named(name)
 	if err != nil && len(key) == 1 {
 		c, err = s.e.counters.Create(name)

@@ -188,7 +188,7 @@ func TestRestoreBans(t *testing.T) {
 	line(`{"unban":{"rule":"gone","key":["b"],"until":%q}}`, at(0))
 	left := make(map[string]time.Duration)
 	for b := range e.Bans().All() {
-		left[b.Key[0]] = b.Until.Sub(now).Round(time.Minute)
+		left[b.Values()[0]] = b.Until.Sub(now).Round(time.Minute)
 	}
 	if len(left) != 2 || left["a"] != time.Hour || left["future"] != time.Hour {
 		t.Errorf("bans: %v", left)

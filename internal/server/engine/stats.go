@@ -140,9 +140,6 @@ func (e *Engine) Rates(span time.Duration, points int, perRule bool) ([]api.Rate
 	if span < time.Second || span > 24*time.Hour {
 		return nil, apierror.New(api.BadArg, "span: %v: must be 1s to 24h", span)
 	}
-	if points < 1 || points > history.MaxMinutes {
-		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d", points, history.MaxMinutes)
-	}
 	file := e.rules.Load().file
 	if rules := min(file.Limits.Len(), history.MaxRules) + min(len(file.Hot), history.MaxHot); perRule && points*rules > maxRuleRates {
 		return nil, apierror.New(api.BadArg, "points: %d: must be 1 to %d for the rates of %d rules", points, maxRuleRates/rules, rules)

@@ -37,7 +37,7 @@ func banned(t *testing.T, e *engine.Engine) (list []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, r.Rule+" "+strings.Join(r.Key, ","))
+		list = append(list, r.Rule+" "+strings.Join(r.Values(), ","))
 	}
 	slices.Sort(list)
 	return list

@@ -11,7 +11,6 @@ import (
 	"github.com/lately-go/lately/internal/event/keyvalue"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keys"
-	"github.com/lately-go/lately/window"
 )
 
 // maxIgnored bounds the keys that are ignored by hand.
@@ -28,16 +27,13 @@ func (k *Keys) key(rule string, values []string) (r *hotRule, key string, err er
 }
 
 // Add makes a key hot for that long, or for the hold of its rule if ttl is 0, unless it
-// is hot for longer.
+// is hot for longer. ttl is at most window.MaxSpan.
 func (k *Keys) Add(rule string, values []string, ttl time.Duration) (listed api.HotKey, err error) {
 	r, key, err := k.key(rule, values)
 	if err != nil {
 		return listed, err
 	}
 	ttl = cmp.Or(ttl, r.hold())
-	if ttl < 0 || ttl > window.MaxSpan {
-		return listed, apierror.New(api.BadArg, "time: %v: must be 1ms to 3650d", ttl)
-	}
 	now := k.config.Now()
 	switch err := r.keys.SetHot(key, now.Add(ttl)); {
 	case errors.Is(err, hotkey.ErrNever):

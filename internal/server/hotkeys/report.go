@@ -2,7 +2,6 @@ package hotkeys
 
 import (
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -158,8 +157,10 @@ func (k *Keys) CountCache(rule string, hits, misses, loads, stale uint64) error 
 		return err
 	}
 	counts := [cacheCounts]uint64{hits, misses, loads, stale}
-	if most := slices.Max(counts[:]); most > MaxCached {
-		return apierror.New(api.BadArg, "%d: must be 0 to %d", most, uint64(MaxCached))
+	for i, what := range [cacheCounts]string{"hits", "misses", "loads", "stale"} {
+		if counts[i] > MaxCached {
+			return apierror.New(api.BadArg, "%s: %d: must be 0 to %d", what, counts[i], uint64(MaxCached))
+		}
 	}
 	for i, n := range counts {
 		if n > 0 {

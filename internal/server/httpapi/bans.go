@@ -30,16 +30,7 @@ func listBans(c *call) (list api.BanPage, err error) {
 	if err != nil {
 		return list, err
 	}
-	q := bans.Query{Rule: c.query.Get("rule"), Text: c.query.Get("q"), Limit: limit, Cursor: c.query.Get("cursor")}
-	page, err := c.s.Engine.Bans().Page(q)
-	if err != nil {
-		return list, err
-	}
-	list = api.BanPage{Bans: make([]api.Ban, len(page.Bans)), Total: page.Total, Next: page.Next}
-	for i := range page.Bans {
-		list.Bans[i] = bans.API(&page.Bans[i])
-	}
-	return list, nil
+	return c.s.Engine.Bans().Page(bans.Query{Rule: c.query.Get("rule"), Text: c.query.Get("q"), Limit: limit, Cursor: c.query.Get("cursor")})
 }
 
 func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
@@ -51,12 +42,11 @@ func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 	if err != nil {
 		return ban, err
 	}
-	r, err := c.s.Engine.Bans().Ban(req.Rule, key, d, req.Reason, bans.Source("http", c.Name))
-	if err != nil {
-		return ban, err
+	ban, err = c.s.Engine.Bans().Ban(req.Rule, key, d, req.Reason, bans.Source("http", c.Name))
+	if err == nil {
+		c.audit("ban added by hand", "rule", ban.Rule, "key", keys.Text(ban.Values()), "until", ban.Until, "reason", ban.Reason)
 	}
-	c.audit("ban added by hand", "rule", r.Rule, "key", keys.Text(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
-	return bans.API(&r), nil
+	return ban, err
 }
 
 func unban(c *call, req *api.UnbanRequest) (api.Unbanned, error) {

@@ -266,6 +266,7 @@ var vectors = []vector{
 	{"POST", "/v1/throttle", `{"key":"user123","burst":15,"count":30,"period_ms":60000,"quantity":1}`, 200, `{"allowed":true,"limit":16,"remaining":15,"retry_after_ms":0,"reset_after_ms":2000}`},
 	{"POST", "/v1/throttle", `{"key":"user123","burst":15,"count":30,"period_ms":60000,"quantity":17}`, 200, `{"allowed":false,"limit":16,`},
 	{"POST", "/v1/throttle", `{"key":"u","burst":1,"count":1,"period_ms":0}`, 400, `period_ms: 0`},
+	{"POST", "/v1/throttle", `{"key":"u","burst":1,"count":1,"period_ms":315360000001}`, 400, `period_ms: 315360000001: must be 1 to 315360000000`},
 	{"POST", "/v1/reset", `{"rule":"per-client","key":"203.0.113.9"}`, 200, `{}`},
 	{"POST", "/v1/peek", `{"rule":"per-client","key":"203.0.113.9"}`, 200, `"remaining":59`},
 	{"POST", "/v1/counters/mine/add", `{"key":"k","n":7}`, 200, `{}`},

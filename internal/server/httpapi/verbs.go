@@ -8,6 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
+	"github.com/lately-go/lately/window"
 )
 
 // decisionRoutes returns the routes of services, which judge events and keys.
@@ -128,8 +129,8 @@ func checkActual(what string, n uint64) error {
 
 // each calls do for each entry of a list, and returns the results.
 func each[In, Out any](list []In, result func(*In, *api.Failure) Out, do func(*In) error) ([]Out, error) {
-	if len(list) < 1 || len(list) > maxBatch {
-		return nil, badArg("body: a list of %d entries: must be 1 to %d", len(list), maxBatch)
+	if len(list) == 0 {
+		return nil, errNoEntries
 	}
 	all := make([]Out, len(list))
 	for i := range list {
@@ -178,8 +179,8 @@ func reset(c *call, req *api.RuleKey) (ok api.Nothing, err error) {
 	return ok, nil
 }
 
-// maxPeriod keeps a number of milliseconds within a time.Duration.
-const maxPeriod = api.Millis(1<<63-1) / api.Millis(time.Millisecond)
+// maxPeriod is the longest time that a request may name, in milliseconds.
+const maxPeriod = api.Millis(window.MaxSpan / time.Millisecond)
 
 func throttle(c *call, req *api.ThrottleRequest) (t api.Throttled, err error) {
 	quantity := uint64(1)

@@ -9,7 +9,6 @@ import (
 	"github.com/lately-go/lately/internal/server/bans"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
-	"github.com/lately-go/lately/ratelimit"
 )
 
 // ruleCommands are about the rules file.
@@ -65,7 +64,7 @@ func ban(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	c.audit("ban added by hand", "rule", r.Rule, "key", keys.Text(r.Key), "until", r.Until.UTC(), "reason", r.Reason)
+	c.audit("ban added by hand", "rule", r.Rule, "key", keys.Text(r.Values()), "until", r.Until, "reason", r.Reason)
 	c.w.OK()
 	return nil
 }
@@ -164,21 +163,21 @@ func listBans(c *conn, args [][]byte) error {
 const firstCursor = "0"
 
 // banBytes returns the approximate length of a reply with these bans.
-func banBytes(bans []ratelimit.BanRecord) int {
+func banBytes(bans []api.Ban) int {
 	n := 64
 	for i := range bans {
 		b := &bans[i]
 		n += 128 + len(b.Rule) + len(b.Reason) + len(b.Source)
-		for _, v := range b.Key {
+		for _, v := range b.Values() {
 			n += len(v) + 1
 		}
 	}
 	return n
 }
 
-func (c *conn) writeBan(r *ratelimit.BanRecord) {
+func (c *conn) writeBan(r *api.Ban) {
 	c.w.Array(7)
-	c.strings(r.Rule, keys.Text(r.Key))
+	c.strings(r.Rule, keys.Text(r.Values()))
 	c.w.Ints(engine.EpochMillis(r.Since), engine.EpochMillis(r.Until), wireCount(r.Count))
 	c.strings(r.Reason, r.Source)
 }

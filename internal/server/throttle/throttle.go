@@ -78,8 +78,7 @@ func New(budget int64) (*Limiter, error) {
 //
 // The error names what is out of range: count is from 1 to limit.MaxN-1, burst at
 // most that, period whole milliseconds from 1 ms to limit.MaxSpan, and burst+1 at that
-// pace take no longer than limit.MaxSpan to drain. It is ratelimit.ErrKeyTooLong for a key of more
-// than 1,024 bytes.
+// pace take no longer than limit.MaxSpan to drain. A key has at most 1,024 bytes.
 func (t *Limiter) Take(key string, burst, count uint64, period time.Duration, quantity uint64) (ratelimit.Decision, error) {
 	return t.take(t.base+int64(time.Since(t.start)), key, burst, count, period, quantity)
 }
@@ -89,7 +88,7 @@ func (t *Limiter) take(now int64, key string, burst, count uint64, period time.D
 		return d, err
 	}
 	if len(key) > keytable.MaxKey {
-		return d, ratelimit.ErrKeyTooLong
+		return d, fmt.Errorf("key: %d bytes: must be at most %d", len(key), keytable.MaxKey)
 	}
 	d.Limit = burst + 1
 	bucket, ok := limit.NewBucket(count, d.Limit, period)
