@@ -134,13 +134,14 @@ func (m *mirror) until(rule uint32, key []byte) (until int64, ok bool) {
 
 // add adds b, and reports whether it was not known, or is longer than was known.
 func (m *mirror) add(b *ban.Ban) bool {
+	now := m.server() * 1000
 	until, known := m.until(b.Rule, b.Key)
-	if known && until > b.Until {
+	if b.Until <= now || known && until > b.Until {
 		return false
 	}
 	copied := *b
 	copied.Memory = 0 // what is over is of no use here
-	added := m.table.Add(maphash.Bytes(m.seed, b.Key), &copied, m.server()*1000) == ban.Added
+	added := m.table.Add(maphash.Bytes(m.seed, b.Key), &copied, now) == ban.Added
 	return added && !(known && until == b.Until)
 }
 

@@ -33,7 +33,10 @@ func (c *banCopy) get(rule string, key []byte) (record BanRecord, held bool, err
 		return record, false, nil
 	}
 	stored, hash := c.Find(key)
-	b, held := c.Table.Get(c.Numbers[i], hash, stored, c.Now)
+	b, held := c.Table.Get(c.Numbers[i]|ofNetworks, hash, stored, c.Now)
+	if !held {
+		b, held = c.Table.Get(c.Numbers[i], hash, stored, c.Now)
+	}
 	if !held {
 		return record, false, c.Err
 	}

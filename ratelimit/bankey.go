@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"hash/maphash"
 	"net/netip"
 	"slices"
 	"time"
@@ -225,47 +226,26 @@ func (m *memory) networksAround(mr *memoryRule, key []byte) (netip.Addr, []int) 
 	return p.Addr(), lengths[family(p.Addr())]
 }
 
-// networkText is memory for the text of a network.
-type networkText [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")]byte
-
-// network returns the key of the network of that length around a.
-func (t *networkText) network(a netip.Addr, bits int) []byte {
-	p, _ := a.Prefix(bits) // lengths are of the family of a
-	return p.AppendTo(t[:0])
-}
-
 // networkUntil returns when the ban of a network around key ends that holds at now and
 // ends last.
 func (m *memory) networkUntil(mr *memoryRule, key []byte, now int64) (until int64, ok bool) {
 	if m.networks.Load() == nil {
 		return 0, false
 	}
-	return m.anyNetworkUntil(mr, key, now)
-}
-
-// anyNetworkUntil is networkUntil where networks are banned.
-func (m *memory) anyNetworkUntil(mr *memoryRule, key []byte, now int64) (until int64, ok bool) {
-	var text networkText
-	addr, lengths := m.networksAround(mr, key)
-	for _, bits := range lengths {
-		network := text.network(addr, bits)
-		hash := mr.records.table.Hash(unsafe.String(&network[0], len(network)))
-		if end, holds := m.bans.Until(mr.id|ofNetworks, hash, network, now); holds && (!ok || end > until) {
-			until, ok = end, true
-		}
-	}
+	_, until, ok = m.bannedNetwork(mr, key, now)
 	return until, ok
 }
 
-// networkBan returns a ban of a network around key that holds at now.
-func (m *memory) networkBan(mr *memoryRule, key []byte, now int64) (b ban.Ban, ok bool) {
-	var text networkText
+// bannedNetwork returns the network around key whose ban holds at now and ends last, and when that is.
+func (m *memory) bannedNetwork(mr *memoryRule, key []byte, now int64) (network netip.Prefix, until int64, ok bool) {
+	var text [len("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128")]byte
 	addr, lengths := m.networksAround(mr, key)
 	for _, bits := range lengths {
-		network := text.network(addr, bits)
-		if b, ok = m.bans.Get(mr.id|ofNetworks, mr.records.table.Hash(string(network)), network, now); ok {
-			return b, true
+		p, _ := addr.Prefix(bits) // lengths are of the family of addr
+		key := p.AppendTo(text[:0])
+		if end, holds := m.bans.Until(mr.id|ofNetworks, maphash.Bytes(m.seed, key), key, now); holds && (!ok || end > until) {
+			network, until, ok = p, end, true
 		}
 	}
-	return b, false
+	return network, until, ok
 }

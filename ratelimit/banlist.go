@@ -85,7 +85,7 @@ func (b BanList) Remove(rule string, key ...string) (held bool, err error) {
 	return held, nil
 }
 
-// Get returns the ban of a key under the named rule, or of a network that contains its client.
+// Get returns the ban of a key under the named rule, or the one that ends last of the networks that contain its client.
 // held is false if there is none. The cost is one lookup, under a lock that decisions take only to
 // begin a ban.
 //
@@ -100,12 +100,11 @@ func (b BanList) Get(rule string, key ...string) (record BanRecord, held bool, e
 	if err != nil {
 		return record, false, err
 	}
-	if l.memory != nil {
-		record, held = l.memory.banOf(rule, k, b.now())
-		return record, held, nil
+	c := b.copy()
+	if record, held, err = c.get(rule, k); !held && l.memory != nil {
+		record, held = l.memory.networkBan(rule, k, c.Now)
 	}
-	c := banCopy(l.store.Bans())
-	return c.get(rule, k)
+	return record, held, err
 }
 
 // All yields the current bans in the order in which they end. With a shared store, it reads

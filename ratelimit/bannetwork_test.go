@@ -103,6 +103,24 @@ func TestNetworkBanAllocatesNothing(t *testing.T) {
 	}
 }
 
+// TestNetworksAroundAClient bans several networks that contain a client: a decision and the list
+// have the ban that ends last.
+func TestNetworksAroundAClient(t *testing.T) {
+	rule := ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1_000_000, time.Minute)}}
+	at := time.Unix(1_700_000_000, 0)
+	for _, networks := range [][]string{{"192.0.2.0/24", "192.0.0.0/16", "192.0.2.0/30"}, {"192.0.0.0/16", "192.0.2.0/30", "192.0.2.0/24"}} {
+		l := mustLimiter(t, mustSet(t, rule), ratelimit.Config{})
+		for i, network := range networks {
+			must.Do(t, l.BansAt(at).Add(ratelimit.BanRecord{Rule: "limit", Key: []string{network}, Until: at.Add([]time.Duration{1, 3, 2}[i] * time.Hour)}))
+		}
+		d := l.PeekN(at, clientEvent("192.0.2.1"), 1)
+		r, held, err := l.BansAt(at).Get("limit", "192.0.2.1")
+		if want := at.Add(3 * time.Hour); err != nil || !held || r.Key[0] != networks[1] || !r.Until.Equal(want) || !d.BannedUntil.Equal(want) {
+			t.Errorf("networks %v: banned until %v, listed as %+v, %v, %v; want %s until %v", networks, d.BannedUntil, r, held, err, networks[1], want)
+		}
+	}
+}
+
 // TestClientNamedLikeANetwork bans, by events, clients whose names read as networks, beside
 // networks that are banned by hand: no address is refused for such a name, also after an
 // export, a copy of the bans as text and a change of the rules, and neither ban ends the other.

@@ -82,12 +82,7 @@ func (m *memory) Unban(_ context.Context, rule string, key []byte) (bool, error)
 // Bans implements [store.Store]: the bans as of the newest time at which a key was added.
 // [BanList.All] uses the present time.
 func (m *memory) Bans() store.BanCopy[*Set] {
-	c := store.BanCopy[*Set](m.copyAt(m.rules.Load().now()))
-	c.Find = func(key []byte) ([]byte, uint64) {
-		stored := m.stored(key)
-		return stored, m.rules.Load().rules[0].records.table.Hash(string(stored))
-	}
-	return c
+	return store.BanCopy[*Set](m.copyAt(m.rules.Load().now()))
 }
 
 // BanRecords yields the bans that [memory.Bans] returns.

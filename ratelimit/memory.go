@@ -92,6 +92,8 @@ type memoryRules struct {
 	set   *Set
 	rules []*memoryRule
 
+	numbers []uint32 // of the rules, in the ban table
+
 	// moving says that counts of the rules before are being carried over.
 	moving atomic.Bool
 }
@@ -126,7 +128,7 @@ func (m *memory) build(s *Set, old *memoryRules, nodes int64) (*memoryRules, err
 			}
 			return nil, fmt.Errorf("rule %d (%q): %w", i+1, s.rules[i].Name, err)
 		}
-		rs.rules = append(rs.rules, mr)
+		rs.rules, rs.numbers = append(rs.rules, mr), append(rs.numbers, mr.id)
 	}
 	for _, mr := range rs.rules {
 		mr.records.adapt.Store(mr.adapt)

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"hash/maphash"
 	"math"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 // copyAt returns the bans of m, as of now.
 func (m *memory) copyAt(now int64) banCopy {
 	rs := m.rules.Load()
-	c := banCopy{Table: m.bans, Now: now, Set: rs.set}
-	for _, mr := range rs.rules {
-		c.Numbers = append(c.Numbers, mr.id)
-	}
-	return c
+	return banCopy{Table: m.bans, Now: now, Set: rs.set, Numbers: rs.numbers, Find: m.find}
+}
+
+// find returns how a key is stored, and its hash, which is the same under all rules.
+func (m *memory) find(key []byte) (stored []byte, hash uint64) {
+	stored = m.stored(key)
+	return stored, maphash.Bytes(m.seed, stored)
 }
 
 // banRecord returns a ban of a key of r as it is listed.
@@ -40,7 +43,7 @@ func (m *memory) addBan(b BanRecord, key []byte, now int64) error {
 	if !b.Since.IsZero() {
 		added.Since = nanos(b.Since)
 	}
-	hash := mr.records.table.Hash(string(key))
+	hash := maphash.Bytes(m.seed, key)
 	result := m.bans.Add(hash, &added, now)
 	m.mark(b.Rule, hash, key)
 	rs = m.rules.Load()
@@ -60,31 +63,24 @@ func (m *memory) removeBan(rule string, key []byte, now int64) bool {
 	if mr == nil {
 		return false
 	}
-	key = m.stored(key)
-	hash := mr.records.table.Hash(string(key))
+	key, hash := m.find(key)
 	held := m.bans.Remove(mr.id, hash, key, now)
 	return m.bans.Remove(mr.id|ofNetworks, hash, key, now) || held
 }
 
-// banOf returns the ban of key that holds at now under a rule.
-func (m *memory) banOf(rule string, key []byte, now int64) (BanRecord, bool) {
+// networkBan returns the ban of a network around key, under a rule, that holds at now and ends last.
+func (m *memory) networkBan(rule string, key []byte, now int64) (record BanRecord, held bool) {
 	mr := m.rules.Load().named(rule)
 	if mr == nil {
-		return BanRecord{}, false // gone meanwhile, and its bans
+		return record, false // gone meanwhile, and its bans
 	}
-	key = m.stored(key)
-	hash := mr.records.table.Hash(string(key))
-	b, ok := m.bans.Get(mr.id|ofNetworks, hash, key, now)
-	if !ok {
-		b, ok = m.bans.Get(mr.id, hash, key, now)
+	network, _, held := m.bannedNetwork(mr, key, now)
+	if !held {
+		return record, false
 	}
-	if !ok {
-		b, ok = m.networkBan(mr, key, now)
-	}
-	if !ok {
-		return BanRecord{}, false
-	}
-	return banRecord(mr.Rule, &b), true
+	key, hash := m.find(network.AppendTo(nil))
+	b, held := m.bans.Get(mr.id|ofNetworks, hash, key, now)
+	return banRecord(mr.Rule, &b), held
 }
 
 // tellBans calls OnBan for the bans that a request has begun or extended, as they are now.

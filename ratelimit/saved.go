@@ -246,7 +246,7 @@ func (in *chunkImport) ban(mr *memoryRule, b *ban.Ban) {
 	}
 	b.Rule = in.m.banID(mr, b.Key, b.Source)
 	hash := mr.records.table.Hash(string(b.Key))
-	result := in.m.bans.Restore(hash, b, in.now)
+	result := in.m.bans.Add(hash, b, in.now)
 	in.m.mark(mr.Name, hash, b.Key)
 	switch result {
 	case ban.Full:

@@ -8,13 +8,13 @@ import (
 	"github.com/lately-go/lately/internal/counting/keytable"
 )
 
-// A Result is what Add and Restore did with a ban.
+// A Result is what Add did with a ban.
 type Result uint8
 
 // The results.
 const (
 	Added Result = iota
-	Kept         // nothing was changed: a ban that ends later was there, or this one had ended
+	Kept         // a ban that ends later was there
 	Full         // there was no memory
 )
 
@@ -60,18 +60,10 @@ func (t *Table) Extend(rule uint32, hash uint64, key []byte, p *Policy, now int6
 	return e.until(), true
 }
 
-// Add adds b at now, to be remembered for b.Memory after its end. A ban of the key that
-// ends later is kept. One by hand that ends at the same time gets the reason and the source
-// of b if it has neither. Only a ban that is not by a rule may use the reserve.
+// Add adds b, which may have ended, at now. It is remembered for b.Memory after its end. A ban
+// of the key that ends later is kept. One by hand that ends at the same time gets the reason
+// and the source of b if it has neither. Only a ban that is not by a rule may use the reserve.
 func (t *Table) Add(hash uint64, b *Ban, now int64) Result {
-	if b.Until <= now {
-		return Kept
-	}
-	return t.Restore(hash, b, now)
-}
-
-// Restore is Add for a ban that may have ended and be remembered.
-func (t *Table) Restore(hash uint64, b *Ban, now int64) Result {
 	defer t.change(hash).Unlock()
 	o, ok := b.counted, true
 	if o == 0 {

@@ -2,8 +2,9 @@ package ban
 
 import (
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/lately-go/lately/internal/rule/invalid"
 )
 
 // An origin says in one word why a ban began and who began it. For a ban that a rule began
@@ -85,17 +86,5 @@ func (o origin) reason() string {
 	if p.After == 1 {
 		what = what[:len(what)-1]
 	}
-	return "more than " + strconv.FormatUint(p.After, 10) + " " + what + " in " + shortDuration(p.Span)
-}
-
-// shortDuration formats d without trailing zero units: 5m, not 5m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
+	return "more than " + strconv.FormatUint(p.After, 10) + " " + what + " in " + invalid.Duration(p.Span)
 }

@@ -56,12 +56,16 @@ func (fs *Fields) Check(valid bool, name string, value any, must string, args ..
 	*fs = append(*fs, f)
 }
 
-// short returns a duration in its shortest form, 10m instead of 10m0s, and any other value as it is.
+// short returns a duration as Duration does, and any other value as it is.
 func short(v any) any {
-	d, ok := v.(time.Duration)
-	if !ok {
-		return v
+	if d, ok := v.(time.Duration); ok {
+		return Duration(d)
 	}
+	return v
+}
+
+// Duration returns d in its shortest form, 10m instead of 10m0s.
+func Duration(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
