@@ -10,7 +10,8 @@ import (
 )
 
 // What nodes have counted is in the log as entries: countsForm, the name of the node and the number of the entry,
-// and then for each part of the time of a counter its name, when it began, and keys with what was added. The adds
+// and then for each part of the time of a counter its name, when it began, and keys with what was added, and a checksum: a
+// damaged time would make all later adds of a reader too old to be counted. The adds
 // of an entry are counted by a node if it has not counted one of that number or above: so an entry that
 // is in the log twice, since no answer came, counts once.
 
@@ -103,8 +104,9 @@ func (w *entryWriter) begin(name string, from int64) {
 
 func (w *entryWriter) end() {
 	if u := &w.c.entries; len(w.buf) > 0 {
-		u.list = append(u.list, logEntry{u.last, w.adds, string(w.buf)})
-		u.bytes += len(w.buf)
+		text := string(snapshot.Seal(w.buf))
+		u.list = append(u.list, logEntry{u.last, w.adds, text})
+		u.bytes += len(text)
 	}
 	w.buf, w.adds = nil, 0
 }
@@ -114,8 +116,8 @@ func (c *Counters) countEntry(text string) {
 	if text == "" {
 		return // see counts.lua
 	}
-	r := snapshot.NewReader([]byte(text))
-	if r.Byte() != countsForm {
+	r, ok := entryReader(text)
+	if !ok {
 		c.unread.Add(1)
 		return
 	}
@@ -131,6 +133,13 @@ func (c *Counters) countEntry(text string) {
 		}
 		return nil
 	})
+}
+
+// entryReader returns a reader of what follows the form of an entry. ok is false if that is another, or the entry is damaged.
+func entryReader(text string) (r *snapshot.Reader, ok bool) {
+	sealed, ok := snapshot.Unseal([]byte(text))
+	r = snapshot.NewReader(sealed)
+	return r, ok && r.Byte() == countsForm
 }
 
 // noteSeq notes the newest entry of a node that is counted. If there are too many nodes, the one whose entry is

@@ -27,6 +27,9 @@ const (
 	// passEntries is how many entries are sent together, and how many are received.
 	passEntries = 16
 
+	// timeJump is by how much the time may jump in one answer, in microseconds. Answers take up to passTimeout.
+	timeJump = 2_000_000
+
 	// joinTries is how many times in a row a node asks for the counts of others and nobody has them, until it
 	// begins with its own; startTries is that for a node that has just started, so that nodes with counts
 	// begin first.
@@ -84,6 +87,7 @@ type Counters struct {
 	have     string          // the newest entry of the log that is counted
 	heard    int64           // the newest time that Redis has told, in microseconds
 	heardAt  int64           // when it was heard of, at the latest, by the clock of the node
+	jump     int64           // by how much the time in the last answer differed from that of the node, in microseconds
 	seqs     map[string]read // the newest entry of each node that is counted
 	ownFrom  uint64          // the first entry of this node that was counted as it was added
 	unshared atomic.Uint64
@@ -147,8 +151,8 @@ func (c *Counters) Complete() bool { return c.complete.Load() }
 // full while Redis did not answer. They count in this process only.
 func (c *Counters) Unshared() uint64 { return c.unshared.Load() }
 
-// Unread returns the number of entries that were skipped because a newer version wrote them in
-// another format. Their adds are missing in the counts of this process: upgrade it.
+// Unread returns the number of entries that were skipped, because a newer version wrote them in
+// another format or they were damaged. Their adds are missing in the counts of this process.
 func (c *Counters) Unread() uint64 { return c.unread.Load() }
 
 // Counter returns a new counter with that name, of at most 1,024 bytes, and replaces an earlier one. config and windows are as
@@ -254,6 +258,9 @@ func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if c.doubts(readUint56(data)) {
+		return false, errAnswer
+	}
 	c.heard, c.heardAt = readUint56(data), c.clock.now()
 	c.clock.at(c.heard, sent, c.heardAt)
 	what, flag, id := data[uint56], data[uint56+1], entryID(data[uint56+2:])
@@ -284,6 +291,15 @@ func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 		c.tries = 0
 	}
 	return false, nil
+}
+
+// doubts reports whether the time in an answer may be damaged: it differs from what the node knows, and that in the answer
+// before did not differ as much. A damaged time would become the time of all nodes for good, as none of them lets it go back.
+func (c *Counters) doubts(told int64) bool {
+	jump := told - c.clock.server()
+	doubted := max(jump, -jump) > timeJump && max(jump-c.jump, c.jump-jump) > timeJump
+	c.jump = jump
+	return doubted
 }
 
 // noEntry is before all entries.

@@ -13,7 +13,7 @@ import (
 // into Redis when it is asked to, in parts, up to an entry of the log. Meanwhile it defers incoming
 // adds, so the state contains exactly the entries up to that number, and its own entries by number.
 // The first part is countsForm and the newest entry of each node that is counted; the others are
-// the name of a counter, or a chunk of its table.
+// the name of a counter, or a chunk of its table. Each has a checksum, except the last: the number of the entry.
 
 // The types of parts.
 const (
@@ -26,6 +26,9 @@ func (c *Counters) writeState(ctx context.Context) error {
 	c.enter(true)
 	defer c.enter(false)
 	send := func(what, data string) error {
+		if what != "end" {
+			data = string(snapshot.Seal([]byte(data)))
+		}
 		answer, err := c.run(ctx, c.scripts.write, c.keys("state", "wanted"), c.node, what, data)
 		if err == nil && answer != "1" {
 			err = errOver
@@ -94,20 +97,23 @@ func (c *Counters) readPart(s *countState, part string) error {
 	if len(part) < 2 || (part[0] == 'f') == (s.seqs != nil) {
 		return errOver // and not the rest of the one that was begun
 	}
-	switch what, data := part[0], part[1:]; {
+	what, data := part[0], []byte(part[1:])
+	switch sealed, ok := snapshot.Unseal(data); {
+	case what == 'e':
+		s.end = part[1:]
 	case what == 'f' && data[0] != countsForm:
 		return errCountsForm
+	case !ok || len(sealed) == 0:
+		return errAnswer
 	case what == 'f':
 		s.seqs = make(map[string]read)
-		for r := snapshot.NewReader([]byte(data[1:])); r.Len() > 0; {
+		for r := snapshot.NewReader(sealed[1:]); r.Len() > 0; {
 			node, seq := string(r.Bytes(len(data))), r.Uvarint()
 			s.seqs[node] = read{seq, uint64(c.heard)}
 		}
-	case what == 'e':
-		s.end = data
-	case data[0] == partCounter:
+	case sealed[0] == partCounter:
 		s.last = nil
-		if x := c.named(data[1:]); x != nil {
+		if x := c.named(string(sealed[1:])); x != nil {
 			var err error
 			if s.last, err = x.newTable(); err != nil {
 				return err
@@ -115,7 +121,7 @@ func (c *Counters) readPart(s *countState, part string) error {
 			s.tables[x] = s.last
 		}
 	case s.last != nil:
-		_, err := s.last.ImportAt(time.Unix(0, c.now()), []byte(data[1:]))
+		_, err := s.last.ImportAt(time.Unix(0, c.now()), sealed[1:])
 		return err
 	}
 	return nil
@@ -139,8 +145,7 @@ func (c *Counters) use(s *countState) {
 		if i == 0 {
 			c.ownFrom = e.seq
 		}
-		r := snapshot.NewReader([]byte(e.text))
-		r.Byte()
+		r, _ := entryReader(e.text)
 		r.Bytes(len(e.text))
 		r.Uvarint()
 		readEntry(r, func(name string) *window.Table { return s.tables[c.named(name)] })

@@ -126,3 +126,42 @@ func TestDamagedAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedCounts damages what the script of counters returns to two nodes: afterwards, both count what either adds, at the
+// time of Redis.
+func TestDamagedCounts(t *testing.T) {
+	ctx, rng := context.Background(), randtest.New(t)
+	conn := &damagedAnswers{Conn: latelyredis.NewConn(redis(t).client(t)), rng: rng}
+	for range 30 {
+		config := latelyredis.CountersConfig{Prefix: prefixed().Prefix}
+		var nodes []*latelyredis.Counters
+		var counters []*latelyredis.Counter
+		for range 2 {
+			c := must.Get(latelyredis.NewCounters(config))(t)
+			nodes, counters = append(nodes, c), append(counters, must.Get(c.Counter("pages", window.TableConfig{}, countedWindows...))(t))
+		}
+		pass := func(times int) {
+			for range times {
+				for i, c := range nodes {
+					counters[i].Add(fmt.Sprint(rng.IntN(5)), 1)
+					c.PassBy(ctx, conn)
+				}
+			}
+		}
+		pass(40) // both have all counts
+		conn.on = true
+		pass(20)
+		conn.on = false
+		pass(40)
+		for i := range nodes {
+			counters[i].Add("again", 2)
+		}
+		pass(3)
+		for i, c := range nodes {
+			table, now := counters[i].Counts()
+			if sum := table.SumAt(now, "again"); sum != 4 || time.Since(now).Abs() > time.Minute || !c.Complete() {
+				t.Errorf("node %d: %d at %v, complete %v: want 4 now", i, sum, now, c.Complete())
+			}
+		}
+	}
+}

@@ -110,14 +110,23 @@ func Seal(chunk []byte) []byte {
 	return binary.LittleEndian.AppendUint32(chunk, crc32.Checksum(chunk, castagnoli))
 }
 
+// Unseal returns what [Seal] has sealed, and whether the checksum is right.
+func Unseal(chunk []byte) (sealed []byte, ok bool) {
+	end := len(chunk) - checksumSize
+	if end < 0 || binary.LittleEndian.Uint32(chunk[end:]) != crc32.Checksum(chunk[:end], castagnoli) {
+		return nil, false
+	}
+	return chunk[:end], true
+}
+
 // Open checks the checksum and the header of a chunk, which must be of one of these kinds. It
 // returns a Reader of the rest, and when the chunk was written.
 func Open(chunk []byte, kinds ...Kind) (kind Kind, r *Reader, written int64, err error) {
-	end := len(chunk) - checksumSize
-	if end < 2 || binary.LittleEndian.Uint32(chunk[end:]) != crc32.Checksum(chunk[:end], castagnoli) {
+	sealed, ok := Unseal(chunk)
+	if !ok || len(sealed) < 2 {
 		return 0, nil, 0, fmt.Errorf("snapshot chunk of %d bytes: wrong checksum", len(chunk))
 	}
-	r = NewReader(chunk[:end])
+	r = NewReader(sealed)
 	kind = Kind(r.Byte())
 	if version := r.Byte(); version != Version {
 		return 0, nil, 0, fmt.Errorf("snapshot chunk: version %d: must be %d", version, Version)

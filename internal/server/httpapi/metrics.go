@@ -200,7 +200,7 @@ func (m metricWriter) store(s *Server) {
 	m.gauge("store_nodes_other_rules", "Servers that share the store and enforce other rules than this one.", int64(x.OtherRules))
 	m.flag("store_counters_shared", "1 if the counters have what all servers have counted, as of when the store answered last, else 0.", x.Counters)
 	m.counter("store_counters_unshared_total", "Adds to counters that other servers were not told of, for lack of memory while the store did not answer.", x.Unshared)
-	m.counter("store_counters_unread_total", "Entries of other servers that are not counted here, since a newer version has written them in another form.", x.Unread)
+	m.counter("store_counters_unread_total", "Entries of other servers that are not counted here: a newer version wrote them in another form, or they were damaged.", x.Unread)
 }
 
 func (m metricWriter) enforcement(s *Server) {
