@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -58,6 +60,33 @@ func ExampleDiff() {
 	}
 	fmt.Println(d.Old.Refused, d.New.Refused, d.NewlyRefused)
 	// Output: 5 15 10
+}
+
+// The tests of a rules file are run, as by lately test.
+func ExampleTest() {
+	dir, err := os.MkdirTemp("", "rules")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "rules.test.yaml")
+	if err := os.WriteFile(path, []byte(`version: 1
+tests:
+  - name: the 11th request in a minute is refused
+    events:
+      - {at: 0s, event: {client: 192.0.2.1}, repeat: 10 every 1s, expect: allowed}
+      - {at: 59s, event: {client: 192.0.2.1}, expect: refused by per-client}
+`), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	report, err := replay.Test(context.Background(), ruleFile("10 per 1m"), path, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, test := range report.Tests {
+		fmt.Println(test.Name, test.Events, len(test.Failures))
+	}
+	// Output: the 11th request in a minute is refused 11 0
 }
 
 // The last refusal of a client is explained by the requests that filled its window.

@@ -44,6 +44,29 @@ limits:
 	// false
 }
 
+// A file is loaded once. What is in force is printed in sentences.
+func ExampleLoad() {
+	dir, err := os.MkdirTemp("", "rules")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\nlimits: [{name: login, key: client, limit: 5 per 10m}]\n"), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+	file, err := rules.Load(path)
+	if err != nil {
+		fmt.Println(err) // one line for each mistake
+		return
+	}
+	rule := file.Limits.Rule(0)
+	fmt.Println(rule.Name, rule.Key, rule.Limits[0].N, file.Fields())
+	// Output: login client 5 [client]
+}
+
 // A program enforces a rules file, and the changes that an operator makes to it.
 func ExampleWatch() {
 	dir, err := os.MkdirTemp("", "rules")
