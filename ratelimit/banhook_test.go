@@ -155,27 +155,24 @@ func TestConcurrentOnBanReceivesEach(t *testing.T) {
 	}
 }
 
-// A hook hands bans on: to a firewall, a journal, or other processes.
+// A hook passes bans on: to a firewall, a journal, or other processes.
 func ExampleConfig_onBan() {
-	key, err := match.NewKey(match.Fold{}, "client")
-	if err != nil {
-		log.Fatal(err)
-	}
 	set, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
-		Name: "login", Key: key, Ban: &ratelimit.Ban{After: 2, Span: time.Minute, For: time.Hour},
+		Name: "login", Key: match.MustKey("client"), Ban: &ratelimit.Ban{After: 2, Span: time.Minute, For: time.Hour},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	memory, err := ratelimit.NewMemory(set, ratelimit.Config{OnBan: func(b ratelimit.BanRecord) {
+	limiter, err := ratelimit.NewLimiter(set, ratelimit.Config{OnBan: func(b ratelimit.BanRecord) {
 		fmt.Printf("%s: %s is banned for %v: %s\n", b.Rule, b.Key[0], b.Until.Sub(b.Since), b.Reason)
 	}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	limiter := ratelimit.Over(set, memory)
+	var e match.Event
+	e.SetString(match.Client, "203.0.113.9")
 	for range 5 {
-		takeKey(limiter, "203.0.113.9")
+		limiter.Take(&e)
 	}
 	// Output:
 	// login: 203.0.113.9 is banned for 1h0m0s: more than 2 hits in 1m
