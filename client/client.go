@@ -47,10 +47,11 @@ const (
 	// requests at once.
 	idleConnections = 8
 
-	// maxAnswer bounds what is read of an answer: 10,000 keys of 4 KiB.
+	// maxAnswer is the largest answer that is read, in bytes: 10,000 keys of 4
+	// KiB.
 	maxAnswer = 64 << 20
 
-	// maxProblem bounds what is read of an answer that is an error.
+	// maxProblem is the largest part of an error that is read, in bytes.
 	maxProblem = 64 << 10
 )
 

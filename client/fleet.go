@@ -57,7 +57,7 @@ type FleetConfig struct {
 	// Fleet.
 	Detector *hotkey.Detector
 
-	// Of tests; zero means TCP, 10 s, and Go's default resolver.
+	// For tests; zero means TCP, 10 s, and Go's default resolver.
 	dialer      func(ctx context.Context, network, addr string) (net.Conn, error)
 	lookupEvery time.Duration
 	lookup      func(ctx context.Context, host string) ([]string, error)

@@ -34,7 +34,7 @@ type hot struct {
 	watchers map[*hotWatcher]struct{}
 }
 
-// A hotRule is what is needed of a rule of the Detector.
+// A hotRule has the used fields of a rule of the Detector.
 type hotRule struct {
 	name   string
 	key    match.Key

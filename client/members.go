@@ -133,8 +133,8 @@ func (f *Fleet) lookup() error {
 	return nil
 }
 
-// setMembers makes these the nodes of f. Those that were nodes before keep their
-// connections; those that are no longer answer what they were sent.
+// setMembers makes these the nodes of f. Nodes that stay keep their connections;
+// removed nodes still answer the commands that they were sent.
 func (f *Fleet) setMembers(addrs []string) {
 	addrs = slices.Compact(slices.Sorted(slices.Values(addrs))) // a copy
 	old := make(map[string]*node)

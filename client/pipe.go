@@ -174,7 +174,7 @@ func (p *pipe) take(spare []byte) (buf []byte, ok bool) {
 		p.mu.Unlock()
 		<-p.wake
 		// Callers that were answered together send their next commands together: let
-		// those that can run do so, and write once for all.
+		// other goroutines run, and write once for all.
 		runtime.Gosched()
 		p.mu.Lock()
 	}

@@ -33,8 +33,8 @@ func hashOf(rule, key string) uint64 {
 	return mix(fnv1a(fnv1a(fnvStart, rule)*fnvPrime, key)) // the zero byte between them
 }
 
-// choose returns the node with the largest score for key below a bound, or nil. Nodes are
-// asked for in the order of their scores by passing the score of the one before.
+// choose returns the node with the largest score for key below a bound, or nil. To get
+// the nodes in the order of their scores, pass the score of the previous node.
 func choose(nodes []*node, key, below uint64) (best *node, most uint64) {
 	for _, n := range nodes {
 		if s := mix(n.hash ^ key); s < below && (best == nil || s > most) {

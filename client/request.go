@@ -22,7 +22,7 @@ type answer struct {
 	id       string // of a reservation
 }
 
-// A parser reads an answer. rule is the one that was asked for, so that its name need not be
+// A parser reads an answer. rule is the rule in the request, so that its name need not be
 // copied.
 type parser func(rule string, reply []resp.Value) (answer, error)
 

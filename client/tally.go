@@ -75,8 +75,8 @@ func (t *tally) add(rule int, key string, n uint64, at int64, quiet bool) {
 	}
 }
 
-// lock locks a shard for a key: that of its hash, or if another goroutine has it, one beside
-// it, so that goroutines that count one key do not wait for each other.
+// lock locks a shard for a key: the shard of its hash or, if another goroutine has it, the
+// next one, so that goroutines that count one key do not wait for each other.
 func (t *tally) lock(key string) *tallyShard {
 	home := maphash.String(t.seed, key)
 	for i := range uint64(3) {

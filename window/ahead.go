@@ -16,10 +16,10 @@ type aheadGuard struct {
 func (g *aheadGuard) init() { g.pending.Store(none) }
 
 // refuses reports whether an event at t must be refused, and remembers it if so.
-// The newest event lies before end. If ahead is 0, none is refused. Of several such
-// events within one span of each other, exactly the first is refused, also of those
-// at the same moment: the swap decides which. It stays remembered, so that those
-// that arrive before the window has moved on are not refused again.
+// The newest event lies before end. If ahead is 0, none is refused. If several such
+// events come within one span of each other, exactly the first is refused, even at
+// the same moment: the swap decides which. It stays remembered, so that those that
+// arrive before the window has moved on are not refused again.
 func (g *aheadGuard) refuses(t, end int64, ahead, span time.Duration) bool {
 	// t is not before end, so the difference, unsigned, does not overflow.
 	if ahead == 0 || t < end || uint64(t)-uint64(end) < uint64(ahead) {

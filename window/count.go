@@ -26,8 +26,9 @@ func newCount(lo, hi uint64, t, span, width int64) Count {
 	return Count{lo, hi, lo + uint64(inside(hi-lo, t, span, width)+0.5)}
 }
 
-// inside returns the share of count, that of the slot which the beginning of (t-span, t]
-// cuts, that is inside. That slot may be the newest, which goes on after t.
+// inside returns the estimated part within (t-span, t] of count, the count of the slot
+// that the window's beginning cuts. That slot may be the newest, which continues after
+// t.
 func inside(count uint64, t, span, width int64) float64 {
 	first, _ := ring.Oldest(t, span, width)
 	last := min(first*width-1, t) // that an event of the slot may have had

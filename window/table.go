@@ -188,8 +188,8 @@ func (tb *Table) Len() int {
 	return tb.in.Len()
 }
 
-// mustBeMade panics for the zero Table, and for the one of a zero Reading. Methods
-// that read the clock first do not need it.
+// mustBeMade panics for the zero Table, and for a zero Reading. Methods that read
+// the clock first do not need it.
 func (tb *Table) mustBeMade() {
 	if tb == nil || tb.in == nil {
 		panic(zeroValue)

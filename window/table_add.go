@@ -81,9 +81,9 @@ func (tb *Table) addAt(at time.Time, key string, n uint64, wantSum bool) (sum ui
 	return tb.add(hint, &tableAdd{t: t, hash: hash, key: key, n: n, wantSum: wantSum, absent: absent})
 }
 
-// addQuick is add in the one window, with nothing unusual about it, of a key that is
-// held or for which there is memory. If that is not so, ok is false and it has counted
-// nothing; absent is true if the key is not held.
+// addQuick is add for the usual case: one window, and a key that is held or for which
+// there is memory. If that is not so, ok is false and it has counted nothing; absent
+// is true if the key is not held.
 //
 // It moves the window on before the record is locked, so another may have counted in
 // a newer slot meanwhile. That does no harm while the record still has the slot of t,

@@ -87,7 +87,7 @@ type tableEntry struct {
 	counts [maxTableWindows][]uint64
 }
 
-// head reads the windows, and moves those of the table on. It reports whether they are valid.
+// head reads the windows, and moves the table's on. It reports whether they are valid.
 func (in *tableImport) head() bool {
 	r := in.r
 	for range r.UpTo(maxTableWindows) {
@@ -183,9 +183,9 @@ func (in *tableImport) restore(hash uint64, key string, e *tableEntry) {
 	}
 }
 
-// reach moves the windows on to what was read, and returns the slots in which
-// its newest counts are then; any is false if all of it has left its windows, as
-// of now.
+// reach moves the windows on to the read ones, and returns the slots of the
+// newest read counts; any is false if all counts have left their windows, as of
+// now.
 func (in *tableImport) reach(e *tableEntry) (at slots, any bool) {
 	for i := range in.tb.windows {
 		w, j := &in.tb.windows[i], in.sources[i]

@@ -2,7 +2,7 @@ package heap
 
 import "slices"
 
-// A Top has the first n items in an order, of all that were added. To add m items takes m
+// A Top keeps the first n of all added items, in an order. To add m items takes m
 // comparisons, and a sort for every n that are among the first so far. It is not safe for
 // concurrent use.
 type Top[T any] struct {

@@ -2,7 +2,7 @@ package ring
 
 // A generation is a ring of words for as long as its newest slot moves on in steps
 // that a tag can tell apart. A longer step closes it and begins another generation
-// in fresh memory, so that no word of before can be taken for one of after.
+// in fresh memory, so that no old word can be taken for a new one.
 //
 // Invariant, for newest = N and while open: the word at the position of slot s,
 // N-len(words) < s <= N, belongs to s or to a later slot, at most farTurns past

@@ -1,7 +1,7 @@
 package ring
 
 // A stripe is a ring of words with its generations: the lead, which decides what the
-// newest slot is, or one of those of a striping. It keeps the slots up to its own
+// newest slot is, or a stripe of a striping. It keeps the slots up to its own
 // newest.
 type stripe struct {
 	gen atomicPointer[generation] // nil until the first add

@@ -63,8 +63,8 @@ func limit() int {
 type contention struct{ atomic.Uint64 }
 
 // exceeded counts one more contended add in slot and reports whether it is time to
-// act. Each time takes twice as many as the one before, once there are no more
-// stripes to be had.
+// act. Each time takes twice as many as the previous one, when the number of
+// stripes has reached its maximum.
 func (c *contention) exceeded(slot int64, patience int) bool {
 	v := c.Load()
 	if uint32(slot) != uint32(v>>32) {
@@ -88,8 +88,8 @@ func (r *Ring) contend(slot int64) {
 	}
 }
 
-// Restripe gives adders stripes of their own, or more of them, or assigns them again,
-// as the ring does by itself when they contend often. It is exported for tests: it
+// Restripe gives adders separate stripes, or more stripes, or assigns them again, as
+// the ring does by itself when they contend often. It is exported for tests: it
 // changes no count.
 func (r *Ring) Restripe() {
 	most := limit()

@@ -1,7 +1,6 @@
 package ring
 
-// A word is what one position of a ring holds, 64 bits that change in one
-// atomic step:
+// A word is one position of a ring, 64 bits that change in one atomic step:
 //
 //	| tag, 27 bits | guard, 1 bit | count, 36 bits |
 //
@@ -29,9 +28,9 @@ const (
 	// maxUnchecked is the largest add that is done before its word is looked at.
 	maxUnchecked = 256
 
-	// farTurns is how many turns a ring advances at most in one step, a
-	// quarter of what a tag can tell apart: so a tag is unambiguous whenever
-	// it is within that distance, either way, of a slot that is known.
+	// farTurns is how many turns a ring advances at most in one step, a quarter
+	// of the distinct tags: so a tag is unambiguous within that distance,
+	// either way, of a known slot.
 	farTurns = 1 << (tagBits - 2)
 )
 

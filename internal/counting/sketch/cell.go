@@ -5,8 +5,8 @@ package sketch
 //
 //	| newest pane, 48 bits | count | count | ...
 //
-// with the count of pane k in place k mod places. The pane 0 is that of a cell
-// that was never charged.
+// with the count of pane k in place k mod places. A cell that was never charged
+// has pane 0.
 //
 // cell is the layout, the words are the part's.
 type cell struct {

@@ -14,9 +14,8 @@
 // # Why it never undercounts
 //
 // A key has one cell in each row, shared with whatever other keys are mixed to
-// the same place. A cell knows the panes from its newest one back, as many as
-// it has places, and for every pane that it knows it holds at least what each
-// of its keys was charged with in that pane:
+// the same place. A cell keeps its newest panes, as many as it has places, and
+// for each of them at least the charges of each of its keys in that pane:
 //
 //   - A charge in a pane that the cell knows, or a newer one, raises that
 //     pane's count to at least the smallest count that the key's cells have for
@@ -29,8 +28,8 @@
 // So for each pane the smallest count of those cells of a key that know the
 // pane is at least the key's own, and the sum of the smallest over all panes
 // that are not wholly outside the window at t is at least what was charged in
-// (t-span, t]. A pane that none of the cells knows any more, because later
-// times than t have been seen in all of them, is taken for full.
+// (t-span, t]. A pane that no cell keeps any more, because all of them have
+// seen times later than t, is taken for full.
 //
 // # How much it overcounts
 //

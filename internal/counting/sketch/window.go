@@ -83,8 +83,8 @@ func (w *Window) Until() int64 {
 
 // Lock locks the part of the window that has the key's counters. To judge several
 // limits at once, lock the key in each before the first charge; all callers do so in
-// the same order, so that there is no deadlock: the limits of a rule in theirs, the
-// rules of a set in theirs, and records of a table before any Window. Two keys of one
+// the same order, so that there is no deadlock: the limits of a rule and the rules of
+// a set in their order, and records of a table before any Window. Two keys of one
 // Window are never locked at once.
 func (w *Window) Lock(hash uint64) (h Held) {
 	h.w = w

@@ -31,9 +31,9 @@ func Parse(s string) (netip.Addr, bool) {
 	return netip.AddrFrom16(ip).Unmap(), true
 }
 
-// AppendNetwork appends to dst the network of bits4 or bits6 bits that has the address in client, as
-// text; the address alone if that is all of it. It appends what is not an address unchanged, and
-// allocates only to grow dst.
+// AppendNetwork appends to dst, as text, the network of bits4 or bits6 bits that has the address in
+// client, or the address if the network has no other. It appends what is not an address unchanged,
+// and allocates only to grow dst.
 func AppendNetwork(dst, client []byte, bits4, bits6 int) []byte {
 	text := unsafe.String(unsafe.SliceData(client), len(client)) // only read
 	if bits4 == 32 {

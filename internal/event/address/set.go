@@ -68,7 +68,7 @@ func NewSet(prefixes ...netip.Prefix) Set {
 	return s
 }
 
-// merge sorts spans, and makes one of those that overlap or adjoin.
+// merge sorts spans, and joins spans that overlap or adjoin.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.from.hi, b.from.hi), cmp.Compare(a.from.lo, b.from.lo))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// An operator is who runs crawlers, and how its documentation says that they are recognized: the
-// name of the address is in one of the domains, and the name has that address.
+// An operator runs crawlers, which its documentation describes how to recognize: the name of the
+// address is in one of the domains, and the name has that address.
 type operator struct {
 	name    string
 	agents  []string // parts of the User-Agent headers

@@ -101,8 +101,8 @@ func (v *Verifier) Stats() Stats {
 }
 
 // Refused makes v ask DNS about a client that a rule has refused, unless the answer is known. If
-// there is an agent, it must say that it is a crawler. The cost is less than that of the refusal; if
-// too many clients are waiting, v does not ask.
+// there is an agent, it must say that it is a crawler. It costs less than the refusal; if too many
+// clients are waiting, v sends no query.
 func (v *Verifier) Refused(client, agent []byte) {
 	enabled := v.enabled.Load()
 	if enabled == nil || len(*enabled) == 0 {
@@ -163,8 +163,8 @@ func (v *Verifier) forget(addr netip.Addr) {
 	v.dropped.Add(1)
 }
 
-// Run asks DNS until ctx is done. It calls publish with all addresses that are verified whenever
-// they change, and with the one that was added, or nil.
+// Run asks DNS until ctx is done. It calls publish whenever the verified addresses change, with
+// all of them, and with the added address, or nil.
 func (v *Verifier) Run(ctx context.Context, publish func(all []netip.Prefix, added *Client)) {
 	answers := make(chan answer)
 	var running sync.WaitGroup

@@ -28,7 +28,7 @@ import (
 // DB is one or more files, each with countries, autonomous systems or both. All methods may be called at the same time.
 type DB struct{ files []*file }
 
-// A file is what was read of a file that may change.
+// A file has the contents of a file that may change.
 type file struct {
 	path    string
 	reading sync.Mutex

@@ -12,11 +12,11 @@ const malformedUser = "basic:malformed"
 // values of the Authorization header, have one. It is within buf; empty if there are
 // no credentials of that scheme.
 //
-// Servers differ in what they accept: several spaces, padding that is missing, too
-// long or in the middle, bytes outside the alphabet, the URL-safe alphabet. What any of
-// them accepts is read as that user. A server that stops at the first invalid byte and
-// one that skips it read the same name, up to the first ':'. If servers that take '-'
-// and '_' for digits differ from those that skip them, the user is malformedUser.
+// Servers differ in what they accept: several spaces, padding that is missing, too long
+// or in the middle, bytes outside the alphabet, the URL-safe alphabet. A user that any
+// of them accepts is that user. A server that stops at the first invalid byte and one
+// that skips it read the same name, up to the first ':'. If servers that read '-' and
+// '_' as digits and servers that skip them disagree, the user is malformedUser.
 func appendUser(buf []byte, lines []string) (grown, user []byte) {
 	encoded, ok := basicToken(lines)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 // unknown paths do not escape a rule on pattern.
 const unrouted = "unrouted"
 
-// A Source is where the fields of an event come from: a request, and memory for those
+// A Source is the origin of the fields of an event: a request, and memory for fields
 // that are not parts of it.
 type Source struct {
 	Request *http.Request

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// derivedFields are the fields that events get from what is known of them.
+// derivedFields are fields that are computed from other fields of an event.
 var derivedFields = []string{eventfield.Log, eventfield.Format, eventfield.Country, eventfield.ASN}
 
 // partFields are fields that Lately's own readers of logs and requests set.

@@ -77,8 +77,8 @@ func Rejoin(k match.Key, dst []byte, values ...string) ([]byte, error) {
 	return dst, nil
 }
 
-// Of returns the value of an event's field in a key that k has made, without the name that
-// an alternative begins with, or nil if the key has no value of this field. It does not allocate.
+// Of returns the value of a field in a key that k has made, without the name that begins
+// an alternative, or nil if the key has no value of this field. It does not allocate.
 func Of(k match.Key, key []byte, field string) []byte {
 	names, i := k.Fields(), 0
 	for v := range k.Parts(key) {

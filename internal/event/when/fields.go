@@ -35,7 +35,7 @@ func Needs(w *match.When) []string {
 	return append(names, common...)
 }
 
-// ownFields returns the fields that w itself has conditions on, without those of its parts.
+// ownFields returns the fields with conditions in w itself, not in its parts.
 func ownFields(w *match.When) (names []string) {
 	add := func(f match.Field, looks bool) {
 		if looks {

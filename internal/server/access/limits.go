@@ -45,8 +45,8 @@ func (l Limits) WithDefaults() Limits {
 // neither many clients nor one take all file descriptors.
 //
 // A peer is an IPv4 address, or the /64 network of an IPv6 address, which usually has
-// one owner. All connections without an address, such as those of a Unix socket, are
-// of one peer.
+// one owner. All connections without an address, as on a Unix socket, count as one
+// peer.
 //
 // It is safe for concurrent use. Make one with [NewConnLimiter]. It takes memory for
 // peers with open connections only.
@@ -159,5 +159,5 @@ func (b *Budget) Give(n int) { b.used.Add(-int64(n)) }
 // improve speed is not given out.
 func (b *Budget) Scarce() bool { return b.used.Load() > b.limit/2 }
 
-// Stats returns the size of b and how much of it is taken.
+// Stats returns the size of b and the used bytes.
 func (b *Budget) Stats() (limit, used int64) { return b.limit, b.used.Load() }

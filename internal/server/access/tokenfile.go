@@ -158,7 +158,7 @@ func validCertificate(name string) error {
 	return nil
 }
 
-// parseToken returns the hash of a token, or the one that it is.
+// parseToken returns the hash of the token s, or the hash in s.
 func parseToken(s string) (h hash, err error) {
 	if digits, ok := strings.CutPrefix(s, hashPrefix); ok {
 		b, err := hex.DecodeString(digits)

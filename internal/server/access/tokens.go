@@ -65,8 +65,8 @@ func place(hashes []hash, h hash) (at, found int) {
 	return at, found
 }
 
-// Certificate returns the identity of a client with a certificate of these names: that of the first name that
-// t contains. The caller has verified the certificate. See [CertificateNames].
+// Certificate returns the identity of the first of these names of a certificate that t contains.
+// The caller has verified the certificate. See [CertificateNames].
 func (t *Tokens) Certificate(names []string) (who Identity, ok bool) {
 	if t == nil {
 		return Identity{}, false

@@ -30,7 +30,7 @@ func Unknown(c api.Code, kind, name string, names []string) error {
 	return New(c, "%s %.80q: unknown: must be one of %s", kind, name, strings.Join(names, ", "))
 }
 
-// Of returns err, an error of a limiter's rule or nil, as an *Error if it is the client's.
+// Of returns err, an error from a limiter or nil, as an *Error if the client caused it.
 func Of(err error) error {
 	if err == nil {
 		return nil // as nearly always

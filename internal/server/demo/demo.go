@@ -2,8 +2,8 @@
 // crawler, somebody who guesses passwords, and a product that many look at.
 //
 // Everything happens in the process, by its engine: no packet is sent. The traffic is at
-// most some 170 events a second, which take less than a hundredth of one core. Addresses
-// are those that are reserved for documentation.
+// most some 170 events a second, which take less than a hundredth of one core. Its
+// addresses are reserved for documentation.
 package demo
 
 import (

@@ -19,8 +19,8 @@ type traffic struct {
 	made   []request // of this step
 }
 
-// Visits of those who exceed a rule begin at once, and again after a period. Each lasts for
-// a while and, except for the crowd, comes from another address.
+// Visits of clients that exceed a rule begin at once, and again after a period. Each lasts
+// for a while and, except for the crowd, comes from another address.
 const (
 	crawlEvery, crawlFor = 50 * stepsPerSecond, 30 * stepsPerSecond
 	guessEvery, guessFor = 35 * stepsPerSecond, 20 * stepsPerSecond
@@ -69,7 +69,7 @@ func (t *traffic) add(client, method, target string) {
 // about returns a whole number whose mean is n.
 func (t *traffic) about(n float64) int { return int(n + t.random.Float64()) }
 
-// person adds a request of one of the people.
+// person adds a request of a person.
 func (t *traffic) person() {
 	client := fmt.Sprintf("192.0.2.%d", 1+t.random.IntN(people))
 	switch n := t.random.IntN(100); {

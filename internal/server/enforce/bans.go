@@ -85,8 +85,8 @@ func (b *bans) watch() *watcher {
 	return w
 }
 
-// add adds a ban of network, in place of one of the same rule. It reports false if there is
-// no memory for another network.
+// add adds a ban of network, and replaces a ban under the same rule. It reports false if
+// there is no memory for another network.
 func (b *bans) add(network netip.Prefix, ban api.Ban) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -264,7 +264,8 @@ func (b *bans) covering(network netip.Prefix) (changes []change) {
 	return changes
 }
 
-// reached makes version the one that w has. It lacks the changes that have come meanwhile, since the first of them.
+// reached sets the version of w. It lacks the changes that have come meanwhile, since the first of
+// them.
 func (b *bans) reached(w *watcher, version uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

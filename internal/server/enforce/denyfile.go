@@ -122,7 +122,7 @@ func (d *denyFile) apply(ctx context.Context, _ bool, changes []change) error {
 	return nil
 }
 
-// verify returns an error if the file is not the one that was written.
+// verify returns an error if the file is not as it was written.
 func (d *denyFile) verify(context.Context) error {
 	now, err := os.Stat(d.Path)
 	if err != nil {

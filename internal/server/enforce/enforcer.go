@@ -43,8 +43,8 @@ type Config struct {
 	// Rule returns the rule of that name in force, or an error.
 	Rule func(name string) (*ratelimit.Rule, error)
 
-	// Protected reports whether network has an address that is never refused, besides those
-	// that no client on the internet has.
+	// Protected reports whether network has an address that is never refused, besides
+	// addresses that no client on the internet has.
 	Protected func(network netip.Prefix) bool
 
 	// Now returns the time by which bans end.

@@ -101,8 +101,8 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// follow applies what the target lacks, in one batch if it takes any number of changes: those that come while it is applied
-// wait for the pause.
+// follow applies missing changes to the target, in one batch if it takes any number: changes that
+// come meanwhile wait for the pause.
 func (r *runner) follow(ctx context.Context) error {
 	for {
 		from := r.have
@@ -143,7 +143,7 @@ func (r *runner) reassert(ctx context.Context) {
 	r.mu.Unlock()
 }
 
-// note stores the result of following, and logs it if the one before had another.
+// note stores the result of following, and logs it if the previous one differs.
 func (r *runner) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

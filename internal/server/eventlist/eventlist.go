@@ -1,5 +1,5 @@
-// Package eventlist writes events as bytes, one after the other, and reads them: those that a
-// server keeps, and those that a follower sends to one.
+// Package eventlist writes events as bytes, one after the other, and reads them: events that
+// a server keeps, or that a follower sends to it.
 //
 // An event is its time in nanoseconds since 1970, in 8 bytes with the lowest first; the number of
 // its fields in a byte; and for each field the length of the name in a byte, the name, the length

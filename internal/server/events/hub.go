@@ -125,8 +125,8 @@ func (h *Hub) Run(stop <-chan struct{}) {
 const (
 	wakeGroups = 32
 
-	// wakePause is the pause for each subscriber that is woken, and maxWakePause
-	// that for all of them. A pause is not made before it is leastPause.
+	// wakePause is the pause per woken subscriber, and maxWakePause the longest
+	// pause. A pause is not made before it is leastPause.
 	wakePause    = 30 * time.Microsecond
 	maxWakePause = 100 * time.Millisecond
 	leastPause   = time.Millisecond

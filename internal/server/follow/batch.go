@@ -53,7 +53,7 @@ type blockParser struct {
 	left   int         // bytes from the first line that has not ended
 }
 
-// parse returns the events of p, in batches of those that are free. Each is to be given back.
+// parse returns the events of p, in free batches. Each is to be given back.
 func (p *blockParser) parse(free <-chan *batch) <-chan *batch {
 	parsed := make(chan *batch, batches)
 	go func() {

@@ -50,9 +50,10 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Log is a log to follow. Path is that of a file, of a FIFO, of a directory of logs, or a pattern of paths
-// as of [filepath.Match]; "-" for the standard input; or "journal" for the journal of systemd. Of that, "journal:" and a
-// list separated by commas selects units such as ssh.service, programs such as sshd, and matches such as _UID=0.
+// A Log is a log to follow. Path is that of a file, of a FIFO, of a directory of logs, or a pattern
+// of paths as of [filepath.Match]; "-" for the standard input; or "journal" for the journal of
+// systemd. In the journal, "journal:" and a list separated by commas selects units such as
+// ssh.service, programs such as sshd, and matches such as _UID=0.
 type Log struct {
 	Path   string
 	Format accesslog.Format // the zero Format means that it is found from the lines

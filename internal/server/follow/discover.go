@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// discover begins to follow the files that directories and patterns have now, and ends to follow those that are
-// gone.
+// discover begins to follow new files in directories and patterns, and stops following files that
+// are gone.
 func (f *Follower) discover() {
 	for i := range f.config.Logs {
 		l := &f.config.Logs[i]

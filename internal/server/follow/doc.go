@@ -32,14 +32,14 @@
 // access-20240129.log. A file that was rotated is read for another minute,
 // since programs write to it until they have opened the new one.
 //
-// Memory is bounded. Of each log, 32 rotated files are open, and a file that must be closed before
-// its minute is over is a gap. The files that come after these wait. The places of the last 16 finished files
-// are remembered, and those of 128 more that a symbolic link has named and may name again; a link
-// that has named more is a problem of the log until some of them are deleted.
+// Memory is bounded. At most 32 rotated files per log are open, and a file that must be closed
+// before its minute is over is a gap. The files that come after these wait. The places of the last
+// 16 finished files are remembered, and those of 128 more that a symbolic link has named and may
+// name again; a link that has named more is a problem of the log until some of them are deleted.
 //
-// Files are polled, ten times a second. Of more than 64 files, those without a line for a minute are polled once a
-// second. Events are passed on by one goroutine, while another one parses the next
-// lines.
+// Files are polled, ten times a second. If there are more than 64 files, files without a line for a
+// minute are polled once a second. Events are passed on by one goroutine, while another one parses
+// the next lines.
 //
 // # Streams
 //

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A rotated is a file whose name is that of a log and a number or a date.
+// A rotated is a file whose name is a log's name with a number or a date.
 type rotated struct {
 	path       string
 	log        string // the path without the number or date
@@ -42,7 +42,7 @@ func plainName(path string) string {
 // rotations; anything longer is a date.
 var rotation = regexp.MustCompile(`^[-._]([0-9][-0-9T:_.]*)$`)
 
-// rotatedName returns the number or date in a name if it is that of a rotated file of base.
+// rotatedName returns the number or date in a name if it names a rotated file of base.
 func rotatedName(base, name string) (r rotated, ok bool) {
 	r.compressed = isCompressed(name)
 	name = plainName(name)

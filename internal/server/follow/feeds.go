@@ -36,7 +36,8 @@ const (
 
 // The errors of feeds. Others are about the arguments.
 var (
-	// ErrFeedClosed: the session is not that of the feed, whose follower must open it again.
+	// ErrFeedClosed: the session is not the feed's current one; its follower must open it
+	// again.
 	ErrFeedClosed = errors.New("the feed is not open in this session: it must be opened")
 
 	// ErrFeedTaken: another process has opened the feed since.
@@ -93,7 +94,7 @@ type savedFeed struct {
 // then be saved.
 func NewFeeds(began func()) *Feeds { return &Feeds{began: began, feeds: make(map[string]*feed)} }
 
-// Open begins a session of a feed, and ends the one before.
+// Open begins a session of a feed, and ends the previous one.
 func (f *Feeds) Open(o *api.FeedOpening, now time.Time) (api.Feed, error) {
 	switch {
 	case o.Feed == "" || len(o.Feed) > maxFeedName:
@@ -277,8 +278,8 @@ func sizeOfLogs(logs []api.FollowedLog) (n int) {
 	return n
 }
 
-// Logs returns the logs of all feeds, as their followers see them. The name of the feed comes before
-// that of the file.
+// Logs returns the logs of all feeds, as their followers see them. The name of the feed precedes
+// the name of the file.
 func (f *Feeds) Logs(now time.Time) (all []api.FollowedLog) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -280,8 +280,9 @@ func (f *Follower) refresh(now time.Time) (first bool) {
 }
 
 const (
-	// fewFiles is how many files are all looked at in each poll. Of more, those that have had no line for
-	// idleAfter are looked at in one poll of idleEvery: 1,000 of them would take several percent of a core.
+	// fewFiles is how many files are all looked at in each poll. If there are more, files without a
+	// line for idleAfter are read in one poll of idleEvery: 1,000 files would take several percent
+	// of a core.
 	fewFiles  = 64
 	idleAfter = time.Minute
 	idleEvery = 10
@@ -356,8 +357,8 @@ func (f *Follower) hold(ev *match.Event) {
 
 func (f *Follower) release(upTo int64) { f.queue.release(upTo, &f.event, f.config.Judge) }
 
-// Stats returns what was read of each log since the start of the process, as of the last tenth of
-// a second. It waits for nothing, also while the state is saved.
+// Stats returns the counts of each log since the start of the process, as of the last tenth of a
+// second. It waits for nothing, also while the state is saved.
 func (f *Follower) Stats() []api.FollowedLog { return slices.Clone(*f.stats.Load()) }
 
 // publish makes the present numbers those of Stats.

@@ -46,7 +46,8 @@ func Formats(logs []Log) (known []Log) {
 	return slices.DeleteFunc(known, func(l Log) bool { return l.Format.String() == "" })
 }
 
-// formatOf returns the format of a file, with that of the lines inside its lines. One that is given may be zero.
+// formatOf returns the format of a file, with the inner format of its lines. One that is given may
+// be zero.
 func formatOf(path string, given accesslog.Format) accesslog.Format {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/file/decompress"
 )
 
-// blockSize is how much of a file is read at once, more than the longest line.
+// blockSize is the size of a read, in bytes: more than the longest line.
 const blockSize = 512 << 10
 
 // A generation is one of the files that have had the name of a log, open for reading.

@@ -215,7 +215,7 @@ func cursorOf(line []byte) string {
 	return string(cursor)
 }
 
-// isEntry reports whether a line is that of the entry with a cursor. What comes before its boot in the
+// isEntry reports whether a line is the entry with a cursor. What comes before its boot in the
 // cursor says in which file it was found.
 func isEntry(line []byte, cursor string) bool {
 	entry := func(c string) string {

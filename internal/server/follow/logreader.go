@@ -27,8 +27,8 @@ type source interface {
 	// hasLines reports whether there may be lines to read.
 	hasLines() bool
 
-	// behind reports whether there are, or may come at once, lines that were written before now: those of
-	// other logs that are newer wait for them.
+	// behind reports whether there are, or may come at once, lines that were written before now:
+	// newer lines of other logs wait for them.
 	behind() bool
 
 	// readBlock passes on the events of the next lines. buf has blockSize bytes.
@@ -93,8 +93,8 @@ func (r *logReader) complain(err error) {
 	}
 }
 
-// passBlock passes on the events of data, whole lines that p parses, and calls advance with those that
-// were passed. They are parsed on another core.
+// passBlock passes on the events of data, whole lines that p parses, and calls advance with the
+// passed lines. They are parsed on another core.
 func (r *logReader) passBlock(p *lineParser, at *linePlace, data []byte, each func(*match.Event), advance func([]byte) error) (err error) {
 	b := blockParser{lineParser: p, rest: data, skip: at.Begun, left: len(data)}
 	now, newest := time.Now(), int64(math.MinInt64)

@@ -41,7 +41,7 @@ func (t *tail) keep(p place) {
 	t.forget()
 }
 
-// remember adds a place to those that were read.
+// remember adds a place to the read ones.
 func (t *tail) remember(p place) {
 	if p.Offset == 0 && p.Begun == 0 {
 		return

@@ -13,7 +13,8 @@ type patternFiles struct {
 	used, seen string // the contents that are in use, and those of the last look
 }
 
-// maxPatternBytes bounds what is read of a file of patterns: longer ones have more than a format may have.
+// maxPatternBytes bounds the size of a file of patterns: longer files exceed the limits of a
+// format.
 const maxPatternBytes = 1 << 20
 
 // readPatterns reads the files of patterns again, and uses them for the lines from now on, if their contents have changed and
@@ -59,7 +60,8 @@ func (f *Follower) patternFormats() map[string]bool {
 	return all
 }
 
-// usePatterns replaces a format by one of the same text, unless there is an error.
+// usePatterns parses the text of a format again and replaces the format, unless
+// there is an error.
 func (f *Follower) usePatterns(format accesslog.Format, text string, err error) {
 	f.mu.Lock()
 	defer f.unlock()

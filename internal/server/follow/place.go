@@ -25,7 +25,7 @@ type place struct {
 	linePlace
 }
 
-// A likeness is how surely a file is that of a place.
+// A likeness is how surely a file is the file of a place.
 type likeness int
 
 const (

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A queue holds events that wait for older ones: the oldest is the first, and of several of
-// a time the one that came first.
+// A queue holds events that wait for older ones, the oldest first; events of the same time
+// are in the order of arrival.
 type queue struct {
 	events heap.Heap[heldEvent]
 	bytes  int    // of these events

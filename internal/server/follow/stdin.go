@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An Input is a standard input. It can be followed by one Follower after another: each goes on where
-// the one before has stopped. Make one with [NewInput].
+// An Input is a standard input. Several Followers can follow it in turn: each continues where the
+// previous one has stopped. Make one with [NewInput].
 type Input struct {
 	r     io.Reader
 	pipe  *pipe

@@ -140,7 +140,7 @@ func (p *pipe) size() int64 {
 	return int64(len(p.data))
 }
 
-// A stream is a log that is read once, from its beginning to its end: what was read of it cannot be read again.
+// A stream is a log that is read once, from its beginning to its end, and cannot be read again.
 type stream struct {
 	logReader
 	pipe   *pipe // nil while it is not open

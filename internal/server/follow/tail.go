@@ -47,7 +47,8 @@ func (t *tail) hasLines() bool { return !t.rests && t.unread() != nil }
 
 func (t *tail) behind() bool { return t.hasLines() }
 
-// unreadBytes returns how much of the open files was not read, as of the last look.
+// unreadBytes returns the number of unread bytes in the open files, as of the last
+// look.
 func (t *tail) unreadBytes() (n int64) {
 	for _, g := range t.gens {
 		if g.unpacked == nil {
@@ -101,9 +102,9 @@ func (t *tail) refresh(now time.Time) {
 	t.finish(now)
 }
 
-// rotate begins with the file that the path names now, after those that it named between
-// the last one and this one. If these are too many, it begins with the oldest of them, and
-// the next refresh goes on.
+// rotate begins with the file that the path names now, after files that it named
+// meanwhile. If these are too many, it begins with the oldest of them, and the next
+// refresh goes on.
 func (t *tail) rotate(now time.Time) error {
 	g, err := openGeneration(t.path, now)
 	if err != nil {

@@ -103,8 +103,7 @@ func (x *part) since(earlier *part) part {
 	}}
 }
 
-// rulesSince returns what each of the rules of these names has counted since earlier, or since
-// it began.
+// rulesSince returns the counts of each named rule since earlier, or since it began.
 func rulesSince(names []string, of []Outcomes, earlierNames []string, earlier []Outcomes) []Outcomes {
 	d := slices.Clone(of)
 	for i, name := range names {

@@ -28,9 +28,9 @@ type Found struct {
 }
 
 // Open locks the directory at path, which it makes, for its owner only, if it is missing. It
-// passes the records that are there to restore: those of the snapshot in the order in which they
-// were added, then those that were appended since. It changes no file before it has read all of
-// them. Call [Journal.Close] in the end.
+// passes all records to restore: the snapshot's in the order in which they were added, then the
+// appended ones. It changes no file before it has read all of them. Call [Journal.Close] in the
+// end.
 //
 // The error says what to do: the directory is in use (ErrLocked), other users can write to
 // it, it or a file cannot be read, a file is no regular file or of a newer version
@@ -85,7 +85,7 @@ func (j *Journal) restore(deliver func(Record) error) (found Found, err error) {
 	return found, nil
 }
 
-// read passes the records of f to deliver, and makes f the file of j unless nothing of it is whole.
+// read passes the records of f to deliver, and makes f the file of j unless it has no whole record.
 func (j *Journal) read(f file, deliver func(Record) error) (found Found, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -141,7 +141,7 @@ func (in *restoring) record(number uint64, record Record) error {
 	return in.deliver(record)
 }
 
-// lost counts records that are missing after those that were delivered.
+// lost counts records that are missing after the delivered ones.
 func (in *restoring) lost(n uint64) {
 	at := in.Snapshot + in.Appended + in.Missing + 1
 	in.Missing += n

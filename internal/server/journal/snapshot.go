@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// WriteSnapshot writes a snapshot of the records that fill adds: all of the state whose
-// changes were appended before the call; see the rule for callers in the package comment. add
-// copies a record of up to MaxRecord bytes. The first 32 MiB are copied to memory only, so that
-// fill may hold the locks of the state; calls after that wait for the disk. After an error all
-// further calls return it.
+// WriteSnapshot writes a snapshot of the records that fill adds: the whole state whose changes
+// were appended before the call; see the rule for callers in the package comment. add copies a
+// record of up to MaxRecord bytes. The first 32 MiB are copied to memory only, so that fill may
+// hold the locks of the state; calls after that wait for the disk. After an error all further
+// calls return it.
 //
 // Records are appended to the old file meanwhile. Those that came since the call are copied
 // behind the snapshot, and only while the file is replaced they wait. When WriteSnapshot returns

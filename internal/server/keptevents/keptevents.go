@@ -224,7 +224,7 @@ func (a *Events) All() iter.Seq[*match.Event] {
 				if rest, ok = r.Next(rest); !ok {
 					break // no chunk ends like this
 				}
-				// Of the time before, a part of the events is not kept any more.
+				// Some earlier events are no longer kept.
 				if at := r.Event.Time.UnixNano(); a.from != 0 && at <= a.from {
 					continue
 				}

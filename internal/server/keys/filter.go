@@ -20,7 +20,8 @@ type Filter struct {
 	Network netip.Prefix
 }
 
-// ParseFilter returns the filter of these texts; those that are empty are not set. Its error is an [*apierror.Error].
+// ParseFilter returns the filter of these texts; empty texts are not set. Its error is an
+// [*apierror.Error].
 func ParseFilter(pattern, network string) (f Filter, err error) {
 	if len(pattern) > Max {
 		return f, apierror.New(api.BadArg, "pattern: too long: %d bytes (max %d)", len(pattern), Max)
@@ -94,7 +95,7 @@ func globByte(pattern string, p int, b byte) (ok bool, next int) {
 }
 
 // globSet is globByte for a set whose first byte is at p. A set without an end continues to
-// that of the pattern.
+// the end of the pattern.
 func globSet(pattern string, p int, b byte) (ok bool, next int) {
 	not := p < len(pattern) && pattern[p] == '^'
 	if not {

@@ -100,8 +100,7 @@ func (s Socket) open(path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// safeDir returns an error for a directory in which others could put a file of theirs in the place of
-// a socket.
+// safeDir returns an error for a directory in which other users could replace a socket by a file.
 func safeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

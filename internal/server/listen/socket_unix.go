@@ -9,7 +9,7 @@ import (
 )
 
 // makePrivate gives a socket without a name the permissions that its file will have. Systems other
-// than Linux ignore it, and the file has those of the umask for a moment.
+// than Linux ignore it, and the file has the permissions of the umask for a moment.
 func makePrivate(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }
 
 // lockWait is how long another server that starts in the same directory is waited for.

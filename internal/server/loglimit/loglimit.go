@@ -20,15 +20,15 @@ const (
 )
 
 // A Handler passes lines on to another handler: of each message up to 20 in a second.
-// For those that it suppresses, a line with the same message follows within a second,
-// whose attribute suppressed is their number. It is safe for concurrent use. Make one
-// with [New].
+// After suppressed lines, a line with the same message follows within a second, whose
+// attribute suppressed is their number. It is safe for concurrent use. Make one with
+// [New].
 type Handler struct {
 	slog.Handler
 	*messages
 }
 
-// messages is the part that a Handler shares with those that come from it.
+// messages is the part that a Handler shares with derived ones.
 type messages struct {
 	base slog.Handler // for the numbers of suppressed lines
 

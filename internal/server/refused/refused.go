@@ -31,10 +31,9 @@ const (
 )
 
 // A Store counts refusals by rule and key over the last minute and hour, and keeps the keys that
-// rules refused lately, each with one of the events. A key that
-// is refused again and again takes one record, so that it does not push out others. A new
-// key replaces that of its set which was refused longest ago. It is safe for concurrent use
-// and allocates nothing once it is made.
+// rules refused lately, each with one of the events. A key that is refused again and again takes
+// one record, so that it does not push out others. A new key replaces the key in its set that
+// was refused longest ago. It is safe for concurrent use and allocates nothing once it is made.
 type Store struct {
 	counts *window.Table // by the same keys
 	seed   maphash.Seed
@@ -79,8 +78,8 @@ const (
 	slots = 10 // of each window
 )
 
-// AppendRule appends what a key of a Store has before the key of the rule: the name of the rule,
-// a NUL byte, and the shape of its key, since a reload may change that.
+// AppendRule appends the beginning of a key in a Store, before the key of the rule: the name of
+// the rule, a NUL byte, and the shape of its key, since a reload may change the shape.
 func AppendRule(dst []byte, r *ratelimit.Rule) []byte {
 	return keyvalue.AppendShape(append(append(dst, r.Name...), 0), r.Key)
 }
@@ -137,7 +136,8 @@ func (s *refusalSet) find(hash uint64, key []byte) *Record {
 	return nil
 }
 
-// oldest returns an empty record, or that of the key which was refused longest ago.
+// oldest returns an empty record, or the record of the key that was refused longest
+// ago.
 //
 // REQUIRES: s.mu.
 func (s *refusalSet) oldest() *Record {

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// The types of the records of a snapshot, and of those that are appended to the journal.
+// The types of records in a snapshot and in the journal.
 const (
 	Ban     = 'b' // in the journal
 	Limits  = 'l' // a chunk of ratelimit.Limiter.ExportAt
