@@ -135,19 +135,24 @@ func (s *Server) start() error {
 	return s.listen()
 }
 
-// listen takes the addresses and makes the servers of both listeners.
-func (s *Server) listen() error {
-	c := &s.config
-	common := listen.Config{
-		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(c.requestBudget), Log: s.log,
-		Version: s.version, Limits: c.Limits,
+// listenConfig returns what both listeners have in common.
+func (s *Server) listenConfig() listen.Config {
+	c := listen.Config{
+		Engine: s.engine, Tokens: s.tokens.Load, Rejected: new(atomic.Uint64), Budget: access.NewBudget(s.config.requestBudget), Log: s.log,
+		Version: s.version, Limits: s.config.Limits,
 	}
 	if s.store != nil {
-		common.Store = s.store.status
+		c.Store = s.store.status
 	}
-	if c.TLSClientCA != "" {
-		common.ClientCAs = s.cas.Load
+	if s.config.TLSClientCA != "" {
+		c.ClientCAs = s.cas.Load
 	}
+	return c
+}
+
+// listen takes the addresses and makes the servers of both listeners.
+func (s *Server) listen() error {
+	c, common := &s.config, s.listenConfig()
 	var respListener *listen.Listener
 	if c.RESP != Off {
 		common.TLS = s.tlsAt(c.RESP)
@@ -214,19 +219,7 @@ func (s *Server) Run(ctx context.Context) error {
 			})
 		}
 	}
-	for _, task := range []struct {
-		needed bool
-		run    func(context.Context)
-	}{
-		{len(s.config.RulesFiles) > 0 && s.config.RulesPoll > 0, s.keepReloading},
-		{s.geo != nil && s.config.RulesPoll > 0, s.keepGeo},
-		{s.logs != nil, s.followLogs},
-		{s.demo != nil, s.demo.Run},
-		{true, s.keepReleasing},
-		{s.journal != nil, s.keepSaving},
-		{s.store != nil, func(ctx context.Context) { s.store.keep(ctx, s.engine.Rules) }},
-		{s.enforce != nil, s.keepEnforcing},
-	} {
+	for _, task := range s.tasks() {
 		if task.needed {
 			others.Go(func() { task.run(serving) })
 		}
@@ -249,6 +242,25 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.save())
 	}
 	return err
+}
+
+// A task is what a server does besides listening, until its context is done.
+type task struct {
+	needed bool
+	run    func(context.Context)
+}
+
+func (s *Server) tasks() []task {
+	return []task{
+		{len(s.config.RulesFiles) > 0 && s.config.RulesPoll > 0, s.keepReloading},
+		{s.geo != nil && s.config.RulesPoll > 0, s.keepGeo},
+		{s.logs != nil, s.followLogs},
+		{s.demo != nil, s.demo.Run},
+		{true, s.keepReleasing},
+		{s.journal != nil, s.keepSaving},
+		{s.store != nil, func(ctx context.Context) { s.store.keep(ctx, s.engine.Rules) }},
+		{s.enforce != nil, s.keepEnforcing},
+	}
 }
 
 // Terminate makes Run return after Config.ShutdownDelay. Until then the server answers as

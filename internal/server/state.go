@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/journal"
 	"github.com/lately-go/lately/internal/server/state"
 )
@@ -37,9 +38,17 @@ func (s *Server) restore() error {
 	if s.store == nil {
 		s.engine.Bans().Journal(j)
 	}
-	written := "none"
 	if !found.Written.IsZero() {
 		s.saved.Store(found.Written.UnixNano())
+	}
+	s.logRestored(restorer, &found, began)
+	return nil
+}
+
+// logRestored logs what was restored since began.
+func (s *Server) logRestored(restorer *engine.Restorer, found *journal.Found, began time.Time) {
+	written := "none"
+	if !found.Written.IsZero() {
 		written = found.Written.UTC().Format(time.RFC3339)
 	}
 	n := restorer.Limits
@@ -54,7 +63,6 @@ func (s *Server) restore() error {
 		s.log.Warn("keys and bans of the data directory are not in force: their rule is not in the rules file, has another key, or the memory limit is reached",
 			"without_rule", n.Unknown, "without_memory", n.Refused)
 	}
-	return nil
 }
 
 // retrySnapshot is the longest time until the next snapshot after one that failed.

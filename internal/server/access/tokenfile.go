@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	stdhash "hash"
 	"io"
 	"os"
 	"regexp"
@@ -53,46 +54,52 @@ func Parse(r io.Reader, file string) (*Tokens, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("tokens: %s: too long (max %d bytes)", file, maxFile)
 	}
-	t := &Tokens{certs: map[string]Identity{}}
+	p := parser{Tokens: &Tokens{certs: map[string]Identity{}}, lines: map[hash]int{}, digest: sha256.New()}
 	n := 0
-	lines := map[hash]int{}
-	digest := sha256.New()
 	for line := range strings.Lines(string(text)) {
 		n++
-		w := words(line)
-		if len(w) == 0 {
-			continue
-		}
-		h, who, column, err := parseLine(w)
-		if err == nil {
-			switch first, duplicate := lines[h]; {
-			case duplicate:
-				what := "token"
-				if strings.HasPrefix(w[1].text, certPrefix) {
-					what = "certificate"
-				}
-				err = fmt.Errorf("this %s is that of line %d; each has its own", what, first)
-			case len(t.hashes) == MaxTokens:
-				err = fmt.Errorf("there are more than %d tokens", MaxTokens)
+		if w := words(line); len(w) > 0 {
+			if column, err := p.add(n, w); err != nil {
+				return nil, fmt.Errorf("tokens: %s:%d:%d: %w", file, n, column, err)
 			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("tokens: %s:%d:%d: %w", file, n, column, err)
-		}
-		lines[h] = n
-		if cert, ok := strings.CutPrefix(w[1].text, certPrefix); ok {
-			t.certs[cert] = who
-		} else {
-			t.hashes = append(t.hashes, h)
-			t.who = append(t.who, who)
-		}
-		fmt.Fprintf(digest, "%x %d %s\n", h, who.Role, who.Name)
 	}
-	if t.Len() == 0 && t.Certificates() == 0 {
+	if p.Len() == 0 && p.Certificates() == 0 {
 		return nil, fmt.Errorf("tokens: %s has no token; want lines of the form: role token [name]", file)
 	}
-	t.digest = [sha256.Size]byte(digest.Sum(nil))
-	return t, nil
+	p.Tokens.digest = [sha256.Size]byte(p.digest.Sum(nil))
+	return p.Tokens, nil
+}
+
+// A parser is Tokens while their file is read.
+type parser struct {
+	*Tokens
+	lines  map[hash]int // in which each is
+	digest stdhash.Hash
+}
+
+// add adds the token or the certificate of a line, which has these words. column is the place of an error.
+func (p *parser) add(line int, w []word) (column int, err error) {
+	h, who, column, err := parseLine(w)
+	if err != nil {
+		return column, err
+	}
+	cert, isCert := strings.CutPrefix(w[1].text, certPrefix)
+	switch first, duplicate := p.lines[h]; {
+	case duplicate && isCert:
+		return column, fmt.Errorf("this certificate is that of line %d; each has its own", first)
+	case duplicate:
+		return column, fmt.Errorf("this token is that of line %d; each has its own", first)
+	case len(p.hashes) == MaxTokens:
+		return column, fmt.Errorf("there are more than %d tokens", MaxTokens)
+	case isCert:
+		p.certs[cert] = who
+	default:
+		p.hashes, p.who = append(p.hashes, h), append(p.who, who)
+	}
+	p.lines[h] = line
+	fmt.Fprintf(p.digest, "%x %d %s\n", h, who.Role, who.Name)
+	return column, nil
 }
 
 // A word is a word of a line, and the column in which it begins.

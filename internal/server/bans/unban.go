@@ -121,6 +121,17 @@ func (l *List) unban(r *ratelimit.BanRecord) (bool, journal.Pending, error) {
 	return true, pending, err
 }
 
+// filter returns which keys f selects, under its rule if it has one.
+func (l *List) filter(f api.BanFilter) (keys.Filter, error) {
+	if f == (api.BanFilter{}) {
+		return keys.Filter{}, apierror.New(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
+	}
+	if _, err := l.config.Rule(f.Rule); err != nil && f.Rule != "" {
+		return keys.Filter{}, err
+	}
+	return keys.ParseFilter(f.Pattern, f.Network)
+}
+
 // unbanUnsynced is after how many bans UnbanAll waits for the disk, so that their records fit
 // in memory.
 const unbanUnsynced = 4096
@@ -130,14 +141,8 @@ const unbanUnsynced = 4096
 // bans were ended nevertheless: a failing disk does not stop it. It scans all bans, without
 // blocking decisions.
 func (l *List) UnbanAll(f api.BanFilter) (n int, err error) {
-	if f == (api.BanFilter{}) {
-		return 0, apierror.New(api.BadArg, "filter: missing: must be a rule, a pattern or a network; the pattern * selects every ban")
-	}
-	filter, err := keys.ParseFilter(f.Pattern, f.Network)
+	filter, err := l.filter(f)
 	if err != nil {
-		return 0, err
-	}
-	if _, err := l.config.Rule(f.Rule); err != nil && f.Rule != "" {
 		return 0, err
 	}
 	var failed error         // the first of the journal

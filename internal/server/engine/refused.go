@@ -142,22 +142,11 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 	}
 	defer e.scans.End()
 	set, asked := e.limiter.Set(), e.askedValues(all)
-	var found []refused.Record
-	evicted := e.refused.Each(func(r *refused.Record) {
-		rule, key, ok := refused.Split(set, r.Key())
-		if ok && !slices.ContainsFunc(asked, func(v askedValue) bool { return !v.isIn(rule, key) }) {
-			found = append(found, *r)
-			for i := range asked {
-				asked[i].named = asked[i].named || keyvalue.Has(rule.Key, key, asked[i].text)
-			}
-		}
-	})
-	all = nil
+	found, evicted := e.refusedWith(set, asked)
+	x = api.Explanation{Since: e.started.UTC(), Refusals: []api.Refusal{}}
 	for i := range asked {
-		all = append(all, asked[i].shown())
+		x.Values = append(x.Values, asked[i].shown())
 	}
-	slices.SortFunc(found, func(a, b refused.Record) int { return cmp.Compare(b.Last, a.Last) })
-	x = api.Explanation{Values: all, Since: e.started.UTC(), Refusals: []api.Refusal{}}
 	if evicted > 0 {
 		x.Since = moment(evicted)
 	}
@@ -169,6 +158,22 @@ func (e *Engine) Explain(all ...string) (x api.Explanation, err error) {
 		x.Refusals = append(x.Refusals, refusal)
 	}
 	return x, nil
+}
+
+// refusedWith returns the records of keys that have all of these values, the newest first, and notes which keys have a value itself.
+// It also returns when the newest key that was replaced was last refused.
+func (e *Engine) refusedWith(set *ratelimit.Set, asked []askedValue) (found []refused.Record, evicted int64) {
+	evicted = e.refused.Each(func(r *refused.Record) {
+		rule, key, ok := refused.Split(set, r.Key())
+		if ok && !slices.ContainsFunc(asked, func(v askedValue) bool { return !v.isIn(rule, key) }) {
+			found = append(found, *r)
+			for i := range asked {
+				asked[i].named = asked[i].named || keyvalue.Has(rule.Key, key, asked[i].text)
+			}
+		}
+	})
+	slices.SortFunc(found, func(a, b refused.Record) int { return cmp.Compare(b.Last, a.Last) })
+	return found, evicted
 }
 
 // An askedValue is a value of the keys to be explained, and its digest, if rules have hashed fields.

@@ -42,13 +42,13 @@ func (w *Watcher) Close() {
 func (w *Watcher) Wait() <-chan struct{} {
 	wake := *w.l.wake.Load()
 	if !w.any || w.l.published.Load() > w.seen {
-		return Closed
+		return closed
 	}
 	return wake
 }
 
-// Closed is a channel that is closed.
-var Closed = func() <-chan struct{} {
+// closed is a channel that is closed.
+var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
