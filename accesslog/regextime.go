@@ -107,12 +107,10 @@ func parseTimes(text string) (all []*timePattern, at int, err error) {
 	return all, 0, nil
 }
 
-// newTimePattern compiles the pattern of a time. The time is the first group without a name,
-// or all of the pattern.
-func newTimePattern(text string) (*timePattern, int, error) {
+// withoutDirectives returns a pattern of a time with its directives replaced by patterns, and its first group without a
+// name, if it has one, by the group time. From has the place in text of each byte. An error is about text[at:].
+func withoutDirectives(text string) (pattern string, from []int, grouped bool, at int, err error) {
 	var out strings.Builder
-	var from []int // the place in text of each byte of out
-	grouped := false
 	for i := 0; i < len(text); i++ {
 		for len(from) < out.Len() {
 			from = append(from, i-1)
@@ -132,20 +130,29 @@ func newTimePattern(text string) (*timePattern, int, error) {
 			}
 			directive, ok := directives[letter]
 			if !ok {
-				return nil, i - 1, fmt.Errorf("%%%c: unknown: must be a directive of strptime such as %%Y, %%m, %%d, %%b, %%H, %%M, %%S, %%f, %%z, or %%s for seconds since 1970", text[i])
+				return "", nil, false, i - 1, fmt.Errorf("%%%c: unknown: must be a directive of strptime such as %%Y, %%m, %%d, %%b, %%H, %%M, %%S, %%f, %%z, or %%s for seconds since 1970", text[i])
 			}
 			out.WriteString(directive)
 		default:
 			out.WriteByte(c)
 		}
 	}
-	whole := out.String()
+	return out.String(), from, grouped, 0, nil
+}
+
+// newTimePattern compiles the pattern of a time. The time is the first group without a name,
+// or all of the pattern. An error is about text[at:].
+func newTimePattern(text string) (t *timePattern, at int, err error) {
+	whole, from, grouped, at, err := withoutDirectives(text)
+	if err != nil {
+		return nil, at, err
+	}
 	if _, err := regex.Compile(whole); err != nil {
-		at := err.(*regex.Error).Offset
+		at, problem := err.(*regex.Error).Offset, errors.New(err.(*regex.Error).Problem)
 		if at < len(from) {
-			return nil, from[at], errors.New(err.(*regex.Error).Problem)
+			return nil, from[at], problem
 		}
-		return nil, len(text) - 1, errors.New(err.(*regex.Error).Problem)
+		return nil, len(text) - 1, problem
 	}
 	if !grouped {
 		whole = "(?P<time>" + whole + ")"
@@ -157,7 +164,7 @@ func newTimePattern(text string) (*timePattern, int, error) {
 	if err != nil {
 		return nil, 0, errors.New(err.(*regex.Error).Problem)
 	}
-	t := &timePattern{Pattern: compiled, whole: compiled.Group("time"), words: wordEdges(text)}
+	t = &timePattern{Pattern: compiled, whole: compiled.Group("time"), words: wordEdges(text)}
 	for number, name := range compiled.Names() {
 		if len(name) == 1 && name[0] < 128 || name == "tai" {
 			t.parts[name[0]] = append(t.parts[name[0]], number)

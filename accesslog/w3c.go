@@ -99,10 +99,15 @@ func (p *Parser) w3c(line []byte, ev *match.Event) bool {
 		p.skipped = afterBlanks(line, 0) == len(line)
 		return false
 	}
-	h := p.spec.header
-	if h.more && bytes.IndexByte(line, '\t') < 0 {
+	if p.spec.header.more && bytes.IndexByte(line, '\t') < 0 {
 		return false // any line of many words has these columns
 	}
+	return p.cutColumns(line) && p.fill(ev)
+}
+
+// cutColumns sets the values to those of the columns of a line. It returns false if the line has others.
+func (p *Parser) cutColumns(line []byte) bool {
+	h := p.spec.header
 	clear(p.values)
 	p.scratch = p.scratch[:0]
 	var date, clock []byte
@@ -143,7 +148,7 @@ func (p *Parser) w3c(line []byte, ev *match.Event) bool {
 	n := len(p.scratch)
 	p.scratch = append(append(append(append(p.scratch, date...), 'T'), clock...), 'Z')
 	p.values[0] = p.scratch[n:len(p.scratch):len(p.scratch)]
-	return p.fill(ev)
+	return true
 }
 
 // afterBlanks returns the index of the first byte of line from i on that is no blank.

@@ -13,6 +13,25 @@ type AssumedTimes struct {
 	EitherOrder  bool       `json:"either_order,omitempty"` // some dates may begin with the day or with the month
 }
 
+// LogEvents describes the events that a report is about: those of files that are in a cut.
+type LogEvents struct {
+	Files  []string   `json:"files"`
+	Cut    *CutReport `json:"cut,omitempty"`
+	Events int64      `json:"events"`
+	First  *Epoch     `json:"first,omitempty"`
+	Last   *Epoch     `json:"last,omitempty"`
+	AssumedTimes
+}
+
+// described returns what a report is about that has so many events.
+func (e *events) described(n int64) LogEvents {
+	d := LogEvents{Files: e.run.Files, Cut: e.report.Cut, Events: n, AssumedTimes: e.report.AssumedTimes}
+	if first, last, ok := e.span(); ok {
+		d.First, d.Last = new(epoch(first)), new(epoch(last))
+	}
+	return d
+}
+
 // A FileYear is the assumed year of the first line of a file whose times lack the year,
 // if Config.Year is not set: from the modification time of the file, or the current
 // time for standard input.

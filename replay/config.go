@@ -103,9 +103,6 @@ type Config struct {
 	// Sort is the order of the busiest keys.
 	Sort Sort
 
-	// BadLines is the largest number of bad lines in the report. Default 10.
-	BadLines int
-
 	// Cores is the number of goroutines that parse and judge. Default
 	// GOMAXPROCS.
 	Cores int
@@ -119,10 +116,9 @@ type Config struct {
 }
 
 const (
-	defaultTop      = 20
-	defaultBadLines = 10
-	maxTop          = 1 << 20
-	maxLateness     = 87_600 * time.Hour
+	defaultTop  = 20
+	maxTop      = 1 << 20
+	maxLateness = 87_600 * time.Hour
 )
 
 // Validate returns the error that [Run] would return for c before reading a
@@ -205,7 +201,6 @@ func (c *Config) applyDefaults() error {
 	c.Key = cmp.Or(c.Key, "client")
 	c.Format = cmp.Or(c.Format, "auto")
 	c.Top = cmp.Or(c.Top, defaultTop)
-	c.BadLines = cmp.Or(c.BadLines, defaultBadLines)
 	c.Cores = cmp.Or(c.Cores, runtime.GOMAXPROCS(0))
 	c.blockSize = cmp.Or(c.blockSize, blockSize)
 	c.chunkEvents = cmp.Or(c.chunkEvents, chunkEvents)

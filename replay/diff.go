@@ -32,13 +32,7 @@ type DiffConfig struct {
 // A Difference contains the changes for the events of a log when new rules replace old
 // ones. Its JSON is the report of lately diff --json.
 type Difference struct {
-	Files  []string   `json:"files"`
-	Cut    *CutReport `json:"cut,omitempty"`
-	Events int64      `json:"events"`
-	First  *Epoch     `json:"first,omitempty"`
-	Last   *Epoch     `json:"last,omitempty"`
-
-	AssumedTimes
+	LogEvents
 
 	// Difference has at most Config.Top keys and bans, by Config.Key.
 	api.Difference
@@ -53,7 +47,7 @@ type Difference struct {
 
 // DifferenceOf returns the answer of the server at addr about a draft of its rules.
 func DifferenceOf(addr string, t *api.Trial) *Difference {
-	d := &Difference{Files: []string{addr}, Events: t.Events, Difference: *t.Changes, Since: &Epoch{t.Since}, Unknown: t.Unknown}
+	d := &Difference{LogEvents: LogEvents{Files: []string{addr}, Events: t.Events}, Difference: *t.Changes, Since: &Epoch{t.Since}, Unknown: t.Unknown}
 	if t.Events > 0 {
 		d.First, d.Last = &Epoch{t.First}, &Epoch{t.Last}
 	}
@@ -93,13 +87,9 @@ func Diff(ctx context.Context, c DiffConfig) (*Difference, error) {
 			e.problem(fmt.Sprintf("rules %s: %d bytes were too little to count all keys of these events: some were evicted, or refused too early", file.Name, r.Budget))
 		}
 	}
-	report.Events -= e.answers()
-	d := &Difference{Files: r.Files, Cut: report.Cut, Events: report.Events, AssumedTimes: report.AssumedTimes}
+	d := &Difference{LogEvents: e.described(report.Events - e.answers())}
 	d.Field, d.Keys, d.Bans = r.Key, []api.KeyDifference{}, []api.BanDifference{}
-	if first, last, ok := e.span(); ok {
-		d.First, d.Last = new(epoch(first)), new(epoch(last))
-	}
-	d.Old, d.New = before.side(c.Old.Name, report.Events), after.side(c.New.Name, report.Events)
+	d.Old, d.New = before.side(c.Old.Name, d.Events), after.side(c.New.Name, d.Events)
 	protected := newKeyList(keyvalue.Fields(r.key)[0], c.Protect)
 	e.diffKeys(d, before.outcomes, after.outcomes, protected)
 	e.diffBans(d, before.bannedTimes(), after.bannedTimes(), protected)
@@ -137,10 +127,10 @@ func (j *judging) side(name string, events int64) api.DiffSide {
 	return s
 }
 
-// diffKeys fills in which events, of which keys, are decided differently.
-func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyList) {
+// differences returns for each number of a key how its events are decided differently; 0 is no key.
+func (e *events) differences(before, after outcomes) []api.KeyDifference {
 	keys := e.top.keys
-	all := make([]api.KeyDifference, len(keys.texts)) // by number of the key; 0 is none
+	all := make([]api.KeyDifference, len(keys.texts))
 	for i, id := range keys.ids {
 		k, was, is := &all[id], before[i] >= refused, after[i] >= refused
 		if e.part(i) != match.Answer {
@@ -158,6 +148,12 @@ func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyL
 			k.NewlyRefused++
 		}
 	}
+	return all
+}
+
+// diffKeys fills in which events, of which keys, are decided differently.
+func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyList) {
+	all := e.differences(before, after)
 	for id := range all {
 		k := &all[id]
 		d.NewlyRefused += k.NewlyRefused
@@ -165,7 +161,7 @@ func (e *events) diffKeys(d *Difference, before, after outcomes, protected *keyL
 		if id == 0 || k.NewlyRefused == 0 && k.NewlyAllowed == 0 {
 			continue
 		}
-		k.Key = keys.keyOf(uint32(id))
+		k.Key = e.top.keys.keyOf(uint32(id))
 		d.Keys = append(d.Keys, *k)
 		if k.NewlyRefused > 0 && protected.hasAny(e.run.key.Fields(), k.Values()) {
 			d.Hurt = append(d.Hurt, *k)

@@ -260,12 +260,14 @@ func (w *worker) add(p *parsed, ev *match.Event) {
 	}
 }
 
-// maxBadText is how many bytes of a bad line are kept.
-const maxBadText = 200
+const (
+	maxBadLines = 10  // in a report
+	maxBadText  = 200 // bytes of a bad line that are kept
+)
 
 func (w *worker) bad(p *parsed, line []byte) {
 	p.bad++
-	if len(p.badLines) < w.run.BadLines {
+	if len(p.badLines) < maxBadLines {
 		end := min(len(line), maxBadText)
 		for end < len(line) && end > maxBadText-utf8.UTFMax && !utf8.RuneStart(line[end]) { // not within a character
 			end--

@@ -220,7 +220,7 @@ func (r *run) summarize() *Report {
 	report.ResolutionSeconds, report.LogResolutionSeconds = r.resolution.Seconds(), r.precision.Seconds()
 	var names []string
 	for _, l := range r.logs {
-		report.BadLines = append(report.BadLines, l.badLines[:min(len(l.badLines), r.BadLines-len(report.BadLines))]...)
+		report.BadLines = append(report.BadLines, l.badLines[:min(len(l.badLines), maxBadLines-len(report.BadLines))]...)
 		report.Lines += l.lines
 		report.Skipped += l.skipped
 		report.Bad += l.bad

@@ -34,12 +34,7 @@ type SuggestConfig struct {
 // A Suggestion has limits that fit a log. Its JSON is the report of lately suggest
 // --json.
 type Suggestion struct {
-	Files  []string   `json:"files"`
-	Cut    *CutReport `json:"cut,omitempty"`
-	Events int64      `json:"events"`
-	First  *Epoch     `json:"first,omitempty"`
-	Last   *Epoch     `json:"last,omitempty"`
-	AssumedTimes
+	LogEvents
 	Field    string          `json:"field"` // Config.Key
 	Share    float64         `json:"share,omitempty"`
 	Outliers []Outlier       `json:"outliers"` // the busiest first; none if Share is set
@@ -294,10 +289,7 @@ func banOf(n uint64, span time.Duration) *ratelimit.Ban {
 // rules file of all.
 func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion, error) {
 	r := s.run
-	out := &Suggestion{Files: r.Files, Cut: s.report.Cut, Events: s.report.Events, AssumedTimes: s.report.AssumedTimes, Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
-	if first, last, ok := s.span(); ok {
-		out.First, out.Last = new(epoch(first)), new(epoch(last))
-	}
+	out := &Suggestion{LogEvents: s.described(s.report.Events), Field: r.Key, key: s.key, Share: share, Outliers: s.outliers, Limits: []SuggestedRule{}}
 	rs := make([]ratelimit.Rule, len(s.trials))
 	for i, t := range s.trials {
 		rs[i] = s.rule(t.suggestGroup, t.hi, t.span)

@@ -19,9 +19,35 @@ import (
 	"github.com/lately-go/lately/internal/server/access"
 )
 
+// banFlags is the flags of the ban command as they are given.
+type banFlags struct {
+	rule, length, reason, from string
+	duration                   time.Duration // of length
+}
+
+// check validates the flags beside the key.
+func (f *banFlags) check(key []string) (err error) {
+	switch {
+	case f.from != "" && (len(key) > 0 || f.rule != "" || f.length != "" || f.reason != ""):
+		return errors.New("--from: must not be given with KEY, --rule, --for or --reason: the file has them")
+	case f.from != "":
+		return nil
+	case f.rule == "":
+		return errNoRule
+	case f.length == "":
+		return errors.New("--for: missing: must be a duration such as 10m, 1h or 7d")
+	}
+	if f.duration, err = rulevalue.ParseDuration(f.length); err != nil {
+		return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", f.length)
+	}
+	if len(key) == 0 {
+		return errNoKey
+	}
+	return nil
+}
+
 func newBan() *cobra.Command {
-	var rule, length, reason, from string
-	var d time.Duration
+	var given banFlags
 	cmd := &cobra.Command{
 		Use:   "ban [flags] --rule RULE --for D KEY... | --from FILE",
 		Short: "Ban a key on a running server",
@@ -38,43 +64,23 @@ prints how many. Bans that have ended are left out. The next ban of such a key i
 		Example: `  lately ban --rule per-client --for 1h 203.0.113.9
   lately ban --rule login --for 7d --reason "stolen account" 203.0.113.9 ada
   lately ban --from bans.json`,
-		Args: func(_ *cobra.Command, key []string) (err error) {
-			if from != "" {
-				if len(key) > 0 || rule != "" || length != "" || reason != "" {
-					return errors.New("--from: must not be given with KEY, --rule, --for or --reason: the file has them")
-				}
-				return nil
-			}
-			if rule == "" {
-				return errNoRule
-			}
-			if length == "" {
-				return errors.New("--for: missing: must be a duration such as 10m, 1h or 7d")
-			}
-			if d, err = rulevalue.ParseDuration(length); err != nil {
-				return fmt.Errorf("--for: %q: must be a duration such as 10m, 1h or 7d", length)
-			}
-			if len(key) == 0 {
-				return errNoKey
-			}
-			return nil
-		},
+		Args: func(_ *cobra.Command, key []string) error { return given.check(key) },
 	}
 	f := asks(cmd, access.Admin, func(ctx context.Context, c *client.Client, key []string) (api.Ban, error) {
-		return c.Ban(ctx, rule, d, reason, key...)
+		return c.Ban(ctx, given.rule, given.duration, given.reason, key...)
 	}, func(w io.Writer, b api.Ban) {
 		fmt.Fprintf(w, "%s is banned under %s until %s UTC\n", shown(b.Values()...), visible(b.Rule), stamp(b.Until))
 	})
-	f.registerRule(cmd, &rule, "`RULE` under which the key is banned (required)")
-	cmd.Flags().StringVar(&length, "for", "", "how long, as a duration `D` such as 10m, 24h or 7d (required)")
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that lists of bans show")
-	cmd.Flags().StringVar(&from, "from", "", "add the bans in `FILE`, the output of lately bans --json; - is the standard input")
+	f.registerRule(cmd, &given.rule, "`RULE` under which the key is banned (required)")
+	cmd.Flags().StringVar(&given.length, "for", "", "how long, as a duration `D` such as 10m, 24h or 7d (required)")
+	cmd.Flags().StringVar(&given.reason, "reason", "", "`TEXT` that lists of bans show")
+	cmd.Flags().StringVar(&given.from, "from", "", "add the bans in `FILE`, the output of lately bans --json; - is the standard input")
 	one := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if from == "" {
+		if given.from == "" {
 			return one(cmd, args)
 		}
-		return addBans(cmd, f, from)
+		return addBans(cmd, f, given.from)
 	}
 	return cmd
 }

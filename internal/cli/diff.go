@@ -39,10 +39,9 @@ hurt if one of its events is newly refused, or if it is banned for longer.
 With --addr it reads no log: a running server judges the events that it keeps (lately serve --keep-events) under its
 rules and under NEW. Its rules do not change. The report names the time since which the server has all events, and what it does not include. The
 token needs the role admin.
+If the server cannot be reached or answers with an error, the exit code is 1; if the new rules hurt a protected key, it is 3.
 
-Exit codes: 0 success, with differences or without; 1 a file could not be read, or not to its end, or
-no event has a field that a rule needs or is in the cut, or the server cannot be reached or answers with an error, or the
-output could not be written; 2 the command line or a rules file is wrong; 3 the new rules hurt a protected key; 130 interrupted.`,
+` + logCodes,
 		Example: `  lately diff rules.yaml rules-new.yaml access.log.gz
   lately diff --protect customers.txt rules.yaml rules-new.yaml access.log.*
   lately diff --addr 127.0.0.1:7380 --protect customers.txt rules-new.yaml`,

@@ -40,10 +40,9 @@ before that time.
 With --addr it reads no log, but gets the recent refusals of keys with the value KEY from a running server: their number
 and first time, one of the events, the current decision of each rule, and the ban. The server keeps the recent refusals of
 some 16,000 keys; the answer has the time from which they are complete. The token needs the role read.
+If the server cannot be reached or answers with an error, the exit code is 1.
 
-Exit codes: 0 success; 1 a file could not be read, or not to its end, or no rule judges an event of the
-key, or the server cannot be reached or answers with an error, or the output could not be written; 2 the command line
-or the rules file is wrong; 130 interrupted.`,
+` + logCodes,
 		Example: `  lately explain --rules rules.yaml --key 203.0.113.245 access.log.gz
   lately explain --rules rules.yaml --key /login --at "2026-03-02 13:56" access.log
   lately explain --addr 127.0.0.1:7380 --key 203.0.113.245`,

@@ -85,6 +85,27 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	if err := c.connect.checkAddr(cmd, "the server judges the events, by its own settings", "name", "json", "tz", "lateness", "silence", "log-format", "log-level"); err != nil {
 		return err
 	}
+	if err := c.check(cmd, logs, &config); err != nil {
+		return err
+	}
+	for _, s := range config.Settings() {
+		if s.Name == "follow" {
+			if err := s.Set(logs...); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case c.connect.addr != "":
+		return c.toServer(cmd, &config)
+	case !c.dryRun:
+		return runServer(cmd, config, func(*server.Server) {})
+	}
+	return c.printDecisions(cmd, config)
+}
+
+// check returns an error for flags that do not belong together, or lack one.
+func (c *followCommand) check(cmd *cobra.Command, logs []string, config *server.Config) error {
 	switch {
 	case len(logs) == 0:
 		return fmt.Errorf("follow: no LOG: must be at least one")
@@ -97,19 +118,11 @@ func (c *followCommand) run(cmd *cobra.Command, logs []string) error {
 	case c.connect.addr == "" && c.name != "":
 		return fmt.Errorf("--name: must be with --addr")
 	}
-	for _, s := range config.Settings() {
-		if s.Name == "follow" {
-			if err := s.Set(logs...); err != nil {
-				return err
-			}
-		}
-	}
-	if c.connect.addr != "" {
-		return c.toServer(cmd, &config)
-	}
-	if !c.dryRun {
-		return runServer(cmd, config, func(*server.Server) {})
-	}
+	return nil
+}
+
+// printDecisions judges the events of the logs, and prints the decisions that refuse.
+func (c *followCommand) printDecisions(cmd *cobra.Command, config server.Config) error {
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	cmd.SetContext(ctx)

@@ -17,6 +17,11 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
+// logCodes is the part of the help with the exit codes of commands that read logs.
+const logCodes = `Exit codes: 0 success; 1 a file could not be read, or not to its end, or no event has a field that is needed (the
+rest is reported, if anything is left), or is in the cut, or the output could not be written; 2 the command line or a rules file
+is wrong, and nothing was done; 130 interrupted.`
+
 // inputFlags is the flags of all commands that read logs: which lines are events, and
 // when they happened.
 type inputFlags struct {

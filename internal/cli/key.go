@@ -179,11 +179,16 @@ func banText(b *api.Ban) string {
 	return fmt.Sprintf("since %s, until %s UTC, by %s%s", stamp(b.Since), stamp(b.Until), visible(b.Source), reasonText(visible(b.Reason)))
 }
 
+// noLimit is why a rule allows an event without a limit.
+const noLimit = "it is in shadow mode, or the key is on the allow list"
+
 // nextDecision describes the decision of a rule about the next event of a key.
 func nextDecision(d *api.Decision) string {
 	switch {
 	case d.BannedUntil > 0:
 		return "banned until " + stamp(time.UnixMilli(int64(d.BannedUntil))) + " UTC"
+	case d.Allowed && d.Limit == 0:
+		return "allows the next event: " + noLimit
 	case d.Allowed:
 		return fmt.Sprintf("allows the next event, which leaves %d of %d", d.Remaining, d.Limit)
 	case d.RetryAfter < 0:

@@ -51,10 +51,7 @@ or a spec:
   csv:time=N@UNIT,client=N,object=N              N is a column, from 1; tsv: alike
   object=...@path cuts the value at the first '?'
 
-Exit codes: 0 success; 1 a file could not be read, or not to its end, or no event has a field that
-a rule needs (the rest is reported, if anything is left), or no event is in the cut of --since,
---until and --where, or the output could not be written; 2 the command line or the rules file is
-wrong; 130 interrupted.`,
+` + logCodes,
 		Example: `  lately replay access.log.gz
   lately replay --limit 60/1m --ban 100/5m:1h --hot 200/1m access.log
   lately replay --rules rules.yaml --json access.log.*`,

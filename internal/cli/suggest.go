@@ -32,9 +32,7 @@ With --share, all keys are treated alike: the limits are the smallest that never
 Comments contain the number of keys that each limit, and the next lower one, refuses on the log, and the numbers of
 refused and banned events. All figures come from a replay of the log with the code that enforces rules.
 
-Exit codes: 0 success; 1 a file could not be read, or not to its end (the rules are for the rest), or no
-event has the field of --key or of a --group, or the output could not be written; 2 the command line is
-wrong; 130 interrupted.`,
+` + logCodes,
 		Example: `  lately suggest access.log.gz > rules.yaml
   lately suggest --share 99 --group "path /login" --group "method POST" access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },

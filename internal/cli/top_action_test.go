@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/internal/test/must"
 )
@@ -148,5 +149,17 @@ func TestTopChanges(t *testing.T) {
 	keys(m, "esc", "esc")
 	if m.detail != nil {
 		t.Error("esc does not go back")
+	}
+}
+
+// A rule in shadow mode, or for a key on the allow list, allows the next event without a limit.
+func TestDecisionWithoutLimit(t *testing.T) {
+	d := api.Decision{Allowed: true}
+	if got := nextDecision(&d); got != "allows the next event: "+noLimit {
+		t.Errorf("lately key: %q", got)
+	}
+	rows := cannedModel(t, topPaint{}, 120, 40).decisionRows([]api.KeyDecision{{Rule: "search", Decision: d}})
+	if !strings.Contains(rows[0], "would allow: "+noLimit) {
+		t.Errorf("lately top: %q", rows)
 	}
 }

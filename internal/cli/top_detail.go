@@ -106,6 +106,9 @@ func (m *topModel) decisionRows(decisions []api.KeyDecision) (rows []string) {
 	for i := range decisions {
 		d := &decisions[i].Decision
 		style, text := m.paint.allowed, fmt.Sprintf("would allow, %s of %s left", count(uint64(max(d.Remaining, 0))), count(d.Limit))
+		if d.Allowed && d.Limit == 0 {
+			text = "would allow: " + noLimit
+		}
 		if banned := time.UnixMilli(int64(d.BannedUntil)); banned.After(m.theirs()) {
 			style, text = m.paint.banned, "banned for "+lasting(banned.Sub(m.theirs()))
 		} else if !d.Allowed {
