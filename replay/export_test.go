@@ -2,15 +2,16 @@ package replay
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/lately-go/lately/accesslog"
 )
 
-// InPieces makes c read blocks that are little longer than the longest line, and judge
-// chunks of about so many events, so that a small log has many of both.
 // Frequent makes tables of frequent values have so many.
 func (c *Config) Frequent(values int) { c.frequent = values }
 
+// InPieces makes c read blocks that are little longer than the longest line, and judge
+// chunks of about so many events, so that a small log has many of both.
 func (c *Config) InPieces(events int) { c.blockSize, c.chunkEvents = accesslog.MaxLine+100, events }
 
 // RunDecisions is Run that also returns a byte for each event, 'A' if it was allowed and 'D'
@@ -36,6 +37,9 @@ func RunDecisions(ctx context.Context, c Config) (report *Report, decisions stri
 	}
 	return report, decisions, e.finish(report)
 }
+
+// MostRefused returns the keys with the most refused events in a report of a rule.
+func MostRefused(r *RuleReport) string { return fmt.Sprint(r.mostRefused) }
 
 // Protects reports whether a list of protected values protects a network, or an address.
 func Protects(field string, list []string, value string) bool {

@@ -31,7 +31,7 @@ func sortedForm(t testing.TB, r *replay.Report) map[string]any {
 	all := aboutEvents(t, r)
 	delete(all, "late")
 	for i := range r.Rules {
-		all[fmt.Sprint("most refused ", i)] = fmt.Sprint(r.Rules[i].MostRefused)
+		all[fmt.Sprint("most refused ", i)] = fmt.Sprint(replay.MostRefused(&r.Rules[i]))
 	}
 	return all
 }

@@ -138,7 +138,8 @@ type RuleReport struct {
 	Busiest      []BusyKey   `json:"busiest,omitzero"` // the keys with the most events that the rule judged
 	SHA256       string      `json:"sha256"`
 	StartsSHA256 string      `json:"starts_sha256,omitempty"`
-	MostRefused  []BannedKey `json:"-"` // the keys with the most refused events
+
+	mostRefused []refusedKey // the keys with the most refused events
 }
 
 // LimitJSON is one limit: n in a span, or in a calendar period, whose longest
@@ -175,10 +176,10 @@ type BusyKey struct {
 	Refused int64 `json:"refused"`
 }
 
-// A BannedKey is a key that a rule refused.
-type BannedKey struct {
+// A refusedKey is a key that a rule refused.
+type refusedKey struct {
 	api.Key
-	Refused, Bans int64
+	refused, bans int64
 }
 
 // A BadLine is a line that could not be parsed. Text or, if that is not UTF-8, Base64

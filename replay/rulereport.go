@@ -55,7 +55,7 @@ func (e *events) reportLimit(j *judging, number int) RuleReport {
 		e.reportBans(&rep, rule, starts)
 	}
 	for _, id := range rule.keys.largest(maxRefused, refusals) {
-		rep.MostRefused = append(rep.MostRefused, BannedKey{rule.key(id), refusals[id], bans[id]})
+		rep.mostRefused = append(rep.mostRefused, refusedKey{rule.key(id), refusals[id], bans[id]})
 	}
 	return rep
 }

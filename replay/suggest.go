@@ -83,7 +83,7 @@ type SuggestedRule struct {
 	auto        bool  // outliers are left out
 	needed      int64 // how many keys must never be refused
 	conditions  [][2]string
-	mostRefused []BannedKey
+	mostRefused []refusedKey
 }
 
 // suggestSpans are the spans for which limits are suggested, if the log is as long.
@@ -318,7 +318,7 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 			if s.kinds[id] == Monitor {
 				continue
 			}
-			rule.mostRefused = append(rule.mostRefused, BannedKey{Key: own.key(id), Refused: refusals[id]})
+			rule.mostRefused = append(rule.mostRefused, refusedKey{Key: own.key(id), refused: refusals[id]})
 		}
 		out.Limits = append(out.Limits, rule)
 	}

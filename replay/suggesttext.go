@@ -207,7 +207,7 @@ func (l *SuggestedRule) comments(b *strings.Builder) {
 	if len(l.mostRefused) > 0 {
 		var most []string
 		for _, k := range l.mostRefused {
-			most = append(most, fmt.Sprintf("%s (%s)", keyText(k.Key), count(k.Refused)))
+			most = append(most, fmt.Sprintf("%s (%s)", keyText(k.Key), count(k.refused)))
 		}
 		comment("Most refused: %s.", strings.Join(most, ", "))
 	}

@@ -268,17 +268,17 @@ func (w *textWriter) rule(r *RuleReport, rep *Report) {
 	if r.LackingSentence != "" {
 		w.f("  %s\n", visible(r.LackingSentence))
 	}
-	if len(r.MostRefused) == 0 {
+	if len(r.mostRefused) == 0 {
 		return
 	}
 	rows := [][]string{{"most refused", "refused"}}
 	if r.Bans != nil {
 		rows[0] = append(rows[0], "bans")
 	}
-	for _, k := range r.MostRefused {
-		row := []string{keyText(k.Key), count(k.Refused)}
+	for _, k := range r.mostRefused {
+		row := []string{keyText(k.Key), count(k.refused)}
 		if r.Bans != nil {
-			row = append(row, count(k.Bans))
+			row = append(row, count(k.bans))
 		}
 		rows = append(rows, row)
 	}
