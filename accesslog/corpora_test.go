@@ -24,8 +24,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A corpus is the sample logs of another project, with what it finds in them. They are not
-// part of this repository; a variable of the environment names a checkout.
+// A corpus is the sample logs of another project, with its findings. They are not part of
+// this repository; a variable of the environment names a checkout.
 type corpus struct {
 	name, variable, commit string
 	sum                    string // of the names and the contents of the logs
@@ -143,7 +143,7 @@ type sampleResult struct {
 	missed             string // a line
 }
 
-// readSample reads a log as it is detected.
+// readSample reads a log in its detected format.
 func readSample(t *testing.T, l sampleLog) (r sampleResult) {
 	var all []seenEvent
 	byLine := map[string][]seenEvent{}

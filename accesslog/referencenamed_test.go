@@ -122,8 +122,8 @@ func slowForwarded(r reading) reading {
 	return r
 }
 
-// slowSeconds makes seconds of a number of units of 10^-scale seconds, and removes what
-// is no number.
+// slowSeconds makes seconds of a number of units of 10^-scale seconds, and removes
+// other characters.
 func slowSeconds(r reading, scale int) reading {
 	text, ok := r.fields["duration"]
 	if !ok {

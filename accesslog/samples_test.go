@@ -73,8 +73,8 @@ func eachSample(t *testing.T, f func(t *testing.T, name string, log []byte)) {
 	}
 }
 
-// Every sample is detected as its own format or as none, and its lines are what they
-// should be.
+// Every sample is detected as its own format or as none, and its lines give the
+// expected events.
 func TestSamples(t *testing.T) {
 	eachSample(t, func(t *testing.T, name string, log []byte) {
 		want, known := samples[name]

@@ -79,7 +79,8 @@ type wish struct {
 	Header            http.Header
 }
 
-// fake returns a client of a server that gives one answer, and what it was asked.
+// fake returns a client of a server that gives one answer, and the requests to
+// it.
 func fake(t *testing.T, status int, media, answer string) (*Client, *wish) {
 	t.Helper()
 	var asked wish

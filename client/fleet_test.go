@@ -209,8 +209,8 @@ func TestFleetToken(t *testing.T) {
 	}
 }
 
-// A Fleet that detects hot keys needs the role check, and no more. With read it is told of hot
-// keys, but what it counts is refused.
+// A Fleet that detects hot keys needs the role check, and no more. With read it receives hot
+// keys, but its reports are refused.
 func TestFleetTokenHot(t *testing.T) {
 	const check, read = "cccccccccccccccccccccccccccccccc-check", "rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr-read"
 	s := startServer(t, listen.Config{Tokens: tokensOf(t, "check "+check+" svc\nread "+read+" eyes\n")})

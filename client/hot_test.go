@@ -177,7 +177,7 @@ func TestHotReportsReconcile(t *testing.T) {
 	}
 }
 
-// Close sends what is left.
+// Close sends the pending counts.
 func TestHotCloseSendsTheRest(t *testing.T) {
 	n, f, d := newScripted(t)
 	under(d, "product").AddAt(d.Now(), "/a", 3)
@@ -343,7 +343,7 @@ func (n *scriptedNode) cachesTold(t *testing.T) (all [4]uint64) {
 	return all
 }
 
-// statsOf returns what a node is to be told of c.
+// statsOf returns the statistics of c for a node.
 func statsOf(c *hotkey.Cache[int64]) [4]uint64 {
 	s := c.Stats()
 	return [4]uint64{s.Hits, s.Misses, s.Loads, s.Stale}

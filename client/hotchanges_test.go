@@ -15,7 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A changeLoop is a loop over HotChanges that keeps what it was told.
+// A changeLoop is a loop over HotChanges that keeps the changes.
 type changeLoop struct {
 	mu   sync.Mutex // locked to make the loop slow
 	t    *testing.T

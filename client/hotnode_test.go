@@ -15,8 +15,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A scriptedNode is a node that says of hot keys what a test wants: also what no server
-// says, or only by accident.
+// A scriptedNode is a node that sends the updates of a test, also ones that no server
+// sends, or only by accident.
 type scriptedNode struct {
 	*proxy
 	t testing.TB

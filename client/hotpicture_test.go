@@ -32,7 +32,7 @@ const (
 	saleProduct   = "/product/7"
 )
 
-// A backend answers slowly, and counts what it is asked for.
+// A backend answers slowly, and counts its requests.
 type backend struct {
 	start time.Time
 	bins  []atomic.Int64 // of loads, by time

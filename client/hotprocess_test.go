@@ -151,7 +151,7 @@ func startChild(t *testing.T, role string) *child {
 	return c
 }
 
-// end ends the process and reads what it printed last.
+// end ends the process and reads its last output.
 func (c *child) end(t *testing.T, into any) {
 	t.Helper()
 	c.stdin.Close()

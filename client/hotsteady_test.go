@@ -174,7 +174,7 @@ func startSteady(t *testing.T, servers pipeNetwork) (all []*steadyProcess, end f
 	}
 }
 
-// inspect tells what is wrong with the loads of x within d.
+// inspect returns an error about the loads of x within d, or nil.
 func (x *steadyProcess) inspect(t *testing.T, d time.Duration) {
 	t.Helper()
 	if x.demoted > 0 {

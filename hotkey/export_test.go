@@ -146,8 +146,7 @@ func TestImportUnlikeBefore(t *testing.T) {
 	}
 }
 
-// FuzzImport imports any bytes; what is restored can be exported and restored
-// again.
+// FuzzImport imports any bytes; the result can be exported and restored again.
 func FuzzImport(f *testing.F) {
 	set := dumpRules(f, nil)
 	d := restartedDetector(f, set)

@@ -15,8 +15,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// All that is counted is passed on, with its weight, its time, and whether the key is hot;
-// what is never counted is not.
+// All counted events are passed on, with their weight, their time, and whether the key is
+// hot; events of keys in Never are not.
 func TestForward(t *testing.T) {
 	r := cached(hotkey.CachePolicy{TTL: time.Hour})
 	r.Always, r.Never = []string{"/always"}, []string{"/never"}

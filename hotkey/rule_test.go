@@ -23,8 +23,8 @@ func goodRule(t testing.TB) hotkey.Rule {
 	return hotkey.Rule{Name: "r", Key: mustKey(t, "path"), Threshold: 3, Span: time.Second, Hold: time.Minute}
 }
 
-// TestRuleErrors wants each error to name the field, the value
-// and what is allowed.
+// TestRuleErrors checks that each error names the field, the value and what it
+// must be.
 func TestRuleErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*hotkey.Rule)

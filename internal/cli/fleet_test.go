@@ -120,7 +120,7 @@ func TestFleet(t *testing.T) {
 	all = []string{"knocking b.example", "stuffing 192.0.2.7,a.example"}
 	f.lists("two bans are left", all)
 
-	// What is shared, and what is not.
+	// Shared and separate state.
 	f.equal("an add on the first server", f.say(first, "ADD", "requests", "192.0.2.7", "5"), "OK")
 	f.eventually("is counted on all of them", func(i int) bool {
 		return f.say(i, "SUM", "requests", "192.0.2.7") == f.say(first, "SUM", "requests", "192.0.2.7")

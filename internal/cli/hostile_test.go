@@ -40,13 +40,14 @@ var attacks = slices.Concat(clientAttacks, readerAttacks, protocolAttacks, engin
 //
 //	make hostile
 //
-// While each attack runs, another client asks for decisions, and asks a control: another server that nobody attacks.
-// The resident memory of the attacked server must stay below its --memory and 150 MiB, and the client's latency at the 90th and
-// 99th percentile within a multiple of that of the control, in one of three attempts. What else runs on the machine does not
-// count: the control waits for it, too, and an attacked server that the kernel lets run for a tenth of the time it needs may take
-// ten times as long. Each case also asks whether its own defence has worked, such as whether the server has closed what was half
-// sent. TestHostileControls shows that each case can fail. To see what an attack does to an older server, put its program into
-// the folder.
+// While each attack runs, another client asks for decisions, and asks a control: another server
+// that nobody attacks. The resident memory of the attacked server must stay below its --memory and
+// 150 MiB, and the client's latency at the 90th and 99th percentile within a multiple of that of
+// the control, in one of three attempts. What else runs on the machine does not count: the control
+// waits for it, too, and an attacked server that the kernel lets run for a tenth of the time it
+// needs may take ten times as long. Each case also checks its own defence, for example that the
+// server has closed connections with incomplete requests. TestHostileControls shows that each case
+// can fail. To see what an attack does to an older server, put its program into the folder.
 func TestHostile(t *testing.T) {
 	folder := os.Getenv("LATELY_HOSTILE")
 	if folder == "" {

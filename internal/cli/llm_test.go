@@ -190,7 +190,8 @@ func TestConcurrentLLMProxy(t *testing.T) {
 	}
 	p.wantUsed("a refusal and an answer", "ada", is(126))
 
-	// A client that leaves has used what it was sent, not the 1014 that were reserved, and the model stops.
+	// A client that leaves has used the tokens that it was sent, not the 1014 that were reserved,
+	// and the model stops.
 	answer := p.ask("sk-bob", `{"model":"endless","stream":true,`+ask)
 	if _, err := io.ReadFull(answer.Body, make([]byte, 1000)); err != nil {
 		t.Error(err)

@@ -150,7 +150,8 @@ hot:
   - {name: product, key: path, threshold: 200 per 2s}
 `
 
-// TestMistakes makes one mistake at a time: the answer says what is wrong, where, and what is right.
+// TestMistakes makes one mistake at a time: the answer names it, its place, and what would be
+// right.
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

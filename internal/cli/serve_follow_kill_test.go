@@ -119,7 +119,7 @@ func TestServeFollowKilled(t *testing.T) {
 	moment := func(most time.Duration) time.Duration { return time.Duration(rnd.Int64N(int64(most))) }
 
 	marks := 0
-	// caughtUp waits until s has counted the lines that there are.
+	// caughtUp waits until s has counted all lines.
 	caughtUp := func(s *serving) {
 		t.Helper()
 		marks++

@@ -7,7 +7,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestSettleAfterKill settles reservations after a restart, and after a kill that has lost what came since the last snapshot.
+// TestSettleAfterKill settles reservations after a restart, and after a kill that has lost the
+// counts since the last snapshot.
 func TestSettleAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"--rules", writeRules(t, "version: 1\nlimits: [{name: tokens, key: user, limit: 1000 per 1h}]\n"), "--data", dir, "--snapshot-every", "1h"}

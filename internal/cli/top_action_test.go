@@ -15,7 +15,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// acting makes m keep what it would do, and inspect with canned answers.
+// acting makes m keep its actions, and inspect with canned answers.
 func acting(t *testing.T, m *topModel) *[]topAction {
 	t.Helper()
 	done := new([]topAction)

@@ -82,7 +82,7 @@ func TestTopASCII(t *testing.T) {
 	}
 }
 
-// TestTopASCIIFits has what comes from outside.
+// TestTopASCIIFits shows texts from outside.
 func TestTopASCIIFits(t *testing.T) {
 	paint := newTopPaint(true)
 	paint.ascii = true

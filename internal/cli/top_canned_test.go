@@ -108,7 +108,7 @@ func cannedMinute() string {
 	return string(b)
 }
 
-// cannedAnswer is what the canned server answers, and "" for what it does not know.
+// cannedAnswer returns the answer of the canned server, or "" for an unknown path.
 func cannedAnswer(r *http.Request) string {
 	switch r.URL.Path {
 	case "/v1/status":

@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/client"
 )
 
-// asking makes m keep what it asks for.
+// asking makes m keep its requests.
 func asking(m *topModel) *[]topWant {
 	asked := new([]topWant)
 	m.ask = func(w topWant) tea.Cmd {

@@ -8,8 +8,9 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// TestTroubleShown shows what is wrong around a server: in lately status, and in the title of
-// lately top if it needs somebody. What a target or a file is called cannot disturb a terminal.
+// TestTroubleShown shows failures around a server: in lately status, and in the title of
+// lately top if somebody must act. What a target or a file is called cannot disturb a
+// terminal.
 func TestTroubleShown(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 160, 40)
 	m.live = true

@@ -117,7 +117,8 @@ func TestCarryWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestEach is what is held, oldest first, no later than now.
+// TestEach checks that Each yields the held events, oldest first, no later than
+// now.
 func TestEach(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, n := range []uint64{5, 150, 1000} {

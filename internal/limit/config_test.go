@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/limit"
 )
 
-// TestNewNamesBadField has the field, its value and what is allowed in each
-// error.
+// TestNewNamesBadField checks that each error has the field, its value and what
+// it must be.
 func TestNewNamesBadField(t *testing.T) {
 	for _, c := range []struct {
 		limit.Config

@@ -122,8 +122,8 @@ func TestStateAfterClockWasSetBack(t *testing.T) {
 	}
 }
 
-// FuzzReadState reads any bytes: what is taken is something that the counter can
-// hold, and is written down as it was read.
+// FuzzReadState reads any bytes: an accepted state is one that the counter can
+// hold, and is written as it was read.
 func FuzzReadState(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for kind := range limit.InFlight + 2 {

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// A trail is what was allowed, by brute force: every event, and the sum of those
-// in the window that ends with the newest.
+// A trail has the allowed events, by brute force: every event, and the sum in
+// the window that ends with the newest.
 type trail struct {
 	span   int64
 	events windowtest.Charges
@@ -37,7 +37,7 @@ func (tr *trail) allow(t int64, cost uint64) {
 
 // hammer sends n events of a hard caller: random ones, bursts at the edges of
 // slots and windows, what just fills the limit, and one that comes back at the
-// first moment it may. It returns what was allowed, by the true times.
+// first moment it may. It returns the allowed events, by their true times.
 func hammer(rnd *rand.Rand, s *subject, span int64, n int) *trail {
 	tr, ahead, now := &trail{span: span}, int64(0), int64(0)
 	again := false

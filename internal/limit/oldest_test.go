@@ -89,7 +89,7 @@ func (tr *oldestTrial) without(gone []int) *windowtest.Limit {
 	return m
 }
 
-// run takes back once, and returns what is wrong with that, if anything.
+// run refunds once, and returns an error about the result, or nil.
 func (tr *oldestTrial) run(refund func(s *subject, t int64, cost uint64) uint64) (wrong string) {
 	tr.now = tr.rnd.Int64N(4e12) - 2e12
 	tr.arrive(1+tr.rnd.IntN(60), nil, func() {})

@@ -16,8 +16,8 @@ var extremes = []uint64{
 }
 
 // TestOverflow charges and asks for extreme costs under extreme limits and spans,
-// near both ends of time: nothing panics or wraps, and what is used does not go
-// down when more is charged.
+// near both ends of time: nothing panics or wraps, and a charge never lowers the
+// used amount.
 func TestOverflow(t *testing.T) {
 	const end = math.MaxInt64 - 4*int64(limit.MaxSpan) // the latest time of keytable.Nanos
 	counters := 0

@@ -12,9 +12,9 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// TestRefund takes back what was charged, at any later time. The amount used
-// afterwards is as defined for the remaining events; with buckets it is no
-// less, and no more than before.
+// TestRefund refunds charges, at any later time. The amount used afterwards is
+// as defined for the remaining events; with buckets it is no less, and no more
+// than before.
 func TestRefund(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 10

@@ -263,7 +263,7 @@ func TestRejectedClientCertificates(t *testing.T) {
 	}
 }
 
-// A reload takes other roles and CAs: what was connected by what is gone is disconnected.
+// A reload applies other roles and CAs: connections by removed ones are closed.
 func TestClientCertificatesReloaded(t *testing.T) {
 	first, second := newAuthority(t), newAuthority(t)
 	m := startMutual(t, first)

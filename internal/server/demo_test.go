@@ -8,8 +8,7 @@ import (
 	"github.com/lately-go/lately/internal/server/follow"
 )
 
-// A demo has nothing to do with real clients: what would mix them is an error that says
-// what it must be.
+// A demo is separate from real clients: a setting that would mix them is an error.
 func TestDemoRefuses(t *testing.T) {
 	for want, c := range map[string]Config{
 		"demo: set with rules: must be without":                                       {RulesFiles: []string{"rules.yaml"}},

@@ -59,7 +59,7 @@ func deployed(t *testing.T) Config {
 	return Config{RulesFiles: []string{path}}
 }
 
-// Dashboard and alerts ask for series that there are.
+// Dashboard and alerts use series that exist.
 func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 	c := deployed(t)
 	c.Data = t.TempDir()

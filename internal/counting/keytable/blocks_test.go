@@ -169,9 +169,9 @@ func TestBlocksGiveBack(t *testing.T) {
 	}
 }
 
-// TestBlocksKeepTheBudget fills logs until there is no memory: what is taken is
-// within the budget, what was promised holds, and a log that gets no memory is as
-// it was.
+// TestBlocksKeepTheBudget fills logs until there is no memory: the used bytes
+// stay within the budget, reserved ones stay available, and a log that gets no
+// memory does not change.
 func TestBlocksKeepTheBudget(t *testing.T) {
 	for _, bound := range []int{60, 1000, 60_000} {
 		const limit = 2_000_000

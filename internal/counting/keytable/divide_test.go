@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// watched is a Policy that evicts what was added first, and counts how often
-// records are looked at.
+// watched is a Policy that evicts the oldest record, and counts how often
+// records are inspected.
 type watched struct {
 	ages
 	looks int

@@ -72,7 +72,7 @@ func TestReserveNothing(t *testing.T) {
 	}
 }
 
-// TestReserveUnused adds only a part of what was reserved: the sweep gives the rest back.
+// TestReserveUnused adds fewer keys than were reserved: the sweep gives the rest back.
 func TestReserveUnused(t *testing.T) {
 	in, _, budget := newTable(t, 64<<20, nil)
 	in.Reserve(keytable.Size{Keys: 300_000})

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestSpill gives blocks to records and takes them back at random, and holds what
-// is in them against what was put there.
+// TestSpill gives blocks to records and takes them back at random, and compares
+// their contents with the written ones.
 func TestSpill(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, words := range []int{1, 8, 17, 40} {
@@ -64,7 +64,7 @@ func TestSpill(t *testing.T) {
 }
 
 // TestSpillKeepsTheBudget spills until there is no memory: a record that gets no
-// block is as it was.
+// block does not change.
 func TestSpillKeepsTheBudget(t *testing.T) {
 	const limit = 100_000
 	budget := keytable.NewBudget(limit)

@@ -172,7 +172,7 @@ func TestConcurrentTableConservation(t *testing.T) {
 }
 
 // The control of TestConcurrentTableConservation: a table that grows without locking its
-// records loses what is added meanwhile.
+// records loses concurrent adds.
 func TestConcurrentTableConservationControl(t *testing.T) {
 	seed := randtest.New(t).Uint64()
 	for round := range uint64(50) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A play is one order of a scenario: a window and what is known about the adds
-// to it. Each add has a weight, a power of 4, so that a sum tells which adds it
-// has in it, and how often.
+// A play is one order of a scenario: a window, and the known facts about the
+// adds to it. Each add has a weight, a power of 4, so that a sum tells which
+// adds it has in it, and how often.
 type play struct {
 	window
 	history         byte // its address stands for begun, finished and refused
@@ -282,7 +282,7 @@ func (r *split) Sum(first, last int64) (sum uint64, whole bool) {
 	return sum, true
 }
 
-// TestExploreControls shows that the explorer finds what is wrong.
+// TestExploreControls shows that the explorer finds planted errors.
 func TestExploreControls(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, c := range []struct {

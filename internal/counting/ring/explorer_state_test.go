@@ -20,7 +20,7 @@ type thing struct {
 	name    uint64
 }
 
-// survey names what there is before the actors begin.
+// survey names all things that exist before the actors begin.
 func (x *explorer) survey() {
 	x.cells, x.things = x.cells[:0], x.things[:0]
 	x.surveys = true
@@ -145,8 +145,8 @@ func (x *explorer) value(at any) uint64 {
 	panic("a step about something else")
 }
 
-// state returns a hash of what all actors have found, and of what there is in
-// memory, in whatever order it came to be known.
+// state returns a hash of the values that all actors have loaded, and of the
+// memory, independent of their order.
 func (x *explorer) state() uint64 {
 	sum := uint64(0)
 	for i := range x.cells {

@@ -203,8 +203,7 @@ func (x *explorer) goOn(i int) {
 	x.now = nobody
 }
 
-// resume lets an actor take the step that it is about to take, and notes what
-// it finds.
+// resume lets an actor take its next step, and notes the loaded value.
 func (x *explorer) resume(i int) {
 	a := x.actors[i]
 	at, does := a.at, a.does

@@ -59,7 +59,7 @@ func (c *fullTable) has(key uint64) bool {
 	return c.keys[key] != nil
 }
 
-// expire removes what has no times left in the window at t.
+// expire removes keys without times in the window at t.
 func (c *fullTable) expire(t int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,7 +47,7 @@ type early struct {
 
 func (w early) Used(hash uint64, t int64) uint64 { return w.whole.Used(hash, t+w.width) }
 
-// amnesiac is a Window that takes what it does not know for nothing.
+// amnesiac is a Window that takes unknown charges for 0.
 type amnesiac struct{ whole }
 
 func (w amnesiac) Used(hash uint64, t int64) uint64 {
@@ -79,8 +79,7 @@ func since(charges windowtest.Charges, t int64) uint64 {
 	return charges.Sum(func(at int64) bool { return at > t })
 }
 
-// A world is a window, what it was made of, and the model of what it was
-// charged with.
+// A world is a window, its settings, and the model of its charges.
 type world struct {
 	c       counter
 	n       uint64
@@ -126,7 +125,7 @@ func (w *world) cost() uint64 {
 	return 1 + w.n/32
 }
 
-// act does something random and returns what is wrong with the answer.
+// act does something random and returns an error about the answer, or nil.
 func (w *world) act() error {
 	w.step()
 	key := w.rnd.Uint64N(w.keys) * 0x9e3779b97f4a7c15
@@ -206,8 +205,8 @@ func (w *world) handOn(key uint64) error {
 	return nil
 }
 
-// run acts that many times, and stops at what is wrong. The model forgets what
-// is far out of reach.
+// run acts that many times, and stops at the first error. The model forgets
+// what is far out of reach.
 func (w *world) run(steps int) error {
 	for i := range steps {
 		if err := w.act(); err != nil {
@@ -269,7 +268,7 @@ func testWorld(t *testing.T, rnd *rand.Rand, n uint64, counters int) {
 	}
 }
 
-// The model must find what is planted.
+// The model must find planted errors.
 func TestModelFindsBrokenWindows(t *testing.T) {
 	rnd := newRand(t)
 	c := sketch.Config{N: 20, Span: time.Minute, Counters: 1000}

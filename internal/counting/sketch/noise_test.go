@@ -30,8 +30,8 @@ func TestOverFindsOneTooMany(t *testing.T) {
 	}
 }
 
-// How much too much a window says while keys that each come once flood it: never
-// more on average than each counter's share of what was charged. The long form prints the table of the package's
+// The overcount of a window during a flood of keys that each come once: on average never more than
+// each counter's share of the charges. The long form prints the table of the package's
 // documentation.
 func TestNoise(t *testing.T) {
 	size, loads := int64(256<<10), []int{1, 4, 16, 64}

@@ -110,8 +110,7 @@ func TestOpenOther(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, Open and a Reader do not panic, and what is read is no longer
-// than the chunk.
+// Open and a Reader do not panic for any bytes, and read no more than the chunk.
 func FuzzOpen(f *testing.F) {
 	f.Add(Seal([]byte{byte(Bans), Version, 0, 3, 'a', 'b', 'c'}), false)
 	f.Add([]byte{byte(Bans), Version, 0, 3, 'a', 'b', 'c', 0xff, 0xff, 0xff}, true)

@@ -19,7 +19,7 @@ var routes = []struct{ name, hash, ready string }{
 	{"hot", "#/hot", `document.querySelectorAll('.hotline').length`},
 }
 
-// to goes to a route, and waits until it shows what it is about.
+// to goes to a route, and waits until its contents are shown.
 func to(p *browsertest.Tab, name string) {
 	i := slices.IndexFunc(routes, func(r struct{ name, hash, ready string }) bool { return r.name == name })
 	p.JS(`location.hash = '`+routes[i].hash+`'`, nil)

@@ -18,7 +18,7 @@ import (
 )
 
 // A fakeAPI answers as the server does, out of nothing: the console is what is
-// tested. It keeps what it was told to do.
+// tested. It keeps the commands that it received.
 type fakeAPI struct {
 	*httptest.Server
 	began time.Time

@@ -8,8 +8,8 @@ import (
 	"github.com/lately-go/lately/internal/test/browsertest"
 )
 
-// What is shown is the answer to what was chosen last, which is asked for as soon as the
-// question under way is answered.
+// The view shows the answer to the last choice, which is requested as soon as the
+// current request is answered.
 func testSlow(t *testing.T, b *browsertest.Browser) {
 	f := newFakeAPI(t)
 	p := b.Open(t, f.URL+"/#/bans", 1440, 900)

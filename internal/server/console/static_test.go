@@ -133,7 +133,7 @@ func TestFilesNameEachOther(t *testing.T) {
 	}
 }
 
-// TestPolicyForbidsByDefault holds the policy to what it must not allow.
+// TestPolicyForbidsByDefault checks what the policy must not allow.
 func TestPolicyForbidsByDefault(t *testing.T) {
 	for _, part := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
 		if !strings.Contains(console.Policy, part) {

@@ -39,8 +39,8 @@ func query(t *testing.T, text string) url.Values {
 	return must.Get(url.ParseQuery(text))(t)
 }
 
-// Bouncers that ask rarely, restart, and miss answers have what is banned after each answer
-// that reaches them.
+// Bouncers that ask rarely, restart, and miss answers have all current bans after each
+// answer that reaches them.
 func TestBouncersAgainstModel(t *testing.T) {
 	rng := randtest.New(t)
 	for range 20 {

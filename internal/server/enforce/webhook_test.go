@@ -22,7 +22,7 @@ import (
 
 const secret = "a secret of tests, and of no server"
 
-// A receiver is the other end of a webhook, which keeps what is banned.
+// A receiver is the other end of a webhook, which keeps the banned keys.
 type receiver struct {
 	t      *testing.T
 	mu     sync.Mutex

@@ -122,7 +122,7 @@ func TestRestoreBanOfANetwork(t *testing.T) {
 	}
 }
 
-// A client that is a name is banned, refused, listed and unbanned as it is counted.
+// A client that is a name is banned, refused, listed and unbanned like an address.
 func TestBanOfAName(t *testing.T) {
 	e := newEngine(t, someRules)
 	must.Get(e.Bans().Ban("per-client", []string{"bob"}, time.Hour, "", ""))(t)

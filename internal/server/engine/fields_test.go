@@ -66,7 +66,7 @@ func TestPrepareFields(t *testing.T) {
 	}
 }
 
-// A path with a query is what it is in a log.
+// A path with a query has the same fields as in a log.
 func TestPrepareTarget(t *testing.T) {
 	c := newEngine(t, "").Session()
 	for _, x := range []struct{ fields, want []string }{

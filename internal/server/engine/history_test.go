@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A rule that gets another key counts from 0 again. Rates are what came since, and
-// never what is left when more is taken from less.
+// A rule that gets another key counts from 0 again. Rates are the difference
+// between two totals, and never negative.
 func TestRatesOfARestartedRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, someRules)

@@ -41,7 +41,7 @@ func restored(t *testing.T, text string, records []record) *engine.Engine {
 	return e
 }
 
-// What is restored answers as what was saved.
+// Restored state gives the same answers as the saved one.
 func TestSaveAndRestore(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()

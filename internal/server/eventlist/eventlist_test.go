@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestRoundTrip reads what was written: any names, and values of any bytes.
+// TestRoundTrip reads written events with any names and values of any bytes.
 func TestRoundTrip(t *testing.T) {
 	rnd := randtest.New(t)
 	names := []string{"client", "path", "user_agent", "x", strings.Repeat("n", 255)}

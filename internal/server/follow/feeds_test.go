@@ -45,7 +45,7 @@ func newFed(s *schedule) *fedServer {
 	return s.fed
 }
 
-// restart is a server that was killed: it has what it has saved.
+// restart is a server that was killed: it has its saved state.
 func (f *fedServer) restart() {
 	f.note("the server is restarted")
 	f.feeds = NewFeeds(func() {})
@@ -385,7 +385,7 @@ func (f *waitingFeed) send(until int, seconds ...int) {
 	must.Do(f.t, f.feeds.Judge(b, f.now, func(*match.Event) {}, f.judge))
 }
 
-// want compares what was judged since the last call.
+// want compares the events that were judged since the last call.
 func (f *waitingFeed) want(seconds ...int) {
 	f.t.Helper()
 	if !slices.Equal(f.judged, seconds) {

@@ -21,7 +21,7 @@ import (
 
 // A schedule is a random history of one log: a program writes lines, a rotation renames,
 // copies, compresses, deletes or swaps files, and a follower polls, saves, is killed and
-// resumes, in any order. What the follower counted is compared with what was written.
+// resumes, in any order. The counts of the follower are compared with the written lines.
 type schedule struct {
 	t     *testing.T
 	rnd   *rand.Rand
@@ -81,7 +81,7 @@ func (s *schedule) must(err error) {
 	}
 }
 
-// start starts the follower, which resumes from what was saved.
+// start starts the follower, which resumes from its saved state.
 func (s *schedule) start() {
 	format, err := accesslog.ParseFormat("csv:time=1@s,client=2")
 	s.must(err)
@@ -372,7 +372,7 @@ func (s *schedule) swap() {
 	s.anything()
 }
 
-// run runs a random history, and returns what is wrong with the counts.
+// run runs a random history, and returns an error about the counts, or nil.
 func (s *schedule) run(steps int) error {
 	s.create()
 	s.start()
@@ -399,7 +399,7 @@ func (s *schedule) run(steps int) error {
 	return s.end()
 }
 
-// end reads what is left, and returns what is wrong with the counts.
+// end reads the remaining lines, and returns an error about the counts, or nil.
 func (s *schedule) end() error {
 	s.must(s.out.Close())
 	s.poll()

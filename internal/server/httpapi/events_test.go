@@ -179,7 +179,7 @@ func metricOf(t *testing.T, s *Server, name string) int {
 	return n
 }
 
-// between returns what is in s between before and after.
+// between returns the part of s between before and after.
 func between(s, before, after string) string {
 	_, s, _ = strings.Cut(s, before)
 	s, _, _ = strings.Cut(s, after)

@@ -140,7 +140,7 @@ func readDocument(t *testing.T, s *Server) object {
 	return doc
 }
 
-// The validator finds what is wrong: else the test below would say nothing.
+// The validator finds errors, without which the test below would prove nothing.
 func TestValidatorFinds(t *testing.T) {
 	doc := readDocument(t, newServer(t, nil))
 	decision := doc["components"].(object)["schemas"].(object)["Decision"]
@@ -166,7 +166,7 @@ func TestValidatorFinds(t *testing.T) {
 	}
 }
 
-// A vector is a request with what is in its answer.
+// A vector is a request with texts of its answer.
 type vector struct {
 	method, path, body string
 	status             int

@@ -166,7 +166,7 @@ func behind(t *testing.T, start startProxy, token string) *proxied {
 	return p
 }
 
-// ServeHTTP is the application: it sends back what it was sent.
+// ServeHTTP is the application: it returns the request.
 func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.asked++
