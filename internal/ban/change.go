@@ -96,7 +96,10 @@ func (t *Table) textOrigin(b *Ban) (o origin, ok bool) {
 	if !ok && !b.byRule() {
 		id, ok = t.texts.use(x, t.reserve.budget)
 	}
-	return textOrigin(b.byRule(), id), ok
+	if o = origin(originText | uint64(id)); b.byRule() {
+		o |= originRule
+	}
+	return o, ok
 }
 
 // Remove ends the ban of key under rule and deletes those before it. It reports whether

@@ -35,20 +35,14 @@ func (t *Table) Saved() iter.Seq[Ban] {
 // All yields the bans that hold at now, by end, rule and key, as Saved does. The cost is a
 // copy of each ban and a sort.
 func (t *Table) All(now int64) iter.Seq[Ban] {
-	return func(yield func(Ban) bool) {
-		var bans []Ban
-		for b := range t.Saved() {
-			if now < b.Until {
-				bans = append(bans, b)
-			}
-		}
-		slices.SortFunc(bans, func(a, b Ban) int { return cmp.Or(cmp.Compare(a.Until, b.Until), a.compare(&b)) })
-		for i := range bans {
-			if !yield(bans[i]) {
-				return
-			}
+	var bans []Ban
+	for b := range t.Saved() {
+		if now < b.Until {
+			bans = append(bans, b)
 		}
 	}
+	slices.SortFunc(bans, func(a, b Ban) int { return cmp.Or(cmp.Compare(a.Until, b.Until), a.compare(&b)) })
+	return slices.Values(bans)
 }
 
 // ban returns the newest ban of an entry. reasons has those that were put into words before.

@@ -45,15 +45,6 @@ func ruleOrigin(p *Policy) origin {
 	return origin(originCount | uint64(p.Of)<<60 | p.After<<memoryBits | uint64(p.Span/time.Millisecond))
 }
 
-// textOrigin is the origin whose reason and source have that number in texts.
-func textOrigin(byRule bool, id uint32) origin {
-	o := origin(originText | uint64(id))
-	if byRule {
-		o |= originRule
-	}
-	return o
-}
-
 // byRule reports whether a rule began the ban.
 func (o origin) byRule() bool { return o&(originText|originRule) != originText }
 

@@ -5,7 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"slices"
+
+	"github.com/lately-go/lately/internal/counting/heap"
 )
 
 // A Query selects a page of the bans that hold.
@@ -33,30 +34,21 @@ func (t *Table) Page(now int64, cursor string, limit int, selects func(Ban) bool
 			return page, err
 		}
 	}
-	var top []Ban // the newest so far, more than limit after those in order
-	more := false // bans come after those in top
-	trim := func() {
-		slices.SortFunc(top, func(a, b Ban) int { return b.compareStart(&a) })
-		if len(top) > limit {
-			top, more = top[:limit], true
-		}
-	}
+	top := heap.NewTop(max(limit, 1), func(a, b Ban) int { return b.compareStart(&a) })
+	left := 0 // selected bans on this page and those that follow
 	for b := range t.Saved() {
 		if b.Until <= now || !selects(b) {
 			continue
 		}
 		page.Total++
-		if limit == 0 || cursor != "" && b.compareStart(&before) >= 0 || more && b.compareStart(&top[limit-1]) < 0 {
-			continue
-		}
-		if top = append(top, b); len(top) >= 2*limit {
-			trim()
+		if limit > 0 && (cursor == "" || b.compareStart(&before) < 0) {
+			left++
+			top.Add(b)
 		}
 	}
-	if trim(); more {
-		page.Next = top[limit-1].cursor()
+	if page.Bans = top.Items(); left > limit {
+		page.Next = page.Bans[limit-1].cursor()
 	}
-	page.Bans = top
 	return page, nil
 }
 

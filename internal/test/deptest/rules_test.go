@@ -91,7 +91,7 @@ window                  -> internal/counting/ring, internal/counting/keytable, i
 
 match               -> internal/event/address
 api                 -> std
-internal/ban        -> internal/rule/invalid, internal/counting/keytable, internal/limit, internal/counting/snapshot
+internal/ban        -> internal/rule/invalid, internal/counting/heap, internal/counting/keytable, internal/limit, internal/counting/snapshot
 internal/batch      -> match
 internal/limit      -> internal/counting/ring, internal/counting/keytable, internal/counting/snapshot
 internal/event/keyvalue -> match, internal/event/address
