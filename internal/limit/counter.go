@@ -277,8 +277,8 @@ func (m *Counter) Reset(w []uint64, b *keytable.Blocks, t int64) time.Duration {
 	switch {
 	case m.log != nil && b.Len(w) > 0:
 		return time.Duration(b.Newest(w) + m.log.span - t)
-	case m.sliding != nil && listed(w) && len(list(w)) > 0:
-		return time.Duration(b.Newest(w) + m.sliding.times - t)
+	case m.sliding != nil && listed(w) && w[0]&listLen > 0:
+		return time.Duration(b.Newest(w) + m.sliding.list.span - t)
 	case m.sliding != nil && slotted(w) && w[ringPlace]&ringNewestEmpty == 0:
 		return time.Duration(m.sliding.ring.leaves(w, 0) - t)
 	}

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"github.com/lately-go/lately/internal/counting/keytable"
@@ -11,7 +10,7 @@ import (
 
 // sliding is the window of Sliding above SlidingExact. It has three modes:
 //
-//   - list: up to [Inline] times in the record, oldest first.
+//   - list: up to [Inline] times in the record, as a log of [keytable.Blocks] has them.
 //   - slots: when more are in the window, the slots of a ring. Its head is in the
 //     place of the times, and its counts are in a block.
 //   - two slots: without memory for a block, two slots as long as the span, in the
@@ -34,9 +33,9 @@ import (
 // word 1. With two slots, words 1 and 2 are those of twoBucket, and 3 is since when
 // they count.
 type sliding struct {
-	ring  slotRing
-	two   twoBucket // whole
-	times int64     // how long a time of the list counts
+	list log
+	ring slotRing
+	two  twoBucket // whole
 }
 
 const (
@@ -53,7 +52,7 @@ func newSliding(c *Config) window {
 	if c.Exact() {
 		return newLog(c)
 	}
-	s := &sliding{ring: newSlotRing(c), two: twoBucketOf(c), times: int64(c.Span)}
+	s := &sliding{ring: newSlotRing(c), two: twoBucketOf(c), list: log{n: Inline, span: int64(c.Span)}}
 	s.two.whole = true
 	return s
 }
@@ -72,8 +71,6 @@ func twoSlotted(w []uint64) bool { return w[0]&modeTwoSlots != 0 }
 
 func listed(w []uint64) bool { return w[0]&(modeSlots|modeTwoSlots) == 0 }
 
-func list(w []uint64) []uint64 { return w[1 : 1+w[0]&listLen] }
-
 func (s *sliding) advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	switch {
 	case slotted(w):
@@ -85,7 +82,7 @@ func (s *sliding) advance(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	case twoSlotted(w):
 		s.two.advance(w[1:], nil, t)
 		return s.clearEmpty(w, b, t)
-	case int64(w[1]) <= t-s.times:
+	case int64(w[1]) <= t-s.list.span:
 		return s.expireList(w, t)
 	}
 	return w[0] & listLen
@@ -100,19 +97,14 @@ func (s *sliding) clearEmpty(w []uint64, b *keytable.Blocks, t int64) uint64 {
 	return used
 }
 
-// expireList is advance when times of the list may have left.
+// expireList is the advance of a log that has no block. It spares a key that is seen now and
+// then, which comes here with each event, a third of the instructions of a Take.
 func (s *sliding) expireList(w []uint64, t int64) uint64 {
-	times, k := list(w), 0
-	for k < len(times) && int64(times[k]) <= t-s.times {
+	times, k := w[1:1+w[0]&listLen], 0
+	for k < len(times) && int64(times[k]) <= t-s.list.span {
 		k++
 	}
-	return unlist(w, 0, k)
-}
-
-// unlist removes k times from the i-th on, and returns how many are left.
-func unlist(w []uint64, i, k int) uint64 {
-	times := list(w)
-	copy(times[i:], times[i+k:])
+	copy(times, times[k:])
 	w[0] -= uint64(k)
 	return w[0] & listLen
 }
@@ -169,7 +161,7 @@ func (s *sliding) addNewest(w []uint64, t int64, cost uint64) bool {
 // spill puts the times of the list into slots at t.
 func (s *sliding) spill(w []uint64, b *keytable.Blocks, t int64) {
 	var times [Inline]uint64
-	n := copy(times[:], list(w))
+	n := copy(times[:], w[1:1+w[0]&listLen])
 	w[0] &^= slidingBits
 	if b.Spill(w) {
 		w[0] |= modeSlots
@@ -195,15 +187,7 @@ func (s *sliding) refund(w []uint64, b *keytable.Blocks, t, at int64, cost uint6
 			taken = s.two.refund(w[1:], nil, t, at, cost)
 		}
 	default:
-		for i := 0; i < len(list(w)) && taken < cost; {
-			if int64(list(w)[i]) != at {
-				i++
-				continue
-			}
-			unlist(w, i, 1)
-			taken++
-		}
-		return taken
+		return s.list.refund(w, b, t, at, cost)
 	}
 	s.clearEmpty(w, b, t)
 	return taken
@@ -216,9 +200,7 @@ func (s *sliding) refundOldest(w []uint64, b *keytable.Blocks, t int64, cost uin
 	case twoSlotted(w):
 		taken = s.two.refundOldest(w[1:], nil, t, cost)
 	default:
-		taken = min(cost, w[0]&listLen)
-		unlist(w, 0, int(taken))
-		return taken
+		return s.list.refundOldest(w, b, t, cost)
 	}
 	s.clearEmpty(w, b, t)
 	return taken
@@ -231,7 +213,7 @@ func (s *sliding) until(w []uint64, b *keytable.Blocks, t int64, used, most uint
 	case twoSlotted(w):
 		return s.two.until(w[1:], nil, t, used, most)
 	}
-	return int64(w[w[0]&listLen-most]) + s.times
+	return s.list.until(w, b, t, used, most)
 }
 
 // keeps is Counter.Keeps, if there is memory for slots.
@@ -239,7 +221,7 @@ func (s *sliding) keeps(w []uint64, t int64, cost uint64) time.Duration {
 	sl := &s.ring.slots
 	switch {
 	case fits(w, cost):
-		return time.Duration(s.times)
+		return time.Duration(s.list.span)
 	case twoSlotted(w):
 		sl = &s.two.slots
 	}
@@ -253,17 +235,12 @@ func (s *sliding) each(w []uint64, b *keytable.Blocks, t int64, yield func(int64
 	case twoSlotted(w):
 		s.two.each(w[1:], nil, t, yield)
 	default:
-		for _, at := range list(w) {
-			if !yield(int64(at), 1) {
-				return
-			}
-		}
+		s.list.each(w, b, t, yield)
 	}
 }
 
 // appendState appends what the ring does and since when slots count; or one more
-// than its first number can be and what two slots do; or two more, the number of
-// times, and from the newest on how much earlier each is than the one after it.
+// than its first number can be and what two slots do; or two more and what a log does.
 func (s *sliding) appendState(dst []byte, w []uint64, b *keytable.Blocks, t int64) []byte {
 	size := uint64(s.ring.size)
 	switch {
@@ -274,13 +251,7 @@ func (s *sliding) appendState(dst []byte, w []uint64, b *keytable.Blocks, t int6
 		dst = s.two.appendState(binary.AppendUvarint(dst, size+1), w[1:], nil, t)
 		return binary.AppendUvarint(dst, min(uint64(t)-w[twoSlotsSince], snapshot.MaxPast))
 	}
-	dst = binary.AppendUvarint(dst, size+2)
-	dst = binary.AppendUvarint(dst, w[0]&listLen)
-	for _, at := range slices.Backward(list(w)) {
-		dst = binary.AppendUvarint(dst, uint64(t)-at)
-		t = int64(at)
-	}
-	return dst
+	return b.AppendLog(binary.AppendUvarint(dst, size+2), w, t)
 }
 
 func (s *sliding) readState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, t, now int64) {
@@ -288,7 +259,9 @@ func (s *sliding) readState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, 
 	switch k := r.UpTo(size + 2); {
 	case k == 0:
 	case k == size+2:
-		readList(r, w, t, now)
+		if b.ReadLog(r, w, t, now); w[0] == 0 || b.Lost(w) {
+			r.Fail()
+		}
 	case k == size+1:
 		w[0] |= modeTwoSlots
 		w[1], w[2] = 0, 0
@@ -304,21 +277,6 @@ func (s *sliding) readState(r *snapshot.Reader, w []uint64, b *keytable.Blocks, 
 		s.ring.readSlots(r, w, c, int64(k)-1, t, now)
 		c[len(c)-1] = uint64(min(t-int64(r.UpTo(snapshot.MaxPast)), now))
 	}
-}
-
-func readList(r *snapshot.Reader, w []uint64, t, now int64) {
-	n := r.UpTo(Inline)
-	if n == 0 {
-		r.Fail()
-	}
-	past := uint64(snapshot.MaxPast)
-	for i := n; i > 0; i-- {
-		earlier := r.UpTo(past)
-		past -= earlier
-		t -= int64(earlier)
-		w[i] = uint64(min(t, now))
-	}
-	w[0] = n
 }
 
 // copyState makes w hold what fw holds. It reports false if there is no memory.

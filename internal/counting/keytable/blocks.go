@@ -54,10 +54,10 @@ func NewBlocks(bound, inline int, budget *Budget) *Blocks {
 }
 
 // NewSpill returns Blocks of so many words each. Inline is how many of the record's
-// words are the owner's beside the low 32 bits of the first. The methods
-// that concern logs are not for these records.
+// words are the owner's beside the low 32 bits of the first. Until a record has a block,
+// it may be a log of up to inline times.
 func NewSpill(inline, words int, budget *Budget) *Blocks {
-	b := &Blocks{inline: inline, classes: make([]Slab, 1)}
+	b := &Blocks{bound: inline, inline: inline, classes: make([]Slab, 1)}
 	b.classes[0].init(words, budget)
 	return b
 }

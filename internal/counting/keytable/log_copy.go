@@ -15,12 +15,13 @@ import (
 func (b *Blocks) AppendLog(dst []byte, l []uint64, newest int64) []byte {
 	n := b.Len(l)
 	count := uint64(n) << 1
-	if n > 0 && b.Lost(l) {
+	if b.Lost(l) {
 		count |= 1
 	}
 	dst = binary.AppendUvarint(dst, count)
+	times, head := b.places(l)
 	for i := n - 1; i >= 0; i-- {
-		t := b.At(l, i)
+		t := int64(times[wrap(head+i, len(times))])
 		dst = binary.AppendUvarint(dst, uint64(newest-t))
 		newest = t
 	}
