@@ -240,7 +240,11 @@ func ParseFormat(nameOrSpec string) (Format, error) {
 		if outer, ok := formatNamed(prefix); ok && outer.wraps() {
 			return parseWrapped(outer, body)
 		}
-		if near := spelling.Nearest(nameOrSpec, Formats(), 2); near != "" {
+		near := spelling.Nearest(nameOrSpec, Formats(), 2)
+		if nameOrSpec == "common" || nameOrSpec == "combined" {
+			near = "clf"
+		}
+		if near != "" {
 			return Format{}, fmt.Errorf("accesslog: format %q is unknown; did you mean %s?", nameOrSpec, near)
 		}
 		return Format{}, fmt.Errorf("accesslog: format %q is unknown; use %s, or a json:, csv:, tsv:, nginx:, apache: or regex: spec",

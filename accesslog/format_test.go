@@ -46,6 +46,7 @@ func TestParseFormatErrors(t *testing.T) {
 	for _, tt := range []struct{ text, wants string }{
 		{"", `"" is unknown; use clf, clf-vhost`},
 		{"CLF", `format "CLF" is unknown; did you mean clf?`},
+		{"combined", `format "combined" is unknown; did you mean clf?`},
 		{"goaccess", "or a json:, csv:, tsv:, nginx:, apache: or regex: spec"},
 		{"xml:time=1", `"xml:time=1" is unknown`},
 		{"json:", "is not of the form FIELD=PLACE"},

@@ -116,7 +116,9 @@ func (c *Client) judge(ctx context.Context, path string, in any) (d ratelimit.De
 	return decisionOf(&out.Decision), out.ID, nil
 }
 
-// Refund gives back n units under a rule, and returns the number given back.
+// Refund gives back up to n units that this key has used under one rule, and returns the number
+// given back. It is for units that were not reserved: [Client.Settle] corrects a reservation. Do
+// not repeat a Refund whose answer was lost: it might give back twice.
 func (c *Client) Refund(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	out, err := post[api.Refunded](ctx, c, "/v1/refund", api.RefundRequest{Rule: rule, Key: api.KeyOf(key...), N: &n})
 	return out.Refunded, err

@@ -3,7 +3,7 @@
 // connection to each. A [Client] has the whole HTTP API of one server, also through HTTP
 // proxies.
 //
-//	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{"10.0.0.1:6380", "10.0.0.2:6380"}})
+//	f, err := client.NewFleet(client.FleetConfig{Nodes: []string{"10.0.0.1:7379", "10.0.0.2:7379"}})
 //	...
 //	defer f.Close()
 //	d, err := f.Take(ctx, "login", 1, "192.0.2.1", "ada")

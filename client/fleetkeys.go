@@ -41,8 +41,8 @@ func (f *Fleet) judge(ctx context.Context, verb, rule string, cost, limit uint64
 	return a.decision, err
 }
 
-// Refund gives back n units under a rule, and returns the number given back: 0 if another
-// node counts the key now.
+// Refund is [Client.Refund] at the node of the key. It returns 0 if another node counts the key
+// now.
 func (f *Fleet) Refund(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	return f.giveBack(ctx, "REFUND", rule, n, key)
 }

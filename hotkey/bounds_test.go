@@ -198,7 +198,7 @@ func testBounds(t *testing.T, traces, most int) {
 // know what evicted keys had, are caught.
 func TestWrongBoundsAreCaught(t *testing.T) {
 	for name, corrupt := range map[string]func(d *hotkey.Detector) error{
-		"longer span": hotkey.CountTwoSpans, "forgotten evictions": hotkey.ForgetEvicted,
+		"longer span": hotkey.CountTwoSpans, "evictions not noted": hotkey.ForgetEvicted,
 	} {
 		t.Run(name, func(t *testing.T) {
 			rnd := randtest.New(t)

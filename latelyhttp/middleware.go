@@ -52,8 +52,9 @@ type Config struct {
 
 	// HashKey is the secret key for digests of fields that [ratelimit.SetConfig.Fields]
 	// declares as hashed. Processes that share a store need the same key. Zero means the
-	// key that the store holds for them; New and Check return the error of a store that does not answer. Without a shared store, zero means
-	// a random key for this process, so digests change at each start.
+	// key that the store holds for them; New and Check return the error of a store that does not
+	// answer. Without a shared store, zero means a random key for this process, so digests change
+	// at each start.
 	HashKey [32]byte
 
 	// Observe, if not nil, is called for every judged request, before it is

@@ -210,7 +210,7 @@ func TestConcurrentFloodEndsNoRefusal(t *testing.T) {
 		t.Errorf("%d bans hold, %d were refused; want %d and 0", s.Bans, s.BansRefused, f.bans)
 	}
 	if s.Rules[0].Evicted == 0 {
-		t.Error("nothing was forgotten: this is no flood")
+		t.Error("nothing was evicted: this is no flood")
 	}
 	watch.check(t)
 	t.Logf("%+v", s)
@@ -328,7 +328,7 @@ func TestFloodOfKeysAtTheirLimit(t *testing.T) {
 		t.Errorf("%d got in again", again)
 	}
 	if s.Sketched == 0 || s.Evicted > 0 || allowed <= s.Keys {
-		t.Errorf("%d got in, %d decisions by the sketch, %d keys, %d forgotten", allowed, s.Sketched, s.Keys, s.Evicted)
+		t.Errorf("%d got in, %d decisions by the sketch, %d keys, %d evicted", allowed, s.Sketched, s.Keys, s.Evicted)
 	}
 	if _, again := onceEach(newLRU(1, 1<<30, room, floodSpan), keys); again == 0 {
 		t.Error("the control lets nobody in again either: the test shows nothing")

@@ -11,7 +11,7 @@ import (
 
 // TestImportHasTheSameBudget restores a store that has nearly spent its
 // budget on keys and on blocks of slots into one with the same budget: the order
-// in which memory is asked for is another, and nothing is forgotten for it.
+// in which memory is asked for is another, and nothing is evicted for it.
 func TestImportHasTheSameBudget(t *testing.T) {
 	budget, least := int64(16<<20), 10_000
 	if testing.Short() {
@@ -30,12 +30,12 @@ func TestImportHasTheSameBudget(t *testing.T) {
 		}
 	}
 	if s := l.Stats().Rules[0]; s.Evicted != 0 || keys < least {
-		t.Fatalf("%d of %d keys forgotten while there was memory", s.Evicted, keys)
+		t.Fatalf("%d of %d keys evicted while there was memory", s.Evicted, keys)
 	}
 	again, restored := open()
 	mustImport(t, again, l.Now(), exported(m, l.Now()))
 	if s := restored.Stats().Rules[0]; s.Evicted+s.Sketched+s.Full != 0 || int(s.Keys) != keys {
-		t.Errorf("%d of %d keys are there, %d forgotten", s.Keys, keys, s.Evicted)
+		t.Errorf("%d of %d keys are there, %d evicted", s.Keys, keys, s.Evicted)
 	}
 	for i := range keys {
 		if d := peekKey(restored, fmt.Sprint("key ", i)); d.Remaining != 995-1 {

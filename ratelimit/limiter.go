@@ -21,10 +21,8 @@ import (
 // Most callers need [Limiter.Take] only, or, to judge keys under one rule,
 // [RuleLimiter.Take] of [Limiter.Rule]:
 //
-//	key, err := match.NewKey(match.Fold{}, "client")
-//	...
 //	limiter, err := ratelimit.New(ratelimit.Rule{
-//		Name: "per-client", Key: key, Limits: []ratelimit.Limit{{N: 100, Span: time.Minute}},
+//		Name: "per-client", Key: match.MustKey("client"), Limits: []ratelimit.Limit{ratelimit.Per(100, time.Minute)},
 //	})
 //	...
 //	var e match.Event
@@ -81,8 +79,8 @@ type Limiter struct {
 // three times in it, and then 8 to 16 for each time; with one sliding limit above 128,
 // some 280 bytes. docs/dev/proofs.md has a table.
 type Config struct {
-	// Store is the store that processes share, made for the same Set; nil means
-	// this process's memory. The fields below StoreTimeout are about memory.
+	// Store is the store that processes share, such as that of latelyredis.New for the same
+	// Set; nil means this process's memory. The fields below StoreTimeout are about memory.
 	Store store.Store[*Set, BanRecord]
 
 	// StoreTimeout limits each call of Store, including the wait for a connection. After it,

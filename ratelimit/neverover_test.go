@@ -311,7 +311,7 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	a.needed = a.needed && !r.CountRefused
 	a.settled = 2 << rnd.IntN(5)
 	a.begin = []int64{1_700_000_000e9, -1_000_000_000e9, 0}[rnd.IntN(3)] + rnd.Int64N(1e15)
-	// Where times go back, keys whose windows are empty must not be forgotten, for
+	// Where times go back, keys whose windows are empty must not be evicted, for
 	// the witness would not know at what time they are judged then.
 	c := ratelimit.Config{Resolution: resolution, Budget: 32 << 20, Bans: 100}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestSettleMoreThanCharged settles to more what was reserved so long ago that its
-// key was forgotten since: what is charged too little is charged now all the same.
+// key was evicted since: what is charged too little is charged now all the same.
 func TestSettleMoreThanCharged(t *testing.T) {
 	const n = 100
 	for _, a := range []ratelimit.Algorithm{
@@ -27,7 +27,7 @@ func TestSettleMoreThanCharged(t *testing.T) {
 				takeKeyN(l, at(150_000), strconv.Itoa(i), 1)
 			}
 			if s := l.Stats().Rules[0]; s.Expired < 2 {
-				t.Fatalf("nothing was forgotten: the test has no teeth: %+v", s)
+				t.Fatalf("nothing was evicted: the test has no teeth: %+v", s)
 			}
 			for r, actual := range map[*ratelimit.Reservation]uint64{more: 81, less: 0} {
 				must.Do(t, r.SettleAt(at(150_000), actual))

@@ -35,7 +35,7 @@ type modelRun struct {
 	now     int64
 	keys    int
 
-	missing uint64 // keys that were forgotten with their counts
+	missing uint64 // keys that were evicted with their counts
 	flood   int
 }
 
@@ -48,7 +48,7 @@ func (x *modelRun) held(key string) bool {
 	return true
 }
 
-// settle forgets in the model what the table has forgotten, and reports whether
+// settle removes from the model what the table has evicted, and reports whether
 // the key is held.
 func (x *modelRun) settle(key string) bool {
 	held := x.held(key)

@@ -27,7 +27,7 @@ const hour = time.Hour
 var tenSlots = window.Window{Span: hour, Slot: hour / 10}
 
 // newTable makes tables with a budget of so many bytes a key, so that none is
-// forgotten.
+// evicted.
 func newTable(budget int64, windows ...window.Window) func(int) table {
 	return func(n int) table {
 		t, err := window.NewTable(window.TableConfig{Budget: int64(n)*budget + 16<<20}, windows...)

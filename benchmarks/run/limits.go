@@ -14,7 +14,7 @@ var givesUp = map[string]string{
 	"hash,one-line":            "keys, windows and limits",
 	"hash,one-line,time.Since": "keys, windows and limits",
 	"floor64":                  "keys, windows and limits",
-	"map,mutex":                "windows: nothing is ever forgotten",
+	"map,mutex":                "windows: nothing is ever evicted",
 	"httprate.LimitCounter":    "two windows, weighted: near 2N in a window, and refuses wrongly near the limit. Without its lock, reading and adding are two steps. Knows keys by a 64-bit hash without a seed",
 	"httprate.RateLimiter":     "the same with its lock, one for all keys, and its header fields",
 	"throttled.memstore,map":   "GCRA: 2N in a window. No key ever leaves. An event of a key that many cores want may fail with an error",

@@ -284,7 +284,7 @@ func TestBanBudgetOfEndedBans(t *testing.T) {
 }
 
 // TestBanTableOfReplay is that of a replay, where times go back from key to key:
-// nothing is forgotten, whatever the time, and nothing set aside.
+// nothing is evicted, whatever the time, and nothing set aside.
 func TestBanTableOfReplay(t *testing.T) {
 	budget := keytable.NewBudget(1 << 62)
 	table := NewTable(Config{Budget: budget, Most: MaxMost, Keep: true})

@@ -34,7 +34,7 @@ func TestBudget(t *testing.T) {
 			t.Fatalf("key %d, which was limited, has got in: %+v", i, d)
 		}
 	}
-	// What fills the budget and may not be forgotten.
+	// What fills the budget and may not be evicted.
 	for i := range 20_000 {
 		th.TakeAt(at(100_000), fmt.Sprint("full ", i), 0, 1, time.Hour, 1)
 	}
@@ -57,7 +57,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestNoEarlyEviction has keys forgotten when their buckets are empty,
+// TestNoEarlyEviction has keys evicted when their buckets are empty,
 // and come back with a clock set back: they find no more left than there is at the
 // newest time of all.
 func TestNoEarlyEviction(t *testing.T) {
@@ -90,7 +90,7 @@ func TestNoEarlyEviction(t *testing.T) {
 }
 
 // TestKeyComesBack forgets a key whose bucket is empty, and sets the clock
-// back: the key is judged at the time at which it was forgotten, not before.
+// back: the key is judged at the time at which it was evicted, not before.
 func TestKeyComesBack(t *testing.T) {
 	th := mustThrottle(t, 128<<10)
 	take := func(ms int64, limited bool) {
@@ -104,7 +104,7 @@ func TestKeyComesBack(t *testing.T) {
 		th.TakeAt(at(20_000), fmt.Sprint("flood ", i), 10, 1, time.Second, 1)
 	}
 	if th.Remove("k") {
-		t.Fatal("the key was not forgotten: the test has no teeth")
+		t.Fatal("the key was not evicted: the test has no teeth")
 	}
 	take(10_500, false)
 	take(20_000, true) // the last three were judged now

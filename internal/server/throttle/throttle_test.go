@@ -262,10 +262,10 @@ func TestLive(t *testing.T) {
 			t.Errorf("a second later: %+v", d)
 		}
 		if !th.Remove("k") || th.Remove("k") {
-			t.Error("a key is not forgotten once")
+			t.Error("a key is not evicted once")
 		}
 		if d, _ := th.Take("k", 1, 1, time.Second, 0); d.Remaining != 2 || th.Stats().Rules[0].Keys != 0 {
-			t.Errorf("a key that was forgotten: %+v, %+v", d, th.Stats())
+			t.Errorf("a key that was evicted: %+v, %+v", d, th.Stats())
 		}
 	})
 }
