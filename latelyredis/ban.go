@@ -118,8 +118,8 @@ func (s *Store) addBan(ctx context.Context, l *layout, rl *rule, b *ban.Ban) err
 		return errAnswer
 	}
 	added := rl.added(c.data, b)
-	if added.Until <= readUint56(c.data)*1000 {
-		return nil
+	if longer := added.Until/1000 > b.Until/1000; longer || added.Until <= readUint56(c.data)*1000 {
+		return nil // a longer ban is in the list, or the next node that sees it adds it
 	}
 	s.mirror.add(&added) // before it is listed, so that sync has nothing to tell of it
 	listing := s.listing(l, rl, &added, readUint56(c.data), true)

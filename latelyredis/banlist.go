@@ -54,7 +54,7 @@ func (s *Store) listing(l *layout, rl *rule, b *ban.Ban, at int64, held bool) *c
 		was = "1"
 	}
 	if b.Until > 0 {
-		detail = string(b.Append(nil, 0))
+		detail = string(snapshot.Seal(b.Append([]byte(of), 0))[len(of):])
 	}
 	return &call{command: command{
 		script: l.scripts.list,
@@ -156,8 +156,14 @@ func (m *mirror) read(of, detail string) (b ban.Ban, ok bool) {
 	r := snapshot.NewReader([]byte(of))
 	r.Bytes(len(of)) // the name
 	r.Bytes(len(of)) // the fields
-	if r.Failed() || detail != "" && !b.Read(snapshot.NewReader([]byte(detail)), 0, 0) {
+	if r.Failed() {
 		return b, false
+	}
+	if detail != "" {
+		sealed, ok := snapshot.Unseal([]byte(of + detail)) // a damaged end would be in force here for years
+		if !ok || !b.Read(snapshot.NewReader(sealed[len(of):]), 0, 0) {
+			return b, false
+		}
 	}
 	b.Rule, b.Key = m.id(of[:len(of)-r.Len()]), []byte(of[len(of)-r.Len():])
 	return b, true

@@ -116,6 +116,12 @@ func TestDamagedAnswers(t *testing.T) {
 		if err := store.Sync(ctx); err != nil {
 			t.Errorf("batched %v: the list of bans: %v", batched, err)
 		}
+		copied := store.Bans()
+		for b := range copied.Table.All(copied.Now) {
+			if left := time.Duration(b.Until - copied.Now); left > 500*time.Hour || len(b.Key) != 1 {
+				t.Errorf("batched %v: %q is banned for %v, want five keys, for hours", batched, b.Key, left)
+			}
+		}
 		var e match.Event
 		e.SetString(match.Path, "again")
 		for i := range limit + 1 {
