@@ -49,7 +49,7 @@ func (c *damagedAnswers) damage(r latelyredis.Reply) latelyredis.Reply {
 	case 4:
 		return latelyredis.Reply{Data: string(b[:min(len(b), 7*c.rng.IntN(8))])} // numbers have 7 bytes
 	}
-	for range 1 + c.rng.IntN(4) {
+	for range 1 + c.rng.IntN(2) { // the end of a ban is there three times
 		if len(b) > 0 {
 			b[c.rng.IntN(len(b))] ^= byte(1 + c.rng.IntN(255))
 		}
