@@ -88,9 +88,10 @@ type Store struct {
 	closed   atomic.Bool // nothing is allowed without a round trip any more
 	merges   merges
 
-	syncing sync.Mutex
-	have    string // the newest change of the list that the copy has; guarded by syncing
-	news    []news // what was changed in the copy; guarded by syncing
+	syncing   sync.Mutex
+	have      string          // the newest change of the list that the copy has; guarded by syncing
+	news      []news          // what was changed in the copy; guarded by syncing
+	unwritten map[string]bool // bans that were lost, and are in the list again, but not in their records; guarded by syncing
 }
 
 var _ store.Store[*ratelimit.Set, ratelimit.BanRecord] = (*Store)(nil)
@@ -118,7 +119,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if c.Nodes < 0 {
 		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
 	}
-	s := &Store{conn: conn, prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), stop: func() {}}
+	s := &Store{conn: conn, prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), unwritten: make(map[string]bool), stop: func() {}}
 	s.refusals.seed, s.batched, s.least = s.mirror.seed, c.Batched, int64(c.Nodes)
 	s.breakers.began = time.Now()
 	return s, s.use(set)

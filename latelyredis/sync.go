@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -305,27 +306,37 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 	return nil
 }
 
-// settleBans is about the bans of the copy that are not known in Redis.
+// settleBans is about the bans of the copy that are not known in Redis. If they were lost, it writes them to the list again, and
+// then to their records; a record that could not be written is written the next time.
 func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool, lost bool) error {
 	var records, listings []*call
 	var bans []ban.Ban
 	var errs []error
 	flush := func() {
 		errs = append(errs, s.exchange(ctx, l, listings))
-		var held []*call
+		held := make(map[string]*call)
 		for i, c := range listings {
 			if c.err == nil && c.data == banEnded {
 				s.remove(bans[i])
 			} else {
-				held = append(held, records[i])
+				held[c.args[0]] = records[i]
 			}
 		}
-		errs = append(errs, s.exchange(ctx, l, held))
+		errs = append(errs, s.exchange(ctx, l, slices.Collect(maps.Values(held))))
+		for name, c := range held {
+			if delete(s.unwritten, name); c.err != nil {
+				s.unwritten[name] = true
+				s.unlisted.Store(true) // relist comes back to it
+			}
+		}
 		records, listings, bans = records[:0], listings[:0], bans[:0]
 	}
 	for b := range s.mirror.table.All(s.mirror.server() * 1000) {
 		rl := l.byID(b.Rule)
-		if rl == nil || known[rl.listed+string(b.Key)] {
+		if rl == nil {
+			continue
+		}
+		if name := rl.listed + string(b.Key); known[name] && !(lost && s.unwritten[name]) {
 			continue
 		}
 		if !lost {

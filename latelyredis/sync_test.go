@@ -190,6 +190,27 @@ func TestReasserted(t *testing.T) {
 	}
 }
 
+// TestReassertedInPart loses all keys, and has Redis accept the list of bans before it accepts their records, as when a node
+// loses its connection in between: it writes the records later.
+func TestReassertedInPart(t *testing.T) {
+	s, config := own(t), prefixed()
+	rules := set(t, banning("flood", match.MustKey("path"), 0))
+	node := quiet(t, s.client(t), rules, config)
+	ask(t, node, rules, about(0, "a"))
+	listed(t, node)
+	s.Do(t, "FLUSHALL")
+	s.Do(t, "ACL", "SETUSER", "default", "resetkeys", "~*{bans}*")
+	if err := node.Sync(t.Context()); err == nil {
+		t.Fatal("the record was written without the right to it")
+	}
+	s.Do(t, "ACL", "SETUSER", "default", "allkeys")
+	late := quiet(t, s.client(t), rules, config)
+	eventually(t, "the ban is in its record", func() bool {
+		must.Do(t, node.Sync(t.Context()))
+		return peek(t, late, rules, about(0, "a")).Banned
+	})
+}
+
 // TestEndedAfterLoss loses the newest change of the list, as a failover to a replica without it does, and ends a ban: a node that
 // writes its bans again does not bring that one back.
 func TestEndedAfterLoss(t *testing.T) {
