@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/limit"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -32,19 +33,13 @@ func listed(t testing.TB, l *ratelimit.Limiter) []ratelimit.BanRecord {
 
 func banLimiter(t testing.TB, c ratelimit.Config, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	t.Helper()
-	s, err := ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, rules...))(t)
 	return mustLimiter(t, s, c)
 }
 
 func foldedKey(t testing.TB, fields ...string) match.Key {
 	t.Helper()
-	k, err := match.NewKey(match.Fold{}, fields...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(match.NewKey(match.Fold{}, fields...))(t)
 	return k
 }
 
@@ -167,16 +162,12 @@ func TestBansMoveBetweenStores(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if err := l.Bans().Add(ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b\xff"}, Until: time.Now().Add(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Bans().Add(ratelimit.BanRecord{Rule: "pair", Key: []string{"a", "b\xff"}, Until: time.Now().Add(time.Hour)}))
 		other := banLimiter(t, c, rules...)
 		want := listed(t, l)
 		for range 2 { // once more changes nothing
 			for _, b := range want {
-				if err := other.Internal().RestoreBan(b); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, other.Internal().RestoreBan(b))
 			}
 			if got := listed(t, other); len(want) < 20 || !slices.EqualFunc(got, want, sameBan) {
 				t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
@@ -324,9 +315,7 @@ func TestConcurrentBanVerbsDuringUpdates(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if err := l.Update(without); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Update(without))
 	if s := l.Stats(); s.Remembered != 0 {
 		t.Errorf("%d bans are left: %+v", s.Remembered, listed(t, l))
 	}

@@ -20,6 +20,7 @@ import (
 	latelyfiber "github.com/lately-go/lately/adapters/fiber"
 	"github.com/lately-go/lately/internal/store"
 	"github.com/lately-go/lately/internal/test/adaptertest"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
@@ -96,10 +97,7 @@ func TestFieldsOfARequest(t *testing.T) {
 	want := []string{"PUT", "/items/a%2Fb/../1", "page=%20", "shop.example", "HTTP/1.1", "curl", "there", "ann", "acme", "s1", " "}
 	var rules []ratelimit.Rule
 	for _, name := range names {
-		key, err := match.NewKey(match.Fold{Off: true}, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(match.NewKey(match.Fold{Off: true}, name))(t)
 		rules = append(rules, ratelimit.Rule{Name: name, Key: key, Limits: []ratelimit.Limit{{N: 1, Span: time.Hour}}})
 	}
 	keys := &keyStore{}
@@ -109,14 +107,8 @@ func TestFieldsOfARequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: keys})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits, err := latelyhttp.New(l, latelyhttp.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Store: keys}))(t)
+	limits := must.Get(latelyhttp.New(l, latelyhttp.Config{}))(t)
 	reached := 0
 	s := serve(t, newApp(&reached, latelyfiber.New(limits)), at("192.0.2.1:99"))
 	s.send("PUT", "/items/a%2Fb/../1?page=%20", "User-Agent: curl", "Referer: there", "X-Tenant: acme", "X-Tenant: acme",

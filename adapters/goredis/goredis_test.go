@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/match"
@@ -57,24 +58,15 @@ func options(s *redistest.Server) *redis.Options {
 func limiter(t testing.TB, client redis.UniversalClient, set *ratelimit.Set) (*ratelimit.Limiter, *latelyredis.Store) {
 	t.Helper()
 	t.Cleanup(func() { client.Close() })
-	conn, err := NewConn(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := latelyredis.New(conn, set, latelyredis.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(NewConn(client))(t)
+	store := must.Get(latelyredis.New(conn, set, latelyredis.Config{}))(t)
 	t.Cleanup(store.Close)
 	return over(t, store, set), store
 }
 
 func over(t testing.TB, store *latelyredis.Store, set *ratelimit.Set) *ratelimit.Limiter {
 	t.Helper()
-	l, err := ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(ratelimit.NewLimiter(set, ratelimit.Config{Store: store, StoreTimeout: time.Minute}))(t)
 	return l
 }
 
@@ -91,10 +83,7 @@ func TestBesideRueidis(t *testing.T) {
 	const limit = 200
 	s, set := redistest.Own(t), rules(t, limit)
 	ours, _ := limiter(t, redis.NewClient(options(s)), set)
-	other, err := latelyredis.New(latelyredis.NewConn(s.Client(t)), set, latelyredis.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(latelyredis.New(latelyredis.NewConn(s.Client(t)), set, latelyredis.Config{}))(t)
 	t.Cleanup(other.Close)
 	var allowed atomic.Int64
 	note := func(d ratelimit.Decision) {
@@ -202,10 +191,7 @@ func TestCounters(t *testing.T) {
 	}
 	client := redis.NewClient(options(s))
 	t.Cleanup(func() { client.Close() })
-	conn, err := NewConn(client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(NewConn(client))(t)
 	all[0].Connect(conn)
 	all[1].Connect(latelyredis.NewConn(s.Client(t)))
 	t.Cleanup(func() {

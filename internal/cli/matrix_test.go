@@ -233,10 +233,7 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 		mode.change(m, &c)
 	}
 	if mode.sockets {
-		dir, err := os.MkdirTemp("", "lately") // with a path that is short enough
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := must.Get(os.MkdirTemp("", "lately"))(t) // with a path that is short enough
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		c.RESP, c.HTTP, c.TrustUnix = "unix:"+dir+"/resp.sock", "unix:"+dir+"/http.sock", true
 	}

@@ -175,10 +175,7 @@ func TestConcurrentRedisCLIReadsReplies(t *testing.T) {
 // serveReplies starts a server on a socket that answers REPLY name with a reply
 // of the table, and HELLO.
 func serveReplies(t *testing.T) (socket string) {
-	dir, err := os.MkdirTemp("", "resp") // whose name is short enough for a socket in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "resp"))(t) // whose name is short enough for a socket in it
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "ours")
 	l := must.Get(net.Listen("unix", socket))(t)

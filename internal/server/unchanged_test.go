@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server/engine"
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // TestUnchangedState writes no snapshot while the state is that of the last one, and a snapshot after each kind of
@@ -100,9 +101,6 @@ func TestUnchangedState(t *testing.T) {
 // stateFile returns the file of a data directory, which each snapshot replaces.
 func stateFile(t *testing.T, data string) fs.FileInfo {
 	t.Helper()
-	info, err := os.Stat(filepath.Join(data, "state"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat(filepath.Join(data, "state")))(t)
 	return info
 }

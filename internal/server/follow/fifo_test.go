@@ -24,10 +24,7 @@ func TestFIFO(t *testing.T) {
 	}
 	writer := func() *os.File {
 		t.Helper()
-		w, err := os.OpenFile(path, os.O_RDWR, 0) // which waits for no reader
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t) // which waits for no reader
 		return w
 	}
 	r := newReader(t, Config{}, path)

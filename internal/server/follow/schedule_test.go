@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/match"
 )
@@ -461,9 +462,7 @@ func TestSchedulesCatchBrokenFollowers(t *testing.T) {
 	edit := func(change func(p map[string]any)) func([]byte) []byte {
 		return func(saved []byte) []byte {
 			var state map[string]any
-			if err := json.Unmarshal(saved, &state); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(saved, &state))
 			logs, _ := state["logs"].([]any)
 			for _, l := range logs {
 				for _, list := range []string{"open", "past"} {
@@ -473,10 +472,7 @@ func TestSchedulesCatchBrokenFollowers(t *testing.T) {
 					}
 				}
 			}
-			text, err := json.Marshal(state)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(json.Marshal(state))(t)
 			return text
 		}
 	}

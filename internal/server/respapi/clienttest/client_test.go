@@ -19,6 +19,7 @@ import (
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/listen"
 	"github.com/lately-go/lately/internal/server/respapi"
+	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )
 
@@ -37,30 +38,17 @@ hot:
 // serve starts a server, with a token or without.
 func serve(t *testing.T, withToken bool) (addr string, stop func()) {
 	t.Helper()
-	file, err := rules.Parse("rules.yaml", []byte(rulesText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := engine.New(engine.Config{Rules: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(rules.Parse("rules.yaml", []byte(rulesText)))(t)
+	e := must.Get(engine.New(engine.Config{Rules: file}))(t)
 	t.Cleanup(e.Close)
 	var tokens *access.Tokens
 	if withToken {
 		path := filepath.Join(t.TempDir(), "tokens")
-		if err := os.WriteFile(path, []byte("admin "+token+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if tokens, err = access.Load(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("admin "+token+"\n"), 0o600))
+		tokens = must.Get(access.Load(path))(t)
 	}
 	s := respapi.New(listen.Config{Engine: e, Tokens: func() *access.Tokens { return tokens }})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -78,10 +66,7 @@ func serve(t *testing.T, withToken bool) (addr string, stop func()) {
 func checkDecisions(t *testing.T, take func(i int) ([]any, error)) {
 	t.Helper()
 	for i := range 4 {
-		got, err := take(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(take(i))(t)
 		allowed, remaining := int64(1), int64(2-i)
 		if i == 3 {
 			allowed, remaining = 0, 0
@@ -100,9 +85,7 @@ func TestGoRedis(t *testing.T) {
 				c := redis.NewClient(&redis.Options{Addr: addr, Protocol: protocol, Password: password, ClientName: "test"})
 				defer c.Close()
 				ctx := t.Context()
-				if err := c.Ping(ctx).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Ping(ctx).Err())
 				checkDecisions(t, func(int) ([]any, error) { return c.Do(ctx, "TAKE", "login", "ada").Slice() })
 				if err := c.Do(ctx, "TAKE", "nosuch", "ada").Err(); err == nil || !strings.HasPrefix(err.Error(), "NORULE ") {
 					t.Errorf("a rule that is not there: %v", err)
@@ -178,9 +161,7 @@ func TestGoRedis(t *testing.T) {
 				if _, err := sub.Receive(ctx); err != nil {
 					t.Fatal(err)
 				}
-				if err := c.Do(ctx, "BAN", "login", "eve", "10m", "by hand").Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Do(ctx, "BAN", "login", "eve", "10m", "by hand").Err())
 				m, err := sub.ReceiveMessage(ctx)
 				if err != nil || m.Channel != "bans" || !strings.Contains(m.Payload, `"eve"`) {
 					t.Errorf("told %v, %v", m, err)
@@ -289,9 +270,7 @@ func TestReconnect(t *testing.T) {
 	addr, stop := serve(t, false)
 	c := redis.NewClient(&redis.Options{Addr: addr})
 	defer c.Close()
-	if err := c.Do(t.Context(), "TAKE", "login", "ada").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Do(t.Context(), "TAKE", "login", "ada").Err())
 	stop()
 	if err := c.Do(t.Context(), "TAKE", "login", "ada").Err(); err == nil {
 		t.Error("a server that has ended answers")

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lately-go/lately/internal/test/must"
 )
 
 // The example clients in Python and Java: a key that is used often is served from
@@ -92,10 +94,7 @@ func TestHotKeysJava(t *testing.T) {
 // examples returns the directory of the clients.
 func examples(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../../../../examples/hotkeys")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs("../../../../examples/hotkeys"))(t)
 	return dir
 }
 
@@ -113,10 +112,7 @@ func checkReported(t *testing.T, cmd *exec.Cmd, addr, password string) {
 	}
 	c := redis.NewClient(&redis.Options{Addr: addr, Password: password})
 	defer c.Close()
-	stats, err := c.Do(t.Context(), "HOT.STATS", "product").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := must.Get(c.Do(t.Context(), "HOT.STATS", "product").Result())(t)
 	product := stats.(map[any]any)["rules"].(map[any]any)["product"].(map[any]any)
 	if events := product["events"]; events != reported {
 		t.Errorf("the client has reported %d uses, the server has counted %v", reported, events)
