@@ -65,9 +65,9 @@ func withTLS(h *attacked) []string {
 	return []string{"--tls-cert", filepath.Join(dir, "cert"), "--tls-key", filepath.Join(dir, "key")}
 }
 
-// halfSentBodies announces 1 MiB and sends 600 KB of it.
+// halfSentBodies announces 1 MiB and sends a million bytes of it.
 func halfSentBodies(h *attacked) {
-	text := announced("/v1/check", 1<<20, strings.Repeat(" ", 600_000))
+	text := announced("/v1/check", 1<<20, strings.Repeat(" ", 1_000_000))
 	h.during(func() { h.attackers(attackConns, func(int) { h.hold(h.http, text, attackTime) }) })
 }
 
