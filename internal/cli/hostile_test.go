@@ -145,6 +145,7 @@ func newAttacked(t *testing.T, flags func(h *attacked) []string) *attacked {
 
 // during runs an attack, and asks for decisions meanwhile.
 func (h *attacked) during(attack func()) {
+	healthy, control := h.healthy(), h.control.dial()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -159,9 +160,8 @@ func (h *attacked) during(attack func()) {
 		}
 	}
 	var quiet sync.WaitGroup
-	control := h.control.dial()
 	quiet.Go(func() { h.quiet = append(h.quiet, h.ask(control, going)...) })
-	h.beside = append(h.beside, h.ask(h.healthy(), going)...)
+	h.beside = append(h.beside, h.ask(healthy, going)...)
 	quiet.Wait()
 }
 
@@ -182,7 +182,7 @@ func (h *attacked) ask(c *talker, going func(n int) bool) (took []time.Duration)
 	return took
 }
 
-// healthy returns a connection of a client that may do everything.
+// healthy returns a connection of a client that may do everything, and has sent its first command: the attack may delay the next.
 func (h *attacked) healthy() *talker {
 	conn := must.Get(net.Dial("tcp", h.resp))(h)
 	h.Cleanup(func() { conn.Close() })
@@ -191,10 +191,12 @@ func (h *attacked) healthy() *talker {
 	}
 	conn.SetDeadline(h.deadline)
 	c := &talker{Conn: conn, replies: resptest.NewReader(conn)}
+	first := []string{"PING"}
 	if token := os.Getenv("HOSTILE_TOKEN"); token != "" {
-		if _, err := c.do("AUTH", token); err != nil {
-			h.Fatalf("a valid token: %v", err)
-		}
+		first = []string{"AUTH", token}
+	}
+	if _, err := c.do(first...); err != nil {
+		h.Fatalf("%s: %v", first[0], err)
 	}
 	return c
 }
