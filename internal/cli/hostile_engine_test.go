@@ -23,7 +23,7 @@ var engineAttacks = []attack{
 	{"lists of bans", nil, listsOfBans, fault{"internal/server/respapi/limits.go", "10,000 bans are in one answer", []string{"= 1000     // bans", "= 1 << 20  // bans"}}},
 	{"wide rates", withManyRules, wideRates, fault{"internal/server/engine/stats.go", "want 400", []string{"perRule && points*rules > maxRuleRates", "perRule && points > rules*maxRuleRates"}}},
 	{"long paths under hot rules", nil, longPaths, fault{"internal/server/hotkeys/list.go", "were resident", []string{"for l.bytes+n > l.budget", "for l.bytes+n > 1<<40+l.budget"}}},
-	{"reports of hot keys", nil, hotReports, fault{"hotkey/detector.go", "of hot keys take", []string{"bound, reserve, sketches := cmp.Or(c.Budget, defaultBudget)", "bound, reserve, sketches := max(c.Budget, NoBudget, 1<<32)"}}},
+	{"reports of hot keys", nil, hotReports, fault{"hotkey/detector.go", "of hot keys take", []string{"bound, reserve, sketches := cmp.Or(c.Budget, defaultBudget)", "bound, reserve, sketches := max(cmp.Or(c.Budget, NoBudget), 1<<32)"}}},
 	{"open transactions", withTrustedProxy, openTransactions, fault{"internal/server/respapi/transaction.go", "forward-auth beside open transactions", []string{"if !s.queues.Take(n) {", "if s.queues.Take(n); n < 0 {"}}},
 	{"trials", withKeptEvents, trials, fault{"internal/server/httpapi/rules.go", "another draft", []string{"ctx, stop := c.allow(maxTrial)", "ctx, stop := context.WithCancel(context.Background())"}}},
 	{"states of followers", nil, followerStates, fault{"internal/server/follow/feeds.go", "were resident", []string{"maxFeedBytes = 64 << 20", "maxFeedBytes = 64 << 40"}}},

@@ -119,9 +119,12 @@ func TestNFTablesRepairs(t *testing.T) {
 			return nil
 		})
 		n.want(e, "192.0.2.1/32 1h")
-		if out := n.Run("list chain inet lately banned\n", "nft", "-f", "-"); strings.Count(out, " drop") != 1 {
-			t.Fatalf("after %s, the chain is\n%s", damage, out)
-		}
+		eventually(t, func() error {
+			if out := n.Run("list chain inet lately banned\n", "nft", "-f", "-"); strings.Count(out, " drop") != 1 {
+				return fmt.Errorf("after %s, the chain is\n%s", damage, out)
+			}
+			return nil
+		})
 	}
 	n.Run("add table inet other\n", "nft", "-f", "-")
 	b := banOf("198.51.100.0/24", time.Hour)
