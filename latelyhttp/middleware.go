@@ -271,7 +271,7 @@ func (l Lease) Answer(status int, size int64) {
 	}
 }
 
-// Done ends the request: its place under an [ratelimit.InFlight] limit is free again.
+// Done ends the request: its place under a limit with [ratelimit.InFlight] is free again.
 // It must be called, also if the handler panics; otherwise the request counts until the
 // limit's span is over. Calls after the first do nothing.
 func (l Lease) Done() {

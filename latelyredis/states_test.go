@@ -159,7 +159,7 @@ func TestMissingScripts(t *testing.T) {
 	}
 }
 
-// TestAllAgain has a server that has forgotten the scripts, whose clock was set back, and whose
+// TestAllAgain has a server that has lost the scripts, whose clock was set back, and whose
 // day of the calendar is another than that of the store: all of them are sent again.
 func TestAllAgain(t *testing.T) {
 	client := own(t).client(t)

@@ -134,7 +134,7 @@ func TestFail2banDefault(t *testing.T) {
 		{10, true, 0},   // the fifth, but the one at 0 has just left (0, 10]
 		{11, false, 21}, // 2, 4, 6, 10 and 11: banned
 		{20, false, 21}, // the end does not move
-		{21, true, 0},   // over, and what it counted is forgotten
+		{21, true, 0},   // over, and its counts are deleted
 		{21.1, true, 0}, // nothing of 20 was recorded
 		{21.2, true, 0}, //
 		{21.3, true, 0}, // four
@@ -171,7 +171,7 @@ func TestEscalation(t *testing.T) {
 		{time.Second, 8 * time.Minute},
 		{0, 10 * time.Minute},
 		{0, 10 * time.Minute},
-		{time.Hour + 1, time.Minute}, // just forgotten
+		{time.Hour + 1, time.Minute}, // no longer remembered
 		{0, 2 * time.Minute},
 	} {
 		now = now.Add(step.pause)

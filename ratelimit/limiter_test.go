@@ -247,7 +247,7 @@ func TestExtremeTimes(t *testing.T) {
 					if first.Allowed || first.RetryAfter < limit.MaxSpan-2*resolution || first.RetryAfter > limit.MaxSpan+limit.MaxSpan/60 {
 						t.Errorf("%v, N %d, R %v, year %d: the first refusal is %+v", a, n, resolution, y, first)
 					}
-					// The years are far enough apart for the ban to be forgotten.
+					// The years are far enough apart for the ban to be no longer remembered.
 					if got := second.BannedUntil.Sub(clamped(year(y))); second.Allowed || got != limit.MaxSpan/4 {
 						t.Errorf("%v, N %d, R %v, year %d: the ban lasts %v", a, n, resolution, y, got)
 					}

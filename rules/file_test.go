@@ -121,7 +121,7 @@ func TestBorders(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAllSections checks that no use of a field is forgotten.
+// TestFieldsOfAllSections checks that no use of a field is missing.
 func TestFieldsOfAllSections(t *testing.T) {
 	f := must.Get(Parse("r", []byte(`version: 1
 fields: {k1: {}, k2: {}, k3: {}, k4: {}, w1: {}, w2: {}, w3: {}, w4: {}, unused: {cookie: u}}

@@ -130,7 +130,7 @@ func TestAnswers(t *testing.T) {
 	for range 3 {
 		s.Do(t, "SCRIPT", "FLUSH")
 		if d := l.Take(event("/", "h")); d.Err != nil || !d.Allowed {
-			t.Errorf("%+v after the scripts were forgotten", d)
+			t.Errorf("%+v after the scripts were lost", d)
 		}
 	}
 	banned := event("/", "h")

@@ -287,7 +287,7 @@ func growth(b *ratelimit.Ban) string {
 		s += ", at most " + rulevalue.FormatDuration(b.Max)
 	}
 	if b.Remember != 0 {
-		s += "; a ban is forgotten " + rulevalue.FormatDuration(b.Remember) + " after its end"
+		s += "; a ban is remembered for " + rulevalue.FormatDuration(b.Remember) + " after its end"
 	}
 	return s
 }

@@ -52,7 +52,7 @@ func (f *Follower) becomeStream(t *tail, l *Log) {
 }
 
 // isGone reports whether a log of the directory or pattern l was deleted, and has no rotated file that
-// would be taken for a log of its own if t were forgotten.
+// would be taken for a log of its own if t were removed.
 func (f *Follower) isGone(t *tail, l *Log, paths map[string]bool) bool {
 	if t.live || len(t.gens) > 0 || paths[t.path] || !l.covers(t.path) ||
 		slices.ContainsFunc(f.config.Logs, func(l Log) bool { return l.Path == t.path }) {

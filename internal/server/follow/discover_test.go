@@ -24,7 +24,7 @@ func (r *testReader) paths() (paths []string) {
 	return paths
 }
 
-// A deleted log of a directory is forgotten a minute later, unless a rotated file of it is left: that would be
+// A deleted log of a directory is removed a minute later, unless a rotated file of it is left: that would be
 // taken for a log of its own, and counted again.
 func TestDeletedLogs(t *testing.T) {
 	dir := t.TempDir()
