@@ -415,6 +415,10 @@ func TestBanTimes(t *testing.T) {
 			if _, held := table.Until(0, uint64(i), key, c.at); held != c.held {
 				t.Errorf("the ban at %d until %d holds at %d: %v", now, until, c.at, held)
 			}
+			listed := slices.ContainsFunc(slices.Collect(table.All(c.at)), func(b Ban) bool { return bytes.Equal(b.Key, key) })
+			if listed != c.held {
+				t.Errorf("the ban at %d until %d is listed at %d: %v", now, until, c.at, listed)
+			}
 		}
 	}
 }
