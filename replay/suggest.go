@@ -300,25 +300,12 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 	}
 	names := make(map[string]int)
 	for i, t := range s.trials {
-		totals := s.totals(s.judgings[i])
-		if t.auto && (totals.OutliersRefused == 0 || slices.ContainsFunc(s.trials, func(all *trial) bool { return all.text == "" && all.span == t.span && all.hi <= t.hi })) {
-			continue // it refuses no outlier, or none that the limit of all events does not refuse
-		}
-		rule := SuggestedRule{
-			Name: t.name + "-" + rulevalue.FormatDuration(t.span), Group: t.text, N: t.hi, SpanSeconds: t.span.Seconds(),
-			SuggestedTotals: totals, OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: rs[i].Ban, needed: t.need,
-			auto: s.auto, conditions: t.conditions,
+		rule, ok := s.suggested(t, s.judgings[i], rs[i].Ban)
+		if !ok {
+			continue
 		}
 		if names[rule.Name]++; names[rule.Name] > 1 {
 			rule.Name += fmt.Sprint("-", names[rule.Name])
-		}
-		own := &s.judgings[i].rules[0]
-		refusals := own.refused
-		for _, id := range own.keys.largest(3, refusals) {
-			if s.kinds[id] == Monitor {
-				continue
-			}
-			rule.mostRefused = append(rule.mostRefused, refusedKey{Key: own.key(id), refused: refusals[id]})
 		}
 		out.Limits = append(out.Limits, rule)
 	}
@@ -341,4 +328,25 @@ func (s *suggesting) suggestion(ctx context.Context, share float64) (*Suggestion
 	out.Rules = out.header() + text
 	out.Problems = s.report.Problems
 	return out, nil
+}
+
+// suggested returns the rule that a trial has found, which j has judged with its ban. It returns false for a group that
+// was not asked for, if the rule refuses no outlier, or none that the limit of all events does not refuse.
+func (s *suggesting) suggested(t *trial, j *judging, ban *ratelimit.Ban) (rule SuggestedRule, ok bool) {
+	totals := s.totals(j)
+	if t.auto && (totals.OutliersRefused == 0 || slices.ContainsFunc(s.trials, func(all *trial) bool { return all.text == "" && all.span == t.span && all.hi <= t.hi })) {
+		return rule, false
+	}
+	rule = SuggestedRule{
+		Name: t.name + "-" + rulevalue.FormatDuration(t.span), Group: t.text, N: t.hi, SpanSeconds: t.span.Seconds(),
+		SuggestedTotals: totals, OneLessRefuses: t.atLo, AlwaysEnough: t.always, span: t.span, ban: ban, needed: t.need,
+		auto: s.auto, conditions: t.conditions,
+	}
+	own := &j.rules[0]
+	for _, id := range own.keys.largest(3, own.refused) {
+		if s.kinds[id] != Monitor {
+			rule.mostRefused = append(rule.mostRefused, refusedKey{Key: own.key(id), refused: own.refused[id]})
+		}
+	}
+	return rule, true
 }
