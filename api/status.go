@@ -14,7 +14,7 @@ type Status struct {
 	Outcomes    uint64        `json:"outcomes" doc:"reported answers to requests"`
 	Memory      Memory        `json:"memory"`
 	Bans        BanCounts     `json:"bans"`
-	Subscribers int           `json:"subscribers"`
+	Subscribers int           `json:"subscribers" doc:"connections that subscribe to events or hot keys"`
 	Rules       RulesStatus   `json:"rules"`
 	Storage     StorageStatus `json:"storage"`
 	Store       *StoreStatus  `json:"store,omitempty" doc:"absent if limits and bans are in the server's memory"`

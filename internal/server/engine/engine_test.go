@@ -363,7 +363,7 @@ func TestSlowSubscriber(t *testing.T) {
 			t.Fatalf("event %d: %+v", i, ev)
 		}
 	}
-	if n := told(slow); !slow.Slow() || n != 0 || e.Status().Cut != 1 || e.Status().Subscribers != 1 {
+	if n := told(slow); !slow.Slow() || n != 0 || e.Status().Cut != 1 {
 		t.Errorf("the slow one was told %d, slow %t; %d cut", n, slow.Slow(), e.Status().Cut)
 	}
 }

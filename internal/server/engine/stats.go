@@ -28,13 +28,12 @@ type Status struct {
 // Status returns the state of e.
 func (e *Engine) Status() Status {
 	limits, now := e.limiter.Stats(), time.Now()
-	published, dropped, subscribers := e.events.Stats()
+	published, dropped := e.events.Stats()
 	s := Status{Throttle: e.throttle.Stats(), Events: published, Cut: dropped, Crawlers: e.crawlers.Stats()}
 	s.Status = api.Status{
 		Started: e.started.UTC(), Uptime: int64(now.Sub(e.started) / time.Second), Now: api.Millis(e.Now().UnixMilli()),
 		Totals: e.Totals(), Outcomes: e.outcomes(), Memory: api.Memory{Budget: limits.Budget, Bytes: limits.Bytes, Reserved: limits.Reserved},
-		Bans:        api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
-		Subscribers: subscribers,
+		Bans: api.BanCounts{Held: limits.Bans, Remembered: limits.Remembered, Refused: limits.BansRefused},
 	}
 	s.Memory.Counters, s.CounterKeys, s.CounterFull = e.counters.Stats()
 	e.mu.Lock()

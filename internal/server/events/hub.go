@@ -200,11 +200,9 @@ type Subscription struct {
 // whose Slow reports true are counted.
 func (h *Hub) CountDropped() { h.cut.Add(1) }
 
-// Stats returns how many events were published, how many subscribers were dropped because they
-// were too slow, and how many there are now.
-func (h *Hub) Stats() (published, dropped uint64, subscribers int) {
-	return h.events.Load(), h.cut.Load(), int(h.n.Load())
-}
+// Stats returns how many events were published, and how many subscribers were dropped because they
+// were too slow.
+func (h *Hub) Stats() (published, dropped uint64) { return h.events.Load(), h.cut.Load() }
 
 // Next returns the next event, or false if there is none yet or the subscription has
 // ended. The event is shared and must not be changed.

@@ -36,7 +36,7 @@ func listBans(c *call) (list api.BanPage, err error) {
 func addBan(c *call, req *api.BanRequest) (ban api.Ban, err error) {
 	d, err := rulevalue.ParseDuration(req.For)
 	if err != nil {
-		return ban, badArg("for: %q: must be a duration such as 10m or 24h, of at most 3650d", clip(req.For))
+		return ban, badArg("for: %q: must be a duration of 1ms to 3650d, such as 10m or 24h", clip(req.For))
 	}
 	key, err := valuesOf(req.Key)
 	if err != nil {

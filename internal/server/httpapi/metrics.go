@@ -157,7 +157,7 @@ func (m metricWriter) hot(s *Server) {
 }
 
 func (m metricWriter) rules(s *Server, status *engine.Status) {
-	m.gauge("subscribers", "Subscribers of events, on all listeners.", int64(status.Subscribers))
+	m.gauge("subscribers", "Connections that subscribe to events or hot keys, on all listeners.", s.subscribers())
 	m.counter("subscriber_events_total", "Events that were published, each once.", status.Events)
 	m.counter("subscribers_dropped_total", "Subscribers that were disconnected because they did not read events fast enough.", status.Cut)
 	m.counter("rules_reloads_total", "Times that changed rules took effect.", status.Rules.Reloads)

@@ -292,7 +292,7 @@ var vectors = []vector{
 	{"POST", "/v1/bans", `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="],"for":"10m"}`, 201, `{"rule":"login","key_base64":["MTkyLjAuMi4x","/w=="]`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"0.0.0.0/0","for":"10m"}`, 400, `too many clients: must be /8 or longer`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"never"}`, 400, `for: \"never\": must be a duration`},
-	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `of at most 3650d`},
+	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `must be a duration of 1ms to 3650d`},
 	{"POST", "/v1/bans", `{"rule":"none","key":"a","for":"1m"}`, 404, `"NORULE"`},
 	{"GET", "/v1/bans?rule=flood&q=113.66&limit=10", "", 200, `"total":1}`},
 	{"GET", "/v1/bans?limit=1", "", 200, `"total":2,"next":"`},

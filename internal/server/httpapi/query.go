@@ -70,7 +70,7 @@ func (c *call) span(byDefault time.Duration) (time.Duration, error) {
 	}
 	d, err := rulevalue.ParseDuration(v)
 	if err != nil {
-		return 0, badArg("span: %q: must be a duration such as 30s, 5m or 24h", clip(v))
+		return 0, badArg("span: %q: must be a duration of 1ms to 3650d, such as 30s, 5m or 24h", clip(v))
 	}
 	return d, nil
 }

@@ -35,6 +35,7 @@ func status(c *call) (api.Status, error) {
 	if c.s.config.Enforcer != nil {
 		a.Enforcement = c.s.config.Enforcer.Status()
 	}
+	a.Subscribers = int(c.s.subscribers())
 	a.Logs = c.s.followed()
 	a.RESP = c.s.config.RESPAddress
 	a.Demo = c.s.config.Demo != nil && c.s.config.Demo.Running()
@@ -42,6 +43,15 @@ func status(c *call) (api.Status, error) {
 		a.Store = c.s.Store()
 	}
 	return a, nil
+}
+
+// subscribers returns how many connections subscribe, on all listeners.
+func (s *Server) subscribers() int64 {
+	n := s.Subscribers.Load()
+	if s.config.RESP != nil {
+		n += s.config.RESP.Subscribers.Load()
+	}
+	return n
 }
 
 // stopDemo ends the traffic of the demo, if it was not ended before.

@@ -67,7 +67,7 @@ type Listener struct {
 	Conns   *access.ConnLimiter
 	Limited *slog.Logger // Log with a limited rate, for lines that any client can cause
 
-	Subscribers  atomic.Int64  // connections that subscribe to events now
+	Subscribers  atomic.Int64  // connections that subscribe to events or hot keys now
 	Requests     atomic.Uint64 // commands, or HTTP requests
 	Errors       atomic.Uint64 // requests that were answered with an error
 	Overloaded   atomic.Uint64 // those with the code OVERLOAD among Errors

@@ -153,7 +153,7 @@ func readInt(what string, b []byte, least, most int64) (int64, error) {
 // readDuration reads a duration of the form that rules files have.
 func readDuration(what string, b []byte) (d time.Duration, err error) {
 	if d, err = rulevalue.ParseDuration(view(b)); err != nil {
-		return 0, badArg("%s: '%.32s': must be a duration such as 500ms, 10m, 1h30m or 7d", what, b)
+		return 0, badArg("%s: '%.32s': must be a duration of 1ms to 3650d, such as 500ms, 10m, 1h30m or 7d", what, b)
 	}
 	return d, nil
 }

@@ -107,7 +107,7 @@ CHECK user ada COST 1 COST 2 -> -BADARG COST: must be given once
 SUM requests 192.0.2.1 -> 2
 SUM requests 192.0.2.1 SPAN 1m -> 2
 SUM requests 192.0.2.1 SPAN 2h -> -BADARG span: 2h: must be at most 1h, the longest of counter "requests"
-SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN: '60': must be a duration such as 500ms, 10m, 1h30m or 7d
+SUM requests 192.0.2.1 SPAN 60 -> -BADARG SPAN: '60': must be a duration of 1ms to 3650d, such as 500ms, 10m, 1h30m or 7d
 SUM requests 192.0.2.1 SPAM 1m -> -BADARG 'SPAM': must be SPAN duration
 SUM nosuch x -> -BADARG counter "nosuch": unknown: must be one of requests, tenants
 RATE requests 192.0.2.1 SPAN 1s -> "2"
@@ -136,7 +136,8 @@ BANS CURSOR x -> -BADARG cursor: "x": must be one that came with a page of bans
 BANS COUNT 1001 -> -BADARG COUNT: '1001': must be 1 to 1000
 BANS RULE -> -BADARG 'RULE': must be RULE rule, COUNT n or CURSOR cursor
 BANS SIZE 1 -> -BADARG 'SIZE': must be RULE rule, COUNT n or CURSOR cursor
-BAN login ada 10 -> -BADARG duration: '10': must be a duration such as 500ms, 10m, 1h30m or 7d
+BAN login ada 10 -> -BADARG duration: '10': must be a duration of 1ms to 3650d, such as 500ms, 10m, 1h30m or 7d
+BAN login ada 99999d -> -BADARG duration: '99999d': must be a duration of 1ms to 3650d…
 BAN nosuch ada 10m -> -NORULE …
 BAN pair ada 10m -> -BADARG …
 UNBAN login ada -> 1
