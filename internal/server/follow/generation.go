@@ -143,6 +143,16 @@ func (g *generation) look(info fs.FileInfo) {
 	}
 }
 
+// filled reports whether the file, which was empty at the last read, was written to since. What it has
+// now may be less than that: it may have been copied and truncated.
+func (g *generation) filled() bool {
+	if len(g.head) > 0 {
+		return false
+	}
+	info, err := g.file.Stat()
+	return err == nil && !info.ModTime().Equal(g.Modified)
+}
+
 // hasData reports whether there may be a whole line to read.
 func (g *generation) hasData() bool {
 	if g.unpacked != nil {

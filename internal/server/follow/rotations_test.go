@@ -70,6 +70,29 @@ func (s *schedule) rotate(n int, rotation func(*schedule)) error {
 	return s.end()
 }
 
+// TestCopiedAndRenamedUnread rotates a log twice after the follower has seen it empty, by copytruncate and
+// then by a rename, and the follower looks while no file has the log's name.
+func TestCopiedAndRenamedUnread(t *testing.T) {
+	s := newSchedule(t, randtest.New(t))
+	s.create()
+	s.start()
+	s.poll()
+	s.away = true
+	for range 3 {
+		s.line()
+	}
+	s.copyTruncate()
+	s.line()
+	s.shift()
+	must.Do(t, os.Rename(s.file, s.numbered(1)))
+	s.real = s.numbered(1)
+	s.poll()
+	s.create()
+	if err := s.end(); err != nil {
+		t.Errorf("%v\n%s", err, strings.Join(s.log, "\n"))
+	}
+}
+
 // TestManyRotations rotates a log up to 40 times while programs may still write to all of its
 // files. The long form has every number of rotations ten times.
 func TestManyRotations(t *testing.T) {

@@ -88,14 +88,15 @@ func (t *tail) refresh(now time.Time) {
 		}
 	}
 	cur := t.current()
+	if cur != nil && cur.filled() {
+		t.precede(cur, cur.saved(), now)
+	}
 	switch {
 	case err != nil:
 		t.live = false // if it is there again, it is found among gens
 		t.complain(err)
 	case cur == nil || !os.SameFile(info, cur.info):
 		t.complain(t.rotate(now))
-	case len(cur.head) == 0 && !info.ModTime().Equal(cur.Modified):
-		t.precede(cur, cur.saved(), now)
 	default:
 		t.complain(nil)
 	}
