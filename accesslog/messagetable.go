@@ -46,14 +46,15 @@ type pattern struct {
 type patternValue struct {
 	kind  valueKind
 	until []byte // empty at the end
+	once  []byte // the end of until, from the last comma before a word on
 }
 
 // A valueKind is what a value of a pattern may be.
 type valueKind uint8
 
 const (
-	// anyText is followed by a text whose end, from its last comma on, stands in the line once
-	// only: what clients choose may be on both sides of it.
+	// anyText is followed by a text whose end, from the last comma before a word on, is in the line
+	// once only: what clients choose may be on both sides of it.
 	anyText valueKind = iota
 	// programText ends at the first place of the text after it, since the program writes it.
 	programText
@@ -257,8 +258,7 @@ func (v *patternValue) end(rest []byte) int {
 			return len(rest)
 		}
 		last := bytes.LastIndex(rest, v.until)
-		once := v.until[max(bytes.LastIndex(v.until, []byte(", ")), 0):]
-		if v.kind == anyText && last >= 0 && bytes.Count(rest, once) > 1 {
+		if v.kind == anyText && last >= 0 && bytes.Count(rest, v.once) > 1 {
 			return -1
 		}
 		return last
@@ -371,7 +371,8 @@ func compilePattern(form string) *pattern {
 			panic("accesslog: unknown value, or no text between two, in " + form)
 		}
 		has[kind] = true
-		p.values = append(p.values, patternValue{kind, []byte(until)})
+		once := until[max(strings.LastIndex(strings.TrimRight(until, ", "), ", "), 0):]
+		p.values = append(p.values, patternValue{kind, []byte(until), []byte(once)})
 	}
 	if !has[clientWord] && !has[userText] && !has[userWord] {
 		panic("accesslog: no $client and no user in " + form)
