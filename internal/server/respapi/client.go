@@ -33,7 +33,7 @@ func client(c *conn, args [][]byte) error {
 	return nil
 }
 
-// setInfo stores the name of a client. Those of its library and its version are read and not kept.
+// setInfo stores the name of a client. The name and the version of its library are checked, and not kept.
 func (c *conn) setInfo(attribute, value []byte) error {
 	if err := checkClientText(attribute, value); err != nil {
 		return err

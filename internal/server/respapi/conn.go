@@ -41,9 +41,10 @@ type conn struct {
 
 	certs    []string // names of the client's certificate
 	who      access.Identity
-	logins   int           // unknown tokens
-	greeted  bool          // has sent a command
-	begun    bool          // a part of a command has arrived
+	logins   int  // unknown tokens
+	greeted  bool // has sent a command
+	begun    bool // a part of a command has arrived
+	commands uint64
 	answered uint64        // commands, before the last read
 	counted  uint64        // commands, in s.Requests
 	arrived  time.Duration // when the last read returned, since the start of s
@@ -57,7 +58,6 @@ type conn struct {
 
 	// For all goroutines.
 	tokens     atomic.Pointer[access.Tokens] // by which who was authenticated; or nil
-	commands   atomic.Uint64
 	reading    phaseClock
 	writing    atomic.Uint32 // tick at which the write in progress began, or 0
 	queuing    atomic.Uint32 // tick at which the transaction began, or 0
@@ -95,14 +95,13 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.begun = true
 		c.reading.set(partial, c.s.tick.Load())
 	}
-	commands := c.commands.Load()
-	if commands-c.answered <= pipelines {
+	if c.commands-c.answered <= pipelines {
 		// The client has just been answered, and others may have sent commands
 		// meanwhile: run them first. Under load its next command has then arrived, and
 		// the read need not wait.
 		runtime.Gosched()
 	}
-	c.answered = commands
+	c.answered = c.commands
 	c.mu.Unlock()
 	defer c.mu.Lock()
 	n, err := c.net.Read(b)
@@ -172,9 +171,8 @@ func (c *conn) handshake() bool {
 
 // count adds the commands since the last call to those of the listener.
 func (c *conn) count() {
-	n := c.commands.Load()
-	c.s.Requests.Add(n - c.counted)
-	c.counted = n
+	c.s.Requests.Add(c.commands - c.counted)
+	c.counted = c.commands
 }
 
 // observe counts the latency of the decisions that were just sent, once for all of a
@@ -234,7 +232,7 @@ func (c *conn) end() {
 
 // do executes one command.
 func (c *conn) do(args [][]byte) {
-	c.commands.Store(c.commands.Load() + 1)
+	c.commands++
 	if t := c.s.Tokens(); t != c.tokens.Load() && !c.tokensChanged(t) {
 		return
 	}

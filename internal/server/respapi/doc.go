@@ -39,7 +39,8 @@
 // queued, and EXEC executes them in order and answers an array. After a command that
 // cannot be queued, EXEC answers EXECABORT, and nothing was counted. A transaction is
 // not isolated: commands of other connections may be executed between its own, so there is
-// no WATCH. A transaction holds at most 1 MiB of commands.
+// no WATCH. A transaction holds at most 1 MiB of commands, and a connection on which one is
+// open for more than 10 seconds is closed.
 //
 // DEL resets keys of CL.THROTTLE.
 //

@@ -24,7 +24,6 @@ const (
 	maxLogins        = 3        // unknown tokens on one connection
 	maxListed        = 1000     // bans or keys in a reply
 	maxClientText    = 64       // bytes of the name of a client, and of its library
-	maxClientList    = 1 << 20  // bytes of CLIENT LIST, approximately
 	maxQueued        = 1 << 20  // bytes of the commands of a transaction
 	lingerBytes      = 64 << 10 // that are read from a client which is being closed
 	subscriberBuffer = 64 << 10 // bytes that the kernel keeps for a subscriber that does not read

@@ -46,7 +46,7 @@ func (s *Server) reap(ctx context.Context) {
 			why := c.overdue(now)
 			if why != "" {
 				s.Cut.Add(1)
-				if c.subscribes.Load() {
+				if why == notReading && c.subscribes.Load() {
 					s.Engine.CountDropped()
 				}
 			} else if c.tokenExpired() {
@@ -60,10 +60,13 @@ func (s *Server) reap(ctx context.Context) {
 	}
 }
 
+// notReading is why a client is disconnected that does not receive what it is sent.
+const notReading = "the client does not read"
+
 // overdue returns why c has to be closed at that tick, or "".
 func (c *conn) overdue(now uint32) string {
 	if began := c.writing.Load(); began != 0 && now-began > ticks(writeTime) {
-		return "the client does not read"
+		return notReading
 	}
 	if since := c.queuing.Load(); since != 0 && now-since > ticks(multiTime) {
 		return "unfinished transaction"

@@ -152,6 +152,8 @@ func TestUnfinishedTransaction(t *testing.T) {
 		s := start(t, Config{}, true)
 		arg := strings.Repeat("x", 60<<10)
 		c := s.dial()
+		c.want("HELLO 3", "%[…")
+		c.want("SUBSCRIBE bans", `>["subscribe" "bans" 1]`)
 		c.want("MULTI", "+OK")
 		c.want("ECHO "+arg, "+QUEUED")
 		for range 3 { // commands between do not make it younger
@@ -170,6 +172,9 @@ func TestUnfinishedTransaction(t *testing.T) {
 		}
 		if s.Cut.Load() != 1 || s.Open() != 0 {
 			t.Errorf("%d connections were closed and %d are open; want 1 and 0", s.Cut.Load(), s.Open())
+		}
+		if n := s.Engine.Status().Cut; n != 0 {
+			t.Errorf("%d subscribers did not read; want 0: this one had an open transaction", n)
 		}
 
 		c = s.dial()
