@@ -40,7 +40,7 @@ before that time.
 With --addr it reads no log, but gets the recent refusals of keys with the value KEY from a running server: their number
 and first time, one of the events, the current decision of each rule, and the ban. The server keeps the recent refusals of
 some 16,000 keys; the answer has the time from which they are complete. The token needs the role read.
-If the server cannot be reached or answers with an error, the exit code is 1.
+If no rule judges an event of the key, or the server cannot be reached or answers with an error, the exit code is 1.
 
 ` + logCodes,
 		Example: `  lately explain --rules rules.yaml --key 203.0.113.245 access.log.gz

@@ -179,8 +179,8 @@ func banText(b *api.Ban) string {
 	return fmt.Sprintf("since %s, until %s UTC, by %s%s", stamp(b.Since), stamp(b.Until), visible(b.Source), reasonText(visible(b.Reason)))
 }
 
-// noLimit is why a rule allows an event without a limit.
-const noLimit = "it is in shadow mode, or the key is on the allow list"
+// noLimit is why a rule allows an event without a limit: the last holds while the store of limits is away.
+const noLimit = "it is in shadow mode, the key is on the allow list, or on_store_failure is open"
 
 // nextDecision describes the decision of a rule about the next event of a key.
 func nextDecision(d *api.Decision) string {
