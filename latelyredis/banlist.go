@@ -161,7 +161,7 @@ func (m *mirror) read(of, detail string) (b ban.Ban, ok bool) {
 	}
 	if detail != "" {
 		sealed, ok := snapshot.Unseal([]byte(of + detail)) // a damaged end would be in force here for years
-		if !ok || !b.Read(snapshot.NewReader(sealed[len(of):]), 0, 0) {
+		if !ok || len(sealed) < len(of) || !b.Read(snapshot.NewReader(sealed[len(of):]), 0, 0) {
 			return b, false
 		}
 	}

@@ -194,7 +194,7 @@ func (p *pairing) answered(v resp.Value) error {
 			return errMessage
 		}
 	}
-	for len(p.expected) > 0 && p.expected[0].reply == replyNone {
+	for p.endsSubscriptions() {
 		p.answeredOne()
 		if v.Kind == resp.KindError && !isPong(v) {
 			return nil // it was refused
@@ -213,8 +213,16 @@ func (p *pairing) answered(v resp.Value) error {
 	return nil
 }
 
+// endsSubscriptions reports whether the next reply is that to an UNSUBSCRIBE, which has none if it is done.
+func (p *pairing) endsSubscriptions() bool {
+	return len(p.expected) > 0 && p.expected[0].reply == replyNone
+}
+
 // confirmed notes that a channel was confirmed.
 func (p *pairing) confirmed(v resp.Value) error {
+	for p.endsSubscriptions() {
+		p.answeredOne()
+	}
 	if v.N < 3 || len(p.expected) == 0 || p.expected[0].reply != replyConfirms {
 		return errMessage
 	}

@@ -122,6 +122,7 @@ func TestCheckedConn(t *testing.T) {
 		{"the end of subscriptions", []string{"> UNSUBSCRIBE a", "> PING", "> GET a", leaveA, "+PONG\r\n", "+OK\r\n"}, ""},
 		{"the end of subscriptions, refused", []string{"> UNSUBSCRIBE a", "> PING", "-NOPERM no\r\n", noPing, "> GET a", "+OK\r\n", "+OK\r\n"}, "no command"},
 		{"the end of subscriptions without PING", []string{"> UNSUBSCRIBE a", "> PUNSUBSCRIBE", "> GET a", leaveA, leaveA, "+OK\r\n", "+OK\r\n"}, "no command"},
+		{"a subscription behind the end of another", []string{"> SUBSCRIBE a", confirmA, "> UNSUBSCRIBE a", "> SUBSCRIBE b", leaveA, confirmB, "> GET a", "+OK\r\n"}, ""},
 		{"another reply than PONG", []string{"> UNSUBSCRIBE a", "> PING", leaveA, "+OK\r\n"}, "not what the command answers"},
 		{"another error than of PING", []string{"> UNSUBSCRIBE a", "> PING", "-NOPERM no\r\n", "-NOPERM no\r\n"}, "not what the command answers"},
 		{"PING", []string{"> PING", "+PONG\r\n", "> PING hi", "$2\r\nhi\r\n", "> PING", "-NOAUTH no\r\n"}, ""},

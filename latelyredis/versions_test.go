@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 	"github.com/lately-go/lately/latelyredis"
@@ -227,5 +228,19 @@ func TestNewerBans(t *testing.T) {
 	late := newStore(t, client, rules, config)
 	for what, s := range map[string]*latelyredis.Store{"that reads changes": reader, "that reads the list": late} {
 		eventually(t, "a node "+what+" knows the ban", func() bool { return s.Copied("a", "k") })
+	}
+}
+
+// TestShortBan has the list of bans have an entry that is too short for a checksum, and ends like one: it is skipped.
+func TestShortBan(t *testing.T) {
+	rules, config, client := anyRules(t), prefixed(), redis(t).client(t)
+	store := quiet(t, client, rules, config)
+	must.Do(t, store.Sync(t.Context()))
+	entry := string(snapshot.Seal([]byte("\x01a\x04path")))
+	do(t, client, "XADD", config.Prefix+"{bans}:changes", "*", entry[:len(entry)-1], entry[len(entry)-1:])
+	ban(t, quiet(t, client, rules, config), "a", "k")
+	must.Do(t, store.Sync(t.Context()))
+	if !store.Copied("a", "k") {
+		t.Error("the ban behind it is not copied")
 	}
 }
