@@ -41,9 +41,11 @@ func (t *Table) heldAt(now int64) map[uint32]int {
 		return last.rules
 	}
 	h := &heldBans{at: now, rules: make(map[uint32]int)}
-	for b := range t.Saved() {
-		if now < b.Until {
-			h.rules[b.Rule]++
+	for in := range t.tables {
+		for _, r := range in.All() {
+			if e := entry(r.Words()); now < e.until() {
+				h.rules[e.rule()]++
+			}
 		}
 	}
 	t.held.Store(h)

@@ -235,7 +235,7 @@ func (l *levels) Weight(r keytable.Record) uint64 {
 // limited or half full.
 
 // Export yields the buckets of all keys that are not empty at now, for
-// [Limiter.Import]. It is as [ratelimit.Limiter.Export] in all: chunks of some 64 KiB, each
+// [Limiter.Import]. It is as [ratelimit.Limiter.ExportAt] in all: chunks of some 64 KiB, each
 // valid until the loop goes on; decisions go on meanwhile, and a key is of one
 // moment.
 func (t *Limiter) Export(now time.Time) iter.Seq[[]byte] {
