@@ -3,8 +3,10 @@ package latelyredis
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 )
 
@@ -75,10 +77,19 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	good, fault := c.pairing.received(b[:n])
 	if fault == nil {
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.pairing.end()
+		}
 		return n, err
 	}
 	c.err = c.fail(fault)
 	return good, c.err
+}
+
+// Close ends the wait of a command, too.
+func (c *checkedConn) Close() error {
+	c.pairing.end()
+	return c.Conn.Close()
 }
 
 // fail closes the connection, and returns why.

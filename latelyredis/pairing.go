@@ -55,8 +55,9 @@ type pairing struct {
 	version3   bool
 	subscribed bool // so that in version 2, arrays may be messages
 
-	busy int           // replies since none was expected
-	idle chan struct{} // receives when none is expected, if a command waits for that
+	busy  int           // replies since none was expected
+	idle  chan struct{} // receives when none is expected, if a command waits for that
+	ended bool          // no more replies come
 }
 
 func newPairing() *pairing {
@@ -66,7 +67,7 @@ func newPairing() *pairing {
 	}
 }
 
-// pause waits until no reply is expected. If a reply was lost or repeated, all
+// pause waits until no reply is expected, or none comes any more. If a reply was lost or repeated, all
 // later ones belong to other commands than it seems. This shows only when all replies should be there: one is missing, or
 // comes after them.
 //
@@ -88,7 +89,7 @@ func (p *pairing) pause() error {
 func (p *pairing) sent(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy >= maxBusy {
+	if p.busy >= maxBusy && !p.ended {
 		if err := p.pause(); err != nil {
 			return err
 		}
@@ -242,7 +243,21 @@ func (p *pairing) answeredOne() {
 	if p.expected = p.expected[:copy(p.expected, p.expected[1:])]; len(p.expected) > 0 {
 		return
 	}
-	if p.busy = 0; p.idle != nil {
+	p.busy = 0
+	p.wake()
+}
+
+// end notes that the connection is over: no command waits for replies.
+func (p *pairing) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.wake()
+}
+
+// wake ends the wait of a command.
+func (p *pairing) wake() {
+	if p.idle != nil {
 		p.idle <- struct{}{}
 		p.idle = nil
 	}

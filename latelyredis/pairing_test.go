@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/resptest"
@@ -20,6 +21,7 @@ import (
 type played struct {
 	net.Conn
 	to     []byte // the client
+	ended  bool
 	closed bool
 }
 
@@ -28,6 +30,9 @@ func (p *played) Close() error                { p.closed = true; return nil }
 func (p *played) RemoteAddr() net.Addr        { return &net.UnixAddr{Name: "test", Net: "unix"} }
 
 func (p *played) Read(b []byte) (int, error) {
+	if p.ended {
+		return 0, io.EOF
+	}
 	n := copy(b, p.to)
 	p.to = p.to[n:]
 	return n, nil
@@ -206,6 +211,44 @@ func TestLostReply(t *testing.T) {
 				t.Errorf("%d replies, then %v, told %d times, closed %v: want at most %d and %q", passed, err, told, w.server.closed, most, want)
 			}
 		})
+	}
+}
+
+// TestEndWhileACommandWaits ends a connection, by the server or by the client, before a command that must wait for
+// replies, and while one waits: nothing waits for them any more, and this is no damage.
+func TestEndWhileACommandWaits(t *testing.T) {
+	const most, command, reply = 1024, "*1\r\n$4\r\nTIME\r\n", "*0\r\n"
+	for _, byServer := range []bool{true, false} {
+		for _, waits := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(func(err error) { t.Errorf("by the server %v, waits %v: %v", byServer, waits, err) })
+				buf := make([]byte, most*len(reply))
+				w.Write([]byte(strings.Repeat(command, most+1)))
+				w.server.to = []byte(strings.Repeat(reply, most))
+				must.Get(w.Read(buf))(t)
+				start := time.Now()
+				done := make(chan struct{})
+				write := func() {
+					w.Write([]byte(command))
+					close(done)
+				}
+				if waits {
+					go write()
+					synctest.Wait()
+				}
+				if w.server.ended = true; byServer {
+					w.Read(buf)
+				} else {
+					w.Close()
+				}
+				if !waits {
+					go write()
+				}
+				if <-done; time.Since(start) > 0 {
+					t.Errorf("by the server %v, waits %v: the command waited for %v", byServer, waits, time.Since(start))
+				}
+			})
+		}
 	}
 }
 
