@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -74,5 +75,23 @@ func TestFail2banNotes(t *testing.T) {
 	r := Fail2ban(overlay{jails("[a]\nenabled=true\nmaxretry=3\n"), fstest.MapFS{"jail.conf": {Data: []byte("[DEFAULT]\nbantime=10m\nfindtime=10m\nmaxretry=5\n[a]\n")}}}, "")
 	if len(r.Notes) > 0 || !strings.Contains(string(r.Rules), "after: 2 hits in 10m, for: 10m, mode: shadow") {
 		t.Errorf("%v\n%s", r.Notes, r.Rules)
+	}
+}
+
+// unreadable is a directory in which jail.local may not be read.
+type unreadable struct{ fs.FS }
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if name == "jail.local" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return u.FS.Open(name)
+}
+
+// A file that exists and may not be read is named: its settings are missing.
+func TestUnreadableFile(t *testing.T) {
+	r := Fail2ban(unreadable{fstest.MapFS{"jail.conf": {Data: []byte("[a]\n")}}}, "")
+	if len(r.Notes) != 1 || r.Notes[0].String() != "jail.local:1: permission denied: the settings of this file are missing" {
+		t.Errorf("%v", r.Notes)
 	}
 }

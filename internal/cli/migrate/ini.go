@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"path"
@@ -99,7 +100,11 @@ func (b *builder) load(s settings, dir fs.FS, name string, seen []string, order 
 		return true
 	}
 	data, err := fs.ReadFile(dir, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		b.note(place{name, 1}, "permission denied: the settings of this file are missing")
+		return true
+	case err != nil:
 		return false
 	}
 	seen = append(seen, name)
