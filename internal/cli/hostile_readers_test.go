@@ -17,7 +17,10 @@ import (
 // readerAttacks are of clients that ask and do not read.
 var readerAttacks = []attack{
 	{"subscribers that do not read", nil, silentSubscribers, fault{"internal/server/events/hub.go", "decisions that begin bans take", []string{"	h.events.Add(1)\n", "	h.events.Add(1)\n	for range h.n.Load() {\n		(&Event{Event: ev}).encode()\n	}\n"}}},
-	{"clients that do not read", nil, silentClients, fault{"internal/server/respapi/reaper.go", "were not closed", []string{"began != 0 && now", "began > 1<<31 && now"}}},
+	{"clients that do not read", nil, silentClients, fault{"internal/server/respapi/reaper.go", "were not closed", []string{
+		"began != 0 && now", "began > 1<<31 && now",
+		"p == partial && now", "p == partial && since > 1<<31 && now", // what such a client sends last is half a command
+	}}},
 	{"watchers that do not read", nil, silentWatchers, fault{"internal/server/respapi/reaper.go", "were not closed", []string{"began != 0 && now", "began > 1<<31 && now"}}},
 }
 
