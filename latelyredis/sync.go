@@ -307,7 +307,7 @@ func (s *Store) reload(ctx context.Context, l *layout, newest string, lost bool)
 }
 
 // settleBans is about the bans of the copy that are not known in Redis. If they were lost, it writes them to the list again, and
-// then to their records; a record that could not be written is written the next time.
+// then to their records; a record that could not be written is written the next time, unless it is of another form.
 func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool, lost bool) error {
 	var records, listings []*call
 	var bans []ban.Ban
@@ -324,7 +324,8 @@ func (s *Store) settleBans(ctx context.Context, l *layout, known map[string]bool
 		}
 		errs = append(errs, s.exchange(ctx, l, slices.Collect(maps.Values(held))))
 		for name, c := range held {
-			if delete(s.unwritten, name); c.err != nil {
+			delete(s.unwritten, name)
+			if foreign := codeIs(c.err, "NEWERFORM") || codeIs(c.err, "WRONGTYPE"); c.err != nil && !foreign {
 				s.unwritten[name] = true
 				s.unlisted.Store(true) // relist comes back to it
 			}

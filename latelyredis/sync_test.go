@@ -211,6 +211,25 @@ func TestReassertedInPart(t *testing.T) {
 	})
 }
 
+// TestReassertedBesideNewerForm loses all keys, after which a newer version has written the record of a banned key: the node
+// cannot write its ban, but is ready, and does all else.
+func TestReassertedBesideNewerForm(t *testing.T) {
+	s, config := own(t), prefixed()
+	rules := set(t, banning("flood", match.MustKey("path"), 0))
+	node := quiet(t, s.client(t), rules, config)
+	ask(t, node, rules, about(0, "a"))
+	listed(t, node)
+	record := strings.Trim(do(t, s.client(t), "KEYS", config.Prefix+"{path=*"), "[]")
+	s.Do(t, "FLUSHALL")
+	s.Do(t, "SET", record, "\xff another form")
+	if err := node.Sync(t.Context()); err == nil {
+		t.Fatalf("the record %q was written", record)
+	}
+	for range 3 {
+		must.Do(t, node.Sync(t.Context()))
+	}
+}
+
 // TestEndedAfterLoss loses the newest change of the list, as a failover to a replica without it does, and ends a ban: a node that
 // writes its bans again does not bring that one back.
 func TestEndedAfterLoss(t *testing.T) {
