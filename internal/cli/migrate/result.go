@@ -43,6 +43,7 @@ type builder struct {
 	bans  []ban
 	allow []string
 	notes []Note
+	noted map[Note]bool
 	names map[string]bool
 	files []string // in the order of reading
 
@@ -56,7 +57,15 @@ type builder struct {
 type ban struct{ comment, rule string }
 
 func (b *builder) note(p place, format string, args ...any) {
-	b.notes = append(b.notes, Note{p.file, p.line, fmt.Sprintf(format, args...)})
+	n := Note{p.file, p.line, fmt.Sprintf(format, args...)}
+	if b.noted[n] {
+		return // jail.local is read twice: after jail.conf, and after jail.d
+	}
+	if b.noted == nil {
+		b.noted = make(map[Note]bool)
+	}
+	b.noted[n] = true
+	b.notes = append(b.notes, n)
 }
 
 // name returns a name for a rule that is as much like text as it may be, and that no other
