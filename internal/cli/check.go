@@ -89,6 +89,8 @@ func decisionText(d *api.Decision) string {
 		return fmt.Sprintf("refused by %s: the event has no %s", rule, visible(d.Missing))
 	case !d.Allowed && d.RetryAfter < 0:
 		return fmt.Sprintf("refused by %s: its limit is %d, and no waiting helps", rule, d.Limit)
+	case !d.Allowed && d.RetryAfter == 0:
+		return fmt.Sprintf("refused by %s: %s", rule, storeAway)
 	case !d.Allowed:
 		return fmt.Sprintf("refused by %s: %d of %d left, allowed again in %s", rule, d.Remaining, d.Limit, lasting(d.RetryAfter.Duration()))
 	case d.Rule == "":

@@ -144,6 +144,8 @@ func refusedEvent(e *api.RefusedEvent) string {
 		return text + ": refused by the ban"
 	case d.Missing != "":
 		return fmt.Sprintf("%s: refused, it had no %s", text, visible(d.Missing))
+	case d.RetryAfter == 0:
+		return text + ": refused, " + storeAway
 	case d.RetryAfter < 0:
 		return fmt.Sprintf("%s: refused, its limit is %d, and no waiting helps", text, d.Limit)
 	}

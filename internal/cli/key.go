@@ -182,6 +182,9 @@ func banText(b *api.Ban) string {
 // noLimit is why a rule allows an event without a limit: the last holds while the store of limits is away.
 const noLimit = "it is in shadow mode, the key is on the allow list, or on_store_failure is open"
 
+// storeAway is why a rule refuses an event, and does not tell when one is allowed.
+const storeAway = "the store of limits is away, and on_store_failure is closed"
+
 // nextDecision describes the decision of a rule about the next event of a key.
 func nextDecision(d *api.Decision) string {
 	switch {
@@ -193,6 +196,8 @@ func nextDecision(d *api.Decision) string {
 		return fmt.Sprintf("allows the next event, which leaves %d of %d", d.Remaining, d.Limit)
 	case d.RetryAfter < 0:
 		return "refuses the next event, and no waiting helps"
+	case d.RetryAfter == 0:
+		return "refuses the next event: " + storeAway
 	}
 	return fmt.Sprintf("refuses the next event, again allowed in %s", lasting(d.RetryAfter.Duration()))
 }

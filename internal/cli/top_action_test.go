@@ -162,4 +162,19 @@ func TestDecisionWithoutLimit(t *testing.T) {
 	if !strings.Contains(rows[0], "would allow: "+noLimit) {
 		t.Errorf("lately top: %q", rows)
 	}
+
+	d.Allowed = false // by on_store_failure: closed
+	if got := nextDecision(&d); got != "refuses the next event: "+storeAway {
+		t.Errorf("lately key: %q", got)
+	}
+	if got := decisionText(&api.Decision{Rule: "login"}); got != "refused by login: "+storeAway {
+		t.Errorf("lately check: %q", got)
+	}
+	if got := refusedEvent(&api.RefusedEvent{Decision: d}); !strings.HasSuffix(got, ": refused, "+storeAway) {
+		t.Errorf("lately explain: %q", got)
+	}
+	rows = cannedModel(t, topPaint{}, 120, 40).decisionRows([]api.KeyDecision{{Rule: "search", Decision: d}})
+	if !strings.Contains(rows[0], "would refuse: "+storeAway) {
+		t.Errorf("lately top: %q", rows)
+	}
 }

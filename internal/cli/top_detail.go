@@ -111,6 +111,8 @@ func (m *topModel) decisionRows(decisions []api.KeyDecision) (rows []string) {
 		}
 		if banned := time.UnixMilli(int64(d.BannedUntil)); banned.After(m.theirs()) {
 			style, text = m.paint.banned, "banned for "+lasting(banned.Sub(m.theirs()))
+		} else if !d.Allowed && d.RetryAfter == 0 {
+			style, text = m.paint.refused, "would refuse: "+storeAway
 		} else if !d.Allowed {
 			style, text = m.paint.refused, "would refuse, again in "+lasting(d.RetryAfter.Duration())
 		}
