@@ -126,6 +126,7 @@ CL.THROTTLE user123 15 30 60 17 -> [1 16 0 -1 32]
 CL.THROTTLE user123 15 30 60 0 -> [0 16 0 -1 32]
 CL.THROTTLE user123 -1 30 60 -> -BADARG max_burst: '-1': must be 0 to 4294967294
 CL.THROTTLE user123 15 30 -> -BADARG wrong number…
+CL.THROTTLE user123 15 30 315360001 -> -BADARG period: '315360001': must be 1 to 315360000
 BANS -> []
 BAN login ada 10m too~many -> +OK
 TAKE login ada -> [0 3 0 600000 600000 "login" 946685400000]
@@ -166,7 +167,7 @@ HOT.REPORT nosuch /p 1 0 -> -NORULE hot rule "nosuch": unknown: must be one of p
 HOT.REPORT product /p 1 -> -BADARG wrong number…
 HOT.REPORT product /p 1 0 /p -> -BADARG record 2: 1 arguments: must be 3: 1 values of the key, a count and an age in ms
 HOT.REPORT product /product/4 9 0 /p x 0 -> -BADARG record 2: count: 'x': must be 1 to 2147483648
-HOT.REPORT product /product/4 9 0 /p 1 -1 -> -BADARG record 2: age: '-1': must be 0 to 9223372036854
+HOT.REPORT product /product/4 9 0 /p 1 -1 -> -BADARG record 2: age: '-1': must be 0 to 315360000000
 HOT.REPORT product /product/4 0 0 -> -BADARG record 1: count: '0': must be 1 to 2147483648
 HOT.CHANGED product /product/2 -> 1
 HOT.CHANGED product /product/4 -> 0

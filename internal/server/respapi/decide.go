@@ -304,8 +304,8 @@ func reset(c *conn, args [][]byte) error {
 	return nil
 }
 
-// maxPeriod is the most seconds that a time.Duration has.
-const maxPeriod = int64(math.MaxInt64 / time.Second)
+// maxPeriod is the longest period, in seconds.
+const maxPeriod = int64(limit.MaxSpan / time.Second)
 
 // throttle answers five integers: limited, limit, remaining, retry-after or -1, and
 // reset-after. Both are seconds, rounded up.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/limit"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/server/access"
 	"github.com/lately-go/lately/internal/server/apierror"
@@ -111,7 +112,7 @@ func (c *conn) addRecord(r *hotkeys.Report, record [][]byte) error {
 	if err != nil {
 		return err
 	}
-	age, err := readInt("age", record[len(key)+1], 0, math.MaxInt64/int64(time.Millisecond))
+	age, err := readInt("age", record[len(key)+1], 0, int64(limit.MaxSpan/time.Millisecond))
 	if err != nil {
 		return err
 	}

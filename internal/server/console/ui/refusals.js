@@ -49,6 +49,7 @@ function request({ method, host, path }) {
 function reason(d) {
   if (d.banned_until_ms) return `refused by the ban until ${date(d.banned_until_ms)}`;
   if (d.missing) return `it had no ${d.missing}`;
+  if (d.retry_after_ms === 0) return 'the store of limits was away, and on_store_failure is closed';
   if (d.retry_after_ms < 0) return `above the limit of ${count(d.limit)}: no waiting helps`;
   return `${count(d.remaining)} of ${count(d.limit)} were left: allowed ${left(d.retry_after_ms)} later, if no other came`;
 }
