@@ -94,7 +94,7 @@ func decisionText(d *api.Decision) string {
 	case !d.Allowed:
 		return fmt.Sprintf("refused by %s: %d of %d left, allowed again in %s", rule, d.Remaining, d.Limit, lasting(d.RetryAfter.Duration()))
 	case d.Rule == "":
-		return "allowed: no rule matches this event"
+		return "allowed: no rule limits this event"
 	case d.Delay > 0:
 		return fmt.Sprintf("allowed by %s after a wait of %s: %d of %d left", rule, lasting(d.Delay.Duration()), d.Remaining, d.Limit)
 	}
