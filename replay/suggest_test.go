@@ -82,8 +82,6 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// TestSuggestOfRealLogs has suggestions for every log. A program in Python, by its own parsers and
-// windows, and replays of the limit and of one less agree with each figure.
 // TestSuggestKeepsNetworks reads the suggested rules: they must have the key for which they were
 // found.
 func TestSuggestKeepsNetworks(t *testing.T) {
@@ -102,6 +100,8 @@ func TestSuggestKeepsNetworks(t *testing.T) {
 	}
 }
 
+// TestSuggestOfRealLogs has suggestions for every log. A program in Python, by its own parsers and
+// windows, and replays of the limit and of one less agree with each figure.
 func TestSuggestOfRealLogs(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
