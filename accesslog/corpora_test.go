@@ -283,7 +283,8 @@ var noClients = []string{"", "0.0.0.0", "192.030.0.6", "192.0.2.09"}
 // fail2banTime returns the time that a line has.
 func fail2banTime(t *testing.T, name, line, said string) time.Time {
 	zone := must.Get(time.LoadLocation("Europe/Zurich"))(t) // of fail2ban's tests
-	switch name {                                           // fail2ban does not read the zones of their times
+
+	switch name { // fail2ban does not read the zones of their times
 	case "cowrie":
 		zone = time.UTC
 	case "3proxy":
