@@ -121,6 +121,27 @@ func TestNetworksAroundAClient(t *testing.T) {
 	}
 }
 
+// TestClientInABannedNetwork bans a client, by hand or by its rule, and a network that contains it: a decision has the ban
+// that ends last, also if its hits extend the other.
+func TestClientInABannedNetwork(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	for _, extend := range []bool{false, true} {
+		rule := ratelimit.Rule{Name: "flood", Key: foldedKey(t, "client"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour, Extend: extend}}
+		for _, other := range []time.Duration{time.Minute, 2 * time.Hour} {
+			l := mustLimiter(t, mustSet(t, rule), ratelimit.Config{})
+			l.TakeAt(at, clientEvent("192.0.2.1"), 1)
+			l.TakeAt(at, clientEvent("192.0.2.1"), 1) // begins a ban of an hour
+			must.Do(t, l.BansAt(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"192.0.2.0/24"}, Until: at.Add(other)}))
+			want := at.Add(max(time.Hour, other))
+			for _, d := range []ratelimit.Decision{l.PeekN(at, clientEvent("192.0.2.1"), 1), l.TakeAt(at, clientEvent("192.0.2.1"), 1)} {
+				if d.Allowed || !d.BannedUntil.Equal(want) || d.RetryAfter != want.Sub(at) {
+					t.Errorf("extend %v, the network for %v: %+v, want a ban until %v", extend, other, d, want)
+				}
+			}
+		}
+	}
+}
+
 // TestClientNamedLikeANetwork bans, by events, clients whose names read as networks, beside
 // networks that are banned by hand: no address is refused for such a name, also after an
 // export, a copy of the bans as text and a change of the rules, and neither ban ends the other.

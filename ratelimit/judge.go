@@ -66,24 +66,21 @@ func (p *probe) judged(r *request, now int64) {
 	}
 }
 
-// holds clears the outcome, and sets it to a ban that holds at now, if one does.
+// holds clears the outcome, and sets it to the ban of the key, or of a network around it, that holds at now and ends last.
 func (m *memory) holds(p *probe, r *request, now int64) {
 	*p.o = outcome{Rule: p.o.Rule}
 	until, ok := p.bannedUntil(r, now)
-	if !ok {
-		if until, ok = m.networkUntil(p.memoryRule, bytesOf(p.key), now); ok {
-			p.refuseUntil(until)
-		}
-		return
-	}
-	if p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek && !p.look {
+	if ok && p.Ban != nil && p.Ban.Extend && r.Cost > 0 && !r.Peek && !p.look {
 		was := until
-		if until, ok = m.bans.Extend(p.id, p.hash, bytesOf(p.key), p.Ban.policy(), now, m.config.JitterSeed); !ok {
-			return // unbanned at this moment
-		}
-		p.extended = until > was
+		until, ok = m.bans.Extend(p.id, p.hash, bytesOf(p.key), p.Ban.policy(), now, m.config.JitterSeed) // or it is unbanned at this moment
+		p.extended = ok && until > was
 	}
-	p.refuseUntil(until)
+	if end, holds := m.networkUntil(p.memoryRule, bytesOf(p.key), now); holds && (!ok || end > until) {
+		until, ok = end, true
+	}
+	if ok {
+		p.refuseUntil(until)
+	}
 }
 
 func (p *probe) refuseUntil(until int64) {
