@@ -263,22 +263,12 @@ func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 	}
 	c.heard, c.heardAt = readUint56(data), c.clock.now()
 	c.clock.at(c.heard, sent, c.heardAt)
-	what, flag, id := data[uint56], data[uint56+1], entryID(data[uint56+2:])
+	what, flag := data[uint56], data[uint56+1]
 	switch what {
 	case passAlone, passGoesOn:
 		c.complete.Store(true)
 		c.entries.drop(sends)
-		entries, err := parts(data[passBytes:])
-		if err != nil {
-			return false, err
-		}
-		for _, text := range entries {
-			c.countEntry(text)
-		}
-		if c.have = id; flag == 1 {
-			err = c.writeState(ctx)
-		}
-		return len(entries) == passEntries || len(c.entries.list) > 0, err
+		return c.count(ctx, data)
 	case passReady:
 		err := c.readState(ctx)
 		return err == nil, err
@@ -291,6 +281,21 @@ func (c *Counters) pass(ctx context.Context) (more bool, err error) {
 		c.tries = 0
 	}
 	return false, nil
+}
+
+// count counts the entries in the answer to a pass, and writes the state if the answer asks for it.
+func (c *Counters) count(ctx context.Context, data string) (more bool, err error) {
+	entries, err := parts(data[passBytes:])
+	if err != nil {
+		return false, err
+	}
+	for _, text := range entries {
+		c.countEntry(text)
+	}
+	if c.have = entryID(data[uint56+2:]); data[uint56+1] == 1 {
+		err = c.writeState(ctx)
+	}
+	return len(entries) == passEntries || len(c.entries.list) > 0, err
 }
 
 // doubts reports whether the time in an answer may be damaged: it differs from what the node knows, and that in the answer
