@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/store/secret"
 )
 
 // hashKeyScript sets a secret if there is none, and returns the one there is.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/store/secret"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/latelyhttp"
 	"github.com/lately-go/lately/match"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/file/fileperm"
-	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/store/secret"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
 )

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
-	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/loglimit"
 	"github.com/lately-go/lately/internal/store"
+	"github.com/lately-go/lately/internal/store/secret"
 	"github.com/lately-go/lately/internal/wait"
 	"github.com/lately-go/lately/latelyredis"
 	"github.com/lately-go/lately/ratelimit"

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/store/secret"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/rules"
 )

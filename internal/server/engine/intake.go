@@ -7,8 +7,8 @@ import (
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/event/intake"
 	"github.com/lately-go/lately/internal/rule/hashedplans"
-	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
+	"github.com/lately-go/lately/internal/store/secret"
 	"github.com/lately-go/lately/match"
 	"github.com/lately-go/lately/ratelimit"
 )

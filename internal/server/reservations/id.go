@@ -14,9 +14,9 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/secret"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
+	"github.com/lately-go/lately/internal/store/secret"
 )
 
 // An ID is what a client holds of a decision: all that must be known to settle its reservation, and to count its answer, sealed

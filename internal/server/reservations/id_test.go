@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/batch"
-	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/store/secret"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 

@@ -29,12 +29,12 @@ internal/cli  -> internal/event/intake, internal/event/geo, internal/event/event
 cmd/samplelog -> internal/test/accesslogtest
 cmd/manpages  -> internal/cli, github.com/spf13/cobra, github.com/spf13/pflag
 
-internal/server         -> internal/http/refusal, internal/secret, internal/event/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/file/fileperm, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/spelling, internal/rule/sentence, internal/event/eventfield, internal/event/when
+internal/server         -> internal/http/refusal, internal/store/secret, internal/event/geo, api, internal/server/demo, latelyredis, internal/store, internal/server/loglimit, internal/wait, github.com/redis/rueidis, internal/server/follow, accesslog, latelyhttp, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/server/respapi, internal/server/httpapi, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/file/fileperm, internal/server/apierror, internal/server/state, internal/server/counters, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/spelling, internal/rule/sentence, internal/event/eventfield, internal/event/when
 internal/server/respapi -> api, internal/server/engine, internal/server/events, internal/server/listen, internal/server/access, internal/resp, internal/server/loglimit, rules, match, ratelimit, hotkey, window, internal/wait, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/rule/rulevalue, internal/limit
 internal/server/throttle -> ratelimit, window, internal/counting/keytable, internal/limit, internal/counting/snapshot
 internal/server/demo    -> internal/server/engine, rules
 internal/server/httpapi -> internal/event/httpfield, internal/http/middleware, internal/http/refusal, internal/http/ratelimitheader, internal/event/crawlers, api, internal/server/demo, replay, internal/server/follow, internal/server/enforce, internal/server/engine, internal/server/events, internal/server/keptevents, internal/server/listen, internal/server/access, internal/server/console, latelyhttp, latelyprom, rules, match, ratelimit, hotkey, window, github.com/prometheus/client_golang, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/bans, internal/server/reservations, internal/event/eventfield, internal/rule/rulevalue, internal/event/keyvalue
-internal/server/engine  -> internal/rule/hashedplans, internal/event/crawlers, internal/secret, internal/event/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/counting/snapshot, internal/server/loglimit, internal/rule/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/event/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/event/intake, internal/server/reservations, internal/event/eventfield, internal/event/address, internal/event/when, internal/batch, internal/rule/sentence
+internal/server/engine  -> internal/rule/hashedplans, internal/event/crawlers, internal/store/secret, internal/event/geo, api, latelyredis, internal/server/throttle, internal/server/events, internal/server/history, internal/server/keptevents, internal/server/refused, internal/store, rules, match, ratelimit, hotkey, window, internal/server/journal, internal/counting/snapshot, internal/server/loglimit, internal/rule/spelling, internal/server/apierror, internal/server/keys, internal/server/hotkeys, internal/server/state, internal/event/keyvalue, internal/server/counters, internal/server/bans, internal/server/scan, internal/event/intake, internal/server/reservations, internal/event/eventfield, internal/event/address, internal/event/when, internal/batch, internal/rule/sentence
 internal/server/listen  -> api, internal/server/engine, internal/server/access, internal/server/loglimit, internal/file/fileperm
 internal/server/apierror -> api, internal/batch, ratelimit
 internal/server/keys    -> api, internal/server/apierror, match, internal/event/address
@@ -46,7 +46,7 @@ internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, 
 internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/event/keyvalue, internal/rule/rulevalue, internal/event/when, internal/rule/sentence, internal/counting/heap
 internal/server/bans    -> api, internal/event/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/event/address, internal/limit, internal/ban
 internal/server/scan    -> api, internal/server/apierror
-internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/rule/sentence
+internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/store/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/rule/sentence
 internal/server/state   -> window
 internal/server/access  -> internal/file/fileperm
 internal/server/console -> std
@@ -58,7 +58,7 @@ client      -> api, hotkey, ratelimit, match, window, internal/resp, internal/wa
 rules       -> internal/event/intake, internal/event/crawlers, match, ratelimit, hotkey, internal/rule/invalid, internal/limit, internal/file/fileperm, github.com/goccy/go-yaml, internal/event/keyvalue, internal/event/when, internal/rule/rulevalue, internal/event/address, internal/rule/yamlfile, internal/rule/sentence
 latelyhttp  -> internal/event/httpfield, internal/http/refusal, internal/http/ratelimitheader, internal/http/middleware, ratelimit, hotkey, match, window, internal/wait, internal/event/keyvalue, internal/event/eventfield, internal/event/intake, internal/event/address
 latelygrpc  -> latelyhttp, internal/http/ratelimitheader, internal/http/middleware, ratelimit, hotkey, match, window, google.golang.org/grpc, google.golang.org/genproto, google.golang.org/protobuf, internal/wait, internal/event/intake
-latelyredis -> internal/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/counting/keytable, internal/counting/snapshot, internal/wait, internal/resp, github.com/redis/rueidis, internal/event/keyvalue
+latelyredis -> internal/store/secret, window, ratelimit, match, internal/store, internal/limit, internal/ban, internal/counting/keytable, internal/counting/snapshot, internal/wait, internal/resp, github.com/redis/rueidis, internal/event/keyvalue
 latelyprom  -> ratelimit, hotkey, match, window, github.com/prometheus/client_golang
 
 internal/event/httpfield            -> internal/http/middleware, internal/event/intake, internal/event/eventfield, match
@@ -105,7 +105,7 @@ internal/rule/yamlfile -> internal/rule/rulevalue, internal/rule/spelling, githu
 internal/rule/rulevalue -> match, ratelimit, internal/limit, internal/event/intake, internal/rule/spelling, internal/event/eventfield
 internal/event/address    -> std
 internal/counting/heap       -> std
-internal/secret     -> std
+internal/store/secret     -> std
 internal/counting/ring       -> std
 accesslog/internal/regex    -> std
 internal/store      -> internal/limit, internal/ban

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lately-go/lately/internal/secret"
+	"github.com/lately-go/lately/internal/store/secret"
 )
 
 func TestKeys(t *testing.T) {
