@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/lately-go/lately/internal/test/must"
+	"github.com/lately-go/lately/internal/test/overlay"
 )
 
-// A fault switches a defence off, by changes in a copy of a file that the compiler reads instead: each text, and what replaces
-// it. The case without this defence says so.
+// A fault switches a defence off by changes in a file: each text, followed by its replacement. Without the defence, the case
+// fails with the text in says.
 type fault struct {
 	file, says string
 	changes    []string
 }
 
-// TestHostileControls builds the program without the defence of each case of TestHostile, and runs the case: it
-// must fail, and say what the fault says.
+// TestHostileControls builds the program without the defence in each case of TestHostile, and runs the case: it must fail with
+// the text of the fault.
 //
 //	make hostile-controls
 func TestHostileControls(t *testing.T) {
@@ -31,7 +31,7 @@ func TestHostileControls(t *testing.T) {
 	for _, c := range attacks {
 		t.Run(c.name, func(t *testing.T) {
 			test := exec.Command(self, "-test.run", "^TestHostile$/^"+strings.ReplaceAll(c.name, " ", "_")+"$", "-test.v")
-			test.Env = append(os.Environ(), "LATELY_HOSTILE="+c.control.build(t, root), "LATELY_HOSTILE_CONTROLS=")
+			test.Env = append(os.Environ(), "LATELY_HOSTILE="+filepath.Dir(c.control.apply(t, root).Build(t, root)), "LATELY_HOSTILE_CONTROLS=")
 			out, err := test.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), c.control.says) {
 				t.Errorf("without its defence the case must fail with %q: %v\n%s", c.control.says, err, out)
@@ -40,40 +40,25 @@ func TestHostileControls(t *testing.T) {
 	}
 }
 
-// TestHostileControlsApply checks that each defence can still be switched off: who changes the code of one changes its
-// control, too.
+// TestHostileControlsApply checks that each defence can still be switched off, and that the program without it compiles: a
+// change of a defence must change its control, too.
 func TestHostileControlsApply(t *testing.T) {
+	root := must.Get(filepath.Abs(filepath.Join("..", "..")))(t)
+	checker := overlay.NewChecker(t, root)
 	for _, c := range attacks {
-		t.Run(c.name, func(t *testing.T) { c.control.change(t, filepath.Join("..", "..", filepath.FromSlash(c.control.file))) })
+		t.Run(c.name, func(t *testing.T) { must.Do(t, checker.Check(c.control.apply(t, root))) })
 	}
 }
 
-// change returns the text of the file with the fault.
-func (f *fault) change(t *testing.T, path string) string {
+// apply returns the file with the fault.
+func (f *fault) apply(t *testing.T, root string) overlay.Files {
 	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
+	path := filepath.Join(root, filepath.FromSlash(f.file))
+	text := string(must.Get(os.ReadFile(path))(t))
 	for i := 0; i < len(f.changes); i += 2 {
-		if n := strings.Count(string(text), f.changes[i]); n != 1 {
+		if n := strings.Count(text, f.changes[i]); n != 1 {
 			t.Fatalf("%s has %q %d times: the control must follow the change", f.file, f.changes[i], n)
 		}
 	}
-	return strings.NewReplacer(f.changes...).Replace(string(text))
-}
-
-// build builds the program with the fault and returns its folder.
-func (f *fault) build(t *testing.T, root string) string {
-	t.Helper()
-	dir, path := t.TempDir(), filepath.Join(root, filepath.FromSlash(f.file))
-	text := f.change(t, path)
-	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	list := must.Get(json.Marshal(map[string]map[string]string{"Replace": {path: changed}}))(t)
-	for name, b := range map[string][]byte{changed: []byte(text), overlay: list} {
-		must.Do(t, os.WriteFile(name, b, 0o600))
-	}
-	build := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "lately"), "./cmd/lately")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", f.file, err, out)
-	}
-	return dir
+	return overlay.Files{path: strings.NewReplacer(f.changes...).Replace(text)}
 }

@@ -85,6 +85,7 @@ internal/test/randtest -> std
 internal/test/windowtest -> internal/limit
 internal/test/journaltest -> std
 internal/test/netnstest -> golang.org/x/sys
+internal/test/overlay -> internal/test/must
 internal/test/browsertest -> std
 internal/test/freeport -> std
 window                  -> internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/heap

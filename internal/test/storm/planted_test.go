@@ -3,8 +3,6 @@
 package storm
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/test/must"
+	"github.com/lately-go/lately/internal/test/overlay"
 )
 
 // TestPlanted builds the program with each of the planted bugs and wants storms to find it.
@@ -31,7 +30,8 @@ func TestPlanted(t *testing.T) {
 	}
 	for name, bug := range planted(t, os.Getenv("PLANTED")) {
 		t.Run(name, func(t *testing.T) {
-			program, finding := build(t, bug)
+			files, finding := plant(t, bug)
+			program := files.Build(t, root(t))
 			seeds, text, took := find(t, program, finding, number(t, "STORM_SEEDS", 300))
 			if text == "" {
 				t.Fatalf("not found in %d seeds: want %q", seeds, finding)
@@ -41,14 +41,18 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestPlantedApply checks that each planted bug can still be planted: who changes the lines around one
-// changes its patch, too.
+// TestPlantedApply checks that each planted bug can still be planted, and that the server with it compiles: a change of the
+// lines around a bug must change its patch, too.
 func TestPlantedApply(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIP: needs git")
 	}
+	checker := overlay.NewChecker(t, root(t))
 	for name, bug := range planted(t, "") {
-		t.Run(name, func(t *testing.T) { plant(t, bug, t.TempDir()) })
+		t.Run(name, func(t *testing.T) {
+			files, _ := plant(t, bug)
+			must.Do(t, checker.Check(files))
+		})
 	}
 }
 
@@ -67,61 +71,37 @@ func planted(t *testing.T, with string) iter.Seq2[string, string] {
 	}
 }
 
-// root is the root of the repository.
-var root = filepath.Join("..", "..", "..")
+// root returns the root of the repository.
+func root(t *testing.T) string { return must.Get(filepath.Abs(filepath.Join("..", "..", "..")))(t) }
 
-// plant writes the files that a patch changes, with the bug, to a directory. It returns their paths in the repository, and
-// which finding must be made.
-func plant(t *testing.T, patch, dir string) (files []string, finding string) {
+// plant returns the files that a patch changes, with the bug, and the finding that storms must make.
+func plant(t *testing.T, patch string) (files overlay.Files, finding string) {
 	t.Helper()
-	text := must.Get(os.ReadFile(patch))(t)
-	for line := range strings.Lines(string(text)) {
-		if of, ok := strings.CutPrefix(line, "Found as: "); ok {
-			finding = strings.TrimSpace(of)
+	dir, root, files := t.TempDir(), root(t), make(overlay.Files)
+	var names []string
+	for line := range strings.Lines(string(must.Get(os.ReadFile(patch))(t))) {
+		if name, ok := strings.CutPrefix(line, "Found as: "); ok {
+			finding = strings.TrimSpace(name)
 		}
-		file, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
-		if !ok {
-			continue
-		}
-		files = append(files, file)
-		source, err := os.ReadFile(filepath.Join(root, file))
-		broken := filepath.Join(dir, file)
-		if err = errors.Join(err, os.MkdirAll(filepath.Dir(broken), 0o700), os.WriteFile(broken, source, 0o600)); err != nil {
-			t.Fatal(err)
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "+++ b/"); ok {
+			names = append(names, name)
+			source, broken := must.Get(os.ReadFile(filepath.Join(root, name)))(t), filepath.Join(dir, name)
+			must.Do(t, os.MkdirAll(filepath.Dir(broken), 0o700))
+			must.Do(t, os.WriteFile(broken, source, 0o600))
 		}
 	}
-	if finding == "" || len(files) == 0 {
+	if finding == "" || len(names) == 0 {
 		t.Fatalf("%s: must have the line Found as, and a file", patch)
 	}
-	absolute := must.Get(filepath.Abs(patch))(t)
-	do(t, dir, "git", "apply", "--recount", "-C1", absolute)
+	apply := exec.Command("git", "apply", "--recount", "-C1", must.Get(filepath.Abs(patch))(t))
+	apply.Dir = dir
+	if out, err := apply.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", apply, err, out)
+	}
+	for _, name := range names {
+		files[filepath.Join(root, name)] = string(must.Get(os.ReadFile(filepath.Join(dir, name)))(t))
+	}
 	return files, finding
-}
-
-// build builds the program with a bug, and returns its path and which finding must be made.
-func build(t *testing.T, patch string) (program, finding string) {
-	dir, replaced := t.TempDir(), make(map[string]string)
-	files, finding := plant(t, patch, dir)
-	for _, file := range files {
-		original := must.Get(filepath.Abs(filepath.Join(root, file)))(t)
-		replaced[original] = filepath.Join(dir, file)
-	}
-	overlay := must.Get(json.Marshal(map[string]map[string]string{"Replace": replaced}))(t)
-	list := filepath.Join(dir, "overlay.json")
-	must.Do(t, os.WriteFile(list, overlay, 0o600))
-	program = filepath.Join(dir, "lately")
-	do(t, root, "go", "build", "-overlay", list, "-o", program, "./cmd/lately")
-	return program, finding
-}
-
-// do runs a command in a directory.
-func do(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, out)
-	}
 }
 
 // find runs seeds until one makes a finding. It returns how many it took, and what was found.

@@ -16,7 +16,7 @@ import (
 // TestEveryVerb checks that the traffic has exactly the commands and routes of docs/server.md,
 // whose tables come from the program.
 func TestEveryVerb(t *testing.T) {
-	text := must.Get(os.ReadFile(filepath.Join(root, "docs", "server.md")))(t)
+	text := must.Get(os.ReadFile(filepath.Join(root(t), "docs", "server.md")))(t)
 	_, page, _ := strings.Cut(string(text), "\n## RESP\n")
 	table, rest, _ := strings.Cut(page, "\n## HTTP\n")
 	var names, paths []string
