@@ -140,6 +140,85 @@ hot:
 	// 8 loads after 200 more uses
 }
 
+// The price of a product is changed in the database: no process shows the old one any longer.
+func ExampleFleet_Changed() {
+	const text = "version: 1\nhot: [{name: product, key: path, threshold: 1 per 60s, hold: 10m, cache: {ttl: 1m}}]\n"
+	addr, stop := startNode(text)
+	defer stop()
+	file, err := rules.Parse("rules.yaml", []byte(text))
+	if err != nil {
+		log.Fatal(err)
+	}
+	detector, err := hotkey.NewDetector(file.Hot, hotkey.DetectorConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fleet, err := client.NewFleet(client.FleetConfig{
+		Nodes: []string{addr}, Detector: detector,
+		Timeout: time.Minute, // in production a second, the default: the machine of a test may be busy
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fleet.Close()
+	price := "10 EUR"
+	prices, err := hotkey.NewCache(detector, hotkey.CacheConfig[string]{
+		Rule: "product",
+		Load: func(context.Context, string) (string, error) { return price, nil }, // asks the database
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	fmt.Println(prices.Get(ctx, "/product/7"))
+	price = "12 EUR"
+	fmt.Println(prices.Get(ctx, "/product/7"))
+	if err := fleet.Changed(ctx, "product", "/product/7"); err != nil {
+		log.Fatal(err) // call it again
+	}
+	fmt.Println(prices.Get(ctx, "/product/7"))
+	// Output:
+	// 10 EUR <nil>
+	// 10 EUR <nil>
+	// 12 EUR <nil>
+}
+
+// A program decides with servers that have no rules: each call brings its limit.
+func ExampleFleet_Throttle() {
+	addr, stop := startNode("version: 1\n")
+	defer stop()
+	fleet, err := client.NewFleet(client.FleetConfig{Nodes: []string{addr}, Timeout: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fleet.Close()
+	for range 3 { // 30 a minute, and one more at once
+		d, err := fleet.Throttle(context.Background(), "ada", 1, 30, time.Minute, 1)
+		fmt.Println(d.Allowed, d.RetryAfter, err)
+	}
+	// Output:
+	// true 0s <nil>
+	// true 0s <nil>
+	// false 2s <nil>
+}
+
+// No server can be reached: nothing was counted, and the program decides alone.
+func ExampleFleet_Nodes() {
+	fleet, err := client.NewFleet(client.FleetConfig{Nodes: []string{"unix:/nowhere/lately.sock"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer fleet.Close()
+	_, err = fleet.Take(context.Background(), "login", 1, "ada")
+	if !errors.Is(err, client.ErrNoNode) {
+		log.Fatal(err)
+	}
+	for _, n := range fleet.Nodes() {
+		fmt.Println(n.Addr, n.Up, n.Err != nil) // Err is the reason
+	}
+	// Output: unix:/nowhere/lately.sock false true
+}
+
 func ExampleFleet_HotChanges() {
 	detector, err := hotkey.New(hotkey.Rule{Name: "product", Threshold: 500, Span: 2 * time.Second, Hold: time.Minute})
 	if err != nil {

@@ -41,3 +41,30 @@ func ExampleFleet_Reserve() {
 	// used: 1500
 	// another answer: false <nil>
 }
+
+// One reservation charges all rules that match an event: the tokens of the user, and those of its team.
+func ExampleClient_ReserveEvent() {
+	c, stop := connect(`version: 1
+fields: {team: {}}
+limits:
+- {name: per-user, key: user, limit: 3000 per 1d}
+- {name: per-team, key: team, limit: 10_000 per 1d}
+`)
+	defer stop()
+	ctx := context.Background()
+	event := map[string]string{"user": "ada", "team": "compilers"}
+	r, err := c.ReserveEvent(ctx, event, 2000, time.Minute)
+	if err != nil || !r.Decision.Allowed {
+		log.Fatal("refused: ", err)
+	}
+	d, err := c.PeekEvent(ctx, event, 2000) // while the answer is streamed
+	fmt.Println(d.Allowed, d.Rule, err)
+	if _, err := c.Settle(ctx, r.ID, 731); err != nil {
+		log.Fatal(err)
+	}
+	d, err = c.PeekEvent(ctx, event, 2000)
+	fmt.Println(d.Allowed, d.Rule, d.Remaining, err)
+	// Output:
+	// false per-user <nil>
+	// true per-user 269 <nil>
+}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"time"
 
+	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/client"
 	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/httpapi"
@@ -16,15 +17,29 @@ import (
 
 // connect starts a server with these rules in this process, and returns a client of it.
 func connect(text string) (c *client.Client, stop func()) {
-	file, err := rules.Parse("rules.yaml", []byte(text))
+	return connectTo(func() (*rules.File, error) { return rules.Parse("rules.yaml", []byte(text)) })
+}
+
+// connectTo is connect for rules that are loaded at the start and at each reload.
+func connectTo(load func() (*rules.File, error)) (c *client.Client, stop func()) {
+	file, err := load()
 	if err != nil {
 		log.Fatal(err)
 	}
-	e, err := engine.New(engine.Config{Rules: file})
+	e, err := engine.New(engine.Config{Rules: file, KeepEvents: 1 << 20})
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := httpapi.New(httpapi.Config{Config: listen.Config{Engine: e}})
+	s, err := httpapi.New(httpapi.Config{
+		Config: listen.Config{Engine: e},
+		Reload: func(dropBans bool) (api.RuleChanges, error) {
+			file, err := load()
+			if err != nil {
+				return api.RuleChanges{}, err
+			}
+			return e.Replace(file, dropBans)
+		},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -56,6 +71,16 @@ func ExampleClient_Check() {
 	// false login 0
 }
 
+// A customer may send as many messages a day as its plan allows.
+func ExampleClient_TakeLimit() {
+	c, stop := connect("version: 1\nlimits: [{name: messages, key: user, limit: {default: 100 per 1d, at_most: 10_000 per 1d}}]\n")
+	defer stop()
+	plan := uint64(5000) // of this customer, from the database
+	d, err := c.TakeLimit(context.Background(), "messages", plan, 1, "ada")
+	fmt.Println(d.Allowed, d.Remaining, "of", d.Limit, err)
+	// Output: true 4999 of 5000 <nil>
+}
+
 // The tokens of an answer are charged when they are known, even beyond the limit.
 func ExampleClient_Charge() {
 	c, stop := connect("version: 1\nlimits: [{name: tokens, key: user, limit: 1000 per 1d}]\n")
@@ -84,6 +109,43 @@ func ExampleClient_Refund() {
 	d, err := c.Peek(ctx, "upload", 1000, "ada")
 	fmt.Println(returned, d.Allowed, err)
 	// Output: 800 true <nil>
+}
+
+// At most one export of a user runs at a time.
+func ExampleClient_Release() {
+	c, stop := connect("version: 1\nlimits: [{name: exports, key: user, algorithm: in-flight, limit: 1 at once for 10m}]\n")
+	defer stop()
+	ctx := context.Background()
+	for range 2 { // the second is refused while the first runs
+		d, err := c.Take(ctx, "exports", 1, "ada")
+		fmt.Println(d.Allowed, err)
+	}
+	ended, err := c.Release(ctx, "exports", 1, "ada") // after the export
+	if err != nil {
+		log.Fatal(err) // the server ends it after 10 minutes
+	}
+	d, err := c.Take(ctx, "exports", 1, "ada")
+	fmt.Println(ended, d.Allowed, err)
+	// Output:
+	// true <nil>
+	// false <nil>
+	// 1 true <nil>
+}
+
+// The failed logins of a user no longer count after the password was reset.
+func ExampleClient_Reset() {
+	c, stop := connect("version: 1\nlimits: [{name: logins, key: user, limit: 5 per 1h}]\n")
+	defer stop()
+	ctx := context.Background()
+	if _, err := c.Take(ctx, "logins", 5, "ada"); err != nil {
+		log.Fatal(err)
+	}
+	if err := c.Reset(ctx, "logins", "ada"); err != nil {
+		log.Fatal(err)
+	}
+	d, err := c.Peek(ctx, "logins", 1, "ada")
+	fmt.Println(d.Allowed, d.Remaining, err)
+	// Output: true 4 <nil>
 }
 
 // A call of a language model reserves the most that it can cost, and is settled at its cost.
@@ -125,18 +187,19 @@ func ExampleClient_Unban() {
 	// 1 <nil>
 }
 
-// The rules in force.
-func ExampleClient_Rules() {
-	c, stop := connect("version: 1\nlimits: [{name: login, key: client, limit: 5 per 10m}]\n")
+// A wrong rule has banned a whole network: its bans are ended together.
+func ExampleClient_UnbanAll() {
+	c, stop := connect("version: 1\nlimits: [{name: per-client, key: client, limit: 100 per 1m}]\n")
 	defer stop()
-	set, err := c.Rules(context.Background())
-	if err != nil {
-		log.Fatal(err)
+	ctx := context.Background()
+	for _, address := range []string{"192.0.2.1", "192.0.2.77", "198.51.100.3"} {
+		if _, err := c.Ban(ctx, "per-client", time.Hour, "scraper", address); err != nil {
+			log.Fatal(err)
+		}
 	}
-	for _, r := range set.Rules {
-		fmt.Println(r.Name+":", r.Kind, r.Fields)
-	}
-	// Output: login: limit [client]
+	ended, err := c.UnbanAll(ctx, api.BanFilter{Rule: "per-client", Network: "192.0.2.0/24"})
+	fmt.Println(ended, err)
+	// Output: 2 <nil>
 }
 
 // A counter of the rules file counts what a program reports.
