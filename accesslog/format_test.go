@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lately-go/lately/accesslog"
 	"github.com/lately-go/lately/internal/test/must"
@@ -89,4 +90,26 @@ func ExampleParseFormat() {
 	fmt.Println(err)
 	// Output:
 	// accesslog: format "csv:time=1@sec,client=3": field "time": unit "sec" is unknown; use one of s, ms, us, ns, rfc3339, clf
+}
+
+// A program's own messages are read by regular expressions, here from memory; ParseFormat reads a file of them.
+func ExampleParsePatterns() {
+	format, err := accesslog.ParsePatterns("shop.regex", []byte(`
+time   %Y-%m-%d %H:%M:%S
+match  ^ login failed for (?P<user>\S+) from <HOST>$
+`))
+	if err != nil {
+		fmt.Println(err) // with line and column
+		return
+	}
+	parser, err := format.NewParser(accesslog.Options{Zone: time.UTC})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var e match.Event
+	if parser.Parse([]byte("2026-01-02 12:00:00 login failed for ada from 192.0.2.1"), &e) {
+		fmt.Printf("%s %s %s\n", e.Time.UTC().Format(time.TimeOnly), e.Get(match.User), e.Get(match.Client))
+	}
+	// Output: 12:00:00 ada 192.0.2.1
 }

@@ -47,7 +47,7 @@ func ExampleDetector() {
 
 // Counts uses of keys without an event, with the current time.
 func ExampleDetector_Rule() {
-	detector, err := hotkey.New(hotkey.Rule{Name: "user", Key: match.MustKey("user"), Threshold: 2, Span: time.Second, Hold: time.Hour})
+	detector, err := hotkey.New(hotkey.Rule{Name: "user", Key: match.MustKey("user"), Threshold: 2, Span: time.Minute, Hold: time.Hour})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,11 +67,11 @@ func ExampleDetector_Rule() {
 	// 2 2 true
 }
 
-// Keeps the pages of hot products: the third use in a second makes a key hot, and
+// Keeps the pages of hot products: the third use in a minute makes a key hot, and
 // from the next load on the value is kept.
 func ExampleCache() {
 	detector, err := hotkey.New(hotkey.Rule{
-		Name: "product", Key: match.MustKey("path"), Threshold: 3, Span: time.Second, Hold: time.Minute,
+		Name: "product", Key: match.MustKey("path"), Threshold: 3, Span: time.Minute,
 		Cache: &hotkey.CachePolicy{TTL: 10 * time.Second},
 	})
 	if err != nil {
@@ -150,4 +150,36 @@ func ExampleRuleDetector_SetHot() {
 	// /product/7 true
 	// /product/8 false
 	// /health false
+}
+
+// A program that changes a value stores the new one, or has the next use load it.
+func ExampleCache_Set() {
+	detector, err := hotkey.New(hotkey.Rule{
+		Name: "product", Key: match.MustKey("path"), Threshold: 1, Span: time.Minute,
+		Cache: &hotkey.CachePolicy{TTL: 10 * time.Second},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	price := "10 EUR" // in the database
+	prices, err := hotkey.NewCache(detector, hotkey.CacheConfig[string]{
+		Rule: "product",
+		Load: func(context.Context, string) (string, error) { return price, nil },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	fmt.Println(prices.Get(ctx, "/product/7"))
+	price = "12 EUR"
+	fmt.Println(prices.Set("/product/7", price)) // false would mean that it is not hot, so there is no old value
+	fmt.Println(prices.Get(ctx, "/product/7"))
+	price = "11 EUR"
+	prices.Delete("/product/7")
+	fmt.Println(prices.Get(ctx, "/product/7"))
+	// Output:
+	// 10 EUR <nil>
+	// true
+	// 12 EUR <nil>
+	// 11 EUR <nil>
 }

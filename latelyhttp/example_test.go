@@ -154,3 +154,27 @@ func ExampleMiddleware_Allow() {
 	// 200 ""
 	// 429 "60"
 }
+
+// Before new rules are in force, Check finds those whose fields no request has.
+func ExampleMiddleware_Check() {
+	limiter, err := ratelimit.New(ratelimit.Rule{Name: "per-client", Key: match.MustKey("client"), Limits: []ratelimit.Limit{ratelimit.Per(100, time.Minute)}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limits, err := latelyhttp.New(limiter, latelyhttp.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	next, err := ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{Name: "per-tenant", Key: match.MustKey("tenant"), Limits: []ratelimit.Limit{ratelimit.Per(100, time.Minute)}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := limits.Check(next); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := limiter.Update(next); err != nil {
+		log.Fatal(err)
+	}
+	// Output: unknown field "tenant" in the rules: must be client, method, path, object, pattern, query, host, protocol, referer, agent, user, a name in Config.Fields, or declared with the header, cookie or parameter that has it
+}

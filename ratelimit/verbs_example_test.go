@@ -129,3 +129,22 @@ func ExampleLimit_MaxAllowed() {
 	// two-bucket 119 1m0s
 	// gcra 119 0s
 }
+
+// The decisions of each rule so far, for a log or a dashboard.
+func ExampleLimiter_Stats() {
+	limiter, err := ratelimit.New(ratelimit.Rule{
+		Name: "login", Key: match.MustKey("user"), Limits: []ratelimit.Limit{ratelimit.Per(2, time.Minute)},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var e match.Event
+	e.SetString(match.User, "ada")
+	for range 5 {
+		limiter.Take(&e)
+	}
+	for _, r := range limiter.Stats().Rules {
+		fmt.Println(r.Rule+":", r.Allowed, "allowed,", r.Refused, "refused,", r.Keys, "key")
+	}
+	// Output: login: 2 allowed, 3 refused, 1 key
+}

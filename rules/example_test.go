@@ -159,3 +159,59 @@ func ExampleOpen() {
 	fmt.Println(limiter.Take(&e).Allowed, limiter.Take(&e).Allowed)
 	// Output: true false
 }
+
+// A program decides itself what a new version of the file changes.
+func ExampleFile_Changes() {
+	dir, err := os.MkdirTemp("", "rules")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "rules.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			fmt.Println(err)
+		}
+	}
+	write("version: 1\nlimits: [{name: per-client, key: client, limit: 100 per 1m}]\n")
+	file, err := rules.Load(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	write("version: 1\nlimits: [{name: per-client, key: client, limit: 60 per 1m}]\n") // an operator
+	for next, err := range file.Changes(context.Background(), time.Millisecond) {
+		if err != nil {
+			fmt.Println("the old rules stay in force:", err)
+			continue
+		}
+		fmt.Println(next.Limits.Rule(0).Limits[0].N, "instead of", file.Limits.Rule(0).Limits[0].N)
+		break // a program would go on
+	}
+	// Output: 60 instead of 100
+}
+
+// A form for editing the rules: a draft reads no files.
+func ExampleFile_Draft() {
+	file, err := rules.Parse("rules.yaml", []byte("version: 1\nlimits: [{name: per-client, key: client, limit: 100 per 1m}]\n"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	draft, err := file.Draft("draft", []byte("version: 1\nlimits: [{name: per-client, key: client, limit: 60 per 1m}]\nallow: {files: cdn.txt}\n"))
+	if err != nil {
+		fmt.Println(err) // one line for each mistake
+		return
+	}
+	for _, w := range draft.Warnings {
+		fmt.Println(w)
+	}
+	for _, s := range draft.Sentences() {
+		fmt.Println(s)
+	}
+	// Output:
+	// draft:3:16: files: "cdn.txt": not read: the rules in force do not name it, and only a rules file on disk reads files
+	// per-client: a client may make 60 requests per 1m; the 61st within any 1m is refused.
+	// allow: every client in cdn.txt (0 prefixes) is never limited and never banned.
+}

@@ -114,7 +114,7 @@ func Parse(name string, data []byte) (*File, error) {
 }
 
 // Draft is [Parse] for data that may replace f: files of the allow list and of plans that
-// f also names keep their contents from f.
+// f also names keep their contents from f. No file is read: a name that f does not have is a warning.
 func (f *File) Draft(name string, data []byte) (*File, error) {
 	return (&reader{allowFiles: f.Allow.Files, plansBefore: f.plans}).readWhole([]source{{name, string(data)}})
 }
