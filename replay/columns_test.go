@@ -89,13 +89,18 @@ host.example - - [17/Apr/2018:06:25:09 +0000] "GET / HTTP/1.1" 200 5 "-" "a" "19
 		}
 		return replay.Run(t.Context(), c)
 	}
-	for _, format := range []string{"auto", `nginx:$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" "$http_x_forwarded_for"`} {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.regex"), filepath.Join(dir, "two.regex") // each gives an event of each line
+	for _, file := range []string{one, two} {
+		must.Do(t, os.WriteFile(file, []byte(`match ^(?P<client>\S+) .*"(?P<x_forwarded_for>[^"]*)"$`), 0o600))
+	}
+	for format, events := range map[string]int64{"auto": 1, "regex:" + one + "," + two: 2, `nginx:$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" "$http_x_forwarded_for"`: 1} {
 		report := must.Get(run(format, "198.51.100.0/24"))(t)
 		got := make(map[string]int64)
 		for _, busy := range report.Top {
 			got[busy.Values()[0]] = busy.Count
 		}
-		want := map[string]int64{"192.0.2.7": 2, "proxy:198.51.100.1": 1, "203.0.113.5": 1, "host.example": 1}
+		want := map[string]int64{"192.0.2.7": 2 * events, "proxy:198.51.100.1": events, "203.0.113.5": events, "host.example": events}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: clients %v, want %v", format, got, want)
 		}

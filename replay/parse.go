@@ -177,9 +177,6 @@ func (w *worker) parseLines(p *parsed) {
 			}
 			continue
 		}
-		if w.run.identity != nil {
-			w.run.identity.SetClient(&w.event)
-		}
 		if mayLackYear {
 			p.zoneless = p.zoneless || parser.Zoneless()
 			if p.year = withYear; parser.Yearless() {
@@ -197,8 +194,11 @@ func (w *worker) parseLines(p *parsed) {
 	p.first, p.last, p.dated = parser.Dated()
 }
 
-// addParsed adds the event of a line.
+// addParsed adds an event of a line.
 func (w *worker) addParsed(p *parsed) {
+	if w.run.identity != nil {
+		w.run.identity.SetClient(&w.event)
+	}
 	if w.origin {
 		eventfield.SetOrigin(&w.event, w.run.logs[p.file].origin, p.format.String())
 	}

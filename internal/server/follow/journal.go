@@ -154,7 +154,7 @@ var errEnded = errors.New("it has no error")
 
 // start starts journalctl.
 func (j *journal) start(now time.Time) error {
-	args := []string{"--output=json", "--output-fields=MESSAGE,SYSLOG_IDENTIFIER", "--all", "--follow", "--no-tail", "--no-pager"}
+	args := []string{"--output=json", "--output-fields=MESSAGE,SYSLOG_IDENTIFIER,_HOSTNAME,_PID", "--all", "--follow", "--no-tail", "--no-pager"}
 	if j.resumed = j.place.Cursor != ""; j.resumed {
 		args = append(args, "--cursor="+j.place.Cursor)
 	} else {

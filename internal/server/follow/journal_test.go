@@ -132,21 +132,22 @@ func TestJournalParts(t *testing.T) {
 	if lines := part.Stats()[0].Lines; lines != 1 {
 		t.Errorf("%d lines are read, want 1", lines)
 	}
-	clf := must.Get(accesslog.ParseFormat("clf"))(t)
-	c := Config{Logs: []Log{{Path: "journal:_SYSTEMD_UNIT=nginx.service", Format: clf}}}
-	users := 0
-	c.Judge = func(ev *match.Event) {
-		if users++; string(ev.Get(match.User)) != "b" {
-			t.Errorf("the user is %q", ev.Get(match.User))
-		}
+	patterns := filepath.Join(t.TempDir(), "ssh.regex")
+	must.Do(t, os.WriteFile(patterns, []byte(`match ^gate sshd\[812\]: Failed password for (?P<user>\S+) from <HOST>`), 0o600))
+	formats := map[string]string{"journal:_SYSTEMD_UNIT=nginx.service": "clf", "journal:sshd.service,sshd": "regex:" + patterns}
+	var c Config
+	for path, format := range formats {
+		c.Logs = append(c.Logs, Log{Path: path, Format: must.Get(accesslog.ParseFormat(format))(t)})
 	}
+	users := map[string]bool{}
+	c.Judge = func(ev *match.Event) { users[string(ev.Get(match.User))] = true }
 	f := must.Get(New(c))(t)
 	defer f.close()
-	for end := time.Now().Add(time.Minute); users == 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(users) < len(formats) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		f.poll(t.Context(), time.Now())
 	}
-	if users != 1 {
-		t.Errorf("%d events, want 1", users)
+	if !users["a"] || !users["b"] || len(users) != len(formats) {
+		t.Errorf("the users are %v, want a by patterns, and b", users)
 	}
 }
 

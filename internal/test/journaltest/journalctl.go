@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,7 @@ type journalctl struct {
 	next        uint64 // number of the first entry to print
 	identifiers []string
 	units       []string
+	fields      []string // that are printed, and the cursor and the time
 
 	kills   int64
 	entries os.FileInfo // that were read last
@@ -51,7 +53,7 @@ func (c *journalctl) run(args []string) error {
 	if err = errors.Join(err, starts.Close()); err != nil {
 		return err
 	}
-	for _, needed := range []string{"--output=json", "--all", "--follow", "--no-tail", "--no-pager", "--output-fields=MESSAGE,SYSLOG_IDENTIFIER"} {
+	for _, needed := range []string{"--output=json", "--all", "--follow", "--no-tail", "--no-pager"} {
 		i := slices.Index(args, needed)
 		if i < 0 {
 			return fmt.Errorf("without %s", needed)
@@ -88,6 +90,8 @@ func (c *journalctl) set(arg string) (err error) {
 		c.identifiers = append(c.identifiers, value)
 	case "--unit", "_SYSTEMD_UNIT":
 		c.units = append(c.units, value)
+	case "--output-fields":
+		c.fields = strings.Split(value, ",")
 	default:
 		err = fmt.Errorf("unknown argument %s", arg)
 	}
@@ -141,8 +145,7 @@ func (c *journalctl) print() error {
 		if n < c.next || !c.selects(&e) {
 			continue
 		}
-		e.Unit = ""
-		text, err := json.Marshal(e)
+		text, err := json.Marshal(c.printed(&e))
 		if err != nil {
 			return err
 		}
@@ -159,6 +162,14 @@ func (c *journalctl) print() error {
 		os.Exit(137)
 	}
 	return nil
+}
+
+// printed returns the fields of an entry that journalctl prints.
+func (c *journalctl) printed(e *Entry) map[string]string {
+	all := map[string]string{"MESSAGE": e.Message, "SYSLOG_IDENTIFIER": e.Identifier, "_SYSTEMD_UNIT": e.Unit, "_HOSTNAME": "gate", "_PID": "812"}
+	maps.DeleteFunc(all, func(name, _ string) bool { return !slices.Contains(c.fields, name) })
+	all["__CURSOR"], all["__REALTIME_TIMESTAMP"] = e.Cursor, e.Time
+	return all
 }
 
 func (c *journalctl) selects(e *Entry) bool {
