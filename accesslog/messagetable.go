@@ -56,6 +56,9 @@ const (
 	// anyText is followed by a text whose end, from the last comma before a word on, is in the line
 	// once only: what clients choose may be on both sides of it.
 	anyText valueKind = iota
+	// messageText is anyText whose end is known by the words that follow it, too: what clients choose may have
+	// it, but not these words.
+	messageText
 	// programText ends at the first place of the text after it, since the program writes it.
 	programText
 	// userText is a name that a client chose: what is behind it is read from the end of the
@@ -66,9 +69,11 @@ const (
 	userWord
 	oneWord
 	clientWord
+	// contextText is a word, and after a comma any text.
+	contextText
 )
 
-var valueKinds = map[string]valueKind{"any": anyText, "text": programText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
+var valueKinds = map[string]valueKind{"any": anyText, "message": messageText, "context": contextText, "text": programText, "user": userText, "name": userWord, "word": oneWord, "client": clientWord}
 
 // set sets the fields of ev if a pattern describes the text.
 func (v *vocabulary) set(text []byte, ev *match.Event) bool {
@@ -167,6 +172,9 @@ func (p *pattern) set(text []byte, ev *match.Event) bool {
 			break
 		}
 		end := v.end(rest)
+		if v.kind == messageText {
+			end = p.messageEnd(rest, i)
+		}
 		if end < 0 {
 			return false
 		}
@@ -185,6 +193,42 @@ func (p *pattern) set(text []byte, ev *match.Event) bool {
 		ev.SetNamed("program", p.program)
 	}
 	return true
+}
+
+// messageEnd returns the index at which the message, value i, ends that rest begins with. There must be one
+// place only where the words that follow it stand: of two, a client may have chosen either.
+func (p *pattern) messageEnd(rest []byte, i int) int {
+	v, only := &p.values[i], -1
+	for from := 0; ; {
+		at := bytes.Index(rest[from:], v.once)
+		if at < 0 {
+			break
+		}
+		from += at + len(v.once)
+		if !p.wordsFollow(rest[from:], i+1) {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = from
+	}
+	if only < 0 || !bytes.HasSuffix(rest[:only], v.until) {
+		return -1
+	}
+	return only - len(v.until)
+}
+
+// wordsFollow reports whether a text begins with the values from i on.
+func (p *pattern) wordsFollow(text []byte, i int) bool {
+	for _, v := range p.values[i:] {
+		end := v.end(text)
+		if end < 0 {
+			return false
+		}
+		text = text[end+len(v.until):]
+	}
+	return len(text) == 0
 }
 
 // setFromEnd reads the values from the one at i on, the name of a user, from the end of a text.
@@ -266,6 +310,12 @@ func (v *patternValue) end(rest []byte) int {
 	end := bytes.IndexByte(rest, ' ') // no word goes on behind it
 	if end < 0 {
 		end = len(rest)
+	}
+	if v.kind == contextText {
+		if end < len(rest) && (end == 0 || rest[end-1] != ',') {
+			return -1
+		}
+		return len(rest)
 	}
 	switch {
 	case end >= maxWord, len(v.until) == 0 && end < len(rest):
