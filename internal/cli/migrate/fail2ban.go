@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +22,18 @@ func Fail2ban(dir fs.FS, folder string) *Result {
 	b := &builder{dir: dir, folder: folder}
 	s, order := settings{}, []string{}
 	found := b.load(s, dir, "jail.conf", nil, &order)
+	more, err := fs.ReadDir(dir, "jail.d")
+	if err != nil {
+		b.noteMissing("jail.d", err)
+	}
 	for _, ending := range []string{".conf", ".local"} {
 		if ending == ".local" {
 			found = b.load(s, dir, "jail.local", nil, &order) || found
 		}
-		more, _ := fs.Glob(dir, "jail.d/*"+ending) // the pattern is good
-		for _, name := range more {
-			found = b.load(s, dir, name, nil, &order) || found
+		for _, file := range more {
+			if path.Ext(file.Name()) == ending {
+				found = b.load(s, dir, path.Join("jail.d", file.Name()), nil, &order) || found
+			}
 		}
 	}
 	if !found {

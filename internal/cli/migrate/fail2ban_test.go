@@ -78,20 +78,26 @@ func TestFail2banNotes(t *testing.T) {
 	}
 }
 
-// unreadable is a directory in which jail.local may not be read.
-type unreadable struct{ fs.FS }
+// unreadable is a directory in which one file or folder may not be read.
+type unreadable struct {
+	fs.FS
+	name string
+}
 
 func (u unreadable) Open(name string) (fs.File, error) {
-	if name == "jail.local" {
+	if name == u.name {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 	return u.FS.Open(name)
 }
 
-// A file that exists and may not be read is named: its settings are missing.
+// A file or folder that exists and may not be read is named: its settings are missing.
 func TestUnreadableFile(t *testing.T) {
-	r := Fail2ban(unreadable{fstest.MapFS{"jail.conf": {Data: []byte("[a]\n")}}}, "")
-	if len(r.Notes) != 1 || r.Notes[0].String() != "jail.local:1: permission denied: the settings of this file are missing" {
-		t.Errorf("%v", r.Notes)
+	files := fstest.MapFS{"jail.conf": {Data: []byte("[a]\n")}, "jail.d/b.conf": {Data: []byte("[b]\n")}}
+	for _, name := range []string{"jail.local", "jail.d", "jail.d/b.conf"} {
+		r := Fail2ban(unreadable{files, name}, "")
+		if len(r.Notes) != 1 || r.Notes[0].String() != name+":1: permission denied: its settings are missing" {
+			t.Errorf("%s: %v", name, r.Notes)
+		}
 	}
 }

@@ -100,12 +100,9 @@ func (b *builder) load(s settings, dir fs.FS, name string, seen []string, order 
 		return true
 	}
 	data, err := fs.ReadFile(dir, name)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		b.note(place{name, 1}, "permission denied: the settings of this file are missing")
-		return true
-	case err != nil:
-		return false
+	if err != nil {
+		b.noteMissing(name, err)
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	seen = append(seen, name)
 	own := b.readINI(name, data, order)
@@ -124,6 +121,16 @@ func (b *builder) load(s settings, dir fs.FS, name string, seen []string, order 
 		b.load(s, dir, base+".local", seen, order)
 	}
 	return true
+}
+
+// noteMissing adds a note about a file or folder that exists, and could not be read.
+func (b *builder) noteMissing(name string, err error) {
+	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathError.Err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		b.note(place{name, 1}, "%v: its settings are missing", err)
+	}
 }
 
 // get returns a setting of a section or of the defaults, in one line and with %(name)s
