@@ -27,7 +27,19 @@ var others = map[string]string{
 // NewReader returns what r has, decompressed if its first bytes are those of gzip, zstd or
 // bzip2. Its error names other forms of data that are no log. The reader has no goroutine and need not be closed.
 func NewReader(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 256<<10)
+	decompressed, err := newReader(bufio.NewReaderSize(r, 256<<10))
+	if err != nil {
+		return nil, err
+	}
+	const magic, at = "ustar", 257
+	buffered := bufio.NewReaderSize(decompressed, 4<<10)
+	if head, _ := buffered.Peek(at + len(magic)); bytes.HasSuffix(head, []byte(magic)) {
+		return nil, errors.New("a tar archive: must be a log; tar -xOf FILE prints the text of its files")
+	}
+	return buffered, nil
+}
+
+func newReader(buffered *bufio.Reader) (io.Reader, error) {
 	magic, err := buffered.Peek(4)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
