@@ -89,12 +89,15 @@ func notWritten(err error) error {
 	return inputErrorOf(fmt.Sprintf("the output cannot be written: %v", err))
 }
 
-// flagsOnly returns an error for a command with arguments.
+// flagsOnly returns an error for a command with arguments, which suggests the command of that name, as for "lately rules reload".
 func flagsOnly(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%s: argument %q: must be flags only", cmd.Name(), args[0])
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	if other, _, err := cmd.Root().Find(args); err == nil && other != cmd.Root() {
+		return fmt.Errorf("%s: argument %q: must be flags only; did you mean %s?", cmd.Name(), args[0], other.CommandPath())
+	}
+	return fmt.Errorf("%s: argument %q: must be flags only", cmd.Name(), args[0])
 }
 
 // Root returns the command tree.

@@ -39,6 +39,7 @@ const mistakes = `
 2 serve --store localhost:6379 -> --store: "localhost:6379": must be the URL of Redis or Valkey, such as redis://…
 2 serve --log-level loud -> --log-level: "loud": must be debug, info, warn or error; …
 2 serve extra -> serve: argument "extra": must be flags only
+2 rules reload -> rules: argument "reload": must be flags only; did you mean lately reload?
 2 replay -> no file: must be one or more paths, or - for standard input
 1 replay missing.log -> missing.log: cannot be read: no such file or directory
 2 replay --limit 60 access.log -> --limit: "60": the span is missing: must be N/SPAN or N/PERIOD, such as 60/1m or 1000/day
