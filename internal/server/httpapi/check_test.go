@@ -119,9 +119,15 @@ func TestForwardAuthLongValue(t *testing.T) {
 	}
 }
 
-// A field that no rule knows is an error that suggests one, in any form of the body.
+// A field that no rule knows is an error that suggests one, in any form of the body. Of several it names
+// the first by the alphabet if the body is decoded to a map.
 func TestUnknownField(t *testing.T) {
 	s := newServer(t, nil)
+	for range 8 {
+		if p := wantProblem(t, post(s, "/v1/check", `{"event":{"c\u006ceint":"x","agnet":"x","hots":"x","mehtod":"x"}}`), 400, api.BadArg); p.Detail != `field "agnet": unknown; did you mean agent?` {
+			t.Errorf("of several fields: %s", p.Detail)
+		}
+	}
 	const want = `field "cleint": unknown; did you mean client?`
 	for _, x := range []struct{ path, body string }{
 		{"/v1/check", `{"event":{"cleint":"203.0.113.5","path":"/"}}`},

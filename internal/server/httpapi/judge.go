@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -172,11 +173,11 @@ func (c *call) decodedEvent(it *item, r *judgeItem) error {
 		return badArg("event: missing: must be an object of fields, such as {\"client\":\"192.0.2.1\"}")
 	}
 	it.ev = c.engine.Event()
-	for name, value := range r.Event {
+	for _, name := range slices.Sorted(maps.Keys(r.Event)) { // so that the error about unknown fields names the same each time
 		if name == "" {
 			return badArg("event: a field without a name")
 		}
-		it.ev.SetNamedString(name, value)
+		it.ev.SetNamedString(name, r.Event[name])
 	}
 	return nil
 }
