@@ -294,6 +294,7 @@ var vectors = []vector{
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"never"}`, 400, `for: \"never\": must be a duration`},
 	{"POST", "/v1/bans", `{"rule":"flood","key":"a","for":"4000d"}`, 400, `must be a duration of 1ms to 3650d`},
 	{"POST", "/v1/bans", `{"rule":"none","key":"a","for":"1m"}`, 404, `"NORULE"`},
+	{"POST", "/v1/bans?for=1h", `{"rule":"flood","key":"a","for":"1m"}`, 400, `query: \"for\": unknown: must be empty`},
 	{"GET", "/v1/bans?rule=flood&q=113.66&limit=10", "", 200, `"total":1}`},
 	{"GET", "/v1/bans?limit=1", "", 200, `"total":2,"next":"`},
 	{"GET", "/v1/bans?offset=1", "", 400, `must be one of rule, q, limit, cursor`},

@@ -14,6 +14,9 @@ import (
 // readQuery sets c.query, which then has the parameters of the route and no others.
 func (c *call) readQuery() (err error) {
 	raw := c.r.URL.RawQuery
+	if raw == "" && len(c.route.query) == 0 {
+		return nil
+	}
 	if c.query, err = url.ParseQuery(raw); err != nil {
 		return badArg("query: %s", clip(err.Error()))
 	}

@@ -76,13 +76,11 @@ func (s *Server) serve(c *call) (err error) {
 			return err
 		}
 	}
-	switch {
-	case c.route.method == "POST":
-		if err = c.readBody(); err == nil && len(c.route.query) > 0 {
-			err = c.readQuery()
-		}
-	case c.route.role != access.None && c.target == "":
+	if c.route.role != access.None && c.target == "" {
 		err = c.readQuery()
+	}
+	if err == nil && c.route.method == "POST" {
+		err = c.readBody()
 	}
 	if err != nil {
 		return err
