@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lately-go/lately/api"
 	"github.com/lately-go/lately/internal/batch"
+	"github.com/lately-go/lately/internal/counting/snapshot"
 	"github.com/lately-go/lately/internal/server/apierror"
 	"github.com/lately-go/lately/internal/server/keptevents"
 	"github.com/lately-go/lately/internal/store/secret"
@@ -134,7 +134,8 @@ func (s *Sealer) Open(text string) (x ID, number uint64, err error) {
 	if err != nil {
 		return x, 0, errID
 	}
-	if x, err = decodeID(plain); err != nil {
+	x, ok := decodeID(plain)
+	if !ok {
 		return x, 0, errID
 	}
 	x.Ticket.ID = base64.RawURLEncoding.EncodeToString(nonce)
@@ -154,11 +155,11 @@ func appendID(dst []byte, x *ID) []byte {
 	dst = binary.AppendUvarint(dst, t.Cost)
 	for i := range t.Charges {
 		c := &t.Charges[i]
-		dst = appendBytes(dst, c.Rule)
+		dst = snapshot.AppendBytes(dst, c.Rule)
 		if i > 0 && string(c.Key) == string(t.Charges[i-1].Key) {
 			dst = append(dst, 0) // no key is empty
 		} else {
-			dst = appendBytes(dst, c.Key)
+			dst = snapshot.AppendBytes(dst, c.Key)
 		}
 		dst = binary.LittleEndian.AppendUint32(dst, c.Form)
 		dst = binary.AppendUvarint(dst, c.Mark)
@@ -174,22 +175,22 @@ func (r *Request) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(r.Place))
 	dst = binary.AppendUvarint(dst, uint64(len(r.Fields)))
 	for i := range r.Fields {
-		dst = appendBytes(appendBytes(dst, r.Fields[i].Name), r.Fields[i].Value)
+		dst = snapshot.AppendBytes(snapshot.AppendBytes(dst, r.Fields[i].Name), r.Fields[i].Value)
 	}
 	return dst
 }
 
-// request reads what Request.append has written.
-func (d *decoder) request() (r Request) {
-	if r.Ends = timeOf(d.varint()); r.Ends.IsZero() {
-		return r
+// readRequest reads what Request.append has written.
+func readRequest(r *snapshot.Reader) (q Request) {
+	if q.Ends = timeOf(r.Varint()); q.Ends.IsZero() {
+		return q
 	}
-	r.Form = uint32(d.fixed(4))
-	r.Place = keptevents.Place(d.uvarint())
-	for n := d.uvarint(); n > 0 && d.err == nil; n-- {
-		r.Fields = append(r.Fields, Field{string(d.bytes()), d.bytes()})
+	q.Form = uint32(fixed(r, 4))
+	q.Place = keptevents.Place(r.Uvarint())
+	for n := r.Uvarint(); n > 0 && !r.Failed(); n-- {
+		q.Fields = append(q.Fields, Field{string(r.Bytes(maxID)), r.Bytes(maxID)})
 	}
-	return r
+	return q
 }
 
 // nanosOf returns t in nanoseconds since 1970, and 0 for the zero time.
@@ -208,80 +209,39 @@ func timeOf(ns int64) time.Time {
 	return time.Unix(0, ns)
 }
 
-func appendBytes[T string | []byte](dst []byte, b T) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+// decodeID reads what appendID has written, and reports whether b is that.
+func decodeID(b []byte) (ID, bool) {
+	r := snapshot.NewReader(b)
+	x := ID{Life: fixed(r, 8), Asked: readRequest(r)}
+	if r.Len() > 0 {
+		readTicket(r, &x.Ticket)
+	}
+	if r.Failed() {
+		return ID{}, false
+	}
+	return x, true
 }
 
-var errCut = errors.New("an id that is cut")
-
-// decodeID reads what appendID has written.
-func decodeID(b []byte) (x ID, err error) {
-	d := decoder{b: b}
-	x.Life = d.fixed(8)
-	x.Asked = d.request()
-	if d.err == nil && len(d.b) == 0 {
-		return x, nil
-	}
-	x.Ticket.At = int64(d.fixed(8))
-	x.Ticket.Ends = time.Unix(0, x.Ticket.At+d.varint())
-	x.Ticket.Cost = d.uvarint()
-	for d.err == nil && len(d.b) > 0 {
-		c := batch.Charge{Rule: string(d.bytes())}
-		if c.Key = d.bytes(); len(c.Key) == 0 {
-			if len(x.Ticket.Charges) == 0 {
-				return ID{}, errCut
-			}
-			c.Key = x.Ticket.Charges[len(x.Ticket.Charges)-1].Key
+func readTicket(r *snapshot.Reader, t *batch.Ticket) {
+	t.At = int64(fixed(r, 8))
+	t.Ends = time.Unix(0, t.At+r.Varint())
+	t.Cost = r.Uvarint()
+	for r.Len() > 0 {
+		c := batch.Charge{Rule: string(r.Bytes(maxID)), Key: r.Bytes(maxID)}
+		if last := len(t.Charges) - 1; len(c.Key) == 0 && last >= 0 {
+			c.Key = t.Charges[last].Key
+		} else if len(c.Key) == 0 {
+			r.Fail()
 		}
-		c.Form = uint32(d.fixed(4))
-		c.Mark = d.uvarint()
-		x.Ticket.Charges = append(x.Ticket.Charges, c)
+		c.Form, c.Mark = uint32(fixed(r, 4)), r.Uvarint()
+		t.Charges = append(t.Charges, c)
 	}
-	if d.err != nil {
-		return ID{}, d.err
-	}
-	return x, nil
 }
 
-// A decoder reads values until the first error, and zeros after it.
-type decoder struct {
-	b   []byte
-	err error
-}
-
-func (d *decoder) take(n int) []byte {
-	if d.err != nil || n <= 0 || n > len(d.b) {
-		d.err = errCut
-		return nil
-	}
-	head := d.b[:n]
-	d.b = d.b[n:]
-	return head
-}
-
-func (d *decoder) fixed(size int) (n uint64) {
-	for i, c := range d.take(size) {
+// fixed reads a number of that many bytes, the lowest first.
+func fixed(r *snapshot.Reader, size int) (n uint64) {
+	for i, c := range r.Next(size) {
 		n |= uint64(c) << (8 * i)
 	}
 	return n
-}
-
-func (d *decoder) varint() int64 {
-	n, size := binary.Varint(d.b)
-	d.take(size)
-	return n
-}
-
-func (d *decoder) uvarint() uint64 {
-	n, size := binary.Uvarint(d.b)
-	d.take(size)
-	return n
-}
-
-func (d *decoder) bytes() []byte {
-	n := d.uvarint()
-	if n == 0 {
-		return nil
-	}
-	return d.take(int(min(n, maxID)))
 }

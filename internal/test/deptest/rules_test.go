@@ -46,7 +46,7 @@ internal/server/hotkeys -> api, internal/server/apierror, internal/server/keys, 
 internal/server/counters -> api, internal/server/apierror, internal/server/keys, internal/server/state, latelyredis, rules, match, window, internal/event/keyvalue, internal/rule/rulevalue, internal/event/when, internal/rule/sentence, internal/counting/heap
 internal/server/bans    -> api, internal/event/keyvalue, internal/server/apierror, internal/server/history, internal/server/journal, internal/server/keys, internal/server/loglimit, internal/server/scan, internal/server/state, match, ratelimit, internal/event/address, internal/limit, internal/ban
 internal/server/scan    -> api, internal/server/apierror
-internal/server/reservations -> internal/server/state, ratelimit, rules, api, internal/store/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/rule/sentence
+internal/server/reservations -> internal/counting/snapshot, internal/server/state, ratelimit, rules, api, internal/store/secret, internal/server/apierror, internal/server/keptevents, internal/batch, internal/rule/sentence
 internal/server/state   -> window
 internal/server/access  -> internal/file/fileperm
 internal/server/console -> std
