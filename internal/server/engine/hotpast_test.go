@@ -61,7 +61,7 @@ func TestHotPast(t *testing.T) {
 			reportBy(t, e, "svc-1", "product", 3*each, "/a")
 			reportBy(t, e, "svc-2", "product", each, "/a")
 			reportBy(t, e, "svc-2", "product", 1, "/cold")
-			must.Do(t, e.Hot().CountCache("product", 30, 10, 2, 1))
+			must.Do(t, e.Hot().CountCache("product", api.CacheCounts{Hits: 30, Misses: 10, Loads: 2, Stale: 1}))
 			time.Sleep(time.Second)
 		}
 		const uses = minutes * 60 * 4 * each

@@ -109,20 +109,18 @@ func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 type use struct {
 	counted, late, ignored, dropped atomic.Uint64 // records
 
-	// What caches did: hits, misses, loads and stale hits.
-	cache [cacheCounts]struct {
+	cache [len(cacheNames)]struct { // what caches did
 		total  atomic.Uint64
 		recent *window.Rollup
 	}
 }
 
-const (
-	cacheHits = iota
-	cacheMisses
-	cacheLoads
-	cacheStale
-	cacheCounts
-)
+// cacheNames names what is counted of caches, and fieldsOf returns the counts of c in the same order.
+var cacheNames = [...]string{"hits", "misses", "loads", "stale"}
+
+func fieldsOf(c *api.CacheCounts) [len(cacheNames)]*uint64 {
+	return [...]*uint64{&c.Hits, &c.Misses, &c.Loads, &c.Stale}
+}
 
 // savedSpans are the spans for which statistics of caches are kept.
 var savedSpans = []time.Duration{time.Minute, time.Hour, 24 * time.Hour}
@@ -140,32 +138,31 @@ func newUse() (*use, error) {
 }
 
 // caches returns what caches reported since the start.
-func (u *use) caches() api.CacheCounts {
-	return api.CacheCounts{
-		Hits: u.cache[cacheHits].total.Load(), Misses: u.cache[cacheMisses].total.Load(),
-		Loads: u.cache[cacheLoads].total.Load(), Stale: u.cache[cacheStale].total.Load(),
+func (u *use) caches() (c api.CacheCounts) {
+	for i, n := range fieldsOf(&c) {
+		*n = u.cache[i].total.Load()
 	}
+	return c
 }
 
 // MaxCached is the largest number that CountCache takes: what a double holds exactly.
 const MaxCached = 1 << 53
 
 // CountCache counts what the caches of a process did under a rule since its last report.
-func (k *Keys) CountCache(rule string, hits, misses, loads, stale uint64) error {
+func (k *Keys) CountCache(rule string, counts api.CacheCounts) error {
 	r, err := k.rules.Load().named(rule)
 	if err != nil {
 		return err
 	}
-	counts := [cacheCounts]uint64{hits, misses, loads, stale}
-	for i, what := range [cacheCounts]string{"hits", "misses", "loads", "stale"} {
-		if counts[i] > MaxCached {
-			return apierror.New(api.BadArg, "%s: %d: must be 0 to %d", what, counts[i], uint64(MaxCached))
+	for i, n := range fieldsOf(&counts) {
+		if *n > MaxCached {
+			return apierror.New(api.BadArg, "%s: %d: must be 0 to %d", cacheNames[i], *n, uint64(MaxCached))
 		}
 	}
-	for i, n := range counts {
-		if n > 0 {
-			r.use.cache[i].total.Add(n)
-			r.use.cache[i].recent.Add(n)
+	for i, n := range fieldsOf(&counts) {
+		if *n > 0 {
+			r.use.cache[i].total.Add(*n)
+			r.use.cache[i].recent.Add(*n)
 		}
 	}
 	return nil
@@ -199,7 +196,7 @@ func (r *hotRule) stats() api.HotRuleStats {
 	}
 	for _, span := range savedSpans {
 		saved := api.HotSaved{Span: api.MillisOf(span)}
-		for i, n := range []*uint64{&saved.Hits, &saved.Misses, &saved.Loads, &saved.Stale} {
+		for i, n := range fieldsOf(&saved.CacheCounts) {
 			c, _ := u.cache[i].recent.Count(span) // it has these spans
 			*n = c.Lo
 		}

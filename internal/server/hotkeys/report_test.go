@@ -196,10 +196,10 @@ func TestAlwaysHotKeys(t *testing.T) {
 func TestCacheStatistics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newKeys(t, hotRules)
-		must.Do(t, e.CountCache("page", 60, 40, 5, 2))
+		must.Do(t, e.CountCache("page", api.CacheCounts{Hits: 60, Misses: 40, Loads: 5, Stale: 2}))
 		time.Sleep(30 * time.Minute)
 		use(t, e, `{version: 1, hot: [{name: page, key: path, threshold: 9 per 10s, hold: 1h}]}`)
-		must.Do(t, e.CountCache("page", 99, 1, 1, 0))
+		must.Do(t, e.CountCache("page", api.CacheCounts{Hits: 99, Misses: 1, Loads: 1, Stale: 0}))
 		r := hotStats(e)["page"]
 		want := []api.HotSaved{
 			{Span: 60_000, CacheCounts: api.CacheCounts{Hits: 99, Misses: 1, Loads: 1}, Share: 0.99},
@@ -213,6 +213,6 @@ func TestCacheStatistics(t *testing.T) {
 		if s := hotStats(e)["page"].Saved[0]; s.Hits != 0 || s.Share != 0 {
 			t.Errorf("two minutes later: %+v", s)
 		}
-		wantCode(t, e.CountCache("nosuch", 1, 1, 1, 1), api.NoRule, "nosuch")
+		wantCode(t, e.CountCache("nosuch", api.CacheCounts{Hits: 1, Misses: 1, Loads: 1, Stale: 1}), api.NoRule, "nosuch")
 	})
 }

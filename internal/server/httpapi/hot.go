@@ -147,7 +147,7 @@ func countCache(c *call, req *api.CacheReport) (ok api.Nothing, err error) {
 	if req.Rule == "" {
 		return ok, badArg("rule: missing: must be the name of a rule")
 	}
-	return ok, c.s.Engine.Hot().CountCache(req.Rule, req.Hits, req.Misses, req.Loads, req.Stale)
+	return ok, c.s.Engine.Hot().CountCache(req.Rule, req.CacheCounts)
 }
 
 func hotStats(c *call) (api.HotStats, error) { return c.s.Engine.Hot().Stats(c.query.Get("rule")) }

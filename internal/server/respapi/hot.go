@@ -146,15 +146,15 @@ func changedHot(c *conn, args [][]byte) error {
 
 // countCache counts what the caches of a process did.
 func countCache(c *conn, args [][]byte) error {
-	var n [4]uint64
+	var n [4]int64
 	for i, what := range []string{"hits", "misses", "loads", "stale"} {
-		x, err := readInt(what, args[2+i], 0, hotkeys.MaxCached)
-		if err != nil {
+		var err error
+		if n[i], err = readInt(what, args[2+i], 0, hotkeys.MaxCached); err != nil {
 			return err
 		}
-		n[i] = uint64(x)
 	}
-	if err := c.s.Engine.Hot().CountCache(string(args[1]), n[0], n[1], n[2], n[3]); err != nil {
+	counts := api.CacheCounts{Hits: uint64(n[0]), Misses: uint64(n[1]), Loads: uint64(n[2]), Stale: uint64(n[3])}
+	if err := c.s.Engine.Hot().CountCache(string(args[1]), counts); err != nil {
 		return err
 	}
 	c.w.OK()
