@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -28,7 +29,7 @@ func begin(t *testing.T, s *Server, client string) {
 	for range 5 {
 		ev := c.Event()
 		ev.SetNamedString("client", client)
-		must.Get(c.Check(ev, 1))(t)
+		must.Get(c.Check(ev, 1, engine.Terms{}))(t)
 	}
 }
 

@@ -105,9 +105,8 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%+v is over", k)
 		}
 	}
-	d, err := s.engine.Session().Take("flood", 1, "192.0.2.2")
-	if err != nil || d.Allowed {
-		t.Errorf("a request of a client that the log banned: %+v, %v", d, err)
+	if d := must.Get(s.engine.Limiter().Rule("flood"))(t).Take("192.0.2.2"); d.Err != nil || d.Allowed {
+		t.Errorf("a request of a client that the log banned: %+v", d)
 	}
 }
 

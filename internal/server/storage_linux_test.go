@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -41,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 		for range 2 {
 			ev := caller.Event()
 			ev.SetNamedString("user", fmt.Sprint(pad, i))
-			must.Get(caller.Check(ev, 1))(t)
+			must.Get(caller.Check(ev, 1, engine.Terms{}))(t)
 		}
 	}
 	eventually(t, "/readyz says why not", func() bool {

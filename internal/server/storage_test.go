@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -91,7 +92,7 @@ func TestDiskFails(t *testing.T) {
 	for range 5 {
 		ev := caller.Event()
 		ev.SetNamedString("client", "192.0.2.1")
-		must.Get(caller.Check(ev, 1))(t)
+		must.Get(caller.Check(ev, 1, engine.Terms{}))(t)
 	}
 	wants := []string{`ban journal: cannot be written since 20`, `snapshots: cannot be written since 20`, "file exists"}
 	eventually(t, "/readyz says no", func() bool {

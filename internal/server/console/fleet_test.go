@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/server"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/browsertest"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/redistest"
@@ -48,7 +49,7 @@ func TestConcurrentFleet(t *testing.T) {
 		ev := c.Event()
 		ev.SetNamedString("client", client)
 		ev.SetNamedString("path", path)
-		if _, err := c.Check(ev, 1); err != nil {
+		if _, err := c.Check(ev, 1, engine.Terms{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -163,6 +163,6 @@ func replaySample(t *testing.T, e *engine.Engine, n int, lasting time.Duration) 
 		ev.SetNamedString("method", f[5][1:])
 		ev.SetNamedString("path", path)
 		ev.SetNamedString("status", f[8])
-		c.Check(ev, 1)
+		c.Check(ev, 1, engine.Terms{})
 	}
 }

@@ -59,7 +59,7 @@ func (d *Demo) step() {
 		ev.SetNamedString("client", r.client)
 		ev.SetNamedString("method", r.method)
 		ev.SetTarget(r.target)
-		if _, err := d.session.Check(ev, 1); err != nil {
+		if _, err := d.session.Check(ev, 1, engine.Terms{}); err != nil {
 			d.session.Failed()
 		}
 	}

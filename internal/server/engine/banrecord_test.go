@@ -29,7 +29,7 @@ func TestUnbanBeforeTheRecord(t *testing.T) {
 		for range 3 {
 			ev := c.Event()
 			ev.SetNamedString("user", user)
-			must.Get(c.Check(ev, 1))(t)
+			must.Get(c.Check(ev, 1, Terms{}))(t)
 		}
 	}
 	begin("eve") // without a journal: OnBan has yet to come to the lock

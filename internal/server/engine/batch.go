@@ -181,14 +181,6 @@ func (s *Session) Decide() iter.Seq2[*ratelimit.Decision, error] {
 	}
 }
 
-// decideOne makes the one decision that is queued.
-func (s *Session) decideOne() (ratelimit.Decision, error) {
-	for d, err := range s.Decide() {
-		return *d, err
-	}
-	return ratelimit.Decision{}, nil
-}
-
 // decided counts what came of a query.
 func (s *Session) decided(now time.Time, q *batch.Query, d *ratelimit.Decision) error {
 	if q.Event != nil {

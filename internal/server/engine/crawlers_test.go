@@ -29,7 +29,7 @@ allow: {crawlers: google}
 	defer e.Close()
 	c := e.Session()
 	check := func(client, agent string) bool {
-		d := must.Get(c.Check(event(c, "client", client, "path", "/", "agent", agent), 1))(t)
+		d := must.Get(c.Check(event(c, "client", client, "path", "/", "agent", agent), 1, engine.Terms{}))(t)
 		return d.Allowed
 	}
 	const agent = "Mozilla/5.0 (compatible; Googlebot/2.1)"
@@ -77,7 +77,7 @@ allow: {crawlers: google}
 
 	again := restored(t, text, saved(t, e)).Session() // another process has the counts, and the crawler
 	for range 5 {
-		if d, err := again.Check(event(again, "client", "203.0.113.1", "path", "/"), 1); err != nil || !d.Allowed {
+		if d, err := again.Check(event(again, "client", "203.0.113.1", "path", "/"), 1, engine.Terms{}); err != nil || !d.Allowed {
 			t.Fatalf("after a restart, the crawler is refused: %+v, %v", d, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestUnbanOfProxiesByAlternatives(t *testing.T) {
 	defer e.Close()
 	c := e.Session()
 	for range 3 {
-		must.Get(c.Check(event(c, "client", "proxy:192.0.2.7"), 1))(t)
+		must.Get(c.Check(event(c, "client", "proxy:192.0.2.7"), 1, engine.Terms{}))(t)
 	}
 	if n, err := e.Bans().Unban("either", []string{"client:192.0.2.7"}); n != 1 || err != nil {
 		t.Errorf("%d bans ended, %v; want that of the proxy", n, err)

@@ -8,7 +8,7 @@
 //	s := e.Session()
 //	ev := s.Event()
 //	ev.SetNamedString("client", "203.0.113.9")
-//	d, err := s.Check(ev, 1)
+//	d, err := s.Check(ev, 1, engine.Terms{})
 //	if err == nil && !d.Allowed {
 //		// refused for d.RetryAfter by the rule d.Rule
 //	}

@@ -68,7 +68,7 @@ func event(c *engine.Session, fields ...string) *match.Event {
 // check is Session.Check of an event that can be judged.
 func check(t testing.TB, c *engine.Session, ev *match.Event, cost uint64) ratelimit.Decision {
 	t.Helper()
-	return must.Get(c.Check(ev, cost))(t)
+	return must.Get(c.Check(ev, cost, engine.Terms{}))(t)
 }
 
 func wantCode(t *testing.T, err error, code api.Code, words string) {
@@ -251,7 +251,7 @@ func TestReload(t *testing.T) {
 	c := e.Session()
 	c.Add("made", 7, "k")
 	for range 3 {
-		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
+		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1, engine.Terms{})
 	}
 	more := strings.Replace(someRules, "limit: 3 per 1m", "limit: 5 per 1m", 1) + "  \n"
 	must.Get(e.Replace(parse(t, more), true))(t)
@@ -264,7 +264,7 @@ func TestReload(t *testing.T) {
 	if lo, _, _ := sum(c, "made", "k", 0); lo != 7 {
 		t.Errorf("the counter that was made has %d", lo)
 	}
-	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1) // the fourth: it stays hot, and tells nobody again
+	c.Check(event(c, "client", "192.0.2.9", "path", "/a"), 1, engine.Terms{}) // the fourth: it stays hot, and tells nobody again
 	if hot := hotOf(e); len(hot) != 1 {
 		t.Errorf("hot: %+v", hot)
 	}
@@ -409,7 +409,7 @@ func TestNoAllocations(t *testing.T) {
 	c := e.Session()
 	c.Add("requests", 1, "192.0.2.1")
 	for name, f := range map[string]func(){
-		"check": func() { c.Check(event(c, "client", "192.0.2.1", "path", "/x"), 1) },
+		"check": func() { c.Check(event(c, "client", "192.0.2.1", "path", "/x"), 1, engine.Terms{}) },
 		"take":  func() { c.Take("per-client", 1, "192.0.2.1") },
 		"add":   func() { c.Add("requests", 1, "192.0.2.1") },
 		"sum":   func() { sum(c, "requests", "192.0.2.1", time.Minute) },

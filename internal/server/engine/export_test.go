@@ -11,15 +11,27 @@ import (
 
 // Peek returns the decision that Check would return.
 func (s *Session) Peek(ev *match.Event, cost uint64) (d ratelimit.Decision, err error) {
-	return s.CheckOn(Terms{Peek: true}, ev, cost)
+	return s.Check(ev, cost, Terms{Peek: true})
+}
+
+// Take judges one event of a key, as QueueTake and Decide do.
+func (s *Session) Take(rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
+	return s.take(rule, cost, Terms{}, key...)
 }
 
 // PeekRule returns the decision that Take would return.
-func (s *Session) PeekRule(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	if err := s.QueueTake(rule, cost, Terms{Peek: true}, key...); err != nil {
+func (s *Session) PeekRule(rule string, cost uint64, key ...string) (ratelimit.Decision, error) {
+	return s.take(rule, cost, Terms{Peek: true}, key...)
+}
+
+func (s *Session) take(rule string, cost uint64, terms Terms, key ...string) (d ratelimit.Decision, err error) {
+	if err := s.QueueTake(rule, cost, terms, key...); err != nil {
 		return d, err
 	}
-	return s.decideOne()
+	for d, err := range s.Decide() {
+		return *d, err
+	}
+	return d, nil
 }
 
 // Lacking returns how many events a rule did not judge, because they lack a field.

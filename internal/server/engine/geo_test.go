@@ -27,7 +27,7 @@ func TestGeo(t *testing.T) {
 	c := e.Session()
 	decide := func(client string) (checked, logged, located bool) {
 		t.Helper()
-		d := must.Get(c.Check(event(c, "client", client), 1))(t)
+		d := must.Get(c.Check(event(c, "client", client), 1, engine.Terms{}))(t)
 		var ev match.Event
 		ev.Time = time.Now()
 		ev.SetString(match.Client, client)

@@ -30,7 +30,7 @@ func TestPlansByHashedField(t *testing.T) {
 		for key, want := range map[string]uint64{"k-1": 600, "k-2": 700, "k-3": 60} {
 			ev := s.Event()
 			ev.SetNamedString("api_key", key)
-			d, err := s.Check(ev, 1)
+			d, err := s.Check(ev, 1, Terms{})
 			if err != nil || d.Limit != want {
 				t.Errorf("%s: the event of %s is judged by %d, %v; want %d", when, key, d.Limit, err, want)
 			}
@@ -48,7 +48,7 @@ func TestPlansByHashedField(t *testing.T) {
 	s := e.Session()
 	ev := s.Event()
 	ev.SetNamedString("api_key", "k-1")
-	if d, err := s.Check(ev, 1); err != nil || d.Limit != 60 {
+	if d, err := s.Check(ev, 1, Terms{}); err != nil || d.Limit != 60 {
 		t.Errorf("the control is judged by %d, %v; want 60", d.Limit, err)
 	}
 	must.Do(t, os.Remove(filepath.Join(filepath.Dir(path), "plans.txt")))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lately-go/lately/internal/server/engine"
 )
 
 // A rule that gets another key counts from 0 again. Rates are the difference
@@ -15,7 +17,7 @@ func TestRatesOfARestartedRule(t *testing.T) {
 		e := newEngine(t, someRules)
 		c := e.Session()
 		for range 3 {
-			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1)
+			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1, engine.Terms{})
 		}
 		time.Sleep(1500 * time.Millisecond)
 		other := strings.Replace(someRules, "name: per-client\n    key: client", "name: per-client\n    key: user", 1)
@@ -23,7 +25,7 @@ func TestRatesOfARestartedRule(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1)
+			c.Check(event(c, "client", "192.0.2.1", "user", "ada"), 1, engine.Terms{})
 		}
 		time.Sleep(time.Second)
 		rates, err := e.Rates(10*time.Second, 10, true)
@@ -39,7 +41,7 @@ func TestRatesOfAYoungEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, someRules)
 		c := e.Session()
-		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1)
+		c.Check(event(c, "client", "192.0.2.1", "path", "/a"), 1, engine.Terms{})
 		time.Sleep(50*time.Second + 500*time.Millisecond)
 		for _, span := range []time.Duration{time.Minute, 15 * time.Minute, 24 * time.Hour} {
 			rates, err := e.Rates(span, 12, true)

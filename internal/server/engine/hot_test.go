@@ -79,7 +79,7 @@ hot: [{name: page, key: path, threshold: 100 per 10m}] # no key expires on a slo
 			ev := c.Event()
 			ev.SetNamedString("client", client)
 			ev.SetNamed("path", path)
-			must.Get(c.Check(ev, 1))(t)
+			must.Get(c.Check(ev, 1, engine.Terms{}))(t)
 		}
 		return heapNow() - before
 	}

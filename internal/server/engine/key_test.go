@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 	"github.com/lately-go/lately/internal/test/randtest"
 )
@@ -82,7 +83,7 @@ func TestKeyOfAlternatives(t *testing.T) {
 	e := newEngine(t, "version: 1\nlimits: [{name: guess, key: user | client, limit: 5 per 10m}]")
 	c := e.Session()
 	for _, fields := range [][]string{{"user", "eve", "client", "192.0.2.1"}, {"client", "192.0.2.1"}, {"client", "192.0.2.1"}} {
-		must.Get(c.Check(event(c, fields...), 1))(t)
+		must.Get(c.Check(event(c, fields...), 1, engine.Terms{}))(t)
 	}
 	for value, used := range map[string]uint64{"user:eve": 1, "client:192.0.2.1": 2, "user:192.0.2.1": 0, "client:eve": 0} {
 		r, err := e.Inspect([]string{"user | client"}, []string{value})

@@ -19,7 +19,7 @@ import (
 // identified checks an event, and returns the id for its outcome.
 func identified(t testing.TB, c *engine.Session, terms engine.Terms, fields ...string) (ratelimit.Decision, string) {
 	t.Helper()
-	d, err := c.CheckOn(terms, event(c, fields...), 1)
+	d, err := c.Check(event(c, fields...), 1, terms)
 	id, asked := c.ID()
 	if err != nil || !asked {
 		t.Fatalf("%+v, %v, asked %t", d, err, asked)
@@ -29,7 +29,7 @@ func identified(t testing.TB, c *engine.Session, terms engine.Terms, fields ...s
 
 // reportAnswer reports an answer by id.
 func reportAnswer(c *engine.Session, id string, fields ...string) (ratelimit.Decision, error) {
-	return c.CheckOn(engine.Terms{Outcome: true, ByID: true, ID: id}, event(c, fields...), 1)
+	return c.Check(event(c, fields...), 1, engine.Terms{Outcome: true, ByID: true, ID: id})
 }
 
 func mustReport(t testing.TB, c *engine.Session, id string, fields ...string) ratelimit.Decision {
@@ -198,7 +198,7 @@ func TestMadeUpOutcomeIDs(t *testing.T) {
 func TestLongRequestHasNoID(t *testing.T) {
 	c := newEngine(t, answerRules).Session()
 	long := "/" + strings.Repeat("x", 2900)
-	_, err := c.CheckOn(forAMinute, event(c, "client", "192.0.2.1", "path", long), 1)
+	_, err := c.Check(event(c, "client", "192.0.2.1", "path", long), 1, forAMinute)
 	wantCode(t, err, api.BadArg, "must be at most 2900 in an id")
 	check(t, c, event(c, "client", "192.0.2.1", "path", long), 1)
 	_, id := identified(t, c, forAMinute, "client", "192.0.2.1", "path", long[:2800], "agent", strings.Repeat("x", 1<<16))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/api"
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/server/keys"
 	"github.com/lately-go/lately/ratelimit"
 )
@@ -49,7 +50,7 @@ func TestLongValues(t *testing.T) {
 		caller := e.Session()
 		fields := strings.Fields(strings.NewReplacer("LONG", long, "FITS", fits).Replace(c.fields))
 		for what, ask := range map[string]func() (ratelimit.Decision, error){
-			"check": func() (ratelimit.Decision, error) { return caller.Check(event(caller, fields...), 1) },
+			"check": func() (ratelimit.Decision, error) { return caller.Check(event(caller, fields...), 1, engine.Terms{}) },
 			"peek":  func() (ratelimit.Decision, error) { return caller.Peek(event(caller, fields...), 1) },
 		} {
 			d, err := ask()

@@ -68,24 +68,14 @@ func (s *Session) Event() *match.Event {
 }
 
 // Check judges one event, as QueueCheck and Decide do.
-func (s *Session) Check(ev *match.Event, cost uint64) (ratelimit.Decision, error) {
-	return s.CheckOn(Terms{}, ev, cost)
-}
-
-// CheckOn is Check on these terms.
-func (s *Session) CheckOn(terms Terms, ev *match.Event, cost uint64) (ratelimit.Decision, error) {
+func (s *Session) Check(ev *match.Event, cost uint64, terms Terms) (ratelimit.Decision, error) {
 	if err := s.QueueCheck(ev, cost, terms); err != nil {
 		return ratelimit.Decision{Err: ratelimit.ErrKeyTooLong}, err
 	}
-	return s.decideOne()
-}
-
-// Take judges one event of a key, as QueueTake and Decide do.
-func (s *Session) Take(rule string, cost uint64, key ...string) (d ratelimit.Decision, err error) {
-	if err := s.QueueTake(rule, cost, Terms{}, key...); err != nil {
-		return d, err
+	for d, err := range s.Decide() {
+		return *d, err
 	}
-	return s.decideOne()
+	return ratelimit.Decision{}, nil // not reached: one decision was queued
 }
 
 // CheckLogged judges an event of a log that is followed, at the time of the event, which must

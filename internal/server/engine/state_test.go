@@ -46,7 +46,7 @@ func TestSaveAndRestore(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
 	for i := range 500 {
-		c.Check(event(c, "client", fmt.Sprint("192.0.2.", i%50), "user", fmt.Sprint("u", i%3), "path", "/p"), 1)
+		c.Check(event(c, "client", fmt.Sprint("192.0.2.", i%50), "user", fmt.Sprint("u", i%3), "path", "/p"), 1, engine.Terms{})
 	}
 	c.Add("made", 42, "k")
 	must.Get(e.Bans().Ban("flood", []string{"eve"}, time.Hour, "because", ""))(t)
@@ -85,7 +85,7 @@ func TestSaveAndRestore(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for i := range 3 { // the page ran hot before: no edge until its hold is over
-		d.Check(event(d, "client", "10.0.0.1", "path", "/p"), uint64(i))
+		d.Check(event(d, "client", "10.0.0.1", "path", "/p"), uint64(i), engine.Terms{})
 	}
 	if told := f.Status().Events; told != 0 {
 		t.Errorf("%d events were told; want none", told)
@@ -98,7 +98,7 @@ func TestRestoreUnderOtherRules(t *testing.T) {
 	e := newEngine(t, someRules)
 	c := e.Session()
 	for range 2 {
-		c.Check(event(c, "client", "192.0.2.1", "user", "u", "path", "/login"), 1)
+		c.Check(event(c, "client", "192.0.2.1", "user", "u", "path", "/login"), 1, engine.Terms{})
 	}
 	e.Bans().Ban("flood", []string{"eve"}, time.Hour, "", "")
 	other := strings.Replace(someRules, "limit: 3 per 1m", "limit: 10 per 1h", 1)
@@ -163,7 +163,7 @@ func FuzzRestore(f *testing.F) {
 			_ = r.Wait()
 		}
 		c := e.Session()
-		c.Check(&match.Event{}, 1)
+		c.Check(&match.Event{}, 1, engine.Terms{})
 	})
 }
 

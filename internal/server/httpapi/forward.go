@@ -66,7 +66,7 @@ func forwardAuth(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := c.engine.CheckOn(engine.Terms{Report: time.Duration(report) * time.Millisecond}, ev, 1)
+	d, err := c.engine.Check(ev, 1, engine.Terms{Report: time.Duration(report) * time.Millisecond})
 	if err != nil && d.Err == nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func forwardOutcome(c *call) error {
 		}
 		ev.SetNamedString(answer.field, value)
 	}
-	if _, err := c.engine.CheckOn(terms, ev, 1); err != nil {
+	if _, err := c.engine.Check(ev, 1, terms); err != nil {
 		return err
 	}
 	c.begun(http.StatusNoContent)

@@ -21,17 +21,14 @@ const maxBatch = 1000
 
 var errNoEntries = badArg("body: a list of 0 entries: must be 1 to %d", maxBatch)
 
-// An item is one event to judge: under all rules, or by its key under one rule. Numbers that are 0 were not given.
+// An item is one event to judge: under all rules, or by its key under one rule. Its Terms are those that the body gives: for_ms,
+// outcome_ms, id and limit. Numbers that are 0 were not given.
 type item struct {
-	ev    *match.Event // or nil: rule and key are set
-	rule  string
-	key   []string
-	cost  uint64
-	limit uint64 // for key
-
-	hold, report time.Duration // for_ms and outcome_ms
-	byID         bool          // id was given
-	id           string
+	ev   *match.Event // or nil: rule and key are set
+	rule string
+	key  []string
+	cost uint64
+	engine.Terms
 }
 
 // The names of lists of items, which also name the kinds of items.
@@ -50,7 +47,7 @@ func (it *item) kind() string {
 
 // fits reports whether it may be in a request on these terms; judgeItem.misplaced has the error.
 func (it *item) fits(terms *engine.Terms) bool {
-	return (it.hold == 0 || terms.Hold > 0) && (it.report == 0 || it.ev != nil && !terms.Peek && !terms.Outcome) && (!it.byID || terms.Outcome)
+	return (it.Hold == 0 || terms.Hold > 0) && (it.Report == 0 || it.ev != nil && !terms.Peek && !terms.Outcome) && (!it.ByID || terms.Outcome)
 }
 
 // judge answers a body that is one item, or a list of items, of one of these kinds. forms
@@ -145,20 +142,20 @@ func (c *call) decoded(r *judgeItem, kind string) (it item, err error) {
 	if it.cost, err = amount("cost", r.Cost); err != nil {
 		return it, err
 	}
-	if it.hold, err = holdOf("for_ms", r.For); err != nil {
+	if it.Hold, err = holdOf("for_ms", r.For); err != nil {
 		return it, err
 	}
-	if it.report, err = holdOf("outcome_ms", r.Outcome); err != nil {
+	if it.Report, err = holdOf("outcome_ms", r.Outcome); err != nil {
 		return it, err
 	}
-	if it.byID = r.ID != nil; it.byID {
-		it.id = *r.ID
+	if it.ByID = r.ID != nil; it.ByID {
+		it.ID = *r.ID
 	}
 	if kind == eventList {
 		return it, c.decodedEvent(&it, r)
 	}
 	if r.Limit != nil {
-		if it.limit, err = amount("limit", r.Limit); err != nil {
+		if it.Limit, err = amount("limit", r.Limit); err != nil {
 			return it, err
 		}
 	}
@@ -214,16 +211,16 @@ func holdOf(what string, ms *api.Millis) (time.Duration, error) {
 	return ms.Duration(), nil
 }
 
-// queue queues the decision about one item, or returns why it cannot be made.
+// queue queues the decision about one item on the terms of the route and its own, or returns why it cannot be made.
 func (c *call) queue(it *item, terms engine.Terms) error {
-	terms.Hold, terms.Report, terms.ByID, terms.ID, terms.Limit = cmp.Or(it.hold, terms.Hold), it.report, it.byID, it.id, it.limit
+	it.Peek, it.Outcome, it.Hold = terms.Peek, terms.Outcome, cmp.Or(it.Hold, terms.Hold)
 	if it.ev == nil {
-		return c.engine.QueueTake(it.rule, it.cost, terms, it.key...)
+		return c.engine.QueueTake(it.rule, it.cost, it.Terms, it.key...)
 	}
 	if err := c.engine.Prepare(it.ev); err != nil {
 		return err
 	}
-	return c.engine.QueueCheck(it.ev, it.cost, terms)
+	return c.engine.QueueCheck(it.ev, it.cost, it.Terms)
 }
 
 // answerItem answers with the decision about one item, or with err.

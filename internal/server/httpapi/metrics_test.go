@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lately-go/lately/internal/server/engine"
 	"github.com/lately-go/lately/internal/test/must"
 )
 
@@ -41,7 +42,7 @@ func TestSeriesAreFixed(t *testing.T) {
 		ev := caller.Event()
 		ev.SetNamedString("client", addr.String())
 		ev.SetNamedString("path", "/")
-		caller.Check(ev, 1)
+		caller.Check(ev, 1, engine.Terms{})
 		if i%1000 == 0 {
 			must.Get(s.Engine.Bans().Ban("flood", []string{addr.String()}, time.Minute, "", ""))(t)
 		}

@@ -515,10 +515,6 @@ func TestDocumentIsLinted(t *testing.T) {
 	}
 }
 
-func TestReloadWithoutFile(t *testing.T) {
-	wantProblem(t, post(newServer(t, nil), "/v1/rules/reload", "{}"), 400, api.BadArg)
-}
-
 // TestCostsOfTheDocument compares the least and the most that the document allows of
 // costs and amounts with what the server accepts.
 func TestCostsOfTheDocument(t *testing.T) {

@@ -164,21 +164,21 @@ func (s *scan) item(ev *match.Event, dst []string) (it item, ok bool) {
 			it.key, ok = s.key(dst)
 		case string(name) == "cost" && it.cost == 0:
 			it.cost, ok = s.amount(engine.MaxCost)
-		case string(name) == "for_ms" && it.hold == 0:
-			it.hold, ok = s.hold()
-		case string(name) == "outcome_ms" && it.report == 0:
-			it.report, ok = s.hold()
-		case string(name) == "id" && !it.byID:
-			it.id, ok = s.view()
-			it.byID = ok
-		case string(name) == "limit" && it.limit == 0:
-			it.limit, ok = s.amount(engine.MaxCost)
+		case string(name) == "for_ms" && it.Hold == 0:
+			it.Hold, ok = s.hold()
+		case string(name) == "outcome_ms" && it.Report == 0:
+			it.Report, ok = s.hold()
+		case string(name) == "id" && !it.ByID:
+			it.ID, ok = s.view()
+			it.ByID = ok
+		case string(name) == "limit" && it.Limit == 0:
+			it.Limit, ok = s.amount(engine.MaxCost)
 		}
 		return ok
 	})
 	it.cost = max(it.cost, 1)
 	take := it.rule != ""
-	return it, ok && take == (it.ev == nil) && take == (it.key != nil) && (take || it.limit == 0)
+	return it, ok && take == (it.ev == nil) && take == (it.key != nil) && (take || it.Limit == 0)
 }
 
 // event reads an object of strings into ev.

@@ -30,8 +30,8 @@ type Config struct {
 	// always is. A server that shuts down is never ready.
 	Ready func() error
 
-	// Reload reads the rules file again, and returns what has changed; nil means that
-	// there is no rules file. Without dropBans, rules that would drop bans are an error.
+	// Reload reads the rules file again, and returns what has changed; it must be set for
+	// /v1/rules/reload. Without dropBans, rules that would drop bans are an error.
 	Reload func(dropBans bool) (api.RuleChanges, error)
 
 	// RESP is the RESP listener, for the metrics; nil means that there is none.

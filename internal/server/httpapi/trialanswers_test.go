@@ -91,7 +91,7 @@ func play(t *testing.T, e *engine.Engine, steps []step, allowedBefore []bool) (a
 				terms, fields = engine.Terms{Outcome: true, ByID: true, ID: ids[s.of]}, s.answer
 			}
 		}
-		d := must.Get(c.CheckOn(terms, fill(fields...), 1))(t)
+		d := must.Get(c.Check(fill(fields...), 1, terms))(t)
 		id, _ := c.ID()
 		ids[i], allowed[i] = string(id), d.Allowed
 	}
