@@ -298,6 +298,7 @@ var vectors = []vector{
 	{"GET", "/v1/bans?rule=flood&q=113.66&limit=10", "", 200, `"total":1}`},
 	{"GET", "/v1/bans?limit=1", "", 200, `"total":2,"next":"`},
 	{"GET", "/v1/bans?offset=1", "", 400, `must be one of rule, q, limit, cursor`},
+	{"GET", "/v1/bans?z=1&y=1&x=1&w=1&v=1&a=1", "", 400, `query: \"a\": unknown`},
 	{"GET", "/v1/bans?cursor=x", "", 400, `cursor: \"x\": must be one that came with a page of bans`},
 	{"GET", "/v1/decisions?ip=203.0.113.99", "", 200, `,"id":2,"origin":"crowdsec","scenario":"lately/flood","scope":"Ip","type":"ban","value":"203.0.113.99"}]`},
 	{"GET", "/v1/decisions?ip=ada", "", 400, `query: ip: `},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ func (c *call) readQuery() (err error) {
 	if !utf8.ValidString(raw) {
 		return badArg("query: must be UTF-8")
 	}
-	for name, values := range c.query {
+	for _, name := range slices.Sorted(maps.Keys(c.query)) { // of several mistakes, always the same is reported
 		i := slices.IndexFunc(c.route.query, func(p parameter) bool { return p.name == name })
 		switch {
 		case c.route.bouncer():
@@ -31,8 +32,8 @@ func (c *call) readQuery() (err error) {
 			return badArg("query: %q: unknown: must be empty", clip(name))
 		case i < 0:
 			return badArg("query: %q: unknown: must be one of %s", clip(name), c.route.parameters())
-		case !c.route.query[i].required && len(values) > 1:
-			return badArg("query: %s: given %d times: must be given once", name, len(values))
+		case !c.route.query[i].required && len(c.query[name]) > 1:
+			return badArg("query: %s: given %d times: must be given once", name, len(c.query[name]))
 		}
 	}
 	for _, p := range c.route.query {
