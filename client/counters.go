@@ -17,8 +17,11 @@ func (c *Client) Counters(ctx context.Context) ([]api.Counter, error) {
 }
 
 // Add adds n to a key of a counter. A counter that does not exist is created, if the
-// server has memory for it.
+// server has memory for it. For n 0 nothing is sent.
 func (c *Client) Add(ctx context.Context, counter string, n uint64, key ...string) error {
+	if n == 0 {
+		return nil
+	}
 	_, err := post[api.Nothing](ctx, c, counterPath(counter, "add"), api.AddRequest{Key: api.KeyOf(key...), N: &n})
 	return err
 }

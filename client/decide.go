@@ -118,8 +118,11 @@ func (c *Client) judge(ctx context.Context, path string, in any) (d ratelimit.De
 
 // Refund gives back up to n units that this key has used under one rule, and returns the number
 // given back. It is for units that were not reserved: [Client.Settle] corrects a reservation. Do
-// not repeat a Refund whose answer was lost: it might give back twice.
+// not repeat a Refund whose answer was lost: it might give back twice. For n 0 nothing is sent.
 func (c *Client) Refund(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
+	if n == 0 {
+		return 0, nil
+	}
 	out, err := post[api.Refunded](ctx, c, "/v1/refund", api.RefundRequest{Rule: rule, Key: api.KeyOf(key...), N: &n})
 	return out.Refunded, err
 }
@@ -127,8 +130,11 @@ func (c *Client) Refund(ctx context.Context, rule string, n uint64, key ...strin
 // Release ends n current events of this key under an in-flight rule, and returns the
 // number ended. Take such an event before the work, and Release it after. If a client
 // fails in between, the event ends after the rule's span. Do not repeat a Release
-// whose answer was lost: it might end another event.
+// whose answer was lost: it might end another event. For n 0 nothing is sent.
 func (c *Client) Release(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
+	if n == 0 {
+		return 0, nil
+	}
 	out, err := post[api.Released](ctx, c, "/v1/release", api.RefundRequest{Rule: rule, Key: api.KeyOf(key...), N: &n})
 	return out.Released, err
 }

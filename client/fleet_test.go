@@ -118,7 +118,7 @@ func TestFleetDecisions(t *testing.T) {
 	want(d, err, `key: "a\tb": must not have a tab, which separates the values`)
 	d, err = f.Take(ctx, "pair", 1)
 	want(d, err, "key: missing: must be a value for each field of the rule's key")
-	if err := errors.Join(f.Add(ctx, "requests", 0, "192.0.2.1"), f.Add(ctx, "requests", 41, "192.0.2.1")); err != nil {
+	if err := errors.Join(f.Add(ctx, "requests", 0, "192.0.2.1"), f.Add(ctx, "requests", 42, "192.0.2.1")); err != nil {
 		t.Error(err)
 	}
 	if top, err := s.Top("requests", 1, 0, keys.Filter{}); err != nil || len(top) != 1 || top[0].Lo != 42 {
@@ -126,6 +126,27 @@ func TestFleetDecisions(t *testing.T) {
 	}
 	if n := f.Nodes(); len(n) != 1 || !n[0].Up || n[0].Err != nil || n[0].Addr != s.addr {
 		t.Errorf("nodes are %+v", n)
+	}
+}
+
+// An amount of 0 is neither counted as 1 nor sent: no server is there to answer.
+func TestZeroIsNotSent(t *testing.T) {
+	c := must.Get(New("unix:/nowhere/lately.sock", Config{}))(t)
+	f := mustFleet(t, FleetConfig{Nodes: []string{"unix:/nowhere/lately.sock"}})
+	ctx := t.Context()
+	for n, want := range []bool{false, true} {
+		n := uint64(n)
+		var errs [8]error
+		_, errs[0] = c.Refund(ctx, "login", n, "ada")
+		_, errs[1] = c.Release(ctx, "login", n, "ada")
+		_, errs[2] = f.Refund(ctx, "login", n, "ada")
+		_, errs[3] = f.Release(ctx, "login", n, "ada")
+		copy(errs[4:], []error{c.Add(ctx, "hits", n, "ada"), c.Charge(ctx, "login", n, "ada"), f.Add(ctx, "hits", n, "ada"), f.Charge(ctx, "login", n, "ada")})
+		for i, err := range errs {
+			if (err != nil) != want {
+				t.Errorf("call %d with %d: %v", i, n, err)
+			}
+		}
 	}
 }
 
@@ -166,9 +187,8 @@ func TestFleetGivesBack(t *testing.T) {
 		left(f.Take, "work", true, 0, user)
 	}
 	for what, call := range map[string]func() error{
-		"an unknown rule":      func() error { _, err := f.Refund(ctx, "logn", 1, "ada"); return err },
-		"not in flight":        func() error { _, err := f.Release(ctx, "login", 1, "ada"); return err },
-		"nothing to give back": func() error { _, err := f.Refund(ctx, "login", 0, "ada"); return err },
+		"an unknown rule": func() error { _, err := f.Refund(ctx, "logn", 1, "ada"); return err },
+		"not in flight":   func() error { _, err := f.Release(ctx, "login", 1, "ada"); return err },
 	} {
 		if _, ok := errors.AsType[*Error](call()); !ok {
 			t.Errorf("%s: %v, want an *Error", what, call())

@@ -50,20 +50,26 @@ func (f *Fleet) Refund(ctx context.Context, rule string, n uint64, key ...string
 // Release ends n current events of this key under an in-flight rule, and returns the number
 // ended. Take such an event before the work, and Release it after. If a client fails in
 // between, or another node counts the key now, the event ends after the rule's span. Do not
-// repeat a Release whose answer was lost: it might end another event.
+// repeat a Release whose answer was lost: it might end another event. For n 0 nothing is sent.
 func (f *Fleet) Release(ctx context.Context, rule string, n uint64, key ...string) (uint64, error) {
 	return f.giveBack(ctx, "RELEASE", rule, n, key)
 }
 
 func (f *Fleet) giveBack(ctx context.Context, verb, rule string, n uint64, key []string) (uint64, error) {
+	if n == 0 {
+		return 0, nil
+	}
 	a, err := f.keyed(ctx, parseInt, verb, rule, key, "COST", strconv.FormatUint(n, 10))
 	return uint64(a.n), err
 }
 
 // Add adds n to a key of a counter. A counter that does not exist is created, if the node
-// has memory for it. n 0 means 1.
+// has memory for it. For n 0 nothing is sent.
 func (f *Fleet) Add(ctx context.Context, counter string, n uint64, key ...string) error {
-	_, err := f.keyed(ctx, parseOK, "ADD", counter, key, strconv.FormatUint(max(n, 1), 10))
+	if n == 0 {
+		return nil
+	}
+	_, err := f.keyed(ctx, parseOK, "ADD", counter, key, strconv.FormatUint(n, 10))
 	return err
 }
 

@@ -65,8 +65,11 @@ func (c *Client) Settle(ctx context.Context, id string, cost uint64) (bool, erro
 }
 
 // Charge counts a cost for this key under one rule, even above the limit. It is never refused:
-// later events are.
+// later events are. For cost 0 nothing is sent.
 func (c *Client) Charge(ctx context.Context, rule string, cost uint64, key ...string) error {
+	if cost == 0 {
+		return nil
+	}
 	_, err := post[api.Charged](ctx, c, "/v1/charge", takeItem(rule, key, 0, cost))
 	return err
 }
@@ -109,7 +112,10 @@ var errNoID = errors.New("reservation: without ID: must be one that was allowed"
 
 // Charge is [Client.Charge] at the node of the key.
 func (f *Fleet) Charge(ctx context.Context, rule string, cost uint64, key ...string) error {
-	_, err := f.keyed(ctx, parseOK, "CHARGE", rule, key, "COST", strconv.FormatUint(max(cost, 1), 10))
+	if cost == 0 {
+		return nil
+	}
+	_, err := f.keyed(ctx, parseOK, "CHARGE", rule, key, "COST", strconv.FormatUint(cost, 10))
 	return err
 }
 
