@@ -3,14 +3,13 @@ package accesslog
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/lately-go/lately/accesslog/internal/regex"
 	"github.com/lately-go/lately/internal/event/eventfield"
+	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/internal/rule/spelling"
 	"github.com/lately-go/lately/match"
 )
@@ -66,7 +65,10 @@ func parseRegexFiles(list string) (Format, error) {
 		return Format{}, fmt.Errorf("accesslog: format regex: %d files: must be at most %d", len(names), maxFilters)
 	}
 	for _, name := range names {
-		data, err := readPatterns(name)
+		if name == "" {
+			return Format{}, errors.New("accesslog: format regex: FILE: missing: must be a file of patterns, as in regex:shop.regex")
+		}
+		data, err := fileperm.ReadFile(name, maxPatternFile)
 		if err != nil {
 			return Format{}, fmt.Errorf("accesslog: format regex: %w", err)
 		}
@@ -77,28 +79,6 @@ func parseRegexFiles(list string) (Format, error) {
 		f.filters.all = append(f.filters.all, one.filters.all...)
 	}
 	return f, nil
-}
-
-// readPatterns returns the contents of a file of patterns.
-func readPatterns(name string) ([]byte, error) {
-	if name == "" {
-		return nil, errors.New("FILE: missing: must be a file of patterns, as in regex:shop.regex")
-	}
-	if info, err := os.Stat(name); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: must be a regular file", name)
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() // read only
-	data, err := io.ReadAll(io.LimitReader(file, maxPatternFile+1))
-	if err == nil && len(data) > maxPatternFile {
-		err = fmt.Errorf("%s: too long (max %d bytes)", name, maxPatternFile)
-	}
-	return data, err
 }
 
 // ParsePatterns returns the format of a file of patterns with the text data; see

@@ -3,11 +3,11 @@ package follow
 import (
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/file/fileperm"
 )
 
 // A log is looked at for its format by sampleBytes, and of a directory or pattern at most maxSampled files.
@@ -49,15 +49,11 @@ func Formats(logs []Log) (known []Log) {
 // formatOf returns the format of a file, with the inner format of its lines. One that is given may
 // be zero.
 func formatOf(path string, given accesslog.Format) accesslog.Format {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return given
-	}
-	file, err := os.Open(path)
+	file, info, err := fileperm.Open(path)
 	if err != nil {
 		return given
 	}
-	defer file.Close()
+	defer file.Close() // read only
 	sample := make([]byte, min(info.Size(), sampleBytes))
 	n, _ := io.ReadFull(file, sample) // it may be shorter by now
 	found, ok := given, given.String() != ""

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lately-go/lately/internal/file/decompress"
+	"github.com/lately-go/lately/internal/file/fileperm"
 )
 
 // blockSize is the size of a read, in bytes: more than the longest line.
@@ -35,16 +36,9 @@ type generation struct {
 
 // openGeneration opens a file at its beginning.
 func openGeneration(path string, now time.Time) (*generation, error) {
-	file, err := os.Open(path)
+	file, info, err := fileperm.Open(path)
 	if err != nil {
 		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: %v: must be a regular file", path, info.Mode().Type())
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
 	}
 	g := &generation{file: file, info: info, grew: now}
 	g.Path = path

@@ -193,13 +193,13 @@ func (j *journal) readBlock(_ []byte, each func(*match.Event), now time.Time) {
 		j.log.Warn("the last entry that was read was deleted from the journal: unread entries that were deleted, too, are lost", "file", j.path)
 	}
 	j.errs.clear()
-	j.passLines(each, j.advanced, now)
+	j.passNext(each, j.advanced, now)
 }
 
-// advanced notes the cursor of the last of lines.
+// advanced notes the cursor of the last of lines. A line that is too long comes in parts, of which only the last has an end.
 func (j *journal) advanced(lines []byte) {
-	begin := bytes.LastIndexByte(bytes.TrimSuffix(lines, []byte{'\n'}), '\n') + 1
-	if cursor := cursorOf(lines[begin:]); cursor != "" {
+	lines, whole := bytes.CutSuffix(lines, []byte{'\n'})
+	if cursor := cursorOf(lines[bytes.LastIndexByte(lines, '\n')+1:]); whole && cursor != "" {
 		j.place.Cursor = cursor
 	}
 }

@@ -47,35 +47,39 @@ func (t *tail) read(g *generation, buf []byte, each func(*match.Event), now time
 	if len(g.head) == 0 && g == t.current() && t.precede(g, g.saved(), now) {
 		return true, nil // these come first
 	}
-	end := bytes.LastIndexByte(data, '\n') + 1
-	if g.Skipping {
-		return t.skip(g, data)
-	}
-	full := len(data) == blockSize
-	switch {
-	case end > 0:
-		data = data[:end]
-	case full:
-		g.Skipping = true
-		return t.skip(g, data)
-	case !g.ended || len(data) == 0:
+	some, err := t.passLines(&g.parser, &g.linePlace, data, g.ended, each, g.advance, now)
+	if !some {
 		g.waiting = g.Offset + int64(len(data))
+	}
+	return some, err
+}
+
+// passLines passes on the events of the lines in data, a block or less, and calls advance with what it has gone past. The lines
+// begin at a place; if the log has ended, the last one needs no end. It reports whether there were any.
+func (r *logReader) passLines(p **lineParser, at *linePlace, data []byte, ended bool, each func(*match.Event), advance func([]byte) error, now time.Time) (some bool, err error) {
+	whole := bytes.LastIndexByte(data, '\n') + 1
+	switch {
+	case at.Skipping || whole == 0 && len(data) == blockSize:
+		return len(data) > 0, r.skip(at, data, ended && len(data) < blockSize, advance)
+	case whole > 0:
+		data = data[:whole]
+	case !ended || len(data) == 0:
 		return false, nil
 	}
-	t.stats.LastLine = now
-	g.parser = t.parserFor(g.parser, g.Columns, data)
-	return true, t.passBlock(g.parser, &g.linePlace, data, each, g.advance)
+	r.stats.LastLine = now
+	*p = r.parserFor(*p, at.Columns, data)
+	return true, r.passBlock(*p, at, data, each, advance)
 }
 
 // skip goes past a line that is too long, or the part of it that data has.
-func (t *tail) skip(g *generation, data []byte) (bool, error) {
-	if end := bytes.IndexByte(data, '\n') + 1; end > 0 || g.ended && len(data) < blockSize {
-		if end > 0 {
-			data = data[:end]
-		}
-		g.Skipping = false
-		t.stats.Lines++
-		t.stats.Bad++
+func (r *logReader) skip(at *linePlace, data []byte, ended bool, advance func([]byte) error) error {
+	end := bytes.IndexByte(data, '\n') + 1
+	if at.Skipping = end == 0 && !ended; !at.Skipping {
+		r.stats.Lines++
+		r.stats.Bad++
 	}
-	return len(data) > 0, g.advance(data)
+	if end > 0 {
+		data = data[:end]
+	}
+	return advance(data)
 }

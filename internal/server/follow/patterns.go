@@ -1,11 +1,11 @@
 package follow
 
 import (
-	"os"
 	"strings"
 	"time"
 
 	"github.com/lately-go/lately/accesslog"
+	"github.com/lately-go/lately/internal/file/fileperm"
 )
 
 // patternFiles is what was found in the files of patterns of a format.
@@ -95,7 +95,7 @@ func filesOfPatterns(format string) []string {
 func contentsOf(paths []string) string {
 	var b strings.Builder
 	for _, path := range paths {
-		data, err := readUpTo(path, maxPatternBytes)
+		data, err := fileperm.ReadFile(path, maxPatternBytes)
 		if err != nil {
 			data = []byte(err.Error())
 		}
@@ -103,26 +103,4 @@ func contentsOf(paths []string) string {
 		b.WriteByte(0)
 	}
 	return b.String()
-}
-
-// readUpTo returns the first n bytes of a regular file.
-func readUpTo(path string, n int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, os.ErrInvalid
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() // read only
-	data := make([]byte, min(info.Size(), n))
-	read, err := file.ReadAt(data, 0)
-	if read < len(data) { // it was cut meanwhile
-		return nil, err
-	}
-	return data, nil
 }

@@ -159,31 +159,16 @@ func (s *stream) unreadBytes() int64 {
 }
 
 func (s *stream) readBlock(_ []byte, each func(*match.Event), now time.Time) {
-	s.passLines(each, func([]byte) {}, now)
+	s.passNext(each, func([]byte) {}, now)
 }
 
-// passLines passes on the events of the next lines, and calls passed with the lines that were passed on.
-func (s *stream) passLines(each func(*match.Event), passed func([]byte), now time.Time) {
-	p, data := s.pipe, s.pipe.lines()
-	s.stats.LastLine = now
-	line := bytes.IndexByte(data, '\n') + 1
-	switch {
-	case line == 0:
-		p.at.Skipping = true
-		p.advance(len(data))
-	case p.at.Skipping:
-		p.at.Skipping = false
-		s.stats.Lines++
-		s.stats.Bad++
-		p.advance(line)
-	default:
-		s.parser = s.parserFor(s.parser, p.at.Columns, data)
-		_ = s.passBlock(s.parser, &p.at, data, each, func(lines []byte) error { // it returns the errors of this function
-			passed(lines)
-			p.advance(len(lines))
-			return nil
-		})
-	}
+// passNext passes on the events of the next lines, and calls passed with what it has gone past.
+func (s *stream) passNext(each func(*match.Event), passed func([]byte), now time.Time) {
+	_, _ = s.passLines(&s.parser, &s.pipe.at, s.pipe.lines(), false, each, func(lines []byte) error { // it returns the errors of this function
+		passed(lines)
+		s.pipe.advance(len(lines))
+		return nil
+	}, now)
 }
 
 // saved returns a log without a place: a stream cannot be read again.

@@ -69,10 +69,10 @@ internal/store/storetest      -> internal/store, internal/limit, internal/test/r
 ratelimit           -> match, window, internal/ban, internal/rule/invalid, internal/store, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/wait, internal/rule/spelling, internal/event/keyvalue, internal/event/when, internal/event/intake, internal/event/address, internal/batch
 hotkey              -> match, window, internal/rule/invalid, internal/rule/spelling, internal/limit, internal/counting/ring, internal/counting/keytable, internal/counting/snapshot, internal/counting/sketch, internal/event/keyvalue, internal/event/when, internal/counting/heap
 
-internal/server/follow -> internal/counting/heap, api, accesslog, match, internal/file/decompress, internal/server/eventlist, internal/event/eventfield, internal/event/address
+internal/server/follow -> internal/counting/heap, api, accesslog, match, internal/file/decompress, internal/file/fileperm, internal/server/eventlist, internal/event/eventfield, internal/event/address
 internal/server/eventlist -> match
 
-accesslog               -> match, internal/counting/ring, internal/rule/spelling, accesslog/internal/regex, internal/event/eventfield, internal/event/address
+accesslog               -> match, internal/counting/ring, internal/rule/spelling, accesslog/internal/regex, internal/event/eventfield, internal/event/address, internal/file/fileperm
 sampled                 -> window
 internal/test/accesslogtest -> std
 internal/event/crawlers -> match, internal/event/address
