@@ -51,7 +51,6 @@ const (
 	maxAllowFile     = 16 << 20 // bytes
 	maxAllowFiles    = 64
 	maxAllowPrefixes = 1 << 20 // in all files
-	maxAllowMistakes = 10      // that are reported for one file
 )
 
 var allowKeys = []string{"clients", "files", "crawlers"}
@@ -173,21 +172,30 @@ func (r *reader) readAllowFile(at ast.Node, name string) AllowFile {
 		r.Warn(at, "files: %q: not read: the rules in force do not name it, and only a rules file on disk reads files", rulevalue.Clip(name))
 		return f
 	}
-	f.most = maxAllowFile
-	if f.path = name; !filepath.IsAbs(name) {
-		f.path = filepath.Join(filepath.Dir(r.file), name)
-	}
-	data, err := fileperm.ReadFile(f.path, maxAllowFile)
-	if err != nil {
-		r.Fail(at, "files: %v", err)
-	} else {
-		f.sum = sha256.Sum256(data)
+	data := r.readListed(at, "files", name, maxAllowFile, &f.version)
+	if data != nil {
 		var errs Errors
 		f.Prefixes, errs = parsePrefixes(f.path, data)
 		r.errs = append(r.errs, errs...)
 	}
-	r.read = append(r.read, f.version)
 	return f
+}
+
+// readListed reads the file of that name, which the rules file has under key at that place, and notes which version it has
+// read, also after a mistake. It returns nil if the file cannot be read.
+func (r *reader) readListed(at ast.Node, key, name string, most int64, v *version) []byte {
+	v.most, v.path = most, name
+	if !filepath.IsAbs(name) {
+		v.path = filepath.Join(filepath.Dir(r.file), name)
+	}
+	data, err := fileperm.ReadFile(v.path, most)
+	if err != nil {
+		r.Fail(at, "%s: %v", key, err)
+	} else {
+		v.sum = sha256.Sum256(data)
+	}
+	r.read = append(r.read, *v)
+	return data
 }
 
 // current returns the version of v's file that is on disk now.
@@ -209,20 +217,14 @@ func (v version) current() version {
 // is a comment.
 func parsePrefixes(path string, data []byte) (list []netip.Prefix, errs Errors) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	fail := func(line, column int, format string, args ...any) {
-		errs = append(errs, &Error{path, line, column, fmt.Sprintf(format, args...)})
-	}
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		fail(1, 1, "JSON: must be an address or a prefix in each line; docs/rules.md has a command that makes one of the other")
-		return nil, errs
+		return nil, Errors{{path, 1, 1, "JSON: must be an address or a prefix in each line; docs/rules.md has a command that makes one of the other"}}
 	}
-	number := 0
-	for line := range bytes.Lines(data) {
-		number++
+	errs = eachLine(path, data, func(_ int, line []byte) (column int, err error) {
 		text, _, _ := strings.Cut(string(line), "#")
 		word := strings.TrimSpace(text)
 		if word == "" {
-			continue
+			return 0, nil
 		}
 		p, err := address.ParsePrefix(rulevalue.Clip(word))
 		if err == nil && p.Bits() == 0 {
@@ -230,15 +232,30 @@ func parsePrefixes(path string, data []byte) (list []netip.Prefix, errs Errors) 
 		}
 		if err == nil {
 			list = append(list, p)
-			continue
 		}
-		if fail(number, 1+utf8.RuneCountInString(text[:strings.Index(text, word)]), "%v", err); len(errs) == maxAllowMistakes {
-			fail(number, 1, "too many mistakes: what follows was not read")
-			return nil, errs
-		}
-	}
+		return 1 + utf8.RuneCountInString(text[:strings.Index(text, word)]), err
+	})
 	if len(list)+len(errs) == 0 { // as after a download that failed
-		fail(1, 1, "no address: must be an address or a prefix in each line")
+		errs = Errors{{path, 1, 1, "no address: must be an address or a prefix in each line"}}
 	}
 	return list, errs
+}
+
+// maxLineMistakes is how many mistakes are reported for one file of the allow list or of plans.
+const maxLineMistakes = 10
+
+// eachLine calls read with each line of a file and the place where it begins. The errors of read are about the line from a
+// column on. It returns the first ones.
+func eachLine(path string, data []byte, read func(at int, line []byte) (column int, err error)) (errs Errors) {
+	for at, number := 0, 1; at < len(data); number++ {
+		line, _, _ := bytes.Cut(data[at:], []byte("\n"))
+		if column, err := read(at, line); err != nil {
+			errs = append(errs, &Error{path, number, column, err.Error()})
+		}
+		if len(errs) == maxLineMistakes {
+			return append(errs, &Error{path, number, 1, "too many mistakes: what follows was not read"})
+		}
+		at += len(line) + 1
+	}
+	return errs
 }

@@ -97,7 +97,7 @@ DIR/list:2:1: 0.0.0.0/0: every address of its kind: must be a smaller network`},
 		}
 	}
 	if strings.Contains(got, "DIR/list:11:") {
-		t.Errorf("more than %d mistakes of one file", maxAllowMistakes)
+		t.Errorf("more than %d mistakes of one file", maxLineMistakes)
 	}
 }
 
@@ -172,7 +172,7 @@ func FuzzAllowFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		list, errs := parsePrefixes("list", data)
-		if len(list)+len(errs) == 0 || len(errs) > maxAllowMistakes+1 {
+		if len(list)+len(errs) == 0 || len(errs) > maxLineMistakes+1 {
 			t.Fatalf("%d prefixes and %d mistakes", len(list), len(errs))
 		}
 		lines := strings.Count(string(data), "\n") + 1

@@ -2,25 +2,21 @@ package rules
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 	"hash/maphash"
 	"math/bits"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/lately-go/lately/internal/file/fileperm"
 	"github.com/lately-go/lately/internal/rule/rulevalue"
 	"github.com/lately-go/lately/internal/rule/sentence"
 )
 
 const (
-	maxPlanFile     = 64 << 20 // bytes
-	maxPlans        = 2 << 20  // lines of a file with a plan
-	maxPlanMistakes = 10       // that are reported for one file
+	maxPlanFile = 64 << 20 // bytes
+	maxPlans    = 2 << 20  // lines of a file with a plan
 )
 
 // A planTable is a file of plans: a key, such as a customer, and its number in each line. It is
@@ -94,10 +90,6 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 // it was read before. It notes which version it has read, also after a mistake. The keys are plain if hashed is nil.
 func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, hashed *hashedPlans, parse func(string) (uint64, error)) *planTable {
 	t := &planTable{name: name, atMost: atMost}
-	if t.path = name; !filepath.IsAbs(name) {
-		t.path = filepath.Join(filepath.Dir(r.file), name)
-	}
-	t.most = maxPlanFile
 	if !r.onDisk {
 		for _, known := range r.plansBefore {
 			if known.name == name && (known.hashed != nil) == (hashed != nil) {
@@ -108,11 +100,7 @@ func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, hashed *h
 		return t
 	}
 	t.hashed = hashed
-	data, err := fileperm.ReadFile(t.path, maxPlanFile)
-	if err != nil {
-		r.Fail(at, "plans: %v", err)
-	} else {
-		t.sum = sha256.Sum256(data)
+	if data := r.readListed(at, "plans", name, maxPlanFile, &t.version); data != nil {
 		for _, known := range r.plansBefore { // the rules have changed, or another file
 			if known.version == t.version && known.atMost == atMost && known.name == name && known.hashed.alike(hashed) {
 				t, data = known, nil
@@ -123,7 +111,7 @@ func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, hashed *h
 			t.seal(r.plansBefore)
 		}
 	}
-	r.read, r.plans = append(r.read, t.version), append(r.plans, t)
+	r.plans = append(r.plans, t)
 	return t
 }
 
@@ -132,30 +120,14 @@ func (r *reader) readPlanFile(at ast.Node, name string, atMost uint64, hashed *h
 func (t *planTable) parse(data []byte, parse func(string) (uint64, error)) (errs Errors) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	lines := bytes.Count(data, []byte("\n")) + 1
-	fail := func(line, column int, format string, args ...any) {
-		errs = append(errs, &Error{t.path, line, column, fmt.Sprintf(format, args...)})
-	}
 	if lines > maxPlans+1 {
-		fail(maxPlans+2, 1, "more than %d lines: must be fewer", maxPlans)
-		return errs
+		return Errors{{t.path, maxPlans + 2, 1, fmt.Sprintf("more than %d lines: must be fewer", maxPlans)}}
 	}
 	t.text = data
 	t.slots = make([]planSlot, 1<<bits.Len(uint(lines+lines/2)))
-	for at, number := 0, 1; at < len(data); number++ {
-		line := data[at:]
-		if i := bytes.IndexByte(line, '\n'); i >= 0 {
-			line = line[:i]
-		}
-		if column, err := t.add(at, line, parse); err != nil {
-			if fail(number, column, "%v", err); len(errs) == maxPlanMistakes {
-				fail(number, 1, "too many mistakes: what follows was not read")
-				return errs
-			}
-		}
-		at += len(line) + 1
-	}
+	errs = eachLine(t.path, data, func(at int, line []byte) (int, error) { return t.add(at, line, parse) })
 	if t.count == 0 && len(errs) == 0 { // as after a download that failed
-		fail(1, 1, "no plan: must be a key and its number in each line, such as \"acme 600\"")
+		errs = Errors{{t.path, 1, 1, "no plan: must be a key and its number in each line, such as \"acme 600\""}}
 	}
 	return errs
 }

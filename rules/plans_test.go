@@ -168,7 +168,7 @@ func FuzzPlanFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table := &planTable{version: version{path: "plans"}, atMost: 10000}
 		errs := table.parse(data, minute)
-		if table.count == 0 && len(errs) == 0 || len(errs) > maxPlanMistakes+1 {
+		if table.count == 0 && len(errs) == 0 || len(errs) > maxLineMistakes+1 {
 			t.Fatalf("%d plans and %d mistakes", table.count, len(errs))
 		}
 		lines := strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
