@@ -18,8 +18,9 @@ const (
 	// maxCommand is the longest command, as of Redis with its default client-query-buffer-limit.
 	maxCommand = 1 << 30
 
-	// maxBusy is how many replies in a row come while others are expected, until commands wait for those.
+	// maxBusy is how many replies in a row come while others are expected, or for how long any do, until commands wait for all.
 	maxBusy = 1024
+	busyFor = time.Second
 
 	// busyTimeout is how long they wait. Scripts take less than a millisecond.
 	busyTimeout = time.Second
@@ -56,6 +57,7 @@ type pairing struct {
 	subscribed bool // so that in version 2, arrays may be messages
 
 	busy  int           // replies since none was expected
+	since time.Time     // when a command followed then
 	idle  chan struct{} // receives when none is expected, if a command waits for that
 	ended bool          // no more replies come
 }
@@ -85,11 +87,16 @@ func (p *pairing) pause() error {
 	}
 }
 
+// overdue reports whether replies have come for so long, or so many, that all must have come once.
+func (p *pairing) overdue() bool {
+	return !p.ended && p.busy > 0 && (p.busy >= maxBusy || time.Since(p.since) >= busyFor)
+}
+
 // sent notes what follows the commands that end in b.
 func (p *pairing) sent(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy >= maxBusy && !p.ended {
+	if p.overdue() {
 		if err := p.pause(); err != nil {
 			return err
 		}
@@ -107,6 +114,9 @@ func (p *pairing) sent(b []byte) error {
 }
 
 func (p *pairing) expect(command resp.Value) {
+	if len(p.expected) == 0 {
+		p.since = time.Now()
+	}
 	e := expectation{reply: replyAny, n: 1}
 	name, rest, _ := bytes.Cut(command.Text, []byte(" "))
 	switch {

@@ -214,6 +214,38 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
+// TestLostReplyWithoutLoad loses a reply on a connection that sends a command every 100 ms: within two seconds it is closed. A
+// reply that is only late closes nothing.
+func TestLostReplyWithoutLoad(t *testing.T) {
+	const command, reply = "*1\r\n$4\r\nTIME\r\n", "*0\r\n"
+	for _, lost := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w, buf := newWire(nil), make([]byte, 100)
+			begun := time.Now()
+			exchange := func() error {
+				time.Sleep(100 * time.Millisecond)
+				if _, err := w.Write([]byte(command)); err != nil {
+					return err
+				}
+				w.server.to = []byte(reply)
+				_, err := w.Read(buf)
+				return err
+			}
+			w.Write([]byte(command))
+			var err error
+			for time.Since(begun) < 2*time.Second && err == nil {
+				if err = exchange(); !lost && time.Since(begun) == 900*time.Millisecond {
+					w.server.to = []byte(reply)
+					must.Get(w.Read(buf))(t)
+				}
+			}
+			if lost != (err != nil) || lost && !strings.Contains(err.Error(), "a command without a reply") {
+				t.Errorf("a reply lost %v: after %v: %v", lost, time.Since(begun), err)
+			}
+		})
+	}
+}
+
 // TestEndWhileACommandWaits ends a connection, by the server or by the client, before a command that must wait for
 // replies, and while one waits: nothing waits for them any more, and this is no damage.
 func TestEndWhileACommandWaits(t *testing.T) {
