@@ -120,7 +120,7 @@ func newCounters(config CountersConfig, clock string) (*Counters, error) {
 // then the client. It does not wait for the server.
 func (c *Counters) Connect(conn Conn) {
 	ctx, stop := context.WithCancel(context.Background())
-	c.conn, c.stop = conn, stop
+	c.conn, c.stop = newNumberedConn(conn), stop
 	c.background.Go(func() {
 		c.passAll(ctx)
 		for range wait.Every(ctx, passEvery) {

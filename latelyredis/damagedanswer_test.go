@@ -34,27 +34,37 @@ func (c *damagedAnswers) Run(ctx context.Context, commands []latelyredis.Command
 	return replies
 }
 
+// damage damages what is behind the number of an answer, which would be found otherwise.
 func (c *damagedAnswers) damage(r latelyredis.Reply) latelyredis.Reply {
-	b := []byte(r.Data)
+	const number = 4
+	if len(r.Data) < number {
+		return r
+	}
+	damaged := c.damageText(r.Data[number:])
+	return latelyredis.Reply{Data: r.Data[:number] + damaged}
+}
+
+func (c *damagedAnswers) damageText(text string) string {
+	b := []byte(text)
 	at := c.rng.IntN(len(b) + 1)
 	switch c.rng.IntN(7) {
 	case 0:
-		return latelyredis.Reply{Data: string(b[:at])}
+		return string(b[:at])
 	case 1:
-		return latelyredis.Reply{Data: string(b[:at]) + strings.Repeat("\xff", c.rng.IntN(40)) + string(b[at:])}
+		return string(b[:at]) + strings.Repeat("\xff", c.rng.IntN(40)) + string(b[at:])
 	case 2:
-		return latelyredis.Reply{Data: []string{"", "repair", "begins", "period1234567", "0"}[c.rng.IntN(5)]}
+		return []string{"", "repair", "begins", "period1234567", "0"}[c.rng.IntN(5)]
 	case 3:
-		return latelyredis.Reply{Data: r.Data + r.Data}
+		return text + text
 	case 4:
-		return latelyredis.Reply{Data: string(b[:min(len(b), 7*c.rng.IntN(8))])} // numbers have 7 bytes
+		return string(b[:min(len(b), 7*c.rng.IntN(8))]) // numbers have 7 bytes
 	}
 	for range 1 + c.rng.IntN(2) { // the end of a ban is there three times
 		if len(b) > 0 {
 			b[c.rng.IntN(len(b))] ^= byte(1 + c.rng.IntN(255))
 		}
 	}
-	return latelyredis.Reply{Data: string(b)}
+	return string(b)
 }
 
 // TestDamagedAnswers damages what scripts return to all that a Store and Counters ask for: nothing panics, and

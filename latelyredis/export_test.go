@@ -131,7 +131,7 @@ func NewQuietWith(conn Conn, set *ratelimit.Set, c Config) (*Store, error) {
 	return s, err
 }
 
-// timed adds the time to each command.
+// timed adds the time to each command, before its number.
 type timed struct {
 	Conn
 	now *atomic.Int64
@@ -141,7 +141,7 @@ func (t timed) Run(ctx context.Context, commands []Command) []Reply {
 	now := strconv.FormatInt(t.now.Load(), 10)
 	for i := range commands {
 		c := &commands[i]
-		c.Args = append(c.Args[:len(c.Args):len(c.Args)], now)
+		c.Args = slices.Insert(slices.Clone(c.Args), len(c.Args)-1, now)
 	}
 	return t.Conn.Run(ctx, commands)
 }
@@ -239,7 +239,7 @@ func (s *Store) EditScripts(fast bool, edit func(text string) string) {
 	l := *s.layout.Load()
 	x, was := &l.scripts, l.scripts.fast
 	edited := func(sc *script) *script {
-		other := newScript(edit(sc.text))
+		other := hashedScript(edit(sc.text))
 		other.each = sc.each
 		return other
 	}

@@ -25,7 +25,7 @@ func NewCountersAt(client rueidis.Client, config CountersConfig, now, node *atom
 	c, err := newCounters(config, countsClock)
 	if err == nil {
 		c.clock.now = node.Load
-		c.conn = &unreliable{Conn: timed{rueidisConn{client}, now}}
+		c.conn = newNumberedConn(&unreliable{Conn: timed{rueidisConn{client}, now}})
 	}
 	return c, err
 }
@@ -47,13 +47,13 @@ func (u *unreliable) Run(ctx context.Context, commands []Command) []Reply {
 
 // Pass is what a goroutine does every 100 ms. The answers of the first of its calls are lost.
 func (c *Counters) Pass(ctx context.Context, loses int) (bool, error) {
-	c.conn.(*unreliable).loses = loses
+	c.conn.(numberedConn).Conn.(*unreliable).loses = loses
 	return c.pass(ctx)
 }
 
 // PassBy talks to Redis once by conn.
 func (c *Counters) PassBy(ctx context.Context, conn Conn) error {
-	c.conn = conn
+	c.conn = newNumberedConn(conn)
 	_, err := c.pass(ctx)
 	return err
 }

@@ -20,7 +20,12 @@ type script struct {
 	each      bool // it decides about several subjects, see bundle.go
 }
 
+// newScript returns a script that takes the number of a numberedConn behind its arguments, and returns it before its answer.
 func newScript(text string) *script {
+	return hashedScript("local number = table.remove(ARGV)\nlocal function answer()\n" + text + "\nend\nreturn number .. answer()")
+}
+
+func hashedScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }

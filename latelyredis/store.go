@@ -119,7 +119,7 @@ func newStore(conn Conn, set *ratelimit.Set, c Config, clock string) (*Store, er
 	if c.Nodes < 0 {
 		return nil, fmt.Errorf("latelyredis: nodes: %d: must be how many nodes there are at least, or 0", c.Nodes)
 	}
-	s := &Store{conn: conn, prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), unwritten: make(map[string]bool), stop: func() {}}
+	s := &Store{conn: newNumberedConn(conn), prefix: prefix, script: clock, mirror: newMirror(), onBan: c.OnBan, onUnban: c.OnUnban, node: newNode(), unwritten: make(map[string]bool), stop: func() {}}
 	s.refusals.seed, s.batched, s.least = s.mirror.seed, c.Batched, int64(c.Nodes)
 	s.breakers.began = time.Now()
 	return s, s.use(set)

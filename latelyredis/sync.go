@@ -65,6 +65,9 @@ func (s *Store) syncOnce(ctx context.Context) {
 	}
 }
 
+// probeScript does nothing.
+var probeScript = newScript("return ''")
+
 // probe asks the nodes of a cluster whether they answer. It is for a node without requests, which otherwise
 // asks for the list of bans only: if the node that has the list is away, Redis is not.
 func (s *Store) probe(ctx context.Context) {
@@ -73,7 +76,7 @@ func (s *Store) probe(ctx context.Context) {
 	nodes, _ := s.conn.Nodes(ctx)
 	replied := make(chan error, len(nodes))
 	for _, node := range nodes {
-		go func() { replied <- node.Run(ctx, []Command{{Name: "EVAL", Script: "return ''"}})[0].Err }()
+		go func() { replied <- node.Run(ctx, []Command{(&command{script: probeScript, full: true}).sent()})[0].Err }()
 	}
 	for range nodes {
 		select {

@@ -16,6 +16,9 @@ import (
 // documented, the rest is for round trips on a busy machine.
 const spreads = 1500 * time.Millisecond
 
+// recovers is how long a connection that has lost a reply to damage may be used further, see docs/redis.md.
+const recovers = 2 * time.Second
+
 // An order is a ban that began, or that was ended by hand.
 type order struct {
 	call  *Call
@@ -142,9 +145,25 @@ func (r *run) calm(server int, from, to time.Duration) bool {
 		if m.To == 0 {
 			return false
 		}
-		from = max(from, m.To)
+		from = max(from, m.whole())
 	}
 	return to-from >= needs
+}
+
+// whole returns when the connections are whole again after a fault.
+func (m *Mark) whole() time.Duration {
+	if m.Note == damages.String() {
+		return m.To + recovers
+	}
+	return m.To
+}
+
+// wholeAgain returns when the connections are whole again after all faults, but not before a time.
+func (r *run) wholeAgain(at time.Duration) time.Duration {
+	for _, m := range r.history.marks {
+		at = max(at, m.whole())
+	}
+	return at
 }
 
 // lastKey is banned at the end, when all faults are over.
@@ -156,7 +175,7 @@ func (r *run) lastBan() {
 	random := source(r.Config.Seed, "last ban")
 	from := r.servers[random.IntN(len(r.servers))]
 	for over := r.now(); !r.byHand(from, verbBan, lastKey); time.Sleep(20 * time.Millisecond) {
-		if r.now()-over > spreads+r.pulse.margin(over) { // what was damaged before is read first
+		if r.now()-r.wholeAgain(over) > spreads+r.pulse.margin(over) { // what was damaged before is read first
 			r.fail("bans", fmt.Sprintf("server %d does not ban a key by hand, though all faults are over", from.index), func(c *Call) bool { return c.Key == lastKey })
 			return
 		}
@@ -168,7 +187,7 @@ func (r *run) lastBan() {
 			if what == "" {
 				break
 			}
-			if took := r.now() - begun; took > spreads+r.pulse.margin(begun) {
+			if took := r.now() - begun; r.now()-r.wholeAgain(begun) > spreads+r.pulse.margin(begun) {
 				r.fail("bans", fmt.Sprintf("server %d %s %v after a ban on server %d was acknowledged", s.index, what, took, from.index), func(c *Call) bool { return c.Key == lastKey || c.Verb == verbBan || c.Verb == verbUnban })
 				return
 			}

@@ -43,8 +43,8 @@ type proxy struct {
 	random  *rand.Rand
 }
 
-// damaged are replies that no server of Redis sends.
-var damaged = []string{"$-5\r\n", "$9223372036854775807\r\n", "*2147483647\r\n", "*-7\r\n", "@\r\n", ":12a\r\n", "$3\r\nab"}
+// damaged are replies that no server of Redis sends. The last two together are one like any other: those that it replaces are lost.
+var damaged = []string{"$-5\r\n", "$9223372036854775807\r\n", "*2147483647\r\n", "*-7\r\n", "@\r\n", ":12a\r\n", "$3\r\nab", "c\r\n"}
 
 func newProxy(store *redistest.Server, random *rand.Rand) (*proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

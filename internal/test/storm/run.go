@@ -247,7 +247,7 @@ func (r *run) settle() {
 				break
 			}
 			if r.now()-begun > hangs+r.pulse.margin(begun) {
-				r.fail("ready", fmt.Sprintf("server %d is not ready %v after the last fault: %d %s %v\n%s", s.index, r.now()-begun, code, text, err, s.stacks()), nil)
+				r.fail("ready", fmt.Sprintf("server %d is not ready %v after the last fault: %d %s %v\n%s%s", s.index, r.now()-begun, code, text, err, s.lastLines(), s.stacks()), nil)
 				return
 			}
 			time.Sleep(20 * time.Millisecond)
