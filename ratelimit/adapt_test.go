@@ -107,7 +107,7 @@ func TestAdaptIsTheLimit(t *testing.T) {
 		t.Errorf("%d allowed, want 2", allowed)
 	}
 	if got := l.Stats().Rules[0].Limit; got != 2 {
-		t.Errorf("Stats say the limit is %d, want 2", got)
+		t.Errorf("limit in Stats: %d, want 2", got)
 	}
 	if d := peekKeyN(l, now, "new", 4); d.Allowed || d.RetryAfter == ratelimit.Never || d.RetryAfter == 0 {
 		t.Errorf("a cost that the table may allow again: %+v", d)

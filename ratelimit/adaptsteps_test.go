@@ -32,7 +32,7 @@ func trafficSteps(t testing.TB, hysteresis float64) *stepTable {
 	return s
 }
 
-// adaptErrors returns what is wrong with a in a rule with a sliding limit.
+// adaptErrors returns the errors in the decisions of a under a rule with a sliding limit.
 func adaptErrors(a *Adapt) (wrong invalid.Fields) {
 	a.validate(&Rule{Limits: []Limit{{N: 1, Span: time.Second}}}, &wrong)
 	return wrong
@@ -68,7 +68,7 @@ func TestStepsTable(t *testing.T) {
 				t.Errorf("first average %v: limit %d, want %d", c.average, got, c.limit)
 			}
 		}
-		// Without hysteresis there is no memory.
+		// Without hysteresis the average alone decides.
 		s := trafficSteps(t, -1)
 		s.follow(1e9)
 		if got := s.follow(c.average); got != c.limit {

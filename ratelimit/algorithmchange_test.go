@@ -9,14 +9,13 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestAlgorithmChange takes 6 of 10 a minute, one each 2.4 s from the start of a minute,
-// changes the algorithm, and looks at 18 s. The new limit has counted the 6, at the times at
-// which they came as the old one knew them: to the slot, or all at the last. Of a bucket, it
-// has counted what had not drained.
+// TestAlgorithmChange takes 6 of 10 a minute, one each 2.4 s from the start of a minute, changes the algorithm, and takes
+// again at 18 s. The new limit has counted the 6 at the times that the old one had stored: each in its slot, or all at the
+// last time. From a bucket it has counted the current level.
 func TestAlgorithmChange(t *testing.T) {
 	const n, start = 10, 60_000 * 28_000_000
 	buckets := map[ratelimit.Algorithm]bool{ratelimit.GCRA: true, ratelimit.LeakyBucket: true}
-	drained := map[ratelimit.Algorithm]uint64{ // at 18 s, of what was counted at these times
+	drained := map[ratelimit.Algorithm]uint64{ // what is counted at 18 s, at these times
 		ratelimit.Sliding: 3, ratelimit.Exact: 3, ratelimit.TwoBucket: 1,
 		ratelimit.Fixed: 1, ratelimit.Calendar: 1,
 	}
@@ -58,9 +57,8 @@ func notInFlight() (all []ratelimit.Algorithm) {
 	return all
 }
 
-// TestAlgorithmChangeOfBeyond lowers a limit and changes its algorithm at once: nothing is
-// allowed while what was carried is more than the new limit, and all of that when the
-// carried has left.
+// TestAlgorithmChangeOfBeyond lowers a limit and changes its algorithm at once: nothing is allowed while more is carried
+// than the new limit, and the whole limit once the carried events have left the window.
 func TestAlgorithmChangeOfBeyond(t *testing.T) {
 	r := limitRule(t, "r", per(100, time.Minute))
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})
@@ -82,9 +80,9 @@ func TestAlgorithmChangeOfBeyond(t *testing.T) {
 	}
 }
 
-// TestReservationUnderOtherLimits settles what was reserved before the limits of its rule
-// changed: nothing is given back and nothing charged. A rule whose limits stay, whatever
-// else changes, and what is under way are settled as before.
+// TestReservationUnderOtherLimits settles reservations made before the limits of their rule changed: nothing is given back
+// and nothing charged. Rules whose limits stay the same, whatever else changes, and reservations of events in flight are
+// settled as before.
 func TestReservationUnderOtherLimits(t *testing.T) {
 	second := func(d time.Duration) func(*ratelimit.Rule) {
 		return func(r *ratelimit.Rule) { r.Limits = []ratelimit.Limit{per(20, d)} }

@@ -22,7 +22,7 @@ type taker interface {
 	charged(rule int, e *match.Event) uint64
 }
 
-// fewer divides the limits and the decisions of these tests.
+// fewer divides the limits and the number of decisions in these tests.
 func fewer() int {
 	if testing.Short() {
 		return 10
@@ -30,8 +30,8 @@ func fewer() int {
 	return 1
 }
 
-// eightRules returns rules on different keys, half of them exact. Their limits
-// are such that most of them come to refuse what the others would allow.
+// eightRules returns rules on different keys, half of them exact. The limits are chosen so that most rules refuse events
+// that the others would allow.
 func eightRules(t testing.TB) []ratelimit.Rule {
 	var rules []ratelimit.Rule
 	for i, f := range []struct {
@@ -78,9 +78,8 @@ func someCombination(rnd *rand.Rand) int {
 	return first(4) + 4*first(3) + 12*rnd.IntN(4) + 48*first(5)
 }
 
-// hammer has eight goroutines take random events of random cost, and returns a
-// sentence for each key that was allowed more than its limit, and for each that
-// was charged other than what was allowed.
+// hammer takes random events of random cost from eight goroutines. It returns a sentence for each key that was allowed more
+// than its limit, and for each key whose charges differ from what it was allowed.
 func hammer(t *testing.T, rules []ratelimit.Rule, tk taker, decisions int) (over, partial []string) {
 	rnd := randtest.New(t)
 	var allowed [combinations]atomic.Uint64
@@ -162,14 +161,13 @@ func (m *memoryTaker) charged(rule int, e *match.Event) uint64 {
 	return 0
 }
 
-// TestConcurrentAllOrNothing has goroutines take under eight rules on different keys at
-// once. In the end each key must have been charged exactly what was allowed,
-// and no more than its limit: no partial charge, nothing lost.
+// TestConcurrentAllOrNothing takes events under eight rules on different keys from several goroutines. In the end each key
+// must have been charged exactly what was allowed, and no more than its limit: no partial charge, no lost one.
 func TestConcurrentAllOrNothing(t *testing.T) {
 	rounds, decisions := 1, 1_000_000
 	switch {
 	case testing.Short():
-		rounds, decisions = 4, 100_000/fewer() // in one of them some rule may not refuse alone
+		rounds, decisions = 4, 100_000/fewer() // in one of them, some rule may never be the only one that refuses
 	}
 	rules := eightRules(t)
 	var alone [8]uint64
@@ -190,9 +188,8 @@ func TestConcurrentAllOrNothing(t *testing.T) {
 	}
 }
 
-// stacked is one limiter for each rule, asked one after the other, as when
-// middlewares are stacked: a broken control. With checkThenAdd each of them
-// looks first and counts later, in two steps; without, it does both in one.
+// stacked has one limiter for each rule and calls one after the other, as stacked middlewares do: a broken control. With
+// checkThenAdd it first inspects all and then takes from all; without, it takes from one after the other.
 type stacked struct {
 	rules        []ratelimit.Rule
 	checkThenAdd bool
@@ -235,9 +232,8 @@ func (s *stacked) charged(rule int, e *match.Event) uint64 {
 	return s.counts[id]
 }
 
-// TestConcurrentBrokenControlsAreCaught holds limiters that are known to be wrong to what
-// TestConcurrentAllOrNothing wants: they must not pass. They are wrong when goroutines meet,
-// which on a busy machine may take several rounds.
+// TestConcurrentBrokenControlsAreCaught runs TestConcurrentAllOrNothing with broken limiters, which must not pass. Their
+// faults need concurrent calls, so a busy machine may need several rounds.
 func TestConcurrentBrokenControlsAreCaught(t *testing.T) {
 	rules := eightRules(t)
 	caught := func(round func() bool) bool {

@@ -36,16 +36,16 @@ func newLimiter(t testing.TB, rules ...ratelimit.Rule) *ratelimit.Limiter {
 	return l
 }
 
-// TestAnswersReference compares random requests and answers with a list of all that was counted. While a client has
-// one request under way, no window of a span has more failures than the limit, and a refused request finds the window
-// full. With several under way, there are more at most by those that were under way when it was full.
+// TestAnswersReference compares random requests and answers with a list of everything counted. With one request of a client
+// at a time, no window of a span has more failures than the limit, and a refused request finds the window full. With
+// several, the excess is at most the number that were in flight when it was full.
 func TestAnswersReference(t *testing.T) {
 	const n, span = 5, time.Minute
 	for _, parallel := range []int{1, 4} {
 		t.Run(fmt.Sprint(parallel, " under way"), func(t *testing.T) {
 			rnd, now := randtest.New(t), time.Unix(1_700_000_000, 0)
 			l := newLimiter(t, failures(n, span))
-			counted := map[string][]time.Time{} // failures in the window, of each client
+			counted := map[string][]time.Time{} // failures of each client in the window
 			under := map[string]int{}           // requests under way
 			most := 0
 			for range 20_000 {

@@ -11,10 +11,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What fail2ban's documentation (config/jail.conf, man jail.conf) promises of
-// bantime.increment, and its own tests of it (tests/observertestcase.py) with a
-// bantime of 600 s: how long the ban after 1, 2, ... 10 earlier ones lasts. The
-// first of all lasts bantime, whatever the formula says.
+// The lengths of bans that fail2ban promises for bantime.increment, in its documentation (config/jail.conf, man jail.conf)
+// and its own tests (tests/observertestcase.py), with a bantime of 600 s: for a ban after 1, 2, ... 10 earlier ones. The
+// first ban always lasts bantime, whatever the formula.
 
 const fail2banTime = 600 * time.Second
 
@@ -28,8 +27,7 @@ func fail2banFormula(bantime time.Duration, count int, factor float64, maxtime t
 	return time.Duration(min(d, float64(maxtime)))
 }
 
-// fail2banMultipliers returns the steps for bantime.multipliers: bantime times
-// each of them and the factor.
+// fail2banMultipliers returns the steps for bantime.multipliers: each multiplied by bantime and the factor.
 func fail2banMultipliers(bantime time.Duration, multipliers []int, factor float64) []time.Duration {
 	steps := []time.Duration{bantime}
 	for _, m := range multipliers[1:] {
@@ -135,9 +133,8 @@ func TestFail2banFormula(t *testing.T) {
 	}
 }
 
-// TestFail2banOneBanAfterAnother is bantime.increment as its clients meet it: a
-// key that is banned again as soon as it is released, and one that stays away
-// for longer than the day after which fail2ban forgets (dbpurgeage).
+// TestFail2banOneBanAfterAnother checks bantime.increment from the view of a client: a key that is banned again as soon as
+// it is released, and one that stays away for longer than fail2ban keeps bans (dbpurgeage, a day).
 func TestFail2banOneBanAfterAnother(t *testing.T) {
 	multipliers := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{

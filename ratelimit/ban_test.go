@@ -153,8 +153,8 @@ func TestFail2banDefault(t *testing.T) {
 	}
 }
 
-// TestEscalation bans a key again and again: each ban is longer than the one
-// before, up to the longest, until it has behaved for long enough.
+// TestEscalation bans a key again and again: each ban is longer than the last, up to the longest, until the key has had no
+// ban for long enough.
 func TestEscalation(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, ratelimit.Rule{
 		Name: "r", Key: mustKey(t, "client"),

@@ -10,9 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestBanOfAllowedPrefix bans clients of the allow list under a rule that folds
-// them: by address, by prefix, and an address that is on the list by itself while
-// others of its prefix are not. None is banned, by hand or after a restart.
+// TestBanOfAllowedPrefix bans clients on the allow list under a rule that folds addresses: an address, its prefix, and an
+// address that is on the list while the rest of its prefix is not. None is banned, by hand or after a restart.
 func TestBanOfAllowedPrefix(t *testing.T) {
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{
 		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2001:db9::7/128"),

@@ -99,7 +99,7 @@ func compareDistinct(t *testing.T, seed uint64, hits bool) error {
 			return fmt.Errorf("event %d: %s as %q: allowed: %v; it is %v with %+v", i, client, user, want, got.Allowed, b)
 		}
 		switch rnd.IntN(300) {
-		case 0: // the bound changes; times that a smaller one forgets are not known later
+		case 0: // the bound changes; times that a smaller bound drops are lost
 			b.After += rnd.Uint64N(3)
 			ref.After = b.After
 			if err := l.Update(mustSet(t, distinctRule(t, b))); err != nil {
@@ -131,7 +131,7 @@ func TestBanAfterDistinctValues(t *testing.T) {
 	}
 	for i := uint64(0); compareDistinct(t, seed+i, true) == nil; i++ {
 		if i == 5 {
-			t.Fatal("a reference that counts events is not told from one that counts values")
+			t.Fatal("a reference that counts events passes, too: want a difference from one that counts values")
 		}
 	}
 }
@@ -159,8 +159,8 @@ func TestDistinctBesideALimit(t *testing.T) {
 	}
 }
 
-// TestDistinctValuesOfAnotherSecret has counts of another process come where keys are
-// known already: its values are not taken for others.
+// TestDistinctValuesOfAnotherSecret imports counts of another process for keys that have values already: imported values
+// are not mistaken for those of this process.
 func TestDistinctValuesOfAnotherSecret(t *testing.T) {
 	b := ratelimit.Ban{After: 2, Of: ratelimit.Distinct, Field: "user", Span: time.Minute, For: time.Hour}
 	one, two := mustLimiter(t, mustSet(t, distinctRule(t, b)), ratelimit.Config{}), mustLimiter(t, mustSet(t, distinctRule(t, b)), ratelimit.Config{})
@@ -193,8 +193,7 @@ func TestDistinctFieldIsChecked(t *testing.T) {
 	}
 }
 
-// BenchmarkTakeDistinct takes events of 10,000 clients as one of ten users each, and of
-// one client as one of a thousand.
+// BenchmarkTakeDistinct takes events of 10,000 clients as one of ten users each, and of one client as one of a thousand.
 func BenchmarkTakeDistinct(b *testing.B) {
 	for _, x := range []struct{ clients, users int }{{10_000, 10}, {1, 1000}} {
 		b.Run(fmt.Sprintf("users=%d", x.users), func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// hooked returns a limiter and the bans that its hook was told of.
+// hooked returns a limiter and the list of bans that its hook received.
 func hooked(t *testing.T, rules ...ratelimit.Rule) (*ratelimit.Limiter, *[]ratelimit.BanRecord) {
 	var told []ratelimit.BanRecord
 	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{OnBan: func(b ratelimit.BanRecord) { told = append(told, b) }})
@@ -31,7 +31,7 @@ func TestOnBan(t *testing.T) {
 	expect := func(what string, n int) ratelimit.BanRecord {
 		t.Helper()
 		if len(*told) != n {
-			t.Fatalf("%s: %d bans told, want %d: %+v", what, len(*told), n, *told)
+			t.Fatalf("%s: the hook received %d bans, want %d: %+v", what, len(*told), n, *told)
 		}
 		if n == 0 {
 			return ratelimit.BanRecord{}
@@ -56,7 +56,7 @@ func TestOnBan(t *testing.T) {
 	b := expect("a ban began", 1)
 	if b.Rule != "both" || !slices.Equal(b.Key, []string{"203.0.113.9", "ada"}) || b.Count != 1 || b.Source != "rule" ||
 		b.Reason != "more than 1 refusal in 1m" || !b.Since.Equal(start.Add(time.Second).Round(0)) || b.Until.Sub(b.Since) != time.Hour {
-		t.Errorf("told of %+v", b)
+		t.Errorf("the hook received %+v", b)
 	}
 	listed := slices.Collect(func(yield func(ratelimit.BanRecord) bool) {
 		for b, err := range l.Bans().All() {
@@ -66,7 +66,7 @@ func TestOnBan(t *testing.T) {
 		}
 	})
 	if len(listed) != 1 || fmt.Sprint(listed[0]) != fmt.Sprint(b) {
-		t.Errorf("told of %+v, listed %+v", b, listed)
+		t.Errorf("the hook received %+v, listed are %+v", b, listed)
 	}
 	take(2 * time.Second)
 	expect("during the ban", 1)
@@ -83,13 +83,13 @@ func TestOnBan(t *testing.T) {
 		mustRule(l, "hits").TakeAt(start, 1, "i")
 	}
 	if b := expect("a ban after hits", 2); b.Reason != "more than 2 hits in 1m" || b.Until.Sub(b.Since) != time.Hour {
-		t.Errorf("told of %+v", b)
+		t.Errorf("the hook received %+v", b)
 	}
 	mustRule(l, "hits").TakeAt(start, 1, "i")
 	expect("a hit at the same moment", 2)
 	mustRule(l, "hits").TakeAt(start.Add(time.Minute), 1, "i")
 	if b := expect("a ban made longer", 3); b.Until.Sub(b.Since) != time.Hour+time.Minute || b.Count != 1 {
-		t.Errorf("told of %+v", b)
+		t.Errorf("the hook received %+v", b)
 	}
 	mustRule(l, "hits").PeekN(start.Add(2*time.Minute), 1, "i")
 	expect("a look during a ban", 3)
@@ -124,7 +124,7 @@ func TestOnBanMayCall(t *testing.T) {
 	}
 }
 
-// TestConcurrentOnBanReceivesEach bans from many goroutines, and is told of each ban once.
+// TestConcurrentOnBanReceivesEach bans from many goroutines: the hook receives each ban once.
 func TestConcurrentOnBanReceivesEach(t *testing.T) {
 	var mu sync.Mutex
 	told := map[string]int{}
@@ -146,11 +146,11 @@ func TestConcurrentOnBanReceivesEach(t *testing.T) {
 	}
 	wg.Wait()
 	if len(told) != keys {
-		t.Errorf("told of %d keys, %d were banned", len(told), keys)
+		t.Errorf("the hook received %d keys, %d were banned", len(told), keys)
 	}
 	for key, n := range told {
 		if n != 1 {
-			t.Errorf("told %d times of %s", n, key)
+			t.Errorf("the hook ran %d times for %s", n, key)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestReportBansOfOthers has a ban by hand take the place of one that a rule has
-// begun, between the decision and the hook: it is not told.
+// TestReportBansOfOthers replaces a ban of a rule by a ban by hand, between the decision and the hook: the hook does not
+// run for it.
 func TestReportBansOfOthers(t *testing.T) {
 	key := must.Get(match.NewKey(match.Fold{}, "client"))(t)
 	set := must.Get(NewSet(SetConfig{}, Rule{Name: "r", Key: key, Ban: &Ban{After: 1, Span: time.Minute, For: time.Minute}}))(t)
@@ -25,7 +25,7 @@ func TestReportBansOfOthers(t *testing.T) {
 		for now, want := range map[int64]int{2e9: want, 200e9: 0} {
 			told = 0
 			if m.tellBans(probes, &Request{Subjects: make([]Subject, 1)}, now); told != want {
-				t.Errorf("a ban by %s, at %d: told %d times, want %d", source, now, told, want)
+				t.Errorf("a ban by %s, at %d: the hook ran %d times, want %d", source, now, told, want)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ func clientEvent(client string) *match.Event {
 	return e
 }
 
-// TestBanOfANetwork bans and unbans random networks, and compares the decision about a
-// random client with a list of all networks; some bans go through an export.
+// TestBanOfANetwork bans and unbans random networks, and compares the decision about a random client with a list of all
+// networks; some bans go through an export.
 func TestBanOfANetwork(t *testing.T) {
 	rnd := randtest.New(t)
 	rule := ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1_000_000, time.Minute)}}
@@ -218,8 +218,7 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 		t.Errorf("%d bans are counted, want %d", s.Rules[0].Bans, len(named)+5)
 	}
 
-	// A network that is banned by hand while a client of that name is: both hold, until the end
-	// of each.
+	// A network is banned by hand while a client with the same name is banned: both bans last until their own ends.
 	must.Do(t, l.BansAt(at).Add(ratelimit.BanRecord{Rule: "flood", Key: []string{"203.0.113.0/24"}, Until: at.Add(time.Minute)}))
 	refused("banned by hand too", l, "203.0.113.9", "203.0.113.0/24")
 	if r, held, err := l.BansAt(at).Get("flood", "203.0.113.0/24"); err != nil || !held || r.Source == "rule" {

@@ -16,8 +16,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// banOfRules is two rules on the client, which are to be told apart, and one on two
-// fields.
+// banOfRules are two rules on the client, whose bans must not be confused, and one on two fields.
 func banOfRules(t testing.TB) []ratelimit.Rule {
 	client := foldedKey(t, "client")
 	hour := []ratelimit.Limit{per(1, time.Hour)}
@@ -28,9 +27,8 @@ func banOfRules(t testing.TB) []ratelimit.Rule {
 	}
 }
 
-// TestBanOf asks for each of many keys under each rule whether a ban holds, with a
-// store that is known to be a Memory and with one that is not: the answer is what the
-// list has, before and after bans end and are unbanned.
+// TestBanOf looks up the ban of many keys under each rule, in a Memory and in a store of another type: the answer is that
+// of the list, before and after bans end and are unbanned.
 func TestBanOf(t *testing.T) {
 	for name, wrap := range map[string]func(*ratelimit.Memory) ratelimit.Store{
 		"memory": func(m *ratelimit.Memory) ratelimit.Store { return m },

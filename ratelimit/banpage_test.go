@@ -172,7 +172,7 @@ func TestConcurrentBanPagesWhileBansChange(t *testing.T) {
 	}
 }
 
-// TestBanPageErrors asks for a rule that there is not, and with cursors that came with no page.
+// TestBanPageErrors asks for an unknown rule, and with invalid cursors.
 func TestBanPageErrors(t *testing.T) {
 	m := pageMemory(t)
 	if _, err := m.page(at(1), bans.Query{Rule: "ones", Limit: 1}); err == nil || !strings.Contains(err.Error(), `did you mean "one"?`) {

@@ -23,7 +23,7 @@ type banTarget interface {
 	ban(i int)
 	unban(i int) bool
 
-	// banned is asked by a reader, each of whom has a number.
+	// banned is called by readers; each has a number.
 	banned(reader, i int) bool
 }
 
@@ -148,16 +148,14 @@ func banReadKeys(n int) (keys []string) {
 // leastReads is how many answers of readers are judged at least.
 const leastReads = 1000
 
-// banReads has writers ban and unban keys, each its own, in waves that fill the
-// target and empty it, so that it grows and shrinks, while readers ask. An answer is
-// wrong if the last verb about the key had returned before the question, the next
-// one came after the answer, and the answer is not what that verb left. A busy machine may
-// run no reader while the waves go by: there are more of them until leastReads answers could
-// be judged.
+// banReads has writers ban and unban keys, each its own, in waves that fill the target and empty it, so that it grows and
+// shrinks, while readers look them up. An answer is wrong if the last verb for the key had returned before the lookup
+// began, the next began after it returned, and the answer differs from what that verb left. Since a busy machine may run no
+// reader during the waves, there are more waves until leastReads answers could be judged.
 func banReads(rnd *rand.Rand, h banTarget, keys, waves int) (missed, haunted, sure, changes int64) {
 	const writers, readers = 2, 3
-	// Of each key: how many verbs have begun and returned, twice; if that is odd
-	// one is under way. A key is banned after an odd number of them.
+	// For each key: the number of verbs that have begun and returned. If it is odd, one is running. A key is banned after
+	// an odd number of verbs.
 	states := make([]atomic.Uint64, keys)
 	var newest [64]atomic.Int64 // keys that were changed last
 	var nMissed, nHaunted, nSure, nChanges atomic.Int64
@@ -222,9 +220,8 @@ func banReads(rnd *rand.Rand, h banTarget, keys, waves int) (missed, haunted, su
 	return nMissed.Load(), nHaunted.Load(), nSure.Load(), nChanges.Load()
 }
 
-// TestConcurrentBanIsSeen has readers ask while bans are added and unbanned and the table grows
-// and is emptied: a ban that Ban has returned from is never missed, and one that
-// Lift has returned from is never seen again.
+// TestConcurrentBanIsSeen reads while bans are added and removed and the table grows and is emptied: a ban for which Ban
+// has returned is never missed, and one for which Remove has returned is never seen again.
 func TestConcurrentBanIsSeen(t *testing.T) {
 	keys, waves := 4000, 12
 	switch {

@@ -118,7 +118,7 @@ func TestBanRecordErrors(t *testing.T) {
 	}
 }
 
-// FuzzBanRecord reads any bytes: what is read is written, and read again alike.
+// FuzzBanRecord reads any bytes: what was read is written, and read again with the same result.
 func FuzzBanRecord(f *testing.F) {
 	for _, line := range [][]byte{written(f, banRecordOf("k")), written(f, banRecordOf("a", "\xff")), []byte("{}"), []byte("null"), []byte("[]")} {
 		f.Add(line)

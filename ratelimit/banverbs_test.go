@@ -173,8 +173,7 @@ func TestBansMoveBetweenStores(t *testing.T) {
 				t.Errorf("listed:\n%+v\nwant\n%+v", got, want)
 			}
 		}
-		// All bans go on, end and grow in both alike. What one counts toward
-		// the next is not exported.
+		// All bans continue, end and grow in the same way in both. The events counted toward the next ban are not exported.
 		time.Sleep(2 * time.Minute)
 		grown := 0
 		for _, b := range want[:len(want)-1] {
@@ -199,8 +198,8 @@ func TestBansMoveBetweenStores(t *testing.T) {
 	})
 }
 
-// TestRestoreBan restores bans of which some are over, have no rule or no memory any more, or
-// are of clients on the allow list now.
+// TestRestoreBan restores bans; some have ended, some have no rule or no memory any more, and some are of clients that are
+// now on the allow list.
 func TestRestoreBan(t *testing.T) {
 	l := banLimiter(t, ratelimit.Config{Bans: 32},
 		ratelimit.Rule{Name: "r", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(1, time.Minute)}})
@@ -227,7 +226,7 @@ func TestRestoreBan(t *testing.T) {
 	restore(nil, "", "r", time.Hour, "10.0.0.1")
 	got := listed(t, l)
 	if len(got) != 32 || got[len(got)-1].Key[0] != "k4" || !got[len(got)-1].Until.Equal(now.Add(2*time.Hour)) {
-		t.Errorf("%d bans:\n%+v\nwant 32, that of k4 last", len(got), got)
+		t.Errorf("%d bans:\n%+v\nwant 32, the ban of k4 last", len(got), got)
 	}
 	far := ratelimit.BanRecord{Rule: "r", Key: []string{"k"}, Until: now.Add(limit.MaxSpan + time.Hour)}
 	wantParts(t, "far", l.Internal().RestoreBan(far), "until: ", "must be at most 87600h0m0s from now")
@@ -242,14 +241,14 @@ func TestExtend(t *testing.T) {
 		})
 		now := at(0)
 		for _, step := range []struct {
-			after       time.Duration // seconds since the one before
+			after       time.Duration // seconds since the previous row
 			fixed, anew time.Duration // seconds left of the ban
 		}{
 			{0, 0, 0},
 			{0, 10, 10},
 			{3, 7, 10}, // a hit during the ban
 			{6, 1, 10},
-			{1, 0, 10}, // without Extend, the ban is over
+			{1, 0, 10}, // without Extend, the ban has ended
 			{0, 20, 10},
 			{1, 19, 10},
 		} {
@@ -301,7 +300,7 @@ func TestConcurrentBanVerbsDuringUpdates(t *testing.T) {
 				if held, err := l.Bans().Remove("stays", key); err != nil || !held {
 					t.Errorf("unban: %v, %v", held, err)
 				}
-				l.Bans().Add(ratelimit.BanRecord{Rule: "goes", Key: []string{key}, Until: hour}) // may be gone
+				l.Bans().Add(ratelimit.BanRecord{Rule: "goes", Key: []string{key}, Until: hour}) // the rule may have been removed
 				takeKey(l, fmt.Sprint("passing ", rand.Uint32()))
 			}
 		})
@@ -349,8 +348,8 @@ func ExampleBanList() {
 	// true <nil>
 }
 
-// What is no network of several clients cannot be banned or imported; a ban that a rule
-// began is of a key that an event had.
+// TestBanOfNoNetwork bans and imports names that look like networks but cannot be banned as such: all are refused. A ban begun
+// by a rule always has a key of an event.
 func TestBanOfNoNetwork(t *testing.T) {
 	l := banLimiter(t, ratelimit.Config{},
 		ratelimit.Rule{Name: "limit", Key: foldedKey(t, "client"), Limits: []ratelimit.Limit{per(100, time.Minute)}},

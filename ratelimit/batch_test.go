@@ -17,8 +17,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A batches is a store like one that is reached by a network. It notes how many requests
-// it gets at a time, and fails when it is told to.
+// A batches is a store that behaves like one behind a network. It records the size of each batch, and fails on demand.
 type batches struct {
 	*ratelimit.Memory
 	sizes []int
@@ -36,9 +35,8 @@ func (b *batches) Decide(ctx context.Context, batch []*ratelimit.Request) {
 	b.Memory.Decide(ctx, batch)
 }
 
-// TestTakeAll compares decisions that are made together with those that are made one after
-// the other: of memory, and of a store that is reached by a network, which every third time
-// has moved to other rules.
+// TestTakeAll compares decisions made in one batch with decisions made one after the other: in memory, and in a store
+// behind a network, which has moved to other rules every third time.
 func TestTakeAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}},
@@ -119,8 +117,8 @@ func one(t *testing.T, l *ratelimit.Limiter, q *batch.Query) ratelimit.Decision 
 	return r.TakeAt(l.Now(), q.Cost, q.Key...)
 }
 
-// TestTakeAllWithoutStore decides a batch that the store does not: each query as its rules
-// say, and what needs no store as ever.
+// TestTakeAllWithoutStore decides a batch while the store fails: each query by its rules, and queries that need no store as
+// always.
 func TestTakeAllWithoutStore(t *testing.T) {
 	down := errors.New("the store is down")
 	open, closed := limitedTo("open", 1, "path"), limitedTo("closed", 1, "path")

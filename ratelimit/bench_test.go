@@ -15,9 +15,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// zipf returns n keys in the order of a Zipf distribution with exponent 1: the
-// k-th most frequent of them all is drawn k times less often than the first.
-// By inversion: the rank is keys to the power of a uniform number.
+// zipf returns n keys in the order of a Zipf distribution with exponent 1: the k-th most frequent key is drawn k times less
+// often than the first. It uses inversion: the rank is keys to the power of a uniform number.
 func zipf(keys, n int) []string {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	names := make([]string, keys)
@@ -49,8 +48,7 @@ var draws = func() map[int]func() []string {
 	return m
 }()
 
-// inParallel runs take over the drawn keys, each goroutine from a place of its
-// own. With -cpu 1 it is a plain loop.
+// inParallel runs take for the drawn keys; each goroutine starts at another place. With -cpu 1 it is a plain loop.
 func inParallel(b *testing.B, keys []string, take func(key string)) {
 	for _, key := range keys {
 		take(key) // every key has its record
@@ -130,8 +128,8 @@ func BenchmarkRuleTake(b *testing.B) {
 	}
 }
 
-// BenchmarkTake takes an event of a client under one limit, and under a limit
-// with a ban, where the key has to be made first.
+// BenchmarkTake takes an event of a client under one limit, and under a limit with a ban, where the key must be built
+// first.
 func BenchmarkTake(b *testing.B) {
 	banned := limitRule(b, "ban", per(60, time.Minute))
 	banned.Ban = &ratelimit.Ban{After: 600, Span: time.Minute, For: time.Minute}

@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestSetHasItsOwnRules changes all slices, maps and pointers of a rule after a Set was made
-// of it: the Set stays as it was.
+// TestSetHasItsOwnRules changes all slices, maps and pointers of a rule after a Set was made from it: the Set stays the
+// same.
 func TestSetHasItsOwnRules(t *testing.T) {
 	r := limitRule(t, "r", per(5, time.Minute))
 	r.When = match.When{
@@ -34,8 +34,8 @@ func TestSetHasItsOwnRules(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpenAndSettle asks a reservation whether it is open while it is settled under
-// rules that have changed. The race detector knows more of it.
+// TestConcurrentOpenAndSettle calls Open on a reservation while it is settled under rules that have changed. The race
+// detector finds what the assertions cannot.
 func TestConcurrentOpenAndSettle(t *testing.T) {
 	r := limitRule(t, "r", per(5, time.Minute))
 	r.Algorithm = ratelimit.InFlight

@@ -13,9 +13,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestCharge charges within the limit, beyond it and far beyond it, under every
-// algorithm: a charge is never refused, then the key is, until RetryAfter is over,
-// which is no longer than two windows.
+// TestCharge charges within the limit, beyond it and far beyond it, under every algorithm: a charge is never refused;
+// afterwards the key is, until RetryAfter, which is at most two windows.
 func TestCharge(t *testing.T) {
 	for _, name := range limit.Algorithms() {
 		a := must.Get(limit.AlgorithmNamed(name))(t)
@@ -60,13 +59,13 @@ func testCharge(t *testing.T, a ratelimit.Algorithm, n, charged uint64) {
 	}
 }
 
-// TestChargeOfOtherKeys charges keys that are not the rule's, on the allow list, and
-// under a rule that is gone.
+// TestChargeOfOtherKeys charges keys that the rule does not have, keys on the allow list, and keys under a rule that was
+// removed.
 func TestChargeOfOtherKeys(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(10, time.Hour)), limitRule(t, "goes", per(10, time.Hour))), ratelimit.Config{})
 	r, goes := mustRule(l, "r"), mustRule(l, "goes")
 	if err := r.Charge(1, "k", "too many"); err == nil {
-		t.Error("a key of two values is charged under a rule of one")
+		t.Error("a key with two values is charged under a rule with one field")
 	}
 	must.Do(t, l.Update(mustSet(t, limitRule(t, "r", per(10, time.Hour)))))
 	if err, ok := goes.Charge(1, "k").(*ratelimit.RuleError); !ok || err.Name != "goes" {
@@ -80,8 +79,8 @@ func TestChargeOfOtherKeys(t *testing.T) {
 	}
 }
 
-// Answers cost as many tokens as they have in the end. The last may exceed the limit;
-// the user then waits until it has left the window.
+// Answers cost as many tokens as they had at their end. The last may exceed the limit; the user then waits until it has
+// left the window.
 func ExampleRuleLimiter_Charge() {
 	key, err := match.NewKey(match.Fold{}, "user")
 	if err != nil {

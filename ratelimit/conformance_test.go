@@ -9,9 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestMemoryConforms holds the memory store to what every store promises, without
-// a budget and with a small one. The long form also has
-// the default budget, and random cases twenty times as long.
+// TestMemoryConforms runs the conformance tests of stores against the memory store, without a budget and with a small one.
+// The long form also has the default budget, and random cases twenty times as long.
 func TestMemoryConforms(t *testing.T) {
 	budgets, steps := []int64{-1, 8 << 20}, 150
 	switch {

@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A cutTrial charges a bucket far beyond its burst and gives back some of it; its
-// twin was never charged that.
+// A cutTrial charges a bucket far beyond its burst and gives back a part of that; its twin is never charged it.
 type cutTrial struct {
 	refunded, twin cutSide
 }
@@ -21,8 +20,7 @@ type cutSide struct {
 	store *ratelimit.Memory
 }
 
-// credit compares both from now on, and says where the one that was given back has
-// more left.
+// credit compares both from now on, and returns where the first has more left.
 func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 	for range 40 {
 		a, b := peekKeyN(c.refunded.Limiter, now, "k", 0), peekKeyN(c.twin.Limiter, now, "k", 0)
@@ -34,10 +32,9 @@ func (c *cutTrial) credit(now time.Time, over time.Duration) string {
 	return ""
 }
 
-// TestRefundOfACutBucket gives back with Refund what a bucket held when it was
-// charged more than it can hold, at once and while it drains, also after a restart
-// and under other rules: there is no more left than if that had never come. Once
-// the bucket has been empty, it gives back as any.
+// TestRefundOfACutBucket refunds to a bucket that was charged more than it can hold, at once and while it drains, also
+// after a restart and under other rules: never more is left than without the charge. Once the bucket has been empty,
+// refunds work as for any other.
 func TestRefundOfACutBucket(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{ratelimit.GCRA, ratelimit.LeakyBucket} {
 		for _, counted := range []bool{false, true} {
@@ -65,8 +62,8 @@ func TestRefundOfACutBucket(t *testing.T) {
 	}
 }
 
-// cutBucket returns a limiter of 10 a minute which has been charged so many: by a
-// reservation that cost more in the end, or by refused events that count.
+// cutBucket returns a limiter of 10 a minute that has been charged the amount: by a reservation that cost more in the end,
+// or by refused events that count.
 func cutBucket(t *testing.T, a ratelimit.Algorithm, counted bool, charged uint64) cutSide {
 	t.Helper()
 	r := limitRule(t, "r", per(10, time.Minute))

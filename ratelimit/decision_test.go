@@ -37,8 +37,7 @@ func checkSteps(t *testing.T, l *ratelimit.Limiter, steps []step) {
 	}
 }
 
-// sameDecision compares a decision with what is wanted, which leaves out the
-// error of a cost that is above the limit.
+// sameDecision compares two decisions, without the error of a cost above the limit.
 func sameDecision(a, b ratelimit.Decision) bool {
 	banned := a.BannedUntil.Equal(b.BannedUntil)
 	above := b.RetryAfter == ratelimit.Never && b.Limit > 0
@@ -96,8 +95,8 @@ func TestDecidingRule(t *testing.T) {
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "a", Limit: 1, ResetAfter: ms(1000)}},
 			{1, 1, ratelimit.Decision{Rule: "a", Limit: 1, RetryAfter: ms(999), ResetAfter: ms(999)}},
 		}},
-		// The limit's wait of a minute is longer than the ban's second, and the
-		// client has to sit out both; but the ban is what it is told about.
+		// The limit's wait of a minute is longer than the ban's second, and the client has to wait for both; the decision
+		// reports the ban.
 		"a ban first": {[]ratelimit.Rule{
 			limitRule(t, "minute", per(1, time.Minute)),
 			ban(t, "ban", ratelimit.Ban{After: 1, Span: time.Hour, For: time.Second}),
@@ -105,7 +104,7 @@ func TestDecidingRule(t *testing.T) {
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "minute", Limit: 1, ResetAfter: ms(60_000)}},
 			{100, 1, ratelimit.Decision{Rule: "ban", Started: true, Limit: 1, RetryAfter: ms(59_900), ResetAfter: ms(1000), BannedUntil: at(1100)}},
 			{600, 1, ratelimit.Decision{Rule: "ban", Limit: 1, RetryAfter: ms(59_400), ResetAfter: ms(500), BannedUntil: at(1100)}},
-			// The ban is over, but this is a hit again: one more would ban.
+			// The ban has ended, but this counts as a hit: one more would ban.
 			{1100, 1, ratelimit.Decision{Rule: "minute", Limit: 1, RetryAfter: time.Hour, ResetAfter: ms(58_900)}},
 		}},
 		"the longer ban": {[]ratelimit.Rule{
@@ -126,7 +125,7 @@ func TestDecidingRule(t *testing.T) {
 			{0, 1, ratelimit.Decision{Allowed: true, Rule: "b", Limit: 1, ResetAfter: time.Hour}},
 			{10, 2, ratelimit.Decision{Rule: "b", Limit: 1, RetryAfter: ratelimit.Never, ResetAfter: ms(3_599_990)}},
 		}},
-		// What is told of an event that starts a ban is the ban's.
+		// The decision on the event that starts a ban is that of the ban.
 		"a ban over its own limit": {[]ratelimit.Rule{{
 			Name: "r", Key: mustKey(t, "client"), Limits: []ratelimit.Limit{per(9, time.Minute)},
 			Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Second},
@@ -204,7 +203,7 @@ func TestCountRefusedRemaining(t *testing.T) {
 	})
 }
 
-// TestShadow has a shadow rule say what it would do, and nothing more.
+// TestShadow checks that a shadow rule reports its outcome and has no other effect.
 func TestShadow(t *testing.T) {
 	shadow := limitRule(t, "shadow", per(1, time.Minute))
 	shadow.Shadow, shadow.Ban = true, &ratelimit.Ban{After: 3, Span: time.Minute, For: time.Minute}
@@ -221,7 +220,7 @@ func TestShadow(t *testing.T) {
 			t.Errorf("event %d: %+v", i, d)
 		}
 		if o[0].Refused != want.would || o[0].Banned != want.banned || o[0].Started != want.started {
-			t.Errorf("event %d: the shadow rule says %+v, want %+v", i, o[0], want)
+			t.Errorf("event %d: outcome of the shadow rule: %+v, want %+v", i, o[0], want)
 		}
 	}
 	only := mustLimiter(t, mustSet(t, shadow), ratelimit.Config{})
@@ -291,7 +290,7 @@ func TestCostZeroOnlyLooks(t *testing.T) {
 	}
 }
 
-// TestNoRuleMatches allows what no rule is about, and says nothing of a rule.
+// TestNoRuleMatches allows events that no rule matches, and names no rule.
 func TestNoRuleMatches(t *testing.T) {
 	r := limitRule(t, "r", per(0, time.Second))
 	r.When.Path = []string{"/login"}
@@ -306,8 +305,7 @@ func TestNoRuleMatches(t *testing.T) {
 	}
 }
 
-// TestCostErrorIsAboutALimit asks during a ban for more than the limit allows: what
-// the ban allows is hits, which have no cost.
+// TestCostErrorIsAboutALimit takes a cost above the limit during a ban: a ban counts hits, which have no cost.
 func TestCostErrorIsAboutALimit(t *testing.T) {
 	r := limitRule(t, "r", per(5, time.Minute))
 	r.Ban = &ratelimit.Ban{After: 20, Span: time.Minute, For: time.Hour}

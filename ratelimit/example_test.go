@@ -103,8 +103,7 @@ func ExampleRuleLimiter() {
 	// true
 }
 
-// A reservation has the outcome of each rule that matches, also of shadow rules, which report
-// but refuse nothing.
+// A reservation contains the outcome of each rule that matches, including shadow rules, which report and refuse nothing.
 func ExampleOutcome() {
 	client, err := match.NewKey(match.Fold{}, "client")
 	if err != nil {
@@ -138,7 +137,7 @@ func ExampleOutcome() {
 	//   planned would refuse: true
 }
 
-// A client may fail to log in twice in ten minutes. Whether a request fails is known when it is answered.
+// A client may fail to log in twice in ten minutes. The answer shows whether a request failed.
 func ExampleLimiter_Take_answer() {
 	limiter, err := ratelimit.New(ratelimit.Rule{
 		Name:   "failed-logins",

@@ -12,7 +12,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// The memory store and what is asked of a store. Methods of it make it a shared store for tests of what all stores do.
+// The memory store and the requests of a store. Its methods make it a shared store, for the tests that all stores must
+// pass.
 type (
 	Memory       = memory
 	Store        = shared
@@ -45,9 +46,8 @@ func Over(s *Set, st Store) *Limiter {
 // UseLocal has l decide in m while its store is away.
 func (l *Limiter) UseLocal(m *Memory) { l.local.Store(m) }
 
-// Ban implements [store.Store]: the key is banned from b.Since on. [BanList.Add] uses the
-// present time. It is an error if there is no such rule, if the key is not one of its,
-// or if there is no memory, which is ErrBansFull.
+// Ban implements [store.Store]: the key is banned from b.Since on, where [BanList.Add] uses the present time. It is an
+// error if there is no such rule, if the rule cannot have this key, or if there is no memory, which is ErrBansFull.
 func (m *memory) Ban(_ context.Context, b BanRecord) error {
 	b.Source = cmp.Or(b.Source, ban.SourceManual)
 	if err := b.validate(); err != nil {
@@ -91,8 +91,7 @@ func (m *memory) BanRecords() iter.Seq2[BanRecord, error] {
 	return c.all
 }
 
-// Decide implements [store.Store]. A batch is decided one request after the other:
-// there is nothing to wait for.
+// Decide implements [store.Store]. It decides the requests of a batch one after the other: there is nothing to wait for.
 func (m *memory) Decide(_ context.Context, batch []*request) {
 	for _, r := range batch {
 		r.Err = m.decide(r)
@@ -138,7 +137,7 @@ func (r *RuleLimiter) RefundAt(t time.Time, n uint64, key ...string) (uint64, er
 // SettleAt is Settle at time t.
 func (r *Reservation) SettleAt(t time.Time, actual uint64) error { return r.settle(nanos(t), actual) }
 
-// Stored returns what the tables of m keep of a key.
+// Stored returns what the tables of m store for a key.
 func (m *memory) Stored(key []byte) []byte { return m.stored(key) }
 
 // PeekN is Peek at time t, with a cost.
@@ -153,7 +152,7 @@ func (r *RuleLimiter) PeekN(t time.Time, n uint64, key ...string) (d Decision) {
 	return d
 }
 
-// Judge is TakeAt that also returns the outcome of each rule.
+// Judge is TakeAt, and also returns the outcome of each rule.
 func (l *Limiter) Judge(t time.Time, e *match.Event, n uint64, dst []Outcome) (Decision, []Outcome) {
 	return l.Internal().JudgeAt(t, &batch.Query{Event: e, Cost: n}, dst)
 }
@@ -180,5 +179,5 @@ func (b BanList) Restore(r BanRecord) error { return b.limiter.restoreBan(&r, b.
 
 const MaxRules = maxRules
 
-// Duration is that of [ban.Policy].
+// Duration is [ban.Policy.Duration].
 func (b *Ban) Duration(earlier int) time.Duration { return b.policy().Duration(earlier) }

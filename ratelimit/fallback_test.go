@@ -35,9 +35,8 @@ func (f *fleet) Decide(ctx context.Context, batch []*ratelimit.Request) {
 	}
 }
 
-// TestShare takes the store away from a node of several: it has allowed a part in the window,
-// and allows no more than its share with that. Windows later it has its share, also when
-// nodes have gone, and at least 1.
+// TestShare takes the store away from one of several nodes: it has allowed a part of the limit in the window, and allows no
+// more than its share in all. In later windows it has its share, also when the number of nodes has fallen, and at least 1.
 func TestShare(t *testing.T) {
 	for _, c := range []struct {
 		limit             uint64
@@ -147,9 +146,9 @@ func (updating) Update(_ context.Context, _ *ratelimit.Set, published func()) er
 	return nil
 }
 
-// TestInFlightAway takes the store away while events are in flight: they have places in local memory too, until they
-// end or their span is over. All nodes together never have more in flight than the limit if their load is balanced, and
-// than the limit and the shares of the others if it is not.
+// TestInFlightAway takes the store away while events are in flight: they occupy places in local memory too, until they end
+// or their span has passed. All nodes together never have more in flight than the limit if their load is balanced, and than
+// the limit and the shares of the others if it is not.
 func TestInFlightAway(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -186,7 +185,7 @@ func TestInFlightAway(t *testing.T) {
 				if len(local) != c.after[i] {
 					t.Errorf("%s: node %d allows %d with %d in flight, want %d", c.what, i, len(local), before, c.after[i])
 				}
-				if before > 0 && before <= 3 { // one ends whose end the store does not learn
+				if before > 0 && before <= 3 { // one ends and the store does not receive it
 					shared[0].Cancel()
 					if n := len(reserve(20)); n != 1 {
 						t.Errorf("%s: node %d allows %d after one has ended, want 1", c.what, i, n)

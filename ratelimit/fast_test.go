@@ -10,10 +10,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestConcurrentEarlierEventMeanwhile takes two events at once: one too costly for the limit,
-// at whose time the window is empty, and one a millisecond before. The second is
-// judged at its own time, with the window still full, or at that of the first; but
-// never in a window that the first has emptied and at its own time.
+// TestConcurrentEarlierEventMeanwhile takes two events at once: one too costly for the limit, at a time when the window is
+// empty, and one a millisecond before. The second is judged at its own time, with the window still full, or at the time of
+// the first; but never at its own time in a window that the first has emptied.
 func TestConcurrentEarlierEventMeanwhile(t *testing.T) {
 	l := with(t, ratelimit.Exact, per(1, time.Second))
 	rounds := int64(100_000)

@@ -13,9 +13,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// byKey, byEvent and byOutcomes take in one way each: the decision alone, which has a
-// short way for one rule, or for an event that one rule is about, and with what
-// each rule said, which has none.
+// byKey, byEvent and byOutcomes each take in one way: the decision alone, which has a fast path for one rule and for an
+// event that one rule matches, and with the outcome of each rule, which has none.
 type (
 	byKey      struct{ limiterJudge }
 	byEvent    struct{ limiterJudge }
@@ -51,8 +50,7 @@ func (l *byOutcomes) take(t int64, key string, cost uint64) (d ratelimit.Decisio
 	return d
 }
 
-// bannedRule returns a rule of any kind, in half of all cases with a ban, or one
-// that only bans.
+// bannedRule returns a rule of any kind: half of them have a ban, and some only ban.
 func bannedRule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 	a := ratelimit.Algorithm(rnd.IntN(len(limit.Algorithms())))
 	r := limitRule(t, "r", someLimit(rnd, a, 1, 200))
@@ -77,8 +75,7 @@ func bannedRule(t testing.TB, rnd *rand.Rand) ratelimit.Rule {
 	return r
 }
 
-// shortWay attacks two limiters of one rule by different ways, and returns how they
-// differ, if they do.
+// shortWay attacks two limiters with one rule, one by each path, and returns how they differ, if they do.
 func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o outcome, differs string, bans uint64) {
 	r := bannedRule(t, rnd)
 	attacked := r
@@ -116,9 +113,8 @@ func shortWay(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judge) (o 
 	return o, tw.differs, bans
 }
 
-// TestConcurrentFastPathDecidesAlike compares each decision of the fast path with the general
-// one, under single rules of all kinds with bans and without, and the counts of both at the
-// end.
+// TestConcurrentFastPathDecidesAlike compares each decision of the fast path with the general one, under single rules of
+// all kinds with bans and without, and the counts of both at the end.
 func TestConcurrentFastPathDecidesAlike(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 150, 1000
@@ -177,7 +173,7 @@ func TestShortWayUnderALoweredLimit(t *testing.T) {
 	}
 }
 
-// careless is a short way that forgets to say until when the key is full.
+// careless is a fast path that does not store until when the key is full.
 type careless struct{ judge }
 
 func (c careless) take(t int64, key string, cost uint64) ratelimit.Decision {
@@ -199,8 +195,7 @@ func TestConcurrentCarelessShortWayIsCaught(t *testing.T) {
 	t.Error("nobody notices")
 }
 
-// TestBanOfEveryHit bans at the first hit and whenever one comes: no waiting helps,
-// in whichever way it is asked.
+// TestBanOfEveryHit bans at the first hit, and again at each: no waiting helps, by any path.
 func TestBanOfEveryHit(t *testing.T) {
 	for _, limits := range [][]ratelimit.Limit{nil, {per(5, time.Second)}} {
 		r := ban(t, "r", ratelimit.Ban{After: 0, Of: ratelimit.Hits, Span: time.Second, For: time.Minute})

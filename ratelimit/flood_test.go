@@ -13,8 +13,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// longFloods makes the floods as long as the issue says: tens of millions of
-// keys, for minutes.
+// longFloods makes the floods as long as the requirement: tens of millions of keys, for minutes.
 func longFloods() bool { return os.Getenv("LATELY_LONG") != "" }
 
 // A bouncer lets keys in or not: a Limiter, or a control.
@@ -28,9 +27,8 @@ func (l limiterBouncer) allows(key string, t time.Time) bool {
 	return takeKeyN(l.Limiter, t, key, 1).Allowed
 }
 
-// lru is the control that floods are made for: it keeps exact times of the keys
-// that came last, so many and no more, and so forgets whom it refused. It limits
-// each key to n in span, and bans it for good after so many hits.
+// lru is the control for which floods are designed: it stores exact times of a fixed number of the most recent keys, and so
+// evicts keys that it refused. It limits each key to n in span, and bans it for good after a number of hits.
 type lru struct {
 	n, after, most int
 	span           time.Duration
@@ -72,7 +70,7 @@ func (l *lru) allows(key string, t time.Time) bool {
 	return true
 }
 
-// heapNow returns what is reachable.
+// heapNow returns the size of the reachable heap.
 func heapNow() int64 {
 	for range 3 {
 		runtime.GC()
@@ -82,7 +80,7 @@ func heapNow() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A memoryWatch compares what a Memory may have with what it has.
+// A memoryWatch compares the memory that a Memory may have with what it has.
 type memoryWatch struct {
 	memory       *ratelimit.Memory
 	before       int64
@@ -119,7 +117,7 @@ func newFlooded(t *testing.T, budget int64, rules ...ratelimit.Rule) (*ratelimit
 	return ratelimit.Over(s, m), &memoryWatch{memory: m, before: before}
 }
 
-// A flood is how many keys of each kind come.
+// A flood is the number of keys of each kind.
 type flood struct {
 	bans, limited, random int
 	budget                int64
@@ -148,8 +146,8 @@ func floodRules(t testing.TB) []ratelimit.Rule {
 	}
 }
 
-// run bans and limits keys, lets random ones flood b for half the span, and
-// counts those of the first two kinds that get in. look is called now and then.
+// run bans and limits keys, floods b with random keys for half the span, and counts how many of the first two kinds are
+// allowed. It calls look now and then.
 func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 	rnd := randtest.New(t)
 	now := time.Unix(1_000_000, 0)
@@ -196,21 +194,21 @@ func (f flood) run(t *testing.T, b bouncer, look func()) (bans, limited int) {
 	return bans, limited
 }
 
-// A flood of random keys frees nobody: bans hold, who is at the limit stays out
-// for the window, and the memory keeps to the budget.
+// A flood of random keys releases no one: bans hold, clients at the limit are refused for the window, and memory stays
+// within the budget.
 func TestConcurrentFloodEndsNoRefusal(t *testing.T) {
 	f := floodSize()
 	l, watch := newFlooded(t, f.budget, floodRules(t)...)
 	bans, limited := f.run(t, limiterBouncer{l}, watch.look)
 	if bans > 0 || limited > 0 {
-		t.Errorf("%d of those banned and %d of those at the limit got in", bans, limited)
+		t.Errorf("%d banned keys and %d keys at the limit were allowed", bans, limited)
 	}
 	s := l.Stats()
 	if s.Bans != uint64(f.bans) || s.BansRefused != 0 {
 		t.Errorf("%d bans hold, %d were refused; want %d and 0", s.Bans, s.BansRefused, f.bans)
 	}
 	if s.Rules[0].Evicted == 0 {
-		t.Error("nothing was evicted: this is no flood")
+		t.Error("nothing was evicted: the flood is too small")
 	}
 	watch.check(t)
 	t.Logf("%+v", s)
@@ -219,22 +217,21 @@ func TestConcurrentFloodEndsNoRefusal(t *testing.T) {
 	}
 }
 
-// The same flood washes everything out of a plain LRU of ten thousand times as
-// many keys as there are bans in the test's long form, or it proves nothing.
+// The control: the same flood evicts everything from a plain LRU of ten thousand times as many keys as the bans in the long
+// form.
 func TestConcurrentFloodControl(t *testing.T) {
 	f := floodSize()
 	f.random = min(f.random, 300_000)
 	f.bans, f.limited = min(f.bans, 1000), min(f.limited, 10_000)
 	bans, limited := f.run(t, newLRU(floodLimit, floodAfter, 2*(f.bans+f.limited), floodSpan), func() {})
 	if bans == 0 || limited == 0 {
-		t.Errorf("%d of those banned and %d of those at the limit got in: the flood is harmless", bans, limited)
+		t.Errorf("%d banned keys and %d keys at the limit were allowed: the flood is harmless", bans, limited)
 	}
 }
 
-// cycle is the attack on a login limiter that forgets (CVE-2024-21662): one
-// attempt short of the limit, as many other names as wash the table, another
-// attempt. It returns how many more times than allowed the victims got in, or
-// fewer.
+// cycle is the attack on a login limiter that evicts keys (CVE-2024-21662): one attempt below the limit, enough other names
+// to fill the table, another attempt. It returns how many attempts beyond the allowed number the victims made, or a
+// negative number.
 func cycle(t *testing.T, b bouncer, names, rounds int) (more, fewer int) {
 	const victims, n = 50, 10
 	now := time.Unix(1_000_000, 0)
@@ -277,7 +274,7 @@ func TestFloodOfNamesGivesNoAttempts(t *testing.T) {
 		t.Errorf("the victims had %d attempts too many and %d too few", more, fewer)
 	}
 	if s := l.Stats(); s.Rules[0].Keys > names/5 {
-		t.Errorf("the table holds %d of %d names: this is no flood", s.Rules[0].Keys, names)
+		t.Errorf("the table holds %d of %d names: the flood is too small", s.Rules[0].Keys, names)
 	}
 	if more, _ := cycle(t, newLRU(10, 1<<30, room, floodSpan), names, 2); more == 0 {
 		t.Error("the control gives no attempts away either: the test shows nothing")
@@ -307,9 +304,8 @@ func onceEach(b bouncer, keys int) (allowed, again int) {
 	return allowed, again
 }
 
-// Keys that each reach their limit at once are protected all, and more than the
-// budget holds: none gets in twice. Those without memory share the sketch, and the
-// less there is of it, the fewer get in at all.
+// Many keys each reach their limit at once, more than the budget can protect: none is allowed twice. Keys without memory
+// share the sketch; the smaller it is, the fewer are allowed at all.
 func TestFloodOfKeysAtTheirLimit(t *testing.T) {
 	keys, budget, room := 100_000, int64(4_000*128), 4_000
 	if longFloods() {

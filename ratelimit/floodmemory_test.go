@@ -31,9 +31,8 @@ func fillUp(t *testing.T, l *ratelimit.Limiter, now time.Time, used uint64) {
 	t.Fatal("there is memory for all")
 }
 
-// A key that comes to a full table of protected ones is counted all the same: it
-// gets what the limit allows and never more, and the statistics say so. Where
-// many have come before, a few get less.
+// A key that comes to a table full of protected keys is still counted: it gets what the limit allows and never more, and
+// the statistics report it. After many such keys, a few get less.
 func TestFullTable(t *testing.T) {
 	const n, guests = 4, 500
 	now := time.Unix(1_000_000, 0)
@@ -81,8 +80,7 @@ func TestFullTable(t *testing.T) {
 	watch.check(t)
 }
 
-// What the sketch has counted of a key is not lost when there is memory for the
-// key at last.
+// Counts in the sketch are kept when the key gets memory of its own.
 func TestMemoryComesBack(t *testing.T) {
 	const n, guests = 4, 500
 	l, _ := newFlooded(t, roomBudget, limitRule(t, "r", per(n, floodSpan)))
@@ -125,14 +123,14 @@ func TestMemoryComesBack(t *testing.T) {
 	if got := visit(2 * floodSpan); got < guests*n*99/100 || got > guests*n {
 		t.Errorf("guests were allowed %d times after the window, want %d, or few less", got, guests*n)
 	}
-	// A page that was full of protected keys is not searched for every new one, but
-	// now and then; where it is not, all of them would be in the sketch.
+	// A page full of protected keys is searched now and then, not for every new key; otherwise all of them would be in the
+	// sketch.
 	if s = l.Stats().Rules[0]; s.Sketched-sketched > guests*n/2 {
 		t.Errorf("%d decisions by the sketch though there is memory, where %d keys were", s.Sketched-sketched, before.Keys)
 	}
 }
 
-// A budget too small for a sketch refuses new keys, and says so.
+// A budget too small for a sketch refuses new keys, with an error.
 func TestNoMemoryAtAll(t *testing.T) {
 	rules := []ratelimit.Rule{limitRule(t, "r", per(1, floodSpan))}
 	s := mustSet(t, rules...)
@@ -170,8 +168,8 @@ func TestNoMemoryAtAll(t *testing.T) {
 	}
 }
 
-// The heap goes up with the keys, by what is accounted for, and back when they
-// have expired and others come now and then.
+// The heap grows with the keys, by the amount accounted for, and shrinks when they have expired and others come now and
+// then.
 func TestMemoryLadder(t *testing.T) {
 	rungs := []int{20_000, 50_000, 100_000}
 	if longFloods() {
@@ -191,8 +189,7 @@ func TestMemoryLadder(t *testing.T) {
 		if s.Rules[0].Keys != keys {
 			t.Fatalf("%d keys of %d", s.Rules[0].Keys, keys)
 		}
-		// Far apart, so that hardly any two are in the table at once. So many
-		// new keys have all pages looked at.
+		// Far apart, so that hardly any two are in the table at once. This many new keys cause all pages to be searched.
 		for i := range 6 * keys {
 			now = now.Add(10 * time.Second)
 			takeKeyN(l, now, "later-"+strconv.Itoa(i), 1)
@@ -236,7 +233,7 @@ func TestConcurrentFullTableFromManySides(t *testing.T) {
 	wg.Wait()
 	s := l.Stats().Rules[0]
 	t.Logf("%+v", s)
-	// One that has used 1 may be evicted, and begin again: see Limit.MaxAllowed.
+	// A key that has used 1 may be evicted and begin again: see Limit.MaxAllowed.
 	most := int64(n + s.Evicted*((n+1)/2-1))
 	for i := range allowed {
 		if got := allowed[i].Load(); got > most {
@@ -248,8 +245,7 @@ func TestConcurrentFullTableFromManySides(t *testing.T) {
 	}
 }
 
-// A sketch may refuse too much, but a ban is too much: nobody is banned for hits
-// that were not his.
+// A sketch may refuse too much, but must not ban: no one is banned for the hits of another key.
 func TestSketchBeginsNoBan(t *testing.T) {
 	l, watch := newFlooded(t, 1<<20, ban(t, "b", ratelimit.Ban{After: 4, Span: floodSpan, For: 24 * time.Hour}))
 	now := time.Unix(1_000_000, 0)

@@ -9,9 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestImportHasTheSameBudget restores a store that has nearly spent its
-// budget on keys and on blocks of slots into one with the same budget: the order
-// in which memory is asked for is another, and nothing is evicted for it.
+// TestImportHasTheSameBudget restores a store that has nearly used its budget for keys and blocks of slots into one with
+// the same budget: memory is requested in another order, and nothing is evicted.
 func TestImportHasTheSameBudget(t *testing.T) {
 	budget, least := int64(16<<20), 10_000
 	if testing.Short() {

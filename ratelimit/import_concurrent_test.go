@@ -11,9 +11,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestConcurrentExportWhileDecisionsGoOn exports while others take, and while rules are
-// updated. What is restored of each export lies between what had been taken when
-// it began and what had been begun to be taken when it ended.
+// TestConcurrentExportWhileDecisionsGoOn exports while others take, and while rules are updated. Counts restored from each
+// export lie between what had been taken when it began, and what calls to take had begun when it ended.
 func TestConcurrentExportWhileDecisionsGoOn(t *testing.T) {
 	const keys, most = 40, 20_000
 	rules := func(n uint64) *ratelimit.Set {

@@ -12,9 +12,8 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// TestImportOfCutChunk cuts chunks of counts and of bans anywhere: nothing is
-// restored, because the checksum is wrong. With a right checksum what is before the
-// cut is restored, and the error says where the damaged entry begins.
+// TestImportOfCutChunk cuts chunks of counts and of bans at any byte: nothing is restored, because the checksum is wrong.
+// With a correct checksum the entries before the cut are restored, and the error reports where the damaged entry begins.
 func TestImportOfCutChunk(t *testing.T) {
 	const keys = 20
 	r := limitRule(t, "r", per(5, time.Minute))
@@ -30,7 +29,7 @@ func TestImportOfCutChunk(t *testing.T) {
 			continue // has no entries
 		}
 		seen++
-		whole, head := 0, 0 // entries before the cut, and bytes up to the last of them
+		whole, head := 0, 0 // entries before the cut, and bytes up to the end of the last one
 		body := chunk[:len(chunk)-4]
 		for cut := range len(body) + 1 {
 			into, _ := mustMemory(t, set, ratelimit.Config{Budget: 1 << 20, Bans: 256})

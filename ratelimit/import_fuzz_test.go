@@ -29,7 +29,7 @@ func dumpRules(t testing.TB) (rules []ratelimit.Rule) {
 	return append(rules, adapt)
 }
 
-// dumpOf returns the chunks of a store that knows a bit of everything.
+// dumpOf returns the chunks of a store with keys under all rules.
 func dumpOf(t testing.TB, set *ratelimit.Set) [][]byte {
 	m, l := mustMemory(t, set, ratelimit.Config{Budget: 16 << 20})
 	for i := range int64(300) {
@@ -97,8 +97,7 @@ func importAnything(t *testing.T, set *ratelimit.Set, chunk []byte) {
 	}
 }
 
-// FuzzImport imports any bytes: without a panic, and what is restored is something
-// that a store can know.
+// FuzzImport imports any bytes: without a panic, and the restored state is valid.
 func FuzzImport(f *testing.F) {
 	set := mustSet(f, dumpRules(f)...)
 	for _, chunk := range dumpOf(f, set) {

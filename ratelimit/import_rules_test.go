@@ -11,10 +11,8 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// TestImportUnderOtherRules imports counts under rules that have changed: what
-// still fits is carried as an Update would. With no budget, so that what is in no
-// window any more is carried by both: a shorter window than before does not know
-// what was in it.
+// TestImportUnderOtherRules imports counts under rules that have changed: what still fits is carried as by an Update. There
+// is no budget, so that events outside of all windows are carried by both: a shorter window than before does not have them.
 func TestImportUnderOtherRules(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 300
@@ -101,7 +99,7 @@ func TestImportOfUnknownRules(t *testing.T) {
 	}
 }
 
-// TestImportCapsBans makes the longest ban of a rule shorter while nobody looks.
+// TestImportCapsBans shortens the longest ban of a rule between export and import.
 func TestImportCapsBans(t *testing.T) {
 	long := ban(t, "r", ratelimit.Ban{Span: time.Minute, For: 10 * time.Hour})
 	a, la := mustMemory(t, mustSet(t, long), ratelimit.Config{})
@@ -110,6 +108,6 @@ func TestImportCapsBans(t *testing.T) {
 	b, lb := mustMemory(t, mustSet(t, short), ratelimit.Config{})
 	mustImport(t, b, second(60), exported(a, second(60)))
 	if d := peekKeyN(lb, second(60), "k", 1); !d.BannedUntil.Equal(second(3660)) {
-		t.Errorf("a ban of ten hours under a rule of one: %+v", d)
+		t.Errorf("a ban of ten hours under a rule with bans of one: %+v", d)
 	}
 }

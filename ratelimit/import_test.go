@@ -55,7 +55,7 @@ type restarted struct {
 	every, left int // decisions until the next restart
 	restarts    int
 	keys, bans  int
-	fault       func(chunks [][]byte) [][]byte // nil, or that of a control
+	fault       func(chunks [][]byte) [][]byte // nil, or the import of a control
 }
 
 func newRestarted(t testing.TB, set *ratelimit.Set, c ratelimit.Config, every int) *restarted {
@@ -91,8 +91,7 @@ func (j *restarted) take(t int64, key string, cost uint64) ratelimit.Decision {
 	return d
 }
 
-// reserve is twins.reserve; what was reserved before a restart is not given back
-// by either.
+// reserve is twins.reserve; neither limiter gives back what was reserved before a restart.
 func (j *restarted) reserve(t int64, key string, cost uint64) (ratelimit.Decision, func(int64)) {
 	d, cancel := j.twins.reserve(t, key, cost)
 	restarts := j.restarts
@@ -103,8 +102,8 @@ func (j *restarted) reserve(t int64, key string, cost uint64) (ratelimit.Decisio
 	}
 }
 
-// restarts attacks a limiter under a rule of any kind, or of that of f, and one
-// that is restarted every so often. It returns how they differ, if they do.
+// restarts attacks a limiter under a rule of any kind, or the rule of f, and one that is restarted every so often. It
+// returns how they differ, if they do.
 func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]byte) [][]byte) (o outcome, j *restarted) {
 	var a *attack
 	var c ratelimit.Config
@@ -125,7 +124,7 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 			r.Ban.Jitter = rnd.Float64()
 		}
 	}
-	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // other tests are about what is allowed
+	a.claims, a.held, a.needed, a.turns = a.claims[:1], 0, false, nil // other tests check what is allowed
 	a.setBack = false
 	c.Budget, c.JitterSeed, c.Bans = 32<<20, 7, 10_000
 	if rnd.IntN(4) == 0 {
@@ -140,9 +139,8 @@ func restarts(t testing.TB, rnd *rand.Rand, f *foe, events int, fault func([][]b
 	return o, j
 }
 
-// TestConcurrentImportContinues attacks two limiters, of which one is restarted over and
-// over. Every decision is the same, with all that it says: under all algorithms,
-// one limit or several, wide costs, bans that grow, reservations.
+// TestConcurrentImportContinues attacks two limiters, of which one is restarted over and over. Every decision is the same
+// in all fields: under all algorithms, one limit or several, large costs, bans that grow, reservations.
 func TestConcurrentImportContinues(t *testing.T) {
 	rounds, events := 25, 600
 	switch {
@@ -183,8 +181,7 @@ func TestConcurrentImportContinues(t *testing.T) {
 	}
 }
 
-// TestConcurrentFaultyImportsAreCaught does so with restarts at which something is lost or
-// changed: a chunk, or one byte of each.
+// TestConcurrentFaultyImportsAreCaught does so with restarts that lose or change something: a chunk, or one byte of each.
 func TestConcurrentFaultyImportsAreCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	faults := map[string]func(chunks [][]byte) [][]byte{
@@ -215,7 +212,7 @@ func TestConcurrentFaultyImportsAreCaught(t *testing.T) {
 	}
 }
 
-// TestImportTwice imports into a store that knows already.
+// TestImportTwice imports into a store that has counts already.
 func TestImportTwice(t *testing.T) {
 	r := limitRule(t, "r", per(3, time.Minute), per(100, time.Hour))
 	r.Ban = &ratelimit.Ban{After: 5, Of: ratelimit.Refusals, Span: time.Hour, For: time.Hour}
@@ -245,9 +242,8 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-// TestImportAfterClockWasSetBack fills every kind of limit, and comes back an hour
-// before. What was counted counts as of then: the key is as full as it was, and
-// waits no longer than it would have.
+// TestImportAfterClockWasSetBack fills every kind of limit, and imports an hour before that. The counts count at the
+// earlier time: the key is as full as it was, and waits no longer than it would have.
 func TestImportAfterClockWasSetBack(t *testing.T) {
 	const now = int64(1_700_000_000e9)
 	for _, f := range foes {
@@ -303,7 +299,7 @@ func TestImportBansAfterClockWasSetBack(t *testing.T) {
 		takeKeyN(lb, second(-10_000), "over", 1)
 	}
 	if d := peekKeyN(lb, second(-10_000), "over", 1); !d.BannedUntil.Equal(second(-10_000 + 7200)) {
-		t.Errorf("the second ban of a key: %+v", d)
+		t.Errorf("second ban of a key: %+v", d)
 	}
 	for rec, err := range b.BanRecords() {
 		if err != nil || rec.Key[0] == "by hand" && (rec.Reason != "spam" || rec.Source != "ada") {
@@ -375,8 +371,8 @@ func TestExportCutsLargeKeys(t *testing.T) {
 	}
 }
 
-// TestImportKeepsToTheBudget imports more than there is memory for: the budget holds,
-// and a key without memory is counted as full, not as new.
+// TestImportKeepsToTheBudget imports more than there is memory for: the budget holds, and a key without memory counts as
+// full, not as new.
 func TestImportKeepsToTheBudget(t *testing.T) {
 	set := mustSet(t, limitRule(t, "r", per(2, time.Hour)))
 	a, la := mustMemory(t, set, ratelimit.Config{Budget: 64 << 20})

@@ -16,8 +16,7 @@ type judge interface {
 	reserve(t int64, key string, cost uint64) (d ratelimit.Decision, cancel func(t int64))
 }
 
-// limiterJudge decides by a limiter, in turn with a verb that has a fast path and
-// one that has none.
+// limiterJudge decides by a limiter, in turn with a verb that has a fast path and one that has none.
 type limiterJudge struct {
 	*ratelimit.Limiter
 	outcomes []ratelimit.Outcome
@@ -44,7 +43,7 @@ func (l *limiterJudge) reserve(t int64, key string, cost uint64) (ratelimit.Deci
 	return r.Decision, func(t int64) { r.SettleAt(time.Unix(0, t), 0) }
 }
 
-// twins asks two limiters, whose every decision has to be the same.
+// twins calls two limiters whose decisions must all be the same.
 type twins struct {
 	a, b    judge
 	differs string

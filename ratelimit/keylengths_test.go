@@ -24,7 +24,7 @@ func (m keyMix) key(rng *rand.Rand, n int) string {
 	return key + strings.Repeat("k", m[rng.IntN(len(m))]-len(key))
 }
 
-// A keyHolder is a store under test: a limiter of one rule.
+// A keyHolder is a store under test: a limiter with one rule.
 type keyHolder struct {
 	take  func(now time.Time, key string)
 	stats func() (held int, evicted uint64)
@@ -32,8 +32,7 @@ type keyHolder struct {
 	now   time.Time
 }
 
-// fill brings four times as many new keys of a mix as are then held: whatever was
-// there before is gone.
+// fill adds four times as many new keys of a mix as the store then holds, so that all earlier keys are evicted.
 func (h *keyHolder) fill(rng *rand.Rand, mix keyMix) (held int) {
 	held, before := h.stats()
 	for n, evicted := 0, before; held == 0 || n < 4*held || evicted-before < uint64(held); held, evicted = h.stats() {
@@ -61,8 +60,7 @@ func newLimiterHolder(t *testing.T, budget int64, r ratelimit.Rule, takes int) *
 	}}
 }
 
-// A full store holds about as many keys of a mix of lengths as one that has seen
-// no others, whatever lengths came before.
+// A full store holds about as many keys of a mix of lengths as a store that never held others.
 func TestKeysHeldAfterOtherLengths(t *testing.T) {
 	rule := func(a ratelimit.Algorithm, n uint64) ratelimit.Rule {
 		r := limitRule(t, "r", per(n, time.Hour))

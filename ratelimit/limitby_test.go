@@ -27,8 +27,7 @@ type planned struct {
 
 const plannedSpan = time.Minute
 
-// plannedTrace returns the events of one key: bursts and pauses, some of them over a window, in
-// which N changes now and then.
+// plannedTrace returns the events of one key: bursts and pauses, some of them longer than a window; N changes now and then.
 func plannedTrace(rng *rand.Rand, atMost uint64) (trace []planned) {
 	n, t := rng.Uint64N(atMost+1), int64(0)
 	for range 8 + rng.IntN(40) {
@@ -54,7 +53,7 @@ func plannedTrace(rng *rand.Rand, atMost uint64) (trace []planned) {
 	return trace
 }
 
-// plannedRule is a rule by which a client has the N of its field plan.
+// plannedRule is a rule that reads the N of a client from the field plan.
 func plannedRule(a ratelimit.Algorithm, n, atMost uint64, key ...string) ratelimit.Rule {
 	l := ratelimit.Limit{N: n, Span: plannedSpan, AtMost: atMost}
 	if a == ratelimit.Calendar {
@@ -113,9 +112,8 @@ func overPlan(t *testing.T, rng *rand.Rand, rule ratelimit.Rule, traces int) str
 	return ""
 }
 
-// TestLimitOfEventIsHeld has N change in the middle of windows: an event is allowed if and only
-// if the one window of its key then holds no more than the N of that event, by the definition
-// of each algorithm. The long form has 125,000 traces of each.
+// TestLimitOfEventIsHeld changes N in the middle of windows: an event is allowed if and only if the window of its key then
+// has no more than the N of that event, by the definition of each algorithm. The long form has 125,000 traces for each.
 func TestLimitOfEventIsHeld(t *testing.T) {
 	traces := 1000
 	if longForm() {
@@ -150,8 +148,7 @@ func (p planMap) N(value []byte) (n uint64, ok bool) {
 	return n, ok
 }
 
-// TestTakeLimit has the limit of a key come with it: from the caller, from the key by LimitBy,
-// or neither.
+// TestTakeLimit gives the limit of a key with the key: from the caller, from LimitBy, or from neither.
 func TestTakeLimit(t *testing.T) {
 	rule := plannedRule(ratelimit.Sliding, 2, 5, "tenant")
 	rule.LimitBy = &ratelimit.LimitBy{Field: "tenant", Plans: planMap{"acme": 4}}
@@ -212,7 +209,7 @@ func TestLimitOfKeyAndEvent(t *testing.T) {
 	}
 }
 
-// TestLimitOfEventValues has a field say N in all ways that are not a number from 1 to AtMost.
+// TestLimitOfEventValues has values in the field for N that are not a number from 1 to AtMost.
 func TestLimitOfEventValues(t *testing.T) {
 	limiter := must.Get(ratelimit.New(plannedRule(ratelimit.Exact, 7, 50, "tenant")))(t)
 	for value, want := range map[string]uint64{
@@ -247,7 +244,7 @@ func TestLimitByMistakes(t *testing.T) {
 		r := plannedRule(ratelimit.Sliding, 10, 20, "tenant")
 		change(&r)
 		if _, err := ratelimit.New(r); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: must say %q", err, want)
+			t.Errorf("%v: must contain %q", err, want)
 		}
 	}
 }

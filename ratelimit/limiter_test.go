@@ -32,7 +32,7 @@ func TestTakeIsLive(t *testing.T) {
 		take := func() {
 			d := mustRule(byKey, "r").Take("k")
 			if again := byEvent.Take(&e); !sameDecision(again, d) {
-				t.Errorf("Take says %+v, RuleLimiter.Take %+v", again, d)
+				t.Errorf("Take: %+v, RuleLimiter.Take: %+v", again, d)
 			}
 			switch {
 			case d.Allowed:
@@ -101,8 +101,7 @@ func (s *brokenStore) decided(r *ratelimit.Request) error {
 	return s.Memory.Decided(r)
 }
 
-// TestStoreFailure lets the store go away under each policy and mixtures. Local memory knows of
-// the event that the store has allowed.
+// TestStoreFailure takes the store away under each policy and mixtures. Local memory has the event that the store allowed.
 func TestStoreFailure(t *testing.T) {
 	rule := func(name string, n uint64, p ratelimit.FailPolicy) ratelimit.Rule {
 		r := limitRule(t, name, per(n, time.Hour))
@@ -247,7 +246,7 @@ func TestExtremeTimes(t *testing.T) {
 					if first.Allowed || first.RetryAfter < limit.MaxSpan-2*resolution || first.RetryAfter > limit.MaxSpan+limit.MaxSpan/60 {
 						t.Errorf("%v, N %d, R %v, year %d: the first refusal is %+v", a, n, resolution, y, first)
 					}
-					// The years are far enough apart for the ban to be no longer remembered.
+					// The years are far enough apart for earlier bans not to count.
 					if got := second.BannedUntil.Sub(clamped(year(y))); second.Allowed || got != limit.MaxSpan/4 {
 						t.Errorf("%v, N %d, R %v, year %d: the ban lasts %v", a, n, resolution, y, got)
 					}
@@ -280,8 +279,7 @@ func clamped(t time.Time) time.Time {
 	return t
 }
 
-// TestClockSetBack sets the clock back ten minutes: that neither frees a key
-// nor freezes it.
+// TestClockSetBack sets the clock back ten minutes: this neither releases a key nor locks it out.
 func TestClockSetBack(t *testing.T) {
 	for _, n := range []uint64{5, 100} {
 		l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(n, time.Minute))), ratelimit.Config{})
@@ -335,7 +333,7 @@ func TestDecisionsDoNotAllocate(t *testing.T) {
 		for range 500 {
 			step() // the logs find their size
 		}
-		// The pool of scratch memory drops some of it whenever the garbage collector runs.
+		// The pool of scratch memory shrinks whenever the garbage collector runs.
 		if n := testing.AllocsPerRun(500, step); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}

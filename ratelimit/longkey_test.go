@@ -28,8 +28,7 @@ func TestJitterOfLongKeys(t *testing.T) {
 	}
 }
 
-// No digest of a long key begins like a key of several fields, so that no part of it is
-// listed as a value.
+// No digest of a long key begins like a key of several fields, so no part of it is listed as a value.
 func TestDigestsHaveNoParts(t *testing.T) {
 	m, _ := mustMemory(t, mustSet(t, limitRule(t, "r", per(1, time.Second))), ratelimit.Config{})
 	k := match.MustKey("user", "path")

@@ -9,9 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestBytesAreUsed holds what Stats says of memory against what there is to hold: two
-// keys take little, whatever is set aside for later, and what was set aside counts as
-// used once keys have to share the sketches.
+// TestBytesAreUsed compares the memory in Stats with what is stored: two keys use little, whatever is set aside for later,
+// and memory that is set aside counts as used once keys share the sketches.
 func TestBytesAreUsed(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	l := newWithBudget(t, 256<<20)

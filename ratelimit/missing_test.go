@@ -44,7 +44,7 @@ func namesOf(e *match.Event) (names []string) {
 	return names
 }
 
-// TestMissingField has rules refuse events that lack a field, and nobody else.
+// TestMissingField has rules refuse exactly the events that lack a field.
 func TestMissingField(t *testing.T) {
 	limits := []ratelimit.Limit{{N: 2, Span: time.Minute}}
 	l := requiring(t,
@@ -87,10 +87,10 @@ func TestMissingField(t *testing.T) {
 			}
 		}
 		if found != x.missing {
-			t.Errorf("%v: an outcome says that %q is missing; want %q", namesOf(x.event), found, x.missing)
+			t.Errorf("%v: the missing field in an outcome is %q; want %q", namesOf(x.event), found, x.missing)
 		}
 	}
-	// Of the client, /api/x with a tenant and /else were charged, and the refused event was not.
+	// The client was charged for /api/x with a tenant and /else, and not for the refused event.
 	if d := l.Take(fieldsEvent("client", "192.0.2.1")); d.Allowed || d.Rule != "client" {
 		t.Errorf("the third event of the client: %+v; want it refused", d)
 	}
@@ -99,13 +99,13 @@ func TestMissingField(t *testing.T) {
 	}
 	for _, r := range l.Stats().Rules {
 		if got := [4]uint64{r.Refused, r.Shadow, r.Lacking, r.LackingRefused}; got != want[r.Rule] {
-			t.Errorf("%s: refused, shadow, lacking, refused of these: %v; want %v", r.Rule, got, want[r.Rule])
+			t.Errorf("%s: refused, shadow, lacking, refused as lacking: %v; want %v", r.Rule, got, want[r.Rule])
 		}
 	}
 }
 
-// TestMissingFieldIsAHit has a ban count events that another rule refuses because they lack a field, and be what is told
-// while it holds.
+// TestMissingFieldIsAHit has a ban count events that another rule refuses because they lack a field; while it holds,
+// decisions report the ban.
 func TestMissingFieldIsAHit(t *testing.T) {
 	l := requiring(t,
 		ratelimit.Rule{Name: "api", Key: match.MustKey("tenant"), Limits: []ratelimit.Limit{{N: 2, Span: time.Minute}}},
@@ -123,7 +123,7 @@ func TestMissingFieldIsAHit(t *testing.T) {
 		}
 	}
 	all := must.Get(l.Rule("all"))(t)
-	if d := all.Peek("192.0.2.1"); d.Remaining != 0 { // of 4, the three were counted, and it tells what is left after another
+	if d := all.Peek("192.0.2.1"); d.Remaining != 0 { // of 4, the three were counted; the decision shows what is left after one more
 		t.Errorf("all: %+v; want 3 counted", d)
 	}
 }
@@ -162,8 +162,8 @@ func TestMissingFieldVerbs(t *testing.T) {
 	}
 }
 
-// TestMissingFieldAgrees compares random events under random rules, some of which refuse events without a field, with
-// the same limiter that gets those without a decision of such rules only: each other event must be decided the same.
+// TestMissingFieldAgrees compares random events under random rules, some of which refuse events without a field, with a
+// second limiter that gets no events that were refused only for a missing field: all other events must be decided the same.
 func TestMissingFieldAgrees(t *testing.T) {
 	rnd := randtest.New(t)
 	fields := []string{"client", "tenant", "token", "plan"}

@@ -36,8 +36,8 @@ func (f *flawed) sound(t int64, key string, cost uint64) ratelimit.Decision {
 	return f.limiterJudge.take(t, key, cost)
 }
 
-// chargesLate allows by what was left two events ago and charges then: a check
-// and an add with others in between.
+// chargesLate decides by the remaining number two events ago and charges then: a check and an add with other events in
+// between.
 func (f *flawed) chargesLate(t int64, key string, cost uint64) ratelimit.Decision {
 	s := f.answers[key]
 	if s == nil || s.uses == 2 {
@@ -49,7 +49,7 @@ func (f *flawed) chargesLate(t int64, key string, cost uint64) ratelimit.Decisio
 	return ratelimit.Decision{Allowed: cost <= s.left, Remaining: s.left}
 }
 
-// beginsAnew forgets a key when its clock is set back.
+// beginsAnew evicts a key when its clock is set back.
 func (f *flawed) beginsAnew(t int64, key string, cost uint64) ratelimit.Decision {
 	if t < f.last[key] {
 		resetKey(f.Limiter, key)
@@ -58,7 +58,7 @@ func (f *flawed) beginsAnew(t int64, key string, cost uint64) ratelimit.Decision
 	return f.sound(t, key, cost)
 }
 
-// forgetsIdle forgets a key that was silent for half a window.
+// forgetsIdle evicts a key that had no event for half a window.
 func (f *flawed) forgetsIdle(t int64, key string, cost uint64) ratelimit.Decision {
 	if t-f.last[key] > int64(flawedLimit.Span)/2 {
 		resetKey(f.Limiter, key)
@@ -67,8 +67,7 @@ func (f *flawed) forgetsIdle(t int64, key string, cost uint64) ratelimit.Decisio
 	return f.sound(t, key, cost)
 }
 
-// forgetsOldest is a ring of 60 slots, with the current one: the oldest is
-// dropped when it begins to leave the window.
+// forgetsOldest is a ring of 60 slots, including the current one: the oldest is dropped when it begins to leave the window.
 func (f *flawed) forgetsOldest(t int64, key string, cost uint64) ratelimit.Decision {
 	ring := f.rings[key]
 	if ring == nil {
@@ -179,13 +178,12 @@ func TestConcurrentOtherPromisesAreCaught(t *testing.T) {
 		b: &limiterJudge{Limiter: mustLimiter(t, mustSet(t, exact), ratelimit.Config{})},
 	}
 	if a.run(rnd, tw, 20_000); tw.differs == "" {
-		t.Error("sliding above 128 is not told from exact")
+		t.Error("sliding above 128 passes as exact")
 	}
 }
 
-// TestWorstCasesAreReached attacks each algorithm in the way that gets most out of
-// it, and finds what docs/dev/proofs.md says, which TestConcurrentNeverOverAsPromised never
-// finds exceeded.
+// TestWorstCasesAreReached attacks each algorithm in its worst way, and reaches the bound in docs/dev/proofs.md, which
+// TestConcurrentNeverOverAsPromised never finds exceeded.
 func TestWorstCasesAreReached(t *testing.T) {
 	const n, burst, s = 100, 250, int64(time.Second)
 	type visit struct {

@@ -22,11 +22,11 @@ type attack struct {
 	setBack    bool // events may come before others of their key
 	ones       bool // all costs are 1, which the turns of a queue can be checked for
 	begin      int64
-	settled    int // one in so many events is reserved, and most of those taken back
+	settled    int // one in so many events is reserved, and most of these are taken back
 
 	claims []claim // and then what a refusal needs
 	held   int     // how many are claims
-	needed bool    // a refusal needs one of the others to be above
+	needed bool    // a refusal requires that one of the others is exceeded
 	turns  []claim
 }
 
@@ -62,8 +62,7 @@ func newAttack(resolution time.Duration, rules ...ratelimit.Rule) *attack {
 	return a
 }
 
-// attackKeys are of all lengths that are kept in different ways; the first few are
-// busy, the others make tables grow.
+// attackKeys have all lengths that are stored in different ways; the first few are busy, the others make tables grow.
 var attackKeys = func() (keys []string) {
 	for i := range 4000 {
 		key := fmt.Sprint("k", i)
@@ -100,7 +99,7 @@ type siege struct {
 	o    outcome
 }
 
-// underway is what was allowed and may be taken back.
+// underway are allowed events that may be taken back.
 type underway struct {
 	cancel func(t int64)
 	w      *witness
@@ -268,7 +267,7 @@ type foe struct {
 	name      string
 	algorithm ratelimit.Algorithm
 	low, high uint64
-	tight     bool // what is claimed is also reached
+	tight     bool // the claimed bound is also reached
 }
 
 var foes = []foe{
@@ -293,8 +292,8 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	if rnd.IntN(3) == 0 {
 		r.Limits = append(r.Limits, someLimit(rnd, f.algorithm, f.low, f.high))
 	}
-	// What is refused and counted is no part of what was allowed, but may fill
-	// slots and logs beyond their limit. It may also begin a fixed window.
+	// Refused events that count are not part of what was allowed, but may fill slots and logs beyond their limit. They may
+	// also begin a fixed window.
 	r.CountRefused = rnd.IntN(6) == 0 && r.Algorithm != ratelimit.Fixed && r.Algorithm != ratelimit.InFlight
 	rules := []ratelimit.Rule{r}
 	if rnd.IntN(4) == 0 {
@@ -311,8 +310,8 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	a.needed = a.needed && !r.CountRefused
 	a.settled = 2 << rnd.IntN(5)
 	a.begin = []int64{1_700_000_000e9, -1_000_000_000e9, 0}[rnd.IntN(3)] + rnd.Int64N(1e15)
-	// Where times go back, keys whose windows are empty must not be evicted, for
-	// the witness would not know at what time they are judged then.
+	// Where times go back, keys whose windows are empty must not be evicted, or the witness could not determine the time at
+	// which they are judged.
 	c := ratelimit.Config{Resolution: resolution, Budget: 32 << 20, Bans: 100}
 	if a.setBack = rnd.IntN(2) == 0; a.setBack {
 		c.Budget = -1
@@ -320,10 +319,9 @@ func (f *foe) attack(t testing.TB, rnd *rand.Rand) (*attack, ratelimit.Config) {
 	return a, c
 }
 
-// TestConcurrentNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in
-// the long form) and counts what is allowed by brute force. It is never more than
-// docs/dev/proofs.md says, which is N where it makes a promise; every refusal was
-// needed; and Sliding up to 128 says what Exact does.
+// TestConcurrentNeverOverAsPromised attacks each algorithm with some 25,000 events (1e7 in the long form) and counts the
+// allowed ones by brute force. They never exceed the bound in docs/dev/proofs.md, which is N where there is a promise;
+// every refusal was needed; and Sliding up to 128 decides as Exact does.
 func TestConcurrentNeverOverAsPromised(t *testing.T) {
 	n, round := 25_000, 2_500
 	switch {

@@ -9,9 +9,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestPeekSeesOnlyItsOwnKeys adds keys while an event under two rules is looked at that had
-// no record: it looks again if one of them is its own, also if another is removed at the same
-// time, and does not if they are those of others.
+// TestPeekSeesOnlyItsOwnKeys adds keys during a Peek under two rules for an event without records: Peek repeats its lookup
+// if one of the added keys is its own, also if another is removed at the same time, and does not for other keys.
 func TestPeekSeesOnlyItsOwnKeys(t *testing.T) {
 	key := match.MustKey("client")
 	set := must.Get(NewSet(SetConfig{},

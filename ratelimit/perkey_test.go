@@ -34,7 +34,7 @@ func TestPerKeyRejectsLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if text := fmt.Sprint(recover()); !strings.HasPrefix(text, "ratelimit: ") || strings.Count(text, "ratelimit: ") > 1 || !strings.Contains(text, "must be") {
-					t.Errorf("panicked with %q, want a sentence that says what the span must be", text)
+					t.Errorf("panicked with %q, want a sentence with what the span must be", text)
 				}
 			}()
 			per()

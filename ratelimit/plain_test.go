@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// severalRules returns two to five rules of all kinds on one key, mostly plain ones.
+// severalRules returns two to five rules of all kinds on one key; most are plain.
 func severalRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
 	for i := range 2 + rnd.IntN(4) {
 		r := bannedRule(t, rnd)
@@ -36,7 +36,7 @@ func TestPlainRulesDecideAlike(t *testing.T) {
 	if testing.Short() {
 		rounds, events = 20, 500
 	}
-	c := ratelimit.Config{Budget: -1} // times go back, so nothing may expire before it is over
+	c := ratelimit.Config{Budget: -1} // times go back, so nothing may expire before its end
 	allowed, refused := 0, 0
 	for range rounds {
 		rules := severalRules(t, rnd)
@@ -52,7 +52,7 @@ func TestPlainRulesDecideAlike(t *testing.T) {
 			var da, db ratelimit.Decision
 			da, a = short.Judge(time.Unix(0, now-back), keyEvent(short, key), cost, a[:0])
 			db, b = long.Judge(time.Unix(0, now-back), keyEvent(long, key), cost, b[:0])
-			da.Err, db.Err = nil, nil // of the same text, and not the same error
+			da.Err, db.Err = nil, nil // errors with the same text are different values
 			if da != db {
 				t.Fatalf("%+v: alone %+v, with a shadow rule %+v", rules, da, db)
 			}
@@ -80,8 +80,8 @@ func TestPlainRulesDecideAlike(t *testing.T) {
 	}
 }
 
-// TestPlainRulesAfterCut refunds an event that several plain rules have allowed, after a bucket
-// that was charged far beyond its burst is empty again: what was cut no longer matters.
+// TestPlainRulesAfterCut refunds an event that several plain rules have allowed, after a bucket that was charged far beyond
+// its burst is empty again: the cut no longer matters.
 func TestPlainRulesAfterCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bucket := limitRule(t, "bucket", per(10, time.Minute))

@@ -20,12 +20,11 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// Histories of clients that share a limiter are checked for linearizability: each
-// operation must be explained by an instant between its call and its return, at
-// which it alone was done to an exact limit with a ban. Keys are checked apart; a
-// change of rules is in the history of each.
+// Histories of clients that share a limiter are checked for linearizability: for each operation there must be an instant
+// between its call and its return at which it is the next operation on an exact limit with a ban. Keys are checked
+// separately; a change of rules is in the history of each.
 
-// An operation is the input of one. Times are in nanoseconds after the base.
+// An operation is an input of the model. Times are in nanoseconds after the base.
 type operation struct {
 	verb verb
 	key  int // -1: all
@@ -79,7 +78,7 @@ type answer struct {
 type keyState struct {
 	rule    porcupineRule
 	newest  int64
-	log     []int64 // times of what was allowed, oldest first
+	log     []int64 // times of the allowed events, oldest first
 	strikes []int64
 	until   int64 // of a ban; 0: none
 	open    []reserved
@@ -123,7 +122,7 @@ func (s *keyState) moveTo(t int64) {
 	s.strikes = after(s.strikes, s.newest, porcupineStrikeSpan)
 }
 
-// take is what Take has to say, and does it.
+// take changes the state as Take must, and returns what Take must return.
 func (s *keyState) take(op operation) (a answer) {
 	s.moveTo(op.at)
 	switch {
@@ -166,20 +165,20 @@ func (s *keyState) cancel(op operation) {
 	})
 }
 
-// porcupineStep does op to s and reports whether a is what it has to answer.
+// porcupineStep applies op to s and reports whether a is the correct answer.
 func porcupineStep(s keyState, op operation, a answer) (bool, keyState) {
 	switch op.verb {
 	case opTake, opReserve:
 		before := s.until
 		want := s.take(op)
 		if s.until != before && a.until > want.until {
-			a.until = want.until // a ban was added by hand meanwhile: the later end is told
+			a.until = want.until // a ban was added by hand meanwhile: the later end is reported
 		}
 		return a == want, s
 	case opPeek:
 		looked := s
 		want := looked.take(op)
-		// Of a ban that would begin, a look knows only that it refuses.
+		// For a ban that would begin, a look only returns that it refuses.
 		return a.allowed == want.allowed && (want.until != 0 || a == want), s
 	case opCancel:
 		s.cancel(op)
@@ -243,7 +242,7 @@ type workload struct {
 
 const (
 	porcupineClients = 6
-	porcupineOps     = 16 // of each
+	porcupineOps     = 16 // number of each
 	porcupineKeys    = 2
 )
 
@@ -254,11 +253,10 @@ func somePorcupineRule(rnd *rand.Rand) porcupineRule {
 	}
 }
 
-// run has the clients do their operations, and returns the history.
+// run performs the operations of the clients, and returns the history.
 //
-// An event moves the time of its key on before it is judged: at any instant of its
-// call, so that another, earlier one may be judged between the two. Therefore it
-// is in the history twice.
+// An event moves the time of its key on before it is judged: at any instant of its call, so that another, earlier one may
+// be judged between the two. Therefore it is in the history twice.
 func (w *workload) run(rnd *rand.Rand) []porcupine.Operation {
 	histories := make([][]porcupine.Operation, porcupineClients)
 	var wg sync.WaitGroup
@@ -385,8 +383,8 @@ func longForm() bool { return os.Getenv("LATELY_LONG") != "" }
 
 func itself(m *ratelimit.Memory) ratelimit.Store { return m }
 
-// TestConcurrentLinearizable checks histories of the memory store: none is illegal, and of
-// each it is known.
+// TestConcurrentLinearizable checks histories of the memory store: none is illegal, and the checker reaches a result for
+// each.
 func TestConcurrentLinearizable(t *testing.T) {
 	rnd := randtest.New(t)
 	histories, overlaps := 300, 0

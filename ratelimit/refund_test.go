@@ -33,10 +33,9 @@ func worst(a ratelimit.Algorithm, l ratelimit.Limit) uint64 {
 	return l.N
 }
 
-// refundTrial takes and gives back at random under a rule with one limit or two, and
-// compares what is allowed in every true window with what each limit may allow
-// there and what was given back there: of two limits, one may have given back all
-// that was asked for. refund is how it gives back.
+// refundTrial takes and gives back at random under a rule with one limit or two, and compares what is allowed in every true
+// window with what each limit may allow and what was given back there: with two limits, one may have given back the whole
+// request. refund is the method that gives back.
 func refundTrial(t testing.TB, rnd *rand.Rand, a ratelimit.Algorithm, n int, refund func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64) (wrong string, back int) {
 	r := limitRule(t, "r", someLimit(rnd, a, 2, 150))
 	if rnd.IntN(2) == 0 {
@@ -101,9 +100,8 @@ func refundRule(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64
 	return taken
 }
 
-// TestRefundGivesNoCredit gives back again and again under every algorithm: never
-// more is allowed in a true window than the limit may, and what was given back
-// in that window.
+// TestRefundGivesNoCredit gives back again and again under every algorithm: a true window never has more than the limit
+// allows, and what was given back in that window.
 func TestRefundGivesNoCredit(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, events := 4, 600
@@ -125,8 +123,7 @@ func TestRefundGivesNoCredit(t *testing.T) {
 	}
 }
 
-// TestRefundTwiceIsCaught is the control: a refund that gives back twice what it
-// says.
+// TestRefundTwiceIsCaught is the control: a refund that gives back twice the amount.
 func TestRefundTwiceIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	twice := func(l *ratelimit.Limiter, at time.Time, key string, n uint64) uint64 {
@@ -188,8 +185,8 @@ func TestRefund(t *testing.T) {
 	refund(0, "two", long, 3, 3)
 }
 
-// TestRefundConcurrently takes and gives back what was taken, all at once: in
-// the end nothing is used, and at no time more than the limit was out.
+// TestRefundConcurrently takes and gives back concurrently: in the end nothing is used, and at no time was more than the
+// limit taken.
 func TestRefundConcurrently(t *testing.T) {
 	const n = 20
 	l := mustLimiter(t, mustSet(t, limitRule(t, "r", per(n, time.Hour)), limitRule(t, "many", per(1000, time.Hour))), ratelimit.Config{})
@@ -219,7 +216,7 @@ func TestRefundConcurrently(t *testing.T) {
 	}
 }
 
-// An upload that failed is given back, by a caller who only knows how many.
+// An upload that failed is given back by a caller that has only the amount.
 func ExampleRuleLimiter_Refund() {
 	key, err := match.NewKey(match.Fold{}, "client", "user")
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestConcurrentRemoveMeanwhile removes bans while hits extend them: who is refused is told an
-// end that is to come.
+// TestConcurrentRemoveMeanwhile removes bans while hits extend them: a refused caller receives an end in the future.
 func TestConcurrentRemoveMeanwhile(t *testing.T) {
 	r := ban(t, "r", ratelimit.Ban{Span: time.Second, For: time.Minute, Extend: true})
 	l := mustLimiter(t, mustSet(t, r), ratelimit.Config{})

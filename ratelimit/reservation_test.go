@@ -25,8 +25,7 @@ func with(t testing.TB, a ratelimit.Algorithm, limits ...ratelimit.Limit) *ratel
 	return mustLimiter(t, mustSet(t, r), ratelimit.Config{})
 }
 
-// TestSettle gives back what was too much, once, and charges what was too
-// little, for each algorithm that counts.
+// TestSettle gives back what was reserved too much, once, and charges what was too little, for each algorithm that counts.
 func TestSettle(t *testing.T) {
 	for _, a := range []ratelimit.Algorithm{
 		ratelimit.Sliding, ratelimit.Exact, ratelimit.TwoBucket, ratelimit.GCRA,
@@ -64,7 +63,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestNoCredit cancels what is no longer there to be given back.
+// TestNoCredit cancels reservations that have left the window.
 func TestNoCredit(t *testing.T) {
 	for _, n := range []uint64{5, 100} {
 		l := with(t, ratelimit.Sliding, per(n, time.Minute))
@@ -80,14 +79,14 @@ func TestNoCredit(t *testing.T) {
 		if err := resetKey(l, "k"); err != nil || used(70_000) != 0 {
 			t.Fatalf("reset: %v, %d used", err, used(70_000))
 		}
-		takeKeyN(l, at(70_000), "k", 2) // of the same time as what was reserved
+		takeKeyN(l, at(70_000), "k", 2) // at the same time as the reservation
 		if reset.SettleAt(at(70_000), 0); used(70_000) != 2 {
 			t.Errorf("canceled after a reset: %d used, want 2", used(70_000))
 		}
 	}
 }
 
-// TestSettleAfterUpdate settles what was reserved under the rules before.
+// TestSettleAfterUpdate settles what was reserved under earlier rules.
 func TestSettleAfterUpdate(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limitRule(t, "gone", per(9, time.Minute)), limitRule(t, "r", per(9, time.Minute))), ratelimit.Config{})
 	r := reserveN(l, at(0), keyEvent(l, "k"), 4)
@@ -102,8 +101,8 @@ func TestSettleAfterUpdate(t *testing.T) {
 	}
 }
 
-// TestPeekChangesNothing asks between all others what would be, also in the
-// future, and compares with a limiter that was never asked.
+// TestPeekChangesNothing peeks between all other calls, also into the future, and compares with a limiter that is never
+// peeked.
 func TestPeekChangesNothing(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, name := range limit.Algorithms() {
@@ -123,14 +122,14 @@ func TestPeekChangesNothing(t *testing.T) {
 				got, want := takeKeyN(asked, at(now), "k", cost), takeKeyN(other, at(now), "k", cost)
 				if got.Allowed != want.Allowed || got.Remaining != want.Remaining || got.RetryAfter != want.RetryAfter ||
 					got.ResetAfter != want.ResetAfter || !got.BannedUntil.Equal(want.BannedUntil) {
-					t.Fatalf("%s: asked before, it is %+v, else %+v", name, got, want)
+					t.Fatalf("%s: with Peek before it %+v, without %+v", name, got, want)
 				}
 				if would.Allowed != got.Allowed {
 					t.Fatalf("%s: it would be %+v, and is %+v", name, would, got)
 				}
 			}
 			if keys := asked.Stats().Rules[0].Keys; keys != 1 {
-				t.Errorf("%s: %d keys are held, of which only one was ever taken", name, keys)
+				t.Errorf("%s: %d keys are held, want the one that was taken", name, keys)
 			}
 		}
 	}
@@ -287,8 +286,7 @@ func TestWaitDoesNotWaitForABan(t *testing.T) {
 	}
 }
 
-// ExampleLimiter_Reserve charges for bytes that are known only when they have
-// been sent.
+// ExampleLimiter_Reserve charges bytes, whose number is known after they were sent.
 func ExampleLimiter_Reserve() {
 	key, _ := match.NewKey(match.Fold{}, "client")
 	limiter, err := ratelimit.New(ratelimit.Rule{
@@ -311,8 +309,8 @@ func ExampleLimiter_Reserve() {
 	// Output: 10240 bytes are charged
 }
 
-// TestReservationOpen has an open reservation where a rule that matches has the event
-// under way, and no other; decision and outcomes are those of Judge.
+// TestReservationOpen has an open reservation exactly where a rule that matches has the event in flight; decision and
+// outcomes are those of Judge.
 func TestReservationOpen(t *testing.T) {
 	inFlight := limitRule(t, "in-flight", per(2, time.Hour))
 	inFlight.Algorithm, inFlight.When = ratelimit.InFlight, match.When{Method: []string{"POST"}}
@@ -331,7 +329,7 @@ func TestReservationOpen(t *testing.T) {
 		d, outcomes, held := r.Decision, r.Outcomes, r.Open()
 		want, said := other.Judge(at(int64(i)), c.e, 1, nil)
 		if d != want || !slices.Equal(outcomes, said) || held != c.held {
-			t.Errorf("event %d: %+v, %+v, held %v; Judge says %+v, %+v", i, d, outcomes, held, want, said)
+			t.Errorf("event %d: %+v, %+v, held %v; Judge: %+v, %+v", i, d, outcomes, held, want, said)
 		}
 	}
 }

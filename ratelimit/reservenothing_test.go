@@ -12,9 +12,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestReserveNothing reserves a cost of 0, which is known only later, and settles
-// it: what it comes to is charged, under every algorithm but InFlight, where an
-// event of cost 0 is not under way.
+// TestReserveNothing reserves a cost of 0, since the cost is known later, and settles it: the final cost is charged, under
+// every algorithm but InFlight, where an event of cost 0 is not in flight.
 func TestReserveNothing(t *testing.T) {
 	for _, name := range limit.Algorithms() {
 		a := must.Get(limit.AlgorithmNamed(name))(t)

@@ -63,19 +63,18 @@ func retryRules(t testing.TB, rnd *rand.Rand) (rules []ratelimit.Rule) {
 	return rules
 }
 
-// A patient client waits after each refusal for as long as it was told.
+// A patient client waits after each refusal for the RetryAfter that it received.
 type patient struct {
 	take, peek func(now int64, cost uint64) ratelimit.Decision
 	resolution int64 // what its times are multiples of
 	now        int64
 
 	refusals, hasty int
-	refused         func(d *ratelimit.Decision) // hears of each refusal
+	refused         func(d *ratelimit.Decision) // is called with each refusal
 	lie             string                      // the first retry-after that was not true
 }
 
-// patientOf returns one under rules, which asks by event, or by key where all rules
-// have one key.
+// patientOf returns a client under rules, which takes by event, or by key where all rules have one key.
 func patientOf(t testing.TB, rules []ratelimit.Rule, resolution time.Duration, byKey bool) *patient {
 	l := mustLimiter(t, mustSet(t, rules...), ratelimit.Config{Budget: -1, Bans: 1000, Resolution: resolution})
 	r := max(int64(resolution), 1)
@@ -93,7 +92,7 @@ func patientOf(t testing.TB, rules []ratelimit.Rule, resolution time.Duration, b
 	return p
 }
 
-// live sends events, alone, for as long as there is no lie.
+// live sends events, alone, until a RetryAfter is wrong.
 func (p *patient) live(rnd *rand.Rand, events int, pause int64) {
 	for range events {
 		if p.lie != "" {
@@ -108,8 +107,8 @@ func (p *patient) live(rnd *rand.Rand, events int, pause int64) {
 	}
 }
 
-// wait waits after the refusal d, comes back, and returns what it is told then. Now
-// and then it comes back too early, and is told again.
+// wait waits for d after the refusal, takes again, and returns the decision. Now and then it takes too early, and receives
+// another RetryAfter.
 func (p *patient) wait(rnd *rand.Rand, cost uint64, d ratelimit.Decision) ratelimit.Decision {
 	p.refusals++
 	p.refused(&d)
@@ -137,9 +136,8 @@ func (p *patient) wait(rnd *rand.Rand, cost uint64, d ratelimit.Decision) rateli
 	return again
 }
 
-// TestRetryAfterIsTrue has a lone client wait after each of 1e5 refusals (in the long
-// form) of each algorithm, and of rules and bans of all kinds together: it is
-// allowed then, every time, and not a nanosecond before.
+// TestRetryAfterIsTrue has a lone client wait after each of 1e5 refusals (in the long form) of each algorithm, and of rules
+// and bans of all kinds together: it is allowed then, every time, and not a nanosecond before.
 func TestRetryAfterIsTrue(t *testing.T) {
 	refusals := 10_000
 	switch {
@@ -193,13 +191,12 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			return rules, false
 		})
 		if all := len(limit.Algorithms()) + 1; len(kinds) < all && !testing.Short() {
-			t.Errorf("refused were %v, want refusals of all %d kinds: the test has no teeth", kinds, all)
+			t.Errorf("refusals by kind: %v, want refusals of all %d kinds", kinds, all)
 		}
 	})
 }
 
-// TestFalseRetryAfterIsCaught has clients told a little less, and a little more,
-// than what is true.
+// TestFalseRetryAfterIsCaught gives clients a RetryAfter that is a little too short, and a little too long.
 func TestFalseRetryAfterIsCaught(t *testing.T) {
 	rnd := randtest.New(t)
 	for i := range limit.Algorithms() {

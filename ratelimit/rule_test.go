@@ -19,8 +19,7 @@ func goodRule(t testing.TB) ratelimit.Rule {
 	}
 }
 
-// wantParts checks that err has all parts: it must name the field, the value
-// and what is allowed.
+// wantParts checks that err has all parts: it must name the field, the value and what the value must be.
 func wantParts(t *testing.T, name string, err error, parts ...string) {
 	t.Helper()
 	if err == nil {

@@ -60,7 +60,7 @@ func TestRuleError(t *testing.T) {
 	}
 }
 
-// TestRuleErrorOfVerbs asks every verb by rule for one that there is not.
+// TestRuleErrorOfVerbs calls every verb by rule with an unknown rule.
 func TestRuleErrorOfVerbs(t *testing.T) {
 	l := mustLimiter(t, mustSet(t, limitRule(t, "login", per(1, time.Second))), ratelimit.Config{})
 	for name, verb := range map[string]func(rule string) error{
@@ -74,7 +74,7 @@ func TestRuleErrorOfVerbs(t *testing.T) {
 			err := verb(rule)
 			e, ok := errors.AsType[*ratelimit.RuleError](err)
 			if rule == "" && name == "Bans.Add" {
-				continue // it says that the rule is missing
+				continue // the error that the rule is missing
 			}
 			if !ok || e.Name != rule || rule == "logon" && e.Nearest != "login" {
 				t.Errorf("%s of %q: %v", name, rule, err)

@@ -34,7 +34,7 @@ func (l *byRule) reserve(t int64, key string, cost uint64) (ratelimit.Decision, 
 	return r.Decision, func(t int64) { r.SettleAt(time.Unix(0, t), 0) }
 }
 
-// slowStore is a memory store that a Limiter does not know as one.
+// slowStore is a memory store that a Limiter does not recognize as one.
 type slowStore struct{ ratelimit.Store }
 
 // byRuleAndAlone attacks a rule by its name in a set of others, and alone, and
@@ -70,8 +70,8 @@ func byRuleAndAlone(t testing.TB, rnd *rand.Rand, n int, wrap func(j judge) judg
 	return o, tw.differs
 }
 
-// TestConcurrentRuleLimiter takes, looks and reserves under one rule of three by its name, and
-// compares each decision with that of a limiter of this rule alone.
+// TestConcurrentRuleLimiter takes, peeks and reserves under one of three rules by its name, and compares each decision with
+// that of a limiter with this rule alone.
 func TestConcurrentRuleLimiter(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 60
@@ -145,8 +145,7 @@ func TestRuleLimiterLive(t *testing.T) {
 	}
 }
 
-// TestRuleLimiterAllow asks for keys whose client is on the allow list, in all places
-// of a key and folded.
+// TestRuleLimiterAllow takes keys whose client is on the allow list, at every position in a key and folded.
 func TestRuleLimiterAllow(t *testing.T) {
 	key := func(fields ...string) match.Key {
 		k := must.Get(match.NewKey(match.Fold{IPv6: 64}, fields...))(t)
@@ -222,8 +221,8 @@ func TestVerbsAllow(t *testing.T) {
 	}
 }
 
-// TestConcurrentRuleLimiterUpdate takes by name while rules come and go: each take is decided
-// by a rule of that name, or there is none.
+// TestConcurrentRuleLimiterUpdate takes by name while rules come and go: each take is decided by a rule of that name, or
+// returns that there is none.
 func TestConcurrentRuleLimiterUpdate(t *testing.T) {
 	with := mustSet(t, limitRule(t, "a", per(1e6, time.Hour)), limitRule(t, "b", per(2e6, time.Hour)))
 	without := mustSet(t, limitRule(t, "b", per(2e6, time.Hour)))

@@ -107,7 +107,7 @@ func TestSetFields(t *testing.T) {
 	}
 }
 
-// TestAllowList never limits, bans or counts who is on it, in any notation.
+// TestAllowList never limits, bans or counts clients on the list, in any notation.
 func TestAllowList(t *testing.T) {
 	r := goodRule(t)
 	r.Limits[0] = ratelimit.Limit{N: 0, Span: time.Second}
@@ -132,8 +132,8 @@ func TestAllowList(t *testing.T) {
 	}
 }
 
-// A client on the allow list is let through also where it is one alternative of a
-// key, and nobody by calling himself so.
+// A client on the allow list is also allowed where the client is one alternative of a key; a client that only uses such an
+// address as its name is not.
 func TestAllowListOfAlternatives(t *testing.T) {
 	key := must.Get(match.NewKey(match.Fold{}, "path", "user | client"))(t)
 	r := goodRule(t)

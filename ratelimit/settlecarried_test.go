@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestSettleAfterALongerSpan gives back what had left the window before an Update
-// made it longer: what others are counted for stays.
+// TestSettleAfterALongerSpan gives back what had left the window before an Update made it longer: the counts of other
+// events stay.
 func TestSettleAfterALongerSpan(t *testing.T) {
 	const n = 100
 	rule := func(a ratelimit.Algorithm, l ratelimit.Limit) ratelimit.Rule {
@@ -32,7 +32,7 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 			t.Run(fmt.Sprintf("%v to %v", was, is), func(t *testing.T) {
 				l := mustLimiter(t, mustSet(t, rule(was, per(n, time.Second))), ratelimit.Config{})
 				gone := reserveN(l, at(0), keyEvent(l, "k"), 50)
-				takeKeyN(l, at(3000), "k", 1) // by now nothing of it is counted
+				takeKeyN(l, at(3000), "k", 1) // it is not counted any more
 				update := func(span time.Duration) {
 					must.Do(t, l.Update(mustSet(t, rule(is, per(n, span)))))
 				}
@@ -55,8 +55,8 @@ func TestSettleAfterALongerSpan(t *testing.T) {
 	}
 }
 
-// TestSettleAfterALostTime gives back, after an Update, what was counted when a log had
-// already dropped a time that still counts: that one must not let another in.
+// TestSettleAfterALostTime gives back, after an Update, what was counted when a log had already dropped a time that still
+// counts: the dropped time must not let another event in.
 func TestSettleAfterALostTime(t *testing.T) {
 	for _, update := range []bool{false, true} {
 		r := limitRule(t, "r", per(2, time.Second))

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// An updatedMeanwhile is a store whose rules change while it settles for the first
-// time: after it has seen that the Set is still that of the request.
+// An updatedMeanwhile is a store whose rules change during its first settlement: after it has checked that the Set is still
+// that of the request.
 type updatedMeanwhile struct {
 	*Memory
 	update func()

@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestSettleMoreThanCharged settles to more what was reserved so long ago that its
-// key was evicted since: what is charged too little is charged now all the same.
+// TestSettleMoreThanCharged settles a reservation to more than was reserved, after its key was evicted: the difference is
+// charged all the same.
 func TestSettleMoreThanCharged(t *testing.T) {
 	const n = 100
 	for _, a := range []ratelimit.Algorithm{

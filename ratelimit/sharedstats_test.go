@@ -12,9 +12,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestSharedStats counts decisions by rule of a limiter whose store is shared: those that the
-// store makes, in all ways to ask for them, and those of each fail policy while it is away. An
-// Update keeps the counts of rules with the same name and key.
+// TestSharedStats counts decisions by rule in a limiter with a shared store: the decisions of the store, through all verbs,
+// and those of each fail policy while it is unavailable. An Update keeps the counts of rules with the same name and key.
 func TestSharedStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rule := func(name, field string, n uint64, f ratelimit.FailPolicy) ratelimit.Rule {
@@ -48,7 +47,7 @@ func TestSharedStats(t *testing.T) {
 		want("by the store", ratelimit.RuleStats{Rule: "local", Allowed: 4, Refused: 1, Limit: 8}, ratelimit.RuleStats{Rule: "open", Allowed: 4, Limit: 100},
 			ratelimit.RuleStats{Rule: "closed", Allowed: 1, Limit: 100})
 
-		// Of the share of 2 of the rule local, all is used; a path of its own has both.
+		// The share of 2 of the rule local is used up; a path of its own has both.
 		f.away = true
 		l.Take(&e)
 		e.SetString(match.Path, "/other")

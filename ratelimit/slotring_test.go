@@ -96,10 +96,9 @@ func TestSlidingDefinition(t *testing.T) {
 	}
 }
 
-// TestSlidingIsExactForFlooredTimes compares Sliding with Exact. Where a slot
-// is no wider than the resolution, it holds one representable time at most, and
-// the decisions must be the same to the last field, whether or not the span is a
-// multiple of the resolution; where it is wider, they must differ somewhere.
+// TestSlidingIsExactForFlooredTimes compares Sliding with Exact. Where a slot is no wider than the resolution, it holds at
+// most one representable time, and the decisions must be the same in all fields, whether or not the span is a multiple of
+// the resolution; where it is wider, they must differ somewhere.
 func TestSlidingIsExactForFlooredTimes(t *testing.T) {
 	rnd := randtest.New(t)
 	refused := 0

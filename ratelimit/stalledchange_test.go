@@ -9,9 +9,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestRulesChangeWhileTheProcessStalls has events with times of their own while the
-// process stalls between two changes of a rule, the first of its algorithm: however much
-// time passes on the clock, the window has no more than the limit.
+// TestRulesChangeWhileTheProcessStalls has events with times of their own while the process stalls between two changes of a
+// rule; the first changes its algorithm. However much time passes on the clock, the window has no more than the limit.
 func TestRulesChangeWhileTheProcessStalls(t *testing.T) {
 	const n = 14
 	for _, stall := range []time.Duration{0, time.Minute, time.Hour} {

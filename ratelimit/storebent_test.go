@@ -6,8 +6,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// bent is a memory store of which some methods do something else. A nil field is
-// the method itself.
+// bent is a memory store with some methods replaced. A nil field means the original method.
 type bent struct {
 	*ratelimit.Memory
 	decide func(r *ratelimit.Request) error

@@ -14,8 +14,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A broken store is a memory store with one mistake that real stores have made. Each of
-// its cases must find it.
+// A broken store is a memory store with one mistake that real stores have made. Each of its cases must find it.
 type broken struct {
 	mistake string
 	open    func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store
@@ -43,7 +42,7 @@ func TestBrokenStores(t *testing.T) {
 	}
 	for _, c := range storetest.Cases() {
 		if !found[c.Name] {
-			t.Errorf("case %s is not known to find anything", c.Name)
+			t.Errorf("case %s finds no broken store", c.Name)
 		}
 	}
 }
@@ -55,7 +54,7 @@ func caseNamed(t *testing.T, name string) storetest.Case {
 			return c
 		}
 	}
-	t.Fatalf("there is no case %s", name)
+	t.Fatalf("unknown case %s", name)
 	return storetest.Case{}
 }
 
@@ -66,7 +65,7 @@ func deciding(decide func(m *ratelimit.Memory, r *ratelimit.Request) error) func
 	}
 }
 
-// asking returns a store that is asked something else: change gets a copy of each request.
+// asking returns a store that receives changed requests: change gets a copy of each.
 func asking(change func(r *ratelimit.Request)) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return deciding(func(m *ratelimit.Memory, r *ratelimit.Request) error {
 		other := *r
@@ -130,8 +129,7 @@ func apart(m *ratelimit.Memory, r *ratelimit.Request) error {
 	return nil
 }
 
-// compensating decides each subject alone, takes back what was charged if one
-// refuses, and says what is left then.
+// compensating decides each subject alone, takes back what was charged if one refuses, and returns what is left then.
 func compensating(m *ratelimit.Memory, r *ratelimit.Request) error {
 	if err := apart(m, r); err != nil || allowed(r) {
 		return err

@@ -36,8 +36,8 @@ func rekeyed(change func(key []byte) []byte) func(*ratelimit.Memory, *ratelimit.
 	})
 }
 
-// forgetful returns a store that starts again at each update, all but the bans of
-// rules that keep returns true for.
+// forgetful returns a store that begins with nothing counted at each update, and keeps only the bans of rules for which
+// keep returns true.
 func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Store {
 	return func(m *ratelimit.Memory, set *ratelimit.Set) ratelimit.Store {
 		b := &bent{Memory: m}
@@ -48,7 +48,7 @@ func forgetful(keep bool) func(*ratelimit.Memory, *ratelimit.Set) ratelimit.Stor
 			}
 			for ban := range b.Memory.BanRecords() {
 				if keep {
-					fresh.Ban(context.Background(), ban) // some rules are gone
+					fresh.Ban(context.Background(), ban) // some rules were removed
 				}
 			}
 			b.Memory = fresh
@@ -407,8 +407,8 @@ var brokenOthers = []broken{
 	},
 }
 
-// TestCompensates holds a store to what it says of itself: one that takes back
-// what it should not have charged passes where that is allowed.
+// TestCompensates holds a store to its own claim: a store that takes back what it should not have charged passes where that
+// is allowed.
 func TestCompensates(t *testing.T) {
 	open := func(t testing.TB, set *ratelimit.Set) ratelimit.Store {
 		return deciding(compensating)(memoryStore(t, set).(*ratelimit.Memory), set)

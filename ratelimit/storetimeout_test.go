@@ -57,7 +57,7 @@ func TestStoreBanTimeout(t *testing.T) {
 	}
 }
 
-// TestStoreTimeout waits for a store that does not answer: as long as the Config says.
+// TestStoreTimeout waits for a store that does not answer, for the time in Config.
 func TestStoreTimeout(t *testing.T) {
 	set := must.Get(ratelimit.NewSet(ratelimit.SetConfig{}, ratelimit.Rule{
 		Name: "r", Key: match.MustKey("path"), Limits: []ratelimit.Limit{{N: 1, Span: time.Minute}}, OnStoreFailure: ratelimit.FailClosed,

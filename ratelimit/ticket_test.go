@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestTicketOfShortWay compares the tickets that the short way makes, under single rules of all kinds, with what
-// Reserve, which has none, has charged; and settles both.
+// TestTicketOfShortWay compares the tickets of the fast path, under single rules of all kinds, with what Reserve, which has
+// no fast path, has charged; and settles both.
 func TestTicketOfShortWay(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 200

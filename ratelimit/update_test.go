@@ -19,9 +19,8 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A change of rules under load is checked in steps: within a step the clock stands
-// still, several goroutines take, and now and then the rules change. So the time
-// of each allowed event is known.
+// A change of rules under load is checked in steps: within a step the clock stands still, several goroutines take, and now
+// and then the rules change. So the time of each allowed event is known.
 
 // liveRules is such a run over one rule.
 type liveRules struct {
@@ -55,7 +54,7 @@ type liveRule struct {
 // liveKey has the allowed events of a key.
 type liveKey struct {
 	events windowtest.Charges
-	known  int64 // what was allowed at or before is not known to the current rule
+	known  int64 // the current rule has no events at or before this time
 	banned bool
 }
 
@@ -65,7 +64,7 @@ func (r liveRule) rule(t testing.TB) ratelimit.Rule {
 	return rule
 }
 
-// run does so many changes, and says in broken what is not as documented.
+// run makes changes, and stores in broken what differs from the documentation.
 func (l *liveRules) run(changes int) {
 	for ; l.changes < changes && len(l.broken) == 0; l.step++ {
 		inForce := l.next()
@@ -74,7 +73,7 @@ func (l *liveRules) run(changes int) {
 		for i := range l.keys {
 			k := &l.keys[i]
 			if len(inForce) > 0 {
-				// What is longer ago than a rule's span is not carried through it.
+				// Events older than a rule's span are not carried through it.
 				shortest := slices.MinFunc(all, func(a, b liveRule) int { return cmp.Compare(a.limit.Span, b.limit.Span) })
 				k.known = max(k.known, l.now-int64(shortest.limit.Span))
 			}
@@ -103,8 +102,8 @@ func (l *liveRules) next() (rules []liveRule) {
 	return rules
 }
 
-// hammer has goroutines take while the rules change to each of inForce. It returns
-// how many were allowed of each key.
+// hammer takes from several goroutines while the rules change to each of inForce. It returns how many were allowed for each
+// key.
 func (l *liveRules) hammer(inForce []liveRule) (allowed [liveKeys]uint64) {
 	var counts [liveKeys]atomic.Uint64
 	var banned [liveKeys]atomic.Bool
@@ -145,8 +144,7 @@ func (l *liveRules) hammer(inForce []liveRule) (allowed [liveKeys]uint64) {
 	return allowed
 }
 
-// check requires that one of the rules allows the events that were allowed
-// after known.
+// check requires that one of the rules allows the events that were allowed after known.
 func (l *liveRules) check(key int, known int64, rules []liveRule) {
 	said := ""
 	for _, r := range rules {
@@ -159,10 +157,9 @@ func (l *liveRules) check(key int, known int64, rules []liveRule) {
 	l.broken = append(l.broken, fmt.Sprintf("step %d, after %d changes, key %d is over each of the limits in force: %s", l.step, l.changes, key, said))
 }
 
-// full wants a key that is still refused something to have used its limit: what is
-// carried is what was counted. It is for steps without a change, of algorithms that
-// know times, but for those carried from slots: slack is how much later these are
-// believed to be.
+// full requires that a key which is still refused something has used its limit: exactly what was counted is carried. It is
+// for steps without a change, under algorithms that store times; slack is how much later than the event a carried slot may
+// place it.
 func (l *liveRules) full(key int, inForce []liveRule) {
 	k, r := &l.keys[key], l.current
 	if len(inForce) > 0 || k.banned || r.limit.N > 128 && r.algorithm != ratelimit.Exact {
@@ -211,10 +208,9 @@ func liveChanges() int {
 	return 1000
 }
 
-// TestConcurrentLiveRules changes limit, window, algorithm and ban 1,000 times under load: no
-// window allows more than a rule in force allows, where Limiter.Update says so
-// that its counts are carried; nobody is refused who has not used up the limit; and
-// each event gets one answer.
+// TestConcurrentLiveRules changes limit, window, algorithm and ban 1,000 times under load: no window allows more than a
+// rule in force allows, where Limiter.Update documents that its counts are carried; no one is refused without having used
+// the limit; and each event gets one answer.
 func TestConcurrentLiveRules(t *testing.T) {
 	l := liveOver(t, someLogRule, itself)
 	l.run(liveChanges())
@@ -230,8 +226,8 @@ func TestConcurrentLiveRules(t *testing.T) {
 	}
 }
 
-// TestConcurrentLiveLimit changes only N, up and down, within one window: what was lowered
-// and raised again has forgotten nothing.
+// TestConcurrentLiveLimit changes only N, up and down, within one window: a limit that was lowered and raised again still
+// has all its counts.
 func TestConcurrentLiveLimit(t *testing.T) {
 	some := func(rnd *rand.Rand) liveRule {
 		return liveRule{algorithm: ratelimit.Algorithm(rnd.IntN(2)), limit: per(1+rnd.Uint64N(200), 5*time.Second)}
@@ -243,8 +239,7 @@ func TestConcurrentLiveLimit(t *testing.T) {
 	}
 }
 
-// TestConcurrentLiveAlgorithms changes to any algorithm under load: each event gets one
-// answer, and nobody waits for ever.
+// TestConcurrentLiveAlgorithms changes to any algorithm under load: each event gets one answer, and no one waits forever.
 func TestConcurrentLiveAlgorithms(t *testing.T) {
 	some := func(rnd *rand.Rand) liveRule {
 		r := someLogRule(rnd)
@@ -264,7 +259,7 @@ func TestConcurrentLiveAlgorithms(t *testing.T) {
 	}
 }
 
-// forgetting is a broken store: what changes is counted from nothing.
+// forgetting is a broken store: a changed rule begins with nothing counted.
 type forgetting struct {
 	atomic.Pointer[ratelimit.Memory]
 }
@@ -275,7 +270,7 @@ func newForgetting(m *ratelimit.Memory) ratelimit.Store {
 	return forgettingStore{m, f}
 }
 
-// forgettingStore is the Store of it.
+// forgettingStore is the Store of a forgetting.
 type forgettingStore struct {
 	*ratelimit.Memory // for the verbs of bans
 	now               *forgetting
@@ -303,7 +298,7 @@ func (f forgettingStore) Update(_ context.Context, set *ratelimit.Set, published
 	return nil
 }
 
-// TestConcurrentEvictionIsDetected runs the tests of live rules over a store that forgets.
+// TestConcurrentEvictionIsDetected runs the tests of live rules over a store that drops counts.
 func TestConcurrentEvictionIsDetected(t *testing.T) {
 	l := liveOver(t, someLogRule, newForgetting)
 	l.run(1000)

@@ -16,13 +16,12 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// What was allowed while rules changed, from several goroutines and with a clock
-// that goes on, is checked afterwards. Each event was judged between two known
-// times and under one of a few rules.
+// The events allowed while rules changed, from several goroutines and with a clock that goes on, are checked afterwards.
+// Each was judged between two known times and under one of a few rules.
 
-// An allowedEvent is one of those.
+// An allowedEvent is one of these events.
 type allowedEvent struct {
-	from, to   int64 // it was judged at a time of these
+	from, to   int64 // it was judged between these times
 	first, may int   // by one of the rules first ... may, by their numbers
 }
 
@@ -41,7 +40,7 @@ type regime struct {
 	broken []string // sentences
 
 	taken  atomic.Uint64
-	banned [regimeKeys]atomic.Int64 // the latest end of a ban that anybody was told
+	banned [regimeKeys]atomic.Int64 // the latest end of a ban that any caller received
 	inBan  atomic.Uint64            // events refused by a ban
 }
 
@@ -54,7 +53,7 @@ const (
 type family struct {
 	name       string
 	algorithms []ratelimit.Algorithm
-	forgets    bool // some forget what is still in a window of the others
+	forgets    bool // some drop events that are still in a window of the others
 }
 
 var families = []family{
@@ -155,7 +154,7 @@ func (g *regime) found(format string, args ...any) {
 	}
 }
 
-// govern changes the rule so many times while goroutines take.
+// govern changes the rule a number of times while goroutines take.
 func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
@@ -194,16 +193,15 @@ func (g *regime) govern(rnd *rand.Rand, f *family, changes int) {
 	wg.Wait()
 }
 
-// A bound is what rules, one after the other, may allow: in any window of span,
-// the shortest of theirs, as much as the largest of them does at worst alone, by
-// docs/dev/proofs.md; of buckets also in any shorter time. In a family that forgets, see
-// overChange.
+// A bound is what rules, one after the other, may allow: in any window of span, the shortest of their spans, as much as the
+// largest rule does at worst alone, by docs/dev/proofs.md; for buckets also in any shorter time. For a family that drops
+// counts, see overChange.
 type bound struct {
 	first, last int // of the rules
 	span        time.Duration
 	most        uint64
-	burst       uint64  // of buckets, that of the largest; 0 of others
-	rate        float64 // of buckets, that of the fastest, per nanosecond
+	burst       uint64  // for buckets, the largest burst; 0 for others
+	rate        float64 // for buckets, the fastest rate per nanosecond
 }
 
 // bound returns the bound for the rules first ... last.
@@ -253,8 +251,8 @@ func (b *bound) allows(n uint64, elapsed int64) bool {
 	return n <= b.most && (b.burst == 0 || n <= b.burst+uint64(b.rate*float64(elapsed)+1e-6))
 }
 
-// check returns a sentence for a key that was allowed too much. It looks at the
-// windows that begin with an event, and counts what was surely judged in them.
+// check returns a sentence for a key that was allowed too much. It looks at the windows that begin with an event, and
+// counts the events that were certainly judged in them.
 func (g *regime) check() (broken []string) {
 	for key := range g.events {
 		events := g.events[key]
@@ -305,14 +303,12 @@ func within(t, end int64) uint64 {
 	return 0
 }
 
-// TestConcurrentUpdateUnderLoad changes limit, window, algorithm and ban 1,000 times while
-// goroutines take (20,000 times for each family of algorithms in the long form): no
-// window has more than the larger of the old limit and the new allows at worst, or than
-// both if the algorithm is any, and nobody comes out of a ban.
+// TestConcurrentUpdateUnderLoad changes limit, window, algorithm and ban 1,000 times while goroutines take (20,000 times
+// for each family of algorithms in the long form): no window has more than the larger of the old limit and the new allows
+// at worst, or than both if the algorithm is any, and no ban ends early.
 //
-// Of buckets, and of any algorithm, this is checked over one change at a time: what is
-// above twice the burst of a bucket, or burst and N, is cut off, so that one which is
-// lowered far and raised again at once does not know all that had come.
+// For buckets, and for any algorithm, this is checked over one change at a time: a level above twice the burst of a bucket,
+// or burst and N, is cut off, so that a bucket which is lowered far and raised again at once has lost a part of its level.
 func TestConcurrentUpdateUnderLoad(t *testing.T) {
 	regimes, changes := 1, 200
 	if longForm() {
@@ -342,8 +338,8 @@ func TestConcurrentUpdateUnderLoad(t *testing.T) {
 	}
 }
 
-// TestConcurrentLossyUpdateIsDetected does the same with a store that counts from nothing
-// after each change: it allows too much in every family, and lets out who is banned.
+// TestConcurrentLossyUpdateIsDetected does the same with a store that counts from nothing after each change: it allows too
+// much in every family, and ends bans early.
 func TestConcurrentLossyUpdateIsDetected(t *testing.T) {
 	rnd := randtest.New(t)
 	for i := range families {

@@ -53,7 +53,7 @@ func ExampleRuleLimiter_TakeLimit() {
 	// true
 }
 
-// A job waits for its turn, at most as long as its context lasts.
+// A job waits for its turn, until its context ends.
 func ExampleRuleLimiter_Wait() {
 	_, users := perUser(ratelimit.Per(1, 100*time.Millisecond))
 	users.Take("ada")
@@ -71,7 +71,7 @@ func ExampleRuleLimiter_Wait() {
 	// in an hour: context deadline exceeded
 }
 
-// A job that fails gives back what it has reserved.
+// A job that fails gives back its reservation.
 func ExampleReservation_Cancel() {
 	_, users := perUser(ratelimit.Per(10, time.Minute))
 	job := users.Reserve(10, "ada")

@@ -10,8 +10,7 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// A claim is what a limit is believed to keep to, whoever comes and when: at most
-// so much allowed in a window of its own kind.
+// A claim is the promise of a limit for any arrivals: at most a certain amount in a window of its own kind.
 type claim struct {
 	extent
 	span   int64
@@ -24,12 +23,12 @@ type extent uint8
 
 const (
 	trueWindow extent = iota // every (t-span, t]
-	fromFirst                // one that begins with the first event after the one before
+	fromFirst                // one that begins with the first event after the previous one
 	ofCalendar               // one between two edges of the calendar
 )
 
-// A witness has the allowed events of one key, each at the time of its decision.
-// It adds up costs, and knows no slots, levels or logs with a bound.
+// A witness has the allowed events of one key, each at the time of its decision. It adds up costs, without slots, levels or
+// bounded logs.
 type witness struct {
 	newest  int64
 	allowed []allowedTake
@@ -45,8 +44,7 @@ type allowedTake struct {
 	cost uint64
 }
 
-// A windowSum is what is in the window of a claim: the events from head on, which
-// counts those that are gone.
+// A windowSum is the content of the window of a claim: the events from head on, which counts the events that have left.
 type windowSum struct {
 	head int
 	sum  uint64
@@ -59,8 +57,7 @@ func newWitness(claims int) *witness {
 
 func (w *witness) end() int { return w.gone + len(w.allowed) }
 
-// at returns how much is in the window of c, the i-th claim, at time t, which is
-// not before any it was asked about.
+// at returns the content of the window of c, the i-th claim, at time t. Times of calls must not go back.
 func (w *witness) at(i int, c *claim, t int64) uint64 {
 	s := &w.sums[i]
 	switch c.extent {
@@ -111,7 +108,7 @@ func (w *witness) takeBack(number int) {
 	e.cost = 0
 }
 
-// drop forgets what has left all windows.
+// drop removes the events that have left all windows.
 func (w *witness) drop() {
 	first := w.end()
 	for i := range w.sums {
@@ -123,9 +120,8 @@ func (w *witness) drop() {
 	}
 }
 
-// claimsOf returns what a rule allows at worst by docs/dev/proofs.md, and the
-// windows of which one must be exceeded for a refusal. needs is nil where a level
-// decides and not a window.
+// claimsOf returns what a rule allows at worst by docs/dev/proofs.md, and the windows of which one must be exceeded for a
+// refusal. needs is nil where a level decides and not a window.
 func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []claim) {
 	for _, l := range r.Limits {
 		n, span, burst := l.N, int64(l.Span), l.Burst
@@ -164,7 +160,7 @@ func claimsOf(r *ratelimit.Rule, resolution time.Duration) (claims, needs []clai
 	return claims, needs
 }
 
-// slotWidth is that of docs/dev/proofs.md.
+// slotWidth is the width in docs/dev/proofs.md.
 func slotWidth(span time.Duration) int64 {
 	if span%60 != 0 {
 		return int64(span) / 64

@@ -9,10 +9,9 @@ import (
 	"github.com/lately-go/lately/ratelimit"
 )
 
-// TestWaitIsNeeded tells a client that is alone how long to wait, and compares it
-// with what is needed by the definition of a window: until N less the cost are in
-// the span. It is sufficient, never longer than needed by more than MaxLate, and
-// to the nanosecond what is needed where MaxLate is 0.
+// TestWaitIsNeeded compares the RetryAfter of a client that is alone with the necessary wait by the definition of a window:
+// until N less the cost are in the span. It is sufficient, exceeds the necessary wait by at most MaxLate, and equals it to
+// the nanosecond where MaxLate is 0.
 func TestWaitIsNeeded(t *testing.T) {
 	const span = time.Minute
 	rnd := randtest.New(t)
@@ -56,14 +55,14 @@ func TestWaitIsNeeded(t *testing.T) {
 			longest = max(longest, more)
 			switch {
 			case more > late:
-				t.Fatalf("%v, %d a minute: told to wait %v, needed are %v: more than %v too long", c.algorithm, c.n, d.RetryAfter, needed, late)
+				t.Fatalf("%v, %d a minute: RetryAfter is %v, needed are %v: more than %v too long", c.algorithm, c.n, d.RetryAfter, needed, late)
 			case more < 0 && (c.algorithm == ratelimit.Sliding || c.algorithm == ratelimit.Exact):
-				t.Fatalf("%v, %d a minute: told to wait %v, needed are %v", c.algorithm, c.n, d.RetryAfter, needed)
+				t.Fatalf("%v, %d a minute: RetryAfter is %v, needed are %v", c.algorithm, c.n, d.RetryAfter, needed)
 			}
 			if rnd.IntN(2) == 0 {
 				now += int64(d.RetryAfter)
 				if again := peekKeyN(l, time.Unix(0, now), "k", cost); !again.Allowed {
-					t.Fatalf("%v, %d a minute: waited %v as told, and refused: %+v", c.algorithm, c.n, d.RetryAfter, again)
+					t.Fatalf("%v, %d a minute: refused after the RetryAfter of %v: %+v", c.algorithm, c.n, d.RetryAfter, again)
 				}
 			} else {
 				now += rnd.Int64N(int64(span) / int64(c.n))
@@ -115,7 +114,7 @@ func TestWorstCaseAtTheBudget(t *testing.T) {
 			t.Errorf("%d an hour: %d allowed with %d evictions, the worst case of %d is not reached", n, allowed, evictions, worst)
 		}
 		if (evictions > 0) != (most > 0) {
-			t.Errorf("%d an hour: %d evictions of a key that has used %d", n, evictions, max(most, 1))
+			t.Errorf("%d an hour: %d evictions for a key that has used %d", n, evictions, max(most, 1))
 		}
 	}
 }
