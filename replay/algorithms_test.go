@@ -17,9 +17,8 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// clientLog returns a log of a dozen clients, some of them busy, over some weeks,
-// as lines and as moments. Its first quarter has no pauses, so that a limit whose
-// burst a busy client needs half a minute to use up denies in every such log.
+// clientLog returns a log of a dozen clients over some weeks, some of them busy, as lines and as moments. Its first quarter
+// has no pauses, so that a limit with a burst for half a minute of a busy client refuses in every such log.
 func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
 	rnd := randtest.New(t)
 	at := time.Date(2026, 1, 30, 23, 59, 50, 0, time.UTC)
@@ -36,9 +35,8 @@ func clientLog(t *testing.T, events int) (data []byte, moments []moment) {
 	return data, ordered(records, time.Millisecond)
 }
 
-// TestEveryAlgorithm replays one log of milliseconds under every algorithm, on
-// several cores: the decisions are those of a live Limiter that sees the events one
-// by one, also where it counts in slots.
+// TestEveryAlgorithm replays one log of milliseconds under every algorithm, on several cores: the decisions are those of a
+// live Limiter that gets the events one by one, also where it counts in slots.
 func TestEveryAlgorithm(t *testing.T) {
 	data, moments := clientLog(t, 4000)
 	path := writeFile(t, "log.csv", data)
@@ -55,10 +53,10 @@ func TestEveryAlgorithm(t *testing.T) {
 			})
 			want := oneByOne(t, algorithm, ratelimit.Limit{N: w.N, Span: w.Span, Per: w.Per}, moments)
 			if string(decisions) != want {
-				t.Errorf("--algorithm %s --limit %s: the decisions are not those of a Limiter", name, text)
+				t.Errorf("--algorithm %s --limit %s: the decisions differ from those of a Limiter", name, text)
 			}
 			if got := r.Rules[0]; got.Algorithm != algorithm.String() || got.Period != w.Per.String() || got.SpanSeconds == 0 {
-				t.Errorf("--algorithm %s --limit %s: the report says %+v", name, text, got)
+				t.Errorf("--algorithm %s --limit %s: in the report: %+v", name, text, got)
 			}
 			if no := strings.Count(want, "D"); no == 0 || w.N > 0 && no == len(want) {
 				t.Errorf("--algorithm %s --limit %s: %d of %d refused: the test has no teeth", name, text, no, len(want))
@@ -80,9 +78,8 @@ func oneByOne(t *testing.T, a ratelimit.Algorithm, l ratelimit.Limit, moments []
 	return b.String()
 }
 
-// TestPeriods holds calendar limits to a count by the date that time.Time has,
-// and in-flight ones to what they say of logs: as nobody tells that an event is
-// over, each is under way for the whole span, which is what exact counts.
+// TestPeriods compares calendar limits with a count by the date of time.Time, and in-flight limits with their definition
+// for logs: since no event reports its end, each is in flight for the whole span, which is what exact counts.
 func TestPeriods(t *testing.T) {
 	data, moments := clientLog(t, 4000)
 	path := writeFile(t, "log.csv", data)
@@ -102,7 +99,7 @@ func TestPeriods(t *testing.T) {
 			seen[key]++
 		}
 		if got := run(text, ratelimit.Calendar); got != want {
-			t.Errorf("--limit %s: the decisions are not those of the calendar", text)
+			t.Errorf("--limit %s: the decisions differ from those of the calendar", text)
 		}
 	}
 	if run("4/10s", ratelimit.InFlight) != run("4/10s", ratelimit.Exact) {
@@ -110,8 +107,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// TestLimitsInReports has what a limit says beyond count and span, of rules
-// files and what-ifs, in JSON and in the plain report.
+// TestLimitsInReports checks what reports contain for limits with more than count and span, from rules files and what-ifs,
+// in JSON and in the plain report.
 func TestLimitsInReports(t *testing.T) {
 	path := writeFile(t, "log.csv", []byte("1,a\n2,b\n"))
 	file := mustRules(t, `
@@ -159,8 +156,7 @@ bans:
 	}
 }
 
-// TestEdgesAndResolution has windows whose edges times that were floored to the
-// resolution can and cannot tell.
+// TestEdgesAndResolution has windows with edges that times floored to the resolution can and cannot distinguish.
 func TestEdgesAndResolution(t *testing.T) {
 	path := writeFile(t, "log.csv", []byte("1,a\n"))
 	rule := func(limit, zone string) string {

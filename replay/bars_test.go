@@ -22,7 +22,7 @@ var barMillis = []int64{
 	86400_000, 5 * 86400_000, 10 * 86400_000, 50 * 86400_000, 100 * 86400_000, 500 * 86400_000,
 }
 
-// A timedEvent is an event of a generated log of which no two have the same time.
+// A timedEvent is an event of a generated log in which all times differ.
 type timedEvent struct {
 	millis int64
 	client string
@@ -55,12 +55,11 @@ func barsOf(events []timedEvent, width int64, selects func(i int) bool) []int64 
 	return counts
 }
 
-// barOf returns the number of the bar of a time, from that of 1970.
+// barOf returns the number of the bar of a time, counted from 1970.
 func barOf(millis, width int64) int64 { return (millis - ((millis%width)+width)%width) / width }
 
-// TestTimeline compares the bars with those that the test counts itself, from the
-// decisions and the list of bans: however many cores there are, and whether the events are
-// judged at once or while they are read.
+// TestTimeline compares the bars with bars counted by the test, from the decisions and the list of bans: for any number of
+// cores, and whether the events are judged at once or while they are read.
 func TestTimeline(t *testing.T) {
 	rnd := randtest.New(t)
 	refused, banned, widths := int64(0), int64(0), map[float64]bool{}
@@ -105,8 +104,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// checkOwnBars compares the bars of each rule, which enforces, with its numbers and with
-// the bars of all rules.
+// checkOwnBars compares the bars of each rule, which enforces, with its numbers and with the bars of all rules.
 func checkOwnBars(t *testing.T, r *replay.Report) {
 	t.Helper()
 	sums := make([]int64, len(r.Timeline.Events))
@@ -155,8 +153,8 @@ func isBanned(r *replay.Report, e timedEvent) bool {
 	})
 }
 
-// TestTimelineOfSeveral counts an event as refused in the bars of all what-ifs if at least
-// one of them refused it, and as banned if a ban did.
+// TestTimelineOfSeveral counts an event as refused in the bars of all what-ifs if at least one of them refused it, and as
+// banned if a ban did.
 func TestTimelineOfSeveral(t *testing.T) {
 	log := "0,a\n0,a\n0,a\n0,b\n7,a\n7,a\n7,a\n7,a\n7,a\n"
 	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(log))}, Format: smallFormat, WhatIfs: []replay.WhatIf{
@@ -213,8 +211,8 @@ func TestTextPicture(t *testing.T) {
 	}
 }
 
-// TestKeysAbove limits logs to each N of the report, or some: the exact algorithm refuses
-// as many keys at least once as the report says. One less than an N is not the same.
+// TestKeysAbove sets each N in the report, or some of them, as a limit: the exact algorithm refuses as many keys at least
+// once as the report has for N, and another number for N-1.
 func TestKeysAbove(t *testing.T) {
 	rnd := randtest.New(t)
 	checked := 0
@@ -230,7 +228,7 @@ func TestKeysAbove(t *testing.T) {
 			return *mustRun(t, c).Rules[0].KeysRefused
 		}
 		if got := refusedAt(n); got != above {
-			t.Errorf("a limit of %d/%s refuses %d keys, the report says %d", n, limit.Span, got, above)
+			t.Errorf("a limit of %d/%s refuses %d keys, want %d as in the report", n, limit.Span, got, above)
 		}
 		if n > 1 {
 			checked++
@@ -247,8 +245,7 @@ func TestKeysAbove(t *testing.T) {
 	}
 }
 
-// TestKeysAboveIsBounded has 300 keys with 1 to 300 events: of the peaks, 200 are reported,
-// and what they say is true.
+// TestKeysAboveIsBounded has 300 keys with 1 to 300 events: 200 peaks are reported, and each is correct.
 func TestKeysAboveIsBounded(t *testing.T) {
 	var log bytes.Buffer
 	for key := range 300 {

@@ -98,8 +98,8 @@ func TestLineChunkerAtEveryOffset(t *testing.T) {
 	}
 }
 
-// TestLineChunkerLongestLine has lines of exactly what is allowed and of a byte or
-// much more, with both line ends, at the start, in the middle and at the end.
+// TestLineChunkerLongestLine has lines of exactly the longest length and of a byte or much more, with both line ends, at
+// the start, in the middle and at the end.
 func TestLineChunkerLongestLine(t *testing.T) {
 	for _, bufSize := range []int{smallBlock, blockSize} {
 		for _, length := range []int{accesslog.MaxLine - 1, accesslog.MaxLine, accesslog.MaxLine + 1, accesslog.MaxLine + 2, smallBlock - 1, smallBlock, smallBlock + 1, blockSize, 3*blockSize + 5} {

@@ -57,8 +57,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A quietContext is done when its Err is asked for the n-th time, so that a
-// test can stop a run that no longer reads.
+// A quietContext is done at the n-th call of Err, so that a test can stop a run that no longer reads.
 type quietContext struct {
 	context.Context
 	asked func() bool
@@ -105,8 +104,7 @@ func TestCancelJudging(t *testing.T) {
 	}
 }
 
-// TestConfigErrors has each field wrong: the error names it, its value and what
-// is allowed, and nothing is read.
+// TestConfigErrors has each field wrong: the error names it, its value and what it must be, and nothing is read.
 func TestConfigErrors(t *testing.T) {
 	limit := whatIf(t, replay.Limit, "60/1m")
 	for _, c := range []struct {
@@ -138,13 +136,13 @@ func TestConfigErrors(t *testing.T) {
 			t.Errorf("%v; want %q", err, c.want)
 		}
 		if again := c.config.Validate(); again == nil || again.Error() != err.Error() {
-			t.Errorf("Validate says %v, Run %v", again, err)
+			t.Errorf("Validate: %v, Run: %v", again, err)
 		}
 	}
 }
 
-// TestCancelCountsRules judges events under many rules: how often a run looks whether to stop depends on
-// the events times the rules, and it stops at the first look that says so.
+// TestCancelCountsRules judges events under many rules: how often a run checks its context depends on the number of events
+// times the number of rules, and it stops at the first check after the end.
 func TestCancelCountsRules(t *testing.T) {
 	const many, rulesEach = 3000, 60
 	log := func(events int) string {

@@ -18,9 +18,8 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// TestColumnsAcrossBlocks has a log of several blocks whose columns change at random
-// places. Each block has to be read with the columns that an earlier one named: the
-// report is that of one core, and has the counts of a reader of the whole.
+// TestColumnsAcrossBlocks has a log of several blocks whose columns change at random places. Each block must be read with
+// the columns named in an earlier block: the report is that of one core, and has the counts of a reader of the whole.
 func TestColumnsAcrossBlocks(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -73,8 +72,8 @@ func TestColumnsAcrossBlocks(t *testing.T) {
 	}
 }
 
-// TestTrustedProxies counts by the clients that proxies name, and by the proxy if it
-// names none. What a client wrote before that does not count.
+// TestTrustedProxies counts by the clients that proxies name, and by the proxy if it names none. Addresses written by the
+// client do not count.
 func TestTrustedProxies(t *testing.T) {
 	const log = `198.51.100.1 - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 5 "-" "a" "192.0.2.7"
 198.51.100.1 - - [17/Apr/2018:06:25:07 +0000] "GET / HTTP/1.1" 200 5 "-" "a" "203.0.113.9, 192.0.2.7, 198.51.100.2"

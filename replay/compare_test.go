@@ -33,7 +33,7 @@ func TestCompareMatchesSingleAlgorithms(t *testing.T) {
 		alone[name], most[name] = &r.Rules[0], mostAllowed(t, log, decisions)
 	}
 	if most["exact"] != 4 || most["fixed"] <= 4 || most["gcra"] <= 4 {
-		t.Fatalf("the log does not tell the algorithms apart: %v", most)
+		t.Fatalf("all algorithms decide the same on this log: %v", most)
 	}
 	c.Compare, c.Algorithm = true, ratelimit.GCRA
 	for _, lateness := range []time.Duration{0, time.Hour} {

@@ -73,8 +73,7 @@ bans: [{name: c, key: [path, client], after: 9 hits in 3s, for: 1m}]
 	}
 }
 
-// TestWhatIfsAreNotChanged runs one slice of what-ifs twice, with another key:
-// the first run must not leave its own in them.
+// TestWhatIfsAreNotChanged runs one slice of what-ifs twice, with different keys: the first run must not change them.
 func TestWhatIfsAreNotChanged(t *testing.T) {
 	path := writeFile(t, "a.json", []byte(`{"t":1,"c":"a","o":"x","u":"u"}`+"\n"+`{"t":2,"c":"a","o":"y"}`+"\n"))
 	whatIfs := []replay.WhatIf{whatIf(t, replay.Limit, "1/1s")}

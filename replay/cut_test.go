@@ -36,8 +36,7 @@ func mustWhatIf(t testing.TB, kind replay.Kind, text string) replay.WhatIf {
 	return w
 }
 
-// TestCutIsTheLogWithoutTheOtherLines compares the replay of a cut with that of a log
-// from which the test took the other lines itself.
+// TestCutIsTheLogWithoutTheOtherLines compares the replay of a cut with that of a log without the lines outside of it.
 func TestCutIsTheLogWithoutTheOtherLines(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 30
@@ -129,7 +128,7 @@ func randomCut(t testing.TB, rnd *rand.Rand, log []byte) (cut replay.Cut, has fu
 	}
 }
 
-// TestCutOfYearlessLog cuts a log whose times get their year only after all of it is read.
+// TestCutOfYearlessLog cuts a log whose times get their year after all of it is read.
 func TestCutOfYearlessLog(t *testing.T) {
 	var log strings.Builder
 	for _, stamp := range []string{"Dec 30 00:00:00", "Dec 31 23:59:59", "Jan  1 00:00:00", "Jan  1 00:00:01", "Jan  2 00:00:00"} {
@@ -228,7 +227,7 @@ func TestWrongCuts(t *testing.T) {
 	}
 }
 
-// FuzzParseBound accepts no text of which it does not know the time.
+// FuzzParseBound accepts only texts with a time.
 func FuzzParseBound(f *testing.F) {
 	for _, text := range []string{"2024-01-29T10:05:07Z", "2024-01-29", "-2h", "29/Jan/2024:10:05:00 +0500", "-", "2024-01-29 10:05:07.5"} {
 		f.Add(text)

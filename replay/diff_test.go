@@ -51,8 +51,8 @@ func sideOf(t *testing.T, c replay.Config, file *rules.File) side {
 	return s
 }
 
-// banned returns for how many seconds any of the bans held: the length of all steps
-// between two neighbouring ends of bans, of either side, that one of them covers.
+// banned returns for how many seconds any of the bans held: the total length of the steps between neighbouring ends of
+// bans, of either side, that a ban covers.
 func banned(bans [][2]float64) (sum float64) {
 	var ends []float64
 	for _, b := range bans {
@@ -100,7 +100,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestDiffWithinBudget says that memory was too little, if it was, and not otherwise.
+// TestDiffWithinBudget checks that a report mentions too little memory exactly if there was too little.
 func TestDiffWithinBudget(t *testing.T) {
 	file := mustRules(t, "version: 1\nlimits:\n  - {name: a, key: client, limit: 100 per 1h}\n")
 	many, budget := 100_000, int64(4<<20)
@@ -126,8 +126,8 @@ func TestDiffWithinBudget(t *testing.T) {
 	}
 }
 
-// TestDiff compares two random rules files on a random log, and holds what Diff says of
-// each user and each ban to replays of the two by themselves.
+// TestDiff compares two random rules files on a random log, and compares the reported difference for each user and each ban
+// with separate replays of the two files.
 func TestDiff(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 200
@@ -225,9 +225,8 @@ limits:
   - {name: per-object, key: object, limit: 50 per 5m, algorithm: gcra}
 `
 
-// TestDiffOfRealLogs compares a rules file with itself on every log: nothing differs. On
-// the logs of up to 50,000 lines it also compares with another file: the sums are those of
-// two replays.
+// TestDiffOfRealLogs compares a rules file with itself on every log: nothing differs. On logs of up to 50,000 lines it also
+// compares it with another file: the sums are those of two replays.
 func TestDiffOfRealLogs(t *testing.T) {
 	old, changed := mustRules(t, diffRules), mustRules(t, strings.Replace(diffRules, "20 per 1m", "11 per 1m", 1))
 	eachLog(t, func(t *testing.T, c replay.Config, want *oracleFile) {
@@ -261,8 +260,8 @@ func TestDiffOfRealLogs(t *testing.T) {
 	})
 }
 
-// TestDiffProtects has a client that new rules refuse, one that they ban as a part of its
-// network, and one that they no longer refuse.
+// TestDiffProtects has a client that new rules refuse, one that they ban with its network, and one that they no longer
+// refuse.
 func TestDiffProtects(t *testing.T) {
 	var log strings.Builder
 	for sec := range 6 {

@@ -49,8 +49,8 @@ func explainLog(t *testing.T, events, stepMillis int) (data []byte, moments []mo
 	return data, moments
 }
 
-// counts returns those events at times, in ms, that a limit allowed and that are in its
-// window at t, by the definition of its algorithm.
+// counts returns the events at times, in ms, that a limit allowed and that are in its window at t, by the definition of its
+// algorithm.
 func counts(rule *ratelimit.Rule, times []int64, t int64) (in []int64) {
 	l := rule.Limits[0]
 	span := l.Span.Milliseconds()
@@ -100,8 +100,8 @@ func counts(rule *ratelimit.Rule, times []int64, t int64) (in []int64) {
 	return in
 }
 
-// TestExplain explains random refusals of each algorithm, and holds the events in the
-// window to its definition, and the time of the next request to a limiter. LATELY_LONG=1 explains 1,000 of each.
+// TestExplain explains random refusals of each algorithm, and compares the events in the window with its definition, and
+// the time of the next request with a limiter. LATELY_LONG=1 explains 1,000 for each.
 func TestExplain(t *testing.T) {
 	refusals := 150
 	switch {
@@ -201,8 +201,8 @@ func checkExplained(t *testing.T, c replay.Config, moments []moment, said []said
 	}
 }
 
-// TestExplainBans explains events during bans of hits and of refusals, and holds what
-// started the ban to what a Limiter says of each event.
+// TestExplainBans explains events during bans for hits and for refusals, and compares what started the ban with the
+// decisions of a Limiter.
 func TestExplainBans(t *testing.T) {
 	for _, text := range []string{
 		"bans:\n  - {name: rule, key: client, after: 4 hits in 2s, for: 3s}\n",
@@ -218,7 +218,7 @@ func TestExplainBans(t *testing.T) {
 			start   int
 			until   int64
 			strikes []int   // hits or refusals since the last ban began
-			cause   []int64 // lines of those that started it
+			cause   []int64 // lines of the events that started the ban
 			bans    int
 		}
 		states := make(map[string]*state)
@@ -269,8 +269,8 @@ func TestExplainBans(t *testing.T) {
 	}
 }
 
-// TestExplainFinds looks for a client that is written in other ways, a part of a key and a
-// value that no rule counts by, in two files that overlap and have lines that are no events.
+// TestExplainFinds looks up a client in other notations, a part of a key, and a value that no rule counts by, in two files
+// that overlap and have lines without events.
 func TestExplainFinds(t *testing.T) {
 	first := "\n" + clfAt(1_700_000_000, "2001:db8::1", "/a") + "no event\n" + clfAt(1_700_000_009, "2001:db8::2", "/b")
 	second := clfAt(1_700_000_005, "::ffff:192.0.2.1", "/a") + clfAt(1_700_000_007, "2001:0db8::3", "/a")

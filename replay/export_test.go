@@ -7,16 +7,15 @@ import (
 	"github.com/lately-go/lately/accesslog"
 )
 
-// Frequent makes tables of frequent values have so many.
+// Frequent sets the size of tables of frequent values.
 func (c *Config) Frequent(values int) { c.frequent = values }
 
-// InPieces makes c read blocks that are little longer than the longest line, and judge
-// chunks of about so many events, so that a small log has many of both.
+// InPieces makes c read blocks that are little longer than the longest line, and judge chunks of about that many events: a
+// small log has many of both.
 func (c *Config) InPieces(events int) { c.blockSize, c.chunkEvents = accesslog.MaxLine+100, events }
 
-// RunDecisions is Run that also returns a byte for each event, 'A' if it was allowed and 'D'
-// if it was refused, in the order of judging: under a rules file of every event, under the
-// first what-if of those that have its key.
+// RunDecisions is Run, and also returns a byte for each event in the order of judging, 'A' if it was allowed and 'D' if it
+// was refused: under a rules file for every event, under the first what-if for events with its key.
 func RunDecisions(ctx context.Context, c Config) (report *Report, decisions string, err error) {
 	r, err := newRun(c)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestCompression(t *testing.T) {
 		lines int64
 	}{
 		{"plain", data, 5000},
-		{"plain.gz", data, 5000}, // only its name says gzip
+		{"plain.gz", data, 5000}, // only its name ends in gz
 		{"gzip", gzipped(t, data), 5000},
 		{"two gzip members", append(gzipped(t, data), gzipped(t, data)...), 10000},
 		{"a gzip member ends within a line", append(gzipped(t, data[:1001]), gzipped(t, data[1001:])...), 5000},
@@ -76,9 +76,8 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// TestByteOrderMark has marks in front of lines, as programs on Windows write them and
-// as they are where two of their files were joined. They are no part of these lines,
-// and nothing else is left out.
+// TestByteOrderMark has marks in front of lines, as programs on Windows write them and as they stand where two of their
+// files were joined. They do not belong to these lines, and nothing else is left out.
 func TestByteOrderMark(t *testing.T) {
 	const mark = "\ufeff"
 	line := clfAt(1, "192.0.2.1", "/")
@@ -102,8 +101,8 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// TestBadTextIsCutBetweenCharacters has a bad line of which 200 bytes would end
-// within a character: its text in JSON would be taken for no UTF-8.
+// TestBadTextIsCutBetweenCharacters has a bad line whose first 200 bytes end within a character: cut there, its text in
+// JSON would not be UTF-8.
 func TestBadTextIsCutBetweenCharacters(t *testing.T) {
 	for _, line := range []string{strings.Repeat("é", 200), "x" + strings.Repeat("é", 200), strings.Repeat("😀", 99), "xx" + strings.Repeat("日", 99)} {
 		r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", []byte(line+"\n"+clfAt(1, "192.0.2.1", "/")))}, Format: "clf"})
@@ -113,8 +112,8 @@ func TestBadTextIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-// TestDamagedBeyondRecognition has a file whose damage leaves no line in order:
-// both are said, as the one explains the other.
+// TestDamagedBeyondRecognition has a file that is damaged so that no line is in order: both errors are reported, since one
+// explains the other.
 func TestDamagedBeyondRecognition(t *testing.T) {
 	gz := gzipped(t, bytes.Repeat([]byte("not a log\n"), 10))
 	path := writeFile(t, "file", gz[:len(gz)-4])
@@ -144,7 +143,7 @@ func TestUnreadable(t *testing.T) {
 		data     []byte
 		format   string
 		sentence string
-		some     bool // of its lines must be in the report
+		some     bool // how many of its lines must be in the report
 	}{
 		{"missing", filepath.Join(dir, "nowhere"), nil, smallFormat, "no such file", false},
 		{"directory", dir, nil, smallFormat, "is a directory", false},
@@ -189,9 +188,8 @@ func clfAt(sec int64, client, target string) string {
 	return fmt.Sprintf("%s - - [%s] \"GET %s HTTP/1.1\" 200 5\n", client, time.Unix(sec, 0).UTC().Format("02/Jan/2006:15:04:05 -0700"), target)
 }
 
-// TestLongLines has lines around the longest that is allowed, and one of 10 MB,
-// at the start, in the middle and at the end of a log. What stands around them
-// is read, and the format told.
+// TestLongLines has lines around the longest allowed length, and one of 10 MB, at the start, in the middle and at the end
+// of a log. The lines around them are read, and the format is detected.
 func TestLongLines(t *testing.T) {
 	line := clfAt(1_700_000_000, "192.0.2.1", "/")
 	of := func(length int) string {
@@ -234,8 +232,8 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestBlockBoundaries has lines of many lengths cross the ends of the blocks in
-// which files are read. Each line says which one it is.
+// TestBlockBoundaries has lines of many lengths that cross the ends of the blocks in which files are read. Each line
+// contains its number.
 func TestBlockBoundaries(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 6 {
@@ -264,8 +262,7 @@ func TestTies(t *testing.T) {
 		{[]string{a, b}, "x y z x x y"},
 		{[]string{b, a}, "z x x y y x"},
 	} {
-		// A hot rule at the first event of each pair of key and second shows
-		// the order; so does the digest.
+		// A hot rule at the first event of each pair of key and second reveals the order; so does the digest.
 		r := mustRun(t, replay.Config{Files: c.files, Format: smallFormat, WhatIfs: []replay.WhatIf{whatIf(t, replay.Ban, "0/1s:1ms")}})
 		times := []int64{5, 5, 5, 5, 7, 7}
 		var starts []hit

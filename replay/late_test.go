@@ -61,8 +61,7 @@ hot:
   - {name: product, key: path, when: {path: "/product/*"}, threshold: 5 per 10s}
 `
 
-// algorithmRules has each algorithm: what a stream deletes of a key must be what is in no
-// window of it.
+// algorithmRules has each algorithm: a stream may delete of a key only what is in no window.
 func algorithmRules() string {
 	text := "version: 1\nlimits:\n"
 	for i, name := range limit.Algorithms() {
@@ -113,9 +112,8 @@ func clfTime(t testing.TB, line []byte) (at time.Time, ok bool) {
 	return at, true
 }
 
-// TestConcurrentStreamIsSorted streams logs in which no line is later than the lateness: the report
-// and the decisions are those of the sorted log, however the log is cut into files, blocks
-// and chunks.
+// TestConcurrentStreamIsSorted streams logs in which no line is later than the lateness: the report and the decisions are
+// those of the sorted log, however the log is cut into files, blocks and chunks.
 func TestConcurrentStreamIsSorted(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds, lines := 12, 5000
@@ -147,8 +145,8 @@ func TestConcurrentStreamIsSorted(t *testing.T) {
 	}
 }
 
-// dealt writes the lines of a log into some files, the one after the other or each line
-// into any of them, and returns the most that a line in them is late.
+// dealt writes the lines of a log into some files, one file after the other or each line into any file, and returns by how
+// much the latest line in them is late.
 func dealt(t testing.TB, rnd interface{ IntN(int) int }, log []byte) (files []string, most time.Duration) {
 	t.Helper()
 	logs := make([]bytes.Buffer, 1+rnd.IntN(4))
@@ -197,13 +195,12 @@ func TestLateEventsAreLeftOut(t *testing.T) {
 		sorted, wantDecisions := replayed(t, c)
 		a, b := sortedForm(t, got), sortedForm(t, sorted)
 		if !reflect.DeepEqual(a, b) || decisions != wantDecisions {
-			t.Errorf("the report is\n%v\nwant that of the other lines\n%v", a, b)
+			t.Errorf("the report is\n%v\nwant the report on the other lines\n%v", a, b)
 		}
 	}
 }
 
-// lateLines finds the late lines of a log as they are defined, and returns the log without
-// them.
+// lateLines finds the late lines of a log by their definition, and returns the log without them.
 func lateLines(t testing.TB, path string, log []byte, lateness time.Duration) (late replay.LateReport, rest []byte) {
 	t.Helper()
 	late.First = []replay.LateEvent{}
@@ -228,9 +225,8 @@ func lateLines(t testing.TB, path string, log []byte, lateness time.Duration) (l
 	return late, rest
 }
 
-// TestStreamOfRealLogs streams all real logs with the lateness that the oracle says they
-// have: no event is late, the report is that of the sorted log, which other tests hold to
-// the oracle, and with a second less there are late events.
+// TestStreamOfRealLogs streams all real logs with their lateness according to the oracle: no event is late, the report is
+// that of the sorted log, which other tests compare with the oracle, and with a second less there are late events.
 func TestStreamOfRealLogs(t *testing.T) {
 	eachLog(t, func(t *testing.T, c replay.Config, _ *oracleFile) {
 		if testing.Short() {
@@ -268,9 +264,9 @@ func TestStreamOfRealLogs(t *testing.T) {
 	})
 }
 
-// A lineSource gives so many lines of smallFormat, a hundred a second by so many clients, and
-// measures the live memory after each of some pieces, when all that was read is also judged:
-// how far a reader is ahead depends on the machine.
+// A lineSource yields a number of lines of smallFormat, a hundred a second from a number of clients, and measures the live
+// memory after each of some pieces, when all lines read so far are also judged: how far a reader is ahead depends on the
+// machine.
 type lineSource struct {
 	left, until int
 	clients     int
@@ -330,12 +326,12 @@ func TestStreamMemory(t *testing.T) {
 		t.Errorf("a stream takes %d bytes, want at most %d", most, bound)
 	}
 	if most := memoryOf(t, log, longest, limit); most < bound {
-		t.Errorf("all events take %d bytes, so a bound of %d says nothing", most, bound)
+		t.Errorf("all events take %d bytes, so a bound of %d proves nothing", most, bound)
 	}
 }
 
-// TestStreamDropsKeys streams a log in which each client comes once. A limit and a hot rule
-// keep nothing of those that are in no window, but for two numbers of events of each key.
+// TestStreamDropsKeys streams a log in which each client comes once. A limit and a hot rule keep nothing for clients in no
+// window, but two numbers of events per key.
 func TestStreamDropsKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: the long form measures memory")

@@ -10,8 +10,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestRulesOfManyFields judges a rules file that looks at ten fields, each of which some
-// events lack.
+// TestRulesOfManyFields judges by a rules file with ten fields, each of which some events lack.
 func TestRulesOfManyFields(t *testing.T) {
 	var yaml, log strings.Builder
 	yaml.WriteString("version: 1\nfields: {f0: {}, f1: {}, f2: {}, f3: {}, f4: {}, f5: {}, f6: {}, f7: {}, f8: {}}\nlimits:\n")

@@ -12,8 +12,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestMissingFieldRefuses compares a replay with a limiter that judges the same events, some of which lack a field: of rules that are
-// spread over the cores by keys, and of those that are not.
+// TestMissingFieldRefuses compares a replay with a limiter that judges the same events, some of which lack a field: for
+// rules that are spread over the cores by keys, and for rules that are not.
 func TestMissingFieldRefuses(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, limits := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// A report says that no busy client is an address, and only then.
+// A report has a warning if no busy client is an address, and only then.
 func TestNoClientIsAnAddress(t *testing.T) {
 	for client, want := range map[string]bool{"web": true, "192.0.2.1": false, "2001:db8::1": false} {
 		log := client + ` - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 1` + "\n"

@@ -25,7 +25,7 @@ import (
 // not part of the repository; tests that want it skip where it is not.
 const sharedData = "../../shared/data"
 
-// formatOf is how the formats of the oracle's manifest are asked for.
+// formatOf maps the formats in the oracle's manifest to names of formats.
 var formatOf = map[string]string{
 	"csv-io":        "csv:time=2@s,object=5",
 	"json-mooncake": "json:time=timestamp@ms,object=hash_ids[]",
@@ -115,8 +115,8 @@ var oracleForm = regexp.MustCompile(`sshd\[\d+\]: (Failed (password|none)|error:
 // hostForm is how lines begin with a virtual host and the address of the client.
 var hostForm = regexp.MustCompile(`(?m)^( *[^ ]+) [^ ]+ `)
 
-// ofOracle returns the path of a log. Of a log of syslog it is a copy with another message in each
-// line that the oracle takes for no event, since this reader finds more.
+// ofOracle returns the path of a log. A syslog is copied with another message in each line that is no event for the oracle,
+// since this reader finds more.
 func ofOracle(t *testing.T, entry manifestEntry) string {
 	t.Helper()
 	path := filepath.Join(sharedData, entry.File)

@@ -10,7 +10,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// TestRulesOfLogs replays two logs of two formats with rules about one of them. Without its condition, a rule counts the
+// TestRulesOfLogs replays two logs of two formats with rules for one of them. Without its condition, a rule counts the
 // events of both.
 func TestRulesOfLogs(t *testing.T) {
 	const dec = "2024-12-31T23:59:59+00:00"

@@ -94,9 +94,8 @@ func newMixedLog(t *testing.T, attacks bool) *mixedLog {
 	return l
 }
 
-// TestSuggestFindsOutliers has a proposal that refuses each attacker of a mixed log and no other
-// client, and allows the monitor. Without the attacks, the proposal refuses nobody: the
-// control for both.
+// TestSuggestFindsOutliers has a proposal that refuses each attacker in a mixed log and no other client, and allows the
+// monitor. Without the attacks, the proposal refuses no client: the control for both.
 func TestSuggestFindsOutliers(t *testing.T) {
 	for _, attacks := range []bool{true, false} {
 		log := newMixedLog(t, attacks).text()
@@ -160,8 +159,8 @@ func TestSuggestBansInProportion(t *testing.T) {
 	}
 }
 
-// A client that a server has limited is not one whose logins failed: an outlier is named by the reason that
-// the log has for most of its events.
+// A client limited by a server differs from one with failed logins: an outlier gets the reason that the log has for most of
+// its events.
 func TestSuggestNamesReasons(t *testing.T) {
 	for message, want := range map[string]string{
 		`limiting requests, excess: 5.000 by zone "x"`: "192.0.2.1, scan: 60 events (100.0 %), 100 % limited, in 1 of 1 hour",

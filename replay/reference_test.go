@@ -117,8 +117,8 @@ type refKey struct {
 
 type refKeys map[string]*refKey
 
-// at returns the key's record and the time at which its event is judged: its
-// own, or the time of an earlier, newer event of the key.
+// at returns the key's record and the time at which its event is judged: its own, or the time of an earlier, newer event of
+// the key.
 func (r refKeys) at(h hit) (*refKey, int64) {
 	k := r[h.key]
 	if k == nil {

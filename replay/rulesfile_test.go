@@ -178,7 +178,7 @@ func TestRulesFile(t *testing.T) {
 		checkRulesFile(t, r, decisions, file, moments, want, key, 100)
 		for i, s := range limiterJudge(t, file, resolution, moments) {
 			if s.allowed != want[i].allowed {
-				t.Errorf("event %d: the Limiter says %v, the model %v", i, s.allowed, want[i].allowed)
+				t.Errorf("event %d: Limiter: %v, model: %v", i, s.allowed, want[i].allowed)
 			}
 		}
 		if t.Failed() {
@@ -236,9 +236,9 @@ hot:
 	}
 }
 
-// TestRulesFileSliding holds realistic rules files, and one with every algorithm, on
-// a generated log with floods in it, to a Limiter on one core. One of them follows
-// the traffic of all keys, so that they must not be spread over cores.
+// TestRulesFileSliding compares realistic rules files, and one with every algorithm, with a Limiter on one core, for a
+// generated log that contains floods. One of them follows the traffic of all keys, so its rules must not be spread over
+// cores.
 func TestRulesFileSliding(t *testing.T) {
 	rnd := randtest.New(t)
 	log := generated(t, rnd, "clf", accesslogtest.Config{Lines: 20_000, Duration: 3 * time.Hour})

@@ -16,8 +16,7 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// A said is the decision about one event under a rules file, with the outcome
-// of each limit or ban that judged it.
+// A said is the decision about one event under a rules file, with the outcome of each limit or ban that judged it.
 type said struct {
 	allowed bool
 	rules   []ruleSaid
@@ -60,7 +59,7 @@ func keyOf(m moment, fields []string) (key string, ok bool) {
 	return strings.Join(parts, "\t"), true
 }
 
-// A modelKey is all that a rule ever recorded of a key.
+// A modelKey is everything that a rule recorded for a key.
 type modelKey struct {
 	charged  []int64 // times charged to the limits
 	strikes  []int64 // hits or refusals since the last ban began
@@ -71,11 +70,9 @@ type modelKey struct {
 	isBanned bool // until has been set
 }
 
-// modelJudge judges moments by the words of the design: bans that hold come
-// first and stop all else; every other event is a hit for the bans; all limits
-// are judged, and each refusal counts toward its own ban; a refused event
-// charges no limit unless the rule says so; shadow rules refuse nothing and
-// charge only what is allowed.
+// modelJudge judges moments by the words of the design: active bans come first and stop all else; every other event is a
+// hit for the bans; all limits are judged, and each refusal counts toward its own ban; a refused event charges no limit
+// unless its rule counts refused events; shadow rules refuse nothing and charge only what is allowed.
 func modelJudge(rs []modelRule, moments []moment) []said {
 	keys := make([]map[string]*modelKey, len(rs))
 	for i := range keys {
@@ -158,8 +155,7 @@ func (k *modelKey) startBan(t int64, b *ratelimit.Ban) {
 	k.bans++
 }
 
-// limiterJudge feeds the events one by one, in order, to the Limiter that a
-// server would ask.
+// limiterJudge gives the events one by one, in order, to a Limiter like that of a server.
 func limiterJudge(t *testing.T, file *rules.File, resolution time.Duration, moments []moment) []said {
 	t.Helper()
 	limiter := must.Get(ratelimit.NewLimiter(file.Limits, ratelimit.Config{Resolution: resolution, Budget: -1, JitterSeed: 1}))(t)
@@ -184,8 +180,8 @@ func eventOf(m moment) *match.Event {
 	return &ev
 }
 
-// checkRulesFile compares a report with what was said of the events. key gives the
-// key of a moment by a rule's number; the report has so many of the busiest.
+// checkRulesFile compares a report with the decisions about the events. key returns the key of a moment for the number of a
+// rule; the report has a number of the busiest keys.
 func checkRulesFile(t *testing.T, r *replay.Report, decisions []byte, file *rules.File, moments []moment, want []said, key func(int, moment) string, top int) {
 	t.Helper()
 	outcomes := make([]byte, len(want))

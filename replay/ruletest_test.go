@@ -34,8 +34,8 @@ bans:
   - {name: flood, key: client, when: {path: "/login"}, after: 3 hits in 1m, for: 10m}
 `
 
-// TestTests has tests that pass, and each of them with one word changed: it must fail, at
-// the position of that word's event.
+// TestTests has tests that pass, and each of them with one word changed: it must fail, at the position of that word's
+// event.
 func TestTests(t *testing.T) {
 	file := mustRules(t, testedRules)
 	const passes = `version: 1
@@ -109,8 +109,7 @@ tests:
 	}
 }
 
-// TestTestOfFarEvents has events at times that no replay judges, some of which are too far
-// for a time.Duration.
+// TestTestOfFarEvents has events at times that no replay judges, some too far apart for a time.Duration.
 func TestTestOfFarEvents(t *testing.T) {
 	r := runTests(t, mustRules(t, testedRules), "t.yaml", `version: 1
 tests:
@@ -130,8 +129,8 @@ tests:
 	}
 }
 
-// TestTestsAgreeWithLimiter takes random events under random rules, expects of each what a
-// Limiter says, and then of one of them the opposite.
+// TestTestsAgreeWithLimiter takes random events under random rules, expects for each the decision of a Limiter, and then
+// for one of them the opposite.
 func TestTestsAgreeWithLimiter(t *testing.T) {
 	rnd := randtest.New(t)
 	for range 40 {
@@ -177,8 +176,8 @@ func mustJoin(moments []moment) (all []byte) {
 	return all
 }
 
-// TestTestsOfLogs has logs beside the test file, of which a client and a network must not
-// be refused, and one that is not there.
+// TestTestsOfLogs has logs beside the test file with a client and a network that must not be refused, and one log that does
+// not exist.
 func TestTestsOfLogs(t *testing.T) {
 	folder := t.TempDir()
 	var log strings.Builder

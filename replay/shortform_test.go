@@ -20,8 +20,8 @@ import (
 
 var resolutions = []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second, time.Minute}
 
-// TestShortFormOfGeneratedLogs replays logs whose requests look real, with late
-// and bad lines and with paths that are no UTF-8, under what-ifs of every kind.
+// TestShortFormOfGeneratedLogs replays logs whose requests look real, with late and bad lines and with paths that are not
+// UTF-8, under what-ifs of every kind.
 func TestShortFormOfGeneratedLogs(t *testing.T) {
 	rnd := randtest.New(t)
 	for _, format := range []string{"clf", "json-nginx", "messages"} {
@@ -39,8 +39,8 @@ func TestShortFormOfGeneratedLogs(t *testing.T) {
 	}
 }
 
-// TestShortFormOfRandomLogs replays small logs of the test's own making, whose
-// events are known without reading them, cut into several files.
+// TestShortFormOfRandomLogs replays small logs made by the test, whose events are known without a parser, cut into several
+// files.
 func TestShortFormOfRandomLogs(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 400
@@ -92,7 +92,7 @@ func TestShortFormOfRandomLogs(t *testing.T) {
 	}
 }
 
-// A lineMaker makes a line and says what it says.
+// A lineMaker makes a line and returns its event.
 type lineMaker func(rnd *rand.Rand, at time.Time) (format, line string, says refLog)
 
 func good(records ...record) refLog { return refLog{lines: 1, records: records} }
@@ -155,7 +155,7 @@ func csvLine(rnd *rand.Rand, at time.Time) (format, line string, says refLog) {
 	}
 	values := map[string]string{"client": client, "user": user} // an empty column is an empty key
 	if object != "" {
-		values["object"] = object // but an empty object is none
+		values["object"] = object // but an empty object is not an event
 	}
 	return spec, line, good(record{at, values})
 }

@@ -57,7 +57,7 @@ func TestSlidingOracle(t *testing.T) {
 			for i, name := range names {
 				got, exact := r.Rules[i], want.Client.Limit[name]
 				if got.N <= 128 && got.SHA256 != exact.SHA256 {
-					t.Errorf("limit %s: digest %s, want that of exact, %s", name, got.SHA256, exact.SHA256)
+					t.Errorf("limit %s: digest %s, want the digest of exact, %s", name, got.SHA256, exact.SHA256)
 				}
 				if *got.Allowed > exact.Allowed {
 					t.Errorf("limit %s: %d allowed, more than exact's %d though refused events count", name, *got.Allowed, exact.Allowed)
@@ -85,8 +85,8 @@ func clientsOf(t *testing.T, path, format string, year int) []hit {
 	return hits
 }
 
-// checkWindows counts what was allowed in every true window that ends with an
-// allowed event, which is where the fullest ones are.
+// checkWindows counts what was allowed in every true window that ends with an allowed event: the fullest windows are among
+// these.
 func checkWindows(t *testing.T, hits []hit, decisions []byte, w replay.WhatIf) {
 	t.Helper()
 	if len(hits) != len(decisions) {

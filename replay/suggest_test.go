@@ -28,7 +28,7 @@ func mustSuggest(t *testing.T, c replay.SuggestConfig) *replay.Suggestion {
 	return s
 }
 
-// enough reports whether so many of the keys may be refused, in whole numbers.
+// enough reports whether this many of the keys may be refused, in whole numbers.
 func enough(keys, refused, shareOfMillion int64) bool {
 	return (keys-refused)*1_000_000 >= keys*shareOfMillion
 }
@@ -100,8 +100,8 @@ func TestSuggestKeepsNetworks(t *testing.T) {
 	}
 }
 
-// TestSuggestOfRealLogs has suggestions for every log. A program in Python, by its own parsers and
-// windows, and replays of the limit and of one less agree with each figure.
+// TestSuggestOfRealLogs has suggestions for every log. A program in Python, with its own parsers and windows, and replays
+// with N and N-1 confirm each figure.
 func TestSuggestOfRealLogs(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -179,8 +179,8 @@ func manifestEntries(t *testing.T) (entries []map[string]any) {
 	return entries
 }
 
-// TestSuggestForGroups has limits of their own for logins, whose file replays as was said,
-// and a key that tries to end a comment.
+// TestSuggestForGroups has separate limits for logins, whose file replays with the proposed results, and a key that tries
+// to end a comment.
 func TestSuggestForGroups(t *testing.T) {
 	var log strings.Builder
 	for sec := range int64(100) {

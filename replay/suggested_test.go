@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// TestFits has ten clients of which one makes 20 requests in a second, one 5 in
-// ten seconds, and the others one each: 90 % of them never exceed 1 a second.
+// TestFits has ten clients: one makes 20 requests in a second, one 5 in ten seconds, and the others one each: 90 % of them
+// never exceed 1 a second.
 func TestFits(t *testing.T) {
 	var log strings.Builder
 	line := func(sec, client int) {

@@ -116,8 +116,8 @@ func TestAtZero(t *testing.T) {
 	}
 }
 
-// FuzzParseTests parses anything in bounded time. What is accepted is within its bounds,
-// and what is not has mistakes with positions.
+// FuzzParseTests parses any text in bounded time. Accepted tests are within their bounds, and rejected ones have errors
+// with positions.
 func FuzzParseTests(f *testing.F) {
 	file := testedFile(f)
 	f.Add([]byte("version: 1\ntests:\n  - {name: a, events: [{at: 0s, event: {client: a}, repeat: 3 every 1s, expect: banned by flood}]}\n"))

@@ -10,8 +10,7 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// TestTextStyle has colour only when it is asked for, and then only around
-// headings.
+// TestTextStyle has colour only if requested, and then only around headings.
 func TestTextStyle(t *testing.T) {
 	r := mustRun(t, replay.Config{Files: []string{writeFile(t, "log", smallLog(20))}, Format: smallFormat})
 	var plain, color bytes.Buffer
@@ -25,8 +24,8 @@ func TestTextStyle(t *testing.T) {
 	}
 }
 
-// TestTextLacksFractions says once that a live server has fractions of times, where the log
-// lacks them and rules were judged.
+// TestTextLacksFractions expects one sentence about fractions of times, which a live server has, if the log lacks them and
+// rules were judged.
 func TestTextLacksFractions(t *testing.T) {
 	limits := []replay.WhatIf{whatIf(t, replay.Limit, "1/1m"), whatIf(t, replay.Limit, "2/1m")}
 	for name, c := range map[string]struct {
@@ -60,7 +59,7 @@ func TestTimesBefore1970(t *testing.T) {
 		"1969-12-31 23:59:58.25  a", "1969-12-31 23:59:59  b", "1969-12-31 23:59:59.5  c", "1970-01-01 00:00:00  d", "1970-01-01 00:00:02.25  e",
 	} {
 		if !strings.Contains(out.String(), want+"\n") {
-			t.Errorf("there is no %q in\n%s", want, out.Bytes())
+			t.Errorf("missing: %q in\n%s", want, out.Bytes())
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/replay"
 )
 
-// TestTraffic compares the counts of values, of all events and of each of the busiest keys,
-// with those of the lines that the test writes, on one core and several.
+// TestTraffic compares the counts of values, for all events and for each of the busiest keys, with those of the lines that
+// the test writes, on one core and several.
 func TestTraffic(t *testing.T) {
 	rnd := randtest.New(t)
 	counts := map[string]map[string]int64{} // by client and field, and by field for all, of values
@@ -71,7 +71,7 @@ func TestTraffic(t *testing.T) {
 		}
 	}
 	if r := mustRun(t, replay.Config{Files: []string{path}}); r.Traffic != nil || r.Top[0].Traffic != nil {
-		t.Error("there is traffic that was not asked for")
+		t.Error("unexpected traffic in the report")
 	}
 	r := mustRun(t, replay.Config{Files: []string{path}, Traffic: true, Lateness: time.Minute})
 	if check("", r.Traffic); r.Top[0].Traffic != nil {
@@ -79,9 +79,9 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestTrafficOfManyValues compares counts of more paths than are kept with exact ones: of random
-// logs, and of those that are the worst for such a table: each path once, before, between and behind
-// the frequent ones, and as many paths as are kept and one more, in turns.
+// TestTrafficOfManyValues compares counts of more paths than are kept with exact ones: for random logs, and for the worst
+// logs of such a table: each path once, before, between and after the frequent ones, and one path more than are kept, in
+// turns.
 func TestTrafficOfManyValues(t *testing.T) {
 	const kept, lines = 64, 6000
 	rnd := randtest.New(t)

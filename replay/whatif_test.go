@@ -65,9 +65,8 @@ func TestParseWhatIf(t *testing.T) {
 	}
 }
 
-// FuzzParseWhatIf writes what was parsed in its shortest form and parses that
-// again: it must mean the same. What cannot be parsed has an error that says
-// what was given.
+// FuzzParseWhatIf writes what was parsed in its shortest form and parses that again: it must mean the same. A text that
+// cannot be parsed is quoted in the error.
 func FuzzParseWhatIf(f *testing.F) {
 	for _, text := range []string{"60/1m", "100/5m:1h", "client:200/1m", "0/1ms", "5/1.5s", "1_0/1d", "1000/month", "/", ":", "18446744073709551615/3650d:1w"} {
 		for kind := range uint8(3) {

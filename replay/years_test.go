@@ -18,12 +18,12 @@ func sshd(stamp string) string {
 	return stamp + " host sshd[1]: Failed password for root from 192.0.2.1 port 22 ssh2\n"
 }
 
-// noise is a line of sshd that is no failed login.
+// noise is a line of sshd without a failed login.
 func noise(stamp string) string {
 	return stamp + " host sshd[1]: Connection closed by 192.0.2.1\n"
 }
 
-// TestSyslogYears has the years of logs whose times have none.
+// TestSyslogYears checks the years of logs whose times have none.
 func TestSyslogYears(t *testing.T) {
 	const dec, jan, may = "Dec 31 23:59:59", "Jan  1 00:00:01", "May  8 00:00:00"
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestSyslogYears(t *testing.T) {
 		{"a new year, by the file", sshd(dec) + sshd(jan), 0, "2023-12-31 2024-01-01", 0, time.Time{}},
 		{"a new year, given", sshd(dec) + sshd(jan), 2020, "2020-12-31 2021-01-01", 0, time.Time{}},
 		{"three new years", strings.Repeat(sshd(jan)+sshd("Dec 31 00:00:01"), 3) + sshd(jan), 0, "2021-01-01 2021-12-31 2022-01-01 2022-12-31 2023-01-01 2023-12-31 2024-01-01", 0, time.Time{}},
-		{"a step back that is no new year", sshd(may) + sshd("Feb  1 00:00:00") + sshd(jan), 0, "2024-05-08 2024-02-01 2024-01-01", 0, time.Time{}},
+		{"a step back within the year", sshd(may) + sshd("Feb  1 00:00:00") + sshd(jan), 0, "2024-05-08 2024-02-01 2024-01-01", 0, time.Time{}},
 		{"from November to January is none", sshd("Nov 30 00:00:00") + sshd(jan), 0, "2024-11-30 2024-01-01", 0, time.Time{}},
 		{"a step between bad lines", noise(dec) + sshd(jan) + noise("Dec 20 00:00:00") + noise(jan) + sshd(may), 2020, "2021-01-01 2022-05-08", 3, time.Time{}},
 		{"a late line of December", sshd(dec) + sshd(jan) + sshd("Dec 31 12:00:00") + sshd(jan) + sshd(may), 2020, "2020-12-31 2021-01-01 2020-12-31 2021-01-01 2021-05-08", 0, time.Time{}},
@@ -59,7 +59,7 @@ func TestSyslogYears(t *testing.T) {
 		{"an upgrade in a later block", sshd(may) + strings.Repeat("undated\n", 150_000) + sshd("2021-05-09T00:00:00Z"), 0, "2021-05-08 2021-05-09", 150_000, time.Time{}},
 		{"an upgrade, after which a leap day is bad", sshd("Feb 29 12:00:00") + sshd("2021-03-01T00:00:00Z"), 0, "2021-03-01", 1, time.Time{}},
 		{"a line without a year after those with one", sshd("2024-05-30T00:00:00Z") + sshd("May 31 00:00:00"), 0, "2024-05-30 2024-05-31", 0, time.Time{}},
-		{"the file's year is that of UTC", sshd(dec), 0, "2023-12-31", 0, time.Date(2024, 1, 1, 3, 0, 0, 0, time.FixedZone("", 4*3600))},
+		{"the file's year in UTC", sshd(dec), 0, "2023-12-31", 0, time.Date(2024, 1, 1, 3, 0, 0, 0, time.FixedZone("", 4*3600))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := writeFile(t, "auth.log", []byte(c.log))
@@ -114,7 +114,7 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 	}
 	s, err := replay.Suggest(t.Context(), replay.SuggestConfig{Config: c})
 	if err != nil || !s.Zoneless || !strings.Contains(s.Rules, "# Note that the times name no zone: they are read as UTC.\n") {
-		t.Errorf("the suggestion does not say that there is no zone: %v", err)
+		t.Errorf("the suggestion does not mention the missing zone: %v", err)
 	}
 	want := fmt.Sprintf("the assumed year of its first line is %s;", first[:4])
 	switch {
@@ -127,8 +127,8 @@ func checkAssumedYear(t *testing.T, c replay.Config, r *replay.Report, first str
 	}
 }
 
-// TestSyslogYearsAcrossBlocks has several new years in a log of many blocks,
-// wherever the blocks end, and another file after it, which has its own years.
+// TestSyslogYearsAcrossBlocks has several new years in a log of many blocks, wherever the blocks end, and another file
+// after it, which has its own years.
 func TestSyslogYearsAcrossBlocks(t *testing.T) {
 	rnd := randtest.New(t)
 	var log bytes.Buffer

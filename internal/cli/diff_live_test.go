@@ -22,8 +22,8 @@ limits:
   - {name: per-client, key: client, limit: 2 per 1m, ban: {after: 1 refusals in 1m, for: 10m}}
 `
 
-// TestDiffServer follows a log, and tries a draft on what the server kept of it: the report
-// is the same as for the log.
+// TestDiffServer follows a log, and tries a draft on the events that the server kept: the report is the same as for the
+// log.
 func TestDiffServer(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -57,7 +57,7 @@ func TestDiffServer(t *testing.T) {
 	ofLog := report(exitProtected, "--json", "--protect", path("ours"), "--format", "clf", path("old.yaml"), path("new.yaml"), path("log"))
 	ofServer := report(exitProtected, "--json", "--protect", path("ours"), "--addr", s.http, path("new.yaml"))
 	if unknown, _ := ofServer["unknown"].([]any); len(unknown) < 2 || ofServer["since"] == nil || ofServer["files"].([]any)[0] != s.http {
-		t.Errorf("it does not say what it does not know: %v", ofServer)
+		t.Errorf("the report does not mention what it lacks: %v", ofServer)
 	}
 	delete(ofServer, "unknown")
 	delete(ofServer, "since")

@@ -54,9 +54,9 @@ func shows(output, want string, shortened bool) bool {
 // documents are the pages whose commands a test runs, with the fewest that each has.
 var documents = map[string]int{"README.md": 2, "docs/getting-started.md": 6, "docs/replay.md": 4, "docs/log-to-rule.md": 9, "docs/follow.md": 2, "docs/guides/slow-morning.md": 7, "docs/guides/fail2ban.md": 7, "docs/server.md": 12, "docs/hot-keys.md": 2, "docs/troubleshooting.md": 5, "docs/is-it-working.md": 7, "docs/privacy.md": 3}
 
-// Each document is followed in a directory of its own, with the demo's log, the rules
-// of examples/rules.yaml, and a server that enforces them. What a command prints is what
-// the document shows; the report of a replay is shortened there.
+// The commands of each document are run in a directory of its own, with the demo's log, the rules of examples/rules.yaml,
+// and a server that enforces them. The output of a command is what the document shows; the report of a replay is shortened
+// there.
 func TestDocumentedCommands(t *testing.T) {
 	for _, tool := range []string{"redis-cli", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -79,7 +79,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// followSteps runs the commands of a document, of which there must be at least so many, in dir, where s is the server.
+// followSteps runs the commands of a document, of which there must be at least a number, in dir, where s is the server.
 func followSteps(t *testing.T, text, dir string, s *serving, least int) {
 	host, port, _ := net.SplitHostPort(s.resp)
 	real := strings.NewReplacer("redis-cli -p 7379", "redis-cli --no-raw -h "+host+" -p "+port, "localhost:7380", strings.TrimPrefix(s.http, "http://"))
@@ -132,8 +132,8 @@ var elsewhere = map[string]string{
 	"lately ban":      "a running server",
 }
 
-// Each command of a ```sh block has the syntax of a shell, and is run where that is
-// possible: of make its dry run, of a server the check of its flags.
+// Each command of a ```sh block has the syntax of a shell, and is run where that is possible: make as a dry run, a server
+// with its flags checked only.
 func TestShellBlocks(t *testing.T) {
 	root := must.Get(filepath.Abs(filepath.Join("..", "..")))(t)
 	dir := t.TempDir()
@@ -233,7 +233,7 @@ func TestMakeRun(t *testing.T) {
 	if !eventually(func() bool {
 		return strings.Contains(string(get(t, s.http+"/v1/hot")), "/product/2718") && strings.Contains(string(get(t, s.http+"/v1/bans")), "203.0.113.20")
 	}) {
-		t.Error("there is no hot product and ban to see")
+		t.Error("the page has no hot product and no ban")
 	}
 	if err := s.end(); err != nil {
 		t.Error(err)

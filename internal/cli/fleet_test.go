@@ -203,7 +203,7 @@ func (f *fleet) each(sentence string, ok func(i int) bool) {
 	}
 }
 
-// eventually is each for what other servers learn a moment later.
+// eventually is each for what reaches the other servers a moment later.
 func (f *fleet) eventually(sentence string, ok func(i int) bool) {
 	f.Helper()
 	f.each(sentence, func(i int) bool { return eventually(func() bool { return ok(i) }) })

@@ -49,7 +49,7 @@ func followTo(t *testing.T, server string, args ...string) *following {
 func (f *following) kill() {
 	if f.cmd.ProcessState == nil {
 		_ = f.cmd.Process.Kill()
-		_ = f.cmd.Wait() // says that it was killed
+		_ = f.cmd.Wait() // ends with the error of a killed process
 	}
 }
 
@@ -145,8 +145,8 @@ func TestFollowServerOrder(t *testing.T) {
 	}
 }
 
-// TestFollowServerHangup sends SIGHUP, as scripts that rotate logs do: the follower says that it has nothing to
-// reload, and goes on until SIGTERM ends it.
+// TestFollowServerHangup sends SIGHUP, as scripts that rotate logs do: the follower prints that it has nothing to reload,
+// and goes on until SIGTERM ends it.
 func TestFollowServerHangup(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	appendTo(t, log, requests("192.0.2.1", time.Now(), 1))
@@ -167,7 +167,7 @@ func TestFollowServerHangup(t *testing.T) {
 	for n := range 3 {
 		signal(syscall.SIGHUP)
 		if !eventually(func() bool { return strings.Count(f.log.String(), "nothing to reload") > n }) {
-			t.Fatalf("it does not say that there is nothing to reload:\n%s", f.log.String())
+			t.Fatalf("no message that there is nothing to reload:\n%s", f.log.String())
 		}
 		appendTo(t, log, requests("192.0.2.1", time.Now(), 1))
 		if !follows(n + 2) {
@@ -185,7 +185,7 @@ type badNetwork struct {
 	mu     sync.Mutex
 	rnd    *rand.Rand
 	to     string
-	faults []int // of the next requests: of each eight, every one comes once
+	faults []int // of the next requests: each fault comes once in eight
 	broken int   // requests that were lost or repeated, or whose answer was
 }
 
@@ -232,8 +232,8 @@ func (n *badNetwork) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, answer.Body)
 }
 
-// TestFollowServerBadNetwork sends a log through a network that fails: each line is counted once, and at the
-// end the command says what it has sent.
+// TestFollowServerBadNetwork sends a log through a network that fails: each line is counted once, and at the end the
+// command prints what it has sent.
 func TestFollowServerBadNetwork(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

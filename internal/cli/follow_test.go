@@ -46,7 +46,7 @@ func TestFollowDryRunOfShadows(t *testing.T) {
 		status := run(t.Context(), []string{"follow", "--rules", path, "--dry-run", "-"}, strings.NewReader(requests("192.0.2.1", time.Now(), 3)), &out, &log)
 		said := strings.Contains(log.String(), "nothing of rules in shadow mode: flood;")
 		if status != 0 || said != want || strings.Contains(out.String(), "banned") == want {
-			t.Errorf("with %q: status %d, said %v, want %v:\n%s%s", mode, status, said, want, out.String(), log.String())
+			t.Errorf("with %q: status %d, printed %v, want %v:\n%s%s", mode, status, said, want, out.String(), log.String())
 		}
 	}
 }
@@ -99,8 +99,8 @@ func TestFollowDryRun(t *testing.T) {
 	}
 }
 
-// TestFollowRulesOfLogs judges two logs of two formats: a rule about one of them bans no client of the other. A rule
-// about both does, with a warning at the start.
+// TestFollowRulesOfLogs judges two logs of two formats: a rule for one of them bans no client of the other. A rule for both
+// does, with a warning at the start.
 func TestFollowRulesOfLogs(t *testing.T) {
 	dir := t.TempDir()
 	rules, access, auth := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log"), filepath.Join(dir, "auth.log")
@@ -158,7 +158,7 @@ func TestFollowWithoutOutput(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, stderr.String())
 	}
 	if !strings.Contains(stderr.String(), "the output cannot be written") {
-		t.Errorf("it says %s", stderr.String())
+		t.Errorf("it prints %s", stderr.String())
 	}
 }
 

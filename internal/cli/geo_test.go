@@ -19,7 +19,7 @@ limits:
   - {name: network, key: asn, limit: 3 per 1h}
 `
 
-// geoFile writes an mmdb file in which 192.0.2.0/24 is of a country, and 198.51.100.0/24 of none. The file is replaced as
+// geoFile writes an mmdb file in which 192.0.2.0/24 has a country, and 198.51.100.0/24 has none. The file is replaced as
 // programs that download such files do.
 func geoFile(t *testing.T, name, country string) {
 	t.Helper()
@@ -83,7 +83,7 @@ func TestServeGeo(t *testing.T) {
 	}
 	s := serve(t, "--rules", rules, "--geo", db, "--rules-poll", "10ms")
 	c, clients := s.dial(), 0
-	second := func(network string) string { // the second decision about a client that was not asked about before
+	second := func(network string) string { // the second decision about a client that is new to the server
 		clients++
 		c.say("CHECK", "client", fmt.Sprint(network, clients))
 		return c.say("CHECK", "client", fmt.Sprint(network, clients))[:2]

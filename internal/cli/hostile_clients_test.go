@@ -71,8 +71,8 @@ func halfSentBodies(h *attacked) {
 	h.during(func() { h.attackers(attackConns, func(int) { h.hold(h.http, text, attackTime) }) })
 }
 
-// halfSentLogins announces the largest body and sends one byte, without a token, and
-// comes back: memory that is used again has to be cleared, and so is resident.
+// halfSentLogins announces the largest body, sends one byte, without a token, and repeats this: memory that is used again
+// must be cleared, and so becomes resident.
 func halfSentLogins(h *attacked) {
 	text := announced("/v1/login", 1<<20, "{")
 	h.during(func() { h.attackers(attackConns, func(int) { h.hold(h.http, text, attackTime) }) })
@@ -104,8 +104,8 @@ func halfDoneHandshakes(h *attacked) {
 	})
 }
 
-// failedLogins guesses tokens from the address of a client with a valid one, and logs in
-// more often than sessions used to be kept.
+// failedLogins guesses tokens from the address of a client with a valid one, and logs in more often than sessions used to
+// be kept.
 func failedLogins(h *attacked) {
 	login := func(token string) (int, string) {
 		r, _ := http.NewRequest("POST", h.http+"/v1/login", strings.NewReader(`{"token":"`+token+`"}`))

@@ -102,7 +102,7 @@ func listsOfBans(h *attacked) {
 	}
 }
 
-// wideRates asks for the rates of 300 rules in as many parts as there are.
+// wideRates requests the rates of 300 rules in the largest number of parts.
 func wideRates(h *attacked) {
 	path := "/v1/rates?span=24h&points=1440&rules=1"
 	h.during(func() {
@@ -211,7 +211,7 @@ func trials(h *attacked) {
 	}
 }
 
-// followerStates opens feeds under thousands of names, each with as much state as one may have.
+// followerStates opens feeds under thousands of names, each with the largest state.
 func followerStates(h *attacked) {
 	state := base64.StdEncoding.EncodeToString(make([]byte, 300<<10))
 	var full atomic.Int64
@@ -320,8 +320,8 @@ func openTransactions(h *attacked) {
 	})
 }
 
-// forwardAuth asks for a decision as a proxy does, with 12 KB of headers, from the middle of an attack on. Memory for one
-// must become free.
+// forwardAuth requests a decision as a proxy does, with 12 KB of headers, from the middle of an attack on. Memory for one
+// request must become free.
 func (h *attacked) forwardAuth(since time.Duration) {
 	time.Sleep(since)
 	status := 0

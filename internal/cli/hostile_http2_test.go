@@ -58,7 +58,7 @@ func (h *attacked) http2() *tls.Conn {
 	return conn
 }
 
-// frames calls each with the frames that come, until it returns false or there are no more.
+// frames calls each with the received frames, until it returns false or the connection ends.
 func frames(conn io.Reader, each func(kind, flags byte, stream uint32) bool) error {
 	head := make([]byte, 9)
 	for {
@@ -112,7 +112,8 @@ func manyStreams(h *attacked) {
 	}
 }
 
-// rapidReset opens 5,000 streams on each connection and resets each at once, so that there is never more than one to the client.
+// rapidReset opens 5,000 streams on each connection and resets each at once, so that the client never has more than one
+// open.
 func rapidReset(h *attacked) {
 	var burst []byte
 	for id := uint32(1); id < 10_000; id += 2 {
@@ -174,6 +175,6 @@ func endlessHeaders(h *attacked) {
 		})
 	})
 	if n := largest.Load(); n >= most {
-		h.Errorf("the server took %d bytes of headers of one request", n)
+		h.Errorf("the server took %d bytes of headers for one request", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// readerAttacks are of clients that ask and do not read.
+// readerAttacks are by clients that send commands and do not read.
 var readerAttacks = []attack{
 	{"subscribers that do not read", nil, silentSubscribers, fault{"internal/server/events/hub.go", "decisions that begin bans take", []string{"	h.events.Add(1)\n", "	h.events.Add(1)\n	for range h.n.Load() {\n		(&Event{Event: ev}).encode()\n	}\n"}}},
 	{"clients that do not read", nil, silentClients, fault{"internal/server/respapi/reaper.go", "were not closed", []string{
@@ -85,7 +85,7 @@ func silentSubscribers(h *attacked) {
 	}
 }
 
-// silentClients asks for much and reads nothing.
+// silentClients requests large answers and reads nothing.
 func silentClients(h *attacked) {
 	commands := strings.Repeat(string(resp.AppendCommand(nil, "ECHO", strings.Repeat("x", 60_000))), 20)
 	requests := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 200)
@@ -113,8 +113,8 @@ func silentClients(h *attacked) {
 	})
 }
 
-// silentWatchers watches hot keys and does not read, while keys of 1 KB become hot: more of them than the kernels can keep for a
-// watcher.
+// silentWatchers watches hot keys and does not read, while keys of 1 KB become hot: more of them than the kernels can keep
+// for a watcher.
 func silentWatchers(h *attacked) {
 	const together, enough = 20, 16_000 // keys in a report, and in all
 	h.during(func() {
@@ -145,8 +145,8 @@ func silentWatchers(h *attacked) {
 			defer conn.Close()
 			_ = conn.(*net.TCPConn).SetReadBuffer(4096)
 			_, _ = conn.Write([]byte("HOT.WATCH\r\n"))
-			// What the server wrote before it closed the connection can be read: a write fails after it did.
-			var full time.Time // when as much was reported as is enough
+			// The output of the server before it closed the connection can still be read: a write fails afterwards.
+			var full time.Time // when enough was reported
 			for ; full.IsZero() || time.Since(full) < maxHeld; time.Sleep(100 * time.Millisecond) {
 				if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 					return

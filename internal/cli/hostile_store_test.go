@@ -52,7 +52,7 @@ func newBadProxy(t testing.TB, redis *redistest.Server) *badProxy {
 	return p
 }
 
-// pipe passes commands on, and does to replies what the mode says.
+// pipe passes commands on, and treats replies by the mode.
 func (p *badProxy) pipe(client net.Conn) {
 	defer client.Close()
 	redis, err := p.redis.Dial()

@@ -35,19 +35,17 @@ type attack struct {
 // attacks are all cases.
 var attacks = slices.Concat(clientAttacks, readerAttacks, protocolAttacks, engineAttacks, storeAttacks)
 
-// TestHostile runs attacks against a server in a process of its own: the program named
-// lately in the folder that LATELY_HOSTILE names.
+// TestHostile runs attacks against a server in a process of its own: the program named lately in the folder LATELY_HOSTILE.
 //
 //	make hostile
 //
-// While each attack runs, another client asks for decisions, and asks a control: another server
-// that nobody attacks. The resident memory of the attacked server must stay below its --memory and
-// 150 MiB, and the client's latency at the 90th and 99th percentile within a multiple of that of
-// the control, in one of three attempts. What else runs on the machine does not count: the control
-// waits for it, too, and an attacked server that the kernel lets run for a tenth of the time it
-// needs may take ten times as long. Each case also checks its own defence, for example that the
-// server has closed connections with incomplete requests. TestHostileControls shows that each case
-// can fail. To see what an attack does to an older server, put its program into the folder.
+// While each attack runs, another client requests decisions, from this server and from a control, another server without
+// attacks. The resident memory of the attacked server must stay below its --memory and 150 MiB, and the client's latency at
+// the 90th and 99th percentile within a multiple of that of the control, in one of three attempts. Other programs on the
+// machine do not count: the control waits for them, too, and an attacked server that the kernel runs for a tenth of the
+// time it needs may take ten times as long. Each case also checks its own defence, for example that the server has closed
+// connections with incomplete requests. TestHostileControls shows that each case can fail. To see what an attack does to an
+// older server, put its program into the folder.
 func TestHostile(t *testing.T) {
 	folder := os.Getenv("LATELY_HOSTILE")
 	if folder == "" {
@@ -113,7 +111,7 @@ hot:
 type attacked struct {
 	*testing.T
 	*serving
-	control       *serving // that nobody attacks
+	control       *serving // the server without attacks
 	rules         string   // the path of its rules file
 	memory        int      // MiB: --memory
 	tls           bool     // its listeners use TLS
@@ -143,7 +141,7 @@ func newAttacked(t *testing.T, flags func(h *attacked) []string) *attacked {
 	return h
 }
 
-// during runs an attack, and asks for decisions meanwhile.
+// during runs an attack, and requests decisions meanwhile.
 func (h *attacked) during(attack func()) {
 	healthy, control := h.healthy(), h.control.dial()
 	done := make(chan struct{})
@@ -165,8 +163,8 @@ func (h *attacked) during(attack func()) {
 	quiet.Wait()
 }
 
-// ask asks for decisions as long as going says, and returns how long each took. One that takes long stands for those too that
-// would have been asked for meanwhile, one in a millisecond, which would have had to wait for the rest of it.
+// ask requests decisions while going returns true, and returns how long each took. A slow one also stands for those, one
+// each millisecond, that would have been sent meanwhile and would have waited for the rest of it.
 func (h *attacked) ask(c *talker, going func(n int) bool) (took []time.Duration) {
 	for going(len(took)) {
 		at := time.Now()
@@ -225,15 +223,15 @@ func (h *attacked) judge() {
 	h.web().CloseIdleConnections()
 }
 
-// most returns how long something may take on the attacked server that takes quiet on the control. What the attacked server
-// may need besides counts as if it ran whenever it can: one that computes all the time gets a share of the processors that depends
-// on what else runs, where the control, which sleeps most of the time, runs at once.
+// most returns the allowed time on the attacked server for what takes quiet on the control. The attacked server is treated
+// as if it ran whenever it can: a server that computes all the time gets a share of the processors that depends on the
+// other programs, while the control, which sleeps most of the time, runs at once.
 func (h *attacked) most(least, quiet time.Duration) time.Duration {
 	return time.Duration(float64(least)*h.slowed()) + slowerThanControl*quiet
 }
 
-// slowed returns how many times as long as on processors of its own the attacked server has needed since the attack began: 1 if
-// it never had to wait for one.
+// slowed returns by which factor the attacked server was slower since the attack began than with processors of its own: 1
+// if it never had to wait for one.
 func (h *attacked) slowed() float64 {
 	now := h.turns()
 	if ran := now.ran - h.before.ran; ran > 0 {
@@ -278,7 +276,7 @@ func (h *attacked) get(path string) (status int, body string) {
 	return w.StatusCode, string(text)
 }
 
-// metric returns the largest value of a metric, of all its labels.
+// metric returns the largest value of a metric among all its labels.
 func (h *attacked) metric(name string) (most float64) {
 	_, text := h.get("/metrics")
 	for line := range strings.Lines(text) {
@@ -311,8 +309,7 @@ func (h *attacked) resident() int {
 	return kib >> 10
 }
 
-// attackers runs n attackers at once, each with connections from another address than
-// that of the healthy client, and waits for them.
+// attackers runs n attackers at once, with connections from another address than the healthy client, and waits for them.
 func (h *attacked) attackers(n int, attack func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {

@@ -69,7 +69,7 @@ type llmProxy struct {
 	lately, url string
 }
 
-// ask sends a request to the proxy, and returns the answer, whose body is open.
+// ask sends a request to the proxy, and returns the answer with its body open.
 func (p *llmProxy) ask(key, body string) *http.Response {
 	p.Helper()
 	r := must.Get(http.NewRequestWithContext(p.Context(), http.MethodPost, p.url+"/v1/chat/completions", strings.NewReader(body)))(p)
@@ -78,7 +78,7 @@ func (p *llmProxy) ask(key, body string) *http.Response {
 	return answer
 }
 
-// asked is ask that reads the whole answer.
+// asked is ask, and reads the whole answer.
 func (p *llmProxy) asked(key, body string) (status int, text string, header http.Header) {
 	p.Helper()
 	answer := p.ask(key, body)
@@ -100,7 +100,7 @@ func (p *llmProxy) used(user string) uint64 {
 	if d.Remaining == 0 {
 		return d.Limit
 	}
-	return d.Limit - d.Remaining - 1 // that of the next event is not used
+	return d.Limit - d.Remaining - 1 // the outcome of the next event is not used
 }
 
 // wantUsed waits until a user has used n tokens: the proxy settles after its answer.
@@ -176,7 +176,7 @@ func TestConcurrentLLMProxy(t *testing.T) {
 		}
 	}
 
-	// More than is left is refused before the model is asked, and the next may still go.
+	// More than is left is refused before the model is called, and the next request may still pass.
 	status, text, header := p.asked("sk-ada", `{"model":"m","max_tokens":4950,`+ask)
 	if status != 429 || header.Get("Retry-After") == "" || !strings.Contains(text, `"rate_limit_error"`) || !strings.Contains(text, "4916 of 5000") {
 		t.Errorf("%d %v %s", status, header, text)

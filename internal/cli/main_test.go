@@ -39,8 +39,7 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("nobody listens") }
 
-// TestReportNotWritten has an output that fails: that is no mistake in the
-// command line.
+// TestReportNotWritten has an output that fails: the exit status is not that of a wrong command line.
 func TestReportNotWritten(t *testing.T) {
 	for _, args := range [][]string{{"replay", "-"}, {"replay", "--json", "-"}} {
 		var stderr bytes.Buffer
@@ -80,7 +79,7 @@ func TestProgressLine(t *testing.T) {
 	check("judging: 3 of 4")
 }
 
-// TestNoTerminal has outputs that are none: they get neither colour nor a bar.
+// TestNoTerminal writes to files: the output has neither colour nor a bar.
 func TestNoTerminal(t *testing.T) {
 	file := must.Get(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	defer file.Close()

@@ -40,8 +40,8 @@ func (m *matrixServer) askRESP(call, _ string) (answer string, ok bool) {
 	return answer, ok
 }
 
-// askHTTP sends a request, "METHOD path [Header:value ...] [body]", and returns the status and the beginning of
-// the answer: as much as it takes until want is in it.
+// askHTTP sends a request, "METHOD path [Header:value ...] [body]", and returns the status and the beginning of the answer,
+// up to where want is in it.
 func (m *matrixServer) askHTTP(call, want string) (answer string, ok bool) {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), time.Minute)
@@ -87,8 +87,7 @@ func (m *matrixServer) askHTTP(call, want string) (answer string, ok bool) {
 	return string(b), w.StatusCode < 400
 }
 
-// askCLI runs a command line, and interrupts it as soon as want is in its output: serve and follow do not end by
-// themselves.
+// askCLI runs a command line, and interrupts it when want is in its output: serve and follow do not end by themselves.
 func (m *matrixServer) askCLI(call, want string) (answer string, ok bool) {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), time.Minute)

@@ -73,8 +73,8 @@ hot:
 	"wide.yaml":         "version: 1\nlimits:\n  - {name: per-client, key: client, limit: 9 per 1m}\n",
 }
 
-// matrixRESP has, for each mode, whether a command works ('.'), is refused (a key of matrixRefusals), or there
-// is no RESP listener ('-'); then commands on one connection, and what is in the last reply.
+// matrixRESP has, for each mode, whether a command works ('.'), is refused (a key of matrixRefusals), or there is no RESP
+// listener ('-'); then commands on one connection, and a text in the last reply.
 const matrixRESP = `
 .........-- CHECK client 192.0.2.1 path / -> [1 
 .........-- CHECK client 192.0.2.1 path / OUTCOME 5000 -> [1 
@@ -208,7 +208,7 @@ DDDDDDDD-D- POST /v1/demo/stop {} -> it
 ........-.- GET /console/style.css -> 200
 `
 
-// matrixCLI is the same for command lines. Those that do not end are interrupted when the answer has come.
+// matrixCLI is the same for command lines. Those that do not end are interrupted after the answer.
 const matrixCLI = `
 ........... serve --resp 127.0.0.1:0 --http 127.0.0.1:0 --rules $DIR/rules.yaml -> console
 ........... serve --resp off --http 127.0.0.1:0 --follow $DIR/access.log -> console

@@ -33,7 +33,7 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// A matrixRow is an example of one command, route or verb, and what it answers in each mode.
+// A matrixRow is an example of one command, route or verb, and its answer in each mode.
 type matrixRow struct {
 	call    string
 	want    string // in the answer, in a mode with '.'
@@ -170,7 +170,7 @@ func (m *matrixServer) missing(tables map[string][]matrixRow) (all []string) {
 	return all
 }
 
-// findsMissing is the control of missing: it must name a verb of each kind whose rows are taken away.
+// findsMissing is the control of missing: it must name a verb of each kind when its rows are removed.
 func (m *matrixServer) findsMissing(tables map[string][]matrixRow) {
 	m.Helper()
 	for kind, row := range map[string]string{"RESP": "BANS", "HTTP": "GET /v1/bans", "CLI": "bans"} {
@@ -255,7 +255,7 @@ func newMatrixServer(t *testing.T, mode matrixMode) *matrixServer {
 	return m
 }
 
-// begin gives the server what all rows see: a ban, a hot key, and in some modes a follower, or a Redis that is gone.
+// begin prepares the server for all rows: a ban, a hot key, and in some modes a follower, or a Redis that has stopped.
 func (m *matrixServer) begin(mode matrixMode, redis *redistest.Server) {
 	m.Helper()
 	if mode.store {
@@ -334,7 +334,7 @@ func (m *matrixServer) dial(ctx context.Context, addr string) (net.Conn, error) 
 	return new(net.Dialer).DialContext(ctx, "tcp", addr)
 }
 
-// certify gives the server a certificate, which is that of its client as well and makes it an administrator.
+// certify gives the server a certificate, which its client uses as well and which makes the client an administrator.
 func (m *matrixServer) certify(c *server.Config) {
 	m.Helper()
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(m)
@@ -365,7 +365,7 @@ func (m *matrixServer) url(path string) string {
 type matrixMode struct {
 	name        string
 	live        bool   // takes bans and adds
-	store, away bool   // Redis, and that it is gone
+	store, away bool   // Redis, and that it is unavailable
 	feed        bool   // a follower sends it the events of a log
 	sockets     bool   // it listens on Unix sockets
 	certificate bool   // it uses TLS, and the name of the client's certificate has the role

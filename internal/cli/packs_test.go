@@ -24,8 +24,7 @@ func packs(t *testing.T) (all []string) {
 	return all
 }
 
-// TestPacks runs the tests of each rule pack, and has a server start with all of them as one set of
-// rules, without a warning.
+// TestPacks runs the tests of each rule pack, and starts a server with all of them as one set of rules, without a warning.
 func TestPacks(t *testing.T) {
 	var flags []string
 	for _, path := range packs(t) {

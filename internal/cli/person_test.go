@@ -13,7 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// personRules count and ban the users that TestPersonIsDeleted asks about.
+// personRules count and ban the users in TestPersonIsDeleted.
 const personRules = `version: 1
 limits:
   - {name: per-user, key: user, limit: 3 per 1h, ban: {after: 2 refusals in 1h, for: 1h, factor: 2, remember: 30d}}
@@ -21,9 +21,8 @@ limits:
   - {name: bucket, key: user, limit: 100 per 1h burst 5, algorithm: gcra, mode: shadow}
 `
 
-// After the steps in docs/privacy.md, a server that has judged and banned a person has no data
-// about them in its data directory, in Redis, or in its answers after a restart. The control is a
-// person of whom nothing was deleted.
+// After the steps in docs/privacy.md, a server that has judged and banned a person has no data about them in its data
+// directory, in Redis, or in its answers after a restart. The control is a person whose data was not deleted.
 func TestPersonIsDeleted(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("SKIP: there is no redis-cli here")

@@ -13,8 +13,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestConcurrentFollowForHead has the reader of a dry run end, as head does, when all that there is to print was printed: the command ends,
-// too.
+// TestConcurrentFollowForHead ends the reader of a dry run, as head does, after all output: the command ends, too.
 func TestConcurrentFollowForHead(t *testing.T) {
 	dir := t.TempDir()
 	rules, log := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "access.log")

@@ -14,8 +14,8 @@ import (
 // namedBlock matches a block of code whose first line is a comment with the name of a file.
 var namedBlock = regexp.MustCompile("(?s)\n```[a-z]+\n(# ([\\w.-]+\\.[a-z]+)\n.*?\n)```\n")
 
-// TestRecipes follows each recipe in a directory of its own: the files that it shows, the log of make demo,
-// and the server that it starts.
+// TestRecipes follows each recipe in a directory of its own: its files, the log of make demo, and the server that it
+// starts.
 func TestRecipes(t *testing.T) {
 	for _, tool := range []string{"redis-cli", "curl", "jq"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -41,7 +41,7 @@ func TestServerReference(t *testing.T) {
 		return
 	}
 	if os.Getenv("LATELY_UPDATE") == "" {
-		t.Fatal("docs/server.md is not what the program says: run LATELY_UPDATE=1 go test -run TestServerReference ./internal/cli")
+		t.Fatal("docs/server.md differs from the program: run LATELY_UPDATE=1 go test -run TestServerReference ./internal/cli")
 	}
 	must.Do(t, os.WriteFile(page, []byte(want), 0o644))
 }

@@ -60,8 +60,8 @@ func (s sequential) Run(name string, f func(testscript.T)) {
 	s.T.Run(name, func(t *testing.T) { f(sequential{t}) })
 }
 
-// TestServerScripts runs the scripts about commands that ask a server. Each has one of its
-// own, at $ADDR, with the script's rules.yaml and, if there are any, its tokens.
+// TestServerScripts runs the scripts of commands that need a server. Each has one of its own, at $ADDR, with the script's
+// rules.yaml and, if there are any, its tokens.
 func TestServerScripts(t *testing.T) {
 	params := scripts(filepath.Join("testdata", "server"))
 	params.Setup = func(env *testscript.Env) error {
@@ -99,8 +99,8 @@ func success(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// inProcess runs lately in this process, in a seventh of the time of a process of its own. What needs standard input or
-// variables is a process: exec lately args...
+// inProcess runs lately in this process, in a seventh of the time of a process of its own. Commands with standard input or
+// variables are run as a process: exec lately args...
 func inProcess(ts *testscript.TestScript, args []string) int {
 	dir, err := os.Getwd()
 	ts.Check(err)

@@ -18,8 +18,8 @@ bans:
   - {name: flood, key: client, after: 50 hits in 1h, for: 2h}
 `
 
-// TestFloodIsDropped floods the log of a web server, until the kernel drops the packets of the
-// client that floods, and of no other.
+// TestFloodIsDropped floods the log of a web server, until the kernel drops the packets of the client that floods, and of
+// no other.
 func TestFloodIsDropped(t *testing.T) {
 	host, outside := netnstest.New(t), netnstest.New(t)
 	const server, flooder, neighbour = "198.51.100.1", "198.51.100.2", "198.51.100.3"

@@ -149,7 +149,7 @@ func TestServeFollowKilled(t *testing.T) {
 	}
 	log.write(1000, clients...) // files that were rotated before the first start are not read
 	for round := range rounds {
-		if round%2 == 0 { // what it has counted is in its state alone
+		if round%2 == 0 { // its state is the only copy of what it has counted
 			s := serve(t, args...)
 			caughtUp(s)
 			must.Do(t, s.end())
@@ -160,7 +160,7 @@ func TestServeFollowKilled(t *testing.T) {
 			log.must(early.Start())
 			time.Sleep(moment(200 * time.Millisecond))
 			_ = early.Process.Kill()
-			_ = early.Wait() // says that it was killed
+			_ = early.Wait() // ends with the error of a killed process
 		}
 		s := serve(t, args...)
 		timer := time.AfterFunc(moment(1500*time.Millisecond), func() { _ = s.cmd.Process.Kill() })

@@ -41,7 +41,7 @@ type followSchedule struct {
 	server  *serving
 	args    []string
 
-	hits  map[string]int // of each client, since its ban was ended by hand
+	hits  map[string]int // events of each client, since its ban was ended by hand
 	marks int
 	past  []string
 }
@@ -54,7 +54,7 @@ func newFollowSchedule(t *testing.T, rnd *rand.Rand) *followSchedule {
 	s.args = []string{
 		"--follow", s.log.path + "=clf", "--follow", "journal:sshd", "--rules", filepath.Join(s.dir, "rules.yaml"), "--data", s.data(), "--snapshot-every", every,
 	}
-	s.log.write(0) // the file is there
+	s.log.write(0) // the file exists
 	s.note("snapshots every %s", every)
 	s.server = serve(t, s.args...)
 	s.caughtUp() // files that were rotated before the first snapshot are not read
@@ -67,7 +67,7 @@ func (s *followSchedule) note(format string, args ...any) {
 	s.past = append(s.past, fmt.Sprintf(format, args...))
 }
 
-// hit writes n events of a client, in the file or the journal: always the same of them, whose order is known.
+// hit writes n events of a client, in the file or the journal: always in the same one, so that their order is known.
 func (s *followSchedule) hit(client string, n int) {
 	s.note("%d hits of %s", n, client)
 	s.hits[client] += n

@@ -16,8 +16,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A SIGHUP that comes while the server starts is no end: the rules are read again
-// when it has started. Its log is a pipe without space, so it waits in its start.
+// A SIGHUP during the start does not end the server: the rules are read again when it has started. Its log is a pipe
+// without space, so it waits in its start.
 func TestServeHangupAtTheStart(t *testing.T) {
 	dir := t.TempDir()
 	rules := filepath.Join(dir, "rules.yaml")
@@ -65,8 +65,8 @@ func TestServeHangupAtTheStart(t *testing.T) {
 	}
 }
 
-// untilItWritesTo waits until a thread of the process waits in write(2) to a descriptor,
-// as Linux tells it, or skips the test where nothing tells.
+// untilItWritesTo waits until a thread of the process waits in write(2) to a descriptor, which Linux shows in /proc, or
+// skips the test on other systems.
 func untilItWritesTo(t *testing.T, pid, fd int) {
 	t.Helper()
 	want := fmt.Sprintf("%d %#x ", syscall.SYS_WRITE, fd)

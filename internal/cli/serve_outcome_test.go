@@ -55,10 +55,10 @@ bans:
 	for range 2 { // one may have begun before; the journal of bans, which is in it, does not make it another file
 		last := stateOf(data)
 		if !eventually(func() bool { now := stateOf(data); return now != nil && !os.SameFile(last, now) }) {
-			t.Fatal("there is no snapshot")
+			t.Fatal("no snapshot was written")
 		}
 		post("/v1/check", `{"client":"192.0.2.4","path":"/login"}`, `"allowed":true`)
-		post("/v1/outcome", `{"client":"192.0.2.4","path":"/login","status":"401"}`, `"allowed":true`) // without a change there is none
+		post("/v1/outcome", `{"client":"192.0.2.4","path":"/login","status":"401"}`, `"allowed":true`) // without a change none is written
 	}
 	s.kill()
 	s = serve(t, args...)

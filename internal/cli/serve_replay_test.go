@@ -74,7 +74,7 @@ func TestServeAgreesOnHotKeys(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	log := filepath.Join(t.TempDir(), "log.csv")
 	var lines []byte
-	at := time.Now().Add(-time.Hour).UnixMilli() // a key whose hold is over is not listed
+	at := time.Now().Add(-time.Hour).UnixMilli() // a key whose hold has ended is not listed
 	for range 6000 {
 		at += rnd.Int64N(40)
 		client := rnd.IntN(1 + rnd.IntN(20))
@@ -135,7 +135,7 @@ func compareDecisions(t *testing.T, replayed string, served []byte) {
 		t.Fatalf("%d decisions, %d refusals: no test", len(served), bytes.Count(served, []byte{'D'}))
 	}
 	if sum := sha256.Sum256(served); hex.EncodeToString(sum[:]) != replayed {
-		t.Errorf("the digest of %d decisions served is %x, that of those replayed is %s", len(served), sum, replayed)
+		t.Errorf("digest of %d served decisions: %x, of the replayed ones: %s", len(served), sum, replayed)
 	}
 }
 
@@ -201,8 +201,8 @@ func agreeLogs(t *testing.T) []string {
 	return logs
 }
 
-// readLog returns the events of a log in replay's order: by their times, and those
-// of one time as they come.
+// readLog returns the events of a log in replay's order: by their times, and events with the same time in the order of
+// their lines.
 func readLog(t *testing.T, log, format, rulesFile string) []*match.Event {
 	t.Helper()
 	file := must.Get(rules.Load(rulesFile))(t)
@@ -217,7 +217,7 @@ func readLog(t *testing.T, log, format, rulesFile string) []*match.Event {
 		f, ok = must.Get(accesslog.ParseFormat(format))(t), true
 	}
 	if !ok {
-		t.Fatalf("%s has no format that is known", log)
+		t.Fatalf("%s has no known format", log)
 	}
 	parser := must.Get(f.NewParser(accesslog.Options{}))(t)
 	var events []*match.Event

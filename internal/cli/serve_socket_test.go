@@ -28,7 +28,7 @@ func TestServeSockets(t *testing.T) {
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	s, dir := serveSockets(t, "--token-file", tokens, "--socket-mode", "0660")
 	if s.resp != "unix:"+dir+"/resp.sock" || s.http != "unix:"+dir+"/http.sock" {
-		t.Errorf("it says that it listens on %s and %s", s.resp, s.http)
+		t.Errorf("it prints that it listens on %s and %s", s.resp, s.http)
 	}
 	for _, name := range []string{"resp.sock", "http.sock"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || info.Mode() != fs.ModeSocket|0o660 {
@@ -62,7 +62,7 @@ func TestServeSockets(t *testing.T) {
 		}
 	}
 	if log := s.log.String(); !strings.Contains(log, "peer=unix") {
-		t.Errorf("the log does not say who has banned:\n%s", log)
+		t.Errorf("the log does not name the source of the ban:\n%s", log)
 	}
 }
 

@@ -68,8 +68,7 @@ func TestServeWithoutFlags(t *testing.T) {
 	}
 }
 
-// A missing token file is created. The log, in the requested format, has its path and
-// none of its tokens.
+// A missing token file is created. The log, in the requested format, has its path and none of its tokens.
 func TestServeMakesTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	s := serve(t, "--token-file", path, "--log-format", "json")
@@ -94,7 +93,7 @@ func TestServeMakesTokens(t *testing.T) {
 	line, _, _ := strings.Cut(s.log.String(), "\n")
 	var said struct{ Level, Msg, File string }
 	if err := json.Unmarshal([]byte(line), &said); err != nil || said.File != path || said.Level != "WARN" {
-		t.Errorf("the log says %s (%v)", line, err)
+		t.Errorf("in the log: %s (%v)", line, err)
 	}
 }
 
@@ -280,8 +279,7 @@ func (k *killed) load(s *serving, round int) (stop func()) {
 // check compares the bans and counts of a restarted server.
 func (k *killed) check(s *serving, round int, last bool) {
 	c := s.dial()
-	// All of them at the end, round by round since a list has an end, and each time
-	// those of the round before.
+	// Each time the bans of the previous round; at the end all, one round at a time, since a list has a maximum length.
 	filter := fmt.Sprintf("u%d-", round-1)
 	held := s.bans(filter)
 	if last {
@@ -301,12 +299,11 @@ func (k *killed) check(s *serving, round int, last bool) {
 		}
 	}
 	if v, err := c.do("SUM", "counted", "k"); err == nil && uint64(v.Int()) > k.sent.Load() {
-		k.t.Fatalf("round %d: the counter has %d, of which %d were sent", round, v.Int(), k.sent.Load())
+		k.t.Fatalf("round %d: the counter has %d, and %d were sent", round, v.Int(), k.sent.Load())
 	}
 }
 
-// bans returns the keys of all bans that hold and have text in them, their values
-// joined by tabs.
+// bans returns the keys of all active bans that contain text, their values joined by tabs.
 func (s *serving) bans(text string) map[string]bool {
 	s.t.Helper()
 	held := make(map[string]bool)

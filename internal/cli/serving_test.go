@@ -118,7 +118,7 @@ func (s *serving) kill() {
 	<-s.done
 }
 
-// end asks the process to end, and waits.
+// end sends SIGTERM to the process and waits for its end.
 func (s *serving) end() error {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {

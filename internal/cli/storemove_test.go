@@ -11,8 +11,9 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// TestMoveToStore moves a server with a data directory to a store, as docs/redis.md says: limits begin at zero once, the log
-// says so, counters stay, and the bans that were listed before are added to the store. A network is banned in memory only.
+// TestMoveToStore moves a server with a data directory to a store, as in docs/redis.md: limits begin at zero once, with a
+// line in the log, counters stay, and the bans that were listed before are added to the store. A network is banned in
+// memory only.
 func TestMoveToStore(t *testing.T) {
 	t.Parallel()
 	rules := writeRules(t, "version: 1\ncounters:\n  requests: {key: client, spans: [1h]}\nlimits:\n  - {name: per-client, key: client, limit: 3 per 1h}\n")
@@ -48,7 +49,7 @@ func TestMoveToStore(t *testing.T) {
 			t.Fatalf("the server is not ready\n%s", s.log)
 		}
 		if n := strings.Count(s.log.String(), leftOut); n != want {
-			t.Errorf("start %d with a store: the log says %d times that limits are left out, want %d", round, n, want)
+			t.Errorf("start %d with a store: %d lines that limits are left out, want %d", round, n, want)
 		}
 		c := s.dial()
 		if round == 0 {

@@ -78,7 +78,7 @@ func TestTopFocus(t *testing.T) {
 	}
 	keys(m, "/", "z", "enter")
 	if _, ok := m.chosen(); ok {
-		t.Error("a key is chosen of none")
+		t.Error("a key is chosen from an empty list")
 	}
 	keys(m, "esc", "esc")
 	if m.focus != noPanel || m.filter != "" {
@@ -144,7 +144,7 @@ func TestTopChanges(t *testing.T) {
 	}
 	keys(m, "u")
 	if m.prompt == nil || m.prompt.line.key[0] != "203.0.113.16" {
-		t.Errorf("u in the view of a key asks %+v", m.prompt)
+		t.Errorf("u in the view of a key requests %+v", m.prompt)
 	}
 	keys(m, "esc", "esc")
 	if m.detail != nil {

@@ -71,7 +71,7 @@ func TestTopASCII(t *testing.T) {
 		frame := m.View().Content
 		onlyASCII(t, frame)
 		if strings.Count(frame, "?") != strings.Count(wide, "?") {
-			t.Errorf("a sign has none in ASCII:\n%s", frame)
+			t.Errorf("a sign without a form in ASCII:\n%s", frame)
 		}
 		for i, line := range strings.Split(wide, "\n") {
 			if got := strings.Split(frame, "\n")[i]; lipgloss.Width(got) != lipgloss.Width(line) {

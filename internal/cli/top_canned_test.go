@@ -63,8 +63,7 @@ const cannedKey = `{"fields":["client"],"key":["203.0.113.16"],"counters":[` +
 	`{"rule":"flood","decision":{"allowed":true,"limit":600,"remaining":412,"retry_after_ms":0,"reset_after_ms":60000,"rule":"flood","banned_until_ms":0}}],` +
 	`"bans":[{"rule":"flood","key":["203.0.113.16"],"since":"2026-03-02T09:40:00Z","until":"2026-03-02T11:00:00Z","count":1,"reason":"seen","source":"http:ops"}]}`
 
-// cannedTop is the top keys of a counter, of which the last has what no terminal may
-// be sent.
+// cannedTop is the top keys of a counter; the last contains control characters that must not reach a terminal.
 func cannedTop(counter string) string {
 	type key struct {
 		Key []string `json:"key"`
@@ -143,8 +142,7 @@ func cannedAnswer(r *http.Request) string {
 	return ""
 }
 
-// cannedServer is a server that answers as a running one would, or as override
-// says.
+// cannedServer is a server with the answers of a running one, or those in override.
 func cannedServer(t *testing.T, override func(w http.ResponseWriter, r *http.Request) bool) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -63,7 +63,7 @@ func unstyled(t *testing.T, line string) string {
 		}
 		end := strings.IndexFunc(after, func(r rune) bool { return r != '[' && r != ';' && (r < '0' || r > '9') })
 		if !strings.HasPrefix(after, "[") || end < 0 || after[end] != 'm' {
-			t.Fatalf("a sequence that is no style in %q", line)
+			t.Fatalf("a sequence other than a style in %q", line)
 		}
 		line = after[end+1:]
 	}

@@ -29,7 +29,7 @@ func TestTopKeys(t *testing.T) {
 	last := func() topWant {
 		t.Helper()
 		if len(*asked) == 0 {
-			t.Fatal("nothing was asked for")
+			t.Fatal("nothing was requested")
 		}
 		w := (*asked)[len(*asked)-1]
 		*asked = nil
@@ -37,15 +37,15 @@ func TestTopKeys(t *testing.T) {
 	}
 	keys(m, "5")
 	if w := last(); w.span != time.Hour || w.counter != "" || w.whole || w.turn != m.want.turn {
-		t.Errorf("5 asks for %+v", w)
+		t.Errorf("5 requests %+v", w)
 	}
 	keys(m, "6") // the counter has an hour
 	if len(*asked) > 0 || m.want.span != time.Hour || m.notice != "counter requests has up to 1h" {
-		t.Errorf("6 asks for %+v, notice %q", *asked, m.notice)
+		t.Errorf("6 requests %+v, notice %q", *asked, m.notice)
 	}
 	keys(m, "c")
 	if w := last(); w.counter != "paths" || w.span != time.Hour {
-		t.Errorf("c asks for %+v", w)
+		t.Errorf("c requests %+v", w)
 	}
 	for _, quit := range []tea.KeyPressMsg{{Text: "q", Code: 'q'}, {Code: 'c', Mod: tea.ModCtrl}} {
 		_, cmd := m.Update(quit)
@@ -55,7 +55,7 @@ func TestTopKeys(t *testing.T) {
 	}
 	keys(m, "/", "q", "5", "?", "s")
 	if !m.editing || m.filter != "q5?s" || len(*asked) > 0 {
-		t.Errorf("typing in the filter: %q, asked %+v", m.filter, *asked)
+		t.Errorf("typing in the filter: %q, requested %+v", m.filter, *asked)
 	}
 	keys(m, "enter", "s", "?")
 	if m.filter != "q5?s" || m.sort != byCount || !m.help {
@@ -88,22 +88,22 @@ func TestTopPause(t *testing.T) {
 		}
 	}
 	if len(*asked) > 0 {
-		t.Errorf("asked for %+v", *asked)
+		t.Errorf("requested %+v", *asked)
 	}
 	keys(m, "2") // a wish is kept
 	keys(m, "p")
 	if len(*asked) != 1 || !(*asked)[0].whole || (*asked)[0].span != 10*time.Second {
-		t.Errorf("going on asks for %+v", *asked)
+		t.Errorf("going on requests %+v", *asked)
 	}
 }
 
-// TestTopLacking has a line under each rule whose field most of its events lack, whole in a narrow panel.
+// TestTopLacking has a line under each rule whose field most of its events lack, complete in a narrow panel.
 func TestTopLacking(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 80, 40)
 	for lacking, want := range map[uint64]int{50: 0, 51: 1} {
 		m.rules[0].Fields, m.rules[0].Stats = []string{"api_key", "client"}, &api.RuleStats{Allowed: 100 - lacking, Lacking: lacking}
 		if got := strings.Count(m.View().Content, "  most events lack api_key or client"); got != want {
-			t.Errorf("%d of 100 events lack a field: %d lines say so, want %d, in\n%s", lacking, got, want, m.View().Content)
+			t.Errorf("%d of 100 events lack a field: %d lines about it, want %d, in\n%s", lacking, got, want, m.View().Content)
 		}
 	}
 }
@@ -140,16 +140,16 @@ func TestTopEvents(t *testing.T) {
 		t.Errorf("%d seconds are kept", n)
 	}
 	if len(*asked) > 0 {
-		t.Errorf("asked for %+v", *asked)
+		t.Errorf("requested %+v", *asked)
 	}
 	tell(api.Event{Type: api.RulesChanged})
 	if len(*asked) != 1 || !(*asked)[0].whole {
-		t.Errorf("other rules ask for %+v", *asked)
+		t.Errorf("other rules request %+v", *asked)
 	}
 }
 
-// TestTopRepeatsFullReading asks for a whole reading until one has come: else there would be no
-// rules to show, if a key is pressed too early or the first reading fails.
+// TestTopRepeatsFullReading requests a whole reading until one has arrived: otherwise there would be no rules to show if a
+// key is pressed too early or the first reading fails.
 func TestTopRepeatsFullReading(t *testing.T) {
 	m := newTopModel("http://127.0.0.1:7380", topWant{span: time.Minute}, topPaint{})
 	asked := asking(m)
@@ -165,7 +165,7 @@ func TestTopRepeatsFullReading(t *testing.T) {
 	m.Update(topRead{m.want, &topReading{want: (*asked)[len(*asked)-1]}, nil})
 	m.Update(topPoll{m.want.turn})
 	if n := len(*asked); n != 4 || (*asked)[3].whole {
-		t.Errorf("asked for %+v; the last of four is not whole", *asked)
+		t.Errorf("requested %+v; the last of four is not whole", *asked)
 	}
 }
 
@@ -179,12 +179,12 @@ func TestTopOldAnswers(t *testing.T) {
 	m.Update(topRead{err: errors.New("old")})
 	m.Update(topPoll{0})
 	if m.reading != shown || m.unread != nil || len(*asked) != 1 {
-		t.Errorf("an old answer is taken: asked %+v", *asked)
+		t.Errorf("an old answer is taken: requested %+v", *asked)
 	}
 	now := (*asked)[0]
 	_, next := m.Update(topRead{want: now, err: errors.New("away")})
 	if m.unread == nil || next == nil || m.reading != shown {
-		t.Error("a failure is not shown, or the end of it all")
+		t.Error("a failure is not shown, or ends the view")
 	}
 	m.Update(topPoll{now.turn})
 	if len(*asked) != 2 {
@@ -195,16 +195,16 @@ func TestTopOldAnswers(t *testing.T) {
 	if m.unread != nil || m.reading == shown || len(m.rules) != 5 {
 		t.Error("the next answer is not taken, or takes the rules away")
 	}
-	// Without a connection nothing is asked for.
+	// without a connection nothing is requested
 	m.Update(topLost{errors.New("gone"), cannedNow.Add(-time.Minute)})
 	m.Update(topLost{errors.New("still gone"), cannedNow})
 	m.Update(topPoll{m.want.turn})
 	if len(*asked) != 2 || m.live || m.lostAt != cannedNow.Add(-time.Minute) {
-		t.Errorf("lost at %v, asked %+v", m.lostAt, *asked)
+		t.Errorf("lost at %v, requested %+v", m.lostAt, *asked)
 	}
 	m.Update(topEvent{api.Event{Type: client.Connected}})
 	if len(*asked) != 3 || !(*asked)[2].whole || !m.live {
-		t.Errorf("a new connection asks for %+v", *asked)
+		t.Errorf("a new connection requests %+v", *asked)
 	}
 }
 

@@ -192,12 +192,12 @@ func drawFrame(t *testing.T, frame string, width, height int) string {
 	}
 	b.WriteString("</g>\n</svg>\n")
 	if err := wellFormed(b.String()); err != nil {
-		t.Errorf("the picture is no XML: %v", err)
+		t.Errorf("the picture is not XML: %v", err)
 	}
 	return b.String()
 }
 
-// drawLine draws runs of one style as text, and what is a shape as one.
+// drawLine draws runs of one style as text, and box characters as shapes.
 func drawLine(b *strings.Builder, line []cell, top float64) {
 	for x := 0; x < len(line); {
 		c := line[x]
@@ -265,7 +265,7 @@ func shape(b *strings.Builder, c cell, left, top float64) bool {
 	return true
 }
 
-// wellFormed returns why text is no XML document.
+// wellFormed returns why text is not an XML document.
 func wellFormed(text string) error {
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
 		if _, err := d.Token(); err != nil {

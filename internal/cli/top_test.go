@@ -35,12 +35,12 @@ func TestTopRequests(t *testing.T) {
 	defer c.Close()
 	must.Get(readTop(t.Context(), c, topWant{span: 24 * time.Hour, whole: true}))(t)
 	if got := asked["/v1/counters/requests/top"]; got != "n=100&span=3600000ms;" {
-		t.Errorf("top keys asked with %q", got)
+		t.Errorf("request for top keys: %q", got)
 	}
 	// The server has been up for 3 h 14 min: what it decided in 24 h is what it
 	// decided since then.
 	if got := asked["/v1/rates"]; !strings.Contains(got, "points=1&rules=1&span=11639000ms;") {
-		t.Errorf("rates asked with %q", got)
+		t.Errorf("request for rates: %q", got)
 	}
 }
 
@@ -50,7 +50,7 @@ type film struct {
 	frames strings.Builder
 }
 
-// shoot is a filter of messages that lets all of them pass.
+// shoot is a filter of messages that passes all of them.
 func (f *film) shoot(m tea.Model, msg tea.Msg) tea.Msg {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -58,7 +58,7 @@ func (f *film) shoot(m tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// wait waits until the film has all of these texts, each after the one before.
+// wait waits until the film has all of these texts, one after the other.
 func (f *film) wait(t *testing.T, texts ...string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -146,7 +146,7 @@ func TestTopLive(t *testing.T) {
 		t.Error(err)
 	}
 	if !strings.Contains(terminal.sent.String(), "\x1b[32m") {
-		t.Error("there is no colour: the test of NO_COLOR could not fail")
+		t.Error("no colour without NO_COLOR: the test could not fail")
 	}
 }
 

@@ -8,9 +8,8 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// TestTroubleShown shows failures around a server: in lately status, and in the title of
-// lately top if somebody must act. What a target or a file is called cannot disturb a
-// terminal.
+// TestTroubleShown shows failures around a server: in lately status, and in the title of lately top if somebody must act.
+// Names of targets and files cannot disturb a terminal.
 func TestTroubleShown(t *testing.T) {
 	m := cannedModel(t, topPaint{}, 160, 40)
 	m.live = true
@@ -40,7 +39,7 @@ func TestTroubleShown(t *testing.T) {
 	} {
 		m.reading.status.Store, m.reading.status.Enforcement, m.reading.status.Logs = x.status.Store, x.status.Enforcement, x.status.Logs
 		if title, _ := m.linkText(); title != x.title {
-			t.Errorf("%+v: the title says %q, want %q", x.status, title, x.title)
+			t.Errorf("%+v: the title is %q, want %q", x.status, title, x.title)
 		}
 		if state := m.stateLine(); !strings.Contains(state, x.state) || x.state == "" && x.status.Enforcement == nil && strings.Contains(state, "enforced") {
 			t.Errorf("%+v: the state is %q, want %q in it", x.status, state, x.state)
@@ -50,7 +49,7 @@ func TestTroubleShown(t *testing.T) {
 		enforcementLines(&text, x.status.Enforcement)
 		logLines(&text, x.status.Logs)
 		if !strings.Contains(text.String(), x.line) || strings.Contains(text.String(), "\x1b") || x.line == "" && text.Len() > 0 {
-			t.Errorf("%+v: the status says %q, want %q", x.status, text.String(), x.line)
+			t.Errorf("%+v: the status is %q, want %q", x.status, text.String(), x.line)
 		}
 	}
 }
