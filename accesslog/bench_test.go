@@ -12,8 +12,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// benchLines makes lines that look like those of busy logs, with invented
-// values. A line of clf has about 160 bytes.
+// benchLines makes lines that look like those of busy logs, with invented values. A line of clf has about 160 bytes.
 var benchLines = []struct {
 	format string
 	line   func(i, second int, rng *rand.Rand) string

@@ -9,7 +9,7 @@ import (
 	"github.com/lately-go/lately/internal/event/eventfield"
 )
 
-// A lineTest says what a line is: fields as "name=value" in any order, or bad.
+// A lineTest is a line with its fields as "name=value" in any order, or bad.
 type lineTest struct {
 	name, line, time string
 	fields           []string

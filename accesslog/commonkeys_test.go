@@ -75,7 +75,7 @@ func FuzzCommon(f *testing.F) {
 				t.Fatalf("client %q of %q", client, line)
 			}
 			if p == json && !utf8.ValidString(line) {
-				t.Fatalf("%q is no JSON", line)
+				t.Fatalf("%q is not JSON", line)
 			}
 		}
 	})

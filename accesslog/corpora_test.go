@@ -32,10 +32,9 @@ type corpus struct {
 
 	logs func(t *testing.T, dir string) []sampleLog
 
-	known map[string]int // by log, lines of which the other project reads another client or time
+	known map[string]int // by log, lines in which the other project reads another client or time
 
-	// Logs that name a client; of these, at least so many are read in part, and to nine tenths of
-	// the events.
+	// Logs that name a client. At least this many must be read in part, and nine tenths of the events in them.
 	named, part, read int
 }
 
@@ -44,7 +43,7 @@ var corpora = []corpus{
 		name: "fail2ban", variable: "LATELY_FAIL2BAN", commit: "deffcbcd1712a3a0cbd79c1da324096ebf36d306",
 		sum:  "2476665ae86823ba228401572054c3473d652a674c8b1d1d6a8d45cb9d0c8d25",
 		logs: fail2banLogs,
-		// What follows "ssh2: " may be part of the user's name.
+		// the text after "ssh2: " may be part of the user's name
 		known: map[string]int{"sshd": 1, "sshd-journal": 1},
 		named: 98, part: 96, read: 89,
 	},
@@ -65,12 +64,12 @@ type sampleLog struct {
 
 // A wantedEvent is a client and a time.
 type wantedEvent struct {
-	line   string // empty if it is not known
+	line   string // empty if unknown
 	client string
-	time   time.Time // zero if it is not known
+	time   time.Time // zero if unknown
 }
 
-// TestCorpora reads all sample logs as they are detected.
+// TestCorpora reads all sample logs in the detected format.
 func TestCorpora(t *testing.T) {
 	for _, c := range corpora {
 		t.Run(c.name, func(t *testing.T) {

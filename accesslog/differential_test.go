@@ -12,9 +12,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// seedLines are good lines and near misses of each format: what the tests below
-// mutate and what the fuzz targets begin with. All addresses are of the ranges
-// for documentation.
+// seedLines are good lines and near misses of each format: the tests below mutate them, and the fuzz targets begin with
+// them. All addresses are in the ranges for documentation.
 var seedLines = map[string][]string{
 	"clf": {
 		`192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET /a?b=c HTTP/1.1" 200 30 "-" "Wren/2.1 (Finch 9)" "203.0.113.1, 192.0.2.9"`,
@@ -132,7 +131,7 @@ func readingOf(p *accesslog.Parser, line []byte, latin bool, knows []string) rea
 func checkLine(t *testing.T, format string, p *accesslog.Parser, line []byte) {
 	t.Helper()
 	if len(line) > accesslog.MaxLine || bytes.IndexByte(line, '\n') >= 0 || bytes.HasPrefix(line, []byte("\ufeff")) {
-		return // the slow readers know no byte order mark
+		return // the slow readers do not handle byte order marks
 	}
 	slow := slowReaders[format]
 	text := string(line)
@@ -229,7 +228,7 @@ func mutate(rng *rand.Rand, lines []string) []byte {
 			line = append(line[:i], line[i+1:]...)
 		case 3:
 			line = append(line[:i], line[j:]...)
-		case 4: // say a piece twice
+		case 4: // repeat a piece
 			line = append(line[:j], append(bytes.Clone(line[i:j]), line[j:]...)...)
 		case 5: // another line's end
 			other := lines[rng.IntN(len(lines))]

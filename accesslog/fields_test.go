@@ -11,8 +11,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestFields has the fields that the seed lines of each format have: none that is
-// not named.
+// TestFields lists the fields of the seed lines of each format: no unnamed one.
 func TestFields(t *testing.T) {
 	all := append(slices.Clone(moreFields), "proto", "spt")
 	for format, lines := range seedLines {

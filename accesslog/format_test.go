@@ -42,7 +42,7 @@ func TestZeroFormatReadsNothing(t *testing.T) {
 	}
 }
 
-// Each error must name the part that is wrong and say what would be right.
+// Each error must name the part that is wrong and what it must be.
 func TestParseFormatErrors(t *testing.T) {
 	for _, tt := range []struct{ text, wants string }{
 		{"", `"" is unknown; use clf, clf-vhost`},
@@ -80,7 +80,7 @@ func TestParseFormatErrors(t *testing.T) {
 	} {
 		_, err := accesslog.ParseFormat(tt.text)
 		if err == nil || !strings.Contains(err.Error(), tt.wants) || !strings.HasPrefix(err.Error(), "accesslog: format ") {
-			t.Errorf("ParseFormat(%q): %v, want it to say %q", tt.text, err, tt.wants)
+			t.Errorf("ParseFormat(%q): %v, want %q in it", tt.text, err, tt.wants)
 		}
 	}
 }

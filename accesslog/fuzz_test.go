@@ -70,8 +70,7 @@ func FuzzWrapped(f *testing.F) {
 	})
 }
 
-// FuzzFormatString must compile a text or say why not, and read its lines without a
-// panic: each value is in the line.
+// FuzzFormatString must compile a text or return an error, and read its lines without a panic: each value is in the line.
 func FuzzFormatString(f *testing.F) {
 	for _, c := range formatStrings {
 		f.Add(c.format, c.line)
@@ -98,8 +97,7 @@ func FuzzFormatString(f *testing.F) {
 	})
 }
 
-// FuzzW3C must read any log with directives as a reader that was reset and told the last
-// directive before each line.
+// FuzzW3C must read any log with directives like a reader that was reset and given the last directive before each line.
 func FuzzW3C(f *testing.F) {
 	f.Add([]byte("#Fields: date time c-ip cs(User-Agent)\n2018-04-17 06:25:06 192.0.2.1 \"a \"\"b\"\n#Fields: c-ip date time\n192.0.2.1 2018-04-17 06:25:06.25\n"))
 	f.Add([]byte("#Fields: x cs-uri date time cs-uri-stem\n- http://a/b?c 2018-04-17 06:25:06 /d\n#Fields: time\n1\n"))
@@ -200,8 +198,8 @@ func FuzzTSV(f *testing.F) {
 	})
 }
 
-// slowCSV splits at the separators that are not inside quotes; it is false when
-// the quotes of one of the first n cells are wrong, or there are fewer.
+// slowCSV splits at the separators outside of quotes; it returns false if the quotes in one of the first n cells are wrong,
+// or there are fewer.
 func slowCSV(line string, n int) ([]string, bool) {
 	var cells []string
 	for len(cells) < n {
@@ -257,8 +255,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// FuzzParseFormat must find each text a format or say why not, and the format
-// must be safe to use.
+// FuzzParseFormat must return a format for each text, or an error, and the format must be safe to use.
 func FuzzParseFormat(f *testing.F) {
 	f.Add("clf", "x")
 	f.Add(`json:time=a.b\.c@ms,object=d[]@path,x=\@e`, `{"a":{"b.c":1},"d":["/x?y"],"@e":true}`)
@@ -269,15 +266,14 @@ func FuzzParseFormat(f *testing.F) {
 			return
 		}
 		if format.String() != text && strings.ToUpper(text) != text { // an alias
-			t.Fatalf("format %q says it is %q", text, format)
+			t.Fatalf("format %q returns the name %q", text, format)
 		}
 		p := must.Get(format.NewParser(accesslog.Options{}))(t)
 		eventsOf(p, line)
 	})
 }
 
-// FuzzDetect must find each sample a format under which some line is known, or
-// none.
+// FuzzDetect must return for each sample a format that can read a line of it, or none.
 func FuzzDetect(f *testing.F) {
 	for _, lines := range seedLines {
 		f.Add([]byte(strings.Join(lines, "\n")))

@@ -34,7 +34,7 @@ func TestJSONPaths(t *testing.T) {
 		{"an object without the value", `{"t":1,"id":{"orig":"v"},"id":{}}`, "", []string{"b=v"}},
 		{"all ways", `{"t":1,"x":{"y.z":"3","y":{"z":"4"}},"x.y":{"z":"2"}}`, "", []string{"c=2"}},
 		{"escaped dot", `{"t":1,"p.q":"v","p":{"q":"w"}}`, "", []string{"d=v"}},
-		{"escaped dot is no path", `{"t":1,"p":{"q":"w"}}`, "", []string{}},
+		{"escaped dot begins no path", `{"t":1,"p":{"q":"w"}}`, "", []string{}},
 		{"key with an at", `{"t":1,"@m":"v"}`, "", []string{"e=v"}},
 		{"an object inside is not the root", `{"t":1,"z":{"a":"v","id.orig":"w"}}`, "", []string{}},
 		{"blanks", "\t{ \"t\" : 1 , \"a\" : \"v\" }\r ", "", []string{"a=v"}},
@@ -96,8 +96,7 @@ func TestJSONZeek(t *testing.T) {
 	})
 }
 
-// slowFind returns the last value of an object at which a path ends, whichever of its
-// dots are part of keys.
+// slowFind returns the last value in an object at which a path ends, whichever of its dots are part of keys.
 func slowFind(object []byte, path []string) (found any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.UseNumber()

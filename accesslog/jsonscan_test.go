@@ -150,8 +150,7 @@ func ReplaceSurrogates(s string) string {
 	return b.String()
 }
 
-// TestLoneSurrogatesAreDifferent has strings with half of a pair: no two of them are
-// the same key, nor is any valid text.
+// TestLoneSurrogatesAreDifferent has strings with half of a pair: all are different keys, and differ from any valid text.
 func TestLoneSurrogatesAreDifferent(t *testing.T) {
 	seen := make(map[string]int)
 	for code := 0xd800; code < 0xe000; code++ {

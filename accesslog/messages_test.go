@@ -240,7 +240,7 @@ func TestUsersOfThisMachine(t *testing.T) {
 	}
 }
 
-// A line that stands for several events gives so many.
+// A line that stands for several events returns that number.
 func TestRepeatedMessages(t *testing.T) {
 	const start, message = "May  8 00:02:30 gate sshd[15788]: ", "Failed password for root from 203.0.113.9 port 1 ssh2"
 	for line, want := range map[string]int{
@@ -273,8 +273,8 @@ func TestRepeatedMessages(t *testing.T) {
 	}
 }
 
-// What a parser keeps of a line, its minute and its tag, must not change another one: each line
-// gives a parser that has read others the event that it gives a new one.
+// What a parser keeps from a line, its minute and its tag, must not change another: each line gives the same event in a
+// parser that has read others and in a new one.
 func TestMessagesInAnyOrder(t *testing.T) {
 	rng := randtest.New(t)
 	pick := func(texts ...string) string { return texts[rng.IntN(len(texts))] }

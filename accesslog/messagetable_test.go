@@ -6,7 +6,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// What a client chooses is never taken for its address: the text around it decides.
+// Text chosen by a client is never taken for its address: the text around it decides.
 func TestPatternValues(t *testing.T) {
 	for _, tt := range []struct{ pattern, text, client, user string }{
 		{"a $user from $client port $word", "a x from 192.0.2.1 port 1", "192.0.2.1", "x"},

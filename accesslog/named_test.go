@@ -22,7 +22,7 @@ func exampleOf(name string) []string {
 	panic("no format " + name)
 }
 
-// exampleHeader returns the lines of the example that are no events.
+// exampleHeader returns the lines of the example without events.
 func exampleHeader(name string) []string {
 	lines := exampleOf(name)
 	return lines[:len(lines)-1]
@@ -42,7 +42,7 @@ func exampleLine(name string, i, second int, rng *rand.Rand) string {
 // wrapping are the formats whose lines hold lines of a format that the name leaves open.
 const wrapping = "docker-json syslog compose kubectl stern grep"
 
-// Each format reads its own example, and has all fields that it says, with these values.
+// Each format reads its own example, and has all fields that it documents, with these values.
 func TestExamples(t *testing.T) {
 	want := map[string]string{
 		"client": "192.0.2.1", "user": "ada", "method": "GET", "path": "/cart", "object": "/cart", "query": "item=7",
@@ -91,7 +91,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		if n.About == "" {
-			t.Errorf("%s: no text says what it is", n.Name)
+			t.Errorf("%s: no text describes it", n.Name)
 		}
 	}
 }

@@ -201,8 +201,7 @@ func TestRealLogsGiveTheOraclesAnswers(t *testing.T) {
 	}
 }
 
-// compareAnswers tells where two answers differ, without showing keys: they
-// belong to real people.
+// compareAnswers returns where two answers differ, without the keys, which belong to real people.
 func compareAnswers(t *testing.T, got, want answer) {
 	t.Helper()
 	if got.Lines != want.Lines || got.Parsed != want.Parsed || got.Bad != want.Bad {

@@ -13,8 +13,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// eventsOf returns the client and the object of each event of a line, nil when
-// it is bad.
+// eventsOf returns the client and the object of each event in a line, nil if it is bad.
 func eventsOf(p *accesslog.Parser, line string) []string {
 	var ev match.Event
 	var all []string
@@ -50,8 +49,7 @@ func TestListsGiveOneEventPerElement(t *testing.T) {
 	}
 }
 
-// The fields of a line are those of all its events, but the client; those of an
-// element are not those of the next.
+// The fields of a line are those of all its events, except the client; the fields of an element are not those of the next.
 func TestListEventsKeepTheLinesFields(t *testing.T) {
 	p := newParser(t, "json:time=t@s,object=h[]@request,client=c,status=s,kind=k", accesslog.Options{})
 	line := `{"t":7,"c":"x","s":200,"k":"y","h":["GET /a?b HTTP/1.1","-","PUT /c"]}`
@@ -67,7 +65,7 @@ func TestListEventsKeepTheLinesFields(t *testing.T) {
 	}
 }
 
-// A field that is asked for by name has the last word over what @path gives.
+// A field that is requested by name takes precedence over what @path yields.
 func TestNamedFieldsBeatTheObjects(t *testing.T) {
 	for _, spec := range []string{"csv:time=1@s,object=2@path,path=3", "csv:time=1@s,path=3,object=2@path"} {
 		var ev match.Event

@@ -52,7 +52,7 @@ func readsAs(t *testing.T, f accesslog.Format, line string, want []string) bool 
 	return slices.Equal(eventsOf(p, line), want)
 }
 
-// What is no prefix leaves the line bad.
+// A line behind any other text stays bad.
 func TestNoPrefix(t *testing.T) {
 	line := exampleLine0("clf")
 	for format, prefixes := range map[string][]string{

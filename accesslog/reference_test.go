@@ -13,17 +13,16 @@ import (
 	"github.com/lately-go/lately/internal/event/eventfield"
 )
 
-// A slow and obvious reader of each named format: regular expressions over the
-// line as Latin-1 text, and encoding/json. Its classes are spelled out, because
-// \s and \S of Latin-1 text are not those of package regexp.
+// A slow and obvious reader of each named format: regular expressions over the line as Latin-1 text, and encoding/json. Its
+// classes are spelled out, because \s and \S of package regexp differ for Latin-1 text.
 
-// A reading is what one line says, by the slow reader or by a Parser. An absent
-// field is not in the map, an empty one is.
+// A reading is the content of one line, by the slow reader or by a Parser. An absent field is not in the map, an empty one
+// is.
 type reading struct {
 	ok   bool
 	time time.Time
 
-	unknown bool // the slow reader cannot tell
+	unknown bool // the slow reader cannot determine it
 	fields  map[string]string
 }
 
@@ -197,8 +196,7 @@ func slowSysTime(line string) (time.Time, bool) {
 	return calendarTime(2016, m[1], m[2], m[3], m[4], m[5])
 }
 
-// slowObject returns the object that the line is, nil when it is none. Package
-// json puts up with bad UTF-8, which is bad here.
+// slowObject returns the object in the line, nil if it is no object. Package json accepts bad UTF-8, which is bad here.
 func slowObject(line string) map[string]any {
 	var o map[string]any
 	d := json.NewDecoder(strings.NewReader(line))
@@ -260,7 +258,7 @@ func slowZeek(line string) (r reading) {
 	return r
 }
 
-// slowReaders are the readers by format, with the fields that each knows.
+// slowReaders are the readers by format, with the fields that each reads.
 var slowReaders = map[string]struct {
 	read  func(line string) reading
 	latin bool // read wants Latin-1 text

@@ -14,7 +14,7 @@ import (
 // columns: each has its line spelled out as regular expressions. Where a value ends at
 // the first occurrence of a text, an expression ends, so that nothing is tried again.
 
-// moreFields are the fields that the slow readers below know.
+// moreFields are the fields of the slow readers below.
 var moreFields = append(eventfield.WellKnown(), "duration", "x_forwarded_for", "router", "frontend", "backend", "termination", "bucket", "operation")
 
 const (
@@ -49,7 +49,7 @@ func slowForm(e string) *regexp.Regexp {
 	return slowForms[e]
 }
 
-// slowNamed returns the reading of a line whose values have these names. "-" is none.
+// slowNamed returns the reading of a line whose values have these names. "-" means a value without a name.
 func slowNamed(at time.Time, ok bool, names string, values []string) (r reading) {
 	if !ok {
 		return r
@@ -252,7 +252,7 @@ func slowCloudFront(line string) reading {
 			return reading{}
 		}
 		if len(v) == 19 {
-			break // nobody reads more
+			break // no reader uses more
 		}
 		v = append(v, strings.ReplaceAll(m[1], `""`, `"`)+m[2])
 		if rest = rest[len(m[0]):]; strings.HasSuffix(m[0], `"`) && m[2] == "" && strings.HasPrefix(rest, `"`) {
@@ -348,7 +348,7 @@ func slowTarget(fields map[string]string) {
 	}
 }
 
-// slowJSON is the reading of an object with these fields, of which time is one.
+// slowJSON is the reading of an object with these fields; time is one of them.
 func slowJSON(found map[string]string, scale int, dashes ...string) reading {
 	at, ok := slowISOTime(slowForm(`([+-][0-9]{2})([0-9]{2})$`).ReplaceAllString(found["time"], "$1:$2"))
 	if m := slowForm(`^([0-9]{1,11})((?:\.[0-9]+)?)$`).FindStringSubmatch(found["time"]); m != nil && scale == 0 {

@@ -247,7 +247,7 @@ func TestPatternsOfJournal(t *testing.T) {
 	}
 }
 
-// A line that is no event allocates nothing, nor does most of an event.
+// A line without an event allocates nothing, nor does most of an event.
 func TestPatternsAllocateNothing(t *testing.T) {
 	p := patternParser(t, accesslog.Options{}, shopPatterns)
 	var ev match.Event

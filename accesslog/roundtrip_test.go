@@ -69,7 +69,7 @@ func roundTrip(t *testing.T, rng *rand.Rand, hostile bool) (text, got, want stri
 	return format + "\n" + line, got, want
 }
 
-// randomValue returns a value between two texts. One between quotes has escaped quotes.
+// randomValue returns a value between two texts. A value between quotes has escaped quotes.
 func randomValue(rng *rand.Rand, before, after string, hostile bool) string {
 	letters := "ab \\\"-[]:|=x\t"
 	for {

@@ -15,8 +15,7 @@ import (
 // samplesDir has samples of formats that are not shipped with this module.
 const samplesDir = "../../shared/data/formats"
 
-// samples has what each sample is detected as, and its lines. A sample of a format
-// without a name is of none.
+// samples has the detected format and the lines of each sample. A sample in a format without a name has none.
 var samples = map[string]struct {
 	format string
 	lines  lineCounts
@@ -73,8 +72,7 @@ func eachSample(t *testing.T, f func(t *testing.T, name string, log []byte)) {
 	}
 }
 
-// Every sample is detected as its own format or as none, and its lines give the
-// expected events.
+// Every sample is detected as its own format or as none, and its lines give the expected events.
 func TestSamples(t *testing.T) {
 	eachSample(t, func(t *testing.T, name string, log []byte) {
 		want, known := samples[name]
@@ -121,8 +119,7 @@ func TestTextFindsTheClientsOfOtherFormats(t *testing.T) {
 	})
 }
 
-// No sample has more than a few good lines under a format that it is not of: a user who
-// names the wrong format is told.
+// No sample has more than a few good lines under a wrong format: a user who names the wrong format is warned.
 func TestSamplesUnderOtherFormats(t *testing.T) {
 	alike := map[string]string{"clf": "clf-quoted clf-vhost traefik messages", "traefik": "clf", "haproxy": "syslog stern"}
 	eachSample(t, func(t *testing.T, name string, log []byte) {

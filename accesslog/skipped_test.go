@@ -9,8 +9,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// TestSkippedLines has lines that are no event: ordinary lines of other kinds are
-// skipped; broken ones are bad.
+// TestSkippedLines has lines without an event: ordinary lines of other kinds are skipped; broken ones are bad.
 func TestSkippedLines(t *testing.T) {
 	const sshd, kernel = "May  8 00:02:30 gate sshd[15788]: ", "May  8 00:00:52 gate kernel: [35266.781076] "
 	for format, lines := range map[string]map[string]bool{
@@ -86,8 +85,8 @@ func TestSkippedLines(t *testing.T) {
 	}
 }
 
-// TestByteOrderMarks has marks in front of lines, where files of Windows programs
-// were joined. They are no part of the client.
+// TestByteOrderMarks has marks in front of lines, where files of Windows programs were joined. They are not part of the
+// client.
 func TestByteOrderMarks(t *testing.T) {
 	for format, line := range map[string]string{
 		"clf":                   `192.0.2.1 - - [17/Apr/2018:06:25:06 +0000] "GET / HTTP/1.1" 200 5`,

@@ -55,7 +55,7 @@ func TestCLFClock(t *testing.T) {
 	}
 }
 
-// Bytes that a memory without content would take for its own.
+// Bytes that an empty cache would take for its own.
 func TestCLFClockHasNoEmptyMemory(t *testing.T) {
 	clock := newCLFClock()
 	zeros := []byte(strings.Repeat("\x00", 18) + "07" + strings.Repeat("\x00", 6))
@@ -64,8 +64,7 @@ func TestCLFClockHasNoEmptyMemory(t *testing.T) {
 	}
 }
 
-// What the clock remembers must never show: one clock over many times, a new
-// one for each, same answers.
+// The cache of the clock must never show: one clock over many times and a new one for each give the same answers.
 func TestCLFClockMemoryDoesNotShow(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -164,8 +164,8 @@ func TestInYear(t *testing.T) {
 	}
 }
 
-// A log in chunks, each read by a parser that knows no year, gives the times of
-// one parser that knows it: this is how replay reads a file on all cores.
+// A log in chunks, each read by a parser without a year, gives the times of one parser with the year: this is how replay
+// reads a file on all cores.
 func TestChunksChain(t *testing.T) {
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -247,7 +247,7 @@ func checkChunk(t *testing.T, whole *accesslog.Parser, lines [][]byte, got []tim
 
 func ExampleInYear() {
 	f, _ := accesslog.ParseFormat("messages")
-	p, _ := f.NewParser(accesslog.Options{}) // the year is not known yet
+	p, _ := f.NewParser(accesslog.Options{}) // the year is still unknown
 	var ev match.Event
 	for _, line := range []string{
 		"Dec 31 23:59:58 gate sshd[9]: Failed password for root from 203.0.113.9 port 4711 ssh2",

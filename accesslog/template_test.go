@@ -11,7 +11,7 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// formatString is a format string and a line, of which want has all fields.
+// formatString is a format string and a line; want has all its fields.
 type formatString struct{ format, line, want string }
 
 var formatStrings = []formatString{
@@ -81,7 +81,7 @@ func TestFormatStrings(t *testing.T) {
 	}
 }
 
-// Each error of a compiler says at which column it is, and what would be right.
+// Each error of a compiler has its column, and what is expected there.
 func TestFormatStringErrors(t *testing.T) {
 	for _, c := range []struct{ format, want string }{
 		{"nginx:$remote_addr $status", "accesslog: format nginx: there is no time: must have $time_local, $time_iso8601 or $msec"},
@@ -107,7 +107,7 @@ func TestFormatStringErrors(t *testing.T) {
 	}
 }
 
-// A line that does not fit says where, and a value that holds what ends it is not cut.
+// A line that does not match is reported with the place, and a value that contains its terminator is not cut.
 func TestFormatStringLines(t *testing.T) {
 	const format = `nginx:$remote_addr - $remote_user [$time_local] "$request" $status "$http_user_agent"`
 	for line, want := range map[string]string{

@@ -104,7 +104,7 @@ func textEvent(t testing.TB, format, line string) string {
 	return fmt.Sprintf("%s %s %s|%s|%s", ev.Time.Format("2006-01-02T15:04:05"), ev.Get(match.Client), ev.GetNamed("program"), ev.GetNamed("message"), ev.GetNamed("reason"))
 }
 
-// A text has the client that stands where a client stands. With another one it has none.
+// A text yields the client where a client stands. With another text there it yields none.
 func TestTextClients(t *testing.T) {
 	for text, want := range textClients {
 		if want != "" {
@@ -131,7 +131,7 @@ func TestTextAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The head of syslog is no part of the message, and messages of the table have their reasons.
+// The head of syslog is not part of the message, and messages of the table have their reasons.
 func TestTextFields(t *testing.T) {
 	const refused = "login of ann refused, client 192.0.2.1"
 	for line, want := range map[string]string{
@@ -211,7 +211,7 @@ func TestTextTimes(t *testing.T) {
 	}
 }
 
-// A log says if its dates may be read in another order.
+// A log is marked if its dates may be read in another order.
 func TestTextOfEitherOrder(t *testing.T) {
 	for sample, want := range map[string]bool{
 		"04/05/2018 06:25:06 client 192.0.2.1\n":                                       true,

@@ -55,7 +55,7 @@ func TestUsualLogs(t *testing.T) {
 	}
 }
 
-// Files that are no logs have no format, whatever addresses are in them.
+// Files other than logs have no format, whatever addresses they contain.
 func TestOtherFilesAreNotLogs(t *testing.T) {
 	files := 0
 	for _, root := range []string{"../docs", "../ratelimit", "../match"} {

@@ -34,8 +34,7 @@ func TestW3CColumnsChange(t *testing.T) {
 	}
 }
 
-// After has the columns of the last directive; Reset restores the columns of
-// the format.
+// After has the columns of the last directive; Reset restores the columns of the format.
 func TestAfter(t *testing.T) {
 	const first, second = "#Fields: date time c-ip\n", "#Fields: c-ip date time\n"
 	w3c, _ := accesslog.ParseFormat("w3c")

@@ -71,7 +71,7 @@ func TestZoneClock(t *testing.T) {
 	}
 }
 
-// Formats without a zone read their times in that of the options, others do not.
+// Formats without a zone read their times in the zone of the options; others do not.
 func TestOptionsZone(t *testing.T) {
 	kolkata := loadZone(t, "Asia/Kolkata")
 	const w3cLocal = "#Fields: date-local time-local c-ip\n2026-11-27 15:00:00 192.0.2.1"

@@ -10,8 +10,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// The mutex of Sums and of a Rollup: what writers add together is there once, and each
-// read beside them is of one moment. What a single goroutine sees, the models compare.
+// The mutex of Sums and of a Rollup: concurrent adds are each counted once, and each concurrent read is a state between two
+// adds. The models compare what a single goroutine sees.
 
 // TestConcurrentSums has writers move money from one sum to the other, in slots that
 // turn: the two always add up to nothing.
@@ -56,9 +56,9 @@ func TestConcurrentRollup(t *testing.T) {
 	})
 }
 
-// testTogether calls add from eight goroutines, at times of a clock that they push through
-// the first ten milliseconds of a window, and read beside them, which returns whether what it saw
-// can be of one moment. whole gets the last time, and the number of adds.
+// testTogether calls add from eight goroutines, at times of a clock that they push through the first ten milliseconds of a
+// window, and concurrently read, which returns whether its values can be of one moment. whole gets the last time, and the
+// number of adds.
 func testTogether(t *testing.T, add func(rnd *rand.Rand, now int64), read func(now int64) bool, whole func(now, adds int64)) {
 	const writers, span = 8, int64(9 * time.Millisecond)
 	adds := 20_000
@@ -73,7 +73,7 @@ func testTogether(t *testing.T, add func(rnd *rand.Rand, now int64), read func(n
 	reader.Go(func() {
 		for !over.Load() {
 			if now := clock.Load(); !read(now) {
-				t.Errorf("a read at %d is not of one moment", now)
+				t.Errorf("a read at %d mixes two moments", now)
 				return
 			}
 		}

@@ -12,22 +12,19 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// stage is a Counter and a clock that writers and readers share and push on.
-// It runs in phases: at the start of each the clock jumps so far that what was
-// before is out of the window, and within a phase it stays in the window. So
-// what is in the window is what the phase has added, while the ring turns under
-// the writers all the time.
+// stage is a Counter and a clock that writers and readers share and push on. It runs in phases: at the start of each the
+// clock jumps so far that earlier events are out of the window, and within a phase it stays in the window. So the window
+// has exactly the adds of the phase, while writers replace slots all the time.
 type stage struct {
 	c           *Counter
-	counts      counts // c, or what is tested in its place
+	counts      counts // c, or a control in its place
 	width       int64
 	clock, stop atomic.Int64 // nanoseconds; clock never passes stop
 
 	begun, done atomic.Uint64 // adds of this phase
 }
 
-// One slot less than the ring has words, so that a slot is replaced as soon as
-// it has left the window.
+// The ring has one word more than the window has slots, so that a slot is replaced as soon as it has left the window.
 const stageSlots = 15
 
 func newStage(t *testing.T) *stage {
@@ -36,8 +33,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{c: c, counts: exact{c}, width: int64(w.Slot)}
 }
 
-// nextPhase jumps 1 to 4 windows on, and sometimes beyond all tags. The phase
-// ends one slot before the window is over.
+// nextPhase jumps 1 to 4 windows on, and sometimes beyond all tags. The phase ends one slot before the end of the window.
 func (s *stage) nextPhase(rnd *rand.Rand) {
 	from := s.stop.Load() + (stageSlots+1+rnd.Int64N(3*stageSlots))*s.width
 	if rnd.IntN(8) == 0 && from < 4e18 {
@@ -107,8 +103,8 @@ func phases() int {
 	return 500
 }
 
-// TestConcurrentReadInterval wants a read beside 2 writers to be at least the adds that
-// finished before it began and at most those that began before it ended.
+// TestConcurrentReadInterval requires a read beside 2 writers to return at least the adds that finished before it began and
+// at most those that began before it ended.
 func TestConcurrentReadInterval(t *testing.T) {
 	seed := randtest.Seed(t)
 	s := newStage(t)
@@ -193,8 +189,8 @@ func (s *stage) read(rnd *rand.Rand) (lo, hi uint64) {
 	return lo, hi
 }
 
-// turning is what TestConcurrentReadWhileTurning knows about the adds: in which slot each
-// began and in which it ended. It counts in one of these slots, or in one between.
+// turning has the adds in TestConcurrentReadWhileTurning: the slot in which each began and the slot in which it ended. An
+// add counts in one of these slots, or in one between.
 type turning struct {
 	begun   atomic.Uint64
 	beganIn [turningSlots]atomic.Uint64 // recorded when the add has finished
@@ -203,10 +199,9 @@ type turning struct {
 
 const turningSlots = 4000
 
-// TestConcurrentReadWhileTurning is TestConcurrentReadInterval with slots that expire all the time:
-// a sum must have in it what finished before it began, in slots that were in
-// the window to its end, and may have in it what had not ended before the
-// window began.
+// TestConcurrentReadWhileTurning is TestConcurrentReadInterval with slots that expire all the time: a sum must contain the
+// adds that finished before it began, in slots that stayed in the window, and may contain the adds that had not ended
+// before the window began.
 func TestConcurrentReadWhileTurning(t *testing.T) {
 	seed := randtest.Seed(t)
 	reads := 0

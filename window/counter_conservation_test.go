@@ -11,8 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestConcurrentConservation wants the window to hold what was added, no more and no
-// less, after each phase of 8 to 64 writers.
+// TestConcurrentConservation requires the window to have exactly what was added after each phase of 8 to 64 writers.
 func TestConcurrentConservation(t *testing.T) {
 	s := newStage(t)
 	if wrong := s.conserve(randtest.Seed(t), phases()); wrong != "" {
@@ -23,8 +22,7 @@ func TestConcurrentConservation(t *testing.T) {
 	}
 }
 
-// conserve goes through that many phases and returns what was wrong, "" if
-// nothing.
+// conserve runs a number of phases and returns what was wrong, "" if nothing.
 func (s *stage) conserve(seed uint64, phases int) string {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for phase := range phases {
@@ -95,8 +93,7 @@ func (x *apart) sum(now int64) (sum uint64) {
 	return sum
 }
 
-// resetsTwice looks at the stamp and then acts: who is second wipes what the
-// first has counted.
+// resetsTwice reads the stamp and then acts: the second of two writers deletes what the first has counted.
 type resetsTwice struct{ apart }
 
 func (x *resetsTwice) add(now int64, n uint64, _ *rand.Rand) {
@@ -110,7 +107,7 @@ func (x *resetsTwice) add(now int64, n uint64, _ *rand.Rand) {
 	p.count.Add(n)
 }
 
-// resetsLate elects who resets, and wipes what is counted between its two steps.
+// resetsLate elects the writer that resets, and deletes what is counted between its two steps.
 type resetsLate struct{ apart }
 
 func (x *resetsLate) add(now int64, n uint64, _ *rand.Rand) {
@@ -144,8 +141,8 @@ func (x *locked) put(slot int64, n uint64) {
 	x.newest.Store(max(slot, x.newest.Load()))
 }
 
-// countsAgain is locked, but takes what it has counted for wiped if the window
-// has moved on meanwhile, and counts it once more.
+// countsAgain has a lock, but takes what it has counted for deleted if the window has moved on meanwhile, and counts it
+// again.
 type countsAgain struct{ locked }
 
 func (x *countsAgain) add(now int64, n uint64, _ *rand.Rand) {

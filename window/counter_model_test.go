@@ -12,8 +12,8 @@ const modelFull = 1<<36 - 1
 
 var modelAdds = []int64{0, 1, 1, 1, 2, 5, 255, 256, 257, 1 << 20, modelFull - 1, modelFull, modelFull + 1, 1 << 40}
 
-// TestModel compares every verb of a Counter with the list of all events. Every other
-// sequence has times of events only, whose true count is within the bounds.
+// TestModel compares every verb of a Counter with the list of all events. Every other sequence uses only times of events,
+// whose true count is within the bounds.
 func TestModel(t *testing.T) {
 	testModel(t, 3000, 150, func(rnd *rand.Rand, seq int) modelTest {
 		w := randomWindow(rnd, seq%3 == 0)

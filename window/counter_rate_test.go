@@ -21,7 +21,7 @@ func TestRate(t *testing.T) {
 	}{
 		{9.999999999, 10 * time.Second, 55},
 		{9.999999999, time.Second, 100},
-		{9.5, time.Second, 100 + 45}, // the current slot in full, and half of the one before
+		{9.5, time.Second, 100 + 45}, // the whole current slot, and half of the previous one
 		{9.999999999, 4 * time.Second, 85},
 		{9.25, 4 * time.Second, (100 + 90 + 80 + 70 + 0.75*60) / 4},
 		{10.5, 10 * time.Second, (550 - 5) / 10.0},

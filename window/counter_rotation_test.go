@@ -143,8 +143,7 @@ func TestConcurrentRotationAddLive(t *testing.T) {
 	wantExact(t, liveTurner{newTurningCounter(t)}, 5_000_000)
 }
 
-// Each of the two in a lane of its own, most of the time, and in others again
-// and again.
+// Each of the two is in its own stripe, most of the time, and in others again and again.
 func TestConcurrentRotationSpread(t *testing.T) {
 	wantExact(t, spreadTurner{newTurningCounter(t)}, 5_000_000)
 }
@@ -185,8 +184,8 @@ func (c spreadTurner) add(slot int64) {
 }
 func (c spreadTurner) total(slot int64) uint64 { return counterTurner(c).total(slot) }
 
-// clearsLate is the lock-free pattern of a published access counter: a swap
-// of the last slot written elects who clears, and meanwhile others count.
+// clearsLate is the lock-free pattern of a published access counter: a swap of the last written slot elects the writer that
+// clears, and others count meanwhile.
 type clearsLate struct {
 	last   atomic.Int64
 	counts [rotationSlots]atomic.Uint64
@@ -224,9 +223,8 @@ func (x *stampsFirst) add(slot int64) {
 
 func (x *stampsFirst) total(slot int64) uint64 { return x.slots[slot%rotationSlots].count.Load() }
 
-// TestConcurrentRotationJumps is the same with steps of all lengths, up to those at which
-// stamps come back, and with one of the two behind the other but in the window.
-// Every slot of the window is checked after each round.
+// TestConcurrentRotationJumps is the same with steps of all lengths, up to those at which stamps recur, and with one of the
+// two behind the other but in the window. Every slot of the window is checked after each round.
 func TestConcurrentRotationJumps(t *testing.T) {
 	needTwoCores(t)
 	const slots, size = 3, 4
@@ -237,7 +235,7 @@ func TestConcurrentRotationJumps(t *testing.T) {
 	far := []int64{1 << 25 * size, 1<<25*size + 1, 1<<25*size + 3, 1 << 26 * size, 1 << 27 * size}
 
 	var counts [slots + 1]uint64 // of slots newest to newest-slots
-	at := int64(-4e12)           // the slot of who is ahead, and how far the other is behind
+	at := int64(-4e12)           // the slot of the one ahead, and how far the other is behind
 	var behind int64
 	plan := func() {
 		step := near[rnd.IntN(len(near))]

@@ -8,12 +8,10 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// Clocks that are set while events come in: what a window must make of times
-// that step, and that flicker. Every event is in the slot of its own time, or
-// refused and counted as refused; none is lost, doubled or moved.
+// Clocks that are set while events arrive: how a window must treat times that step and flicker. Every event is in the slot
+// of its own time, or refused and counted as refused; none is lost, doubled or moved.
 
-// steppedClock is the wall clock of somebody who stamps events: true time and an
-// offset that others change.
+// steppedClock is the wall clock of a caller that stamps events: true time and an offset that others change.
 type steppedClock struct{ true, offset int64 }
 
 func (c *steppedClock) now() int64 { return c.true + c.offset }
@@ -24,8 +22,8 @@ type stepsWindow interface {
 	SumAt(t time.Time) uint64
 }
 
-// missed runs events by a clock through x and through a list of all events, and
-// returns how often the sums differed, and how many events x refused.
+// missed runs events by a clock through x and through a list of all events, and returns how often the sums differed, and
+// how many events x refused.
 func missed(x stepsWindow, events int, w Window, clock func(i int) int64) (differ, refused int) {
 	m := newExactLog(w)
 	for i := range events {
@@ -123,8 +121,8 @@ func TestClockStepsControl(t *testing.T) {
 	}
 }
 
-// A window that is a slot too long, or too short, is caught by the comparison
-// with a list of all events that these tests and TestModel make.
+// The comparison with a list of all events, in these tests and in TestModel, catches a window that is a slot too long or
+// too short.
 func TestModelControl(t *testing.T) {
 	for _, slots := range []time.Duration{9, 11} {
 		w := stepsWindowUsed

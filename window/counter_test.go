@@ -174,7 +174,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// The package comment says how much memory a window takes.
+// The package comment states how much memory a window takes.
 func TestSizes(t *testing.T) {
 	if got := unsafe.Sizeof(Counter{}); got > 144 {
 		t.Errorf("a Counter has %d bytes, want at most 144", got)

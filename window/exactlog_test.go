@@ -11,9 +11,9 @@ import (
 	"github.com/lately-go/lately/internal/test/windowtest"
 )
 
-// An exactLog is what a Counter, Sums, a Rollup and a Table are documented to be: lists of
-// all events, read from the beginning to the end for each answer. Its windows have their
-// spans in ascending order, and full is the largest count of a slot, 0 for none.
+// An exactLog is the documented behavior of Counter, Sums, Rollup and Table: lists of all events, read from the beginning
+// to the end for each answer. Its windows have their spans in ascending order, and full is the largest count of a slot, 0
+// for none.
 type exactLog struct {
 	spans, widths []int64
 	ahead, full   int64
@@ -81,7 +81,7 @@ func (m *exactLog) keeps(t int64) bool {
 	return false
 }
 
-// addLive counts in the newest slot if that of now has left the one window.
+// addLive counts in the newest slot if the slot of now has left the window.
 func (m *exactLog) addLive(now int64, key any, n int64) {
 	if m.any && windowtest.FloorDiv(now, m.widths[0]) <= m.oldest(0) {
 		now = m.newest(0) * m.widths[0]
@@ -96,12 +96,12 @@ func (m *exactLog) count(t int64, key any, n int64) {
 		m.stats.Saturated++
 	}
 	m.events[key] = append(m.events[key], loggedEvent{t, n})
-	if len(m.events[key]) > 2000 { // those that have gone are of no more use
+	if len(m.events[key]) > 2000 { // expired events are not needed any more
 		m.events[key] = slices.DeleteFunc(m.events[key], func(e loggedEvent) bool { return !m.keeps(e.t) })
 	}
 }
 
-// sum returns the events of a key in the slots of window w from first to last that are kept.
+// sum returns the events of a key in the kept slots of window w from first to last.
 func (m *exactLog) sum(w int, key any, first, last int64) (sum int64) {
 	if !m.any {
 		return 0
@@ -123,8 +123,7 @@ func (m *exactLog) windowOf(span int64) (w int) {
 	return w
 }
 
-// bounds returns the events of a key in the slots in (t-span, t], without and with the slot
-// that begins before.
+// bounds returns the events of a key in the slots in (t-span, t], without and with the slot that begins before.
 func (m *exactLog) bounds(key any, t, span int64) (without, with int64) {
 	w := m.windowOf(span)
 	first, last := windowtest.FloorDiv(t-span, m.widths[w])+1, windowtest.FloorDiv(t, m.widths[w])
@@ -189,11 +188,11 @@ func (m *exactLog) step(rnd *rand.Rand, t int64) int64 {
 		return t + rnd.Int64N(8*span)
 	case 13:
 		if m.any {
-			return m.oldest(w)*width - rnd.Int64N(2) // the edge of what is late
+			return m.oldest(w)*width - rnd.Int64N(2) // the oldest accepted time
 		}
 	case 14:
 		if m.any {
-			return m.end() + m.ahead - rnd.Int64N(2) // the edge of what is future
+			return m.end() + m.ahead - rnd.Int64N(2) // the newest accepted time
 		}
 	}
 	return t
@@ -211,8 +210,7 @@ type modelTest struct {
 	stats   func() Stats
 }
 
-// testModel compares windows that open makes with the list of all events, in random
-// sequences of their verbs.
+// testModel compares windows made by open with the list of all events, in random sequences of their verbs.
 func testModel(t *testing.T, sequences, steps int, open func(rnd *rand.Rand, seq int) modelTest) {
 	switch {
 	case longTests():

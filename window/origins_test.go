@@ -10,12 +10,10 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// What the designs that this package grew from describe, by their own figures,
-// and the flaws they are known for.
+// Properties of the designs that this package grew from, with their own figures, and their known flaws.
 
-// The recent-access counter's demonstration: 20 seconds of random accesses with
-// silence in seconds 5 to 7 and 15 to 17, and each second the accesses of the
-// last 5 seconds, the current one included.
+// The recent-access counter's demonstration: 20 seconds of random accesses with silence in seconds 5 to 7 and 15 to 17, and
+// each second the accesses in the last 5 seconds, including the current one.
 func TestAccessCounterDemonstration(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -46,8 +44,8 @@ func TestAccessCounterDemonstration(t *testing.T) {
 	})
 }
 
-// The counting window by period and length: its own test, with a millisecond
-// for its unit of time. Its total is the sum of the finished cells.
+// The counting window by period and length: its own test, with a millisecond as the unit of time. Its total is the sum of
+// the finished cells.
 func TestPeriodLengthVectors(t *testing.T) {
 	c := mustCounter(t, Window{Span: 20 * time.Millisecond, Slot: 2 * time.Millisecond})
 	add := func(at int, n, wantTotal uint64) {
@@ -60,7 +58,7 @@ func TestPeriodLengthVectors(t *testing.T) {
 			t.Errorf("add(%d, %d): total %d, want %d", at, n, got, wantTotal)
 		}
 	}
-	cell0 := func(at int, want uint64) { // its ring has 10 cells: 0 is also that of time 20
+	cell0 := func(at int, want uint64) { // its ring has 10 cells: 0 is also the cell for time 20
 		t.Helper()
 		if got, ok := c.SlotAt(time.UnixMilli(int64(at))); got != want || !ok {
 			t.Errorf("cell at %d: %d, %t; want %d", at, got, ok, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// The trades of the last five minutes, a thousand at most.
+// The trades in the last five minutes, at most a thousand.
 func ExampleRecent() {
 	type trade struct {
 		symbol string

@@ -75,7 +75,7 @@ func TestRecentLive(t *testing.T) {
 	})
 }
 
-// recentModel is a plain list of all events that were kept, in order of times.
+// recentModel is a plain list of all kept events, in order of times.
 type recentModel struct {
 	span, ahead     int64
 	max             int
@@ -198,11 +198,11 @@ func (m *recentModel) step(rnd *rand.Rand, t int64) int64 {
 		return t + rnd.Int64N(4*m.span)
 	case 7:
 		if m.any {
-			return m.newest - m.span + rnd.Int64N(3) - 1 // the edge of what is late
+			return m.newest - m.span + rnd.Int64N(3) - 1 // the oldest accepted time
 		}
 	case 8:
 		if m.any {
-			return m.newest + m.ahead + rnd.Int64N(3) - 1 // the edge of what is future
+			return m.newest + m.ahead + rnd.Int64N(3) - 1 // the newest accepted time
 		}
 	}
 	return t
@@ -215,7 +215,7 @@ func (m *recentModel) compare(t *testing.T, r *Recent[int], at int64) {
 	if got := r.AppendAt(when, nil); !slices.Equal(got, want) || r.LenAt(when) != len(want) {
 		t.Errorf("at %d: %v, %d; want %v", at, got, r.LenAt(when), want)
 	}
-	// What is not in use holds no value, so that what it points to is freed.
+	// Unused entries hold no value, so that what it points to is freed.
 	for i := r.n; i < len(r.ring); i++ {
 		if *r.at(i) != (recentEvent[int]{}) {
 			t.Errorf("place %d of %d, not in use, holds %+v", i, len(r.ring), *r.at(i))
@@ -223,7 +223,7 @@ func (m *recentModel) compare(t *testing.T, r *Recent[int], at int64) {
 	}
 }
 
-// What has left the window is let go of.
+// Values that have left the window are released.
 func TestRecentFrees(t *testing.T) {
 	r := mustRecent[*[1 << 16]byte](t, RecentConfig{Span: time.Second, Max: 64})
 	freed := make(chan int, 3)
@@ -265,8 +265,7 @@ func TestRecentTimesAtTheEnds(t *testing.T) {
 	}
 }
 
-// Writers and readers together: every event of the window is there once, and
-// what is not was dropped.
+// Writers and readers together: every event in the window is there once, and all others were dropped.
 func TestRecentConcurrent(t *testing.T) {
 	const writers, adds, most = 4, 2000, 3000
 	r := mustRecent[int](t, RecentConfig{Span: time.Hour, Max: most})
@@ -290,7 +289,7 @@ func TestRecentConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The events that were kept are the newest: the last of each writer's.
+	// The kept events are the newest: the last events of each writer.
 	var next [writers]int
 	for _, e := range r.Append(nil) {
 		writer, i := e.Value/adds, e.Value%adds

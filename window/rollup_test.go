@@ -67,7 +67,7 @@ func TestRollupLive(t *testing.T) {
 				t.Errorf("%v: %+v, %v; want %+v", span, got, err, c)
 			}
 		}
-		// A span that it does not have, in slots of the next: of 12 h, 12 min.
+		// A span that it does not have, in the slots of the next larger window: 12 min of 12 h.
 		if c, err := r.Count(7 * time.Hour); c.Lo > 25200 || c.Hi < 25200 || c.Hi-c.Lo != 720 || err != nil {
 			t.Errorf("7 h: %+v, %v", c, err)
 		}
@@ -95,7 +95,7 @@ func TestRollupSaturate(t *testing.T) {
 	want(0, maxSlotSum, maxSlotSum, 1)
 	r.addLive(at.UnixNano(), 1)
 	want(0, maxSlotSum, maxSlotSum, 2)
-	// The slot of the hour is the same, that of the minute is another.
+	// The slot of the hour is the same; the slot of the minute differs.
 	r.AddAt(at.Add(-30*time.Second), 1)
 	want(0, maxSlotSum+1, maxSlotSum, 3)
 	r.AddAt(at.Add(2*time.Minute), 5)

@@ -17,12 +17,12 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// Keyed rows are read by the ratio to the floor of the same size and the same
-// run: hash the key and add one to a word at that place. On a machine that
-// others use too, BenchmarkKeyedRatio gives steadier figures: it takes turns and
-// keeps each row's best.
+// Keyed rows are read as a ratio to the performance floor of the same size in the same run: hash the key and add one to a
+// word at that place. On a machine with other load, BenchmarkKeyedRatio gives steadier figures: it takes turns and keeps
+// each row's best.
 //
 //	go test -run '^$' -bench Keyed -cpu 1,2
+//
 //	LATELY_LONG=1 go test -run '^$' -bench KeyedRatio -cpu 1,2     up to 10 M keys
 
 // keyedDraws returns keys drawn as Zipf with exponent 1.1, or uniformly.
@@ -46,7 +46,7 @@ func benchKey(buf []byte, i uint32) []byte {
 	return strconv.AppendUint(append(buf[:0], "u:"...), uint64(i)+100_000_000, 10)
 }
 
-// A keyedRow is what is measured: do is called with each key.
+// A keyedRow is a row of the benchmark: do is called with each key.
 type keyedRow struct {
 	name string
 	do   func(key []byte)
@@ -74,7 +74,7 @@ func keyedTable(tb testing.TB, keys int, c TableConfig, windows ...Window) *Tabl
 		c.Budget *= 3
 	}
 	table := mustTable(tb, c, windows...)
-	buf := make([]byte, 0, 128) // no line of it is another goroutine's
+	buf := make([]byte, 0, 128) // no cache line of it is another goroutine's
 	for i := range keys {
 		table.Add(string(benchKey(buf, uint32(i))), 1)
 	}
@@ -128,7 +128,7 @@ func BenchmarkKeyed(b *testing.B) {
 					var starts atomic.Uint32
 					b.ReportAllocs()
 					b.RunParallel(func(pb *testing.PB) {
-						buf := make([]byte, 0, 128) // no line of it is another goroutine's
+						buf := make([]byte, 0, 128) // no cache line of it is another goroutine's
 						i := starts.Add(1) * 333_333
 						for pb.Next() {
 							i++
@@ -175,7 +175,7 @@ func keyedTurn(row keyedRow, draws []uint32, turn int, from uint32) float64 {
 	took := make([]time.Duration, cores)
 	for core := range cores {
 		wg.Go(func() {
-			buf := make([]byte, 0, 128) // no line of it is another goroutine's
+			buf := make([]byte, 0, 128) // no cache line of it is another goroutine's
 			at := from + uint32(core)*333_333
 			for ready.Add(1); ready.Load() < int32(cores); {
 				runtime.Gosched()
@@ -225,7 +225,7 @@ func TestTableFigures(t *testing.T) {
 	}
 	const keys = 10_000_000
 	tb := mustTable(t, TableConfig{Budget: 1 << 30}, bench10)
-	buf := make([]byte, 0, 128) // no line of it is another goroutine's
+	buf := make([]byte, 0, 128) // no cache line of it is another goroutine's
 	longest := make([]time.Duration, 0, 1000)
 	start := time.Now()
 	last := start

@@ -12,11 +12,9 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestConcurrentTableConservation wants the table to hold what was added, no more and no
-// less, after each phase of 8 writers and 2 readers, with keys that come,
-// grow and move to larger records meanwhile, and time that goes on under them.
-// Phases are further apart than the windows are long, and sometimes further than
-// the numbers in a record reach.
+// TestConcurrentTableConservation requires the table to have exactly what was added after each phase of 8 writers and 2
+// readers, with new keys, records that grow and move meanwhile, and a clock that goes on. Phases are further apart than the
+// windows are long, and sometimes further than the numbers in a record reach.
 func TestConcurrentTableConservation(t *testing.T) {
 	const writers, keys = 8, 500
 	adds := 4000
@@ -86,7 +84,7 @@ func (s *tableStage) add(t *testing.T, rnd *rand.Rand, stop int64) {
 	}
 }
 
-// read reads in all ways, and forgets what has gone.
+// read reads in all ways, and expires old keys.
 func (s *tableStage) read(t *testing.T, rnd *rand.Rand) {
 	at := time.Unix(0, s.clock.Load())
 	k := rnd.IntN(len(s.want))

@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// Steady traffic of 7,200 events in 24 h, of which Sum leaves out the oldest of
-// the 60 slots: the estimate must show 7,200, at any time and in any span.
+// Steady traffic of 7,200 events in 24 h, of which Sum leaves out the oldest of the 60 slots: the estimate must be 7,200,
+// at any time and in any span.
 func TestTableEstimateOfSteadyTraffic(t *testing.T) {
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -46,7 +46,7 @@ func TestTableEstimateOfSteadyTraffic(t *testing.T) {
 		least = min(least, tb.SumAt(at, "steady"))
 	}
 	if least > 7081 {
-		t.Errorf("the lower bound is %d: the windows of this test are no control for the estimate", least)
+		t.Errorf("the lower bound is %d: with these windows the estimate would pass without a correction", least)
 	}
 	for _, span := range []time.Duration{0, -1, 24*time.Hour + 1} {
 		if n, err := tb.Count("steady", span); n != (Count{}) || err == nil {
@@ -61,8 +61,8 @@ func TestTableEstimateOfSteadyTraffic(t *testing.T) {
 	}
 }
 
-// Uniform traffic of one event each 10 ms, in slots of a minute: the estimate of a span
-// shorter than a slot must show it, wherever in a slot the span ends, and so must a rate.
+// Uniform traffic of one event each 10 ms, in slots of a minute: the estimate for a span shorter than a slot must match it,
+// wherever in a slot the span ends, and so must a rate.
 func TestEstimateOfLessThanASlot(t *testing.T) {
 	rnd := randtest.New(t)
 	const every = 10 * time.Millisecond

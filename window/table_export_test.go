@@ -53,7 +53,7 @@ func (x *tableRestart) step() {
 	x.now += []int64{0, x.rnd.Int64N(1000), x.rnd.Int64N(int64(w.Slot)), x.rnd.Int64N(int64(w.Slot) * 20), x.rnd.Int64N(2 * int64(w.Span))}[x.rnd.IntN(5)]
 }
 
-// same compares what both tables hold of a key, and returns how they differ.
+// same compares what both tables store for a key, and returns how they differ.
 func (x *tableRestart) same(key string) string {
 	t := time.Unix(0, x.now)
 	for _, w := range x.windows {
@@ -164,7 +164,7 @@ func TestTableImportContinues(t *testing.T) {
 	}
 }
 
-// TestTableFaultyImportIsCaught does so with chunks of which a byte is changed.
+// TestTableFaultyImportIsCaught does so with one changed byte in each chunk.
 func TestTableFaultyImportIsCaught(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	caught := 0
@@ -183,8 +183,7 @@ func TestTableFaultyImportIsCaught(t *testing.T) {
 	}
 }
 
-// TestTableImportTwice imports into a table that knows already, and into one with
-// too little memory.
+// TestTableImportTwice imports into a table that has counts already, and into one with too little memory.
 func TestTableImportTwice(t *testing.T) {
 	w := Window{Span: time.Minute, Slot: time.Second}
 	a := mustTable(t, TableConfig{}, w)
@@ -215,8 +214,7 @@ func TestTableImportTwice(t *testing.T) {
 	}
 }
 
-// TestTableImportIntoOtherWindows changes the windows: what has the same slots gets
-// what was held, and no more.
+// TestTableImportIntoOtherWindows changes the windows: a window with the same slots gets the counts, others nothing.
 func TestTableImportIntoOtherWindows(t *testing.T) {
 	a := mustTable(t, TableConfig{}, Window{Span: time.Minute, Slot: time.Second}, Window{Span: time.Hour, Slot: time.Minute})
 	for s := range int64(100) {
@@ -257,8 +255,8 @@ func TestTableImportAfterClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestConcurrentTableExportWhileAddsGoOn exports while others add: of each key there is what
-// was added before, and nothing that was not begun to be added.
+// TestConcurrentTableExportWhileAddsGoOn exports while others add: each key has at least the adds that ended before the
+// export, and at most those that began before its end.
 func TestConcurrentTableExportWhileAddsGoOn(t *testing.T) {
 	w := Window{Span: time.Hour, Slot: time.Minute}
 	a := mustTable(t, TableConfig{}, w)
@@ -332,8 +330,7 @@ func sealed(chunk []byte) []byte {
 	return snapshot.Seal(bytes.Clone(chunk[:max(0, len(chunk)-4)]))
 }
 
-// TestTableImportOfTornChunks cuts a chunk at every byte, and flips a bit of each,
-// without and with the right checksum.
+// TestTableImportOfTornChunks cuts a chunk at every byte, and flips a bit in each, without and with the correct checksum.
 func TestTableImportOfTornChunks(t *testing.T) {
 	like, chunk := sampleTable(t)
 	step := 1
@@ -351,10 +348,10 @@ func TestTableImportOfTornChunks(t *testing.T) {
 		importAnyTable(t, like, sealed(again))
 	}
 	if _, err := like.ImportAt(time.Unix(1200, 0), chunk[:len(chunk)-1]); err == nil {
-		t.Error("a chunk without its last byte is no error")
+		t.Error("a chunk without its last byte is accepted")
 	}
 	if _, err := like.ImportAt(time.Unix(1200, 0), []byte{9, 0}); err == nil {
-		t.Error("another version is no error")
+		t.Error("another version is accepted")
 	}
 }
 

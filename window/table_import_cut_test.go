@@ -10,9 +10,8 @@ import (
 	"github.com/lately-go/lately/internal/counting/snapshot"
 )
 
-// TestImportOfCutChunk cuts a chunk anywhere: nothing is restored, because the
-// checksum is wrong. With a right checksum the keys before the cut are restored, each
-// as it was, and the error says where the damaged entry begins.
+// TestImportOfCutChunk cuts a chunk at any byte: nothing is restored, because the checksum is wrong. With a correct
+// checksum the keys before the cut are restored unchanged, and the error reports where the damaged entry begins.
 func TestImportOfCutChunk(t *testing.T) {
 	windows := []Window{{Span: time.Second, Slot: 100 * time.Millisecond}, {Span: time.Hour}}
 	tb := mustTable(t, TableConfig{}, windows...)
@@ -30,7 +29,7 @@ func TestImportOfCutChunk(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := chunk[:r.Offset()+r.Len()]
-	whole, head := 0, 0 // entries before the cut, and bytes up to the last of them
+	whole, head := 0, 0 // entries before the cut, and bytes up to the end of the last one
 	for cut := range len(body) + 1 {
 		into := mustTable(t, TableConfig{}, windows...)
 		if did, err := into.ImportAt(now, chunk[:cut]); err == nil || did != (Imported{}) || into.Len() > 0 {

@@ -10,8 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// A full table holds about as many keys of a mix of lengths as one that has seen no
-// others, whatever lengths came before.
+// A full table holds about as many keys of a mix of lengths as a table that never held others.
 func TestTableHoldsKeysAfterOtherLengths(t *testing.T) {
 	mixes := [][]int{{11, 13, 15}, {39}, {12, 15, 39, 39}, {20, 100, 300}, {1000}, {8, 8, 8, 500}}
 	seed := randtest.Seed(t)

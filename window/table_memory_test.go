@@ -11,8 +11,7 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// heapNow returns what is reachable. The first collections let go of what tests
-// before have left in pools.
+// heapNow returns the size of the reachable heap. The first collections free what earlier tests have left in pools.
 func heapNow() int64 {
 	for range 3 {
 		runtime.GC()
@@ -22,8 +21,8 @@ func heapNow() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// The heap must not hold more than the budget and a twentieth, whatever comes:
-// keys of all lengths, windows that pass, counts that need larger records.
+// The heap must not exceed the budget and a twentieth, whatever comes: keys of all lengths, windows that pass, counts that
+// need larger records.
 func TestTableBudgetAsMeasured(t *testing.T) {
 	steps := 200_000
 	if testing.Short() {
@@ -76,7 +75,7 @@ func configurations(n int) int {
 	return n
 }
 
-// The documented bytes of a key of 11 bytes, as accounted and as measured.
+// The documented bytes for a key of 11 bytes, as accounted and as measured.
 func TestTableBytesPerKey(t *testing.T) {
 	keys := 300_000
 	if testing.Short() {

@@ -24,8 +24,8 @@ func (m *exactLog) estimate(t, lo, hi, span int64) uint64 {
 	return uint64(lo) + uint64(math.Round(float64(hi-lo)*float64(inside)/float64(width)))
 }
 
-// modelRun holds a Table against the model, operation by operation. What the
-// table has evicted is found out when the key comes up.
+// modelRun compares a Table with the model, operation by operation. Whether the table has evicted a key is found out at the
+// next operation on it.
 type modelRun struct {
 	*rand.Rand
 	t       *testing.T

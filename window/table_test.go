@@ -180,7 +180,7 @@ func TestTableLargeCounts(t *testing.T) {
 	}
 }
 
-// Where there is no memory for a larger record, a slot stays at its most.
+// If there is no memory for a larger record, a slot stays at its maximum.
 func TestTableSaturates(t *testing.T) {
 	tb := mustTable(t, TableConfig{Budget: 300 << 10, RefuseNew: true}, tenSeconds())
 	at := time.Unix(1000, 0)
@@ -197,8 +197,7 @@ func TestTableSaturates(t *testing.T) {
 	}
 }
 
-// What full records have taken comes back with them: the keys of later have as
-// much memory as those of a new table.
+// The memory of full records returns with them: later keys have as much memory as those of a new table.
 func TestTableGivesFullRecordsBack(t *testing.T) {
 	at := time.Unix(1000, 0)
 	tb := mustTable(t, TableConfig{Budget: 1 << 20, RefuseNew: true}, Last(time.Minute))
@@ -221,8 +220,8 @@ func TestTableGivesFullRecordsBack(t *testing.T) {
 	}
 }
 
-// E2: a key that is counted often stays, whatever number of new keys comes by.
-// The control, a table that forgets what was least recently used, loses it.
+// E2: a key that is counted often stays, whatever number of new keys comes. The control, a table that evicts the least
+// recently used key, loses it.
 func TestTableFloodKeepsTheBusy(t *testing.T) {
 	const victims, hits = 50, 9
 	at := time.Unix(1000, 0)
@@ -337,8 +336,7 @@ func TestTableLongKeys(t *testing.T) {
 	}
 }
 
-// An add whose slot another add has left behind meanwhile is told so, and
-// changes nothing.
+// An add whose slot another add has meanwhile moved out of the window gets that result, and changes nothing.
 func TestTableFormOlderThanTheRing(t *testing.T) {
 	for _, window := range []Window{tenSeconds(), {Span: time.Second, Slot: time.Second}} {
 		var w tableWindow

@@ -10,9 +10,8 @@ import (
 	"github.com/lately-go/lately/window"
 )
 
-// TestZeroValues calls every method of every type whose zero value cannot work: it
-// panics with a sentence that says so, and counts nothing in silence. Methods that
-// tell of settings, or of what was refused so far, say that there is nothing.
+// TestZeroValues calls every method of every type whose zero value cannot work: it panics with a sentence about it, and
+// counts nothing silently. Methods that return settings, or numbers of refused events, return zero.
 func TestZeroValues(t *testing.T) {
 	tells := []string{
 		"Window", "Windows", "Spans", "Time", "Stats",
@@ -42,8 +41,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// callZero calls a method with arguments that would do something, ranges over what
-// it returns, and says what it panicked with.
+// callZero calls a method with arguments that would do something, ranges over its results, and returns its panic.
 func callZero(method reflect.Value) (problem any, panicked bool) {
 	defer func() {
 		if problem = recover(); problem != nil {

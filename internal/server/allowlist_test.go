@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/match"
 )
 
-// A file on the allow list is read again when it changes, without a word from anybody. A version
-// with a mistake leaves the list in force, and the log has its line.
+// A file on the allow list is read again when it changes, without a command. A version with a mistake leaves the list in
+// force, and is logged.
 func TestConcurrentAllowFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

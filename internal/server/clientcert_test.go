@@ -66,7 +66,7 @@ func (a *authority) named(common string, dns ...string) *tls.Certificate {
 	return a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: common}, DNSNames: dns})
 }
 
-// A mutual is a server with TLS that asks clients for certificates.
+// A mutual is a server with TLS that requests client certificates.
 type mutual struct {
 	*Server
 	t               *testing.T
@@ -347,7 +347,7 @@ func TestClientCertificatesAreNotResumed(t *testing.T) {
 	}
 }
 
-// The certificates of a token file without the CAs of clients have no effect, which the log says.
+// The certificates of a token file without the CAs of clients have no effect, and the log has a warning.
 func TestCertificatesWithoutCA(t *testing.T) {
 	var log safeBuffer
 	path := filepath.Join(t.TempDir(), "tokens")

@@ -26,7 +26,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// dockerfile returns what the Dockerfile has after each of its instructions.
+// dockerfile returns the text after each instruction of the Dockerfile.
 func dockerfile(t *testing.T) map[string][]string {
 	t.Helper()
 	text := must.Get(os.ReadFile(filepath.Join("..", "..", "Dockerfile")))(t)
@@ -39,7 +39,7 @@ func dockerfile(t *testing.T) map[string][]string {
 	return all
 }
 
-// TestContainerHasPacks compares what the image has of the packs with what docs/packs.md says.
+// TestContainerHasPacks compares the packs in the image with those in docs/packs.md.
 func TestContainerHasPacks(t *testing.T) {
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "packs.md")))(t)
 	if dir := "/usr/share/lately/packs"; !bytes.Contains(page, []byte("`"+dir+"`")) || !slices.Contains(dockerfile(t)["COPY"], "--from=build /src/examples/packs "+dir) {
@@ -58,7 +58,7 @@ func TestContainerHasPacks(t *testing.T) {
 func words(t *testing.T, instruction []string) (list []string) {
 	t.Helper()
 	if len(instruction) != 1 || json.Unmarshal([]byte(instruction[0]), &list) != nil {
-		t.Fatalf("%q is no list of words", instruction)
+		t.Fatalf("%q is not a list of words", instruction)
 	}
 	return list
 }
@@ -208,8 +208,7 @@ func (c *container) stop(t *testing.T) string {
 	return c.log.String()
 }
 
-// status asks the HTTP listener who the caller is, with that token, and returns the
-// status and the body.
+// status requests the caller's identity from the HTTP listener with a token, and returns the status and the body.
 func (c *container) status(t *testing.T, token string) (int, string) {
 	t.Helper()
 	r := must.Get(http.NewRequest("GET", "http://"+c.http+"/v1/status", nil))(t)
@@ -231,14 +230,13 @@ func (c *container) ask(t *testing.T, command string) string {
 	return must.Get(bufio.NewReader(conn).ReadString('\n'))(t)
 }
 
-// What the Dockerfile builds runs in an empty file system, as an unprivileged user. The
-// first start creates the token file, which only its user can read, and tells where it
-// is, but no token; without a token nothing is answered. A second start uses the same
+// The image runs in an empty file system, as an unprivileged user. The first start creates the token file, which only its
+// user can read, and prints its path without a token; requests without a token are refused. A second start uses the same
 // tokens.
 func TestContainerRuns(t *testing.T) {
 	m := built(t)
 	if out, err := exec.Command(filepath.Join(m.root, "lately"), "version").Output(); err != nil || !strings.HasPrefix(string(out), "lately 1.2.3 ") {
-		t.Errorf("version says %q, %v", out, err)
+		t.Errorf("version prints %q, %v", out, err)
 	}
 	// An empty image has no time zone database.
 	if binary, err := os.ReadFile(filepath.Join(m.root, "lately")); err != nil || !bytes.Contains(binary, []byte("Pacific/Chatham")) {
@@ -308,7 +306,7 @@ func TestContainerRuns(t *testing.T) {
 	}
 }
 
-// The build finds all that it needs: nothing of it is left out of the context.
+// The context has everything that the build needs.
 func TestContainerContext(t *testing.T) {
 	text := must.Get(os.ReadFile(filepath.Join("..", "..", ".dockerignore")))(t)
 	var ignored []string

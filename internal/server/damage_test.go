@@ -15,9 +15,9 @@ import (
 	"github.com/lately-go/lately/internal/test/randtest"
 )
 
-// TestDamagedState damages the data directory of a server that follows a log at one place, or at two. The next
-// server starts, says that records are lost, and counts and bans nothing that the first has not: also if what is
-// damaged is how far the log was read.
+// TestDamagedState damages the data directory of a server that follows a log at one place, or at two. The next server
+// starts, reports that records are lost, and counts and bans nothing that the first has not: also if the damaged record is
+// the position in the log.
 func TestDamagedState(t *testing.T) {
 	c, log := following(t)
 	c.SnapshotEvery = time.Hour
@@ -49,7 +49,7 @@ func TestDamagedState(t *testing.T) {
 		case i == 0:
 			places[0] = position
 		case i == 1:
-			places = []int{position, again} // all that says how far the log was read
+			places = []int{position, again} // all records of the position in the log
 		case i > 1+single:
 			places = append(places, rng.IntN(len(whole)))
 		}
@@ -82,7 +82,7 @@ func TestDamagedState(t *testing.T) {
 				t.Errorf("%d bans are lost", missing)
 			}
 			if lost != 0 && lost != clients {
-				t.Errorf("the counts of %d clients are lost; want those of all or of none, which are one record", lost)
+				t.Errorf("the counts of %d clients are lost; want all or none, since they are one record", lost)
 			}
 			if i <= 1 && (s.storage.lost != uint64(1+i) || lost > 0 || len(bans) != 20) {
 				t.Errorf("without %d copies of the position, %d records are lost, with the counts of %d clients and %d bans", 1+i, s.storage.lost, lost, 20-len(bans))

@@ -75,7 +75,7 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 	for _, file := range []string{"grafana/lately.json", "prometheus/alerts.yaml"} {
 		data := must.Get(os.ReadFile(filepath.Join("..", "..", "deploy", filepath.FromSlash(file))))(t)
 		if strings.HasSuffix(file, ".json") && !json.Valid(data) {
-			t.Errorf("%s is no JSON", file)
+			t.Errorf("%s is not JSON", file)
 		}
 		asked := series.FindAllString(string(data), -1)
 		if len(asked) < 5 {
@@ -83,7 +83,7 @@ func TestSeriesOfDashboardAndAlerts(t *testing.T) {
 		}
 		for _, name := range asked {
 			if !slices.Contains(there, name) {
-				t.Errorf("%s asks for %s, which there is not", file, name)
+				t.Errorf("%s asks for %s, which does not exist", file, name)
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func TestPackageScripts(t *testing.T) {
 		}
 		said, _ := os.ReadFile(log)
 		if string(said) != c.want {
-			t.Errorf("%s %s asked systemctl for %q; want %q", c.script, c.args, said, c.want)
+			t.Errorf("%s %s called systemctl with %q; want %q", c.script, c.args, said, c.want)
 		}
 		os.Remove(log)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A server that starts with few descriptors has fewer connections, and says so if more were asked for.
+// A server that starts with few descriptors has fewer connections, and logs a warning if the settings ask for more.
 func TestServerWithFewDescriptors(t *testing.T) {
 	var was syscall.Rlimit
 	must.Do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was))
@@ -30,6 +30,6 @@ func TestServerWithFewDescriptors(t *testing.T) {
 		t.Errorf("%d connections of each listener, want 436", n)
 	}
 	if !strings.Contains(log.String(), "max_connections=500 lowered_to=436") {
-		t.Errorf("the log says %q", log.String())
+		t.Errorf("in the log: %q", log.String())
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// likeNetworks are names that an event may give its client, which are no addresses.
+// likeNetworks are names that an event may give its client, and that are not addresses.
 var likeNetworks = []string{"203.0.0.0/16", "203.0.113.0/24", "203.0.113.5/32", "::ffff:203.0.113.0/120", "2a00:203::/32", "2A00:203:1::/64", "203.0.113.5/", "203.0.113.5,203.0.113.6"}
 
 // A sink receives a webhook.
@@ -52,9 +52,9 @@ func enforcing(t *testing.T) (c Config, targets func(url string) map[string]stri
 	}
 }
 
-// A client that an event names like a network is refused by the server under that name, and by
-// nobody else; nor does the server refuse the network. That holds for each listener, for a log
-// and after a restart. Networks that are banned by hand are refused by all.
+// A client whose name in an event looks like a network is refused by the server under that name only; enforcement does not
+// get it, and the server does not refuse the network. That holds for each listener, for a log and after a restart. Networks
+// that are banned by hand are refused everywhere.
 func TestClientNamedLikeANetwork(t *testing.T) {
 	c, targets := enforcing(t)
 	c.Data = t.TempDir()
@@ -143,8 +143,8 @@ func TestClientNamedLikeANetwork(t *testing.T) {
 	})
 }
 
-// Servers that share a store do not refuse the network that a client is named like, and each
-// enforces the bans of the other servers.
+// Servers that share a store do not refuse the network that a client is named like, and each enforces the bans of the other
+// servers.
 func TestClientNamedLikeANetworkInStore(t *testing.T) {
 	redis := redistest.Own(t)
 	c, targets := enforcing(t)

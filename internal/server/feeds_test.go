@@ -29,7 +29,7 @@ func TestFeedOfNoFollower(t *testing.T) {
 		var ev match.Event
 		ev.Set(match.Client, []byte("192.0.2.1"))
 		batch := &api.FeedBatch{Feed: "web", Session: feed.Session, Number: 1, Events: eventlist.Append(nil, now, &ev), State: []byte("s"), Until: now.Add(-time.Second)}
-		judge := func(*match.Event) { t.Error("an event is judged that is newer than the batch says") }
+		judge := func(*match.Event) { t.Error("an event newer than the end of its batch is judged") }
 		must.Do(t, s.feeds.Judge(batch, now, func(*match.Event) {}, judge))
 		count := func() uint64 {
 			synctest.Wait()

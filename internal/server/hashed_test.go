@@ -57,7 +57,7 @@ hot:
   - {name: pages, key: path, threshold: 2 per 1m}
 `
 
-// A leakTest is a server that was given secrets on all ways, and all that it has told anybody.
+// A leakTest is a server that received secrets in every way, and all its output.
 type leakTest struct {
 	*node
 	mu    sync.Mutex
@@ -98,7 +98,7 @@ func newLeakTest(t *testing.T, rules, store, log string) *leakTest {
 	return l
 }
 
-// ask sends secrets on all ways, and reads all answers.
+// ask sends secrets in every way, and reads all answers.
 func (l *leakTest) ask(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -27,7 +27,7 @@ type hotClient struct {
 	keys map[string]bool        // that are hot
 }
 
-// read applies updates until it knows the key last.
+// read applies updates until the key last has arrived.
 func (c *hotClient) read(last string) error {
 	for {
 		if c.keys[last] {
@@ -92,8 +92,7 @@ func dialSSE(t *testing.T, url string) *hotClient {
 	}}
 }
 
-// All protocols tell the same: those who watch by them, from the start or later, know the
-// same keys, which are those of the lists.
+// All protocols report the same: watchers, from the start or later, receive the same keys, which are those of the lists.
 func TestHotKeysByAllProtocols(t *testing.T) {
 	c := deployed(t)
 	const rule = "page"

@@ -15,8 +15,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A rules file, token file or certificate that is replaced by a pipe or a device is
-// refused by a reload and by watching it; the server goes on, and ends when told to.
+// A rules file, token file or certificate that is replaced by a pipe or a device is refused by a reload and by the watcher;
+// the server goes on, and still ends on SIGTERM.
 func TestEndlessFiles(t *testing.T) {
 	for _, replace := range []struct {
 		name string
@@ -37,7 +37,7 @@ func TestEndlessFiles(t *testing.T) {
 				t.Skip(err)
 			}
 			if err := s.Reload(); err == nil || !strings.Contains(err.Error(), path+": "+replace.name) {
-				t.Errorf("%s: reload says %v", replace.name, err)
+				t.Errorf("%s: error of the reload: %v", replace.name, err)
 			}
 		}
 		eventually(t, "the file is seen to have changed", func() bool { return s.engine.Status().Rules.Error != "" })
@@ -54,7 +54,7 @@ func TestEndlessFiles(t *testing.T) {
 			t.Fatalf("%s: the server has not ended", replace.name)
 		}
 		if _, err := New(c, "test", nil); err == nil || !strings.Contains(err.Error(), replace.name) {
-			t.Errorf("%s: a start says %v", replace.name, err)
+			t.Errorf("%s: error of the start: %v", replace.name, err)
 		}
 	}
 }

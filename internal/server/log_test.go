@@ -14,7 +14,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// What happens is logged, in lines whose attributes are texts, numbers and truths.
+// Log lines have attributes that are texts, numbers and booleans.
 func TestLog(t *testing.T) {
 	var log safeBuffer
 	c := deployed(t)

@@ -76,8 +76,8 @@ func following(t *testing.T) (Config, logWriter) {
 	return Config{RulesFiles: []string{rules}, Data: filepath.Join(dir, "data"), Follow: []follow.Log{{Path: w.path}}}, w
 }
 
-// TestFollow judges the events of a log at their own times: a ban begins and ends by them, and
-// one that is over is not begun.
+// TestFollow judges the events of a log at their own times: a ban begins and ends by them, and a ban that has already ended
+// is not begun.
 func TestFollow(t *testing.T) {
 	c, log := following(t)
 	now := time.Now().Truncate(time.Second)
@@ -145,8 +145,8 @@ var craftedLines = []string{
 	`A - - [TIME] "GET / HTTP/1.1" 200 5 "-" "-" "V"`,
 }
 
-// TestFollowCraftedLines bans who sends crafted requests, and not the client that they name. A
-// program that writes a line end as it is sent would have that client banned.
+// TestFollowCraftedLines bans the sender of crafted requests, and not the client that they name. A program that writes a
+// line end as it was sent would have that client banned.
 func TestFollowCraftedLines(t *testing.T) {
 	const victim = "203.0.113.7"
 	for name, unescaped := range map[string]bool{"escaped": false, "control": true} {

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// scrape returns what /metrics answers: the text, and the value of each series.
+// scrape returns the answer of /metrics: the text, and the value of each series.
 func scrape(t *testing.T, url, token string) (text string, values map[string]float64) {
 	t.Helper()
 	r := must.Get(http.NewRequest("GET", url+"/metrics", nil))(t)
@@ -48,8 +48,7 @@ func withTokens(t *testing.T) (c Config, token string) {
 	return c, strings.Fields(admin)[0]
 }
 
-// TestMetricsOfListeners sends known requests to both listeners, and finds each of them
-// in the series of its listener.
+// TestMetricsOfListeners sends known requests to both listeners, and finds each in the series of its listener.
 func TestMetricsOfListeners(t *testing.T) {
 	c, token := withTokens(t)
 	s, url := started(t, c)
@@ -149,6 +148,6 @@ func TestMetricsAreLinted(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, err := lint(text + "# TYPE lately_counter_keys gauge\nlately_counter_keys 1\n"); err == nil {
-		t.Errorf("a name that is known to be wrong passes, with %q: this test cannot fail", out)
+		t.Errorf("a wrong name passes, with %q: this test cannot fail", out)
 	}
 }

@@ -25,7 +25,7 @@ func packaged(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// have skips the test where there is no such program.
+// have skips the test unless the program is installed.
 func have(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -33,9 +33,8 @@ func have(t *testing.T, program string) {
 	}
 }
 
-// installs is run as root in a mount namespace of its own: it installs the package in a
-// copy of the system, does what an administrator and the service do, looks at what is
-// there, and purges it.
+// installs is run as root in a mount namespace of its own: it installs the package in a copy of the system, does what an
+// administrator and the service do, checks the files, and purges it.
 const installs = `set -e
 mount -t tmpfs tmpfs "$2"
 mkdir "$2/upper" "$2/work" "$2/root"
@@ -92,8 +91,8 @@ func TestPackagesInstall(t *testing.T) {
 	}
 }
 
-// rpmlint unpacks a package with absolute names, so as root it would install it. It gets
-// a system that it can only read, but for a directory of its own.
+// rpmlint unpacks a package with absolute names, so as root it would install it. It runs in a read-only system, with one
+// writable directory.
 const rpmlint = `if [ "$(id -u)" != 0 ]; then exec rpmlint "$1"; fi
 exec unshare --mount sh -c 'mount -o remount,bind,ro / && mount -t tmpfs tmpfs /var/tmp && TMPDIR=/var/tmp exec rpmlint "$1"' sh "$1"`
 
@@ -119,8 +118,8 @@ func TestPackagesAreLinted(t *testing.T) {
 			t.Fatalf("%s", out)
 		}
 		for line := range strings.Lines(string(out)) {
-			// The publisher of a package signs it. nfpm writes no classes of files, by
-			// which rpmlint would know the binary.
+			// The publisher of a package signs it. nfpm writes no classes of files, by which rpmlint would recognize the
+			// binary.
 			if strings.Contains(line, " E: ") && !strings.Contains(line, "no-signature") && !strings.Contains(line, "no-binary") {
 				t.Error(line)
 			}
@@ -128,7 +127,7 @@ func TestPackagesAreLinted(t *testing.T) {
 	})
 }
 
-// TestPackagesRPM looks at what the rpm says of itself and brings.
+// TestPackagesRPM checks the description and the files of the rpm.
 func TestPackagesRPM(t *testing.T) {
 	rpm := packaged(t, "*.rpm")
 	have(t, "rpm")

@@ -52,8 +52,7 @@ func linesOf(t *testing.T, url string) uint64 {
 	return status.Logs[0].Lines
 }
 
-// guide returns the page about a proxy, which must have the limit of these tests, and the n-th
-// block of a section.
+// guide returns the page of a proxy, which must have the limit of these tests, and the n-th block of a section.
 func guide(t *testing.T, page, section string, n int) (text, block string) {
 	t.Helper()
 	doc := must.Get(os.ReadFile("../../docs/guides/" + page))(t)
@@ -112,8 +111,8 @@ func startCaddy(t *testing.T, app, lately, log string) string {
 	return "http://" + listen
 }
 
-// TestCaddyLog runs a real Caddy whose log the server follows: the sixth failed login is refused, whatever the client
-// says of itself, and a rule that leaves out logs counts each request once.
+// TestCaddyLog runs a real Caddy whose log the server follows: the sixth failed login is refused, whatever address the
+// client claims, and a rule that leaves out logs counts each request once.
 func TestCaddyLog(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/login" {
@@ -151,8 +150,8 @@ func TestCaddyLog(t *testing.T) {
 	}
 }
 
-// proxyLines are lines of the access logs that the pages of proxies have the server follow, about a failed login of 192.0.2.1 that
-// says it is 203.0.113.9, which Traefik does not write. UNIX and RFC3339 are the time.
+// proxyLines are lines of the access logs that the pages of proxies have the server follow, for a failed login of 192.0.2.1
+// that claims to be 203.0.113.9, which Traefik does not write. UNIX and RFC3339 are the time.
 var proxyLines = []struct{ page, file, line string }{
 	{
 		"caddy.md", "/var/log/caddy/access.log",
@@ -196,7 +195,7 @@ func TestProxyLogs(t *testing.T) {
 	}
 }
 
-// asked returns what a proxy is answered about a login of client.
+// asked returns the answer to a proxy for a login of client.
 func asked(t *testing.T, url, client string) int {
 	t.Helper()
 	r := must.Get(http.NewRequest("GET", url+"/v1/auth", http.NoBody))(t)

@@ -56,8 +56,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A reload says what it changes. One that would drop bans is refused with their number,
-// unless it is told to.
+// A reload reports its changes. A reload that would drop bans is refused with their number, unless --drop-bans is given.
 func TestReloadListsChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write := func(text string) {

@@ -45,7 +45,7 @@ func TestSecretIsKept(t *testing.T) {
 	one := must.Get(New(Config{RulesPoll: -1}, "test", nil))(t)
 	defer one.close()
 	if v := one.engine.Secret().Value(); v == first || v == (secret.Value{}) {
-		t.Error("a server without a data directory has no secret of its own")
+		t.Error("a server without a data directory made no secret")
 	}
 }
 
@@ -110,8 +110,8 @@ func TestServersShareSecret(t *testing.T) {
 	}
 }
 
-// TestSecretWithoutStore starts two servers while their store is away: when it returns, both have one secret; one that
-// knew the secret of the store from its data directory had it all the time.
+// TestSecretWithoutStore starts two servers while their store is unavailable: when it returns, both have one secret; a
+// server that had the secret of the store in its data directory used it all the time.
 func TestSecretWithoutStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -129,7 +129,7 @@ func TestSecretWithoutStore(t *testing.T) {
 	}
 	temporary := secretOf(away)
 	if temporary == known {
-		t.Error("a server has a secret that it cannot know")
+		t.Error("a server that never reached the store has its secret")
 	}
 	must.Do(t, redis.Run())
 	eventually(t, "both have one secret", func() bool { return secretOf(away) == secretOf(knows) })

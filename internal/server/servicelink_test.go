@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// Kubernetes sets variables in every pod beside a Service. Those of a Service called
-// "lately" or "lately-..." look like settings, and are ignored; other variables that
-// are no settings stay errors.
+// Kubernetes sets variables in every pod beside a Service. Those of a Service named "lately" or "lately-..." look like
+// settings, and are ignored; other unknown variables stay errors.
 func TestServiceLinks(t *testing.T) {
 	ignored := `LATELY_SERVICE_HOST=10.96.12.7
 LATELY_SERVICE_HOST=fd00:10:96::7

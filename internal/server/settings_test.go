@@ -18,7 +18,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// Every setting can be said in three ways, which mean the same.
+// Every setting can be given in three ways, with the same effect.
 func TestSettingsThreeWays(t *testing.T) {
 	values := map[string]string{
 		"rules": "r.yaml", "demo": "true", "resp": "127.0.0.1:1", "http": "off", "data": "d", "token-file": "t", "tls-cert": "c", "tls-key": "k", "tls-client-ca": "q", "refusal-page": "p",
@@ -71,7 +71,7 @@ func TestSettingsThreeWays(t *testing.T) {
 	}
 }
 
-// What cannot be is refused with where it stands and what is allowed.
+// A wrong setting is rejected with its source and what it must be.
 func TestSettingsMistakes(t *testing.T) {
 	for _, x := range []struct{ yaml, want string }{
 		{"memory: lots\n", `lately.yaml:1:9: memory: "lots": must be a number of bytes such as 268435456, 256MiB or 2GiB`},
@@ -106,7 +106,7 @@ func TestSettingsMistakes(t *testing.T) {
 	}
 }
 
-// A server that strangers can reach has tokens and TLS, or was told by name not to.
+// A server that strangers can reach has tokens and TLS, unless a flag turns them off by name.
 func TestConfigBeyondLoopback(t *testing.T) {
 	for _, x := range []struct {
 		c    Config
@@ -149,7 +149,7 @@ func TestConfigBeyondLoopback(t *testing.T) {
 	}
 }
 
-// What is logged, and how, is as the settings say.
+// The level and the format of the log follow the settings.
 func TestConfigLogger(t *testing.T) {
 	for _, x := range []struct {
 		format, level string
@@ -184,13 +184,13 @@ func TestConfigLogger(t *testing.T) {
 	}
 }
 
-// What a setting is called by default is what is so when nobody says anything.
+// The documented default of a setting is the value in effect without it.
 func TestSettingsDefaults(t *testing.T) {
 	want := must.Get(Config{}.withDefaults())(t)
 	got := want
 	for _, s := range got.Settings() {
 		switch s.Name {
-		case "tz", "max-bans", "peer-connections": // said in words, or of the engine
+		case "tz", "max-bans", "peer-connections": // described in words, or set in the engine
 		default:
 			if s.Default == "" {
 				continue

@@ -14,9 +14,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// On a disk that is really full, all bans that rules begin hold, /readyz says that
-// there is no space, and when there is some again they are on disk, those included
-// that the journal could not hold in memory.
+// On a full disk, all bans that rules begin hold, and /readyz reports that there is no space. When there is space again,
+// they are written, including those that the journal could not hold in memory.
 func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=4m"); err != nil {

@@ -75,9 +75,8 @@ func occupied(t *testing.T, dir string) (free func()) {
 	}
 }
 
-// While the data directory cannot be written, a ban that a rule begins holds, and the
-// log, the metrics, /readyz and the status say that it may not survive. When it can be
-// written again, they say so, and the ban is on disk.
+// While the data directory cannot be written, a ban that a rule begins holds, and the log, the metrics, /readyz and the
+// status report that it may not survive. When it can be written again, they report that, and the ban is on disk.
 func TestDiskFails(t *testing.T) {
 	c := deployed(t)
 	c.Data = t.TempDir()
@@ -122,25 +121,25 @@ func TestDiskFails(t *testing.T) {
 		}
 	}
 	if _, text := got(t, url+"/v1/status"); json.Unmarshal([]byte(text), &status) != nil || !strings.Contains(status.Storage.Journal, c.Data) || !strings.Contains(status.Storage.Snapshot, c.Data) {
-		t.Errorf("the status says %s", text)
+		t.Errorf("the status: %s", text)
 	}
 	for file, want := range map[string]int{"ban journal": 1, "snapshots": 1} {
 		if n := len(regexp.MustCompile(`level=ERROR msg="writing to the data directory fails.*file="?`+file+`"? error=`).FindAllString(log.String(), -1)); n != want {
-			t.Errorf("the log says %d times that writing %s fails; want %d:\n%s", n, file, want, log.String())
+			t.Errorf("the log has %d lines that writing %s fails; want %d:\n%s", n, file, want, log.String())
 		}
 	}
 
 	free()
 	eventually(t, "/readyz says yes", func() bool { code, _ := got(t, url+"/readyz"); return code == 200 })
 	if _, text := got(t, url+"/metrics"); !strings.Contains(text, "\nlately_journal_failing 0\n") || !strings.Contains(text, "\nlately_snapshot_failing 0\n") {
-		t.Error("the metrics still say that writing fails")
+		t.Error("the metrics still report that writing fails")
 	}
 	if _, values := scrape(t, url, ""); values["lately_journal_missing_bans"] != 0 {
 		t.Errorf("lately_journal_missing_bans is %v after all", values["lately_journal_missing_bans"])
 	}
 	for _, file := range []string{"ban journal", "snapshots"} {
 		if !regexp.MustCompile(`level=INFO msg="writing to the data directory works again" file="?` + file).MatchString(log.String()) {
-			t.Errorf("the log does not say that writing %s works again:\n%s", file, log.String())
+			t.Errorf("the log has no line that writing %s works again:\n%s", file, log.String())
 		}
 	}
 	after := copied(t, c.Data) // as after a kill
@@ -151,8 +150,7 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// copied returns a copy of a directory as it is at one moment: a server may be writing there,
-// and no file changes while it is copied.
+// copied returns a copy of a directory at one moment: a server may be writing there, and no file changes during the copy.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
@@ -197,8 +195,7 @@ func posted(t *testing.T, url, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// A server that starts with a journal in which records are missing says how many, in
-// the metrics too.
+// A server that starts with a journal in which records are missing reports how many, in the metrics too.
 func TestJournalGap(t *testing.T) {
 	c := deployed(t)
 	c.Data = t.TempDir()

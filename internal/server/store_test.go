@@ -83,7 +83,7 @@ func (n *node) take(rule, key string) bool {
 	return d.Allowed
 }
 
-// store returns the state of the store that n tells.
+// store returns the state of the store as reported by n.
 func (n *node) state() api.StoreStatus {
 	n.t.Helper()
 	_, text := got(n.t, n.url+"/v1/status")
@@ -102,8 +102,8 @@ func (n *node) wantReady(want int) {
 	})
 }
 
-// TestServersShareLimits takes over RESP from one server and over HTTP from another: both
-// together have one limit. They tell whether they enforce the same rules.
+// TestServersShareLimits takes over RESP from one server and over HTTP from another: both together have one limit. They
+// report whether they enforce the same rules.
 func TestServersShareLimits(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -130,7 +130,7 @@ func TestServersShareLimits(t *testing.T) {
 	b.write(strings.Replace(sharedRules, "4 per 1h", "5 per 1h", 1))
 	must.Do(t, b.Reload())
 	if !b.take("shared", "192.0.2.1") || b.take("shared", "192.0.2.1") {
-		t.Error("after a reload the limit is 5, of which 4 are used")
+		t.Error("after a reload the limit is 5, and 4 are used")
 	}
 	eventually(t, "two nodes with other rules", func() bool { return a.state().OtherRules == 1 && b.state().OtherRules == 1 })
 	for _, want := range []string{"lately_store_up 1", "lately_store_nodes 2", "lately_store_nodes_other_rules 1", "lately_store_failures_total 0"} {
@@ -141,8 +141,8 @@ func TestServersShareLimits(t *testing.T) {
 	}
 }
 
-// TestStoreDies kills Redis under a server, and starts another. Meanwhile the rules decide as
-// they say, and the server is not ready.
+// TestStoreDies kills Redis under a server, and starts another. Meanwhile OnStoreFailure of each rule decides, and the
+// server is not ready.
 func TestStoreDies(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -175,7 +175,7 @@ func TestStoreDies(t *testing.T) {
 		t.Error("the server is ready, and Redis, which is back, does not decide")
 	}
 	if text := n.log.String(); strings.Count(text, "the store of limits is up") < 2 {
-		t.Errorf("the log does not tell:\n%s", text)
+		t.Errorf("no line in the log:\n%s", text)
 	}
 }
 
@@ -209,8 +209,7 @@ func TestStartWithoutStore(t *testing.T) {
 	}
 }
 
-// TestStoreBatched has servers allow by themselves: many commands take fewer scripts, and another server
-// learns of them.
+// TestStoreBatched has servers allow by themselves: many commands take fewer scripts, and the counts reach another server.
 func TestStoreBatched(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -233,7 +232,7 @@ func TestStoreBatched(t *testing.T) {
 	})
 }
 
-// TestStoreEvicts starts with a Redis that evicts keys: the log and the state say so, until it does not.
+// TestStoreEvicts starts with a Redis that evicts keys: the log and the state report it until it no longer does.
 func TestStoreEvicts(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
@@ -290,7 +289,7 @@ func TestStoreRules(t *testing.T) {
 	}
 }
 
-// TestStoreSettings names what is wrong with the settings of the store, and shows no password.
+// TestStoreSettings names the error in the settings of the store, and shows no password.
 func TestStoreSettings(t *testing.T) {
 	for _, x := range []struct {
 		c    Config

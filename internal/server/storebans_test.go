@@ -22,8 +22,8 @@ bans:
   - {name: flood, key: client, after: 2 hits in 1m, for: 1h}
 `
 
-// TestStoreBans begins a ban by a rule on one of two servers: the other learns of it, lists it in each of
-// its listeners, and bans, unbans and ends as before.
+// TestStoreBans begins a ban by a rule on one of two servers: the other receives it, lists it in each of its listeners, and
+// bans, unbans and ends as before.
 func TestStoreBans(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -82,8 +82,8 @@ func TestStoreBans(t *testing.T) {
 	eventually(t, "no ban is left", func() bool { return b.bans("").Total == 0 })
 }
 
-// TestStoreBansNotReceived has Redis decide, and answer questions about the list of bans with an error, as with an ACL that
-// was changed: the servers say so in /readyz, in their state and in a metric, and are ready when it is mended.
+// TestStoreBansNotReceived has Redis decide, and answer requests for the list of bans with an error, as with a changed ACL:
+// the servers report it in /readyz, in their state and in a metric, and are ready when it is mended.
 func TestStoreBansNotReceived(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -103,7 +103,7 @@ func TestStoreBansNotReceived(t *testing.T) {
 	n.wantReady(503)
 	_, text := got(t, n.url+"/readyz")
 	if want := "store: the bans of all servers were last learned "; !strings.Contains(text, want) || strings.Contains(text, "WRONGTYPE") {
-		t.Errorf("/readyz says %q, want %s", text, want)
+		t.Errorf("/readyz: %q, want %s", text, want)
 	}
 	if s := n.state(); s.Up || !strings.Contains(s.Error, "WRONGTYPE") || s.SyncAge < 5000 || age() < 5 {
 		t.Errorf("the state without the list of bans: %+v", s)
@@ -132,8 +132,8 @@ func (n *node) bans(query string) (page api.BanPage) {
 	return page
 }
 
-// TestStoreBansByHand bans and unbans by hand at one of two servers. Both publish it, which is how streams of
-// events and enforcement learn of it.
+// TestStoreBansByHand bans and unbans by hand at one of two servers. Both publish it, to streams of events and to
+// enforcement.
 func TestStoreBansByHand(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)

@@ -22,15 +22,15 @@ const (
 	budgetRules = "version: 1\nlimits:\n  - {name: tokens, key: user, limit: 600 per 1s}\n"
 )
 
-// A spending is what one event has cost in the end: what was settled, or what was reserved if its caller has crashed or was
-// late. It was counted at a time between call and answer.
+// A spending is the final cost of one event: what was settled, or what was reserved if its caller has crashed or was late.
+// It was counted at a time between call and answer.
 type spending struct {
 	call, answer time.Time
 	cost         uint64
 	crashed      bool
 }
 
-// mostSpent returns the most that was spent in any window of the span, counting only what was in the window for sure.
+// mostSpent returns the most that was spent in any window of the span, counting only what was certainly in the window.
 func mostSpent(all []spending) (most uint64) {
 	slices.SortFunc(all, func(a, b spending) int { return a.call.Compare(b.call) })
 	for i := range all {
@@ -48,7 +48,7 @@ func mostSpent(all []spending) (most uint64) {
 	return most
 }
 
-// A spender is one caller of a budget: it asks any of the servers for each step.
+// A spender is one caller of a budget: it uses any of the servers for each step.
 type spender struct {
 	t      *testing.T
 	nodes  []*client.Fleet
@@ -111,7 +111,7 @@ func (s *spender) reserve(ctx context.Context) {
 	s.spent = append(s.spent, x)
 }
 
-// charge spends without a reservation: it asks for 1, and charges what it has cost in the end.
+// charge spends without a reservation: it takes 1, and charges the final cost.
 func (s *spender) charge(ctx context.Context) {
 	x := spending{call: time.Now(), cost: 1 + s.rnd.Uint64N(40)}
 	d, err := s.node().Take(ctx, "tokens", 1, "ada")
@@ -165,9 +165,9 @@ func spend(t *testing.T, how func(*spender, context.Context)) (all []spending, e
 	return all, expired
 }
 
-// TestBudgetHolds has 200 callers with a budget of tokens reserve, settle, crash and settle late at three servers of one store: no
-// window has more than the limit in it, with what was reserved by callers that have crashed. Callers that charge what
-// was used without a reservation exceed it.
+// TestBudgetHolds has 200 callers with a budget of tokens reserve, settle, crash and settle late at three servers of one
+// store: no window has more than the limit, including the reservations of callers that have crashed. Callers that charge
+// the used amount without a reservation exceed it.
 func TestBudgetHolds(t *testing.T) {
 	t.Parallel()
 	all, expired := spend(t, (*spender).reserve)

@@ -18,8 +18,8 @@ limits:
   - {name: users, key: user, when: {status: 401}, limit: 4 per 1h}
 `
 
-// TestOutcomeAtAnotherServer reports, at one server of a store, the answer to a request that another has judged: once, also when both are
-// told, in one pipeline, and while the store answers about some ids only, or not at all.
+// TestOutcomeAtAnotherServer reports, at one server of a store, the answer to a request that another has judged: it counts
+// once, also when both receive it, in one pipeline, and while the store answers for some ids only, or for none.
 func TestOutcomeAtAnotherServer(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)
@@ -54,7 +54,7 @@ func TestOutcomeAtAnotherServer(t *testing.T) {
 	time.Sleep(2 * time.Millisecond)
 	b.wantAnswer("OUTCOME "+short+" status 401", "-EXPIRED id: its time was over at ", "late")
 
-	// The store answers about the ids that were reported, and not about another: at another server, they are known.
+	// The store answers for the reported ids, and not for another: at another server, they are known.
 	later := a.reserve(check)
 	user := []string{"ACL", "SETUSER", "default", "resetkeys", "~lately:{*"}
 	for key := range strings.FieldsSeq(strings.Trim(keys, "[]")) {
@@ -62,7 +62,7 @@ func TestOutcomeAtAnotherServer(t *testing.T) {
 	}
 	redis.Do(t, user...)
 	if got := b.resp("OUTCOME "+id+" status 401", "OUTCOME "+later+" status 401"); strings.Count(got, "*7\r\n:1\r\n") != 2 {
-		t.Errorf("one of two ids is known: %q", got)
+		t.Errorf("one of two ids was found: %q", got)
 	}
 	b.wantLeft("192.0.2.1", 1, "a repetition, and an id about which the store does not answer")
 	redis.Do(t, "ACL", "SETUSER", "default", "allkeys")

@@ -11,8 +11,8 @@ import (
 	"github.com/lately-go/lately/internal/test/redistest"
 )
 
-// TestServersCountByRule has two servers with one store decide: each tells by rule what it has
-// decided itself, in the list of rules, the metrics and the rates. Both tell of all bans.
+// TestServersCountByRule has two servers with one store decide: each reports its own decisions by rule, in the list of
+// rules, the metrics and the rates. Both report all bans.
 func TestServersCountByRule(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Own(t)

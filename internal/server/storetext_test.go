@@ -32,8 +32,8 @@ func TestStoreText(t *testing.T) {
 	}
 }
 
-// A program in the place of Redis that answers each command with a long error of any bytes neither
-// floods the log nor sends these bytes to it, to the status or to clients.
+// A program in the place of Redis that answers each command with a long error of any bytes neither floods the log nor puts
+// these bytes into it, the status or answers to clients.
 func TestErrorsOfRedisAreCut(t *testing.T) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()

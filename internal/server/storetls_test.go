@@ -84,7 +84,7 @@ func TestStoreTLS(t *testing.T) {
 	eventually(t, "the new certificate is rejected", func() bool { return strings.Contains(n.state().Error, "certificate") })
 	write([]byte("no certificate"))
 	if err := n.Reload(); err == nil || !strings.Contains(err.Error(), "store-ca: ") {
-		t.Errorf("a reload with a file that is no certificate: %v", err)
+		t.Errorf("a reload with a file without a certificate: %v", err)
 	}
 	write(secondPEM)
 	must.Do(t, n.Reload())

@@ -61,8 +61,8 @@ func TestStoreInCluster(t *testing.T) {
 	})
 }
 
-// TestStoreWithoutANode ends the node of a cluster that has the key of the servers' beats, and then the one that has the
-// list of bans: as long as another answers, the servers are ready, and decide about the keys that it has.
+// TestStoreWithoutANode ends the cluster node with the key of the servers' beats, and then the one with the list of bans:
+// while another answers, the servers are ready, and decide for the keys on it.
 func TestStoreWithoutANode(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3)
@@ -92,7 +92,7 @@ func TestStoreWithoutANode(t *testing.T) {
 			t.Errorf("/readyz is %d %s while two of three nodes, or one, answer", code, text)
 		}
 		if text := n.log.String()[was:]; strings.Contains(text, "the store of limits is down") {
-			t.Errorf("the log says that the store is down:\n%s", text)
+			t.Errorf("the log has a line that the store is down:\n%s", text)
 		}
 		if !n.take("closed", key) {
 			t.Error("the node that is left does not decide")
@@ -102,8 +102,7 @@ func TestStoreWithoutANode(t *testing.T) {
 	n.wantReady(503)
 }
 
-// TestStoreFailsOver has Sentinel promote the replica of the store: the server finds the
-// new primary, which has what was counted.
+// TestStoreFailsOver has Sentinel promote the replica of the store: the server finds the new primary, which has the counts.
 func TestStoreFailsOver(t *testing.T) {
 	t.Parallel()
 	w := redistest.NewWatched(t)
@@ -128,8 +127,8 @@ func TestStoreFailsOver(t *testing.T) {
 	}
 }
 
-// TestStoreWithStoppedSentinel stops Sentinel, as a machine that hangs, while it is asked for the primary: the connection is
-// given up, so that another Sentinel can be asked and the client ends.
+// TestStoreWithStoppedSentinel stops a Sentinel, like a machine that hangs, during a request for the primary: the
+// connection is given up, so that another Sentinel can be used and the client ends.
 func TestStoreWithStoppedSentinel(t *testing.T) {
 	t.Parallel()
 	w := redistest.NewWatched(t)
@@ -139,7 +138,7 @@ func TestStoreWithStoppedSentinel(t *testing.T) {
 	sentinel := w.Sentinel.Process()
 	must.Do(t, sentinel.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { _ = sentinel.Signal(syscall.SIGCONT) })
-	time.Sleep(200 * time.Millisecond) // so that it is asked
+	time.Sleep(200 * time.Millisecond) // so that it is used
 	closed := make(chan struct{})
 	go func() {
 		client.Close()

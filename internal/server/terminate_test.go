@@ -12,9 +12,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A server that is told to terminate first says that it is not ready, and answers
-// everything else as before; it closes its ports after the delay, or when it is told
-// again.
+// On SIGTERM a server first reports that it is not ready, and answers everything else as before; it closes its ports after
+// the delay, or at a second signal.
 func TestTerminate(t *testing.T) {
 	for _, delay := range []time.Duration{-1, time.Millisecond, time.Hour} {
 		c := deployed(t)
@@ -25,7 +24,7 @@ func TestTerminate(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(context.WithoutCancel(t.Context())) }()
 		if code, text := got(t, url+"/readyz"); code != 200 {
-			t.Errorf("before the end /readyz says %d %s", code, text)
+			t.Errorf("before the end /readyz: %d %s", code, text)
 		}
 		s.Terminate()
 		if delay == time.Hour {
@@ -35,7 +34,7 @@ func TestTerminate(t *testing.T) {
 			})
 			for _, path := range []string{"/healthz", "/v1/status"} {
 				if code, text := got(t, url+path); code != 200 {
-					t.Errorf("%s says %d %s", path, code, text)
+					t.Errorf("%s: %d %s", path, code, text)
 				}
 			}
 			conn, err := net.Dial("tcp", resp)

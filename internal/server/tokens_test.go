@@ -18,8 +18,7 @@ func tokenConfig(path string) Config {
 	return Config{RESP: "127.0.0.1:0", HTTP: Off, TokenFile: path}
 }
 
-// The token file is made at the first start, and is what it was at the next. The log
-// says where it is, and nothing of what is in it.
+// The token file is made at the first start, and the same at the next. The log has its path and none of its content.
 func TestTokenFileIsMade(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tokens")
@@ -47,12 +46,12 @@ func TestTokenFileIsMade(t *testing.T) {
 		t.Error("the second start has changed the file")
 	}
 	if n := strings.Count(out.String(), "token file created"); n != 1 || !strings.Contains(out.String(), path) {
-		t.Errorf("the log says it %d times:\n%s", n, out.String())
+		t.Errorf("%d lines in the log:\n%s", n, out.String())
 	}
 }
 
-// Where it cannot be made, and where what is there is no token file, the server does
-// not start, and leaves things as they are.
+// Where it cannot be made, and where another file is in its place, the server does not start, and leaves the files as they
+// are.
 func TestTokenFileIsNotCreated(t *testing.T) {
 	dir := t.TempDir()
 	dangling, empty := filepath.Join(dir, "link"), filepath.Join(dir, "empty")
@@ -83,8 +82,7 @@ func TestTokenFileIsNotCreated(t *testing.T) {
 	}
 }
 
-// A reload takes other tokens, keeps the same ones, so that nobody is logged out, and
-// makes none where the file has gone.
+// A reload takes other tokens, keeps equal ones, so that sessions stay, and makes none if the file is missing.
 func TestReloadTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	s := must.Get(New(tokenConfig(path), "test", nil))(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// TestUnchangedState writes no snapshot while the state is that of the last one, and a snapshot after each kind of
-// change. Time is no change, and neither are requests that only look.
+// TestUnchangedState writes no snapshot while the state is that of the last one, and a snapshot after each kind of change.
+// Time is not a change, and neither are requests that only read.
 func TestUnchangedState(t *testing.T) {
 	c, log := following(t)
 	c.SnapshotEvery = time.Hour
@@ -89,7 +89,7 @@ func TestUnchangedState(t *testing.T) {
 			t.Errorf("%s is not seen", change.what)
 		}
 		saved(change.what)
-	} // One that is due is written only if there is a change.
+	} // a snapshot that is due is written only after a change
 	for _, changed := range []bool{false, true, false} {
 		if changed {
 			must(caller.Add("requests", 1, "client 7"))

@@ -14,8 +14,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// The rules in force are listed with the files of their allow list. A draft has those files, and
-// whoever sends one learns nothing of others, not even whether they exist.
+// The rules in force are listed with the files of their allow list. A draft may use these files, and its sender learns
+// nothing about others, not even whether they exist.
 func TestAllowFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

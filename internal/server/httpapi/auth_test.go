@@ -18,7 +18,7 @@ import (
 
 func tokensOf(all *access.Tokens) func() *access.Tokens { return func() *access.Tokens { return all } }
 
-// An empty token field is none: the other one counts.
+// An empty token field counts as missing: the other one is used.
 func TestEmptyTokenField(t *testing.T) {
 	all := tokens(t)
 	s := newServer(t, func(c *Config) { c.Tokens = tokensOf(all) })
@@ -39,8 +39,7 @@ func sample(t *route) request {
 	return r
 }
 
-// whoMayAsk is what the roles are for. It is written down here once more, so that a
-// slip in the table of routes shows.
+// whoMayAsk lists the roles of each route. It repeats the table of routes, so that a mistake there is found.
 const whoMayAsk = `
 everyone: GET / GET /console/{name} GET /healthz GET /readyz POST /v1/login POST /v1/logout
 read: GET /metrics GET /openapi.json GET /v1/bans GET /v1/decisions GET /v1/decisions/stream GET /v1/counters GET /v1/counters/{name}/rate GET /v1/counters/{name}/sum
@@ -65,7 +64,7 @@ func TestAllowedPeers(t *testing.T) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(got)) {
 		if got[path] != want[path] {
-			t.Errorf("%s is for %s; the list in this test says %q", path, got[path], want[path])
+			t.Errorf("%s is for %s; %q in the list of this test", path, got[path], want[path])
 		}
 	}
 	if len(got) != len(want) {
@@ -86,7 +85,7 @@ func TestEveryRouteAndRole(t *testing.T) {
 		for _, who := range roles {
 			r := sample(route)
 			if route.id == "login" {
-				r.body = `{"token":"` + readToken + `"}` // a login without a token fails, whoever may ask
+				r.body = `{"token":"` + readToken + `"}` // a login without a token fails, whatever the role
 			}
 			if who.token != "" {
 				r.header = http.Header{"X-Lately-Token": {who.token}}
@@ -192,7 +191,7 @@ func TestSession(t *testing.T) {
 	foreign.origin = "https://evil.example"
 	wantProblem(t, ask(s, foreign), 403, api.NoPerm)
 
-	auth := with(request{method: "GET", path: "/v1/auth"}) // a browser behind the proxy is nobody there
+	auth := with(request{method: "GET", path: "/v1/auth"}) // a browser behind the proxy has no role there
 	wantProblem(t, ask(s, auth), 401, api.NoAuth)
 
 	now.Store(tokens(t)) // the same, read again

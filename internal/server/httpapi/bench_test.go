@@ -15,9 +15,8 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// BenchmarkDecisions compares check and take with a net/http server that reads the
-// same body and answers as much: 64 connections over loopback, each with one request
-// at a time, and a client that does no more than it has to.
+// BenchmarkDecisions compares check and take with a net/http server that reads the same body and answers as much: 64
+// connections over loopback, each with one request at a time, and a client that does the minimum.
 func BenchmarkDecisions(b *testing.B) {
 	const check = `{"event":{"client":"203.0.113.%d","path":"/x"},"cost":1}`
 	const take = `{"rule":"per-client","key":"203.0.113.%d","cost":1}`
@@ -73,7 +72,7 @@ func load(b *testing.B, addr, path, body string) {
 	b.ReportMetric(float64(b.N)/time.Since(from).Seconds(), "requests/s")
 }
 
-// drive sends a request for each of share. It knows that an answer ends in "}\n".
+// drive sends a request for each part of share. It relies on answers that end in "}\n".
 func drive(addr, path, body string, share <-chan int) error {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A value by which a rule counts is bounded, and said to be so; another is not.
+// A value by which a rule counts has a maximum length, and an error about it; other values have none.
 func TestLongValue(t *testing.T) {
 	s := newServer(t, nil)
 	long := strings.Repeat("x", keys.Max+1)
@@ -37,8 +37,8 @@ func TestLongValue(t *testing.T) {
 	}
 }
 
-// A list is judged in its order, and answered the same in whatever form it comes: an
-// escape in it, and encoding/json reads it. One that is broken at its end counts nothing.
+// A list is judged in its order, and answered in the same way in any form: a form with an escape is read by encoding/json.
+// A list that is broken at its end counts nothing.
 func TestListsInAnyForm(t *testing.T) {
 	for path, items := range map[string][]string{
 		"/v1/check": {`{"event":{"client":"203.0.113.5","path":"/"}}`, `{"event":{"client":"203.0.113.6","path":"/"},"cost":0}`, `{"event":{"client":"203.0.113.5","path":"/"},"cost":3}`, `{"event":{"client":"203.0.113.7","path":"/"},"cost":61}`},
@@ -74,7 +74,7 @@ func TestListsInAnyForm(t *testing.T) {
 	}
 }
 
-// Several values are no key where one is counted by, whatever form they come in.
+// Several values are an error in a field that a rule counts by, in whatever form they come.
 func TestAsManyValuesAsFields(t *testing.T) {
 	s := newServer(t, nil)
 	const several = `"rule":"per-client","key":["203.0.113.5","x"]`
@@ -106,7 +106,7 @@ func TestAsManyValuesAsFields(t *testing.T) {
 	}
 }
 
-// A proxy that asks about a value that is too long is told to refuse.
+// A proxy that asks about a value that is too long receives a refusal.
 func TestForwardAuthLongValue(t *testing.T) {
 	s := forwardingServer(t)
 	must.Get(s.Engine.Replace(parseRules(t, "version: 1\nlimits: [{name: page, key: path, limit: 5 per 1m}]\n"), true))(t)
@@ -119,8 +119,8 @@ func TestForwardAuthLongValue(t *testing.T) {
 	}
 }
 
-// A field that no rule knows is an error that suggests one, in any form of the body. Of several it names
-// the first by the alphabet if the body is decoded to a map.
+// An unknown field is an error that suggests one, in any form of the body. Of several it names the first by the
+// alphabet if the body is decoded to a map.
 func TestUnknownField(t *testing.T) {
 	s := newServer(t, nil)
 	for range 8 {

@@ -36,9 +36,8 @@ func flood(client string, until time.Time) *api.Ban {
 	return &api.Ban{Rule: "flood", Key: api.KeyOf(client), Since: time.Now(), Until: until, Source: "rule"}
 }
 
-// Bouncers as they are released: with the requests of go-cs-bouncer (firewall, HAProxy,
-// Caddy), of lua-cs-bouncer (nginx, OpenResty) in both modes, and of the plugin of Traefik,
-// each with its token, which needs the role read.
+// Bouncers as released: with the requests of go-cs-bouncer (firewall, HAProxy, Caddy), of lua-cs-bouncer (nginx, OpenResty)
+// in both modes, and of the plugin of Traefik, each with its token, which needs the role read.
 func TestBouncers(t *testing.T) {
 	const read, wrong = "a-token-of-bouncers-with-32-chars", "an-unknown-token-that-has-32-chars"
 	tokens := must.Get(access.Parse(strings.NewReader("read "+read+" bouncers\n"), "tokens"))(t)
@@ -121,7 +120,7 @@ func TestBouncers(t *testing.T) {
 	}
 }
 
-// A server without the setting says how to get what bouncers ask for.
+// A server without the setting answers bouncers with how to turn it on.
 func TestNoBouncers(t *testing.T) {
 	s := newServer(t, nil)
 	for _, path := range []string{"/v1/decisions", "/v1/decisions/stream"} {

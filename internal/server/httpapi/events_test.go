@@ -82,9 +82,8 @@ func TestTooManySubscribers(t *testing.T) {
 	}
 }
 
-// A thousand subscribers, of whom ten have stopped to read: the others are told of
-// every event, and the ten are cut. The long form has a thousand events, and then two
-// thousand subscribers of whom next to none reads.
+// A thousand subscribers, ten of which have stopped reading: the others receive every event, and the ten are cut. The long
+// form has a thousand events, and then two thousand subscribers of which next to none reads.
 //
 //	LATELY_LONG=1 go test ./internal/server/httpapi -run StalledSubscribers -v
 func TestStalledSubscribers(t *testing.T) {
@@ -127,9 +126,8 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 			}
 		})
 	}
-	// Keys of a kilobyte fill what the kernel keeps for one who does not read. The
-	// next event comes when the last one was read: this is not about a machine that
-	// has too much to do.
+	// Keys of a kilobyte fill what the kernel buffers for a subscriber that does not read. The next event comes when the
+	// last one was read, so that the test does not depend on the speed of the machine.
 	key := strings.Repeat("k", 900)
 	ban := func(i int) {
 		reason := time.Now().Format(time.RFC3339Nano) + " " + strings.Repeat("r", 200)
@@ -153,8 +151,8 @@ func stalledSubscribers(t *testing.T, subscribers, stalled, events int) {
 	if n := s.Cut.Load(); n > uint64(stalled) {
 		t.Errorf("%d were cut; %d do not read", n, stalled)
 	}
-	// What follows is for the others: as much again as the kernel keeps for them. Nobody
-	// waits for the healthy ones, which a busy machine may now be late for.
+	// The next events are for the others: as much again as the kernel buffers for them. The test does not wait for the
+	// healthy ones, which may be late on a busy machine.
 	for i := range 150 {
 		ban(events + i)
 	}

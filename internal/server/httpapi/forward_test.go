@@ -27,7 +27,7 @@ func forwardingServer(t testing.TB) *Server {
 	})
 }
 
-// asProxy asks as a proxy at 10.0.0.1 does about a client's request.
+// asProxy sends a request about a client's request, as a proxy at 10.0.0.1 does.
 func asProxy(s *Server, path string, fields ...string) *httptest.ResponseRecorder {
 	h := http.Header{}
 	for i := 0; i < len(fields); i += 2 {
@@ -186,7 +186,7 @@ func TestForwardAuthOfEnvoy(t *testing.T) {
 	}
 }
 
-// The client is who the trusted proxies say, whatever the client itself has written.
+// The client is the one named by the trusted proxies, whatever the client itself has written.
 func TestForwardAuthIdentity(t *testing.T) {
 	s := forwardingServer(t)
 	for range 60 {
@@ -213,8 +213,8 @@ func TestForwardAuthIdentity(t *testing.T) {
 	wantProblem(t, asProxy(s, "/v1/auth?refuse=200", "X-Original-URI", "/"), 400, api.BadArg)
 }
 
-// A proxy writes one field of the path and one of the method. Another that says
-// something else may be the client's, who would choose what he is judged by.
+// A proxy writes one field for the path and one for the method. A second with another value may come from the client, which
+// could then choose how it is judged.
 func TestForwardAuthContradiction(t *testing.T) {
 	s := forwardingServer(t)
 	told := []string{"X-Forwarded-For", "203.0.113.5", "X-Forwarded-Uri", "/login", "X-Forwarded-Method", "POST"}
@@ -295,8 +295,8 @@ func TestForwardAuthMissingField(t *testing.T) {
 	}
 }
 
-// A request without a field that must not be missing is refused: with 401, also for proxies that take another status for
-// limits, with the place where the field belongs; and as all other ways say it.
+// A request without a field that must not be missing is refused: with 401, also for proxies that use another status for
+// limits, with the place of the field, and in the same way by all routes.
 func TestForwardAuthRefusesMissingField(t *testing.T) {
 	s := forwardingServer(t)
 	rules := "version: 1\nfields: {api_key: {header: X-API-Key, missing: refuse, hash: true}, sid: {cookie: sid, missing: refuse}, token: {bearer: true, missing: refuse}}\n" +

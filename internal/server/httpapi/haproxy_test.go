@@ -77,5 +77,5 @@ func TestHAProxyWithoutServer(t *testing.T) {
 	}
 }
 
-// haproxyClosed is the line of the documentation that refuses what was not judged.
+// haproxyClosed is the documented line that refuses requests without a decision.
 const haproxyClosed = "http-request return status 503 unless { var(txn.lately) -m str allowed }"

@@ -42,7 +42,7 @@ func TestHotStream(t *testing.T) {
 			if i == 0 {
 				heat(path)
 			} else if v := u.Hot[0].Values()[0]; len(u.Hot) != 1 || v != path {
-				t.Errorf("told of %s; want %s", v, path)
+				t.Errorf("received %s; want %s", v, path)
 			}
 			version = u.Version
 		}

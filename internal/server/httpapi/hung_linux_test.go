@@ -110,12 +110,12 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
-// The page says how to let requests pass, in the words that the tests above use.
+// The page describes how to let requests pass, in the words that the tests above use.
 func TestOpenAsDocumented(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../../docs/guides/caddy.md"))(t)
 	for _, words := range []string{"vars lately asked", "@away not vars lately asked", "reverse_proxy @away 127.0.0.1:3000"} {
 		if !strings.Contains(string(doc), words) {
-			t.Errorf("docs/guides/caddy.md does not say %q", words)
+			t.Errorf("docs/guides/caddy.md does not have %q", words)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func answerOf(t testing.TB, conn net.Conn) (status int, body string, header http
 	return r.StatusCode, string(b), r.Header
 }
 
-// A connection is closed when it was idle for as long as the setting says.
+// An idle connection is closed after the time in the settings.
 func TestIdleConnections(t *testing.T) {
 	for _, idle := range []time.Duration{0, time.Millisecond, -1} {
 		s := newServer(t, func(c *Config) { c.IdleTimeout = idle })
@@ -97,7 +97,7 @@ func TestRejectedBodies(t *testing.T) {
 	}
 }
 
-// Ten gigabytes, said before or not, are refused for what was read so far.
+// A body of ten gigabytes, announced or not, is refused after the allowed part.
 func TestEndlessBodies(t *testing.T) {
 	addr := serve(t, newServer(t, nil))
 	const head = "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -130,8 +130,8 @@ func TestEndlessBodies(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// Connections that say next to nothing are closed, and keep nobody out meanwhile. The
-// long form has two thousand, half of which have sent the whole header.
+// Connections that send next to nothing are closed, and keep no other client out meanwhile. The long form has two thousand,
+// half of which have sent the whole header.
 //
 //	LATELY_LONG=1 go test ./internal/server/httpapi -run Slowloris -v
 func TestSlowloris(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSlowloris(t *testing.T) {
 		}
 		slow.Go(func() {
 			defer gone.Add(1)
-			conn.Write([]byte("x")) // one more byte is no reason to wait longer
+			conn.Write([]byte("x")) // one more byte does not extend the time
 			if _, err := io.Copy(io.Discard, conn); err != nil && os.IsTimeout(err) {
 				t.Errorf("connection %d is still open", i)
 			}

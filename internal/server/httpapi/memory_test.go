@@ -19,8 +19,7 @@ func (s *Server) used() int64 {
 	return used
 }
 
-// TestBodyMemoryGrowsWithData announces large bodies and sends little of them, then
-// more, then goes away.
+// TestBodyMemoryGrowsWithData announces large bodies and sends little of them, then more, then disconnects.
 func TestBodyMemoryGrowsWithData(t *testing.T) {
 	const n, part = 50, 100_000
 	s := newServer(t, nil)
@@ -138,7 +137,7 @@ func TestBudgetOfHeads(t *testing.T) {
 	}
 	refused := 0
 	for _, conn := range conns {
-		// What a client that is still sending reads of the answer depends on its kernel.
+		// How much of the answer a client reads while it is still sending depends on its kernel.
 		if answer, _ := io.ReadAll(conn); strings.HasPrefix(string(answer), "HTTP/1.1 503 ") && strings.HasSuffix(string(answer), "\"OVERLOAD\"}\n") {
 			refused++
 		}
@@ -168,7 +167,7 @@ func TestHeadsAreGivenBack(t *testing.T) {
 	until(t, "all is given back", func() bool { return s.used() == 0 })
 }
 
-// TestStreamDropsItsHead has a stream of events that was asked for with a large head.
+// TestStreamDropsItsHead has a stream of events whose request had a large head.
 func TestStreamDropsItsHead(t *testing.T) {
 	s := newServer(t, nil)
 	conn := dial(t, serve(t, s))
@@ -180,8 +179,7 @@ func TestStreamDropsItsHead(t *testing.T) {
 	}
 }
 
-// TestAnswersAreCharged has an answer for which there is no memory, and one for which
-// there is.
+// TestAnswersAreCharged has an answer for which there is no memory, and one for which there is.
 func TestAnswersAreCharged(t *testing.T) {
 	budget := access.NewBudget(1 << 20)
 	s := newServer(t, func(c *Config) { c.Budget = budget })

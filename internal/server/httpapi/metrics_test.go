@@ -27,13 +27,12 @@ func seriesOf(t *testing.T, s *Server) map[string]bool {
 	return names
 }
 
-// A hundred thousand keys, a ban of each hundredth, and counters of all names add no
-// series.
+// A hundred thousand keys, bans for a hundredth of them, and counters with all names add no series.
 func TestSeriesAreFixed(t *testing.T) {
 	s := newServer(t, func(c *Config) {
 		c.Storage = func() Storage { return Storage{SnapshotAge: 90 * time.Second} }
 	})
-	get(s, "/metrics") // so that what counts scrapes is there
+	get(s, "/metrics") // so that the counter of scrapes exists
 	before := seriesOf(t, s)
 	caller := s.Engine.Session()
 	addr := netip.MustParseAddr("10.0.0.0")
@@ -64,7 +63,7 @@ func TestSeriesAreFixed(t *testing.T) {
 		`lately_events_total{outcome="allowed",rule="per-client"}`, `lately_build_info{version="devel"}`, "go_goroutines",
 	} {
 		if !after[want] {
-			t.Errorf("there is no series %s", want)
+			t.Errorf("no series %s", want)
 		}
 	}
 	if !strings.Contains(get(s, "/metrics").Body.String(), "lately_decisions_total{outcome=\"allowed\"} 100000\n") {

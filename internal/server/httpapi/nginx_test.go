@@ -62,7 +62,7 @@ func TestNginx(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		p := behind(t, startNginx, "")
 		c := from(t, "127.0.0.21")
-		// As large a request as nginx accepts: four lines of nearly 8 KiB, one of them the target's.
+		// The largest request that nginx accepts: four lines of nearly 8 KiB, one of them the target's.
 		large := http.Header{}
 		for i := range 3 {
 			large.Set(fmt.Sprint("X-Large-", i), strings.Repeat("x", 8000))
@@ -76,13 +76,12 @@ func TestNginx(t *testing.T) {
 	})
 }
 
-// Without the server nginx serves everybody if it is told so, in the words of the
-// documentation.
+// While the server is unavailable nginx serves all clients if so configured, in the words of the documentation.
 func TestNginxWithoutServer(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../../docs/guides/nginx.md"))(t)
 	const intercept, away = "proxy_intercept_errors on; error_page 500 502 504 = @lately_away;", "location @lately_away { return 204; }"
 	if !strings.Contains(string(doc), intercept) || !strings.Contains(string(doc), away) {
-		t.Fatal("docs/guides/nginx.md does not say what this test does")
+		t.Fatal("docs/guides/nginx.md lacks the lines that this test uses")
 	}
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
@@ -95,7 +94,7 @@ func TestNginxWithoutServer(t *testing.T) {
 	}
 }
 
-// TestNginxOnSocket has nginx ask over a Unix socket, with the change of the documentation.
+// TestNginxOnSocket connects nginx over a Unix socket, with the change in the documentation.
 func TestNginxOnSocket(t *testing.T) {
 	doc := must.Get(os.ReadFile("../../../docs/guides/nginx.md"))(t)
 	const tcp, unix = "server 127.0.0.1:7380;", "server unix:/run/lately/http.sock;"

@@ -25,8 +25,8 @@ import (
 	"github.com/lately-go/lately/rules"
 )
 
-// validate returns what of v is not as the schema s of doc has it. It knows the
-// keywords that the document uses, and takes any other for a mistake.
+// validate returns how v differs from the schema s of doc. It implements the keywords that the document uses, and rejects
+// any other.
 func validate(doc, s object, v any, at string) error {
 	for word, arg := range s {
 		var err error
@@ -37,7 +37,7 @@ func validate(doc, s object, v any, at string) error {
 			err = validate(doc, doc["components"].(object)["schemas"].(object)[name].(object), v, at)
 		case "type":
 			if got := typeOf(v); got != arg && !(arg == "number" && got == "integer") {
-				err = fmt.Errorf("%s is of type %s; the schema says %v", at, got, arg)
+				err = fmt.Errorf("%s is of type %s; %v in the schema", at, got, arg)
 			}
 		case "oneOf", "anyOf":
 			err = validateSome(doc, arg.([]any), v, at, word == "oneOf")
@@ -55,7 +55,7 @@ func validate(doc, s object, v any, at string) error {
 			}
 		case "format":
 			if _, e := time.Parse(time.RFC3339Nano, v.(string)); arg != "date-time" || e != nil {
-				err = fmt.Errorf("%s is %v, which is no %v", at, v, arg)
+				err = fmt.Errorf("%s is %v, want %v", at, v, arg)
 			}
 		case "items":
 			for i, x := range v.([]any) {
@@ -72,7 +72,7 @@ func validate(doc, s object, v any, at string) error {
 				}
 			}
 		default:
-			err = fmt.Errorf("the schema has the keyword %s, which this test does not know", word)
+			err = fmt.Errorf("the schema has the keyword %s, which this test does not implement", word)
 		}
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func validateSome(doc object, list []any, v any, at string, one bool) error {
 func validateMembers(doc, s object, v any, at string) error {
 	m, ok := v.(object)
 	if !ok {
-		return fmt.Errorf("%s is no object", at)
+		return fmt.Errorf("%s is not an object", at)
 	}
 	properties, _ := s["properties"].(object)
 	for name, x := range m {
@@ -159,14 +159,14 @@ func TestValidatorFinds(t *testing.T) {
 		raw := must.Get(json.Marshal(decision))(t)
 		var s object
 		must.Do(t, json.Unmarshal(raw, &s))
-		// Keywords are looked at in no order, so that a list may be told of in two ways.
+		// Keywords are checked in any order, so a list may be reported in two ways.
 		if err := validate(doc, s, v, "v"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) && want != "no object" {
 			t.Errorf("%s: %v; want %q", text, err, want)
 		}
 	}
 }
 
-// A vector is a request with texts of its answer.
+// A vector is a request with texts in its answer.
 type vector struct {
 	method, path, body string
 	status             int
@@ -382,8 +382,7 @@ var vectors = []vector{
 	{"GET", "/console/index.html", "", 200, "<html"},
 }
 
-// Each answer is what the contract says and what the document says, and there is one
-// for each route.
+// Each answer matches the contract and the document, and each route has one.
 func TestAnswersAreAsDocumented(t *testing.T) {
 	reloads := 0
 	s := newServer(t, func(c *Config) {
@@ -484,12 +483,12 @@ func TestDocumentIsLinted(t *testing.T) {
 	schemas := doc["components"].(object)["schemas"].(object)
 	for _, name := range []string{"Problem", "Decision", "CheckRequest", "Ban", "Status"} {
 		if schemas[name] == nil {
-			t.Errorf("there is no schema %s", name)
+			t.Errorf("no schema %s", name)
 		}
 	}
 	raw, err := json.Marshal(doc["paths"])
 	if err != nil || strings.Contains(string(raw), `"properties"`) {
-		t.Errorf("an operation has an object of its own, %v", err)
+		t.Errorf("an operation has an inline object, %v", err)
 	}
 	redocly := os.Getenv("LATELY_REDOCLY")
 	if redocly == "" {
@@ -535,11 +534,11 @@ func TestCostsOfTheDocument(t *testing.T) {
 					for _, n := range []float64{0, 1, engine.MaxCost, engine.MaxCost + 1} {
 						allowed := validate(nil, p, n, name) == nil
 						check := checkAmount
-						if p["minimum"] == 0.0 { // what was reserved may have cost nothing
+						if p["minimum"] == 0.0 { // a reservation may have cost nothing
 							check = checkActual
 						}
 						if accepted := check(name, uint64(n)) == nil; allowed != accepted {
-							t.Errorf("%s of %v: accepted is %t, and the document says %t", name, n, accepted, allowed)
+							t.Errorf("%s of %v: accepted is %t, %t in the document", name, n, accepted, allowed)
 						}
 					}
 				}
@@ -559,7 +558,7 @@ func TestCostsOfTheDocument(t *testing.T) {
 	}
 }
 
-// A server without a demo says so.
+// A server without a demo answers so.
 func TestNoDemo(t *testing.T) {
 	w := ask(newServer(t, nil), request{method: "POST", path: "/v1/demo/stop", body: "{}"})
 	if w.Code != 400 || !strings.Contains(w.Body.String(), "there is no demo") {

@@ -10,8 +10,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// What a web page of somebody else can make a browser send changes nothing, and is
-// told nothing, on a server without tokens.
+// Requests that a foreign web page can make a browser send change nothing, and get no data, on a server without tokens.
 func TestForeignPages(t *testing.T) {
 	s := newServer(t, nil)
 	for i := range s.routes {
@@ -48,7 +47,7 @@ func TestForeignPages(t *testing.T) {
 	if n := s.Engine.Totals(); n != (api.Totals{Errors: n.Errors}) {
 		t.Errorf("something was counted: %+v", n)
 	}
-	// What is refused above is answered where nothing is wrong with it.
+	// The requests refused above are answered without the wrong header.
 	for _, r := range []request{
 		{host: "localhost"},
 		{host: "LOCALHOST:7380"},
@@ -100,8 +99,7 @@ func TestHardenedAnswers(t *testing.T) {
 	}
 }
 
-// A GET changes nothing. Forward-auth, which counts by nature, asks for a field that
-// no page can make a browser send.
+// A GET changes nothing. Forward-auth, which counts by nature, requires a field that no page can make a browser send.
 func TestGetChangesNothing(t *testing.T) {
 	s := newServer(t, nil)
 	post(s, "/v1/check", `{"event":{"client":"192.0.2.1","path":"/"}}`)
@@ -155,8 +153,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// Load balancers ask after a server's health without a name for it; nothing else is
-// answered to who has none.
+// Load balancers check a server's health without a host name; no other request without one is answered.
 func TestProbesWithoutHost(t *testing.T) {
 	s := newServer(t, nil)
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 421, "/": 421, "/v1/healthz": 421} {

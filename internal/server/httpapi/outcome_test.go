@@ -12,7 +12,7 @@ import (
 
 const failureRules = "version: 1\nlimits: [{name: failed-logins, key: client, when: {method: POST, path: /login, status: 401}, limit: 2 per 10m}]"
 
-// TestForwardOutcome has a proxy report what became of requests that it has asked about.
+// TestForwardOutcome has a proxy report the answers to requests that it has asked about.
 func TestForwardOutcome(t *testing.T) {
 	s := forwardingServer(t)
 	must.Get(s.Engine.Replace(parseRules(t, failureRules), true))(t)
@@ -95,7 +95,7 @@ func TestOutcomeByID(t *testing.T) {
 		return w.Header().Get("Lately-Decision-Id")
 	}
 	if id := allowed(""); id != "" {
-		t.Errorf("without being asked: %s", id)
+		t.Errorf("without a decision: %s", id)
 	}
 	if w := asProxy(s, "/v1/auth?outcome_ms=1000", "X-Forwarded-For", "203.0.113.5", "X-Original-URI", "/"); w.Code != 204 || w.Header()["Lately-Decision-Id"] != nil {
 		t.Errorf("a request whose answer counts nowhere: %d %q", w.Code, w.Header())

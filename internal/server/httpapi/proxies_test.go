@@ -28,8 +28,7 @@ import (
 // returns where it listens. change is for [strings.NewReplacer].
 type startProxy func(t *testing.T, wait timeouts, app, lately, token string, change ...string) (listen string)
 
-// timeouts says how long a proxy waits for the server: as the documentation has it, or so long
-// that a server on a busy machine is in time.
+// timeouts is how long a proxy waits for the server: the documented time, or enough for a server on a busy machine.
 type timeouts bool
 
 const (
@@ -45,8 +44,8 @@ func (w timeouts) of(change ...string) []string {
 	return change
 }
 
-// snippet returns the configuration on the page of a proxy in docs/guides, changed as
-// [strings.NewReplacer] has it. Nothing that is to be changed may be missing.
+// snippet returns the configuration on the page of a proxy in docs/guides, with the changes of a [strings.NewReplacer].
+// Each replaced text must be there.
 func snippet(t *testing.T, proxy string, change ...string) string {
 	t.Helper()
 	return snippetAt(t, proxy, 0, change...)
@@ -90,8 +89,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return file
 }
 
-// runProxy runs a proxy until the test is over, and waits until it hands requests on.
-// Its home is dir.
+// runProxy runs a proxy until the end of the test, and waits until it passes requests on. Its home is dir.
 func runProxy(t *testing.T, dir, listen, program string, args ...string) {
 	t.Helper()
 	var log strings.Builder
@@ -135,12 +133,12 @@ limits:
   - {name: login, key: [client, user], limit: 5 per 10m, when: {method: POST, path: /login, host: app.example, agent: "browser*"}}
 `
 
-// A proxied is an application behind a real proxy that asks a server.
+// A proxied is an application behind a real proxy that uses a server.
 type proxied struct {
 	t      *testing.T
 	s      *Server
 	listen string
-	ready  uint64 // what was allowed before
+	ready  uint64 // number allowed before
 
 	mu    sync.Mutex
 	asked int         // of the application
@@ -192,8 +190,7 @@ func (p *proxied) send(c *http.Client, method, path, body string, header http.He
 	return w, string(text)
 }
 
-// lies are what clients say of themselves to get around a limit, or to get others
-// into it.
+// lies are what clients claim about themselves to get around a limit, or to make others reach it.
 var lies = []http.Header{
 	{},
 	{"X-Forwarded-For": {"198.51.100.1"}},
@@ -207,8 +204,7 @@ var lies = []http.Header{
 	{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}},
 }
 
-// wantRefusal checks that w tells a client that the rule refuses, and when to come
-// back.
+// wantRefusal checks that w refuses by the rule, with the time to come back.
 func (p *proxied) wantRefusal(w *http.Response, rule string, who any) {
 	p.t.Helper()
 	retry, err := strconv.Atoi(w.Header.Get("Retry-After"))
@@ -217,8 +213,8 @@ func (p *proxied) wantRefusal(w *http.Response, rule string, who any) {
 	}
 }
 
-// judges checks that clients behind the proxy are judged by who they are and what they
-// ask for, whatever they say, and are served if nothing refuses them.
+// judges checks that clients behind the proxy are judged by their address and their request, whatever they claim, and are
+// served if nothing refuses them.
 func (p *proxied) judges() {
 	one, other, third := from(p.t, "127.0.0.21"), from(p.t, "127.0.0.22"), from(p.t, "127.0.0.23")
 	ada := func(h http.Header) http.Header {
@@ -254,8 +250,7 @@ func (p *proxied) judges() {
 	p.counted(60+5+4, refused)
 }
 
-// tellsAllowed checks that clients are told with each response what they have left, and cannot write that
-// themselves.
+// tellsAllowed checks that each response shows clients what they have left, and that they cannot write that themselves.
 func (p *proxied) tellsAllowed() {
 	c := from(p.t, "127.0.0.25")
 	for left := 59; left >= 57; left-- {
@@ -309,18 +304,17 @@ func (p *proxied) judgesSpellings() {
 	}
 }
 
-// counted checks that so many requests were allowed and refused, and that the
-// application saw those allowed and no others.
+// counted checks how many requests were allowed and refused, and that the application received exactly the allowed ones.
 func (p *proxied) counted(allowed, refused int) {
 	p.t.Helper()
 	n := p.s.Engine.Totals()
 	if n.Allowed-p.ready != uint64(allowed) || n.Refused != uint64(refused) {
-		p.t.Errorf("%+v, of which %d before the test; want %d allowed and %d refused", n, p.ready, allowed, refused)
+		p.t.Errorf("%+v, %d of them before the test; want %d allowed and %d refused", n, p.ready, allowed, refused)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked != allowed+int(p.ready) {
-		p.t.Errorf("the application was asked %d times; want %d", p.asked, allowed+int(p.ready))
+		p.t.Errorf("the application received %d requests; want %d", p.asked, allowed+int(p.ready))
 	}
 }
 
@@ -355,7 +349,7 @@ func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 		{"not trusted", func(t *testing.T) string { return serve(t, newServer(t, nil)) }, untrusted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application was asked") }))
+			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the application received the request") }))
 			t.Cleanup(app.Close)
 			listen := start(t, patient, app.Listener.Addr().String(), c.lately(t), "")
 			w := must.Get(from(t, "127.0.0.21").Get("http://" + listen + "/"))(t)
@@ -367,7 +361,7 @@ func testProxy(t *testing.T, start startProxy, away, untrusted int) {
 	}
 }
 
-// A proxy that is not trusted cannot say whose request it is.
+// A proxy that is not trusted cannot set the client of a request.
 func TestForwardAuthOfStranger(t *testing.T) {
 	lately := serve(t, forwardingServer(t))
 	r := must.Get(http.NewRequest("GET", "http://"+lately+"/v1/auth", nil))(t)
@@ -375,7 +369,7 @@ func TestForwardAuthOfStranger(t *testing.T) {
 	w := must.Get(from(t, "127.0.0.22").Do(r))(t)
 	w.Body.Close()
 	if w.StatusCode != 403 {
-		t.Errorf("a peer that is no proxy: %d", w.StatusCode)
+		t.Errorf("a peer other than a proxy: %d", w.StatusCode)
 	}
 }
 

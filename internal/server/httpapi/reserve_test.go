@@ -9,8 +9,8 @@ import (
 	"github.com/lately-go/lately/api"
 )
 
-// TestReserveAndSettle reserves one at a time and in lists, in the usual form and in one that is decoded, and settles all of it with
-// wrong ids among them.
+// TestReserveAndSettle reserves one at a time and in lists, in the usual form and in one that is decoded, and settles all
+// of them with wrong ids between.
 func TestReserveAndSettle(t *testing.T) {
 	s := newServer(t, nil)
 	var ids []string
@@ -64,7 +64,7 @@ func TestReserveAndSettle(t *testing.T) {
 	for i := range ids {
 		var d api.Decision
 		if w := post(s, "/v1/peek", fmt.Sprintf(`{"rule":"per-client","key":"203.0.113.8%d"}`, i)); json.Unmarshal(w.Body.Bytes(), &d) != nil || d.Limit-d.Remaining != 2 {
-			t.Errorf("client %d, of whom 1 was settled: %s", i, w.Body)
+			t.Errorf("client %d, with 1 settled: %s", i, w.Body)
 		}
 	}
 }

@@ -43,7 +43,7 @@ var usual = []string{
 	`{"rule":"login","key":"ada","for_ms":1,"outcome_ms":1,"id":""}`,
 }
 
-// The usual bodies are read the fast way: else nothing below would say anything.
+// The usual bodies take the fast path: otherwise the checks below would prove nothing.
 func TestScanTakesTheUsual(t *testing.T) {
 	for _, text := range slices.Concat(usual, lists) {
 		if _, ok := scanned([]byte(text)); !ok {
@@ -58,7 +58,7 @@ type scannedItem struct {
 	event match.Event
 }
 
-// scanned reads a body with one or several items, those of a list with two scans of it, as judge does.
+// scanned reads a body with one or several items, as judge does: lists are scanned twice.
 func scanned(body []byte) (list []scannedItem, ok bool) {
 	one := scannedItem{}
 	s := scan{b: body}
@@ -95,11 +95,11 @@ var unusual = []string{
 	`{"rule":"r"}`, `{"key":"k"}`, `{"rule":"","key":"k"}`, `{"rule":"r","key":"k","x":1}`, `{"rule":"r","key":["1","2","3","4","5","6","7","8","9"]}`,
 }
 
-// TestScanLeavesTheUnusual has the decoder read what is unusual, alone and in lists.
+// TestScanLeavesTheUnusual has the decoder read unusual bodies, alone and in lists.
 func TestScanLeavesTheUnusual(t *testing.T) {
 	for _, text := range slices.Concat(unusual, unusualLists) {
 		bodies := []string{text}
-		if text != "" { // a list of none is usual
+		if text != "" { // an empty list is usual
 			bodies = append(bodies, `{"events":[`+text+`]}`, `{"events":[{"event":{}},`+text+`]}`, `{"takes":[`+text+`]}`, `{"takes":[{"rule":"r","key":"k"},`+text+`]}`)
 		}
 		for _, body := range bodies {
@@ -116,7 +116,7 @@ var unusualLists = []string{
 	`{"takes":[{"rule":"r","key":"k"},]}`, `{"takes":[{"rule":"r","key":"k"}],"rule":"r"}`, `{"takes":[{"rule":"r","key":"k"}]} x`,
 }
 
-// What the scan takes, encoding/json takes as well, and for the same.
+// Bodies that the scan accepts are accepted by encoding/json as well, with the same values.
 func FuzzScan(f *testing.F) {
 	for _, text := range slices.Concat(usual, unusual, lists, unusualLists) {
 		f.Add([]byte(text))
@@ -130,7 +130,7 @@ func FuzzScan(f *testing.F) {
 		var req judgeRequest
 		c := call{s: server, engine: server.Engine.Session(), body: body}
 		if err := c.decode(&req); err != nil {
-			t.Fatalf("%q is taken; encoding/json says %v", body, err)
+			t.Fatalf("%q is accepted; error of encoding/json: %v", body, err)
 		}
 		want := slices.Concat(req.Events, req.Takes)
 		if one := reflect.ValueOf(req.judgeItem).IsZero(); one == (len(list) == 1 && req.Events == nil && req.Takes == nil) {

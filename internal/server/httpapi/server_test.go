@@ -73,7 +73,7 @@ func newServer(t testing.TB, change func(*Config)) *Server {
 	return must.Get(New(c))(t)
 }
 
-// serve serves s on loopback until the test is over, and returns the address.
+// serve serves s on loopback until the end of the test, and returns the address.
 func serve(t testing.TB, s *Server) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -81,7 +81,7 @@ func serve(t testing.TB, s *Server) string {
 	return l.Addr().String()
 }
 
-// serveOn serves s on l until the test is over.
+// serveOn serves s on l until the end of the test.
 func serveOn(t testing.TB, s *Server, l net.Listener) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -94,7 +94,7 @@ func serveOn(t testing.TB, s *Server, l net.Listener) {
 	})
 }
 
-// A request is one for ask. Its zero members are what a well-meaning client sends.
+// A request is one for ask. Its zero fields are those of a well-meaning client.
 type request struct {
 	method, path, body, token string
 	host, media, origin       string
@@ -102,7 +102,7 @@ type request struct {
 	peer                      string
 }
 
-// ask hands r to s as net/http would, and returns the answer.
+// ask passes r to s as net/http would, and returns the answer.
 func ask(s *Server, r request) *httptest.ResponseRecorder {
 	var body io.Reader
 	if r.method == "POST" {
@@ -146,7 +146,7 @@ func get(s *Server, path string) *httptest.ResponseRecorder {
 	return ask(s, request{method: "GET", path: path})
 }
 
-// until waits until ok says so.
+// until waits until ok returns true.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick, late := time.NewTicker(time.Millisecond), time.After(time.Minute)
@@ -229,7 +229,7 @@ func TestServeEndsAndDrains(t *testing.T) {
 	}
 }
 
-// A panic is the end of one request: it is answered, logged, and counted.
+// A panic ends one request: it is answered, logged, and counted.
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
 	s := newServer(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -17,12 +17,12 @@ var (
 func wantSession(t *testing.T, s *sessions, cookie string, tokens *access.Tokens, want access.Identity) {
 	t.Helper()
 	if got := s.identity(cookie, tokens); got != want {
-		t.Errorf("the session is that of %v; want %v", got, want)
+		t.Errorf("the session belongs to %v; want %v", got, want)
 	}
 }
 
-// TestLoginsEndNoOtherSession logs in and out more often than sessions are kept, and then without
-// logging out: only the oldest sessions of the same identity end, and memory is bounded.
+// TestLoginsEndNoOtherSession logs in and out more often than sessions are kept, and then without logging out: only the
+// oldest sessions of the same identity end, and memory is bounded.
 func TestLoginsEndNoOtherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, all := newSessions(), tokens(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/lately-go/lately/internal/test/must"
 )
 
-// A sink is the writer of an answer that nobody waits for.
+// A sink is the writer of an answer without a reader.
 type sink struct {
 	mu     sync.Mutex
 	header http.Header
@@ -41,7 +41,7 @@ func (s *sink) String() string {
 	return s.text.String()
 }
 
-// otherTokens returns tokens of which one, for reading, is in tokens too.
+// otherTokens returns tokens; one of them, for reading, is in tokens too.
 func otherTokens(t testing.TB) *access.Tokens {
 	t.Helper()
 	return must.Get(access.Parse(strings.NewReader("read "+readToken+"\n"), "tokens"))(t)
@@ -51,7 +51,7 @@ func otherTokens(t testing.TB) *access.Tokens {
 func TestStreamEndsWithItsTokens(t *testing.T) {
 	for _, x := range []struct {
 		name    string
-		open    bool // there are no tokens at first
+		open    bool // without tokens at first
 		session bool // it logs in, as browsers do
 		change  func(t *testing.T, s *Server, now *atomic.Pointer[access.Tokens], cookie string)
 		stays   bool
@@ -98,7 +98,7 @@ func TestStreamEndsWithItsTokens(t *testing.T) {
 				}()
 				time.Sleep(time.Hour)
 				if n := strings.Count(w.String(), "event: rates\n"); n < 3590 {
-					t.Fatalf("within an hour it was told the rates %d times\n%.500s", n, w.String())
+					t.Fatalf("within an hour it received the rates %d times\n%.500s", n, w.String())
 				}
 				x.change(t, s, &now, cookie)
 				began := time.Now()
@@ -109,7 +109,7 @@ func TestStreamEndsWithItsTokens(t *testing.T) {
 					}
 				case <-time.After(time.Hour):
 					if !x.stays {
-						t.Error("an hour later it is still told")
+						t.Error("an hour later it still receives rates")
 					}
 				}
 			})

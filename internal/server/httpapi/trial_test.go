@@ -41,8 +41,8 @@ func tried(t *testing.T, text string) (s *Server, try func(api.TrialRequest) (ap
 	}
 }
 
-// A draft is tried on the events that the server was asked about: it says who would be newly
-// refused, newly allowed and banned, whatever the keys are, and changes nothing.
+// A draft is tried on the events that the server judged: it reports which keys would be newly refused, newly allowed and
+// banned, and changes nothing.
 func TestTryRules(t *testing.T) {
 	s, try := tried(t, inForce)
 	hostile := "\x1b[2J<script>\u202e"
@@ -87,7 +87,7 @@ func TestTryRules(t *testing.T) {
 		t.Errorf("unknown: %s", all)
 	}
 
-	// The rules in force as a draft change nothing, and the rules stay as they are.
+	// The rules in force as a draft change nothing, and the rules stay the same.
 	if trial, _, body = try(api.TrialRequest{Rules: inForce, Top: 1}); trial.Changes == nil || !trial.Changes.Empty() {
 		t.Errorf("the rules in force: %s", body)
 	}
@@ -118,8 +118,7 @@ func TestTryRules(t *testing.T) {
 	}
 }
 
-// While a draft is tried, another is refused, and a server that keeps no event says how it
-// would.
+// While a draft is tried, another is refused, and a server that keeps no events answers with how to keep them.
 func TestTryRulesRefused(t *testing.T) {
 	s, try := tried(t, inForce)
 	s.trying.Store(true)

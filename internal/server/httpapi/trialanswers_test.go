@@ -62,8 +62,8 @@ func randomSteps(rnd *rand.Rand) (steps []step) {
 	return steps
 }
 
-// play has an engine judge steps, and returns which requests it allows. If allowedBefore is nil, it is told of the answers to these, some by
-// id; else of the answers to those of allowedBefore.
+// play has an engine judge steps, and returns which requests it allows. If allowedBefore is nil, the answers to these are
+// reported, some by id; else the answers to those in allowedBefore.
 func play(t *testing.T, e *engine.Engine, steps []step, allowedBefore []bool) (allowed []bool) {
 	c := e.Session()
 	fill := func(fields ...string) *match.Event {
@@ -103,8 +103,9 @@ func refusedOf(e *engine.Engine) int64 {
 	return int64(n.Refused + n.Banned)
 }
 
-// TestTrialOfAnswers tries rules on the kept events of an engine that was told of random answers, by id and by fields. The rules in force refuse what the engine
-// has refused, and a draft what an engine with the draft refuses of the same requests and answers.
+// TestTrialOfAnswers tries rules on the kept events of an engine that received random answers, by id and by fields. The
+// rules in force refuse what the engine has refused, and a draft what an engine with the draft refuses for the same
+// requests and answers.
 func TestTrialOfAnswers(t *testing.T) {
 	rnd := randtest.New(t)
 	rounds := 30
@@ -132,7 +133,7 @@ func TestTrialOfAnswers(t *testing.T) {
 				}
 			}
 			if d.Events != requests || d.Old.Refused != refusedOf(e) || kept.Missed.Answers != 0 {
-				t.Errorf("%d events, of which the rules in force refuse %d, %d answers missed; want %d and %d", d.Events, d.Old.Refused, kept.Missed.Answers, requests, refusedOf(e))
+				t.Errorf("%d events, %d refused by the rules in force, %d answers missed; want %d and %d", d.Events, d.Old.Refused, kept.Missed.Answers, requests, refusedOf(e))
 			}
 			other := newEngine(answersDraft)
 			play(t, other, steps, allowed)
