@@ -31,14 +31,14 @@ func (l *Limiter) takeBatch(now int64, queries []batch.Query, dst []Decision) []
 		requests = requests[:0]
 		open = slices.DeleteFunc(open, func(o openQuery) bool {
 			if l.begin(o.sc, o.d, set, o.Query, now) {
-				return l.answer(o)
+				return l.completed(o)
 			}
-			requests = append(requests, o.sc.ask(set, o.Query, now))
+			requests = append(requests, o.sc.makeRequest(set, o.Query, now))
 			return false
 		})
 		l.decideBatch(requests)
 		open = slices.DeleteFunc(open, func(o openQuery) bool {
-			return l.finish(o.d, &o.sc.request, now, o.sc.request.Err) && l.answer(o)
+			return l.finish(o.d, &o.sc.request, now, o.sc.request.Err) && l.completed(o)
 		})
 	}
 	return dst
@@ -54,14 +54,9 @@ func (l *Limiter) decideBatch(requests []*request) {
 	l.store.Decide(ctx, requests)
 }
 
-// answer makes the ticket of o, which has its decision. It returns true.
-func (l *Limiter) answer(o openQuery) bool {
-	if len(o.sc.lacking) > 0 {
-		l.lacked(o.sc, o.d, o.Query)
-	}
-	if o.Ticket != nil {
-		fillTicket(o.Ticket, o.Query, &o.sc.request, o.d)
-	}
+// completed completes o, which has its decision. It returns true.
+func (l *Limiter) completed(o openQuery) bool {
+	l.complete(o.sc, o.d, o.Query)
 	l.scratch.Put(o.sc)
 	return true
 }

@@ -40,7 +40,7 @@ func (in internal) TakeAll(queries []batch.Query, dst []Decision) []Decision {
 	for i := range queries {
 		d := &dst[first+i]
 		*d = Decision{}
-		l.decideFor(sc, d, &queries[i], now)
+		l.decideWith(sc, d, &queries[i], now, true)
 	}
 	l.scratch.Put(sc)
 	return dst

@@ -47,32 +47,32 @@ func grown(probes []probe) bool {
 // decide judges one request. Its errors are ErrKeyTooLong, for a key of a
 // mebibyte or more, and store.ErrStale. The cost is one look-up for each subject, of a
 // cache miss or two, with the record locked meanwhile.
-func (m *memory) decide(r *request) error { return m.decideIn(r, len(r.Subjects)) }
-
-// decideIn is decide, which begins again up to that many times if r, or a rule for it, only looks
-// and one of the keys has got a record meanwhile. Each time that is another key, or one that was
-// evicted in between.
-func (m *memory) decideIn(r *request, tries int) error {
+func (m *memory) decide(r *request) error {
 	rs := m.rules.Load()
 	if rs.set != r.Set {
 		return store.ErrStale
 	}
 	s := scratchOf(r)
-	s.held = s.held[:0]
 	probes := slices.Grow(s.probes[:0], len(r.Subjects))[:len(r.Subjects)]
 	s.probes = probes
 	defer clear(probes) // of pointers into tables
-	if err := m.probe(rs, r, probes); err != nil {
-		return err
-	}
-	rs.ensureMigrated(probes)
-	if !lock(probes, r) || m.rules.Load() != rs { // an Update that has returned holds
+	// A request that only looks begins again if one of its keys has got a record meanwhile. Each
+	// time that is another key, or one that was evicted in between.
+	for tries := len(probes); ; tries-- {
+		s.held = s.held[:0]
+		if err := m.probe(rs, r, probes); err != nil {
+			return err
+		}
+		rs.ensureMigrated(probes)
+		if !lock(probes, r) || m.rules.Load() != rs { // an Update that has returned holds
+			unlock(probes)
+			return store.ErrStale
+		}
+		if !r.Peek && !r.Looks || len(probes) == 1 || tries == 0 || !grown(probes) {
+			break
+		}
 		unlock(probes)
-		return store.ErrStale
-	}
-	if (r.Peek || r.Looks) && len(probes) > 1 && tries > 0 && grown(probes) {
-		unlock(probes)
-		return m.decideIn(r, tries-1)
+		clear(probes)
 	}
 	now := newest(probes, r.Now)
 	if r.Peek {

@@ -27,49 +27,49 @@ type scratch struct {
 // decide makes d, which is zero, the decision about q at that time.
 func (l *Limiter) decide(d *Decision, q *batch.Query, now int64) {
 	sc := l.scratch.Get().(*scratch)
-	l.decideFor(sc, d, q, now)
+	l.decideWith(sc, d, q, now, true)
 	l.scratch.Put(sc)
 }
 
-// decideFor is decide with the memory of sc. It makes the ticket of q, if there is one.
-func (l *Limiter) decideFor(sc *scratch, d *Decision, q *batch.Query, now int64) {
-	l.decideWith(sc, d, q, now, true)
-	if q.Ticket != nil {
-		fillTicket(q.Ticket, q, &sc.request, d)
+// decideWith is decide with the memory of sc. It leaves the request there, with the subjects
+// that were judged, unless fast says that only the decision and the ticket matter.
+func (l *Limiter) decideWith(sc *scratch, d *Decision, q *batch.Query, now int64, fast bool) {
+	for !l.attempt(sc, d, q, now, fast) {
 	}
+	l.complete(sc, d, q)
 }
 
-// decideWith decides with the memory of sc, and leaves the request there, with
-// the subjects that were judged, unless fast says that only the decision and the ticket matter.
-func (l *Limiter) decideWith(sc *scratch, d *Decision, q *batch.Query, now int64, fast bool) {
-	if l.decideKeyed(sc, d, q, now, fast); len(sc.lacking) > 0 {
+// attempt makes d the decision under the rules that have the key of the event. It reports
+// false if an Update is about to publish other rules.
+func (l *Limiter) attempt(sc *scratch, d *Decision, q *batch.Query, now int64, fast bool) bool {
+	set := l.set.Load()
+	if l.begin(sc, d, set, q, now) {
+		return true
+	}
+	if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer && !sc.request.Refused {
+		s := &sc.subjects[0]
+		key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
+		var charged *request
+		if q.Ticket != nil {
+			charged = &sc.request
+			charged.Subjects = sc.subjects
+		}
+		if l.memory.decideFast(d, set, s.Outcome.Rule, nil, now, key, q.Cost, s.N, charged) {
+			return true
+		}
+	}
+	r := sc.makeRequest(set, q, now)
+	return l.finish(d, r, now, l.askStore(r))
+}
+
+// complete adds to d the rules of which the event lacks a field, and makes the ticket of q, if
+// there is one.
+func (l *Limiter) complete(sc *scratch, d *Decision, q *batch.Query) {
+	if len(sc.lacking) > 0 {
 		l.lacked(sc, d, q)
 	}
-}
-
-// decideKeyed is decideWith under the rules that have the key of the event.
-func (l *Limiter) decideKeyed(sc *scratch, d *Decision, q *batch.Query, now int64, fast bool) {
-	for {
-		set := l.set.Load()
-		if l.begin(sc, d, set, q, now) {
-			return
-		}
-		if fast && len(sc.subjects) == 1 && l.memory != nil && !q.Peek && !sc.request.Looks && !sc.request.Answer && !sc.request.Refused {
-			s := &sc.subjects[0]
-			key := unsafe.String(unsafe.SliceData(s.Key), len(s.Key)) // only read
-			var charged *request
-			if q.Ticket != nil {
-				charged = &sc.request
-				charged.Subjects = sc.subjects
-			}
-			if l.memory.decideFast(d, set, s.Outcome.Rule, nil, now, key, q.Cost, s.N, charged) {
-				return
-			}
-		}
-		r := sc.ask(set, q, now)
-		if l.finish(d, r, now, l.decideIn(r)) {
-			return
-		}
+	if q.Ticket != nil {
+		fillTicket(q.Ticket, q, &sc.request, d)
 	}
 }
 
@@ -224,15 +224,15 @@ func exempts(exempt *address.Set, field, value string) bool {
 	return exempt.Contains(keyvalue.Client(field, bytesOf(value)))
 }
 
-// ask makes the request of what was collected.
-func (sc *scratch) ask(set *Set, q *batch.Query, now int64) *request {
+// makeRequest makes the request of what was collected.
+func (sc *scratch) makeRequest(set *Set, q *batch.Query, now int64) *request {
 	r := &sc.request
 	*r = request{Set: set, Now: now, Cost: q.Cost, Peek: q.Peek, Settled: q.Ticket != nil, Looks: r.Looks, Answer: r.Answer, Refused: r.Refused, Subjects: sc.subjects, Scratch: r.Scratch}
 	return r
 }
 
-// decideIn has the store decide r.
-func (l *Limiter) decideIn(r *request) error {
+// askStore has the store decide r.
+func (l *Limiter) askStore(r *request) error {
 	if l.memory != nil {
 		return l.memory.decide(r)
 	}
