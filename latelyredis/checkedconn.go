@@ -36,8 +36,8 @@ func Dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.C
 //
 // A reply must be well-formed, in version 2 or 3 of the protocol, with at most 32 MiB, 262,144
 // values and 32 levels, which is more than a [Store] or [Counters] need. There must be as many
-// replies as commands: after 1,024 replies, or a second, on a connection that always expects more,
-// writes wait until another goroutine has read all, for a second at most. Addresses that rueidis reads without
+// replies as commands: after 250 ms on a connection that always expects more, writes wait until
+// another goroutine has read all, for a second at most. Addresses that rueidis reads without
 // a check must be present: in replies about a primary, in MOVED, and in messages of Sentinel. After
 // any other reply the connection is closed, reads return the reason, and damaged, unless it is nil,
 // is called with it once.

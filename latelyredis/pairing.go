@@ -18,9 +18,8 @@ const (
 	// maxCommand is the longest command, as of Redis with its default client-query-buffer-limit.
 	maxCommand = 1 << 30
 
-	// maxBusy is how many replies in a row come while others are expected, or for how long any do, until commands wait for all.
-	maxBusy = 1024
-	busyFor = time.Second
+	// busyFor is for how long replies come while others are expected, until commands wait for all.
+	busyFor = 250 * time.Millisecond
 
 	// busyTimeout is how long they wait. Scripts take less than a millisecond.
 	busyTimeout = time.Second
@@ -56,8 +55,8 @@ type pairing struct {
 	version3   bool
 	subscribed bool // so that in version 2, arrays may be messages
 
-	busy  int           // replies since none was expected
-	since time.Time     // when a command followed then
+	since time.Time     // when a command was sent while no reply was expected
+	busy  bool          // a reply has come since
 	idle  chan struct{} // receives when none is expected, if a command waits for that
 	ended bool          // no more replies come
 }
@@ -87,9 +86,9 @@ func (p *pairing) pause() error {
 	}
 }
 
-// overdue reports whether replies have come for so long, or so many, that all must have come once.
+// overdue reports whether replies have come for so long that all must have come once.
 func (p *pairing) overdue() bool {
-	return !p.ended && p.busy > 0 && (p.busy >= maxBusy || time.Since(p.since) >= busyFor)
+	return !p.ended && len(p.expected) > 0 && p.busy && time.Since(p.since) >= busyFor
 }
 
 // sent notes what follows the commands that end in b.
@@ -115,7 +114,7 @@ func (p *pairing) sent(b []byte) error {
 
 func (p *pairing) expect(command resp.Value) {
 	if len(p.expected) == 0 {
-		p.since = time.Now()
+		p.since, p.busy = time.Now(), false
 	}
 	e := expectation{reply: replyAny, n: 1}
 	name, rest, _ := bytes.Cut(command.Text, []byte(" "))
@@ -244,7 +243,7 @@ func (p *pairing) confirmed(v resp.Value) error {
 
 // answeredOne ends the wait for the first reply that is expected.
 func (p *pairing) answeredOne() {
-	p.busy++
+	p.busy = true
 	first := &p.expected[0]
 	refused := first.reply == replyConfirms && !first.begun
 	if first.n--; first.n > 0 && !refused {
@@ -253,7 +252,6 @@ func (p *pairing) answeredOne() {
 	if p.expected = p.expected[:copy(p.expected, p.expected[1:])]; len(p.expected) > 0 {
 		return
 	}
-	p.busy = 0
 	p.wake()
 }
 
