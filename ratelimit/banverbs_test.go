@@ -315,9 +315,27 @@ func TestConcurrentBanVerbsDuringUpdates(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	must.Do(t, l.Update(without))
-	if s := l.Stats(); s.Remembered != 0 {
-		t.Errorf("%d bans are left: %+v", s.Remembered, listed(t, l))
+	if s := l.Stats(); s.Bans+s.Remembered != 0 {
+		t.Errorf("%d bans are left: %+v", s.Bans+s.Remembered, listed(t, l))
 	}
+}
+
+// A ban is in force or remembered, never both.
+func TestStatsOfBans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rule := ratelimit.Rule{Name: "flood", Key: match.MustKey("client"), Ban: &ratelimit.Ban{After: 1, Span: time.Minute, For: time.Hour, Factor: 2}}
+		l := must.Get(ratelimit.New(rule))(t)
+		for range 2 {
+			takeKey(l, "192.0.2.1")
+		}
+		for _, want := range [][2]uint64{{1, 0}, {0, 1}} {
+			if s := l.Stats(); s.Bans != want[0] || s.Remembered != want[1] {
+				t.Errorf("bans %d, remembered %d, want %d", s.Bans, s.Remembered, want)
+			}
+			time.Sleep(time.Hour)
+			takeKey(l, "192.0.2.2")
+		}
+	})
 }
 
 func ExampleBanList() {

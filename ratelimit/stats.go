@@ -19,8 +19,8 @@ type Stats struct {
 	Budget, Bytes, Reserved int64
 
 	// Bans counts the banned keys, as of the newest time at which a key was added; with
-	// more than 10,000 bans, the count may be 10 µs per ban older. Remembered
-	// includes past bans. BansRefused counts bans that could not begin because the table
+	// more than 10,000 bans, the count may be 10 µs per ban older. Remembered counts the
+	// keys whose ban has ended, and makes the next one longer. BansRefused counts bans that could not begin because the table
 	// was full, BansDropped ended bans that were deleted early to free a place.
 	Bans, Remembered, BansRefused, BansDropped uint64
 
@@ -80,11 +80,12 @@ func (m *memory) Stats() Stats {
 	}
 	s.Bytes = max(m.budget.Used()-s.Reserved, 0) // which others may have taken meanwhile
 	bans := m.bans.Counts(rs.now())
-	s.Remembered, s.BansRefused, s.BansDropped = uint64(bans.Len), bans.Refused, bans.Dropped
+	s.BansRefused, s.BansDropped = bans.Refused, bans.Dropped
 	for i, mr := range rs.rules {
 		s.Rules[i].Bans = bans.Held[mr.id] + bans.Held[mr.id|ofNetworks]
 		s.Bans += uint64(s.Rules[i].Bans)
 	}
+	s.Remembered = uint64(max(bans.Len-int(s.Bans), 0)) // Bans may be older
 	return s
 }
 
@@ -124,7 +125,7 @@ func (l *Limiter) addShared(s *Stats) {
 		r.Sketched, r.Full = was.Sketched, was.Full
 		s.Bans += uint64(r.Bans)
 	}
-	s.Remembered = s.Bans
+	s.Remembered = 0
 }
 
 // count counts the outcomes of r, which a shared store has judged, or local memory.
