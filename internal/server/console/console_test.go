@@ -154,6 +154,7 @@ func testChart(t *testing.T, b *browsertest.Browser) {
 		};
 		requestAnimationFrame(look);
 	}); 1`, nil)
+	p.Wait(`[...document.querySelectorAll('.ticks text')].every((e) => e.getBoundingClientRect().right < e.previousSibling.getBoundingClientRect().left + 2)`) // none is cut at the right edge
 	f.second(9000, 100, 10, 0)
 	f.second(30_000, 100, 10, 0) // another scale
 	p.JS(`dispatchEvent(new Event('resize'))`, nil)
@@ -317,7 +318,7 @@ func testNarrow(t *testing.T, b *browsertest.Browser) {
 	p := b.Open(t, f.URL+"/#/key?field=client&field=user&value=192.0.2.200&value=ada", 390, 840)
 	p.Wait(isLive)
 	p.Wait(`document.querySelectorAll('.keybanrow').length === 1 && document.querySelectorAll('.verdictrow').length === 2 && document.querySelectorAll('.refusalrow').length === 2`)
-	for _, width := range []int{340, 360, 390, 430, 600, 900} {
+	for _, width := range []int{340, 360, 390, 430, 600, 768, 861} {
 		p.Size(width, 840)
 		var bad []string
 		p.JS(`(() => {

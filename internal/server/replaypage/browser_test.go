@@ -376,6 +376,7 @@ func testAccessible(t *testing.T, b *browsertest.Browser) {
 		for _, size := range [][2]int{{1440, 900}, {390, 844}} {
 			p.Size(size[0], size[1])
 			p.Wait(fmt.Sprint(`document.documentElement.scrollWidth <= `, size[0]))
+			p.Wait(`innerWidth < 1440 || document.querySelector('.busiest .scroll').scrollWidth <= document.querySelector('.busiest .scroll').clientWidth`)
 			p.Accessible(fmt.Sprintf("%s, %d wide", theme, size[0]))
 		}
 	}

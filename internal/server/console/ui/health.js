@@ -32,7 +32,7 @@ export class Health {
     this.node.classList.toggle('bad', bad);
     const { held } = s.bans;
     setText(this.text, bad ? `${wrong[0].what}${wrong.length > 1 ? `, and ${wrong.length - 1} more` : ''}`
-      : `Healthy: ${live.rules.size ? many(live.rules.size, 'rule') : 'no rules'}, ${many(held, 'ban')}, ${bytes(s.memory.bytes)} of ${bytes(s.memory.budget)}, up for ${left(live.now() - Date.parse(s.started))}`);
+      : `Healthy: ${live.book ? `${live.rules.size ? many(live.rules.size, 'rule') : 'no rules'}, ` : ''}${many(held, 'ban')}, ${bytes(s.memory.bytes)} of ${bytes(s.memory.budget)}, up for ${left(live.now() - Date.parse(s.started))}`);
     const lines = JSON.stringify(wrong);
     if (lines !== this.lines) this.why.replaceChildren(...wrong.map((w) => h('li', {}, h('b', {}, `${w.what}. `), w.why ?? '')));
     this.lines = lines;

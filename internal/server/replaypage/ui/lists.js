@@ -13,7 +13,7 @@ export function busiestPanel(report) {
   const refused = report.top[0].refused !== undefined;
   const fields = ['status', 'path', 'agent'].filter((name) => name !== report.key && report.traffic?.fields.some((f) => f.field === name));
   const sized = report.traffic?.bytes !== undefined;
-  const columns = [[report.key], ['Events', 'n'], ['Share', 'n'], ...spans.map((s) => [`in ${span(1000 * parseInt(s, 10))}`, 'n']), ...(refused ? [['Refused', 'n']] : []), ...fields.map((f) => [`Most by ${f}`]), ...(sized ? [['Bytes', 'n']] : [])];
+  const columns = [[report.key], ['Events', 'n'], ['Share', 'n'], ...spans.map((s) => [`in ${span(1000 * parseInt(s, 10))}`, 'n']), ...(refused ? [['Refused', 'n']] : []), ...fields.map((f) => [`Most by ${f}`, 'most']), ...(sized ? [['Bytes', 'n']] : [])];
   const abouts = report.top.map((k, i) => aboutKey(k, `key-${i + 1}`, report));
   const link = (k, i) => h('a', { href: `#key-${i + 1}`, onclick: () => { abouts[i].open = true; } }, keyOf(k));
   const row = (k, i) => [link(k, i), exact(k.count), share(k.count, report.events), ...spans.map((s) => exact(k.peaks[s])), ...(refused ? [exact(k.refused)] : []), ...fields.map((f) => mostOf(k, f)), ...(sized ? [exact(k.traffic.bytes ?? 0)] : [])];
