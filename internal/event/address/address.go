@@ -125,28 +125,29 @@ func isToken(s string) bool {
 
 // parseIPv4 parses four numbers up to 255 without leading zeros. It returns the text behind them.
 func parseIPv4(s string) (ip [4]byte, rest string, ok bool) {
-	i := 0
-	for part := range ip {
-		if part > 0 {
-			if i == len(s) || s[i] != '.' {
-				return ip, s, false
-			}
-			i++
-		}
-		start, n := i, uint(0)
-		for i < len(s) && i < start+3 {
-			d := uint(s[i]) - '0'
-			if d > 9 {
+	part, digits, n, i := 0, 0, uint(0), 0
+	for ; i < len(s); i++ {
+		d := uint(s[i]) - '0'
+		if d > 9 {
+			if s[i] != '.' || digits == 0 || part == 3 {
 				break
 			}
-			n = n*10 + d
-			i++
+			ip[part&3] = byte(n) // &3 only saves a check
+			part, digits, n = part+1, 0, 0
+			continue
 		}
-		if i == start || n > 255 || s[start] == '0' && i-start > 1 {
+		if digits > 0 && n == 0 {
 			return ip, s, false
 		}
-		ip[part] = byte(n)
+		if n = n*10 + d; n > 255 {
+			return ip, s, false
+		}
+		digits++
 	}
+	if part < 3 || digits == 0 {
+		return ip, s, false
+	}
+	ip[3] = byte(n)
 	return ip, s[i:], true
 }
 
